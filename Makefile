@@ -1,0 +1,85 @@
+# gpubench. `make help` lists what can be typed.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV := .venv
+BIN := $(VENV)/bin
+GPUBENCH := $(BIN)/gpubench
+
+# These count only when given on the command line (make bench NODES=2), never from the environment: a login shell
+# that happens to export SITE or NODES must not change a benchmark.
+given = $(if $(filter command line,$(origin $(1))),$(2))
+given_each = $(if $(filter command line,$(origin $(1))),$(foreach word,$(value $(1)),$(2) '$(word)'))
+OPTIONS = \
+	$(call given,SITE,--site '$(SITE)') \
+	$(call given,UCX,--ucx '$(UCX)') \
+	$(call given,VARIANTS,--variants '$(VARIANTS)') \
+	$(call given,NODES,--nodes '$(NODES)') \
+	$(call given,SUITE,--suite '$(SUITE)') \
+	$(call given,BLOCKS,--blocks '$(BLOCKS)') \
+	$(call given,REPS,--reps '$(REPS)') \
+	$(call given,WORKERS,--workers '$(WORKERS)') \
+	$(call given,PROTOCOL,--protocol '$(PROTOCOL)') \
+	$(call given,BUDGET,--budget '$(BUDGET)') \
+	$(call given,SEED,--seed '$(SEED)') \
+	$(call given_each,SET,--set) \
+	$(call given,CAMPAIGN,--campaign '$(CAMPAIGN)')
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk '/^#:/{sub(/^#: ?/, ""); print}' $(MAKEFILE_LIST)
+#:
+#: variables of make bench, and the option of `gpubench bench` that each becomes:
+#:   SITE --site         profile in sites/, default local
+#:   UCX --ucx           versions, e.g. UCX="1.16.0 1.22.0"; the first is the baseline
+#:   VARIANTS --variants [LABEL=]SPEC[,KEY=VALUE...], parted by blanks
+#:   NODES --nodes       node counts, e.g. NODES="1 2"
+#:   SUITE --suite       suite in suites/, default quick
+#:   BLOCKS --blocks     this many blocks, fixed
+#:   BUDGET --budget     the most blocks that fit, e.g. BUDGET=10m
+#:   REPS --reps         timed repetitions of each workload
+#:   WORKERS --workers   workers per node
+#:   PROTOCOL --protocol tcp or ucx
+#:   SEED --seed         seed of the order
+#:   SET --set           any key of the site profile, e.g. SET=limits.start=2m
+#:   CAMPAIGN --campaign directory: run only what is missing there; make report: which one
+#: They count only on the command line: the environment of the shell never changes a benchmark.
+
+bench: $(VENV)/.tool ## compare real UCX versions on this machine; the variables are below
+	@$(GPUBENCH) bench $(OPTIONS)
+
+report: $(VENV)/.tool ## merge, verdicts and report.html of CAMPAIGN (default: the newest)
+	@$(GPUBENCH) report $(call given,CAMPAIGN,'$(CAMPAIGN)')
+
+test: $(VENV)/.dev ## unit, golden, property and integration tests
+	@$(BIN)/pytest -m 'not system' $(PYTEST)
+
+test-system: $(VENV)/.dev ## tests on the real thing that are too slow for `make test`
+	@$(BIN)/pytest -m system --timeout 600 $(PYTEST)
+
+lint: $(VENV)/.dev ## ruff, mypy --strict, import-linter, shellcheck
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/mypy --config-file requirements/mypy-node.ini
+	@$(BIN)/lint-imports
+	@$(BIN)/shellcheck requirements/install.sh .ci/run
+
+format: $(VENV)/.dev ## let ruff format the code
+	@$(BIN)/ruff check --fix-only -q . ; $(BIN)/ruff format .
+
+install: $(VENV)/.tool ## .venv with gpubench, from the hashed lock
+
+lock: $(VENV)/.dev ## compile requirements/*.txt anew from pyproject.toml
+	@bash requirements/lock.sh
+
+clean: ## remove .venv and caches; outputs/ stays
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(VENV)/.tool: requirements/tool.txt requirements/uv.txt pyproject.toml
+	@bash requirements/install.sh $(VENV) tool
+
+$(VENV)/.dev: $(VENV)/.tool requirements/dev.txt
+	@bash requirements/install.sh $(VENV) dev
+
+.PHONY: help bench report test test-system lint format install lock clean

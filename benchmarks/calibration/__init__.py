@@ -1,0 +1,1 @@
+"""Calibration: thousands of simulated campaigns through the gate that judges real ones."""

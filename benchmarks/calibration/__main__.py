@@ -1,0 +1,35 @@
+"""``python -m benchmarks.calibration``: prints every table of the proof, with the seed that makes it again."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+
+from benchmarks.calibration import tables
+from benchmarks.calibration.noise import MODELS
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Parse the options and print the tables that were asked for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.calibration", description=__doc__)
+    parser.add_argument("--campaigns", type=int, default=2000, help="simulated campaigns per figure")
+    parser.add_argument("--seed", type=int, default=20260101)
+    parser.add_argument(
+        "--models", nargs="+", choices=MODELS, default=list(MODELS), metavar="MODEL", help=", ".join(MODELS)
+    )
+    parser.add_argument("--cells", nargs="+", type=int, default=[1, 6, 45])
+    parser.add_argument("--blocks", nargs="+", type=int, default=[3, 5, 8, 12])
+    parser.add_argument("--tables", nargs="+", choices=tables.TABLES, default=list(tables.TABLES))
+    parser.add_argument("--adaptive", action="store_true", help="only the tables of adaptive campaigns")
+    options = parser.parse_args(arguments)
+    chosen = [name for name in options.tables if not options.adaptive or name.startswith("adaptive")]
+    print(f"{options.campaigns} campaigns a figure, seed {options.seed}, 6 repetitions unless said")
+    for name in chosen:
+        started = time.monotonic()
+        tables.TABLES[name](options)
+        print(f"[{name}: {time.monotonic() - started:.0f} s]\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()

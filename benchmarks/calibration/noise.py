@@ -1,0 +1,137 @@
+"""Noise models: how times scatter on a cluster, from campaigns down to single repetitions."""
+
+from __future__ import annotations
+
+import dataclasses
+import zlib
+
+import numpy as np
+import numpy.typing as npt
+from scipy import signal
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclasses.dataclass(frozen=True)
+class Noise:
+    """Relative standard deviations and the rest of a model.
+
+    Args:
+        job: of a block; both variants share it.
+        restart: of a run; nothing takes it out.
+        iteration: of a sample.
+        drift: slow-down over the whole campaign, linear in time.
+        tail: share of samples that are stragglers.
+        factor: how much longer a straggler takes.
+        autoregression: coefficient of an AR(1) over the samples in the order in which they were taken.
+        autoregressive_sd: its marginal standard deviation.
+        lost: share of runs lost or failed, half and half, at random.
+        lost_when_slow: share of runs of average speed lost or failed; e times more per standard deviation of slowness.
+        late_when_slow: after a slow run comes a pause, up to this share of the campaign, while the drift goes on.
+    """
+
+    job: float = 0.0
+    restart: float = 0.0
+    iteration: float = 0.01
+    drift: float = 0.0
+    tail: float = 0.0
+    factor: float = 2.0
+    autoregression: float = 0.0
+    autoregressive_sd: float = 0.0
+    lost: float = 0.0
+    lost_when_slow: float = 0.0
+    late_when_slow: float = 0.0
+
+
+MODELS = {
+    "iid": Noise(),
+    "job 2 %": Noise(job=0.02),
+    "restart 0.4 %": Noise(restart=0.004),
+    "restart 0.8 %": Noise(restart=0.008),
+    "restart 1.5 %": Noise(restart=0.015),
+    "restart 2 %": Noise(restart=0.02),
+    "drift 5 %": Noise(drift=0.05),
+    "tail 5 % x2": Noise(tail=0.05),
+    "AR(1) 0.8": Noise(iteration=0.0, autoregression=0.8, autoregressive_sd=0.015),
+    "all together": Noise(job=0.02, restart=0.008, drift=0.05, tail=0.01, autoregression=0.8, autoregressive_sd=0.01),
+    "5 % lost at random": Noise(job=0.02, restart=0.008, lost=0.05),
+    "lost when slow": Noise(job=0.02, restart=0.008, lost_when_slow=0.06),
+    "late when slow": Noise(job=0.02, restart=0.008, drift=0.05, late_when_slow=0.1),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """Size of a simulation: so many campaigns of so many cells, blocks and repetitions."""
+
+    campaigns: int
+    cells: int
+    blocks: int
+    reps: int = 6
+
+
+def source(seed: int, noise: Noise, shape: Shape) -> np.random.Generator:
+    """Randomness of one figure: the same again for the same seed, and independent of every other figure's."""
+    figure = zlib.crc32(repr((noise, shape)).encode())
+    return np.random.default_rng([seed, figure])
+
+
+def balanced_first(rng: np.random.Generator, shape: Shape) -> Ints:
+    """Who runs first (1 baseline, -1 candidate) in each block, equally often (±1), shape (campaigns, blocks)."""
+    one = np.where(np.arange(shape.blocks) % 2, -1, 1)
+    flipped = one * rng.choice([-1, 1], size=(shape.campaigns, 1))
+    return rng.permuted(flipped, axis=1)
+
+
+def simulate(rng: np.random.Generator, noise: Noise, shape: Shape, first: Ints) -> Floats:
+    """Seconds of every sample without any effect, shape (campaigns, cells, blocks, 2, reps).
+
+    Args:
+        rng: source of chance.
+        noise: the model.
+        shape: how many.
+        first: as ``balanced_first`` gives it.
+    """
+    runs = (shape.campaigns, shape.cells, shape.blocks, 2)
+    restart = noise.restart * rng.standard_normal((*runs, 1))
+    logs = restart + noise.job * rng.standard_normal((shape.campaigns, 1, shape.blocks, 1, 1))
+    logs = logs + noise.iteration * rng.standard_normal((*runs, shape.reps))
+    if noise.drift:
+        logs += noise.drift * _clock(noise, shape, first, restart)
+    if noise.autoregression:
+        logs += _autoregressive(rng, noise, shape, first)
+    times: Floats = np.exp(logs)
+    if noise.tail:
+        times *= np.where(rng.random(times.shape) < noise.tail, noise.factor, 1.0)
+    return times
+
+
+def _clock(noise: Noise, shape: Shape, first: Ints, restart: Floats) -> Floats:
+    """Time of every sample as a share of the campaign."""
+    position = np.stack([first < 0, first > 0], axis=-1)
+    run = 2 * np.arange(shape.blocks)[None, :, None] + position
+    within = (np.arange(shape.cells)[:, None] + np.arange(shape.reps)[None, :] / shape.reps) / shape.cells
+    time = run[:, None, :, :, None] + within[None, :, None, None, :]
+    if noise.late_when_slow:
+        slowness = restart.mean(axis=1, keepdims=True) / noise.restart
+        pause = noise.late_when_slow * 2 * shape.blocks * np.clip(slowness, 0, 1)
+        # A pause moves everything after its run: the second run of the block, and all later blocks.
+        in_order = _by_variant(pause[:, 0, :, :, 0], first)
+        before = np.cumsum(in_order.reshape(shape.campaigns, -1), axis=1).reshape(in_order.shape) - in_order
+        time = time + _by_variant(before, first)[:, None, :, :, None]
+    return time / (2 * shape.blocks)
+
+
+def _autoregressive(rng: np.random.Generator, noise: Noise, shape: Shape, first: Ints) -> Floats:
+    chain = rng.standard_normal((shape.campaigns, shape.blocks * 2 * shape.cells * shape.reps))
+    chain *= noise.autoregressive_sd * np.sqrt(1 - noise.autoregression**2)
+    series = signal.lfilter([1.0], [1.0, -noise.autoregression], chain, axis=1)
+    in_order = series.reshape(shape.campaigns, shape.blocks, 2, shape.cells, shape.reps)
+    return np.moveaxis(_by_variant(in_order, first), 3, 1)
+
+
+def _by_variant(in_order: Floats, first: Ints) -> Floats:
+    """Swap the third axis between order of running and (baseline, candidate), where the candidate ran first."""
+    swap = (first < 0).reshape(*first.shape, *(1,) * (in_order.ndim - 2))
+    return np.where(swap, in_order[:, :, ::-1], in_order)

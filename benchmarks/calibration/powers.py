@@ -1,0 +1,66 @@
+"""What is found when something is there: chances of each verdict for one cell with an effect."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from benchmarks.calibration.campaigns import Campaigns, generate
+from benchmarks.calibration.noise import Noise, Shape
+from gpubench.stats.gate import BROKEN, EQUIVALENT, REGRESSION, Decisions, decide
+from gpubench.stats.pairs import CANDIDATE
+from gpubench.stats.settings import Settings
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """Shares of campaigns, for their first cell, and its mean estimated effect as a ratio minus one."""
+
+    regression: float
+    equivalent: float
+    broken: float
+    effect: float
+
+
+def find(seed: int, noise: Noise, shape: Shape, slower: float = 0.0, tail: float = 0.0) -> Found:
+    """Campaigns whose first cell is slower by ``slower`` (ratio minus one), or whose candidate straggles everywhere."""
+    effect = np.zeros(shape.cells)
+    effect[0] = np.log1p(slower)
+    portions = [portion.judged(Settings()) for portion in generate(seed, noise, shape, effect, tail)]
+    return _first_cells(portions, shape.cells)
+
+
+def die(seed: int, noise: Noise, shape: Shape, share: float, exactly: bool) -> Found:
+    """Campaigns whose candidate dies in a share of the blocks: in each by chance, or in exactly that many."""
+    rng = np.random.default_rng([seed, 1])
+    portions = []
+    for campaigns in generate(seed, noise, shape):
+        chances = rng.random((campaigns.times.shape[0], shape.blocks))
+        dies = chances.argsort(axis=1).argsort(axis=1) < np.ceil(share * shape.blocks) if exactly else chances < share
+        status = campaigns.status.copy()
+        status[..., CANDIDATE] = np.where(dies[:, None, :], 2, 0)
+        portions.append(Campaigns(campaigns.times, status, campaigns.first).judged(Settings()))
+    return _first_cells(portions, shape.cells)
+
+
+def _first_cells(portions: list[Decisions], cells: int) -> Found:
+    word = np.concatenate([portion.word[::cells] for portion in portions])
+    effect = np.concatenate([portion.estimates.location.effect[::cells] for portion in portions])
+    shares = [float(np.mean(word == which)) for which in (REGRESSION, EQUIVALENT, BROKEN)]
+    return Found(*shares, effect=float(np.expm1(effect.mean())))
+
+
+def found_by_blocks(seed: int, noise: Noise, shape: Shape, slower: float, most: int) -> list[float]:
+    """Chance of ``regression`` (``equivalent`` where nothing differs) in fixed plans of 5 to ``most`` blocks."""
+    effect = np.zeros(shape.cells)
+    effect[0] = np.log1p(slower)
+    wanted = REGRESSION if slower else EQUIVALENT
+    right = np.zeros(most - 4)
+    for campaigns in generate(seed, noise, dataclasses.replace(shape, blocks=most), effect):
+        pairs = campaigns.pairs()
+        circumstances = campaigns.circumstances(pairs)
+        for blocks in range(5, most + 1):
+            word = decide(pairs.head(blocks), circumstances, Settings(), campaigns.family).word
+            right[blocks - 5] += np.sum(word[:: shape.cells] == wanted)
+    return (right / shape.campaigns).tolist()

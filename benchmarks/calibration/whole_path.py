@@ -1,0 +1,53 @@
+"""The same campaigns through the sample table and ``judge``: the arrays' shortcut must give the identical verdicts."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from benchmarks.calibration.campaigns import Campaigns, generate
+from benchmarks.calibration.noise import Noise, Shape
+from gpubench.stats.gate import WORDS
+from gpubench.stats.settings import Settings
+from gpubench.stats.table import comparisons_from_frame
+from gpubench.stats.verdict import judge
+
+_STATUS = np.array(["ok", "lost", "failed"])
+
+
+def sample_table(campaigns: Campaigns, which: int, rng: np.random.Generator) -> pl.DataFrame:
+    """One campaign as the table that ``compare --samples`` reads, rows shuffled."""
+    times = campaigns.times[which]
+    cell, block, side, rep = (axis.ravel() for axis in np.indices(times.shape))
+    status = _STATUS[campaigns.status[which]][cell, block, side]
+    baseline_first = campaigns.first[which][block] > 0
+    frame = pl.DataFrame(
+        {
+            "workload": np.char.add("w", np.char.zfill(cell.astype(str), 3)),
+            "nodes": np.full(cell.shape, 2),
+            "variant": np.array(["A", "B"])[side],
+            "block": block + 1,
+            "run": np.char.add(np.array(["a", "b"])[side], block.astype(str)),
+            "rep": rep,
+            "wall_s": np.where(status == "ok", times.ravel(), np.nan),
+            "order": np.where(baseline_first, side, 1 - side),
+            "status": status,
+        }
+    )
+    return frame[rng.permutation(len(frame))]
+
+
+def disagreements(seed: int, noise: Noise, shape: Shape) -> int:
+    """Cells whose verdict, p-value or interval differs between the table's path and the arrays' (should be 0)."""
+    rng, different = np.random.default_rng(seed), 0
+    for campaigns in generate(seed, noise, shape):
+        fast = campaigns.judged(Settings())
+        for which in range(campaigns.times.shape[0]):
+            verdicts = judge(comparisons_from_frame(sample_table(campaigns, which, rng), "A", "B"), Settings())
+            for cell, verdict in enumerate(verdicts):
+                row = which * shape.cells + cell
+                number = [np.nan if value is None else value for value in (verdict.p_holm, verdict.high)]
+                high = np.expm1(fast.estimates.location.effect[row] + fast.estimates.half_width[row])
+                same = np.allclose(number, [fast.p_holm[row], high], rtol=1e-9, atol=1e-12, equal_nan=True)
+                different += not (same and verdict.verdict == WORDS[fast.word[row]])
+    return different

@@ -1,0 +1,54 @@
+"""The commands, and the one place where errors become one line and an exit code."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import traceback
+
+import typer
+
+from gpubench import __version__
+from gpubench.cli import commands
+from gpubench.errors import GpubenchError, InterruptedByUserError
+
+app = typer.Typer(
+    name="gpubench",
+    help="Did this version of UCX make distributed data science slower on this machine, and may I believe the answer?",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+commands.register(app)
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    typer.echo(__version__)
+
+
+def main() -> None:
+    """Run the command line; every failure ends as one line on stderr and its documented exit code."""
+    try:
+        app()
+    except GpubenchError as error:
+        _say(str(error))
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        _say("interrupted")
+        sys.exit(InterruptedByUserError.exit_code)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output has gone; there is nobody to tell
+        sys.exit(0)
+    except Exception as error:  # noqa: BLE001 - whatever arrives here is a bug of ours; say so, and keep the details
+        with tempfile.NamedTemporaryFile("w", prefix="gpubench-bug-", suffix=".txt", delete=False) as out:
+            traceback.print_exc(file=out)
+        _say(f"a bug in gpubench: {type(error).__name__}: {error}; please report it with {out.name}")
+        sys.exit(1)
+
+
+def _say(line: str) -> None:
+    typer.echo(f"gpubench: {line}", err=True)

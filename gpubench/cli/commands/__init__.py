@@ -1,0 +1,15 @@
+"""One module per group of commands; each adds its own to the application."""
+
+from __future__ import annotations
+
+import typer
+
+from gpubench.cli.commands import bench, node, results, stages
+
+
+def register(app: typer.Typer) -> None:
+    """Add every command, in the order in which ``--help`` lists them."""
+    bench.register(app)
+    stages.register(app)
+    results.register(app)
+    node.register(app)

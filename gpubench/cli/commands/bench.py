@@ -1,0 +1,72 @@
+"""``gpubench bench``: plan, run, judge and report in one command; ``gpubench resume``: only what is missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gpubench.cli import options
+from gpubench.cli.options import Asked
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command()(bench)
+    app.command()(resume)
+
+
+def bench(
+    site: options.Site = "local",
+    ucx: options.Ucx = None,
+    variants: options.Variants = None,
+    nodes: options.Nodes = None,
+    suite: options.SuiteName = None,
+    blocks: options.Blocks = None,
+    budget: options.Budget = None,
+    reps: options.Reps = None,
+    workers: options.Workers = None,
+    protocol: options.Protocol = None,
+    seed: options.Seed = None,
+    margin: options.Margin = None,
+    settings: options.Set = None,
+    outputs: options.Outputs = None,
+    campaign: Annotated[Path | None, typer.Option(help="Run only what is missing in this campaign.")] = None,
+    gate: Annotated[
+        bool, typer.Option("--gate", help="Exit 20 on a regression, 21 when something is undecided.")
+    ] = False,
+) -> None:
+    """Compare UCX versions for real: build images, plan, run, judge, report.
+
+    Exits 0 when the campaign is complete, whatever the verdict; with --gate 20 or 21 by the verdict.
+    """
+    from gpubench.cli.steps import whole
+
+    if campaign is not None:
+        whole.resume(campaign, gate=gate)
+        return
+    asked = Asked(
+        site=site,
+        ucx=ucx,
+        variants=variants,
+        nodes=nodes,
+        suite=suite,
+        blocks=blocks,
+        budget=budget,
+        reps=reps,
+        workers=workers,
+        protocol=protocol,
+        seed=seed,
+        margin=margin,
+        settings=settings,
+        outputs=outputs,
+    )
+    whole.bench(asked, gate=gate)
+
+
+def resume(campaign: options.CampaignDir) -> None:
+    """Run what is missing: untouched blocks again, a whole new block for every broken one."""
+    from gpubench.cli.steps import whole
+
+    whole.resume(campaign, gate=False)

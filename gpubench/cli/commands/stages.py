@@ -1,0 +1,96 @@
+"""The stages of a campaign, one command each, on the same directory."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from gpubench.cli import options
+from gpubench.cli.options import Asked
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    for command in (plan, render, submit, status):
+        app.command()(command)
+
+
+def plan(
+    site: options.Site = "local",
+    ucx: options.Ucx = None,
+    variants: options.Variants = None,
+    nodes: options.Nodes = None,
+    suite: options.SuiteName = None,
+    blocks: options.Blocks = None,
+    budget: options.Budget = None,
+    reps: options.Reps = None,
+    workers: options.Workers = None,
+    protocol: options.Protocol = None,
+    seed: options.Seed = None,
+    margin: options.Margin = None,
+    settings: options.Set = None,
+    outputs: options.Outputs = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print plan.json instead of the summary.")] = False,
+) -> None:
+    """Plan a campaign: build what images are missing, write plan.json and scripts; run nothing."""
+    from gpubench.cli.say import say
+    from gpubench.cli.steps.planning import plan_campaign, read_wishes
+    from gpubench.cli.steps.showing import plan_lines
+
+    asked = Asked(
+        site=site,
+        ucx=ucx,
+        variants=variants,
+        nodes=nodes,
+        suite=suite,
+        blocks=blocks,
+        budget=budget,
+        reps=reps,
+        workers=workers,
+        protocol=protocol,
+        seed=seed,
+        margin=margin,
+        settings=settings,
+        outputs=outputs,
+    )
+    campaign = plan_campaign(read_wishes(asked), quiet=as_json)
+    if as_json:
+        say(campaign.plan.dump().rstrip())
+        return
+    for line in plan_lines(campaign):
+        say(line)
+
+
+def render(campaign: options.CampaignDir) -> None:
+    """Write the scripts and run specs of a planned campaign again; the same plan gives the same bytes."""
+    from gpubench.cli.say import say
+    from gpubench.cli.steps.planning import write_scripts
+    from gpubench.store.campaign import Campaign
+
+    opened = Campaign.open(campaign)
+    write_scripts(opened)
+    for job in opened.jobs:
+        say(str(opened.job_dir(job.job) / "job.sh"))
+
+
+def submit(campaign: options.CampaignDir) -> None:
+    """Run the jobs of a planned campaign. On the local site this command is the queue: it ends when they have ended."""
+    from gpubench.cli.steps import whole
+
+    whole.submit(campaign)
+
+
+def status(campaign: options.MaybeCampaign = None, outputs: options.Outputs = None) -> None:
+    """What became of every planned run: ok, failed, skipped, lost or pending, with reasons. Exit 4 if incomplete."""
+    from gpubench.cli.say import say
+    from gpubench.cli.steps.choosing import chosen_campaign
+    from gpubench.cli.steps.running import alive_jobs
+    from gpubench.cli.steps.showing import require_complete, status_lines
+    from gpubench.store.accounting import account
+
+    opened = chosen_campaign(campaign, outputs)
+    accounting = account(opened, alive=alive_jobs(opened))
+    for line in status_lines(opened, accounting):
+        say(line)
+    require_complete(opened, accounting)

@@ -1,0 +1,92 @@
+"""Options that several commands share, and their values as typed."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gpubench.errors import UsageError
+from gpubench.model.image import Variant, parse_variants
+from gpubench.model.quantities import parse_fraction, parse_seconds
+
+Site = Annotated[str, typer.Option(help="Profile in sites/, or a .toml file.")]
+Ucx = Annotated[str | None, typer.Option(help="UCX versions, parted by commas or blanks; the first is the baseline.")]
+Variants = Annotated[
+    str | None, typer.Option(help="[LABEL=]VERSION[,KEY=VALUE...], parted by blanks; the first is the baseline.")
+]
+Nodes = Annotated[str | None, typer.Option(help="Node counts, parted by commas or blanks.")]
+SuiteName = Annotated[str | None, typer.Option("--suite", help="Suite in suites/, or a .toml file.")]
+Blocks = Annotated[int | None, typer.Option(min=1, help="This many blocks, fixed.")]
+Budget = Annotated[str | None, typer.Option(help="The most blocks that fit into this time, like 10m.")]
+Reps = Annotated[int | None, typer.Option(min=1, help="Timed repetitions of every workload.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Workers per node.")]
+Protocol = Annotated[str | None, typer.Option(help="tcp or ucx.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of the order; the same seed gives the same order.")]
+Margin = Annotated[str | None, typer.Option(help="Differences up to this count as none, like 3%.")]
+Set = Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE: any key of the site profile, dotted.")]
+CampaignDir = Annotated[Path, typer.Argument(help="Directory of the campaign.", show_default=False)]
+MaybeCampaign = Annotated[
+    Path | None, typer.Argument(help="Directory of the campaign; default: the newest in outputs/.", show_default=False)
+]
+Outputs = Annotated[Path | None, typer.Option(help="Where campaigns live; default: as the profile says (outputs/).")]
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """What the user asked for; None where nothing was given."""
+
+    site: str = "local"
+    ucx: str | None = None
+    variants: str | None = None
+    nodes: str | None = None
+    suite: str | None = None
+    blocks: int | None = None
+    budget: str | None = None
+    reps: int | None = None
+    workers: int | None = None
+    protocol: str | None = None
+    seed: int | None = None
+    margin: str | None = None
+    settings: list[str] | None = None
+    outputs: Path | None = None
+
+    def chosen_variants(self, default: list[str]) -> list[Variant]:
+        """The variants, from ``--variants``, ``--ucx`` or the profile; raises UsageError."""
+        if self.ucx is not None and self.variants is not None:
+            raise UsageError("--ucx and --variants exclude each other", then="write the versions into --variants")
+        if self.variants is not None:
+            return parse_variants(self.variants.split())
+        if self.ucx is not None:
+            return parse_variants(_words(self.ucx))
+        return parse_variants(default)
+
+    def chosen_nodes(self, default: list[int]) -> list[int]:
+        """The node counts, ascending and once each; raises UsageError."""
+        if self.nodes is None:
+            return default
+        words = _words(self.nodes)
+        if not words or not all(word.isdigit() and int(word) > 0 for word in words):
+            raise UsageError(f"--nodes '{self.nodes}' is no list of node counts", then='write it like --nodes "1 2 4"')
+        return sorted({int(word) for word in words})
+
+    def chosen_budget(self) -> float | None:
+        """Seconds, None where no budget was given; raises UsageError."""
+        return None if self.budget is None else _quantity("--budget", self.budget, parse_seconds)
+
+    def chosen_margin(self) -> float | None:
+        """A fraction, None where no margin was given; raises UsageError."""
+        return None if self.margin is None else _quantity("--margin", self.margin, parse_fraction)
+
+
+def _words(text: str) -> list[str]:
+    return text.replace(",", " ").split()
+
+
+def _quantity(option: str, text: str, parse: object) -> float:
+    try:
+        return float(parse(text))  # type: ignore[operator]
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from None

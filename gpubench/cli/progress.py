@@ -1,0 +1,130 @@
+"""What is happening right now: block, run, workload, repetition, elapsed, what is left."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import rich.console
+import rich.live
+import rich.text
+
+from gpubench.cli.say import say
+from gpubench.model.plan import PlannedBlock, PlannedRun
+from gpubench.model.quantities import format_seconds
+from gpubench.spec.records import RUN_FILE, SAMPLES_FILE
+from gpubench.store.campaign import Campaign
+from gpubench.store.rundirs import read_record
+
+
+@dataclasses.dataclass
+class _Seen:
+    started: float
+    done: bool = False
+
+
+class Progress:
+    """Watches the run directories of a campaign; prints a line when a run ends, and on a terminal a live one too."""
+
+    def __init__(self, campaign: Campaign, live: rich.live.Live | None) -> None:
+        self.campaign = campaign
+        self.live = live
+        self.began = time.monotonic()
+        self.rows = [(block, run) for _, block, run in campaign.rows()]
+        self.blocks = len({block.block for block, _ in self.rows})
+        self.workloads = {item.params_id: item for item in campaign.plan.workloads}
+        self._seen: dict[Path, _Seen] = {}
+        self._durations: list[float] = []
+        self._old = set(campaign.runs_dir.glob("*-*"))  # attempts from before this job are not news
+        self._done = {run.run for _, run in self.rows if self._finished_before(run)}
+        self._holder = ""
+
+    def waiting(self, holder: str) -> None:
+        """Another job has the machine."""
+        if holder != self._holder:
+            self._holder = holder
+            self._print(f"waiting for this machine; it is held by {holder or 'another campaign'}")
+        self._show(f"waiting for {holder or 'another campaign'}  {format_seconds(time.monotonic() - self.began)}")
+
+    def look(self) -> None:
+        """Look at the run directories once."""
+        current = ""
+        for block, run in self.rows:
+            if run.run in self._done:
+                continue
+            path = self._attempt(run)
+            if path is None:
+                continue
+            seen = self._seen.setdefault(path, _Seen(time.monotonic()))
+            if (path / RUN_FILE).exists():
+                self._ended(block, run, path, seen)
+            else:
+                current = self._describe(block, run, path, seen)
+        if current:
+            self._show(current)
+
+    def _finished_before(self, run: PlannedRun) -> bool:
+        attempts = [path for path in self._old if path.name.startswith(f"{run.run}-")]
+        return any(record and record.status in ("ok", "failed") for record in map(read_record, attempts))
+
+    def _attempt(self, run: PlannedRun) -> Path | None:
+        new = [path for path in self.campaign.runs_dir.glob(f"{run.run}-*") if path not in self._old]
+        return max(new, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
+
+    def _ended(self, block: PlannedBlock, run: PlannedRun, path: Path, seen: _Seen) -> None:
+        record = read_record(path)
+        if record is None:
+            return
+        self._done.add(run.run)
+        seconds = time.monotonic() - seen.started
+        if record.status == "ok":
+            self._durations.append(seconds)
+        words = record.status if record.status == "ok" else f"{record.status}: {record.reason}"
+        self._print(
+            f"[{len(self._done):>{len(str(len(self.rows)))}}/{len(self.rows)}] block {block.block} {run.variant}: {words}"
+            f"  {format_seconds(seconds)}{self._left()}"
+        )
+
+    def _describe(self, block: PlannedBlock, run: PlannedRun, path: Path, seen: _Seen) -> str:
+        place = f"block {block.block} ({len(self._done) + 1} of {len(self.rows)} runs)  {run.variant}"
+        return f"{place}  {self._step(path)}  {format_seconds(time.monotonic() - seen.started)}{self._left()}"
+
+    def _step(self, path: Path) -> str:
+        try:
+            lines = (path / SAMPLES_FILE).read_text(encoding="utf-8").splitlines()
+            last = json.loads(lines[-1])
+        except (OSError, ValueError, IndexError):
+            return "starting"
+        planned = self.workloads[last["params_id"]]
+        return f"{last['workload']} repetition {last['rep'] + 1} of {planned.reps}"
+
+    def _left(self) -> str:
+        left = len(self.rows) - len(self._done)
+        each = sum(self._durations) / len(self._durations) if self._durations else self.campaign.plan.time.run_s
+        elapsed = format_seconds(time.monotonic() - self.began)
+        return f"  ({elapsed} elapsed, about {format_seconds(left * each)} left)" if left else f"  ({elapsed} elapsed)"
+
+    def _print(self, line: str) -> None:
+        if self.live:
+            self.live.console.print(rich.text.Text(line))
+        else:
+            say(line)
+
+    def _show(self, line: str) -> None:
+        if self.live:
+            self.live.update(rich.text.Text(line, style="dim"))
+
+
+@contextlib.contextmanager
+def progress_for(campaign: Campaign) -> Iterator[Progress]:
+    """Live on a terminal, plain lines elsewhere."""
+    if not sys.stdout.isatty():
+        yield Progress(campaign, None)
+        return
+    with rich.live.Live(console=rich.console.Console(), refresh_per_second=4, transient=True) as live:
+        yield Progress(campaign, live)

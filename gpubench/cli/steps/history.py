@@ -1,0 +1,50 @@
+"""How long runs of the same shape took on this machine before."""
+
+from __future__ import annotations
+
+import datetime as dt
+import statistics
+from pathlib import Path
+from typing import Any
+
+from gpubench.errors import GpubenchError
+from gpubench.model.plan import Plan
+from gpubench.plan import History
+from gpubench.store.accounting import Outcome, account
+from gpubench.store.campaign import PLAN_FILE, Campaign
+
+LOOK_BACK = 5
+"""Newest campaigns that are looked at: older ones ran on another day's machine."""
+
+
+def find_history(outputs: Path, site: str, shape: dict[str, Any]) -> History | None:
+    """Median duration of the ``ok`` runs of the newest campaign of this shape; None where there is none."""
+    plans = sorted(outputs.glob(f"*/{PLAN_FILE}"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in plans[:LOOK_BACK]:
+        try:
+            campaign = Campaign.open(path.parent)
+        except GpubenchError:  # a damaged campaign is no history; whoever opens it by name is told
+            continue
+        if campaign.plan.site.name == site and shape_of(campaign.plan) == shape:
+            durations = [_seconds(outcome) for outcome in account(campaign).outcomes if outcome.status == "ok"]
+            if durations:
+                return History(run_s=statistics.median(durations), runs=len(durations))
+    return None
+
+
+def shape_of(plan: Plan) -> dict[str, Any]:
+    """What runs must have in common for the durations of one to foretell those of the other."""
+    return {
+        "protocol": plan.protocol,
+        "device": plan.device,
+        "workers_per_node": plan.workers_per_node,
+        "workloads": sorted((item.params_id, item.reps, item.warmup) for item in plan.workloads),
+    }
+
+
+def _seconds(outcome: Outcome) -> float:
+    record = outcome.record
+    if record is None:
+        return 0.0
+    ended, started = (dt.datetime.fromisoformat(stamp) for stamp in (record.ended_at, record.started_at))
+    return (ended - started).total_seconds()

@@ -1,0 +1,103 @@
+"""Submit jobs one after the other, show what happens, and come back with nothing left behind, also after Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import FrameType
+
+from gpubench.cli.progress import Progress, progress_for
+from gpubench.errors import InterruptedByUserError, PlanRefusedError
+from gpubench.model.plan import PlannedJob
+from gpubench.schedulers import SCHEDULERS, Job
+from gpubench.store.accounting import account
+from gpubench.store.campaign import Campaign
+
+LOOK_S = 0.25
+
+
+def run_jobs(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None = None) -> None:
+    """Run jobs of the campaign to their end.
+
+    Args:
+        campaign: planned and rendered.
+        blocks: the blocks to run, by job; None means all of them.
+
+    Raises:
+        PlanRefusedError: a variant has no image yet.
+        SchedulerError: a job was refused.
+        InterruptedByUserError: Ctrl-C or a signal; the job has ended by then, and what was finished is kept.
+    """
+    for variant in campaign.plan.variants:
+        if variant.image is None:
+            raise PlanRefusedError(f"variant {variant.label} has no image", then="build it first")
+    jobs = [job for job in campaign.jobs if blocks is None or job.job in blocks]
+    with _interrupts() as interrupted, progress_for(campaign) as progress:
+        for job in jobs:
+            chosen = [block.block for block in job.blocks] if blocks is None else list(blocks[job.job])
+            _run_job(campaign, job, chosen, interrupted, progress)
+
+
+def _run_job(
+    campaign: Campaign, job: PlannedJob, blocks: Sequence[int], interrupted: list[str], progress: Progress
+) -> None:
+    scheduler = SCHEDULERS[campaign.plan.site.scheduler]
+    directory = campaign.job_dir(job.job)
+
+    def waiting(holder: str) -> None:
+        _stop_if(interrupted, None)
+        progress.waiting(holder)
+
+    environ = {**os.environ, "GPUBENCH_BLOCKS": " ".join(str(block) for block in blocks)}
+    with scheduler.turn(directory, waiting) as hold:
+        running = scheduler.submit(directory, environ, hold)
+        try:
+            while not running.ended():
+                _stop_if(interrupted, running)
+                progress.look()
+                time.sleep(LOOK_S)
+        finally:
+            running.close()
+        progress.look()
+        _stop_if(interrupted, None)
+
+
+def _stop_if(interrupted: list[str], running: Job | None) -> None:
+    if not interrupted:
+        return
+    if running is not None:
+        running.cancel()
+        running.close()
+    raise InterruptedByUserError(f"interrupted by {interrupted[0]}")
+
+
+@contextmanager
+def _interrupts() -> Iterator[list[str]]:
+    """Names of the signals that arrived, for the loop to act on: the job has to be ended before we are."""
+    seen: list[str] = []
+
+    def remember(number: int, _frame: FrameType | None) -> None:
+        seen.append(signal.Signals(number).name)
+
+    before = {number: signal.signal(number, remember) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield seen
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def alive_jobs(campaign: Campaign) -> set[str]:
+    """Jobs that wait or run now."""
+    scheduler = SCHEDULERS[campaign.plan.site.scheduler]
+    return {job.job for job in campaign.jobs if scheduler.alive(campaign.job_dir(job.job))}
+
+
+def missing_words(campaign: Campaign) -> str:
+    """How much has been finished, in one phrase."""
+    counts = account(campaign).counts()
+    total = sum(counts.values())
+    return f"{counts.get('ok', 0) + counts.get('failed', 0)} of {total} runs finished"

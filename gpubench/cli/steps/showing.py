@@ -1,0 +1,79 @@
+"""Plans, accounts and verdicts as lines for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpubench.cli.say import say
+from gpubench.cli.steps.judging import Judged
+from gpubench.errors import IncompleteError
+from gpubench.model.quantities import format_seconds
+from gpubench.store.accounting import Accounting
+from gpubench.store.campaign import Campaign
+
+
+def plan_lines(campaign: Campaign) -> Iterator[str]:
+    """What will be run, and how long it will take."""
+    plan = campaign.plan
+    runs = list(campaign.rows())
+    blocks = len({block.block for _, block, _ in runs})
+    yield f"campaign {campaign.directory}"
+    for variant in plan.variants:
+        version = variant.image.ucx_version if variant.image else "not built"
+        settings = "".join(f" {key}={value}" for key, value in variant.env.items())
+        role = "  (baseline)" if variant.label == plan.baseline else ""
+        yield f"  {variant.label}: UCX {version}{settings}{role}"
+    nodes = ", ".join(str(job.nodes) for job in plan.jobs)
+    yield (
+        f"  {blocks} blocks x {len(plan.variants)} variants = {len(runs)} runs of suite {plan.suite} "
+        f"on site {plan.site.name}, nodes {nodes}, {len(plan.comparisons)} comparisons, seed {plan.seed}"
+    )
+    yield f"  about {format_seconds(plan.time.total_s)}: {format_seconds(plan.time.run_s)} a run ({plan.time.source})"
+    for note in plan.notes:
+        yield f"  {note}"
+
+
+def status_lines(campaign: Campaign, accounting: Accounting) -> Iterator[str]:
+    """A line for every run that isn't ok, then the counts."""
+    for outcome in accounting.outcomes:
+        if outcome.status != "ok":
+            yield f"block {outcome.block.block} {outcome.run.variant} ({outcome.run.run}): {outcome.status}: {outcome.reason}"
+    yield f"{campaign.directory}: {_counts(accounting)} of {len(accounting.outcomes)} runs"
+
+
+def require_complete(campaign: Campaign, accounting: Accounting) -> None:
+    """Raise IncompleteError unless every planned run has ended; a failed one has, and is a finding."""
+    replaced = {block.replaces for job in campaign.jobs for block in job.blocks}
+    missing = [
+        outcome
+        for outcome in accounting.outcomes
+        if outcome.status not in ("ok", "failed") and outcome.block.block not in replaced
+    ]
+    if missing:
+        first = missing[0]
+        raise IncompleteError(
+            f"{len(missing)} of {len(accounting.outcomes)} runs are missing; the first: block {first.block.block} "
+            f"{first.run.variant}: {first.status}: {first.reason}",
+            then=f"to run what is missing: make bench CAMPAIGN={campaign.directory}",
+        )
+    if not any(outcome.status == "ok" for outcome in accounting.outcomes):
+        raise IncompleteError(
+            f"every run failed; the first: {accounting.outcomes[0].reason}", then="see logs.zip in runs/"
+        )
+
+
+def show_verdicts(judged: Judged) -> None:
+    """The verdict table."""
+    for verdict in judged.verdicts:
+        say(
+            f"{verdict.key['workload']} {verdict.candidate} vs {verdict.baseline}: {verdict.effect} {verdict.verdict} {verdict.reason}"
+        )
+    say(f"runs: {_counts(judged.accounting)}")
+
+
+def write_report(judged: Judged) -> None:
+    """``report.html`` and ``report.md``."""
+
+
+def _counts(accounting: Accounting) -> str:
+    return ", ".join(f"{count} {status}" for status, count in sorted(accounting.counts().items()))

@@ -1,0 +1,99 @@
+"""Whole campaigns: bench, submit, resume."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import typer
+
+from gpubench.cli.options import Asked
+from gpubench.cli.say import say
+from gpubench.cli.steps.judging import judge_campaign
+from gpubench.cli.steps.planning import plan_campaign, read_wishes, write_scripts
+from gpubench.cli.steps.running import alive_jobs, missing_words, run_jobs
+from gpubench.cli.steps.showing import plan_lines, require_complete, show_verdicts, write_report
+from gpubench.errors import InterruptedByUserError, UsageError
+from gpubench.model.quantities import format_seconds
+from gpubench.plan import plan_repair
+from gpubench.stats.verdict import exit_code
+from gpubench.store.accounting import account
+from gpubench.store.campaign import Campaign
+
+
+def bench(asked: Asked, *, gate: bool) -> None:
+    """Everything, from words to report."""
+    wanted = read_wishes(asked)
+    began = time.monotonic()
+    campaign = plan_campaign(wanted)
+    for line in plan_lines(campaign):
+        say(line)
+    say(f"images and plan took {format_seconds(time.monotonic() - began)}\n")
+    _run(campaign, None)
+    _conclude(campaign, gate=gate)
+
+
+def submit(directory: Path) -> None:
+    """Run the planned jobs that have not been run."""
+    campaign = Campaign.open(directory)
+    _refuse_alive(campaign)
+    if any(campaign.runs_dir.glob("*-*")):
+        raise UsageError(
+            f"{directory} has been run already", then=f"to run what is missing: gpubench resume {directory}"
+        )
+    write_scripts(campaign)
+    _run(campaign, None)
+    require_complete(campaign, account(campaign))
+
+
+def resume(directory: Path, *, gate: bool) -> None:
+    """Run only what is missing."""
+    campaign = Campaign.open(directory)
+    _refuse_alive(campaign)
+    status = {outcome.run.run: outcome.status for outcome in account(campaign).outcomes}
+    plan = campaign.plan.model_copy(update={"jobs": campaign.jobs})
+    repair = plan_repair(plan, status, dt.datetime.now(dt.UTC).isoformat())
+    blocks: dict[str, list[int]] = dict(repair.again)
+    if repair.addition is not None:
+        campaign = campaign.append(repair.addition)
+        say(f"{repair.addition.reason}: {sum(len(job.blocks) for job in repair.addition.jobs)} new block(s)")
+        blocks |= {job.job: [block.block for block in job.blocks] for job in repair.addition.jobs}
+    if repair.empty:
+        say("nothing is missing")
+    else:
+        write_scripts(campaign)
+        _run(campaign, blocks)
+    _conclude(campaign, gate=gate)
+
+
+def _run(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None) -> None:
+    try:
+        run_jobs(campaign, blocks)
+    except InterruptedByUserError as stopped:
+        raise InterruptedByUserError(
+            f"{stopped}; {missing_words(campaign)}", then=f"to go on: make bench CAMPAIGN={campaign.directory}"
+        ) from None
+
+
+def _conclude(campaign: Campaign, *, gate: bool) -> None:
+    judged = judge_campaign(campaign)
+    say("")
+    show_verdicts(judged)
+    write_report(judged)
+    require_complete(campaign, judged.accounting)
+    if gate:
+        code = exit_code(judged.verdicts)
+        if code:
+            say(f"gate: exit {code}")
+        raise typer.Exit(code)
+
+
+def _refuse_alive(campaign: Campaign) -> None:
+    alive = alive_jobs(campaign)
+    if alive:
+        raise UsageError(
+            f"{campaign.directory}: job {', '.join(sorted(alive))} is still running",
+            then=f"wait for it, or look at it: gpubench status {campaign.directory}",
+        )

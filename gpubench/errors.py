@@ -1,0 +1,87 @@
+"""The tool's failures: one class per kind, each with its exit code.
+
+The message of every error says what happened, to which file or job, and what to do next. The command line prints it as
+one line; a traceback that reaches the user is a bug (exit code 1).
+
+| code | meaning |
+|---|---|
+| 0 | done (``compare``: every planned comparison equivalent or improved) |
+| 1 | a bug in gpubench |
+| 2 | usage: an option, a name or a value that does not exist |
+| 3 | bad data: a file that can't be read, torn records, samples no verdict can stand on |
+| 4 | campaign incomplete: some planned run failed, was skipped or lost |
+| 5 | a tool, a daemon or a package index is missing or doesn't answer (files are still written) |
+| 6 | plan refused: it can't fit the budget, the site or the images |
+| 7 | scheduler or registry error |
+| 20 | a regression, or a candidate that breaks |
+| 21 | no regression, but something inconclusive or without data |
+| 40 | node half: no run record could be written, or the node isn't clean |
+| 130 | interrupted; what was finished is kept |
+"""
+
+from __future__ import annotations
+
+
+class GpubenchError(Exception):
+    """A failure that the user can act on.
+
+    Args:
+        what: what happened, to which file, key or job.
+        then: what to do next; printed behind the message.
+    """
+
+    exit_code = 1
+
+    def __init__(self, what: str, *, then: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.then = then
+
+    def __str__(self) -> str:
+        return f"{self.what}; {self.then}" if self.then else self.what
+
+
+class UsageError(GpubenchError):
+    """An option, a name or a value on the command line or in a profile is wrong."""
+
+    exit_code = 2
+
+
+class DataError(GpubenchError):
+    """Data can't be read, or no verdict can stand on it."""
+
+    exit_code = 3
+
+
+class IncompleteError(GpubenchError):
+    """Some planned run did not end ``ok``."""
+
+    exit_code = 4
+
+
+class MissingToolError(GpubenchError):
+    """A program, a daemon or a package index is missing or doesn't answer."""
+
+    exit_code = 5
+
+
+class PlanRefusedError(GpubenchError):
+    """The plan can't be carried out as asked."""
+
+    exit_code = 6
+
+
+class SchedulerError(GpubenchError):
+    """A scheduler or a registry refused or failed."""
+
+    exit_code = 7
+
+
+class InterruptedByUserError(GpubenchError):
+    """Ctrl-C or a termination signal."""
+
+    exit_code = 130
+
+
+EXIT_REGRESSION = 20
+EXIT_INCONCLUSIVE = 21

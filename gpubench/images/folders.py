@@ -1,0 +1,178 @@
+"""Folders that are either finished or not there, whoever builds them at once and whatever kills the builder.
+
+``HOME/<name>/`` holds ``files/`` (the content), ``inventory.json`` (what ``files/`` held when it was built) and
+``image.json`` (facts and content hash). It is built under ``HOME/.building/`` by whoever holds the lock ``HOME/.lock``,
+and comes into being by one rename.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import fcntl
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from gpubench.errors import DataError, GpubenchError, MissingToolError, UsageError
+from gpubench.images import fingerprint
+
+SCHEMA = "gpubench/image-folder/1"
+WAIT_S = 3600.0
+"""How long one builder waits for another; each of its steps is bounded by the installer's own deadline."""
+
+Progress = Callable[[str], None]
+Build = Callable[[Path, int], dict[str, Any]]
+"""Fills the folder that it is given, under the lock whose descriptor it is given; returns the facts about it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Folder:
+    """A finished folder: its content hash and the facts that its builder recorded."""
+
+    path: Path
+    content: str
+    facts: dict[str, Any]
+
+    @property
+    def files(self) -> Path:
+        """Where the content lies."""
+        return self.path / "files"
+
+
+def obtain(home: Path, name: str, build: Build, progress: Progress) -> Folder:
+    """The finished folder ``name``, built now if it is missing.
+
+    Raises:
+        DataError: it is there but damaged.
+        UsageError: ``home`` can't be written.
+        MissingToolError: disk full, another builder that doesn't end, or what ``build`` raises.
+    """
+    path = home / name
+    with _one_line(home):
+        if not path.exists():
+            home.mkdir(parents=True, exist_ok=True)
+            with _only_builder(home, progress) as hold:
+                if not path.exists():
+                    _build(home, name, build, hold)
+        folder = read(path)
+    check(folder, deep=False)
+    return folder
+
+
+def read(path: Path) -> Folder:
+    """A finished folder's facts.
+
+    Raises:
+        DataError: its marker is missing or can't be read.
+    """
+    try:
+        plain = json.loads((path / "image.json").read_text("utf-8"))
+        if plain["schema"] != SCHEMA:
+            raise ValueError(plain["schema"])
+        return Folder(path=path, content=plain["content"], facts=plain["facts"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise _damaged(path, "its image.json is missing or can't be read") from None
+
+
+def check(folder: Folder, *, deep: bool) -> None:
+    """Compare the folder with what was built; ``deep`` reads every byte.
+
+    Raises:
+        DataError: a file was changed, removed or added.
+    """
+    try:
+        rows = {
+            path: tuple(row) for path, row in json.loads((folder.path / "inventory.json").read_text("utf-8")).items()
+        }
+        changed = fingerprint.changes(folder.files, rows, deep=deep)
+    except (OSError, ValueError, AttributeError, TypeError):
+        raise _damaged(folder.path, "its files or inventory.json can't be read") from None
+    if not changed and fingerprint.content_hash(rows) != folder.content:
+        changed = ["inventory.json"]
+    if changed:
+        raise _damaged(folder.path, f"{len(changed)} of its files changed since it was built, first {changed[0]}")
+
+
+def _damaged(path: Path, why: str) -> DataError:
+    return DataError(
+        f"image folder {path} is damaged: {why}", then=f"remove it (rm -r {path}) and run again to rebuild it"
+    )
+
+
+def _build(home: Path, name: str, build: Build, hold: int) -> None:
+    site = home / ".building"
+    # Under the lock nobody else builds: whatever lies here was left by a builder that was killed.
+    shutil.rmtree(site, ignore_errors=True)
+    temporary = site / name
+    try:
+        (temporary / "files").mkdir(parents=True)
+        facts = build(temporary / "files", hold)
+        rows = fingerprint.record(temporary / "files")
+        marker = {"schema": SCHEMA, "name": name, "content": fingerprint.content_hash(rows), "facts": facts}
+        (temporary / "inventory.json").write_text(json.dumps(rows), "utf-8")
+        (temporary / "image.json").write_text(json.dumps(marker, indent=1, sort_keys=True) + "\n", "utf-8")
+        os.sync()  # one call for 10,000 files; a machine that dies now leaves no finished name with empty files
+        temporary.rename(home / name)
+        _sync_folder(home)
+    finally:
+        shutil.rmtree(site, ignore_errors=True)
+
+
+def _sync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _only_builder(home: Path, progress: Progress) -> Iterator[int]:
+    """Hold the lock of ``home``; the kernel frees it when the last process that holds it ends, however it ends."""
+    with (home / ".lock").open("a") as file:
+        told = False
+        deadline = time.monotonic() + WAIT_S
+        while not _try_lock(file.fileno()):
+            if not told:
+                progress(f"waiting: another gpubench is building images in {home}")
+                told = True
+            if time.monotonic() > deadline:
+                raise MissingToolError(
+                    f"another gpubench has been building images in {home} for an hour",
+                    then="end it, or use another paths.images",
+                )
+            time.sleep(0.2)
+        yield file.fileno()
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def _one_line(home: Path) -> Iterator[None]:
+    try:
+        yield
+    except GpubenchError:
+        raise
+    except OSError as error:
+        where = error.filename or home
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise MissingToolError(
+                f"the disk is full: could not write {where}; finished images are untouched",
+                then="free some space (a stack takes 1.1 GB, a UCX version 0.15 GB) and run it again",
+            ) from None
+        raise UsageError(
+            f"images can't be built in {home}: {error.strerror or error} ({where})",
+            then="name a folder that you may write: --set paths.images=DIR",
+        ) from None

@@ -1,0 +1,153 @@
+"""The family: for every planned comparison the runs of both variants, whatever became of them. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import cast
+
+import polars as pl
+
+from gpubench.model.plan import Comparison, Plan, PlannedWorkload
+from gpubench.spec import RUN_STATUSES
+from gpubench.spec.plain import canonical
+from gpubench.stats.data import ComparisonInput, RunSamples, Status
+from gpubench.store.accounting import Outcome
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """One workload in one planned run, and how it ended.
+
+    ``status`` is that of the run, unless the run is ``ok`` and this workload isn't: it failed or was skipped, answered
+    wrong (``failed``), or has not all its samples (``lost``). ``wall_s`` are the timed samples in the order of their
+    repetitions and ``started_at`` (POSIX seconds) the start of the first; both stay empty where there are none.
+    """
+
+    outcome: Outcome
+    workload: PlannedWorkload
+    status: str
+    reason: str = ""
+    wall_s: tuple[float, ...] = ()
+    started_at: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class _Timed:
+    wall_s: tuple[float, ...]
+    wrong: bool
+    started_at: float
+
+
+_CellKey = tuple[str, int, str, str, str]
+
+
+def cells(plan: Plan, outcomes: Iterable[Outcome], frame: pl.DataFrame) -> list[Cell]:
+    """Every workload of every planned run, in planned order; ``frame`` is the merged table."""
+    workloads = {workload.params_id: workload for workload in plan.workloads}
+    timed = _timed(frame)
+    return [
+        _cell(outcome, workloads[params_id], timed)
+        for outcome in outcomes
+        for params_id in outcome.run.workloads
+        if params_id in workloads
+    ]
+
+
+def family(plan: Plan, table: Iterable[Cell]) -> list[ComparisonInput]:
+    """The input of ``stats.verdict.judge``: one entry per planned comparison, also where there is not one sample.
+
+    Runs that may still end (``pending``) are left out: they are neither lost nor failed. ``planned_blocks`` counts the
+    appended blocks too.
+    """
+    by_place: dict[tuple[str, int, str], list[Cell]] = {}
+    for cell in table:
+        place = (cell.workload.params_id, cell.outcome.job.nodes, cell.outcome.run.variant)
+        by_place.setdefault(place, []).append(cell)
+    params = {workload.params_id: canonical(workload.params).decode() for workload in plan.workloads}
+    return [_comparison(plan, one, params[one.params_id], by_place) for one in plan.comparisons]
+
+
+def _comparison(
+    plan: Plan, one: Comparison, params: str, by_place: Mapping[tuple[str, int, str], list[Cell]]
+) -> ComparisonInput:
+    sides = {name: by_place.get((one.params_id, one.nodes, name), []) for name in (one.baseline, one.candidate)}
+    blocks = [{cell.outcome.block.block for cell in side} for side in sides.values()]
+    return ComparisonInput(
+        key={
+            "workload": one.workload,
+            "backend": one.backend,
+            "params": params,
+            "params_id": one.params_id,
+            "nodes": one.nodes,
+            "workers_per_node": one.workers_per_node,
+            "threads_per_worker": one.threads_per_worker,
+            "protocol": plan.protocol,
+            "device": plan.device,
+        },
+        baseline=one.baseline,
+        candidate=one.candidate,
+        runs=[_run(cell) for side in sides.values() for cell in side if cell.status in RUN_STATUSES],
+        planned_blocks=len(set.intersection(*blocks)),
+    )
+
+
+def _run(cell: Cell) -> RunSamples:
+    outcome = cell.outcome
+    return RunSamples(
+        run=outcome.run.run,
+        block=outcome.block.block,
+        variant=outcome.run.variant,
+        order=outcome.run.order,
+        started_at=cell.started_at,
+        wall_s=cell.wall_s if cell.status == "ok" else (),
+        status=cast("Status", cell.status),
+        job=outcome.job.job,
+    )
+
+
+def _cell(outcome: Outcome, workload: PlannedWorkload, timed: Mapping[_CellKey, _Timed]) -> Cell:
+    key = (*_run_key(outcome), workload.name, workload.backend, canonical(workload.params).decode())
+    found = timed.get(key)
+    status, reason = _ending(outcome, workload, found)
+    if found is None:
+        return Cell(outcome, workload, status, reason)
+    return Cell(outcome, workload, status, reason, found.wall_s, found.started_at)
+
+
+def _run_key(outcome: Outcome) -> tuple[str, int]:
+    return outcome.run.run, outcome.attempt
+
+
+def _ending(outcome: Outcome, workload: PlannedWorkload, found: _Timed | None) -> tuple[str, str]:
+    if outcome.status != "ok" or outcome.record is None:
+        return outcome.status, outcome.reason
+    record = next((one for one in outcome.record.workloads if one.params_id == workload.params_id), None)
+    if record is None:
+        return "lost", "the run's record doesn't name this workload"
+    if record.status != "ok":
+        return record.status, record.reason or "no reason given"
+    if found is not None and found.wrong:
+        return "failed", "wrong answer"
+    count = len(found.wall_s) if found else 0
+    if count != workload.reps:
+        # An average over fewer repetitions than planned is another quantity: the ones that are missing aren't random.
+        return "lost", f"{count} of {workload.reps} samples"
+    return "ok", ""
+
+
+def _timed(frame: pl.DataFrame) -> dict[_CellKey, _Timed]:
+    rows = (
+        frame.filter(~pl.col("warmup"))
+        .sort("rep")
+        .group_by("run", "attempt", "workload", "backend", "params")
+        .agg(
+            pl.col("wall_s"),
+            (pl.col("answer") == "wrong").any().alias("wrong"),
+            pl.col("started_at").min().dt.timestamp("us"),
+        )
+    )
+    return {
+        (run, attempt, workload, backend, params): _Timed(tuple(wall_s), wrong, started_us / 1e6)
+        for run, attempt, workload, backend, params, wall_s, wrong, started_us in rows.iter_rows()
+    }

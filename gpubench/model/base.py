@@ -1,0 +1,95 @@
+"""Typed settings read from TOML: an unknown key names the file, the path and the nearest valid key."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+import pydantic
+
+from gpubench.errors import UsageError
+
+
+class Settings(pydantic.BaseModel):
+    """Base of everything that comes from a file the user may have written."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+
+    @classmethod
+    def load(cls, text: str, source: str) -> Self:
+        """Read TOML.
+
+        Raises:
+            UsageError: not TOML, an unknown or missing key, a value that doesn't fit.
+        """
+        return cls.of(parse_toml(text, source), source)
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any], source: str) -> Self:
+        """Validate values that are already read; ``source`` names the file in messages."""
+        try:
+            return cls.model_validate(plain)
+        except pydantic.ValidationError as error:
+            raise UsageError(f"{source}: {_explain(cls, error)}") from None
+
+
+def parse_toml(text: str, source: str) -> dict[str, Any]:
+    """TOML as a dict; raises UsageError with file and line."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{source} is not TOML: {error}") from None
+
+
+def nearest(word: str, words: Iterable[str]) -> str:
+    """`` (did you mean 'x'?)`` for the closest of ``words``, else the whole choice."""
+    choice = sorted(words)
+    close = difflib.get_close_matches(word, choice, n=1, cutoff=0.5)
+    if close:
+        return f" (did you mean '{close[0]}'?)"
+    return f" (there is: {', '.join(choice)})" if choice else ""
+
+
+def _explain(model: type[pydantic.BaseModel], error: pydantic.ValidationError) -> str:
+    # An unknown key first: a typo shows as two errors, and the missing key is only its echo.
+    first = min(error.errors(), key=lambda item: item["type"] != "extra_forbidden")
+    path = [str(part) for part in first["loc"]]
+    dotted = ".".join(path) or "file"
+    if first["type"] == "extra_forbidden":
+        return f"unknown key '{dotted}'{nearest(path[-1], _keys(model, path[:-1]))}"
+    if first["type"] == "missing":
+        return f"key '{dotted}' is missing"
+    message = first["msg"].removeprefix("Value error, ")
+    return f"'{dotted}' = {first['input']!r}: {message}"
+
+
+def _keys(model: type[pydantic.BaseModel], path: list[str]) -> list[str]:
+    """Valid keys at ``path`` below ``model``."""
+    here: Any = model
+    for part in path:
+        if not (isinstance(here, type) and issubclass(here, pydantic.BaseModel)):
+            return []
+        if part.isdigit():
+            continue
+        field = here.model_fields.get(part)
+        if field is None:
+            return []
+        here = _model_in(field.annotation)
+    if isinstance(here, type) and issubclass(here, pydantic.BaseModel):
+        return list(here.model_fields)
+    return []
+
+
+def _model_in(annotation: Any) -> Any:
+    """The settings class inside ``list[X]``, ``X | None`` and the like."""
+    if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
+        return annotation
+    for inner in typing.get_args(annotation):
+        found = _model_in(inner)
+        if isinstance(found, type) and issubclass(found, pydantic.BaseModel):
+            return found
+    return None

@@ -1,0 +1,85 @@
+"""Images and variants: what is compared."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import pydantic
+
+from gpubench.errors import UsageError
+from gpubench.model.base import Settings
+
+ImageKind = Literal["venv"]
+
+
+class Image(Settings):
+    """A built software environment that holds one UCX version.
+
+    ``id`` is the content hash: the same id is the same bytes. ``python`` starts the node half; ``env`` is what the
+    image sets in every process of a run. ``manifest`` is the hash under which the package list and the content hashes
+    stand in the campaign's ``manifests/``.
+    """
+
+    kind: str
+    id: str
+    ucx_spec: str
+    ucx_version: str
+    binding: str
+    python: str
+    env: dict[str, str]
+    manifest: str
+
+
+class Variant(Settings):
+    """A label, a UCX spec, and the settings that this variant adds. The first variant of a list is the baseline."""
+
+    label: str
+    ucx: str
+    env: dict[str, str] = pydantic.Field(default_factory=dict)
+
+
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_COMMA_BEFORE_KEY = re.compile(r",(?=[A-Za-z_][A-Za-z0-9_]*=)")
+
+
+def parse_variant(text: str) -> Variant:
+    """``[LABEL=]SPEC[,KEY=VALUE…]``; a comma parts only where ``KEY=`` follows, so ``UCX_TLS=tcp,sm`` is one value.
+
+    Raises:
+        UsageError: an empty label or spec, a key that is no variable name, a key given twice.
+    """
+    head, *settings = _COMMA_BEFORE_KEY.split(text)
+    label, equals, spec = head.partition("=")
+    if not equals:
+        label, spec = text, head
+    if not label or not spec:
+        raise UsageError(f"variant '{text}' lacks a label or a version", then="write [LABEL=]VERSION[,KEY=VALUE...]")
+    env: dict[str, str] = {}
+    for setting in settings:
+        key, _, value = setting.partition("=")
+        if key in env:
+            raise UsageError(f"variant '{text}' sets {key} twice")
+        env[key] = value
+    if "," in spec or " " in spec:
+        raise UsageError(f"variant '{text}': '{spec}' is no version", then="write [LABEL=]VERSION[,KEY=VALUE...]")
+    return Variant(label=label, ucx=spec, env=env)
+
+
+def parse_variants(words: list[str]) -> list[Variant]:
+    """Several variants; the first is the baseline.
+
+    Raises:
+        UsageError: fewer than two, or a label twice.
+    """
+    variants = [parse_variant(word) for word in words]
+    labels = [variant.label for variant in variants]
+    twice = sorted({label for label in labels if labels.count(label) > 1})
+    if twice:
+        raise UsageError(
+            f"variant '{twice[0]}' is given twice",
+            then='to compare a version with itself, label the two: VARIANTS="a=1.22.0 b=1.22.0"',
+        )
+    if len(variants) < 2:
+        raise UsageError("a comparison needs two variants at least", then='for example UCX="1.16.0 1.22.0"')
+    return variants

@@ -1,0 +1,155 @@
+"""The plan: what will be run, on which nodes, in which order, and what can be concluded. Written once, never edited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pydantic
+
+from gpubench.model.base import Settings
+from gpubench.model.image import Image
+from gpubench.model.record import parse_record
+from gpubench.model.site import Site
+
+PLAN = "gpubench/plan/1"
+PLAN_ADDITION = "gpubench/plan-addition/1"
+
+
+class PlannedVariant(Settings):
+    """A variant with its image; ``image`` is None while it isn't built (scripts render, submit refuses)."""
+
+    label: str
+    ucx: str
+    env: dict[str, str]
+    image: Image | None
+
+
+class PlannedWorkload(Settings):
+    """A workload with complete, plain parameters (bytes, seconds, counts)."""
+
+    name: str
+    backend: str
+    params: dict[str, Any]
+    params_id: str
+    reps: int
+    warmup: int
+    timeout_s: float
+
+
+class PlannedRun(Settings):
+    """One variant in one block. ``run`` is the hash of its plan row; ``order`` its place in the block, from 0."""
+
+    run: str
+    variant: str
+    order: int
+    workloads: list[str]
+    """``params_id`` of the workloads in the order in which this run takes them."""
+
+
+class PlannedBlock(Settings):
+    """One pass over all variants. ``replaces`` names the broken block that this one makes good, if any."""
+
+    block: int
+    runs: list[PlannedRun]
+    replaces: int | None = None
+
+
+class PlannedJob(Settings):
+    """One allocation at one node count. ``limit_s`` is its time limit."""
+
+    job: str
+    nodes: int
+    limit_s: float
+    blocks: list[PlannedBlock]
+
+
+class Comparison(Settings):
+    """One member of the family: a cell of the candidate against the same cell of the baseline."""
+
+    workload: str
+    backend: str
+    params_id: str
+    nodes: int
+    workers_per_node: int
+    threads_per_worker: int
+    baseline: str
+    candidate: str
+
+
+class TimeModel(Settings):
+    """Where the minutes come from: seconds of one run and of one block, and what the numbers rest on."""
+
+    run_s: float
+    block_s: float
+    total_s: float
+    source: str
+
+
+class Plan(Settings):
+    """A campaign as planned. ``blocks_asked`` may exceed what the budget allowed."""
+
+    schema_: str = pydantic.Field(alias="schema", default=PLAN)
+    campaign: str
+    created_at: str
+    gpubench: str
+    seed: int
+    site: Site
+    suite: str
+    workloads: list[PlannedWorkload]
+    variants: list[PlannedVariant]
+    protocol: str
+    device: str
+    workers_per_node: int
+    threads_per_worker: int
+    memory_limit: int
+    margin: float
+    summary: str
+    jobs: list[PlannedJob]
+    comparisons: list[Comparison]
+    time: TimeModel
+    budget_s: float | None
+    notes: list[str]
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    @property
+    def baseline(self) -> str:
+        """Label of the first variant."""
+        return self.variants[0].label
+
+    def runs(self) -> Iterator[tuple[PlannedJob, PlannedBlock, PlannedRun]]:
+        """Every planned run, in the order in which it is planned to run."""
+        for job in self.jobs:
+            for block in job.blocks:
+                for run in block.runs:
+                    yield job, block, run
+
+    def dump(self) -> str:
+        """JSON text with a final newline."""
+        return self.model_dump_json(by_alias=True, indent=1) + "\n"
+
+    @staticmethod
+    def parse(text: str, source: str) -> Plan:
+        """Read ``plan.json``; raises DataError with the file's name."""
+        return parse_record(Plan, PLAN, text, source)
+
+
+class PlanAddition(Settings):
+    """Blocks appended to a plan by ``resume`` (or a later look); ``plan.json`` itself is never rewritten."""
+
+    schema_: str = pydantic.Field(alias="schema", default=PLAN_ADDITION)
+    created_at: str
+    reason: str
+    jobs: list[PlannedJob]
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    def dump(self) -> str:
+        """JSON text with a final newline."""
+        return self.model_dump_json(by_alias=True, indent=1) + "\n"
+
+    @staticmethod
+    def parse(text: str, source: str) -> PlanAddition:
+        """Read ``plan.d/NNN.json``; raises DataError with the file's name."""
+        return parse_record(PlanAddition, PLAN_ADDITION, text, source)

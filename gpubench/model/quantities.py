@@ -1,0 +1,97 @@
+"""Quantities carry units: ``"32GiB"``, ``"10m"``, ``"3%"``. GB and GiB differ; a bare number says nothing."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Annotated, Any
+
+import pydantic
+
+_SIZES: dict[str, int] = {"B": 1} | {
+    prefix + suffix: int(base**power)
+    for suffix, base in (("B", 1000), ("iB", 1024))
+    for power, prefix in enumerate("KMGTP", start=1)
+}
+_SIZES["kB"] = 1000
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_ONE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
+
+
+def parse_bytes(text: str) -> int:
+    """``"2GiB"`` → 2147483648. Raises ValueError."""
+    match = _ONE.fullmatch(text)
+    if not match or match[2] not in _SIZES:
+        raise ValueError(f"'{text}' is not a size; write a number and a unit, like 512MiB or 2GB")
+    return round(float(match[1]) * _SIZES[match[2]])
+
+
+def parse_seconds(text: str) -> float:
+    """``"1h30m"`` → 5400.0. Raises ValueError."""
+    position, total = 0, 0.0
+    while position < len(text):
+        match = _ONE.match(text, position)
+        if not match or match[2] not in _SECONDS:
+            break
+        total += float(match[1]) * _SECONDS[match[2]]
+        position = match.end()
+    if position < len(text) or not text.strip():
+        raise ValueError(f"'{text}' is not a duration; write a number and a unit, like 90s, 10m or 1h30m")
+    return total
+
+
+def parse_fraction(text: str) -> float:
+    """``"3%"`` → 0.03. Raises ValueError."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", text)
+    if not match:
+        raise ValueError(f"'{text}' is not a percentage; write it like 3%")
+    return float(match[1]) / 100
+
+
+def format_seconds(seconds: float) -> str:
+    """``5400`` → ``1h30m``, ``75.4`` → ``1m15s``, ``3.21`` → ``3.2s``."""
+    if not math.isfinite(seconds):
+        return "unlimited"
+    if seconds < 10:
+        return f"{seconds:.1f}s"
+    whole = round(seconds)
+    hours, rest = divmod(whole, 3600)
+    minutes, secs = divmod(rest, 60)
+    if hours:
+        return f"{hours}h{minutes:02d}m"
+    return f"{minutes}m{secs:02d}s" if minutes else f"{secs}s"
+
+
+def format_bytes(count: float) -> str:
+    """``2147483648`` → ``2.0 GiB``."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"
+
+
+def _strings_only(parse: Any) -> Any:
+    def validate(value: Any) -> Any:
+        if isinstance(value, str):
+            return parse(value)
+        raise ValueError("a quantity needs its unit, as a string")
+
+    return validate
+
+
+# In records that gpubench wrote itself (plan.json), quantities are plain numbers again.
+def _plain_or(parse: Any) -> Any:
+    strict = _strings_only(parse)
+
+    def validate(value: Any, info: pydantic.ValidationInfo) -> Any:
+        if isinstance(value, int | float) and not isinstance(value, bool) and (info.context or {}).get("plain"):
+            return value
+        return strict(value)
+
+    return validate
+
+
+Bytes = Annotated[int, pydantic.BeforeValidator(_plain_or(parse_bytes))]
+Seconds = Annotated[float, pydantic.BeforeValidator(_plain_or(parse_seconds))]
+Fraction = Annotated[float, pydantic.BeforeValidator(_plain_or(parse_fraction))]

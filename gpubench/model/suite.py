@@ -1,0 +1,95 @@
+"""A suite: workloads with parameters, and how often each is timed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pydantic
+
+from gpubench.errors import UsageError
+from gpubench.model.base import Settings, nearest
+from gpubench.model.quantities import parse_bytes, parse_fraction
+from gpubench.spec import WorkloadSpec
+from gpubench.workloads.catalogue import CATALOGUE, Param, Workload
+
+
+class SuiteEntry(Settings):
+    """One workload of a suite; what is unset here comes from the suite or from the catalogue."""
+
+    name: str
+    backend: str = "dask"
+    reps: int | None = pydantic.Field(default=None, ge=1)
+    warmup: int | None = pydantic.Field(default=None, ge=0)
+    params: dict[str, Any] = pydantic.Field(default_factory=dict)
+
+
+class Suite(Settings):
+    """A list of workloads as ``suites/<name>.toml`` describes it."""
+
+    name: str
+    description: str = ""
+    reps: int = pydantic.Field(default=6, ge=1)
+    warmup: int = pydantic.Field(default=1, ge=0)
+    workload: list[SuiteEntry] = pydantic.Field(min_length=1)
+
+    def resolve(self, source: str, *, reps: int | None, timeout_s: float) -> list[WorkloadSpec]:
+        """Every workload with complete, plain parameters; ``reps`` given by the user beats the file's.
+
+        Raises:
+            UsageError: a workload, backend or parameter that doesn't exist, a value that doesn't fit, an entry twice.
+        """
+        resolved = [self._resolve(entry, source, reps, timeout_s) for entry in self.workload]
+        ids = [entry.params_id for entry in resolved]
+        for entry in resolved:
+            if ids.count(entry.params_id) > 1:
+                raise UsageError(f"{source}: workload '{entry.name}' stands there twice with the same parameters")
+        return resolved
+
+    def _resolve(self, entry: SuiteEntry, source: str, reps: int | None, timeout_s: float) -> WorkloadSpec:
+        known = CATALOGUE.get(entry.name)
+        if known is None:
+            raise UsageError(f"{source}: no workload '{entry.name}'{nearest(entry.name, CATALOGUE)}")
+        if entry.backend not in known.backends:
+            raise UsageError(
+                f"{source}: {entry.name} has no backend '{entry.backend}'{nearest(entry.backend, known.backends)}"
+            )
+        return WorkloadSpec(
+            name=entry.name,
+            backend=entry.backend,
+            params=_params(known, entry.params, f"{source}: {entry.name}"),
+            reps=reps or entry.reps or self.reps,
+            warmup=self.warmup if entry.warmup is None else entry.warmup,
+            timeout_s=timeout_s,
+        )
+
+
+def _params(known: Workload, given: Mapping[str, Any], where: str) -> dict[str, Any]:
+    for key in given:
+        if key not in known.params:
+            raise UsageError(f"{where} has no parameter '{key}'{nearest(key, known.params)}")
+    return {key: _value(param, given.get(key, param.default), f"{where}.{key}") for key, param in known.params.items()}
+
+
+def _value(param: Param, value: Any, where: str) -> Any:
+    problem = f"{where} = {value!r}"
+    try:
+        if param.kind == "size":
+            return parse_bytes(value) if isinstance(value, str) else _number(value, int)
+        if param.kind == "fraction":
+            return parse_fraction(value) if isinstance(value, str) else _number(value, float)
+        if param.kind == "count":
+            return _number(value, int)
+    except ValueError as error:
+        raise UsageError(f"{problem}: {error}") from None
+    if param.kind == "flag" and not isinstance(value, bool):
+        raise UsageError(f"{problem}: write true or false")
+    if param.kind == "choice" and value not in param.choices:
+        raise UsageError(f"{problem}: not one of {', '.join(param.choices)}")
+    return value
+
+
+def _number(value: Any, kind: type[int] | type[float]) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0 or value != kind(value):
+        raise ValueError("not a whole number ≥ 0" if kind is int else "not a number ≥ 0")
+    return kind(value)

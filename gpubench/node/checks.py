@@ -1,0 +1,114 @@
+"""Is this the cluster that was planned? A benchmark of the wrong library is worse than none."""
+
+from typing import Any, Dict, List, Mapping, Sequence
+
+from gpubench.node import ucx
+from gpubench.node.environment import ucx_variables
+from gpubench.spec import RunSpec
+
+Facts = Mapping[str, Any]
+
+
+class CheckError(Exception):
+    """The run is not what was planned; the message says what was found where, and what was planned."""
+
+
+def scheme(spec: RunSpec) -> str:
+    """The plan says ``ucx``; Dask's name for it depends on the binding that the image has."""
+    if spec.protocol != "ucx":
+        return spec.protocol
+    return "ucx" if spec.binding == "ucx-py" else spec.binding
+
+
+def check_protocol(spec: RunSpec, addresses: Sequence[str]) -> None:
+    """Scheduler and workers must listen on the planned protocol."""
+    planned = scheme(spec)
+    for address in addresses:
+        found = address.partition("://")[0]
+        if found != planned:
+            raise CheckError(f"{address} speaks {found}, planned {planned} (protocol {spec.protocol})")
+
+
+def check_processes(spec: RunSpec, processes: Sequence[Facts]) -> None:
+    """Library, environment and node half of every process."""
+    for process in processes:
+        who = "{} (pid {} on {})".format(process["role"], process["pid"], process["host"])
+        _check_library(spec, process["ucx"], who)
+        _check_environment(spec, process["ucx"], who)
+        if process["node_half"] != spec.node_half:
+            raise CheckError(
+                "{} imported node half {}, planned {}".format(who, process["node_half"][:64], spec.node_half[:12])
+            )
+        if not process["affinity"]:
+            raise CheckError(f"{who} may run on no CPU")
+    _check_agreement(processes)
+
+
+def _check_library(spec: RunSpec, found: Facts, who: str) -> None:
+    planned = spec.expect_ucx if spec.protocol == "ucx" else ucx.NO_UCX
+    if found["loaded"] != planned:
+        where = " from {}".format(found["path"]) if found["path"] else ""
+        raise CheckError("{} loaded UCX {}{}, planned {}".format(who, found["loaded"], where, planned))
+
+
+def _check_environment(spec: RunSpec, found: Facts, who: str) -> None:
+    planned = ucx_variables(spec.env)
+    at_start = dict(found["env_at_start"])
+    if at_start != planned:
+        raise CheckError(f"{who} started with {_words(at_start)}, planned {_words(planned)}")
+    for name in sorted(set(spec.variant_env) | set(planned)):
+        if name in planned and found["env"].get(name) != planned[name]:
+            raise CheckError(
+                "{} runs with {}={}, the variant says {}".format(who, name, found["env"].get(name), planned[name])
+            )
+
+
+def _check_agreement(processes: Sequence[Facts]) -> None:
+    """What the binding adds to ``UCX_*`` on import must be the same everywhere."""
+    first = processes[0]
+    for other in processes[1:]:
+        if other["ucx"]["env"] != first["ucx"]["env"]:
+            raise CheckError(
+                "UCX_* differ: {} has {}, {} has {}".format(
+                    first["role"], _words(first["ucx"]["env"]), other["role"], _words(other["ucx"]["env"])
+                )
+            )
+
+
+def binding_environment(process: Facts) -> Dict[str, str]:
+    """The ``UCX_*`` that nobody planned: set by the binding when it was imported."""
+    before = process["ucx"]["env_at_start"]
+    return {name: value for name, value in process["ucx"]["env"].items() if before.get(name) != value}
+
+
+def check_transport(spec: RunSpec, lanes_by_process: Mapping[str, Sequence[str]]) -> List[str]:
+    """The transports that UCX reports in its log; must be what the site expects.
+
+    Raises:
+        CheckError: none was reported under ``ucx``, or one that the site doesn't expect.
+    """
+    if spec.protocol != "ucx":
+        return []
+    silent = sorted(process for process, lanes in lanes_by_process.items() if not lanes)
+    if not lanes_by_process or silent:
+        raise CheckError(
+            f"UCX reported no lane in {', '.join(silent) or 'any process'}: which transport ran is unknown"
+        )
+    used = ucx.transports([lane for lanes in lanes_by_process.values() for lane in lanes])
+    foreign = [name for name in used if name not in spec.expect_transport]
+    if spec.expect_transport and (foreign or not used):
+        raise CheckError(
+            "UCX used {}, the site expects {}".format(", ".join(used) or "none", ", ".join(spec.expect_transport))
+        )
+    return used
+
+
+def check_moved(spec: RunSpec, workload: str, moved: int, least: int, senders: Sequence[str]) -> None:
+    """Bytes that had to move between workers must have been seen, and seen on the planned protocol."""
+    check_protocol(spec, senders)
+    if moved < least:
+        raise CheckError(f"{workload} had to move {least} bytes between workers, {moved} were seen")
+
+
+def _words(variables: Mapping[str, str]) -> str:
+    return " ".join("{}={}".format(*item) for item in sorted(variables.items())) or "no UCX_*"

@@ -1,0 +1,85 @@
+"""The environment of every process of a run: built, not inherited."""
+
+import os
+from pathlib import Path
+from typing import Dict, List, Mapping, Tuple
+
+from gpubench.spec import RunSpec
+
+# What would change a benchmark without anybody noticing. Dropped, and said.
+FOREIGN_PREFIXES = (
+    "UCX_",
+    "UCXPY_",
+    "DASK_",
+    "RAPIDS_",
+    "CUDA_",
+    "PYTHON",
+    "LD_",
+    "OMP_",
+    "MKL_",
+    "OPENBLAS_",
+    "NUMBA_",
+)
+
+# distributed's nanny sets these for its workers; ours run without one and get the same.
+# https://distributed.dask.org/en/stable/worker-memory.html
+WORKER_DEFAULTS = {
+    "MALLOC_TRIM_THRESHOLD_": "65536",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+
+CLUSTER_VARIABLE = "GPUBENCH_CLUSTER"
+
+
+def build(spec: RunSpec, inherited: Mapping[str, str], scratch: Path, mark: str) -> Tuple[Dict[str, str], List[str]]:
+    """The environment of scheduler, workers and client, and warnings about what was dropped.
+
+    ``HOME`` is the scratch directory: a user's ``~/.config/dask`` and user site-packages belong to no variant.
+    ``mark`` finds the run's processes in the process table. UCX logs at level info into the scratch directory: that is
+    where it names the library that it loaded and the lanes that it chose.
+    """
+    env = {name: inherited[name] for name in spec.env_allow if name in inherited}
+    env.update(WORKER_DEFAULTS)
+    env.update(
+        HOME=str(scratch),
+        TMPDIR=str(scratch),
+        PYTHONNOUSERSITE="1",
+        PYTHONUNBUFFERED="1",
+        PYTHONFAULTHANDLER="1",
+        DASK_TEMPORARY_DIRECTORY=str(scratch),
+    )
+    if spec.protocol == "ucx":
+        env.update(UCX_LOG_LEVEL="info", UCX_LOG_FILE=str(scratch / "ucx-%p.log"))
+    env.update(spec.env)
+    env[CLUSTER_VARIABLE] = mark
+    dropped = sorted(
+        name
+        for name in inherited
+        if name.startswith(FOREIGN_PREFIXES) and name not in env and name not in spec.env_allow
+    )
+    changed = sorted(
+        name
+        for name in inherited
+        if name.startswith(FOREIGN_PREFIXES) and env.get(name, inherited[name]) != inherited[name]
+    )
+    warnings = []
+    if dropped:
+        warnings.append("dropped from the environment: {}".format(", ".join(dropped)))
+    if changed:
+        warnings.append("the run's own value was used instead of the environment's: {}".format(", ".join(changed)))
+    return env, warnings
+
+
+def ucx_variables(environ: Mapping[str, str]) -> Dict[str, str]:
+    """The ``UCX_*`` of an environment, less the two that this module sets to read UCX's log."""
+    return {
+        name: value
+        for name, value in sorted(environ.items())
+        if name.startswith("UCX_") and name not in ("UCX_LOG_FILE", "UCX_LOG_LEVEL")
+    }
+
+
+# Before anything else is imported: bindings add UCX_* of their own when they are.
+AT_START = dict(os.environ)

@@ -1,0 +1,108 @@
+"""The end of a run on rank 0: logs, provenance, and last of all the record."""
+
+import io
+import zipfile
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Optional
+
+from gpubench.node import checks, ucx
+from gpubench.spec import RunRecord, RunSpec, WorkloadRecord
+from gpubench.spec.plain import from_plain
+from gpubench.spec.records import LOGS_FILE, RUN_RECORD, workload_record
+from gpubench.writer.atomic import write_atomic
+from gpubench.writer.run_dir import attempt_of, finish, write_provenance
+
+PROVENANCE = "gpubench/provenance/1"
+
+
+def utc_now() -> str:
+    """Now, UTC, ISO 8601 with microseconds."""
+    return datetime.now(timezone.utc).isoformat()
+
+
+def new_record(spec: RunSpec, run_dir: Path, started_at: str, node_half: str) -> RunRecord:
+    """A record with all that is known before the run; status and times are filled in at the end."""
+    return RunRecord(
+        schema=RUN_RECORD,
+        campaign=spec.campaign,
+        site=spec.site,
+        job=spec.job,
+        block=spec.block,
+        run=spec.run,
+        attempt=attempt_of(run_dir),
+        order=spec.order,
+        variant=spec.variant,
+        image=spec.image,
+        ucx_version=spec.ucx_version,
+        protocol=spec.protocol,
+        device=spec.device,
+        nodes=spec.nodes,
+        workers_per_node=spec.workers_per_node,
+        threads_per_worker=spec.threads_per_worker,
+        status="failed",
+        reason="",
+        started_at=started_at,
+        ended_at=started_at,
+        node_half=node_half,
+    )
+
+
+def without_result(spec: RunSpec, record: RunRecord) -> None:
+    """No client came back: every workload shares the run's fate, so that its samples still say what they belong to."""
+    status = "skipped" if record.status == "skipped" else "failed"
+    record.workloads = [workload_record(planned, status, record.reason) for planned in spec.workloads]
+
+
+def take_result(record: RunRecord, result: Mapping[str, Any]) -> None:
+    """Carry what the client found into the record and judge the run by it."""
+    record.workloads = [from_plain(WorkloadRecord, item) for item in result["workloads"]]
+    record.transport = list(result["transport"])
+    record.warnings += result["warnings"]
+    wrong = [item for item in record.workloads if item.status != "ok"]
+    if result["error"]:
+        record.status, record.reason = "failed", result["error"]
+    elif wrong:
+        record.status, record.reason = "failed", f"{wrong[0].workload}: {wrong[0].reason}"
+    else:
+        record.status, record.reason = "ok", ""
+
+
+def provenance(
+    spec: RunSpec, record: RunRecord, result: Optional[Mapping[str, Any]], nodes: List[Mapping[str, Any]]
+) -> Dict[str, Any]:
+    """What ran where, and what the nodes were doing meanwhile."""
+    processes = list(result["processes"]) if result else []
+    return {
+        "schema": PROVENANCE,
+        "run": spec.run,
+        "attempt": record.attempt,
+        "manifest": spec.manifest,
+        "node_half": record.node_half,
+        "processes": processes,
+        "binding_env": checks.binding_environment(processes[0]) if processes else {},
+        "transport": {
+            "lanes": result["lanes"] if result else [],
+            "observed": ucx.transports(result["lanes"]) if result else [],
+        },
+        "dask_config": result["dask_config"] if result else {},
+        "nodes": nodes,
+        "warnings": record.warnings,
+    }
+
+
+def write_logs(run_dir: Path, logs: Mapping[str, str]) -> None:
+    """One ``logs.zip`` for all nodes."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in sorted(logs.items()):
+            archive.writestr(name, text)
+    write_atomic(run_dir / LOGS_FILE, buffer.getvalue())
+
+
+def write_all(run_dir: Path, record: RunRecord, prov: Mapping[str, Any], logs: Mapping[str, str]) -> None:
+    """Logs, provenance, record: in this order, so that a run with a record has everything."""
+    write_logs(run_dir, logs)
+    write_provenance(run_dir, prov)
+    record.ended_at = utc_now()
+    finish(run_dir, record)

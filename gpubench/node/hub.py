@@ -1,0 +1,156 @@
+"""The line between the supervisors of one run: JSON lines over TCP, and a heartbeat.
+
+Nobody hangs with the file system: rank 0 hears of a dead worker elsewhere at once, and the other ranks learn within
+seconds that rank 0 is done or dead. One thread, one selector: forking from a threaded process is not safe.
+"""
+
+import contextlib
+import json
+import selectors
+import socket
+import time
+from typing import Any, Dict, List, Optional
+
+BEAT_S = 2.0
+LARGEST_LINE = 64 * 1024 * 1024  # a failed run's logs travel in one message
+
+Message = Dict[str, Any]
+
+
+class Line:
+    """One connection: whole messages in, whole messages out."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.rank: Optional[int] = None
+        self.heard = time.monotonic()
+        self.beaten = 0.0
+        self._rest = b""
+        self.open = True
+
+    def send(self, message: Message) -> None:
+        """Send, or mark the line as closed."""
+        try:
+            self.sock.settimeout(5.0)
+            self.sock.sendall(json.dumps(message).encode("utf-8") + b"\n")
+        except OSError:
+            self.open = False
+
+    def beat(self) -> None:
+        """A sign of life when the last one is old enough."""
+        now = time.monotonic()
+        if now - self.beaten > BEAT_S:
+            self.beaten = now
+            self.send({"kind": "beat"})
+
+    def receive(self) -> List[Message]:
+        """The whole messages that have arrived; heartbeats only renew ``heard``."""
+        try:
+            self.sock.settimeout(0.0)
+            data = self.sock.recv(1 << 16)
+        except (BlockingIOError, InterruptedError):
+            return []
+        except OSError:
+            data = b""
+        if not data or len(self._rest) > LARGEST_LINE:
+            self.open = False
+            return []
+        self.heard = time.monotonic()
+        *whole, self._rest = (self._rest + data).split(b"\n")
+        messages = [_decode(line) for line in whole]
+        return [message for message in messages if message and message.get("kind") != "beat"]
+
+    def silence(self) -> float:
+        """Seconds since the last sign of life."""
+        return time.monotonic() - self.heard
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.open = False
+        with contextlib.suppress(OSError):
+            self.sock.close()
+
+
+def _decode(line: bytes) -> Optional[Message]:
+    try:
+        message = json.loads(line)
+    except ValueError:
+        return None
+    return message if isinstance(message, dict) else None
+
+
+class Hub:
+    """Rank 0's end: one line per other rank. A caller without the run's token is shown the door."""
+
+    def __init__(self, host: str, token: str) -> None:
+        self.token = token
+        self.lines: Dict[int, Line] = {}
+        self._strangers: List[Line] = []
+        self._listener = socket.create_server((host, 0), backlog=1024)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._listener, selectors.EVENT_READ)
+        self.host, self.port = self._listener.getsockname()[:2]
+
+    def poll(self, timeout_s: float) -> List[Message]:
+        """Wait at most ``timeout_s`` for messages; each carries the sender's ``rank``."""
+        found: List[Message] = []
+        for key, _ in self._selector.select(timeout_s):
+            if key.fileobj is self._listener:
+                self._accept()
+            else:
+                found.extend(self._read(key.data))
+        for line in self.lines.values():
+            if line.open:
+                line.beat()
+        return found
+
+    def broadcast(self, message: Message) -> None:
+        """Send to every rank that is still there."""
+        for line in self.lines.values():
+            if line.open:
+                line.send(message)
+
+    def gone(self, silence_s: float) -> List[int]:
+        """Ranks whose line is closed or has been silent for too long."""
+        return [rank for rank, line in self.lines.items() if not line.open or line.silence() > silence_s]
+
+    def close(self) -> None:
+        """Close every line and the listener."""
+        for line in [*self.lines.values(), *self._strangers]:
+            line.close()
+        self._selector.close()
+        self._listener.close()
+
+    def _accept(self) -> None:
+        sock, _ = self._listener.accept()
+        line = Line(sock)
+        self._strangers.append(line)
+        self._selector.register(sock, selectors.EVENT_READ, line)
+
+    def _read(self, line: Line) -> List[Message]:
+        messages = line.receive()
+        if line.rank is None and messages:
+            hello = messages[0]
+            if hello.get("kind") != "hello" or hello.get("token") != self.token:
+                line.open = False
+                messages = []
+            else:
+                line.rank = int(hello["rank"])
+                self.lines[line.rank] = line
+                self._strangers.remove(line)
+        if not line.open:
+            with contextlib.suppress(KeyError, ValueError):
+                self._selector.unregister(line.sock)
+            line.close()
+        return [dict(message, rank=line.rank) for message in messages]
+
+
+def join(host: str, port: int, token: str, *, rank: int, facts: Message, timeout_s: float) -> Line:
+    """Connect to rank 0 and say who this is.
+
+    Raises:
+        OSError: rank 0 doesn't answer.
+    """
+    line = Line(socket.create_connection((host, port), timeout=timeout_s))
+    line.send({"kind": "hello", "token": token, "rank": rank, "facts": facts})
+    return line

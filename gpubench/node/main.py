@@ -1,0 +1,146 @@
+"""``gpubench run`` on a node: the one entrypoint that every launcher calls, on every site."""
+
+import argparse
+import dataclasses
+import os
+import sys
+from pathlib import Path
+from typing import List, Optional
+
+from gpubench.node import finish, roles
+from gpubench.node.follower import follow
+from gpubench.node.gpu import DEVICES, resolve
+from gpubench.node.node import Node, NotCleanError
+from gpubench.node.probe import hash_of_archive
+from gpubench.node.process import die_with_parent
+from gpubench.node.rank import RankError, find_rank
+from gpubench.node.rendezvous import RendezvousTimeoutError
+from gpubench.node.stop import StoppedError, StopRequest
+from gpubench.node.supervisor import SCHEDULER_FILE, Leader, RunFailedError
+from gpubench.spec import RunSpec
+from gpubench.spec.plain import SpecError
+from gpubench.writer.run_dir import claim, finished
+
+EXIT_OK = 0
+EXIT_USAGE = 2
+EXIT_NODE = 40
+TOKEN_VARIABLE = "GPUBENCH_JOB_TOKEN"  # noqa: S105 - the name of a variable
+STOP_AT_EOF_VARIABLE = "GPUBENCH_STOP_AT_EOF"
+
+
+def main(arguments: Optional[List[str]] = None) -> int:
+    """Parse the command line and act. Returns the exit code: 0 a record was written, 40 none could be, 2 usage."""
+    options = _parser().parse_args(arguments)
+    try:
+        text = Path(options.spec).read_text(encoding="utf-8")
+        spec = RunSpec.parse(text, options.spec)
+        return _act(options, spec)
+    except (SpecError, RankError, OSError) as error:
+        print(f"gpubench run: {error}", file=sys.stderr)  # noqa: T201
+        return EXIT_USAGE if isinstance(error, (SpecError, RankError)) else EXIT_NODE
+
+
+def _act(options: argparse.Namespace, spec: RunSpec) -> int:
+    spec = dataclasses.replace(spec, device=resolve(options.device or spec.device))
+    if options.role == "auto":
+        rank = find_rank(options.rank, os.environ, spec.nodes)
+        return _supervise(options, spec, rank)
+    die_with_parent(options.parent)
+    started = dataclasses.replace(spec, protocol=options.protocol or spec.protocol)
+    if options.role == "scheduler":
+        directory = Path(options.directory or ".")
+        roles.run_scheduler(roles.scheduler_arguments(started, str(directory / SCHEDULER_FILE)))
+    elif options.role == "worker":
+        arguments = roles.worker_arguments(started, options.address, options.name, options.directory or ".")
+        roles.WORKERS[spec.device](arguments)
+    else:
+        from gpubench.node.client import run_client
+
+        return run_client(spec, options.address, Path.cwd(), Path(options.run_dir))
+    return EXIT_OK
+
+
+def _supervise(options: argparse.Namespace, spec: RunSpec, rank: int) -> int:
+    runs_dir = _campaign(options.spec) / "runs"
+    if finished(runs_dir, spec.run) is not None:
+        return EXIT_OK  # the job starts again: what has ended stays as it is
+    if options.skip:
+        return _skip(spec, runs_dir, options.skip) if rank == 0 else EXIT_OK
+    token = os.environ.get(TOKEN_VARIABLE, "none")
+    stop = StopRequest(watch_stdin=STOP_AT_EOF_VARIABLE in os.environ)
+    node = Node(spec, Path(options.spec).resolve(), runs_dir, rank=rank, token=token, protocol=options.protocol)
+    try:
+        if rank == 0:
+            return _lead(node, claim(runs_dir, spec.run), token, stop)
+        node.ensure_clean()
+        follow(node, token, stop)
+        return EXIT_OK
+    except (StoppedError, RendezvousTimeoutError, NotCleanError) as error:
+        print(f"gpubench run, rank {rank}: {error}", file=sys.stderr)  # noqa: T201
+        return EXIT_NODE
+    finally:
+        node.stop()
+        node.remove()
+
+
+def _campaign(spec_path: str) -> Path:
+    """The campaign's directory: ``OUTDIR``, else where the spec stands (``jobs/<job>/specs/<spec>``)."""
+    return Path(os.environ.get("OUTDIR") or Path(spec_path).resolve().parents[3])
+
+
+def _lead(node: Node, run_dir: Path, token: str, stop: StopRequest) -> int:
+    record = finish.new_record(node.spec, run_dir, finish.utc_now(), hash_of_archive())
+    record.warnings += node.warnings
+    leader = Leader(node, run_dir, token, stop)
+    result = None
+    code = EXIT_OK
+    try:
+        node.ensure_clean()
+        result = leader.run()
+        finish.take_result(record, result)
+    except RunFailedError as error:
+        record.reason, record.cause = str(error), error.cause
+    except OSError as error:
+        record.reason = f"the node's system refused: {error}"
+    except NotCleanError as error:
+        record.reason, code = str(error), EXIT_NODE
+    except StoppedError as error:
+        record.status, record.reason, code = "skipped", str(error), EXIT_NODE
+    if result is None:
+        finish.without_result(node.spec, record)
+    farewells = leader.finish(failed=record.status != "ok")
+    record.phases = leader.phases
+    nodes = [node.report(), *(farewells[rank]["node"] for rank in sorted(farewells))]
+    record.hosts = [str(item["host"]) for item in nodes]
+    logs = node.logs(whole=record.status != "ok")
+    for rank in sorted(farewells):
+        logs.update(farewells[rank]["logs"])
+    finish.write_all(run_dir, record, finish.provenance(node.spec, record, result, nodes), logs)
+    return code
+
+
+def _skip(spec: RunSpec, runs_dir: Path, reason: str) -> int:
+    run_dir = claim(runs_dir, spec.run)
+    record = finish.new_record(spec, run_dir, finish.utc_now(), hash_of_archive())
+    record.status, record.reason = "skipped", reason
+    finish.without_result(spec, record)
+    finish.write_all(run_dir, record, finish.provenance(spec, record, None, []), {})
+    return EXIT_OK
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="gpubench")
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="one run of a campaign on this node, or one role of it")
+    run.add_argument("--spec", required=True, help="the run spec (JSON) that `gpubench render` wrote")
+    run.add_argument("--role", choices=("auto", "scheduler", "worker", "client"), default="auto")
+    run.add_argument("--rank", type=int, help="rank of this node, from 0; default: as the launcher says")
+    run.add_argument("--device", choices=DEVICES, help="auto asks NVML; default: as the spec says")
+    run.add_argument("--protocol", help="another protocol than the planned one, for trying; such a run can't be ok")
+    run.add_argument("--skip", metavar="REASON", help="write a record that says the run was skipped, and why")
+    run.add_argument("--address", help="scheduler's address (roles worker and client)")
+    run.add_argument("--name", help="the worker's name")
+    run.add_argument("--directory", help="local directory of the role")
+    run.add_argument("--run-dir", help="where the client appends its samples")
+    run.add_argument("--parent", type=int, help=argparse.SUPPRESS)
+    return parser

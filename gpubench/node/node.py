@@ -1,0 +1,119 @@
+"""One node's part of a run: its scratch directory, its processes, its cleanliness."""
+
+import contextlib
+import os
+import shutil
+import signal
+import tempfile
+import time
+from pathlib import Path
+from typing import Dict, List, Optional
+
+from gpubench.node import machine
+from gpubench.node.environment import CLUSTER_VARIABLE, build
+from gpubench.node.process import Child, marked, role_command, stop_all
+from gpubench.spec import RunSpec
+
+GRACE_S = 3.0
+SHM = Path("/dev/shm")  # noqa: S108 - the place itself is meant
+SHM_PATTERNS = ("ucx_shm_*", "psm_*gpubench*")
+
+
+class NotCleanError(Exception):
+    """Processes of an earlier run of this campaign live on this node and don't go away."""
+
+
+class Node:
+    """Starts, watches and ends the processes of one run on this node.
+
+    Args:
+        spec: the run.
+        spec_path: where the spec stands, for the children.
+        runs_dir: the campaign's ``runs/``.
+        rank: of this node.
+        token: of this start of the job; makes marks and paths unique.
+        protocol: another than the planned one, for scheduler and workers.
+    """
+
+    def __init__(
+        self, spec: RunSpec, spec_path: Path, runs_dir: Path, *, rank: int, token: str, protocol: Optional[str] = None
+    ) -> None:
+        self.spec = spec
+        self.spec_path = spec_path
+        self.runs_dir = runs_dir.resolve()
+        self.rank = rank
+        self.campaign_mark = f"{self.runs_dir}:"
+        self.run_mark = f"{self.campaign_mark}{spec.run}:{token}:"
+        base = Path(os.environ.get("SCRATCHDIR") or tempfile.gettempdir())
+        self.scratch = Path(tempfile.mkdtemp(prefix=f"gpubench-{spec.run}-{rank}-", dir=str(base)))
+        self.env, self.warnings = build(spec, os.environ, self.scratch, f"{self.run_mark}{rank}")
+        self._protocol = ("--protocol", protocol) if protocol else ()
+        self.children: List[Child] = []
+        self.facts = machine.facts()
+        self.load = machine.LoadSampler()
+
+    def ensure_clean(self) -> None:
+        """Wait until no process of an earlier run of this campaign lives here; kill what a dead supervisor left.
+
+        Raises:
+            NotCleanError: something is left after the stop deadline.
+        """
+        deadline = time.monotonic() + self.spec.deadlines.stop_s
+        while True:
+            strays = self._strays()
+            if not strays:
+                break
+            for pid in strays:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            if time.monotonic() > deadline:
+                raise NotCleanError(f"node not clean: process {sorted(strays)} of an earlier run lives on")
+            time.sleep(0.1)
+
+    def start(self, role: str, name: str, *options: str) -> Child:
+        """Start one process of the cluster."""
+        options = (*options, "--device", self.spec.device, *self._protocol)
+        child = Child(name, role_command(role, self.spec_path, *options), self.env, self.scratch)
+        self.children.append(child)
+        return child
+
+    def start_workers(self, address: str) -> None:
+        """Start this node's workers."""
+        for index in range(self.spec.workers_per_node):
+            name = f"worker-{self.rank}-{index}"
+            self.start("worker", name, "--address", address, "--name", name)
+
+    def dead(self) -> Optional[Child]:
+        """A child that has ended, if one has."""
+        return next((child for child in self.children if child.code is not None), None)
+
+    def stop(self) -> None:
+        """End every process of this node, and take away what they left in shared memory."""
+        stop_all(self.children, GRACE_S)
+        for pattern in SHM_PATTERNS:
+            for path in SHM.glob(pattern):
+                with contextlib.suppress(OSError):
+                    if path.stat().st_uid == os.getuid() and not self._strays():
+                        path.unlink()
+
+    def logs(self, *, whole: bool) -> Dict[str, str]:
+        """Log texts by name: everything of a failed run, else the last lines."""
+        texts = {}
+        for path in sorted(self.scratch.glob("*.log")):
+            text = path.read_text(encoding="utf-8", errors="replace")
+            texts[f"rank{self.rank}/{path.name}"] = text if whole else "\n".join(text.splitlines()[-50:])
+        return texts
+
+    def remove(self) -> None:
+        """Remove the scratch directory."""
+        shutil.rmtree(str(self.scratch), ignore_errors=True)
+
+    def report(self) -> Dict[str, object]:
+        """This node's part of the provenance."""
+        return {"rank": self.rank, **self.facts, "load": self.load.samples, "environment": dict(self.env)}
+
+    def _strays(self) -> Dict[int, str]:
+        def foreign(mark: str) -> bool:
+            return mark.startswith(self.campaign_mark) and not mark.startswith(self.run_mark)
+
+        return marked(CLUSTER_VARIABLE, foreign)

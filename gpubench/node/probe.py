@@ -1,0 +1,65 @@
+"""What one process of the cluster says of itself. Runs in scheduler, workers and client alike."""
+
+import hashlib
+import os
+import platform
+import socket
+import sys
+from pathlib import Path
+from typing import Any, Dict
+
+from gpubench.node import ucx
+from gpubench.node.environment import AT_START, ucx_variables
+
+REPORTED = (
+    "dask",
+    "distributed",
+    "numpy",
+    "pandas",
+    "cupy",
+    "cudf",
+    "rmm",
+    "ucxx",
+    "ucp",
+    "distributed_ucxx",
+    "dask_cuda",
+)
+
+
+def describe(role: str = "worker") -> Dict[str, Any]:
+    """The process's own facts, as JSON-ready values."""
+    library = ucx.loaded()
+    return {
+        "role": role,
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "python": platform.python_version(),
+        "executable": sys.executable,
+        "node_half": hash_of_archive(),
+        "affinity": sorted(os.sched_getaffinity(0)),
+        "ucx": {
+            "loaded": library["version"],
+            "path": library["path"],
+            "env_at_start": ucx_variables(AT_START),
+            "env": ucx_variables(os.environ),
+        },
+        "versions": versions(),
+    }
+
+
+def describe_scheduler(dask_scheduler: Any) -> Dict[str, Any]:
+    """``describe`` for ``Client.run_on_scheduler``, with the address and the count of workers that it knows."""
+    return dict(describe("scheduler"), address=dask_scheduler.address, workers=len(dask_scheduler.workers))
+
+
+def versions() -> Dict[str, str]:
+    """Versions of the libraries that this process has imported."""
+    return {name: str(getattr(sys.modules[name], "__version__", "?")) for name in REPORTED if name in sys.modules}
+
+
+def hash_of_archive() -> str:
+    """SHA-256 of the ``node.pyz`` that this very module was imported from (not of one that lies around)."""
+    imported_from = __file__.partition(".pyz")[0] + ".pyz"
+    if not Path(imported_from).is_file():
+        return f"not from an archive: {__file__}"
+    return hashlib.sha256(Path(imported_from).read_bytes()).hexdigest()

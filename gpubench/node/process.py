@@ -1,0 +1,122 @@
+"""Child processes of a supervisor, and the processes of a run that live on this node."""
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Callable, Dict, Iterable, List, Mapping, Optional
+
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+TAIL_LINES = 20
+
+
+def die_with_parent(parent: Optional[int]) -> None:
+    """Ask the kernel to kill this process when its supervisor (process id ``parent``) dies, however it dies."""
+    if parent is None:  # started by hand
+        return
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # it died before we asked
+        os._exit(1)
+
+
+class Child:
+    """One process of the cluster, in its own session, with its own log file."""
+
+    def __init__(self, name: str, command: List[str], env: Mapping[str, str], cwd: Path) -> None:
+        self.name = name
+        self.log = cwd / (f"{name}.log")
+        with self.log.open("wb") as out:
+            self.process = subprocess.Popen(
+                command,
+                env=dict(env),
+                cwd=str(cwd),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def code(self) -> Optional[int]:
+        """Exit code, None while it lives."""
+        return self.process.poll()
+
+    def cause(self) -> Dict[str, object]:
+        """How it ended, with its last log lines."""
+        return {"process": self.name, "how": describe_exit(self.process.returncode), "last_lines": self.tail()}
+
+    def tail(self, lines: int = TAIL_LINES) -> List[str]:
+        """The last lines of its log."""
+        with contextlib.suppress(OSError):
+            text = self.log.read_bytes()[-64 * 1024 :].decode("utf-8", "replace")
+            return [line.rstrip() for line in text.splitlines()[-lines:]]
+        return []
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the process and all that it started."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, number)
+
+
+def describe_exit(code: Optional[int]) -> str:
+    """``killed by SIGKILL`` or ``exit code 3``."""
+    if code is None:
+        return "still running"
+    if code < 0:
+        return f"killed by {signal.Signals(-code).name}"
+    return f"exit code {code}"
+
+
+def stop_all(children: Iterable[Child], grace_s: float) -> None:
+    """Ask the children to end, then make them; returns when none is left."""
+    alive = list(children)
+    for child in alive:
+        child.signal(signal.SIGTERM)
+    deadline = time.monotonic() + grace_s
+    while time.monotonic() < deadline and any(child.code is None for child in alive):
+        time.sleep(0.02)
+    for child in alive:
+        child.signal(signal.SIGKILL)  # also what a dead child may have left in its session
+    for child in alive:
+        child.process.wait()
+
+
+def role_command(role: str, spec_path: Path, *options: str) -> List[str]:
+    """The command that starts ``role`` from the same file as this process: never by ``-m``, which looks in the cwd."""
+    return [
+        sys.executable,
+        archive(),
+        "run",
+        "--role",
+        role,
+        "--spec",
+        str(spec_path),
+        "--parent",
+        str(os.getpid()),
+        *options,
+    ]
+
+
+def archive() -> str:
+    """Path of the ``node.pyz`` that this process was started from."""
+    return os.path.abspath(sys.argv[0])  # noqa: PTH100 - no link is followed: the path is what the user sees
+
+
+def marked(variable: str, accept: Callable[[str], bool]) -> Dict[int, str]:
+    """Processes on this node whose environment holds ``variable`` with a value that ``accept`` takes."""
+    found: Dict[int, str] = {}
+    prefix = variable.encode() + b"="
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        with contextlib.suppress(OSError):
+            for item in (entry / "environ").read_bytes().split(b"\0"):
+                if item.startswith(prefix):
+                    value = item[len(prefix) :].decode("utf-8", "replace")
+                    if accept(value):
+                        found[int(entry.name)] = value
+    return found

@@ -1,0 +1,75 @@
+"""How the supervisors of one run find each other: one small file on the shared file system.
+
+The path is never used twice (run and the job's token are in it); the file appears whole, by rename, and carries the
+token. NFS can hide a new file for half a minute and can show an old one: a reader takes whatever is absent, short,
+stale or foreign as *not yet* and looks again, with jitter, until its deadline.
+"""
+
+import json
+import os
+import random
+import time
+from pathlib import Path
+from typing import Any, Callable, Dict, Optional
+
+from gpubench.writer.atomic import write_atomic
+
+RENDEZVOUS = "gpubench/rendezvous/1"
+POLL_S = 0.05
+LONGEST_POLL_S = 1.0
+
+
+class RendezvousTimeoutError(Exception):
+    """Rank 0 didn't show up in time."""
+
+
+def path_for(runs_dir: Path, run: str, token: str) -> Path:
+    """Where rank 0 of this run, in this start of the job, publishes itself."""
+    return runs_dir / (f".rendezvous-{run}-{token}")
+
+
+def publish(path: Path, token: str, facts: Dict[str, Any]) -> None:
+    """Make rank 0's facts visible, readable by this user only."""
+    body = {"schema": RENDEZVOUS, "token": token, "facts": facts}
+    write_atomic(path, json.dumps(body).encode("utf-8"), mode=0o600)
+
+
+def read(path: Path, token: str) -> Optional[Dict[str, Any]]:
+    """The facts, or None while there is nothing that is whole and ours."""
+    try:
+        body = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if not isinstance(body, dict) or body.get("schema") != RENDEZVOUS or body.get("token") != token:
+        return None
+    facts = body.get("facts")
+    return facts if isinstance(facts, dict) else None
+
+
+def wait(path: Path, token: str, deadline: float, stopped: Callable[[], bool]) -> Dict[str, Any]:
+    """Read until it is there.
+
+    Args:
+        deadline: on the ``time.monotonic`` clock.
+        stopped: asked at every look; True ends the wait.
+
+    Raises:
+        RendezvousTimeoutError: the deadline has passed, or the wait was stopped.
+    """
+    pause = POLL_S
+    while not stopped():
+        facts = read(path, token)
+        if facts is not None:
+            return facts
+        if time.monotonic() > deadline:
+            raise RendezvousTimeoutError(f"rank 0 did not publish {path} in time")
+        time.sleep(pause * (0.5 + random.random()))
+        pause = min(pause * 1.5, LONGEST_POLL_S)
+        _refresh(path.parent)
+    raise RendezvousTimeoutError("stopped while waiting for rank 0")
+
+
+def _refresh(directory: Path) -> None:
+    """Listing a directory makes an NFS client drop what it believes about a missing name."""
+    with os.scandir(str(directory)) as entries:
+        next(entries, None)

@@ -1,0 +1,57 @@
+"""Scheduler and workers: Dask's own command-line entry points, started in a process that dies with its supervisor."""
+
+from typing import List
+
+from gpubench.node.checks import scheme
+from gpubench.spec import RunSpec
+
+
+def scheduler_arguments(spec: RunSpec, scheduler_file: str) -> List[str]:
+    """Words for ``dask scheduler``: port 0, the job's interface only, no dashboard."""
+    return [
+        *("--protocol", scheme(spec)),
+        *("--interface", spec.interface),
+        *("--port", "0"),
+        *("--scheduler-file", scheduler_file),
+        "--no-dashboard",
+        "--no-show",
+    ]
+
+
+def worker_arguments(spec: RunSpec, address: str, name: str, directory: str) -> List[str]:
+    """Words for ``dask worker`` and ``dask cuda worker``: what both accept."""
+    return [
+        address,
+        *("--protocol", scheme(spec)),
+        *("--interface", spec.interface),
+        *("--nthreads", str(spec.threads_per_worker)),
+        *("--memory-limit", str(spec.memory_limit)),
+        *("--name", name),
+        *("--local-directory", directory),
+        *("--death-timeout", str(int(spec.deadlines.start_s))),
+        "--no-dashboard",
+    ]
+
+
+def run_scheduler(arguments: List[str]) -> None:
+    """Become ``dask scheduler``."""
+    from distributed.cli.dask_scheduler import main
+
+    main.main(args=arguments, prog_name="dask scheduler")
+
+
+def run_cpu_worker(arguments: List[str]) -> None:
+    """Become ``dask worker``, without a nanny: a worker that dies ends the run, it isn't quietly replaced."""
+    from distributed.cli.dask_worker import main
+
+    main.main(args=[*arguments, "--no-nanny"], prog_name="dask worker")
+
+
+def run_gpu_worker(arguments: List[str]) -> None:
+    """Become ``dask cuda worker``; one process per GPU that ``CUDA_VISIBLE_DEVICES`` names."""
+    from dask_cuda.cli import worker
+
+    worker.main(args=arguments, prog_name="dask cuda worker")
+
+
+WORKERS = {"cpu": run_cpu_worker, "gpu": run_gpu_worker}

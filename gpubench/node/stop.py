@@ -1,0 +1,37 @@
+"""Requests to end: a signal, or the end of the front end that holds our standard input."""
+
+import os
+import select
+import signal
+from types import FrameType
+from typing import Optional
+
+
+class StoppedError(Exception):
+    """The run was asked to end; the message says by whom."""
+
+
+class StopRequest:
+    """Remembers the first request; ``check`` raises it where the supervisor can deal with it."""
+
+    def __init__(self, *, watch_stdin: bool) -> None:
+        self.reason: Optional[str] = None
+        self._watch_stdin = watch_stdin
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, self._remember)
+
+    def check(self) -> None:
+        """Raise StoppedError if somebody asked for it."""
+        if self.reason is None and self._watch_stdin and _at_end(0):
+            self.reason = "the front end is gone"
+        if self.reason is not None:
+            raise StoppedError(self.reason)
+
+    def _remember(self, number: int, _frame: Optional[FrameType]) -> None:
+        self.reason = self.reason or f"interrupted by {signal.Signals(number).name}"
+
+
+def _at_end(handle: int) -> bool:
+    """Whether reading would give end of file: the other end of the pipe was closed, also by kill -9."""
+    readable, _, _ = select.select([handle], [], [], 0)
+    return bool(readable) and os.read(handle, 4096) == b""

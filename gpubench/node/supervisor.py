@@ -1,0 +1,147 @@
+"""The supervisor of rank 0: it owns the cluster and writes the run record, whatever happens."""
+
+import contextlib
+import json
+import time
+from pathlib import Path
+from typing import Any, Dict, Optional
+
+from gpubench.node import rendezvous
+from gpubench.node.client import RESULT_FILE
+from gpubench.node.hub import Hub
+from gpubench.node.net import answers, interface_address, split_address
+from gpubench.node.node import Node
+from gpubench.node.process import Child
+from gpubench.node.stop import StopRequest
+from gpubench.spec import RunSpec
+
+TICK_S = 0.1
+SCHEDULER_FILE = "scheduler.json"
+
+
+class RunFailedError(Exception):
+    """The run can't go on. ``cause`` holds what died, where, and its last log lines."""
+
+    def __init__(self, reason: str, cause: Optional[Dict[str, Any]] = None) -> None:
+        super().__init__(reason)
+        self.cause = cause
+
+
+class Leader:
+    """Rank 0 of one run, from the first process to the last."""
+
+    def __init__(self, node: Node, run_dir: Path, token: str, stop: StopRequest) -> None:
+        self.node = node
+        self.spec: RunSpec = node.spec
+        self.run_dir = run_dir
+        self.token = token
+        self.stop = stop
+        self.hub: Optional[Hub] = None
+        self.rendezvous = rendezvous.path_for(node.runs_dir, self.spec.run, token)
+        self.peers: Dict[int, Dict[str, Any]] = {}
+        self.phases: Dict[str, float] = {}
+        self._farewells: Dict[int, Dict[str, Any]] = {}
+
+    def run(self) -> Dict[str, Any]:
+        """Bring the cluster up, let the client measure, and return what the client wrote.
+
+        Raises:
+            RunFailedError: a process died, a deadline passed, a peer is gone, or the client found a wrong cluster.
+            StoppedError: a signal or the end of the front end ended it.
+        """
+        began = time.monotonic()
+        hub = self.hub = Hub(interface_address(self.spec.interface), self.token)
+        address = self._start_scheduler(began + self.spec.deadlines.start_s)
+        facts = {"scheduler": address, "hub": [hub.host, hub.port], "attempt": self.run_dir.name}
+        rendezvous.publish(self.rendezvous, self.token, facts)
+        self.node.start_workers(address)
+        client = self.node.start("client", "client", "--address", address, "--run-dir", str(self.run_dir))
+        self._supervise(client, hub, began)
+        result = self._result(client)
+        self.phases["start"] = round(result.get("ready_s", 0.0), 3)
+        self.phases["run"] = round(time.monotonic() - began, 3)
+        return result
+
+    def finish(self, *, failed: bool) -> Dict[int, Dict[str, Any]]:
+        """End every process on every node; what the other ranks said last, by rank."""
+        began = time.monotonic()
+        if self.hub is not None:
+            self.hub.broadcast({"kind": "stop", "whole_logs": failed})
+        self.node.stop()
+        if self.hub is not None:
+            deadline = began + self.spec.deadlines.stop_s
+            while time.monotonic() < deadline and set(self.peers) - set(self._farewells) - set(self.hub.gone(1e9)):
+                self._listen(self.hub, fatal=False)
+            self.hub.close()
+        with contextlib.suppress(FileNotFoundError):
+            self.rendezvous.unlink()
+        self.phases["stop"] = round(time.monotonic() - began, 3)
+        return self._farewells
+
+    def _start_scheduler(self, deadline: float) -> str:
+        child = self.node.start("scheduler", "scheduler", "--directory", str(self.node.scratch))
+        path = self.node.scratch / SCHEDULER_FILE
+        while True:
+            self._tick()
+            if child.code is not None:
+                raise RunFailedError(
+                    "the scheduler ended while starting: {}".format(child.cause()["how"]), child.cause()
+                )
+            address = _address_in(path)
+            if address and answers(*split_address(address)[1:]):
+                return address
+            if time.monotonic() > deadline:
+                raise RunFailedError("the scheduler did not start in time", child.cause())
+            time.sleep(0.05)
+
+    def _supervise(self, client: Child, hub: Hub, began: float) -> None:
+        """Until the client ends: every other end of a process, here or elsewhere, ends the run."""
+        limit = began + self.spec.deadlines.start_s + sum(item.timeout_s for item in self.spec.workloads) + 60.0
+        all_joined = began + self.spec.deadlines.start_s
+        while client.code is None:
+            self._tick()
+            self._listen(hub, fatal=True)
+            child = self.node.dead()
+            if child is not None and child is not client:
+                raise RunFailedError("{} ended: {}".format(child.name, child.cause()["how"]), child.cause())
+            now = time.monotonic()
+            if len(self.peers) + 1 < self.spec.nodes and now > all_joined:
+                missing = sorted(set(range(1, self.spec.nodes)) - set(self.peers))
+                raise RunFailedError(f"no sign of node rank {missing} within {self.spec.deadlines.start_s:.0f} s")
+            if now > limit:
+                raise RunFailedError(f"the run did not end within {limit - began:.0f} s", client.cause())
+
+    def _listen(self, hub: Hub, *, fatal: bool) -> None:
+        for message in hub.poll(TICK_S):
+            rank = message["rank"]
+            if message["kind"] == "hello":
+                self.peers[rank] = message["facts"]
+            elif message["kind"] == "farewell":
+                self._farewells[rank] = message
+            elif message["kind"] == "died" and fatal:
+                raise RunFailedError(
+                    "{} ended: {}".format(message["cause"]["process"], message["cause"]["how"]),
+                    dict(message["cause"], rank=rank),
+                )
+        gone = [rank for rank in hub.gone(self.spec.deadlines.silence_s) if rank not in self._farewells]
+        if fatal and gone:
+            raise RunFailedError("lost node rank {}".format(", ".join(str(rank) for rank in gone)))
+
+    def _tick(self) -> None:
+        self.stop.check()
+        self.node.load.tick()
+
+    def _result(self, client: Child) -> Dict[str, Any]:
+        path = self.node.scratch / RESULT_FILE
+        if client.code != 0 or not path.exists():
+            raise RunFailedError("the client ended: {}".format(client.cause()["how"]), client.cause())
+        result: Dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return result
+
+
+def _address_in(scheduler_file: Path) -> str:
+    """The scheduler's address once Dask has written its file as a whole."""
+    try:
+        return str(json.loads(scheduler_file.read_text(encoding="utf-8")).get("address", ""))
+    except (OSError, ValueError):
+        return ""

@@ -1,0 +1,42 @@
+"""How many blocks fit, and the arithmetic for those who are refused."""
+
+from __future__ import annotations
+
+from gpubench.errors import PlanRefusedError
+from gpubench.model.quantities import format_seconds
+
+LEAST_BLOCKS = 5
+
+
+def least_whole_sets(variants: int) -> int:
+    """The fewest blocks that are whole balanced sets and at least five."""
+    return -(-LEAST_BLOCKS // variants) * variants
+
+
+def blocks_that_fit(*, asked: int, variants: int, all_nodes_block_s: float, budget_s: float, firm: bool) -> int:
+    """The most blocks ≤ ``asked`` that fit, in whole balanced sets, at least five.
+
+    Args:
+        asked: blocks per node count.
+        variants: size of a balanced set.
+        all_nodes_block_s: seconds of one block at every node count together.
+        budget_s: seconds in all.
+        firm: the user gave the budget; else it is the site's habit, and the fewest useful blocks are taken over it.
+
+    Raises:
+        PlanRefusedError: a firm budget holds fewer than the least.
+    """
+    least = least_whole_sets(variants)
+    most = max(least, asked // variants * variants)
+    fitting = int(budget_s // all_nodes_block_s) // variants * variants
+    if fitting >= least:
+        return min(fitting, most)
+    if firm:
+        needed = least * all_nodes_block_s
+        raise PlanRefusedError(
+            f"a budget of {format_seconds(budget_s)} holds {int(budget_s // all_nodes_block_s)} blocks of about "
+            f"{format_seconds(all_nodes_block_s)}; {variants} variants need {least} "
+            f"({least} x {format_seconds(all_nodes_block_s)} = {format_seconds(needed)})",
+            then=f"give BUDGET={int(needed // 60) + 1}m, fewer variants or node counts, fewer REPS, or a smaller SUITE",
+        )
+    return least

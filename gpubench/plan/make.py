@@ -1,0 +1,190 @@
+"""The plan of a campaign."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from gpubench.errors import PlanRefusedError
+from gpubench.model.image import Image, Variant
+from gpubench.model.plan import (
+    Comparison,
+    Plan,
+    PlannedVariant,
+    PlannedWorkload,
+    TimeModel,
+)
+from gpubench.model.quantities import format_bytes
+from gpubench.model.site import Site
+from gpubench.plan.budget import blocks_that_fit
+from gpubench.plan.jobs import plan_jobs
+from gpubench.plan.triples import check_triple
+from gpubench.spec import WorkloadSpec
+
+PROTOCOLS = ("tcp", "ucx")
+
+
+@dataclasses.dataclass(frozen=True)
+class History:
+    """What runs of the same shape took on this machine before: median seconds, and from how many runs."""
+
+    run_s: float
+    runs: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """Everything that decides a plan; the front end has read the files and the clock.
+
+    ``machine_memory`` in bytes and ``machine_cores`` describe one node. ``images`` hold an image per UCX spec, None
+    where it isn't built. ``budget_firm`` says that the user gave the budget (the site's own is a habit, not a limit).
+    """
+
+    campaign: str
+    created_at: str
+    gpubench: str
+    site: Site
+    suite: str
+    workloads: Sequence[WorkloadSpec]
+    variants: Sequence[Variant]
+    images: dict[str, Image | None]
+    nodes: Sequence[int]
+    blocks: int
+    seed: int
+    protocol: str
+    device: str
+    machine_cores: int
+    machine_memory: int
+    workers: int | None = None
+    margin: float | None = None
+    budget_s: float | None = None
+    budget_firm: bool = False
+    history: History | None = None
+
+
+def make_plan(request: Request) -> Plan:
+    """Plan every run of the campaign.
+
+    Raises:
+        PlanRefusedError: adapters that don't go together, an unknown protocol, a budget that can't hold five blocks.
+    """
+    site = request.site
+    check_triple(site)
+    if request.protocol not in PROTOCOLS:
+        raise PlanRefusedError(f"no protocol '{request.protocol}'", then=f"there is: {', '.join(PROTOCOLS)}")
+    workers = request.workers or site.layout.workers
+    time = _time_model(request)
+    all_nodes_s = time.block_s * len(request.nodes)
+    blocks = request.blocks
+    if request.budget_s is not None:
+        blocks = blocks_that_fit(
+            asked=request.blocks,
+            variants=len(request.variants),
+            all_nodes_block_s=all_nodes_s,
+            budget_s=request.budget_s,
+            firm=request.budget_firm,
+        )
+    jobs = plan_jobs(
+        request.campaign,
+        nodes=request.nodes,
+        blocks=blocks,
+        variants=[variant.label for variant in request.variants],
+        workloads=[item.params_id for item in request.workloads],
+        seed=request.seed,
+        block_s=time.block_s,
+        limit_s=site.limits.job,
+    )
+    return Plan(
+        campaign=request.campaign,
+        created_at=request.created_at,
+        gpubench=request.gpubench,
+        seed=request.seed,
+        site=site,
+        suite=request.suite,
+        workloads=[planned_workload(item) for item in request.workloads],
+        variants=[_variant(item, request.images) for item in request.variants],
+        protocol=request.protocol,
+        device=request.device,
+        workers_per_node=workers,
+        threads_per_worker=site.layout.threads,
+        memory_limit=_memory_limit(request, workers),
+        margin=site.defaults.margin if request.margin is None else request.margin,
+        summary="mean",
+        jobs=jobs,
+        comparisons=_comparisons(request, workers),
+        time=time.model_copy(update={"total_s": round(blocks * all_nodes_s, 1)}),
+        budget_s=request.budget_s,
+        notes=_notes(request, workers, blocks),
+    )
+
+
+def planned_workload(spec: WorkloadSpec) -> PlannedWorkload:
+    """The plan's row for a workload."""
+    return PlannedWorkload(**dataclasses.asdict(spec), params_id=spec.params_id)
+
+
+def _variant(variant: Variant, images: dict[str, Image | None]) -> PlannedVariant:
+    return PlannedVariant(label=variant.label, ucx=variant.ucx, env=variant.env, image=images.get(variant.ucx))
+
+
+def _time_model(request: Request) -> TimeModel:
+    if request.history:
+        run_s, source = request.history.run_s, f"median of {request.history.runs} runs of this shape on this machine"
+    else:
+        estimates = request.site.estimates
+        run_s = estimates.run + estimates.workload * len(request.workloads)
+        source = f"the profile of site {request.site.name}; no run of this shape is known here yet"
+    return TimeModel(run_s=round(run_s, 2), block_s=round(run_s * len(request.variants), 2), total_s=0.0, source=source)
+
+
+def _memory_limit(request: Request, workers: int) -> int:
+    """Bytes per worker."""
+    shared = request.site.layout.memory
+    if shared is None:
+        processes = workers * (max(request.nodes) if request.site.layout.one_machine else 1)
+        return request.machine_memory // 2 // processes
+    return shared // workers
+
+
+def _comparisons(request: Request, workers: int) -> list[Comparison]:
+    baseline, *candidates = [variant.label for variant in request.variants]
+    return [
+        Comparison(
+            workload=item.name,
+            backend=item.backend,
+            params_id=item.params_id,
+            nodes=nodes,
+            workers_per_node=workers,
+            threads_per_worker=request.site.layout.threads,
+            baseline=baseline,
+            candidate=candidate,
+        )
+        for nodes in request.nodes
+        for item in request.workloads
+        for candidate in candidates
+    ]
+
+
+def _notes(request: Request, workers: int, blocks: int) -> list[str]:
+    notes = []
+    if blocks < request.blocks:
+        notes.append(f"{blocks} blocks instead of {request.blocks}: the most whole balanced sets within the budget")
+    if blocks < 5:
+        notes.append(f"{blocks} blocks: with fewer than 5 hardly any difference can be confirmed")
+    nodes = max(request.nodes)
+    busy = workers * request.site.layout.threads * nodes
+    if request.site.layout.one_machine and busy > request.machine_cores:
+        notes.append(
+            f"over-subscribed: {busy} worker threads, a scheduler and a client on {request.machine_cores} cores"
+        )
+    notes.append(f"{workers} workers per node, {format_bytes(_memory_limit(request, workers))} each")
+    identical = _identical(request.variants)
+    if identical:
+        notes.append(f"A against A: {' and '.join(identical)} are the same thing twice; every alarm would be false")
+    return notes
+
+
+def _identical(variants: Sequence[Variant]) -> list[str]:
+    first = variants[0]
+    same = [variant.label for variant in variants if (variant.ucx, variant.env) == (first.ucx, first.env)]
+    return same if len(same) > 1 else []

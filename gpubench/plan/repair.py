@@ -1,0 +1,79 @@
+"""What ``resume`` adds: broken blocks get a whole new block, untouched ones simply run again.
+
+A hole in a block is never filled from another allocation: its nodes, its hour and its neighbours are gone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Mapping
+
+from gpubench.model.plan import Plan, PlanAddition, PlannedBlock, PlannedJob
+from gpubench.plan.jobs import plan_block
+
+ENDED = ("ok", "failed")
+
+
+@dataclasses.dataclass(frozen=True)
+class Repair:
+    """``again``: blocks of which no run has finished, by job; ``addition``: whole new blocks for broken ones."""
+
+    again: dict[str, list[int]]
+    addition: PlanAddition | None
+
+    @property
+    def empty(self) -> bool:
+        """Nothing is missing."""
+        return not self.again and self.addition is None
+
+
+def plan_repair(plan: Plan, status: Mapping[str, str], created_at: str) -> Repair:
+    """Compare the plan (with all additions) with how its runs ended.
+
+    Args:
+        plan: jobs include those of earlier additions.
+        status: ``ok failed skipped lost`` by run id, of every planned run. A ``failed`` run has ended: it is a finding,
+            not a hole. ``skipped`` and ``lost`` ones are missing.
+        created_at: UTC, for the addition.
+    """
+    replaced = {block.replaces for job in plan.jobs for block in job.blocks}
+    again: dict[str, list[int]] = {}
+    broken: dict[int, list[PlannedBlock]] = {}
+    for job in plan.jobs:
+        for block in job.blocks:
+            ended = [status.get(run.run, "lost") in ENDED for run in block.runs]
+            if all(ended) or block.block in replaced:
+                continue
+            if any(ended):
+                broken.setdefault(job.nodes, []).append(block)
+            else:
+                again.setdefault(job.job, []).append(block.block)
+    return Repair(again=again, addition=_addition(plan, broken, created_at) if broken else None)
+
+
+def _addition(plan: Plan, broken: Mapping[int, list[PlannedBlock]], created_at: str) -> PlanAddition:
+    number = max(block.block for job in plan.jobs for block in job.blocks)
+    rng = random.Random(f"{plan.seed}:{number}")  # noqa: S311 - repeatable
+    workloads = [item.params_id for item in plan.workloads]
+    jobs: list[PlannedJob] = []
+    for nodes, blocks in broken.items():
+        renewed = []
+        for old in blocks:
+            number += 1
+            order = [run.variant for run in old.runs]  # the same order keeps the set balanced
+            renewed.append(
+                plan_block(
+                    plan.campaign,
+                    number=number,
+                    nodes=nodes,
+                    order=order,
+                    workloads=workloads,
+                    rng=rng,
+                    replaces=old.block,
+                )
+            )
+        name = f"j{len(plan.jobs) + len(jobs) + 1:03d}-n{nodes}"
+        jobs.append(PlannedJob(job=name, nodes=nodes, limit_s=plan.site.limits.job, blocks=renewed))
+    numbers = ", ".join(str(block.block) for blocks in broken.values() for block in blocks)
+    return PlanAddition(created_at=created_at, reason=f"resume: replaces broken block {numbers}", jobs=jobs)

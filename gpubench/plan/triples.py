@@ -1,0 +1,21 @@
+"""Which scheduler, launcher and runtime go together; everything else is refused before anything is written."""
+
+from __future__ import annotations
+
+from gpubench.errors import PlanRefusedError
+from gpubench.model.site import Site
+
+VALID = {
+    ("local", "fork", "venv"),
+}
+
+
+def check_triple(site: Site) -> None:
+    """Raise PlanRefusedError unless the site's triple is valid."""
+    triple = (site.scheduler, site.launcher, site.runtime)
+    if triple not in VALID:
+        valid = "; ".join(" + ".join(words) for words in sorted(VALID))
+        raise PlanRefusedError(
+            f"site {site.name}: scheduler, launcher and runtime {' + '.join(triple)} don't go together",
+            then=f"valid: {valid}",
+        )

@@ -1,0 +1,6 @@
+"""From the plan to files: scripts, run specs and the node half. Pure: values in, path → bytes out."""
+
+from gpubench.render.job import render_jobs
+from gpubench.render.pyz import pack
+
+__all__ = ["pack", "render_jobs"]

@@ -1,0 +1,135 @@
+"""A job's script and its run specs."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import jinja2
+
+from gpubench.launchers import LAUNCHERS
+from gpubench.model.image import Image
+from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
+from gpubench.model.quantities import format_seconds
+from gpubench.plan.jobs import SAFETY
+from gpubench.render.quote import words
+from gpubench.runtimes import RUNTIMES
+from gpubench.spec import Deadlines, RunSpec, WorkloadSpec
+from gpubench.spec.run import RUN_SPEC
+
+NODE_HALF = "node.pyz"
+UNRESOLVED = Image(
+    kind="unresolved", id="unresolved", ucx_spec="", ucx_version="", binding="", python="python3", env={}, manifest=""
+)
+
+
+def render_jobs(plan: Plan, jobs: list[PlannedJob], templates: Mapping[str, str], node_pyz: bytes) -> dict[str, bytes]:
+    """Every file of ``jobs``, by path below the campaign.
+
+    Args:
+        templates: texts by path below ``templates/``.
+        node_pyz: the packed node half; its hash goes into every spec.
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.DictLoader(dict(templates)),
+        undefined=jinja2.StrictUndefined,
+        comment_start_string="{##",  # ${#array[@]} is shell, not a comment
+        comment_end_string="##}",
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 - shell, not HTML: every word goes through `words`
+    )
+    environment.filters["words"] = words
+    node_half = hashlib.sha256(node_pyz).hexdigest()
+    files: dict[str, bytes] = {}
+    for job in jobs:
+        files[f"jobs/{job.job}/job.sh"] = _script(environment, plan, job).encode()
+        for block in job.blocks:
+            for run in block.runs:
+                spec = run_spec(plan, job, block, run, node_half)
+                files[f"jobs/{job.job}/{spec_path(block, run)}"] = spec.dump().encode()
+    return files
+
+
+def spec_path(block: PlannedBlock, run: PlannedRun) -> str:
+    """Where a run's spec stands, below its job."""
+    return f"specs/{block.block:03d}-{run.order}-{run.run}.json"
+
+
+def run_spec(plan: Plan, job: PlannedJob, block: PlannedBlock, run: PlannedRun, node_half: str) -> RunSpec:
+    """All that the nodes need to know about one run."""
+    variant = next(item for item in plan.variants if item.label == run.variant)
+    image = variant.image or UNRESOLVED
+    site = plan.site
+    workloads = {item.params_id: item for item in plan.workloads}
+    return RunSpec(
+        schema=RUN_SPEC,
+        campaign=plan.campaign,
+        site=site.name,
+        job=job.job,
+        block=block.block,
+        run=run.run,
+        order=run.order,
+        variant=variant.label,
+        image=image.id,
+        ucx_version=image.ucx_version,
+        binding=image.binding,
+        protocol=plan.protocol,
+        device=plan.device,
+        nodes=job.nodes,
+        workers_per_node=plan.workers_per_node,
+        threads_per_worker=plan.threads_per_worker,
+        memory_limit=plan.memory_limit,
+        interface=site.interface,
+        manifest=image.manifest,
+        env={**image.env, **site.env, **variant.env},
+        variant_env=sorted(variant.env),
+        env_allow=sorted(site.env_allow),
+        expect_transport=site.expect_transport,
+        expect_ucx=_release(image.ucx_version),
+        workloads=[_workload(workloads[params_id].model_dump()) for params_id in run.workloads],
+        deadlines=Deadlines(start_s=site.limits.start, stop_s=site.limits.stop, silence_s=site.limits.silence),
+        block_s=plan.time.block_s,
+        node_half=node_half,
+    )
+
+
+def _workload(plain: dict[str, Any]) -> WorkloadSpec:
+    plain.pop("params_id")
+    return WorkloadSpec(**plain)
+
+
+def _release(version: str) -> str:
+    """What the library says of itself: ``1.17.0`` for the wheel ``1.17.0.post1``."""
+    return ".".join(version.split(".")[:3])
+
+
+def _script(environment: jinja2.Environment, plan: Plan, job: PlannedJob) -> str:
+    seconds = math.ceil(plan.time.block_s * SAFETY)
+    blocks = [
+        {
+            "number": block.block,
+            "seconds": seconds,
+            "commands": [_command(plan, block, run) for run in block.runs],
+        }
+        for block in job.blocks
+    ]
+    return environment.get_template(f"{plan.site.scheduler}/job.sh.j2").render(
+        job=job.job,
+        nodes=job.nodes,
+        blocks=blocks,
+        runs=sum(len(block.runs) for block in job.blocks),
+        about=format_seconds(plan.time.block_s * len(blocks)),
+        limit_s=int(job.limit_s),
+        gpubench=plan.gpubench,
+        launcher=LAUNCHERS[plan.site.launcher],
+    )
+
+
+def _command(plan: Plan, block: PlannedBlock, run: PlannedRun) -> list[str]:
+    image = next(item.image for item in plan.variants if item.label == run.variant) or UNRESOLVED
+    entry = [f"../../{NODE_HALF}", "run", "--spec", spec_path(block, run)]
+    return RUNTIMES[plan.site.runtime].command(image, entry)

@@ -1,0 +1,26 @@
+"""The node half as one file: stored, sorted, fixed timestamps. The same source gives the same bytes and hash."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Mapping
+
+MAIN = b"import sys\n\nfrom gpubench.node.main import main\n\nsys.exit(main())\n"
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip archive can hold
+PACKAGES = ("spec", "workloads", "writer", "node")
+
+
+def pack(sources: Mapping[str, bytes]) -> bytes:
+    """The zip application with these files.
+
+    Args:
+        sources: Python files by path below the package, such as ``gpubench/node/main.py``.
+    """
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for name, data in sorted({**sources, "__main__.py": MAIN}.items()):
+            info = zipfile.ZipInfo(name, EPOCH)
+            info.external_attr = 0o644 << 16
+            archive.writestr(info, data)
+    return buffer.getvalue()

@@ -1,0 +1,178 @@
+"""Vega-Lite specs of the page's charts. Colours are CSS variables, so one chart serves light, dark and print."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+from gpubench.merge.family import Cell
+from gpubench.report import labels
+from gpubench.stats.verdict import Verdict
+
+VERDICT_WORDS = ("regression", "improvement", "equivalent", "inconclusive", "broken")
+_VERDICT_SHAPES = ("triangle-up", "triangle-down", "circle", "diamond", "cross")
+_VARIANT_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+
+MOST_SAMPLES = 120_000
+"""Above this many in a campaign the charts show each run's mean only, to keep the page below 3 MB."""
+
+_ROW_HEIGHT = 26
+_CLIP = 4.0
+
+
+def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> dict[str, Any]:
+    """Effects with their intervals, one row per comparison, over the band of ±margin. Percent, slower to the right."""
+    several = len({one.candidate for one in verdicts}) > 1
+    rows = [
+        {
+            "row": f"{name} · {one.candidate}" if several else name,
+            "effect": _percent(one.effect),
+            "low": _percent(one.low),
+            "high": _percent(one.high),
+            "verdict": one.verdict,
+            "text": f"{labels.effect(one)} {labels.interval(one)}",
+            "pair": labels.pair(one),
+        }
+        for one, name in zip(verdicts, names, strict=True)
+        if one.effect is not None
+    ]
+    domain = alt.Scale(domain=_domain(rows, 100 * margin), nice=True, zero=False)
+    order = [row["row"] for row in rows]
+    y = alt.Y("row:N", sort=order, title=None, axis=alt.Axis(labelLimit=260, ticks=False, domain=False, labelPadding=8))
+    words = alt.Scale(domain=list(VERDICT_WORDS), range=[f"var(--{word})" for word in VERDICT_WORDS])
+    shapes = alt.Scale(domain=list(VERDICT_WORDS), range=list(_VERDICT_SHAPES))
+    colour = alt.Color("verdict:N", scale=words, legend=None)
+    tip = [alt.Tooltip("row:N", title="comparison"), alt.Tooltip("pair:N", title="variants"), "text:N", "verdict:N"]
+    data = alt.Chart(alt.InlineData(values=rows))
+    limits = {"low": -100 * margin, "high": 100 * margin}
+    band = alt.Chart(alt.InlineData(values=[limits])).mark_rect(color="var(--band)", clip=True)
+    zero = alt.Chart(alt.InlineData(values=[{"at": 0}])).mark_rule(color="var(--ink)", strokeWidth=1)
+    x = alt.X("low:Q", scale=domain, title="effect in %, slower →", axis=alt.Axis(tickCount=7, labelExpr=_SIGNED))
+    layers = alt.layer(
+        band.encode(x=x, x2="high:Q"),
+        zero.encode(x=alt.X("at:Q", scale=domain)),
+        data.mark_rule(strokeWidth=2.5, clip=True).encode(x=x, x2="high:Q", y=y, color=colour, tooltip=tip),
+        data.mark_point(filled=True, size=90, opacity=1, clip=True).encode(
+            x=alt.X("effect:Q", scale=domain),
+            y=y,
+            color=colour,
+            shape=alt.Shape("verdict:N", scale=shapes, legend=None),
+            tooltip=tip,
+        ),
+    )
+    return _spec(layers.properties(width="container", height={"step": _ROW_HEIGHT}), "Effects with 95 % intervals")
+
+
+def samples(cells: Sequence[Cell], variants: Sequence[str], title: str, *, means_only: bool) -> dict[str, Any]:
+    """Every timed sample of one workload in order of time: run after run, block after block; a bar marks a run's mean.
+
+    Args:
+        cells: those of one workload and node count that have samples.
+        variants: labels in the plan's order, which decides colour and shape; the first is the baseline.
+        title: what the chart shows, for those who can't see it.
+        means_only: leave the single samples out.
+    """
+    ordered = sorted(cells, key=lambda cell: cell.started_at or 0.0)
+    rows = [_run_row(number, cell, means_only=means_only) for number, cell in enumerate(ordered)]
+    largest, middle = max(max(cell.wall_s) for cell in ordered), statistics.median(row["mean"] for row in rows)
+    # A straggler must stay in the picture without pressing everything else flat.
+    scale = alt.Scale(type="log", nice=False) if largest > 4 * middle else alt.Scale(zero=False, nice=True)
+    y = alt.Y(
+        "s:Q", scale=scale, title="seconds", axis=alt.Axis(labelExpr="format(datum.value, '~s') + 's'", tickCount=5)
+    )
+    present = [label for label in variants if any(row["variant"] == label for row in rows)]
+    places = [variants.index(label) for label in present]
+    colours = alt.Scale(domain=present, range=[f"var(--series{place % 6})" for place in places])
+    shapes = alt.Scale(domain=present, range=[_VARIANT_SHAPES[place % 6] for place in places])
+    legend = alt.Legend(orient="top", title=None, symbolOpacity=1, symbolSize=70)
+    colour = alt.Color("variant:N", scale=colours, legend=legend, sort=present)
+    tip = [alt.Tooltip("variant:N"), alt.Tooltip("block:O"), alt.Tooltip("label:N", title="mean")]
+    data = alt.Chart(alt.InlineData(values=rows))
+    edges, axis = _block_axis(rows)
+    points = (
+        data.transform_flatten(["s"])
+        .transform_window(i="row_number()", groupby=["x"])
+        .transform_calculate(at="datum.x + 0.12 + 0.76 * (datum.i - 0.5) / datum.n")
+        .mark_point(filled=True, size=22, opacity=0.55)
+        .encode(
+            x=alt.X(
+                "at:Q", axis=axis, scale=alt.Scale(domain=[0, len(rows)], nice=False), title="block, in order of time"
+            ),
+            y=y,
+            color=colour,
+            shape=alt.Shape("variant:N", scale=shapes, legend=legend, sort=present),
+            tooltip=tip,
+        )
+    )
+    means = data.mark_rule(strokeWidth=2.5).encode(
+        x="x:Q", x2="x2:Q", y=alt.Y("mean:Q", scale=scale), color=colour, tooltip=tip
+    )
+    between = alt.Chart(alt.InlineData(values=[{"edge": edge} for edge in edges])).mark_rule(color="var(--line)")
+    layers = alt.layer(between.encode(x="edge:Q"), points, means)
+    return _spec(layers.properties(width="container", height=220), title)
+
+
+_SIGNED = "(datum.value > 0 ? '+' : '') + format(datum.value, '~r')"
+
+
+def _run_row(number: int, cell: Cell, *, means_only: bool) -> dict[str, Any]:
+    mean = statistics.fmean(cell.wall_s)
+    shown = [mean] if means_only else cell.wall_s
+    return {
+        "x": number,
+        "x2": number + 1,
+        "n": len(shown),
+        "variant": cell.outcome.run.variant,
+        "block": cell.outcome.block.block,
+        "mean": _short(mean),
+        "label": labels.seconds(mean),
+        "s": [_short(value) for value in shown],
+    }
+
+
+def _block_axis(rows: Sequence[Mapping[str, Any]]) -> tuple[list[int], alt.Axis]:
+    """Where one block ends and the next begins, and an axis that names each block at its middle."""
+    starts = [
+        row["x"]
+        for before, row in zip([None, *rows], rows, strict=False)
+        if not before or before["block"] != row["block"]
+    ]
+    ends = [*starts[1:], len(rows)]
+    middles = [(start + end) / 2 for start, end in zip(starts, ends, strict=True)]
+    words = [str(rows[start]["block"]) for start in starts]
+    name = f"{json.dumps(words)}[indexof({json.dumps(middles)}, datum.value)]"
+    return starts[1:], alt.Axis(values=middles, labelExpr=name, grid=False, ticks=False, labelOverlap=True)
+
+
+def _domain(rows: Sequence[Mapping[str, Any]], margin: float) -> list[float]:
+    """Room for effects and band. One hopeless interval mustn't hide the others: it is cut, and stands in the table."""
+    effects = [abs(row["effect"]) for row in rows]
+    bound = _CLIP * max([margin, *effects])
+    lows = [row["effect"] if row["low"] is None else row["low"] for row in rows]
+    highs = [row["effect"] if row["high"] is None else row["high"] for row in rows]
+    return [max(min([*lows, -1.5 * margin]), -bound), min(max([*highs, 1.5 * margin]), bound)]
+
+
+def _percent(ratio: float | None) -> float | None:
+    return None if ratio is None else round(100 * ratio, 3)
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.5g}")
+
+
+def _spec(chart: alt.LayerChart, title: str) -> dict[str, Any]:
+    text = {"labelColor": "var(--muted)", "titleColor": "var(--muted)", "labelFontSize": 12, "titleFontSize": 12}
+    styled = chart.configure(
+        font="inherit", background="transparent", autosize=alt.AutoSizeParams(type="fit-x", contains="padding")
+    )
+    styled = styled.configure_axis(
+        **text, titleFontWeight="normal", gridColor="var(--line)", domainColor="var(--line)", tickColor="var(--line)"
+    )
+    styled = styled.configure_view(stroke=None).configure_legend(**text)
+    spec: dict[str, Any] = styled.to_dict()
+    return spec | {"description": title}

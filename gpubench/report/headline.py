@@ -1,0 +1,100 @@
+"""The answer in plain words: what was compared, what was found, how sure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpubench.model.plan import Plan, PlannedVariant
+from gpubench.report import labels
+from gpubench.report.inputs import ReportInputs
+from gpubench.stats.verdict import Verdict
+
+
+def answer(inputs: ReportInputs) -> str:
+    """One sentence over all candidates, e.g. ``1.19.0 is slower than 1.17.0 in 1 of 5 comparisons.``"""
+    if not inputs.verdicts:
+        return "No comparison was planned."
+    return " ".join(_sentence(rows, inputs) for rows in by_candidate(inputs.verdicts))
+
+
+def findings(inputs: ReportInputs) -> list[str]:
+    """One line per candidate with the numbers behind the answer."""
+    names = dict(zip(map(id, inputs.verdicts), labels.cell_names([one.key for one in inputs.verdicts]), strict=True))
+    return [_finding(rows, names) for rows in by_candidate(inputs.verdicts)]
+
+
+def certainty(inputs: ReportInputs) -> str:
+    """How sure the answer is, and by what rule."""
+    family, alpha = len(inputs.verdicts), f"{100 * inputs.settings.alpha:g} %"
+    rule = (
+        f"If nothing differed at all, a campaign like this one would still call a regression or an improvement in at most "
+        f"{alpha} of cases, over all {family} comparisons together. “Equivalent” means that the 90 % interval lies "
+        f"within ±{100 * inputs.settings.margin:g} %; “inconclusive” means that these data can’t tell."
+    )
+    if any(one.one_job for one in inputs.verdicts):
+        rule += " All blocks ran in one allocation, so the answer holds on these nodes."
+    return rule
+
+
+def same_twice(plan: Plan) -> list[str]:
+    """Sentences about candidates that are the baseline itself under another name (A against A)."""
+    baseline = plan.variants[0]
+    return [
+        f"{one.label} is the same image with the same settings as {baseline.label} (A against A): "
+        "whatever is found between them is noise or a false alarm."
+        for one in plan.variants[1:]
+        if _identity(one) == _identity(baseline)
+    ]
+
+
+def by_candidate(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
+    """The verdicts of each (baseline, candidate), in the order in which they first appear."""
+    groups: dict[tuple[str, str], list[Verdict]] = {}
+    for one in verdicts:
+        groups.setdefault((one.baseline, one.candidate), []).append(one)
+    return list(groups.values())
+
+
+def _identity(variant: PlannedVariant) -> tuple[object, ...]:
+    image = variant.image.id if variant.image else variant.ucx
+    return image, tuple(sorted(variant.env.items()))
+
+
+def _count(rows: Sequence[Verdict], word: str) -> int:
+    return sum(one.verdict == word for one in rows)
+
+
+def _sentence(rows: Sequence[Verdict], inputs: ReportInputs) -> str:
+    candidate, baseline, total = rows[0].candidate, rows[0].baseline, len(rows)
+    slower, faster, broken, unknown = (
+        _count(rows, word) for word in ("regression", "improvement", "broken", "inconclusive")
+    )
+    of = f"of {total} comparison{'' if total == 1 else 's'}"
+    parts = [f"breaks in {broken}"] if broken else []
+    parts += [f"is slower than {baseline} in {slower}"] if slower else []
+    parts += [f"is faster {'' if slower else f'than {baseline} '}in {faster}"] if faster else []
+    if parts:
+        found = " and ".join(parts)
+        return f"{candidate} {found} {of}."
+    if not unknown:
+        return f"{candidate} is as fast as {baseline} in all {total}, to within ±{100 * inputs.settings.margin:g} %."
+    return f"{candidate} against {baseline}: no difference shown, {unknown} {of} inconclusive."
+
+
+def _finding(rows: Sequence[Verdict], names: dict[int, str]) -> str:
+    told = []
+    for word, title in (("broken", "broken"), ("regression", "slower"), ("improvement", "faster")):
+        found = [one for one in rows if one.verdict == word]
+        if found:
+            told.append(f"{title}: {', '.join(_with_numbers(one, names[id(one)]) for one in found)}")
+    for word in ("equivalent", "inconclusive"):
+        found = [one for one in rows if one.verdict == word]
+        if found:
+            told.append(f"{word}: {', '.join(names[id(one)] for one in found)}")
+    return f"{labels.pair(rows[0])} — {'; '.join(told)}."
+
+
+def _with_numbers(one: Verdict, name: str) -> str:
+    if one.effect is None or one.low is None or one.high is None:
+        return name
+    return f"{name} {labels.percent(one.effect)} (95 % interval {labels.interval(one)} %, {labels.blocks(one)})"

@@ -1,0 +1,36 @@
+"""Everything that a report is made from, as values."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpubench.merge.family import Cell
+from gpubench.model.plan import Plan
+from gpubench.stats.settings import Settings
+from gpubench.stats.verdict import Verdict
+from gpubench.store.accounting import Outcome
+
+
+@dataclasses.dataclass(frozen=True)
+class ReportInputs:
+    """What the front end has read and computed.
+
+    ``outcomes`` and ``cells`` are those of the accounting and of ``merge.cells``, in planned order. ``verdicts`` were
+    made with ``settings``. ``provenance`` maps a run directory's name to what stands in its ``provenance.json`` (keys may
+    be missing), ``manifests`` a manifest's hash to the manifest. ``warnings`` are lines for the reader: of the merge,
+    of the accounting. ``templates`` maps paths below ``templates/`` to their text.
+    """
+
+    plan: Plan
+    outcomes: Sequence[Outcome]
+    cells: Sequence[Cell]
+    verdicts: Sequence[Verdict]
+    settings: Settings
+    provenance: Mapping[str, Mapping[str, Any]]
+    manifests: Mapping[str, Any]
+    warnings: Sequence[str]
+    generated_at: dt.datetime
+    templates: Mapping[str, str]

@@ -1,0 +1,106 @@
+"""Numbers and cells in words, the same in the page, in Markdown and in the terminal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpubench.model.quantities import format_bytes
+from gpubench.stats.verdict import Verdict
+from gpubench.workloads.catalogue import CATALOGUE
+
+MARKS = {"regression": "▲", "improvement": "▼", "equivalent": "●", "inconclusive": "◆", "broken": "✚"}
+"""A sign for each verdict, so that colour is never all there is; the charts use the same shapes. Up is slower."""
+
+Key = Mapping[str, object]
+
+
+def percent(ratio: float) -> str:
+    """``0.4812`` → ``+48.1 %``."""
+    return f"{100 * ratio:+.1f} %"
+
+
+def effect(verdict: Verdict) -> str:
+    """``+48.1 %``, or ``no data``."""
+    return "no data" if verdict.effect is None else percent(verdict.effect)
+
+
+def interval(verdict: Verdict) -> str:
+    """``[+39, +58]`` in percent, with a decimal where both bounds are small; empty without an interval."""
+    if verdict.low is None or verdict.high is None:
+        return ""
+    low, high = 100 * verdict.low, 100 * verdict.high
+    digits = 1 if max(abs(low), abs(high)) < 10 else 0
+    return f"[{low:+.{digits}f}, {high:+.{digits}f}]"
+
+
+def blocks(verdict: Verdict) -> str:
+    """``6 blocks``."""
+    return f"{verdict.blocks} block" if verdict.blocks == 1 else f"{verdict.blocks} blocks"
+
+
+def more(verdict: Verdict) -> str:
+    """``about 4 more blocks would decide``; empty where that is unknown or not needed."""
+    if not verdict.more_blocks:
+        return ""
+    count = verdict.more_blocks
+    return f"about {count} more block{'' if count == 1 else 's'} would decide"
+
+
+def pair(verdict: Verdict) -> str:
+    """``1.19.0 vs 1.17.0``: the baseline stands last."""
+    return f"{verdict.candidate} vs {verdict.baseline}"
+
+
+def seconds(value: float) -> str:
+    """Four digits and a unit: ``5.213 ms``."""
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
+        if value * factor >= 1:
+            return f"{value * factor:.4g} {unit}"
+    return f"{value * 1e9:.4g} ns"
+
+
+def size(count: int) -> str:
+    """Bytes as people write them: ``10 MB``, ``1 KiB``."""
+    for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= factor and count % factor == 0:
+            return f"{count // factor} {unit}"
+    return format_bytes(count).replace(".0 ", " ")
+
+
+def cell_names(keys: Sequence[Key]) -> list[str]:
+    """A short name per cell that still tells them apart: the workload, and only what differs between the cells.
+
+    ``[message 1 KiB, message 10 MB, merge]``; node counts, backends and layouts are named where there are several.
+    """
+    return [_name(key, keys) for key in keys]
+
+
+def _name(key: Key, keys: Sequence[Key]) -> str:
+    alike = [_params(other) for other in keys if other["workload"] == key["workload"]]
+    own = _params(key)
+    words = [str(key["workload"])]
+    words += [_param(words[0], name, own[name]) for name in own if any(other.get(name) != own[name] for other in alike)]
+    for field, text in (
+        ("backend", "{}"),
+        ("nodes", "{} nodes"),
+        ("workers_per_node", "{} workers"),
+        ("threads_per_worker", "{} threads"),
+        ("protocol", "{}"),
+        ("device", "{}"),
+    ):
+        if len({other.get(field) for other in keys}) > 1:
+            words.append(text.format(key.get(field)))
+    return " ".join(words).replace(" 1 nodes", " 1 node")
+
+
+def _params(key: Key) -> Mapping[str, Any]:
+    plain = json.loads(str(key.get("params", "{}")))
+    return plain if isinstance(plain, dict) else {}
+
+
+def _param(workload: str, name: str, value: Any) -> str:
+    known = CATALOGUE.get(workload)
+    kind = known.params[name].kind if known and name in known.params else ""
+    return size(value) if kind == "size" else f"{name}={value}"

@@ -1,0 +1,59 @@
+"""The same answer in Markdown, for a pull request."""
+
+from __future__ import annotations
+
+import jinja2
+
+from gpubench.report import headline, labels
+from gpubench.report.inputs import ReportInputs
+from gpubench.report.page import facts
+
+
+def markdown(inputs: ReportInputs) -> str:
+    """Answer, verdict table, and what became of the runs."""
+    names = labels.cell_names([one.key for one in inputs.verdicts])
+    rows = [
+        [
+            name,
+            labels.pair(one),
+            f"{labels.effect(one)} {labels.interval(one)}".rstrip(),
+            str(one.blocks),
+            f"{labels.MARKS.get(one.verdict, '')} {one.verdict}",
+            "; ".join(word for word in (one.reason, labels.more(one), *one.flags) if word),
+        ]
+        for one, name in zip(inputs.verdicts, names, strict=True)
+    ]
+    environment = jinja2.Environment(
+        loader=jinja2.DictLoader(dict(inputs.templates)),
+        autoescape=False,  # noqa: S701 - this is Markdown; _cell escapes what would break its tables
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report/summary.md.j2").render(
+        answer=_inline(headline.answer(inputs)),
+        same_twice=[_inline(text) for text in headline.same_twice(inputs.plan)],
+        certainty=headline.certainty(inputs),
+        facts=[(name, _cell(value)) for name, value in facts(inputs)],
+        rows=[[_cell(word) for word in row] for row in rows],
+        bad=[
+            _inline(f"block {one.block.block}, {one.run.variant}: {one.status}: {one.reason}")
+            for one in _not_ok(inputs)
+        ],
+    )
+
+
+def _not_ok(inputs: ReportInputs) -> list:  # type: ignore[type-arg]
+    return [one for one in inputs.outcomes if one.status != "ok"]
+
+
+def _cell(text: str) -> str:
+    return _inline(text).replace("|", "\\|")
+
+
+def _inline(text: str) -> str:
+    """One line without what Markdown or HTML would take for markup."""
+    plain = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;")
+    for sign in ("*", "_", "`", "["):
+        plain = plain.replace(sign, f"\\{sign}")
+    return plain

@@ -1,0 +1,115 @@
+"""``report.html``: one file that holds everything it needs, and asks no network for anything."""
+
+from __future__ import annotations
+
+import datetime as dt
+import functools
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import jinja2
+import markupsafe
+import vl_convert
+
+from gpubench.report import charts, headline, labels, provenance, rows
+from gpubench.report.inputs import ReportInputs
+
+
+def html(inputs: ReportInputs) -> bytes:
+    """The page, to be written beside ``runs/``: its links to raw files are relative."""
+    environment = jinja2.Environment(
+        loader=jinja2.DictLoader(dict(inputs.templates)),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report/page.html.j2").render(_context(inputs)).encode()
+
+
+def _context(inputs: ReportInputs) -> dict[str, Any]:
+    names = labels.cell_names([one.key for one in inputs.verdicts])
+    groups = rows.groups(inputs, names)
+    specs = {group.anchor: group.chart for group in groups if group.chart}
+    if any(one.effect is not None for one in inputs.verdicts):
+        specs["forest"] = charts.forest(inputs.verdicts, names, inputs.settings.margin)
+    return {
+        "plan": inputs.plan,
+        "variants": [one.label for one in inputs.plan.variants],
+        "answer": headline.answer(inputs),
+        "findings": headline.findings(inputs),
+        "certainty": headline.certainty(inputs),
+        "same_twice": headline.same_twice(inputs.plan),
+        "facts": facts(inputs),
+        "margin": f"{100 * inputs.settings.margin:g}",
+        "verdicts": rows.verdict_rows(inputs, names),
+        "words": list(charts.VERDICT_WORDS),
+        "groups": groups,
+        "jobs": rows.matrix(inputs),
+        "marks": rows.RUN_MARKS,
+        "provenance": provenance.by_variant(inputs),
+        "differing": provenance.differing(inputs),
+        "hosts": provenance.hosts(inputs),
+        "noise": _noise(inputs),
+        "warnings": [*inputs.plan.notes, *inputs.warnings, *_run_warnings(inputs)],
+        "specs": _script_safe(specs),
+        "bundle": _bundle(),
+        "generated": _moment(inputs.generated_at),
+    }
+
+
+def facts(inputs: ReportInputs) -> list[tuple[str, str]]:
+    """What was run, in a few words each."""
+    plan = inputs.plan
+    counts: dict[str, int] = {}
+    for one in inputs.outcomes:
+        counts[one.status] = counts.get(one.status, 0) + 1
+    nodes = sorted({one.job.nodes for one in inputs.outcomes})
+    blocks = {(one.job.nodes, one.block.block) for one in inputs.outcomes}
+    budget = f", {plan.threads_per_worker} thread{'' if plan.threads_per_worker == 1 else 's'} each"
+    return [
+        ("campaign", plan.campaign),
+        ("site", plan.site.name),
+        ("suite", plan.suite),
+        ("planned", _moment(dt.datetime.fromisoformat(plan.created_at))),
+        ("nodes", ", ".join(map(str, nodes))),
+        ("workers per node", f"{plan.workers_per_node}{budget}"),
+        ("protocol", f"{plan.protocol} on {plan.device}"),
+        ("blocks", f"{len(blocks)} of {len(plan.variants)} variants, order shuffled from seed {plan.seed}"),
+        ("runs", ", ".join(f"{counts[word]} {word}" for word in rows.RUN_MARKS if word in counts)),
+        ("gpubench", plan.gpubench),
+    ]
+
+
+def _noise(inputs: ReportInputs) -> list[dict[str, Any]]:
+    return [
+        {"run": one.directory.name, "block": one.block.block, "variant": one.run.variant}
+        | provenance.run_noise(inputs.provenance.get(one.directory.name, {}))
+        for one in inputs.outcomes
+        if one.directory and one.record
+    ]
+
+
+def _run_warnings(inputs: ReportInputs) -> list[str]:
+    """Warnings of the runs themselves, each once with the number of runs that gave it."""
+    counts: dict[str, int] = {}
+    for one in inputs.outcomes:
+        for warning in one.record.warnings if one.record else []:
+            counts[warning] = counts.get(warning, 0) + 1
+    return [f"{warning} ({count} run{'' if count == 1 else 's'})" for warning, count in counts.items()]
+
+
+def _moment(moment: dt.datetime) -> str:
+    return moment.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _script_safe(specs: Mapping[str, Any]) -> markupsafe.Markup:
+    # Inside <script> only "<" could end the element early; JSON lets it be written as an escape.
+    text = json.dumps(specs, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return markupsafe.Markup(text.replace("<", "\\u003c"))  # noqa: S704 - escaped in this very line
+
+
+@functools.cache
+def _bundle() -> markupsafe.Markup:
+    return markupsafe.Markup(vl_convert.javascript_bundle().replace("</script", "<\\/script"))  # noqa: S704 - our own dependency

@@ -1,0 +1,172 @@
+"""What ran where, as rows for the page; every key of a ``provenance.json`` may be missing."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from gpubench.images.manifest import differences
+from gpubench.model.plan import PlannedVariant
+from gpubench.model.quantities import format_bytes
+from gpubench.report.inputs import ReportInputs
+
+Provenance = Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Fact:
+    """One row of a table with a column per variant; ``differs`` where the columns aren't all the same."""
+
+    name: str
+    values: list[str]
+
+    @property
+    def differs(self) -> bool:
+        """Whether the variants differ in this."""
+        return len(set(self.values)) > 1
+
+
+def by_variant(inputs: ReportInputs) -> list[Fact]:
+    """What each variant's runs were made of, as read from their processes, not as planned."""
+    found = {one.label: _provenances(inputs, one.label) for one in inputs.plan.variants}
+    variants = inputs.plan.variants
+
+    def fact(name: str, values: Iterable[str]) -> Fact:
+        return Fact(name, [value or "not recorded" for value in values])
+
+    return [
+        fact(
+            "UCX loaded, as read in every process",
+            (_counted(_processes(found[v.label]), "ucx", "loaded") for v in variants),
+        ),
+        fact("libucp", (_counted(_processes(found[v.label]), "ucx", "path") for v in variants)),
+        fact("transport seen", (_listed(found[v.label], "transport", "observed") for v in variants)),
+        fact("lanes", (_listed(found[v.label], "transport", "lanes") for v in variants)),
+        fact("UCX_* in force", (_environment(_processes(found[v.label])) for v in variants)),
+        fact("image", (_image(v) for v in variants)),
+        fact("Python", (_counted(_processes(found[v.label]), "python") for v in variants)),
+        fact("Dask, distributed", (_versions(_processes(found[v.label])) for v in variants)),
+        fact("node half", (_counted(_processes(found[v.label]), "node_half", cut=12) for v in variants)),
+        fact("load average, mean", (_load(_nodes(found[v.label]), "load1", "{:.2f}") for v in variants)),
+        fact("CPU stolen by other machines, mean | most", (_steal(_nodes(found[v.label])) for v in variants)),
+    ]
+
+
+def hosts(inputs: ReportInputs) -> list[dict[str, str]]:
+    """Every node that took part, once."""
+    nodes: dict[str, list[Provenance]] = {}
+    for node in _nodes(inputs.provenance.values()):
+        nodes.setdefault(str(node.get("host", "?")), []).append(node)
+    return [
+        {
+            "host": host,
+            "cpu": str(seen[0].get("cpu_model") or "not recorded"),
+            "cores": str(seen[0].get("cores", "?")),
+            "memory": format_bytes(seen[0]["memory"]) if seen[0].get("memory") else "?",
+            "kernel": str(seen[0].get("kernel") or "?"),
+            "load": _load(seen, "load1", "{:.2f}") or "?",
+            "busy": _load(seen, "busy", "{:.0f} %") or "?",
+            "steal": _steal(seen) or "?",
+        }
+        for host, seen in sorted(nodes.items())
+    ]
+
+
+def run_noise(provenance: Provenance) -> dict[str, str]:
+    """UCX, transport, load and steal of one run."""
+    processes, nodes = _processes([provenance]), _nodes([provenance])
+    return {
+        "ucx": _counted(processes, "ucx", "loaded") or "not recorded",
+        "transport": _listed([provenance], "transport", "observed") or "not recorded",
+        "load": _load(nodes, "load1", "{:.2f}") or "–",
+        "steal": _steal(nodes) or "–",
+    }
+
+
+def differing(inputs: ReportInputs) -> list[Fact]:
+    """Every value in which the variants' manifests or settings differ: what the comparison compares."""
+    variants = inputs.plan.variants
+    manifests = [inputs.manifests.get(v.image.manifest, {}) if v.image else {} for v in variants]
+    changes = [{path: (one, other) for path, one, other in differences(manifests[0], each)} for each in manifests]
+    before = {path: one for change in changes for path, (one, _) in change.items()}
+    facts = [
+        Fact(path, [_plain(change[path][1] if path in change else before[path]) for change in changes])
+        for path in sorted(before)
+    ]
+    names = sorted({name for v in variants for name in v.env})
+    return facts + [Fact(f"setting {name}", [v.env.get(name, "unset") for v in variants]) for name in names]
+
+
+def _provenances(inputs: ReportInputs, label: str) -> list[Provenance]:
+    names = [one.directory.name for one in inputs.outcomes if one.run.variant == label and one.directory]
+    return [inputs.provenance[name] for name in names if name in inputs.provenance]
+
+
+def _dicts(found: Iterable[Provenance], key: str) -> Iterator[Provenance]:
+    for one in found:
+        entries = one.get(key)
+        yield from (entry for entry in (entries if isinstance(entries, list) else []) if isinstance(entry, Mapping))
+
+
+def _processes(found: Iterable[Provenance]) -> list[Provenance]:
+    return list(_dicts(found, "processes"))
+
+
+def _nodes(found: Iterable[Provenance]) -> list[Provenance]:
+    return list(_dicts(found, "nodes"))
+
+
+def _at(value: Any, *path: str) -> Any:
+    for key in path:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _counted(processes: Sequence[Provenance], *path: str, cut: int | None = None) -> str:
+    """``1.19.0 in all 32 processes``, or every value with its count when they disagree."""
+    counts = Counter(str(value)[:cut] for one in processes if (value := _at(one, *path)))
+    if len(counts) == 1 and counts.total() == len(processes):
+        return f"{next(iter(counts))} in {f'all {len(processes)} processes' if len(processes) > 1 else '1 process'}"
+    return ", ".join(f"{value} in {count} of {len(processes)} processes" for value, count in counts.most_common())
+
+
+def _listed(found: Iterable[Provenance], *path: str) -> str:
+    values = {str(word) for one in found for word in (_at(one, *path) or [])}
+    return ", ".join(sorted(values))
+
+
+def _environment(processes: Sequence[Provenance]) -> str:
+    seen = {" ".join(f"{k}={v}" for k, v in sorted((_at(one, "ucx", "env") or {}).items())) for one in processes}
+    return " or ".join(sorted(words for words in seen if words))
+
+
+def _versions(processes: Sequence[Provenance]) -> str:
+    pairs = {(_at(one, "versions", "dask"), _at(one, "versions", "distributed")) for one in processes}
+    return " or ".join(sorted(f"{dask}, {distributed}" for dask, distributed in pairs if dask or distributed))
+
+
+def _image(variant: PlannedVariant) -> str:
+    return f"{variant.image.kind} {variant.image.id[:16]}" if variant.image else "unresolved"
+
+
+def _series(nodes: Iterable[Provenance], name: str) -> list[float]:
+    return [float(entry[name]) for entry in _dicts(nodes, "load") if isinstance(entry.get(name), int | float)]
+
+
+def _load(nodes: Sequence[Provenance], name: str, form: str) -> str:
+    values = _series(nodes, name)
+    return form.format(statistics.fmean(values)) if values else ""
+
+
+def _steal(nodes: Sequence[Provenance]) -> str:
+    values = _series(nodes, "steal")
+    return f"{statistics.fmean(values):.1f} % | {max(values):.1f} %" if values else ""
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_plain, value))
+    return "absent" if value is None else str(value)

@@ -1,0 +1,157 @@
+"""Rows of the page's tables. Everything is formatted here; the template only places it."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+from gpubench.merge.family import Cell
+from gpubench.report import charts, labels
+from gpubench.report.inputs import ReportInputs
+from gpubench.spec.records import LOGS_FILE, PROVENANCE_FILE, RUN_FILE, SAMPLES_FILE
+from gpubench.stats.verdict import Verdict
+from gpubench.store.accounting import Outcome
+
+RUN_MARKS = {"ok": "●", "failed": "✕", "skipped": "○", "lost": "∅", "pending": "…"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """One workload at one node count: its chart and its run means, under the same anchor as its verdicts point to."""
+
+    anchor: str
+    name: str
+    params: str
+    chart: dict[str, Any] | None
+    means: list[dict[str, Any]]
+
+
+def verdict_rows(inputs: ReportInputs, names: Sequence[str]) -> list[dict[str, Any]]:
+    """One row per verdict; ``sort_…`` hold what the column is sorted by."""
+    return [_verdict_row(one, name) for one, name in zip(inputs.verdicts, names, strict=True)]
+
+
+def matrix(inputs: ReportInputs) -> list[dict[str, Any]]:
+    """Per job: a row per block with one entry per variant, in the plan's order of variants."""
+    wrong = _workload_reasons(inputs.cells)
+    jobs: dict[str, dict[int, dict[str, Outcome]]] = {}
+    heads: dict[str, str] = {}
+    for one in inputs.outcomes:
+        jobs.setdefault(one.job.job, {}).setdefault(one.block.block, {})[one.run.variant] = one
+        heads[one.job.job] = f"{one.job.job} · {one.job.nodes} node{'' if one.job.nodes == 1 else 's'}"
+    variants = [one.label for one in inputs.plan.variants]
+    return [
+        {
+            "head": heads[job],
+            "blocks": [
+                {
+                    "block": block,
+                    "replaces": next(iter(runs.values())).block.replaces,
+                    "runs": [_matrix_entry(runs.get(label), wrong) for label in variants],
+                }
+                for block, runs in sorted(blocks.items())
+            ],
+        }
+        for job, blocks in jobs.items()
+    ]
+
+
+def groups(inputs: ReportInputs, names: Sequence[str]) -> list[Group]:
+    """Charts and run means in the order of the verdicts."""
+    total = sum(len(cell.wall_s) for cell in inputs.cells)
+    found: dict[str, Group] = {}
+    for verdict, name in zip(inputs.verdicts, names, strict=True):
+        anchor = _anchor(verdict)
+        if anchor not in found:
+            place = (verdict.key["params_id"], verdict.key["nodes"])
+            cells = [cell for cell in inputs.cells if (cell.workload.params_id, cell.outcome.job.nodes) == place]
+            found[anchor] = _group(anchor, name, cells, inputs, means_only=total > charts.MOST_SAMPLES)
+    return list(found.values())
+
+
+def _verdict_row(one: Verdict, name: str) -> dict[str, Any]:
+    return {
+        "anchor": _anchor(one),
+        "name": name,
+        "candidate": one.candidate,
+        "baseline": one.baseline,
+        "effect": labels.effect(one),
+        "sort_effect": "" if one.effect is None else one.effect,
+        "interval": labels.interval(one),
+        "sort_interval": "" if one.low is None else one.low,
+        "blocks": one.blocks,
+        "verdict": one.verdict,
+        "mark": labels.MARKS.get(one.verdict, ""),
+        "sort_verdict": charts.VERDICT_WORDS.index(one.verdict),
+        "reason": one.reason,
+        "more": labels.more(one),
+        "beyond": one.beyond_margin,
+        "flags": list(one.flags),
+        "stragglers": one.straggler_note,
+        "median": "" if one.median_effect is None else labels.percent(one.median_effect),
+        "p": "" if one.p_holm is None else f"{one.p_holm:.2g}",
+    }
+
+
+def _anchor(one: Verdict) -> str:
+    return f"samples-{one.key['params_id']}-{one.key['nodes']}"
+
+
+def _workload_reasons(cells: Sequence[Cell]) -> dict[str, list[str]]:
+    """Of runs that are ``ok``: the workloads that aren't, by run."""
+    reasons: dict[str, list[str]] = {}
+    for cell in cells:
+        if cell.outcome.status == "ok" != cell.status:
+            reasons.setdefault(cell.outcome.run.run, []).append(f"{cell.workload.name} {cell.status}: {cell.reason}")
+    return reasons
+
+
+def _matrix_entry(one: Outcome | None, wrong: dict[str, list[str]]) -> dict[str, Any] | None:
+    if one is None:
+        return None
+    path = f"runs/{one.directory.name}" if one.directory else ""
+    return {
+        "status": one.status,
+        "mark": RUN_MARKS[one.status],
+        "place": one.run.order + 1,
+        "attempt": one.attempt,
+        "reasons": [one.reason] if one.reason else wrong.get(one.run.run, []),
+        "partly": one.status == "ok" and one.run.run in wrong,
+        "record": f"{path}/{RUN_FILE}" if one.record else "",
+        "samples": f"{path}/{SAMPLES_FILE}" if one.record and one.record.workloads else "",
+        "provenance": f"{path}/{PROVENANCE_FILE}" if one.record else "",
+        "logs": f"{path}/{LOGS_FILE}" if one.record and one.status == "failed" else "",
+    }
+
+
+def _group(anchor: str, name: str, cells: list[Cell], inputs: ReportInputs, *, means_only: bool) -> Group:
+    variants = [one.label for one in inputs.plan.variants]
+    timed = [cell for cell in cells if cell.wall_s]
+    title = f"{name}: samples of every run in order of time"
+    chart = charts.samples(timed, variants, title, means_only=means_only) if timed else None
+    params = ", ".join(f"{key} = {value}" for key, value in cells[0].workload.params.items()) if cells else ""
+    by_block: dict[int, dict[str, Cell]] = {}
+    for cell in cells:
+        by_block.setdefault(cell.outcome.block.block, {})[cell.outcome.run.variant] = cell
+    means = [
+        {"block": block, "runs": [_mean(runs.get(label), runs.get(variants[0])) for label in variants]}
+        for block, runs in sorted(by_block.items())
+    ]
+    return Group(anchor, name, params, chart, means)
+
+
+def _mean(cell: Cell | None, baseline: Cell | None) -> dict[str, str] | None:
+    """A run's number and its ratio to the baseline's of the same block; a run that may not count says what it is."""
+    if cell is None:
+        return None
+    if not cell.wall_s or not cell.outcome.directory:
+        return {"text": cell.status, "ratio": "", "link": ""}
+    mean = statistics.fmean(cell.wall_s)
+    link = f"runs/{cell.outcome.directory.name}/{SAMPLES_FILE}"
+    if cell.status != "ok":
+        return {"text": f"{labels.seconds(mean)} ({cell.status}, not used)", "ratio": "", "link": link}
+    comparable = baseline is not None and baseline is not cell and baseline.status == "ok"
+    ratio = labels.percent(mean / statistics.fmean(baseline.wall_s) - 1) if baseline and comparable else ""
+    return {"text": labels.seconds(mean), "ratio": ratio, "link": link}

@@ -1,0 +1,54 @@
+"""The verdicts on a terminal, and as plain lines where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from gpubench.report import labels
+from gpubench.stats.verdict import Verdict
+
+_STYLES = {
+    "regression": "bold red",
+    "broken": "bold red",
+    "improvement": "green",
+    "equivalent": "",
+    "inconclusive": "yellow",
+}
+
+
+def verdict_table(verdicts: Sequence[Verdict]) -> RenderableType:
+    """A table with one row per verdict, and below it why some of them are not a plain answer."""
+    table = Table(box=None, header_style="dim", pad_edge=False)
+    for heading in ("workload", "candidate vs baseline"):
+        table.add_column(heading, overflow="fold")
+    table.add_column("effect [95 % interval]", justify="right", no_wrap=True)
+    table.add_column("blocks", justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for verdict, (name, pair, effect, blocks, word) in zip(verdicts, _rows(verdicts), strict=True):
+        style = _STYLES.get(verdict.verdict, "")
+        table.add_row(Text(name), Text(pair), effect, blocks, Text(word, style=style))
+    return Group(table, *(Text(line, style="dim") for line in _notes(verdicts)))
+
+
+def verdict_lines(verdicts: Sequence[Verdict]) -> str:
+    """The same without colour or alignment, one line per verdict, cells parted by `` | ``."""
+    return "\n".join([*(" | ".join(row) for row in _rows(verdicts)), *_notes(verdicts)])
+
+
+def _rows(verdicts: Sequence[Verdict]) -> Iterator[tuple[str, str, str, str, str]]:
+    for name, verdict in zip(labels.cell_names([one.key for one in verdicts]), verdicts, strict=True):
+        effect = f"{labels.effect(verdict)} {labels.interval(verdict)}".rstrip()
+        yield name, labels.pair(verdict), effect, labels.blocks(verdict), verdict.verdict
+
+
+def _notes(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    for name, verdict in zip(labels.cell_names([one.key for one in verdicts]), verdicts, strict=True):
+        words = [verdict.reason] if verdict.verdict in ("inconclusive", "broken") else []
+        words += [labels.more(verdict)] if labels.more(verdict) else []
+        words += [f"see: {', '.join(verdict.flags)}"] if verdict.flags else []
+        if words:
+            yield f"  {name}, {labels.pair(verdict)}: {'; '.join(words)}"

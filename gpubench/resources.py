@@ -1,0 +1,29 @@
+"""Files that come with gpubench: sites, suites, templates, docker. A checkout's own, or the copy in an installed wheel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent
+
+
+def root() -> Path:
+    """The directory that holds ``sites/``, ``suites/``, ``templates/`` and ``docker/``."""
+    packed = PACKAGE / "_data"
+    return packed if packed.is_dir() else PACKAGE.parent
+
+
+def texts(folder: str, pattern: str = "**/*.j2") -> dict[str, str]:
+    """Every matching text below ``folder``, by path relative to it."""
+    base = root() / folder
+    return {str(path.relative_to(base)): path.read_text(encoding="utf-8") for path in sorted(base.glob(pattern))}
+
+
+def node_half() -> dict[str, bytes]:
+    """The source files of the node half, by path below the package's parent."""
+    from gpubench.render.pyz import PACKAGES
+
+    paths = [PACKAGE / "__init__.py"]
+    for package in PACKAGES:
+        paths += sorted((PACKAGE / package).glob("**/*.py"))
+    return {f"gpubench/{path.relative_to(PACKAGE)}": path.read_bytes() for path in paths}

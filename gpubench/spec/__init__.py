@@ -1,0 +1,9 @@
+"""What the tool and the node half agree on: the run spec, the records, their schemas and the words in them.
+
+Node half: Python 3.9, standard library only. The tool imports this package too, so the two can't drift apart.
+"""
+
+from gpubench.spec.records import RUN_STATUSES, RunRecord, SampleLine, WorkloadRecord
+from gpubench.spec.run import Deadlines, RunSpec, WorkloadSpec
+
+__all__ = ["RUN_STATUSES", "Deadlines", "RunRecord", "RunSpec", "SampleLine", "WorkloadRecord", "WorkloadSpec"]

@@ -1,0 +1,67 @@
+"""Dataclasses to and from plain JSON values, strictly: an unknown or missing key is an error."""
+
+import dataclasses
+import hashlib
+import json
+from typing import Any, Dict, List, Mapping, Type, TypeVar
+
+T = TypeVar("T")
+
+
+class SpecError(ValueError):
+    """A document is not what its schema says."""
+
+
+def from_plain(kind: Type[T], plain: Mapping[str, Any]) -> T:
+    """Build the dataclass ``kind`` from ``plain``.
+
+    Raises:
+        SpecError: ``plain`` lacks a field without default, or has one that ``kind`` doesn't know.
+    """
+    fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    unknown = sorted(set(plain) - set(fields))
+    if unknown:
+        raise SpecError("{} has no field {}".format(kind.__name__, ", ".join(unknown)))
+    missing = [
+        name
+        for name, field in fields.items()
+        if name not in plain and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+    ]
+    if missing:
+        raise SpecError("{} lacks {}".format(kind.__name__, ", ".join(missing)))
+    return kind(**dict(plain))
+
+
+def to_plain(value: Any) -> Any:
+    """The JSON-ready form of a dataclass (recursively)."""
+    return dataclasses.asdict(value)
+
+
+def canonical(value: Any) -> bytes:
+    """One byte string per value: sorted keys, no blanks, UTF-8."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
+
+
+def content_id(value: Any, length: int = 12) -> str:
+    """The first ``length`` hex digits of the SHA-256 of the canonical form of ``value``."""
+    return hashlib.sha256(canonical(value)).hexdigest()[:length]
+
+
+def parse_lines(text: str) -> List[Dict[str, Any]]:
+    """The objects of a JSON-lines text; a last line that was cut off by a crash is left out.
+
+    Raises:
+        SpecError: a line other than the last isn't JSON.
+    """
+    lines = text.split("\n")
+    rows: List[Dict[str, Any]] = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            rows.append(json.loads(line))
+        except ValueError as error:
+            if number == len(lines):
+                break
+            raise SpecError(f"line {number} is not JSON") from error
+    return rows

@@ -1,0 +1,109 @@
+"""The run spec: everything that a node needs to know about one run, as one JSON file."""
+
+import dataclasses
+import json
+from typing import Any, Dict, List, Mapping, Optional
+
+from gpubench.spec.plain import SpecError, content_id, from_plain, to_plain
+
+RUN_SPEC = "gpubench/run-spec/1"
+
+
+@dataclasses.dataclass(frozen=True)
+class WorkloadSpec:
+    """One workload as planned.
+
+    ``params`` are complete and plain (bytes, seconds and counts as numbers). ``timeout_s`` bounds the workload as a
+    whole: generating, warming up, all repetitions and the check.
+    """
+
+    name: str
+    backend: str
+    params: Mapping[str, Any]
+    reps: int
+    warmup: int
+    timeout_s: float
+
+    @property
+    def params_id(self) -> str:
+        """Hash of what makes two samples comparable: name, backend and parameters."""
+        return content_id({"workload": self.name, "backend": self.backend, "params": dict(self.params)})
+
+
+@dataclasses.dataclass(frozen=True)
+class Deadlines:
+    """Seconds that each wait may take at most."""
+
+    start_s: float = 120.0
+    """From the supervisor's start until every worker is connected."""
+    stop_s: float = 30.0
+    """From the end of the last workload until no process of the run lives on any node."""
+    silence_s: float = 20.0
+    """Without a sign of life between two supervisors."""
+
+
+@dataclasses.dataclass(frozen=True)
+class RunSpec:
+    """One cluster lifetime: one variant in one block.
+
+    ``env`` is the whole of what image, site and variant set; ``env_allow`` names the variables that may come from the
+    shell that started the job. ``variant_env`` are the keys of ``env`` whose value must still hold when the workloads
+    run. ``expect_transport`` are the transports (``tcp``, ``rc_mlx5`` …) that UCX may use, empty when any will do.
+    ``block_s`` is how long the whole block surely takes: no block starts that can't end in time.
+    """
+
+    schema: str
+    campaign: str
+    site: str
+    job: str
+    block: int
+    run: str
+    order: int
+    variant: str
+    image: str
+    ucx_version: str
+    binding: str
+    protocol: str
+    device: str
+    nodes: int
+    workers_per_node: int
+    threads_per_worker: int
+    memory_limit: int
+    interface: str
+    manifest: str
+    env: Dict[str, str]
+    variant_env: List[str]
+    env_allow: List[str]
+    expect_transport: List[str]
+    expect_ucx: str
+    workloads: List[WorkloadSpec]
+    deadlines: Deadlines
+    block_s: float
+    node_half: str = ""
+
+    @property
+    def workers(self) -> int:
+        """How many workers the whole cluster must have."""
+        return self.nodes * self.workers_per_node
+
+    def dump(self) -> str:
+        """JSON text, for a file that a person can read."""
+        return json.dumps(to_plain(self), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+    @staticmethod
+    def parse(text: str, source: Optional[str] = None) -> "RunSpec":
+        """Read a run spec.
+
+        Raises:
+            SpecError: not JSON, another schema, a missing or an unknown field.
+        """
+        where = source or "run spec"
+        try:
+            plain = json.loads(text)
+        except ValueError as error:
+            raise SpecError(f"{where} is not JSON: {error}") from error
+        if not isinstance(plain, dict) or plain.get("schema") != RUN_SPEC:
+            raise SpecError(f"{where} is not a {RUN_SPEC}")
+        plain["workloads"] = [from_plain(WorkloadSpec, item) for item in plain.get("workloads", [])]
+        plain["deadlines"] = from_plain(Deadlines, plain.get("deadlines", {}))
+        return from_plain(RunSpec, plain)

@@ -1,0 +1,55 @@
+"""What verdicts are made from: runs with their samples, and the comparisons that were planned."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+Status = Literal["ok", "failed", "skipped", "lost"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RunSamples:
+    """One workload in one run: one variant in one block.
+
+    Args:
+        run: the run's name.
+        block: number of the block; ascending numbers are ascending in time.
+        variant: label of the variant.
+        order: place of the variant in its block from 0, None where unknown.
+        started_at: POSIX seconds, None where unknown.
+        wall_s: timed samples in seconds, in the order of their repetitions, warm-up left out; empty unless ``ok``.
+        status: how the workload ended in this run.
+        job: name of the allocation, empty where unknown.
+    """
+
+    run: str
+    block: int
+    variant: str
+    order: int | None
+    started_at: float | None
+    wall_s: tuple[float, ...]
+    status: Status
+    job: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ComparisonInput:
+    """One member of the family: a cell of the candidate against the same cell of the baseline.
+
+    Args:
+        key: what identifies the cell (workload, nodes, ...). Cells with the same ``nodes`` and block share sign flips.
+        baseline: label of the variant that is compared against.
+        candidate: label of the variant that is judged.
+        runs: the runs of both variants in this cell, in any order; runs of other variants are ignored.
+        planned_blocks: how many blocks the plan holds for this cell.
+        frozen_at: for a cell that an earlier look has decided: the last block that counts.
+    """
+
+    key: Mapping[str, object]
+    baseline: str
+    candidate: str
+    runs: Sequence[RunSamples]
+    planned_blocks: int
+    frozen_at: int | None = None

@@ -1,0 +1,145 @@
+"""Effect, interval and p-value of every cell: t on the blocks' differences, at one look or at several."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from scipy import special
+
+from gpubench.stats.pairs import Pairs, count, masked_mean, masked_sd
+from gpubench.stats.runs import Bools, Floats, Ints
+from gpubench.stats.sequential import T_SHARE, looks_so_far, nominal_levels, schedule, sequential_p
+from gpubench.stats.settings import Looks, Settings
+
+NO_VARIATION = 1e-12
+FEW_BLOCKS = 5
+
+OBSTACLES = ("", "no data", "few blocks", "one sample", "no variation", "order")
+"""Why a cell can't be tested at all, by its number in ``Estimates.obstacle``."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Location:
+    """Mean difference in logs and its uncertainty; arrays of shape (cells,).
+
+    Args:
+        blocks: complete pairs.
+        effect: mean over blocks of candidate minus baseline, log; 0 without pairs.
+        sd: standard deviation of the differences between blocks; 0 below two pairs.
+        se: standard error of ``effect``, with the floor below five blocks.
+        obstacle: index into OBSTACLES.
+    """
+
+    blocks: Ints
+    effect: Floats
+    sd: Floats
+    se: Floats
+    obstacle: Ints
+
+    @property
+    def testable(self) -> Bools:
+        """Cells whose t statistic exists and means something."""
+        return np.equal(self.obstacle, 0)
+
+    def two_sided(self) -> Floats:
+        """P-value of no difference; 1 where it can't be tested."""
+        return np.where(self.testable, 2 * special.stdtr(self._freedom, -np.abs(self._ratio(self.effect))), 1.0)
+
+    def not_equivalent(self, margin: float) -> Floats:
+        """Larger p-value of the two one-sided tests against ±log(1+margin) (Schuirmann 1987); 1 where untestable."""
+        distance = np.log1p(margin) - np.abs(self.effect)
+        return np.where(self.testable, special.stdtr(self._freedom, -self._ratio(distance)), 1.0)
+
+    def half_width(self, level: Floats | float) -> Floats:
+        """Half the width of the 1 - level interval; NaN below two pairs or where nothing varies."""
+        quantile = -special.stdtrit(self._freedom, np.broadcast_to(np.asarray(level) / 2, self.effect.shape))
+        return np.where((self.blocks >= 2) & (self.sd > NO_VARIATION), quantile * self.se, np.nan)
+
+    @property
+    def _freedom(self) -> Floats:
+        return np.maximum(self.blocks - 1, 1).astype(float)
+
+    def _ratio(self, distance: Floats) -> Floats:
+        return distance / np.where(self.testable, self.se, 1.0)
+
+
+def locate(pairs: Pairs, settings: Settings) -> Location:
+    """Mean difference and standard error of every cell.
+
+    Below five blocks the standard error is at least the within-run one, √(Σ_runs var/(reps·mean²))/blocks: a handful of
+    blocks that happen to agree (all without a straggler) would otherwise look far too certain.
+    """
+    mask, difference = pairs.mask, pairs.differences(settings.summary)
+    effect, sd = masked_mean(difference, mask), masked_sd(difference, mask)
+    within, has_within = _within_run(pairs, mask)
+    few = pairs.blocks < FEW_BLOCKS
+    se = sd / np.sqrt(np.maximum(pairs.blocks, 1))
+    obstacle = np.select(
+        [pairs.blocks == 0, pairs.blocks < 3, few & ~has_within, sd <= NO_VARIATION], [1, 2, 3, 4], default=0
+    )
+    return Location(pairs.blocks, effect, sd, np.where(few, np.maximum(se, within), se), obstacle)
+
+
+def _within_run(pairs: Pairs, mask: Bools) -> tuple[Floats, Bools]:
+    # Runs of one sample say nothing about their own spread; they are taken to spread like the others of their cell.
+    counts = count(mask[..., None] & (pairs.numbers.reps >= 2))
+    total = np.where(mask[..., None], pairs.numbers.relative_variance, 0.0).sum(axis=(1, 2))
+    complete = total / np.maximum(counts, 1) * 2 * pairs.blocks
+    return np.sqrt(complete) / np.maximum(pairs.blocks, 1), counts > 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimates:
+    """What the gate needs to know of every cell; arrays of shape (cells,).
+
+    Args:
+        location: mean difference and its uncertainty.
+        p: two-sided p-value (sequential in an adaptive campaign), NaN where there is none.
+        equivalent: both one-sided tests reject.
+        half_width: of the 95 % interval in logs (a repeated confidence interval in an adaptive campaign), NaN where
+            undefined.
+    """
+
+    location: Location
+    p: Floats
+    equivalent: Bools
+    half_width: Floats
+
+
+def estimate(pairs: Pairs, settings: Settings) -> Estimates:
+    """Estimates at the one look of a fixed plan, or at all looks so far of an adaptive one."""
+    if settings.look is None:
+        location = locate(pairs, settings)
+        p = np.where(location.testable, location.two_sided(), np.nan)
+        equivalent = location.not_equivalent(settings.margin) <= settings.alpha
+        return Estimates(location, p, equivalent, location.half_width(settings.alpha))
+    return _estimate_at_looks(pairs.head(settings.look.maximum), settings, settings.look)
+
+
+def _estimate_at_looks(pairs: Pairs, settings: Settings, look: Looks) -> Estimates:
+    location = locate(pairs, settings)
+    p, level = np.full(pairs.blocks.shape, np.nan), np.full(pairs.blocks.shape, settings.alpha)
+    equivalent = np.zeros(pairs.blocks.shape, dtype=bool)
+    # A cell's looks depend only on its count of pairs, so cells with the same count go through together.
+    for blocks in np.unique(pairs.blocks[pairs.blocks > 0]).tolist():
+        cells = np.equal(pairs.blocks, blocks)
+        spend = settings.alpha * T_SHARE
+        level[cells] = nominal_levels(looks_so_far(blocks, look.maximum), look.maximum, spend, 2, look.ended)[-1]
+        looks = tuple(n for n in looks_so_far(blocks, look.maximum) if look.ended or n in schedule(look.maximum))
+        if looks:
+            p[cells], equivalent[cells] = _test_at(looks, pairs.select(cells), settings, look)
+    return Estimates(
+        location, np.where(location.testable, p, np.nan), equivalent & location.testable, location.half_width(level)
+    )
+
+
+def _test_at(looks: tuple[int, ...], pairs: Pairs, settings: Settings, look: Looks) -> tuple[Floats, Bools]:
+    # Only a scheduled count of blocks is tested (or the last one): a test at any other would be a look nobody has paid
+    # for.
+    seen = [locate(pairs.head(blocks), settings) for blocks in looks]
+    p_values = np.stack([location.two_sided() for location in seen], axis=1)
+    p = sequential_p(p_values, looks, look.maximum, settings.alpha, look.ended)
+    levels = nominal_levels(looks, look.maximum, settings.alpha * T_SHARE, 1, look.ended)
+    crossed = [location.not_equivalent(settings.margin) <= level for location, level in zip(seen, levels, strict=True)]
+    return p, np.any(crossed, axis=0)

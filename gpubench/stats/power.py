@@ -1,0 +1,168 @@
+"""Before a campaign: what can n blocks detect, how many are needed, and how sure is the noise they are computed from.
+
+σ_d is the standard deviation of one cell's difference (log candidate - log baseline) between blocks. Sources: the
+non-central t for the test's power (Cohen 1988); Phillips (1990), J. Pharmacokin. Biopharm. 18:137 for two one-sided
+tests; Browne (1995), Stat. Med. 14:1933 for planning with an upper limit of a pilot's standard deviation; Bartlett
+(1937) for cells of like size.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from scipy import optimize, special, stats
+
+from gpubench.errors import DataError
+
+MOST_BLOCKS = 200
+_CHANCES = (np.arange(512) + 0.5) / 512
+
+
+@dataclasses.dataclass(frozen=True)
+class Sigma:
+    """A pilot's σ_d in logs.
+
+    Args:
+        value: the estimate.
+        upper: its one-sided 80 % upper limit; plan with this one and print both.
+        freedom: degrees of freedom it rests on.
+    """
+
+    value: float
+    upper: float
+    freedom: int
+
+
+def sigma_from_variances(restart_sd: float, iteration_sd: float, reps: int) -> float:
+    """σ_d = √(2 (σ_restart² + σ_iteration²/reps)) of relative deviations; the block's own luck cancels in a pair."""
+    return math.sqrt(2 * (restart_sd**2 + iteration_sd**2 / reps))
+
+
+def sigma_from_history(history: Sequence[Sequence[float]], confidence: float = 0.8) -> list[Sigma]:
+    """σ_d of each cell, pooled where Bartlett's test doesn't tell the cells apart at 1 %, else each by itself.
+
+    Args:
+        history: per cell the log differences of its complete pairs, at least two.
+        confidence: of the upper limit √(freedom / χ²_{1-confidence}); ×1.73 for one cell of 4 blocks, ×1.06 for 45.
+
+    Raises:
+        DataError: a cell with fewer than two pairs.
+    """
+    if any(len(cell) < 2 for cell in history):
+        raise DataError(
+            "a cell of the pilot has fewer than two complete blocks", then="run at least two blocks, better four"
+        )
+    freedoms = [len(cell) - 1 for cell in history]
+    variances = [float(np.var(cell, ddof=1)) for cell in history]
+    if len(history) > 1 and min(variances) > 0 and float(stats.bartlett(*history).pvalue) >= 0.01:
+        pooled = float(np.average(variances, weights=freedoms))
+        return [_sigma(pooled, sum(freedoms), confidence)] * len(history)
+    return [_sigma(variance, freedom, confidence) for variance, freedom in zip(variances, freedoms, strict=True)]
+
+
+def _sigma(variance: float, freedom: int, confidence: float) -> Sigma:
+    # chdtri takes the upper tail, so ``confidence`` gives the small quantile that makes an upper limit.
+    upper = variance * freedom / float(special.chdtri(freedom, confidence))
+    return Sigma(math.sqrt(variance), math.sqrt(upper), freedom)
+
+
+def power_of_test(effect: float, sigma_d: float, blocks: int, family: int = 1, alpha: float = 0.05) -> float:
+    """Chance that one cell of a family is called different, by the non-central t at Holm's hardest step, α/family.
+
+    Args:
+        effect: true effect as a ratio minus one.
+        sigma_d: standard deviation of a cell's block difference in logs.
+        blocks: complete pairs, at least 2.
+        family: comparisons in the family.
+        alpha: family-wise error rate.
+    """
+    return _power(abs(math.log1p(effect)), sigma_d, blocks, family, alpha)
+
+
+def _power(theta: float, sigma_d: float, blocks: int, family: int, alpha: float) -> float:
+    critical = _quantile(1 - alpha / (2 * family), blocks)
+    return float(stats.nct.sf(critical, blocks - 1, theta * math.sqrt(blocks) / sigma_d))
+
+
+def detectable_effect(sigma_d: float, blocks: int, family: int = 1, power: float = 0.9, alpha: float = 0.05) -> float:
+    """Smallest true effect (ratio minus one, slower) found with this power; arguments as ``power_of_test``.
+
+    Solves the non-central t from the usual θ = (t_{1-α/2m} + t_power)·σ_d/√n, which is up to 30 % too small for few
+    blocks.
+    """
+    start = (_quantile(1 - alpha / (2 * family), blocks) + _quantile(power, blocks)) * sigma_d / math.sqrt(blocks)
+    theta = optimize.brentq(
+        lambda effect: _power(effect, sigma_d, blocks, family, alpha) - power, start / 10, start * 3
+    )
+    return math.expm1(theta)
+
+
+def blocks_needed(
+    effect: float, sigma_d: float, family: int = 1, power: float = 0.9, alpha: float = 0.05
+) -> int | None:
+    """Fewest blocks (from 3) that find a true effect with this power, None above 200; see ``power_of_test``."""
+    theta = abs(math.log1p(effect))
+    return _fewest(lambda blocks: _power(theta, sigma_d, blocks, family, alpha) >= power)
+
+
+def equivalence_power(margin: float, sigma_d: float, blocks: int, effect: float = 0.0, alpha: float = 0.05) -> float:
+    """Chance that a cell is called equivalent: both one-sided tests reject, averaged over the estimated deviation.
+
+    Args:
+        margin: δ as a ratio minus one.
+        sigma_d: as ``power_of_test``.
+        blocks: complete pairs, at least 2.
+        effect: true effect as a ratio minus one.
+        alpha: error rate of each one-sided test.
+    """
+    delta, theta, error = math.log1p(margin), math.log1p(effect), sigma_d / math.sqrt(blocks)
+    estimated = error * np.sqrt(2 * special.gammaincinv((blocks - 1) / 2, _CHANCES) / (blocks - 1))
+    reach = delta - _quantile(1 - alpha, blocks) * estimated
+    inside = special.ndtr((reach - theta) / error) - special.ndtr((-reach - theta) / error)
+    return float(np.mean(np.maximum(inside, 0.0)))
+
+
+def equivalence_blocks(margin: float, sigma_d: float, power: float = 0.9, effect: float = 0.0) -> int | None:
+    """Fewest blocks (from 3) that call a cell equivalent with this power, None above 200; see ``equivalence_power``."""
+    return _fewest(lambda blocks: equivalence_power(margin, sigma_d, blocks, effect) >= power)
+
+
+def blocks_to_decide(
+    effect: float,
+    sd: float,
+    have: int,
+    *,
+    margin: float,
+    family: int,
+    alpha: float = 0.05,
+    may_be_equivalent: bool = True,
+) -> int | None:
+    """Blocks still needed for a decision at 80 % power, if the truth is what was estimated; None above 200 in all.
+
+    Args:
+        effect: estimated effect in logs.
+        sd: estimated standard deviation of a block's difference in logs.
+        have: complete pairs so far.
+        margin: δ as a ratio minus one.
+        family: comparisons in the family.
+        alpha: family-wise error rate.
+        may_be_equivalent: False where a failure has ruled that out.
+    """
+    total = np.arange(max(have + 1, 5), MOST_BLOCKS + 1)
+    precision = np.sqrt(total) / sd
+    luck = special.stdtrit(total - 1.0, 0.8)
+    differs = np.abs(effect) * precision >= special.stdtrit(total - 1.0, 1 - alpha / (2 * family)) + luck
+    same = (math.log1p(margin) - np.abs(effect)) * precision >= special.stdtrit(total - 1.0, 1 - alpha) + luck
+    enough = np.flatnonzero(differs | (same & may_be_equivalent))
+    return int(total[enough[0]]) - have if len(enough) else None
+
+
+def _fewest(enough: Callable[[int], bool]) -> int | None:
+    return next((blocks for blocks in range(3, MOST_BLOCKS + 1) if enough(blocks)), None)
+
+
+def _quantile(probability: float, blocks: int) -> float:
+    return float(special.stdtrit(blocks - 1, probability))

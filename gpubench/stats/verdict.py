@@ -1,0 +1,184 @@
+"""Verdicts: the one door through which every comparison goes."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+
+from gpubench.errors import EXIT_INCONCLUSIVE, EXIT_REGRESSION
+from gpubench.stats.arrange import Cell, arrange, circumstances, read_cell
+from gpubench.stats.columns import columns, flip_columns
+from gpubench.stats.data import ComparisonInput
+from gpubench.stats.estimate import FEW_BLOCKS, OBSTACLES
+from gpubench.stats.flags import raise_flags
+from gpubench.stats.gate import INCONCLUSIVE, WORDS, Decisions, decide
+from gpubench.stats.power import blocks_to_decide
+from gpubench.stats.runs import Floats
+from gpubench.stats.settings import Settings
+from gpubench.stats.wording import reason
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """What may be believed of one comparison. Effects and bounds are ratios minus one; None where undefined.
+
+    Args:
+        key: what identifies the cell.
+        baseline: label of the variant compared against.
+        candidate: label of the variant judged.
+        effect: mean over blocks of candidate minus baseline under the chosen summary; positive is slower.
+        low: lower bound of the 95 % interval (a repeated confidence interval in an adaptive campaign).
+        high: upper bound.
+        blocks: complete pairs.
+        verdict: ``broken``, ``equivalent``, ``regression``, ``improvement`` or ``inconclusive``.
+        reason: why, in a sentence.
+        more_blocks: for an inconclusive cell, blocks still needed if the truth is what was estimated; None where more
+            of the same can't help or more than 200 would be needed.
+        p: two-sided p-value (sequential in an adaptive campaign); None for a cell that can't be tested.
+        p_holm: after Holm over the family.
+        p_flip: by sign flips of this cell alone, from 6 blocks.
+        p_family: by step-down max-|t| over the family, from 6 blocks.
+        samples: timed samples of both variants in complete pairs.
+        median_effect: effect on the runs' medians.
+        geomean_effect: effect on the runs' geometric means.
+        beyond_margin: the whole interval lies beyond the margin.
+        flags: names of what a reader should know beside the verdict.
+        stragglers_baseline: samples above 1.5 times their run's median.
+        stragglers_candidate: same for the candidate.
+        straggler_limit: stragglers rarer than this share of samples can't be excluded: 3 / (samples of the variant with
+            fewer).
+        one_job: several blocks come from one allocation, so the verdict holds on these nodes.
+    """
+
+    key: Mapping[str, object]
+    baseline: str
+    candidate: str
+    effect: float | None
+    low: float | None
+    high: float | None
+    blocks: int
+    verdict: str
+    reason: str
+    more_blocks: int | None
+    p: float | None
+    p_holm: float | None
+    p_flip: float | None
+    p_family: float | None
+    samples: int
+    median_effect: float | None
+    geomean_effect: float | None
+    beyond_margin: bool
+    flags: tuple[str, ...]
+    stragglers_baseline: int
+    stragglers_candidate: int
+    straggler_limit: float | None
+    one_job: bool
+
+    @property
+    def straggler_note(self) -> str:
+        """``stragglers 0 | 2; rarer than 6.3 % can't be excluded``; empty without data."""
+        if self.straggler_limit is None:
+            return ""
+        seen = f"stragglers {self.stragglers_baseline} | {self.stragglers_candidate}"
+        return f"{seen}; rarer than {100 * self.straggler_limit:.2g} % can't be excluded"
+
+
+def judge(comparisons: Sequence[ComparisonInput], settings: Settings) -> list[Verdict]:
+    """Verdicts of a whole family.
+
+    Args:
+        comparisons: every comparison that was *planned*, with or without data: leaving some out would make Holm too
+            mild.
+        settings: chosen before looking.
+
+    Returns:
+        One verdict per comparison, in the same order.
+
+    Raises:
+        DataError: samples that no verdict can stand on.
+    """
+    if not comparisons:
+        return []
+    cells = [read_cell(comparison) for comparison in comparisons]
+    pairs = arrange(cells)
+    if settings.look is not None:
+        pairs = pairs.head(settings.look.maximum)
+    decisions = decide(pairs, circumstances(cells), settings)
+    flips = flip_columns(pairs, decisions, settings)
+    family = _Family(cells, decisions, columns(pairs, decisions, flips), settings)
+    flags = raise_flags(cells, pairs, decisions, flips, settings)
+    return [_verdict(family, row, raised) for row, raised in enumerate(flags)]
+
+
+def exit_code(verdicts: Sequence[Verdict]) -> int:
+    """0: every comparison equivalent or improved; 20: something regressed or broken; 21: anything else, or nothing."""
+    words = {verdict.verdict for verdict in verdicts}
+    if words & {"regression", "broken"}:
+        return EXIT_REGRESSION
+    return 0 if words and words <= {"equivalent", "improvement"} else EXIT_INCONCLUSIVE
+
+
+@dataclasses.dataclass(frozen=True)
+class _Family:
+    cells: list[Cell]
+    decisions: Decisions
+    columns: dict[str, Floats]
+    settings: Settings
+
+
+def _verdict(family: _Family, row: int, flags: tuple[str, ...]) -> Verdict:
+    cell, decisions = family.cells[row], family.decisions
+    number = {name: None if math.isnan(column[row]) else float(column[row]) for name, column in family.columns.items()}
+    count = {
+        name: int(family.columns[name][row]) for name in family.columns if name.startswith(("samples", "stragglers"))
+    }
+    fewest = min(count["samples_baseline"], count["samples_candidate"])
+    return Verdict(
+        key=cell.comparison.key,
+        baseline=cell.comparison.baseline,
+        candidate=cell.comparison.candidate,
+        effect=number["effect"],
+        low=number["low"],
+        high=number["high"],
+        blocks=int(decisions.estimates.location.blocks[row]),
+        verdict=WORDS[decisions.word[row]],
+        reason=reason(cell, row, decisions, family.settings),
+        more_blocks=_more_blocks(family, row),
+        p=number["p"],
+        p_holm=number["p_holm"],
+        p_flip=number["p_flip"],
+        p_family=number["p_family"],
+        samples=count["samples_baseline"] + count["samples_candidate"],
+        median_effect=number["median_effect"],
+        geomean_effect=number["geomean_effect"],
+        beyond_margin=bool(decisions.beyond_margin[row]),
+        flags=flags,
+        stragglers_baseline=count["stragglers_baseline"],
+        stragglers_candidate=count["stragglers_candidate"],
+        straggler_limit=3 / fewest if fewest else None,
+        one_job=cell.one_job,
+    )
+
+
+def _more_blocks(family: _Family, row: int) -> int | None:
+    decisions, settings = family.decisions, family.settings
+    obstacle = OBSTACLES[int(decisions.obstacle[row])]
+    if decisions.word[row] != INCONCLUSIVE or obstacle in ("order", "no variation"):
+        return None
+    located = decisions.estimates.location
+    blocks, effect = int(located.blocks[row]), float(located.effect[row])
+    if obstacle:
+        return FEW_BLOCKS - blocks
+    failed = bool(family.cells[row].broken_blocks)
+    if failed and effect <= 0:
+        return None
+    return blocks_to_decide(
+        effect,
+        float(located.sd[row]),
+        blocks,
+        margin=settings.margin,
+        family=len(family.cells),
+        alpha=settings.alpha,
+        may_be_equivalent=not failed,
+    )

@@ -1,0 +1,75 @@
+"""Reasons: one sentence beside every verdict."""
+
+from __future__ import annotations
+
+import math
+
+from gpubench.stats.arrange import Cell
+from gpubench.stats.estimate import OBSTACLES
+from gpubench.stats.gate import BROKEN, EQUIVALENT, INCONCLUSIVE, Decisions
+from gpubench.stats.settings import Settings
+
+
+def percent(ratio: float) -> str:
+    """``0.0312`` → ``+3.1 %``."""
+    return f"{100 * ratio:+.1f} %"
+
+
+def reason(cell: Cell, row: int, decisions: Decisions, settings: Settings) -> str:
+    """Why the cell got its verdict; an inconclusive one begins with a word and a colon.
+
+    Args:
+        cell: the comparison.
+        row: its place in the arrays.
+        decisions: of the whole family.
+        settings: how they were made.
+    """
+    word, family = int(decisions.word[row]), len(decisions.word)
+    if word == BROKEN:
+        blocks = ", ".join(map(str, cell.broken_blocks))
+        return f"the candidate failed in {len(cell.broken_blocks)} blocks where the baseline ran ({blocks})"
+    if word == INCONCLUSIVE:
+        return _why_inconclusive(cell, row, decisions, settings)
+    text = _margin_words(settings) if word == EQUIVALENT else f"p {_p(decisions.p_holm[row])} after Holm over {family}"
+    return f"{text} in {_blocks(decisions, row)}{_where(cell)}"
+
+
+def _why_inconclusive(cell: Cell, row: int, decisions: Decisions, settings: Settings) -> str:
+    obstacle = OBSTACLES[int(decisions.obstacle[row])]
+    if obstacle:
+        return f"{obstacle}: {_obstacle(obstacle, cell, row, decisions)}"
+    if cell.broken_blocks:
+        where = f"the candidate failed in block {cell.broken_blocks[0]}, where the baseline ran"
+        return f"failed: {where}; it can't be called equivalent or improved"
+    if math.isnan(decisions.p_holm[row]):
+        return f"no look yet: {_blocks(decisions, row)} so far, the first look is at 5"
+    shown = f"{_blocks(decisions, row)} don't show the difference to be {_margin_words(settings)}"
+    return f"wide: {shown}, and p {_p(decisions.p_holm[row])} after Holm over {len(decisions.word)}{_where(cell)}"
+
+
+def _obstacle(obstacle: str, cell: Cell, row: int, decisions: Decisions) -> str:
+    blocks = _blocks(decisions, row)
+    return {
+        "no data": f"no block in which both variants ran, of {cell.comparison.planned_blocks} planned",
+        "few blocks": f"{blocks} can't carry a verdict; 5 are the least",
+        "one sample": f"{blocks} of one sample each say nothing about noise; take more blocks or repetitions",
+        "no variation": f"all {blocks} show the same difference; repeated rows are not repeated runs",
+        "order": f"{cell.order_problem}; shuffle the order within blocks",
+    }[obstacle]
+
+
+def _margin_words(settings: Settings) -> str:
+    return f"within ±{100 * settings.margin:g} %"
+
+
+def _blocks(decisions: Decisions, row: int) -> str:
+    count = int(decisions.estimates.location.blocks[row])
+    return f"{count} block" if count == 1 else f"{count} blocks"
+
+
+def _where(cell: Cell) -> str:
+    return ", on these nodes" if cell.one_job else ""
+
+
+def _p(value: float) -> str:
+    return "< 0.0001" if value < 0.0001 else f"{value:.2g}"

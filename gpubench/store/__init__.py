@@ -1,0 +1,23 @@
+"""A campaign on disk as the tool sees it: its plan, what became of every planned run, files whole or not at all.
+
+Only this package and the node half's writer know where a file of a campaign stands.
+"""
+
+from gpubench.store.accounting import Accounting, Outcome, account
+from gpubench.store.campaign import Campaign
+from gpubench.store.files import write_atomically
+from gpubench.store.outputs import create_campaign, newest_campaign
+from gpubench.store.rundirs import RunDirectory, read_record, run_directories
+
+__all__ = [
+    "Accounting",
+    "Campaign",
+    "Outcome",
+    "RunDirectory",
+    "account",
+    "create_campaign",
+    "newest_campaign",
+    "read_record",
+    "run_directories",
+    "write_atomically",
+]

@@ -1,0 +1,114 @@
+"""What became of every planned run: exactly one of ``ok failed skipped lost``, with a reason."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+
+from gpubench.errors import DataError
+from gpubench.model.plan import PlannedBlock, PlannedJob, PlannedRun
+from gpubench.spec import RunRecord
+from gpubench.spec.records import RUN_FILE
+from gpubench.store.campaign import Campaign
+from gpubench.store.rundirs import RunDirectory, read_record, run_directories
+
+PENDING = "pending"
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """One planned run and how it ended.
+
+    ``status`` is ``ok failed skipped lost``, or ``pending`` while its job lives. ``attempt`` is the last one,
+    which alone counts, and 0 when there is none; ``directory`` and ``record`` are its own. Only ``ok`` has no reason.
+    """
+
+    job: PlannedJob
+    block: PlannedBlock
+    run: PlannedRun
+    status: str
+    reason: str = ""
+    attempt: int = 0
+    directory: Path | None = None
+    record: RunRecord | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Accounting:
+    """Every planned run in planned order, and what stands in ``runs/`` against the rules."""
+
+    outcomes: tuple[Outcome, ...]
+    warnings: tuple[str, ...] = ()
+
+    def counts(self) -> dict[str, int]:
+        """Runs by status, e.g. ``{"ok": 22, "failed": 2}``; a status without runs is absent."""
+        return dict(Counter(outcome.status for outcome in self.outcomes))
+
+    @property
+    def complete(self) -> bool:
+        """Whether every planned run is ``ok``."""
+        return all(outcome.status == "ok" for outcome in self.outcomes)
+
+
+def account(campaign: Campaign, alive: Collection[str] = (), ends: Mapping[str, str] | None = None) -> Accounting:
+    """Look at every planned run.
+
+    Args:
+        campaign: the opened campaign.
+        alive: jobs that may still produce runs (submitted and not over, or yet to be submitted).
+        ends: by job, how it ended if that is known (``time limit``, ``interrupted``): part of a lost run's reason.
+    """
+    attempts: dict[str, list[RunDirectory]] = defaultdict(list)
+    for directory in run_directories(campaign.runs_dir):
+        attempts[directory.run].append(directory)
+    outcomes = [
+        _outcome(job, block, run, attempts.get(run.run, []), alive=job.job in alive, end=(ends or {}).get(job.job, ""))
+        for job, block, run in campaign.rows()
+    ]
+    planned = {run.run for _, _, run in campaign.rows()}
+    strangers = [
+        f"runs/{entry.path.name} is in no plan: left out"
+        for run in attempts.keys() - planned
+        for entry in attempts[run]
+    ]
+    return Accounting(tuple(outcomes), (*sorted(strangers), *_repeated(attempts, planned)))
+
+
+def _outcome(
+    job: PlannedJob, block: PlannedBlock, run: PlannedRun, attempts: list[RunDirectory], *, alive: bool, end: str
+) -> Outcome:
+    if not attempts:
+        ended = f"job {job.job} ended{f' ({end})' if end else ''} before this run started"
+        return (
+            Outcome(job, block, run, PENDING, "not started yet") if alive else Outcome(job, block, run, "lost", ended)
+        )
+    last = attempts[-1]
+
+    def ended_as(status: str, reason: str, record: RunRecord | None = None) -> Outcome:
+        return Outcome(job, block, run, status, reason, last.attempt, last.path, record)
+
+    try:
+        record = read_record(last.path)
+    except DataError as error:
+        return ended_as("lost", str(error))
+    if record is None:
+        cut = f"started, but left no record: job {job.job} ended{f' ({end})' if end else ''}, or the run was killed"
+        return ended_as(PENDING, "running") if alive else ended_as("lost", cut)
+    found, expected = (
+        (record.run, record.attempt, record.block, record.variant),
+        (run.run, last.attempt, block.block, run.variant),
+    )
+    if found != expected:
+        return ended_as("lost", f"its record is that of another run: {found}, not {expected}")
+    return ended_as(record.status, record.reason or ("" if record.status == "ok" else "no reason given"), record)
+
+
+def _repeated(attempts: Mapping[str, list[RunDirectory]], planned: Collection[str]) -> Iterator[str]:
+    """Runs that finished and yet were started again, which nobody should do: the earlier result doesn't count."""
+    for run in sorted(attempts.keys() & set(planned)):
+        for earlier in attempts[run][:-1]:
+            if (earlier.path / RUN_FILE).exists():
+                last = attempts[run][-1].attempt
+                yield f"runs/{earlier.path.name} had finished, but attempt {last} follows; only that one counts"

@@ -1,0 +1,156 @@
+"""One campaign's directory: where its files stand, and the plan with everything that was appended to it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from gpubench.errors import DataError, PlanRefusedError, UsageError
+from gpubench.model.plan import Plan, PlanAddition, PlannedBlock, PlannedJob, PlannedRun
+from gpubench.store.files import create_exclusively, reading, write_atomically
+
+PLAN_FILE = "plan.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class Campaign:
+    """A campaign as read from ``directory``. ``additions`` are in the order in which they were appended."""
+
+    directory: Path
+    plan: Plan
+    additions: tuple[PlanAddition, ...] = ()
+
+    @staticmethod
+    def open(directory: Path) -> Campaign:
+        """Read ``plan.json`` and ``plan.d/``.
+
+        Raises:
+            UsageError: ``directory`` holds no plan.
+            DataError: a plan file is damaged or missing in the middle, or a run is planned twice.
+        """
+        source = directory / PLAN_FILE
+        with reading(source):
+            if not source.is_file():
+                raise UsageError(f"{directory} is no campaign: it has no {PLAN_FILE}")
+            plan = Plan.parse(source.read_text(encoding="utf-8"), str(source))
+        campaign = Campaign(directory, plan, tuple(_additions(directory / "plan.d")))
+        campaign._refuse_twins()
+        return campaign
+
+    @staticmethod
+    def begin(directory: Path, plan: Plan) -> Campaign:
+        """Write ``plan`` as the plan of the (empty) campaign directory.
+
+        Raises:
+            UsageError: there is a plan already; a plan is never rewritten.
+            MissingToolError: the file can't be written.
+        """
+        try:
+            create_exclusively(directory / PLAN_FILE, plan.dump())
+        except FileExistsError:
+            raise UsageError(f"{directory} already holds a campaign", then="name another directory") from None
+        return Campaign(directory, plan)
+
+    def append(self, addition: PlanAddition) -> Campaign:
+        """Append blocks to the plan as it was when this campaign was opened.
+
+        Raises:
+            PlanRefusedError: somebody else appended since, so this addition rests on an outdated plan.
+            MissingToolError: the file can't be written.
+        """
+        path = self.directory / "plan.d" / f"{len(self.additions) + 1:03d}.json"
+        appended = dataclasses.replace(self, additions=(*self.additions, addition))
+        appended._refuse_twins()
+        try:
+            create_exclusively(path, addition.dump())
+        except FileExistsError:
+            raise PlanRefusedError(
+                f"another gpubench has just appended {path}", then="run the command again when that one is done"
+            ) from None
+        return appended
+
+    @property
+    def jobs(self) -> list[PlannedJob]:
+        """Every planned job, appended ones last."""
+        return [*self.plan.jobs, *(job for addition in self.additions for job in addition.jobs)]
+
+    def rows(self) -> Iterator[tuple[PlannedJob, PlannedBlock, PlannedRun]]:
+        """Every planned run, in the order in which it is planned to run."""
+        for job in self.jobs:
+            for block in job.blocks:
+                for run in block.runs:
+                    yield job, block, run
+
+    @property
+    def runs_dir(self) -> Path:
+        """Where the node half writes ``<run>-<attempt>/``."""
+        return self.directory / "runs"
+
+    @property
+    def results(self) -> Path:
+        """The merged samples."""
+        return self.directory / "results.parquet"
+
+    @property
+    def verdicts(self) -> Path:
+        """The verdicts as JSON."""
+        return self.directory / "verdicts.json"
+
+    @property
+    def report(self) -> Path:
+        """The page for people."""
+        return self.directory / "report.html"
+
+    @property
+    def summary(self) -> Path:
+        """The same in Markdown, for a pull request."""
+        return self.directory / "report.md"
+
+    @property
+    def node_half(self) -> Path:
+        """The packed node half that every run of the campaign imports."""
+        return self.directory / "node.pyz"
+
+    def job_dir(self, job: str) -> Path:
+        """Script, run specs, id and states of one job."""
+        return self.directory / "jobs" / job
+
+    def manifest_path(self, manifest: str) -> Path:
+        """Package list and content hashes of one image."""
+        return self.directory / "manifests" / f"{manifest}.json"
+
+    def write_manifest(self, manifest: str, content: Any) -> None:
+        """Store an image's manifest once; the same hash is the same content."""
+        path = self.manifest_path(manifest)
+        if not path.exists():
+            write_atomically(path, json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+
+    def manifests(self) -> dict[str, Any]:
+        """Every stored manifest by its hash. Raises DataError naming a damaged one."""
+        return {path.stem: _load(path) for path in sorted((self.directory / "manifests").glob("*.json"))}
+
+    def _refuse_twins(self) -> None:
+        seen: set[str] = set()
+        for _, block, run in self.rows():
+            if run.run in seen:
+                raise DataError(f"{self.directory}: run {run.run} (block {block.block}) is planned twice")
+            seen.add(run.run)
+
+
+def _additions(directory: Path) -> Iterator[PlanAddition]:
+    for number, path in enumerate(sorted(directory.glob("[0-9]*.json")), start=1):
+        if path.stem != f"{number:03d}":
+            raise DataError(f"{directory / f'{number:03d}.json'} is missing", then="restore it from a copy")
+        with reading(path):
+            yield PlanAddition.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def _load(path: Path) -> Any:
+    try:
+        with reading(path):
+            return json.loads(path.read_bytes())
+    except ValueError:
+        raise DataError(f"{path} is cut off or not JSON", then="restore it from a copy of the campaign") from None

@@ -1,0 +1,61 @@
+"""Run directories (``runs/<run>-<attempt>/``) and the record in each."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+
+from gpubench.errors import DataError
+from gpubench.spec import RUN_STATUSES, RunRecord, WorkloadRecord
+from gpubench.spec.plain import SpecError, from_plain
+from gpubench.spec.records import RUN_FILE, RUN_RECORD
+from gpubench.store.files import reading
+
+_NAME = re.compile(r"(?P<run>.+)-(?P<attempt>[1-9]\d*)")
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class RunDirectory:
+    """One attempt at one run. Whether it has a record is a question for ``read_record``."""
+
+    run: str
+    attempt: int
+    path: Path
+
+
+def run_directories(runs: Path) -> list[RunDirectory]:
+    """Every run directory below ``runs``, by run and attempt; other names are left alone."""
+    with reading(runs):
+        if not runs.exists():
+            return []
+        named = [(path, _NAME.fullmatch(path.name)) for path in runs.iterdir() if path.is_dir()]
+    return sorted(RunDirectory(match["run"], int(match["attempt"]), path) for path, match in named if match)
+
+
+def read_record(path: Path) -> RunRecord | None:
+    """``run.json`` of the run directory ``path``, or None while (or because) there is none.
+
+    Raises:
+        DataError: it is damaged, of another schema, or says something impossible; names the file.
+    """
+    source = path / RUN_FILE
+    try:
+        with reading(source):
+            plain = json.loads(source.read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        raise DataError(f"{source} is cut off or not JSON") from None
+    if not isinstance(plain, dict) or plain.get("schema") != RUN_RECORD:
+        raise DataError(f"{source} is not a {RUN_RECORD}", then="use the gpubench that wrote it")
+    try:
+        plain["workloads"] = [from_plain(WorkloadRecord, item) for item in plain.get("workloads", [])]
+        record = from_plain(RunRecord, plain)
+    except (SpecError, TypeError) as error:
+        raise DataError(f"{source}: {error}") from None
+    for status in (record.status, *(workload.status for workload in record.workloads)):
+        if status not in RUN_STATUSES:
+            raise DataError(f"{source}: status '{status}' is none of {', '.join(RUN_STATUSES)}")
+    return record

@@ -1,0 +1,1 @@
+"""The measured operations: one file per family, and the catalogue that describes them."""

@@ -1,0 +1,120 @@
+"""What the array sums share: random blocks in fixed places, one timed reduction, two oracles.
+
+Array workloads differ in the numbers they draw, the operation, and what must move.
+"""
+
+import abc
+import time
+import uuid
+from typing import Any, Dict, Tuple
+
+import dask.array
+import distributed
+import numpy
+
+from gpubench.workloads import dasks, device
+from gpubench.workloads.base import Answer, Context, Measurement
+
+ITEM_BYTES = 8
+SIGMAS = 6.0
+"""A right sum lies outside once in 5·10⁸ repetitions."""
+ROUNDING = 1e-9
+"""Two orders of adding up 10¹⁰ float64 of one sign differ by far less, relative to the sum."""
+
+
+def random_state(device_name: str, entropy: Tuple[int, ...]) -> Any:
+    """Numbers that depend on all of ``entropy`` (seed, repetition, block) and on nothing else."""
+    seed = numpy.random.SeedSequence(entropy).generate_state(1)[0]
+    return device.array_module(device_name).random.RandomState(int(seed))
+
+
+class ArraySum(Measurement):
+    """The sum of a square of float64 random numbers, (size, size) in (chunk, chunk) blocks, somehow transformed.
+
+    Blocks are dealt out in row-major order, an equal contiguous share to every worker in the order of
+    ``context.workers``. Left to itself, Dask places them by the moment's load: between no and all of the transpose's
+    block pairs then lie apart, differently in each repetition, and that would be most of what one measures.
+    """
+
+    draw: Any
+    """Importable function (device, entropy, shape) → block; each worker draws its own."""
+
+    def __init__(self, context: Context, params: Any) -> None:
+        super().__init__(context, params)
+        self._token = uuid.uuid4().hex[:8]
+        self._round = 0
+        self._data: Any = None
+        self._graph: Any = None
+
+    @property
+    def size(self) -> int:
+        """Rows and columns."""
+        return int(self.params["size"])
+
+    @property
+    def nominal_bytes(self) -> int:
+        """The array's bytes."""
+        return self.size * self.size * ITEM_BYTES
+
+    @abc.abstractmethod
+    def operation(self, data: Any) -> Any:
+        """The lazy scalar that is timed."""
+
+    @abc.abstractmethod
+    def reference(self, data: Any) -> Any:
+        """The same value as a lazy scalar by another way, computed outside of the clock."""
+
+    @abc.abstractmethod
+    def moments(self) -> Tuple[float, float]:
+        """Expectation and standard deviation of the answer over all random arrays."""
+
+    def array(self, settled: bool) -> Any:
+        """Other numbers in every repetition: blocks that lie on their workers, or ones still to be drawn."""
+        name = "%s-%s-%d" % (type(self).__name__, self._token, self._round)
+        chunks = dask.array.core.normalize_chunks(int(self.params["chunk"]), (self.size, self.size))
+        places = [(i, j) for i in range(len(chunks[0])) for j in range(len(chunks[1]))]
+        graph: Dict[Tuple[str, int, int], Any] = {}
+        for position, (i, j) in enumerate(places):
+            entropy = (self.context.seed, self._round, i, j)
+            task = (type(self).draw, self.context.device, entropy, (chunks[0][i], chunks[1][j]))
+            worker = self.context.workers[position * len(self.context.workers) // len(places)]
+            key = (name, i, j)
+            graph[key] = self.context.client.submit(*task, key=key, workers=[worker]) if settled else task
+        if settled:
+            distributed.wait(list(graph.values()))
+        meta = device.array_module(self.context.device).empty((0, 0))
+        return dask.array.Array(graph, name, chunks, meta=meta)
+
+    def prepare(self) -> None:
+        """Draw the next array and build the graph of what will be timed."""
+        self.teardown()
+        self._round += 1
+        self._data = self.array(settled=True)
+        self._graph = self.operation(self._data)
+
+    def once(self) -> Tuple[float, float]:
+        """Persist and wait, as dask-cuda's array benchmarks do; the scalar is fetched after the clock."""
+        client = self.context.client
+        start = time.perf_counter()
+        held = client.persist(self._graph)
+        distributed.wait(held)
+        device.synchronize_workers(client, self.context.device)
+        seconds = time.perf_counter() - start
+        return seconds, float(client.compute(held).result())
+
+    def check(self, answer: float) -> Answer:
+        """Against the other way of adding up, and against the distribution's moments."""
+        reference = float(self.context.client.compute(self.reference(self._data)).result())
+        mean, deviation = self.moments()
+        sigmas = abs(answer - mean) / deviation
+        is_ok = abs(answer - reference) <= ROUNDING * abs(reference) and sigmas <= SIGMAS
+        details = {"answer": answer, "reference": reference, "expected": mean, "sigmas": round(sigmas, 3)}
+        return Answer("ok" if is_ok else "wrong", details)
+
+    def block_holders(self) -> Dict[str, Any]:
+        """Workers that hold each block, by ``str(key)``."""
+        return dasks.holders(self.context.client, self._data)
+
+    def teardown(self) -> None:
+        """Drop the array."""
+        self._data = self._graph = None

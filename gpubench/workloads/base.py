@@ -1,0 +1,90 @@
+"""What a workload family provides, and what it is given.
+
+Node half: Python 3.9; dask, distributed, numpy, pandas as the image has them (2023.3 to the newest).
+"""
+
+import abc
+import dataclasses
+from typing import Any, Dict, List, Mapping, Tuple
+
+
+@dataclasses.dataclass(frozen=True)
+class Context:
+    """The running cluster.
+
+    ``client`` is a ``distributed.Client``; ``workers`` the addresses of all workers, sorted; ``device`` is ``cpu`` or
+    ``gpu``; ``binding`` names the communication library that Dask uses (``tcp ucxx ucx-py``).
+    """
+
+    client: Any
+    workers: List[str]
+    threads_per_worker: int
+    device: str
+    binding: str
+    seed: int = 20221107
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """Outcome of the oracle: ``ok`` or ``wrong``, with the figures that say why (plain JSON values)."""
+
+    status: str
+    details: Dict[str, Any]
+
+
+class Measurement(abc.ABC):
+    """One workload on one cluster, from data generation to clean-up.
+
+    The life cycle is ``setup`` once, then for every repetition ``prepare``, ``once`` and ``check``, then ``teardown``.
+    Only what the catalogue calls *timed* stands between the two clock readings of ``once``.
+
+    Data that a repetition consumes is generated in ``prepare``, not in ``setup``: a Dask worker keeps a copy of every
+    block that it fetched for as long as the block lives, so a second pass over the same data would move nothing, or
+    something that depends on when the scheduler last pruned the copies.
+    """
+
+    def __init__(self, context: Context, params: Mapping[str, Any]) -> None:
+        self.context = context
+        self.params = params
+
+    @property
+    @abc.abstractmethod
+    def nominal_bytes(self) -> int:
+        """Size of one repetition in bytes, as the catalogue says."""
+
+    @property
+    @abc.abstractmethod
+    def least_moved_bytes(self) -> int:
+        """Bytes that the prepared repetition can't do without moving between worker processes, 0 where nothing must.
+
+        A floor from where the data lies: asked after ``prepare`` and before ``once``, which leaves copies behind. What
+        Dask really moves is more.
+        """
+
+    @property
+    def moved_bytes_own(self) -> int:
+        """Bytes that the last ``once`` moved between worker processes outside of Dask's transfer log.
+
+        Zero for whatever leaves its traffic to Dask. A workload that talks through the communication library itself
+        reports here only what the *receiving* sides counted, so that the caller may add it to the log's bytes.
+        """
+        return 0
+
+    def setup(self) -> None:
+        """Do what is needed once: open connections, compute what every answer must be."""
+
+    @abc.abstractmethod
+    def prepare(self) -> None:
+        """Generate the data of the next repetition, spread it over the workers and wait until it has settled."""
+
+    @abc.abstractmethod
+    def once(self) -> Tuple[float, Any]:
+        """Do the timed thing once: (seconds, the answer for ``check``)."""
+
+    @abc.abstractmethod
+    def check(self, answer: Any) -> Answer:
+        """Compare the answer with what must come out."""
+
+    @abc.abstractmethod
+    def teardown(self) -> None:
+        """Release every future and connection, so that the next workload finds empty workers; also after a failure."""

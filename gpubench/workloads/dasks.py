@@ -1,0 +1,70 @@
+"""Everything that differs between dask versions (2022.3 to the newest), and nothing else.
+
+Node half: runs in the client and, through ``client.run``, in the workers.
+"""
+
+import collections
+import inspect
+import time
+from typing import Any, Dict, List, Set
+
+_LOG_NAMES = ("transfer_incoming_log", "incoming_transfer_log")
+"""Renamed in distributed 2022.8; the old name went away in 2026."""
+
+
+def incoming_log(worker: Any) -> "collections.deque[Dict[str, Any]]":
+    """The worker's log of what it fetched from other workers, from now on without a bound.
+
+    Newer versions keep 1000 entries (``distributed.admin.low-level-log-length``), one repetition of a join on a large
+    cluster has more.
+    """
+    name = next(name for name in _LOG_NAMES if hasattr(worker, name))
+    log: "collections.deque[Dict[str, Any]]" = getattr(worker, name)
+    if log.maxlen is not None:
+        log = collections.deque(log)
+        setattr(worker, name, log)
+    return log
+
+
+def holders(client: Any, collection: Any) -> Dict[str, List[str]]:
+    """Addresses of the workers that hold each block of a persisted collection, by ``str(key)``.
+
+    Keys came back as strings from 2023.3, as tuples from 2024 on.
+    """
+    return {str(key): list(workers) for key, workers in client.who_has(collection).items()}
+
+
+def partition_holders(client: Any, frame: Any) -> List[Set[str]]:
+    """Addresses of the workers that hold each partition of a persisted dataframe, in the order of its partitions.
+
+    By the number at the end of each key: since dask-expr (2024.3) a persisted frame's own keys are aliases.
+    """
+    numbered = {int(key.rstrip(")").rpartition(",")[2]): held for key, held in holders(client, frame).items()}
+    return [set(numbered[number]) for number in sorted(numbered)]
+
+
+def task_shuffle(method: Any) -> Dict[str, str]:
+    """The keyword that makes a dataframe ``method`` shuffle by tasks; renamed from ``shuffle`` in 2024.1.
+
+    By tasks as in dask-cuda's benchmarks: the newer peer-to-peer shuffle passes neither through the transfer log nor
+    through GPU memory.
+    """
+    names = inspect.signature(method).parameters
+    return {"shuffle_method" if "shuffle_method" in names else "shuffle": "tasks"}
+
+
+def _count_keys(dask_worker: Any) -> int:
+    return len(dask_worker.data)
+
+
+def drain(client: Any, timeout_s: float = 10.0) -> int:
+    """Wait until no worker holds a result; how many are left when the time is over.
+
+    Releasing a future is a message like any other: the next workload must not start among the leavings of this one.
+    """
+    end = time.monotonic() + timeout_s
+    while True:
+        left = sum(client.run(_count_keys).values())
+        if not left or time.monotonic() > end:
+            return left
+        time.sleep(0.02)

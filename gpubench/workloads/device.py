@@ -1,0 +1,38 @@
+"""Everything that differs between CPU and GPU. The one file of the workloads that names cupy and cudf."""
+
+from typing import Any
+
+
+def array_module(device: str) -> Any:
+    """``cupy`` or ``numpy``."""
+    if device == "gpu":
+        import cupy
+
+        return cupy
+    import numpy
+
+    return numpy
+
+
+def frame_module(device: str) -> Any:
+    """``cudf`` or ``pandas``."""
+    if device == "gpu":
+        import cudf
+
+        return cudf
+    import pandas
+
+    return pandas
+
+
+def synchronize() -> None:
+    """Wait until this process's GPU has done what it was given."""
+    import cupy
+
+    cupy.cuda.Device().synchronize()
+
+
+def synchronize_workers(client: Any, device: str) -> None:
+    """Wait for the GPUs of all workers, on which a finished task may still run; nothing to do on the CPU."""
+    if device == "gpu":
+        client.run(synchronize)

@@ -1,0 +1,27 @@
+"""From a workload's name to the object that measures it."""
+
+import importlib
+from typing import Any, Mapping
+
+from gpubench.workloads.base import Context, Measurement
+from gpubench.workloads.catalogue import CATALOGUE
+
+
+def create(name: str, context: Context, backend: str, params: Mapping[str, Any]) -> Measurement:
+    """The measurement of workload ``name``; its family's file, and so dask and numpy, is imported only now.
+
+    Raises:
+        ValueError: no such workload, back-end, device or parameter, or a parameter is missing.
+    """
+    known = CATALOGUE.get(name)
+    if known is None:
+        raise ValueError("no workload %r" % name)
+    if backend not in known.backends:
+        raise ValueError("%s has no backend %r" % (name, backend))
+    if context.device not in known.devices:
+        raise ValueError("%s doesn't run on %r" % (name, context.device))
+    if set(params) != set(known.params):
+        raise ValueError("%s takes %s, not %s" % (name, sorted(known.params), sorted(params)))
+    module, _, kind = known.factory.partition(":")
+    measurement: Measurement = getattr(importlib.import_module("gpubench.workloads." + module), kind)(context, params)
+    return measurement

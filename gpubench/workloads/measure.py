@@ -1,0 +1,106 @@
+"""One workload of a run: set up, warm up, time, check every answer, count the traffic, clean up."""
+
+import dataclasses
+import datetime
+from typing import Any, Callable, Dict, List
+
+from gpubench.spec import SampleLine
+from gpubench.workloads import dasks
+from gpubench.workloads.base import Answer, Measurement
+from gpubench.workloads.links import Link, collect, mark, summed, total_bytes
+
+
+@dataclasses.dataclass
+class Result:
+    """How a workload ended: ``status`` ``ok`` or ``failed``, ``reason`` for people.
+
+    Bytes are sums over the timed repetitions: ``least_moved_bytes`` had to move between worker processes,
+    ``seen_bytes`` were seen to, in Dask's transfer logs (``links``, the clock's part only) or by the workload itself.
+    The caller fails the run when ``seen_bytes < least_moved_bytes``.
+    """
+
+    status: str = "ok"
+    reason: str = ""
+    answers: List[Answer] = dataclasses.field(default_factory=list)
+    links: List[Link] = dataclasses.field(default_factory=list)
+    least_moved_bytes: int = 0
+    seen_bytes: int = 0
+    keys_left: int = 0
+
+    @property
+    def details(self) -> Dict[str, Any]:
+        """Figures for the run record: the last answer's, the bytes, results that stayed on workers after clean-up."""
+        last = self.answers[-1].details if self.answers else {}
+        return {
+            **last,
+            "least_moved_bytes": self.least_moved_bytes,
+            "seen_bytes": self.seen_bytes,
+            "keys_left": self.keys_left,
+        }
+
+
+def measure(
+    measurement: Measurement,
+    *,
+    name: str,
+    backend: str,
+    params_id: str,
+    reps: int,
+    warmup: int,
+    emit: Callable[[SampleLine], None],
+) -> Result:
+    """Run ``warmup`` marked and ``reps`` timed repetitions; each sample goes to ``emit`` as soon as it is checked.
+
+    The first wrong answer ends the workload as ``failed``, with the figures as reason: what is wrong once isn't worth
+    timing. Whatever a workload raises comes through, after its clean-up.
+    """
+    result = Result()
+    try:
+        measurement.setup()
+        for number in range(warmup + reps):
+            is_warmup = number < warmup
+            line = _repeat(measurement, result, is_warmup)
+            emit(
+                SampleLine(
+                    workload=name,
+                    backend=backend,
+                    params_id=params_id,
+                    rep=number if is_warmup else number - warmup,
+                    warmup=is_warmup,
+                    **line,
+                )
+            )
+            if line["answer"] != "ok":
+                result.status = "failed"
+                result.reason = "wrong answer: %s" % _figures(result.answers[-1].details)
+                break
+    finally:
+        measurement.teardown()
+    result.keys_left = dasks.drain(measurement.context.client)
+    return result
+
+
+def _repeat(measurement: Measurement, result: Result, is_warmup: bool) -> Dict[str, Any]:
+    client = measurement.context.client
+    measurement.prepare()
+    least_moved_bytes = measurement.least_moved_bytes
+    marks = mark(client)
+    started_at = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="microseconds")
+    wall_s, outcome = measurement.once()
+    traffic = collect(client, marks)
+    answer = measurement.check(outcome)
+    result.answers.append(answer)
+    if not is_warmup:
+        result.links = summed(result.links + traffic)
+        result.seen_bytes += total_bytes(traffic) + measurement.moved_bytes_own
+        result.least_moved_bytes += least_moved_bytes
+    return {
+        "wall_s": wall_s,
+        "bytes": measurement.nominal_bytes,
+        "answer": answer.status,
+        "started_at": started_at,
+    }
+
+
+def _figures(details: Dict[str, Any]) -> str:
+    return ", ".join("%s %s" % item for item in details.items())

@@ -1,0 +1,79 @@
+"""One run's directory: claimed once, filled while the run lasts, finished by ``run.json``."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any, Iterable, Mapping, Optional
+
+from gpubench.spec.plain import to_plain
+from gpubench.spec.records import LINKS_FILE, PROVENANCE_FILE, RUN_FILE, SAMPLES_FILE, RunRecord, SampleLine
+from gpubench.writer.atomic import sync_directory, write_atomic
+
+MOST_ATTEMPTS = 1000
+
+
+def finished(runs_dir: Path, run: str) -> Optional[Path]:
+    """The directory of an attempt of ``run`` that ran to its end (``ok`` or ``failed``), if there is one."""
+    for path in sorted(runs_dir.glob(f"{run}-*")):
+        record = path / RUN_FILE
+        if record.exists() and json.loads(record.read_text(encoding="utf-8")).get("status") in ("ok", "failed"):
+            return path
+    return None
+
+
+def claim(runs_dir: Path, run: str) -> Path:
+    """Make ``<run>-<attempt>`` with the first attempt number that is free; nobody else can have the same.
+
+    Raises:
+        OSError: ``runs_dir`` can't be written.
+    """
+    runs_dir.mkdir(parents=True, exist_ok=True)
+    for attempt in range(1, MOST_ATTEMPTS):
+        path = runs_dir / f"{run}-{attempt}"
+        try:
+            path.mkdir()
+        except FileExistsError:
+            continue
+        sync_directory(runs_dir)
+        return path
+    raise OSError(f"run {run} has {MOST_ATTEMPTS} attempts in {runs_dir}")
+
+
+def attempt_of(path: Path) -> int:
+    """The attempt number in a run directory's name."""
+    return int(path.name.rpartition("-")[2])
+
+
+def append_sample(path: Path, sample: SampleLine) -> None:
+    """Append one line to ``samples.jsonl``; what was appended survives a crash of this process."""
+    _append(path / SAMPLES_FILE, to_plain(sample))
+
+
+def append_links(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Append the transfers between workers that one workload caused."""
+    for row in rows:
+        _append(path / LINKS_FILE, row)
+
+
+def write_provenance(path: Path, provenance: Mapping[str, Any]) -> None:
+    """Write ``provenance.json``."""
+    write_atomic(path / PROVENANCE_FILE, _pretty(provenance))
+
+
+def finish(path: Path, record: RunRecord) -> None:
+    """Write ``run.json``, the last file of a run; samples reach the disk before it does."""
+    samples = path / SAMPLES_FILE
+    if samples.exists():
+        with samples.open("rb") as handle:
+            os.fsync(handle.fileno())
+    write_atomic(path / RUN_FILE, _pretty(to_plain(record)))
+
+
+def _append(path: Path, row: Mapping[str, Any]) -> None:
+    line = json.dumps(row, separators=(",", ":"), ensure_ascii=False) + "\n"
+    with path.open("a", encoding="utf-8") as out:
+        out.write(line)
+
+
+def _pretty(plain: Any) -> bytes:
+    return (json.dumps(plain, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode("utf-8")

@@ -1,0 +1,140 @@
+"""A folder is finished or not there: builders at once, killed builders, damage. Real processes, no network."""
+
+import multiprocessing
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from gpubench.errors import DataError, MissingToolError, UsageError
+from gpubench.images import folders
+
+SPAWN = multiprocessing.get_context("spawn")
+
+
+def fill(files: Path, hold: int) -> dict:
+    time.sleep(0.3)
+    (files / "lib").mkdir()
+    (files / "lib" / "a.so").write_bytes(b"library")
+    (files / "__pycache__").mkdir()
+    return {"answer": 42}
+
+
+def fill_forever(files: Path, hold: int) -> dict:
+    (files / "half").write_text("half")
+    time.sleep(600)
+    return {}
+
+
+def never(files: Path, hold: int) -> dict:
+    raise AssertionError("built again")
+
+
+def builder(home: Path, build, queue) -> None:
+    said: list[str] = []
+    folder = folders.obtain(home, "one", build, said.append)
+    queue.put((folder.content, folder.facts, len(said)))
+
+
+def wait_for(path: Path) -> None:
+    deadline = time.monotonic() + 20
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path} did not appear"
+        time.sleep(0.01)
+
+
+def test_a_second_call_finds_what_the_first_built(tmp_path: Path) -> None:
+    first = folders.obtain(tmp_path, "one", fill, print)
+    second = folders.obtain(tmp_path, "one", never, print)
+    assert second == first
+    assert first.facts == {"answer": 42}
+    assert not (tmp_path / ".building").exists()
+
+
+def test_builders_at_once_build_once(tmp_path: Path) -> None:
+    queue = SPAWN.Queue()
+    processes = [SPAWN.Process(target=builder, args=(tmp_path, fill, queue)) for _ in range(4)]
+    for process in processes:
+        process.start()
+    results = [queue.get(timeout=60) for _ in processes]
+    for process in processes:
+        process.join(20)
+    assert len({(content, str(facts)) for content, facts, _ in results}) == 1
+
+
+def test_a_killed_builder_leaves_nothing_that_looks_finished(tmp_path: Path) -> None:
+    process = SPAWN.Process(target=builder, args=(tmp_path, fill_forever, None))
+    process.start()
+    wait_for(tmp_path / ".building" / "one" / "files" / "half")
+    os.kill(process.pid, signal.SIGKILL)
+    process.join(20)
+    assert not (tmp_path / "one").exists()
+    folder = folders.obtain(tmp_path, "one", fill, print)
+    assert not (folder.files / "half").exists()
+    assert not (tmp_path / ".building").exists()
+
+
+def test_who_waits_says_so_and_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    process = SPAWN.Process(target=builder, args=(tmp_path, fill_forever, None))
+    process.start()
+    try:
+        wait_for(tmp_path / ".building" / "one" / "files" / "half")
+        monkeypatch.setattr(folders, "WAIT_S", 0.3)
+        said: list[str] = []
+        with pytest.raises(MissingToolError, match="has been building images"):
+            folders.obtain(tmp_path, "two", never, said.append)
+        assert said == [f"waiting: another gpubench is building images in {tmp_path}"]
+    finally:
+        process.kill()
+        process.join(20)
+
+
+def test_a_failing_build_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="built again"):
+        folders.obtain(tmp_path, "one", never, print)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".lock"]
+
+
+@pytest.mark.parametrize("damage", ["changed", "removed", "added", "marker", "inventory", "half"])
+def test_damage_is_refused_in_one_line(tmp_path: Path, damage: str) -> None:
+    folder = folders.obtain(tmp_path, "one", fill, print)
+    library = folder.files / "lib" / "a.so"
+    {
+        "changed": lambda: library.write_bytes(b"another"),
+        "removed": library.unlink,
+        "added": (folder.files / "lib" / "b.so").touch,
+        "marker": lambda: (folder.path / "image.json").write_text("{"),
+        "inventory": lambda: (folder.path / "inventory.json").write_text('{"lib/a.so": 3}'),
+        "half": lambda: shutil.rmtree(folder.files),
+    }[damage]()
+    with pytest.raises(DataError, match="is damaged: ") as refused:
+        folders.obtain(tmp_path, "one", never, print)
+    assert f"remove it (rm -r {folder.path}) and run again" in str(refused.value)
+
+
+def test_only_a_deep_check_sees_a_change_that_hides_its_time(tmp_path: Path) -> None:
+    folder = folders.obtain(tmp_path, "one", fill, print)
+    library = folder.files / "lib" / "a.so"
+    before = library.stat()
+    library.write_bytes(b"yrarbil")
+    os.utime(library, ns=(before.st_atime_ns, before.st_mtime_ns))
+    folders.check(folder, deep=False)
+    with pytest.raises(DataError, match=r"first lib/a\.so"):
+        folders.check(folder, deep=True)
+
+
+def test_touched_or_copied_files_with_the_same_bytes_are_fine(tmp_path: Path) -> None:
+    folder = folders.obtain(tmp_path, "one", fill, print)
+    (folder.files / "lib" / "a.so").touch()
+    (folder.files / "__pycache__" / "late.pyc").write_bytes(b"bytecode that Python added")
+    folders.check(folder, deep=False)
+    folders.check(folder, deep=True)
+
+
+def test_a_file_in_place_of_the_folder_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match=r"images can't be built in .*; name a folder that you may write"):
+        folders.obtain(tmp_path / "file" / "venv", "one", never, print)

@@ -1,0 +1,160 @@
+"""An index that refuses or is silent, folders that can't be written, a full disk: one line, in bounded time."""
+
+import contextlib
+import os
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpubench.images import verify
+
+pytestmark = pytest.mark.integration
+
+
+@contextlib.contextmanager
+def silent_server() -> Iterator[int]:
+    """Accepts connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        held = []
+
+        def accept() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    held.append(server.accept()[0])
+
+        thread = threading.Thread(target=accept, daemon=True)
+        thread.start()
+        try:
+            yield server.getsockname()[1]
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join(5)
+            for connection in held:
+                connection.close()
+
+
+def closed_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+@contextlib.contextmanager
+def tmpfs(folder: Path, options: str) -> Iterator[Path]:
+    folder.mkdir()
+    mounted = (
+        os.geteuid() == 0
+        and not subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", options, "none", folder], capture_output=True, check=False
+        ).returncode
+    )
+    if not mounted:
+        if os.environ.get("CI") == "true":
+            pytest.fail("this test needs to mount a tmpfs, and CI=true allows no skipping")
+        pytest.skip("NOT TESTED: mounting a tmpfs needs root")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def refusal(start, root: Path, spec: str, **env: str) -> tuple[int, str, float]:
+    started = time.monotonic()
+    process = start(root, spec, **env)
+    output, errors = process.communicate(timeout=60)
+    assert "Traceback" not in errors
+    assert output.count("\n") == 1
+    return process.returncode, output, time.monotonic() - started
+
+
+def test_an_index_that_refuses_ends_quickly_and_leaves_the_rest(built, start, tmp_path: Path) -> None:
+    index = f"http://me:secret@127.0.0.1:{closed_port()}/simple"
+    code, line, seconds = refusal(
+        start, built.root, "1.16.0", UV_DEFAULT_INDEX=index, UV_CACHE_DIR=str(tmp_path / "cache")
+    )
+    assert code == 5
+    assert "the package index doesn't answer" in line
+    assert "UCX 1.16.0.post2" in line
+    assert "finished images are untouched" in line
+    assert seconds < 30
+    log = Path(line.rsplit("log: ", 1)[1].strip())
+    assert "Connection refused" in log.read_text("utf-8")
+    assert "secret" not in line + log.read_text("utf-8")
+    for image, _ in built.images.values():
+        verify(image)
+
+
+def test_an_index_that_never_answers_ends_in_bounded_time(built, start, tmp_path: Path) -> None:
+    with silent_server() as port:
+        code, line, seconds = refusal(
+            start,
+            built.root,
+            "1.16.0",
+            UV_DEFAULT_INDEX=f"http://127.0.0.1:{port}/simple",
+            UV_CACHE_DIR=str(tmp_path / "cache"),
+            UV_HTTP_TIMEOUT="1",
+            UV_HTTP_RETRIES="1",
+        )
+    assert code == 5
+    assert "the package index doesn't answer" in line
+    assert "timed out" in line
+    assert seconds < 20
+
+
+def test_a_full_disk_is_one_line_and_leaves_nothing_half_done(built, start, tmp_path: Path) -> None:
+    with tmpfs(tmp_path / "small", "size=48m") as root:
+        code, line, _ = refusal(start, root, "1.17.0")
+        assert code == 5
+        assert "the disk is full" in line
+        assert "No space left" in line
+        assert sorted(path.name for path in (root / "venv").iterdir()) == [".lock", "logs"]
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(start, tmp_path: Path) -> None:
+    with tmpfs(tmp_path / "readonly", "ro") as root:
+        code, line, _ = refusal(start, root, "1.17.0")
+    assert code == 2
+    assert "images can't be built in" in line
+    assert "Read-only file system" in line
+    assert "--set paths.images=DIR" in line
+
+
+def test_another_user_s_folder_is_one_line(start, tmp_path: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may write everywhere; the read-only file system stands for it")
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o500)
+    code, line, _ = refusal(start, locked, "1.17.0")
+    assert code == 2
+    assert "Permission denied" in line
+
+
+def test_finished_images_serve_from_a_folder_that_cannot_be_written(built, start, tmp_path: Path) -> None:
+    with tmpfs(tmp_path / "shared", "size=1m") as mount:
+        subprocess.run(["mount", "--bind", built.root, mount], check=True)
+        try:
+            subprocess.run(["mount", "-o", "remount,bind,ro", mount], check=True)
+            code, output = (process := start(mount, "1.17.0")).wait(60), process.communicate()[0]
+        finally:
+            subprocess.run(["umount", mount], check=True)
+    assert code == 0, output
+
+
+def test_a_stack_whose_python_is_gone_is_refused(built, start) -> None:
+    image, _ = built.images["1.17.0"]
+    link = Path(image.python)
+    target = link.readlink()
+    gone = "/nonexistent/python3"
+    link.unlink()
+    link.symlink_to(gone)
+    try:
+        code, line, _ = refusal(start, built.root, "1.17.0")
+    finally:
+        link.unlink()
+        link.symlink_to(target)
+    assert code == 3
+    assert "rm -r" in line

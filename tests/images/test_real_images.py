@@ -1,0 +1,118 @@
+"""Real builds from a real index, and the library that is really loaded."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gpubench.errors import DataError
+from gpubench.images import differences, ensure, manifest_id, verify
+from gpubench.model.image import Image
+from gpubench.spec.plain import canonical
+
+pytestmark = pytest.mark.integration
+
+LOADED = """
+import json, ucxx
+mapped = {line.split()[-1] for line in open("/proc/self/maps") if "libucp.so" in line}
+print(json.dumps([".".join(map(str, ucxx.get_ucx_version())), sorted(mapped)]))
+"""
+
+
+def ask(image: Image, code: str, **env: str) -> str:
+    done = subprocess.run(
+        [image.python, "-I", "-c", code], env=env, capture_output=True, text=True, check=True, timeout=60
+    )
+    return done.stdout
+
+
+def test_a_killed_builder_leaves_nothing_finished_and_the_next_clears_up(built) -> None:
+    assert not [name for name in built.left_by_killed if name.startswith("ucx")]
+    assert ".building" in built.left_by_killed
+    assert built.orphans == []
+    assert not (built.root / "venv" / ".building").exists()
+
+
+def test_two_builders_at_once_end_with_the_same_images(built) -> None:
+    assert built.outputs[0] == built.outputs[1]
+    assert json.loads(built.outputs[0]).keys() == {"1.17.0", "1.19.0"}
+    lines = [line for progress in built.progress for line in progress.splitlines()]
+    for what in ("the Python stack", "UCX 1.17.0.post1", "UCX 1.19.0"):
+        assert sum(line.startswith(f"built {what}") for line in lines) == 1
+    assert any(line.startswith("waiting: another gpubench") for line in lines)
+
+
+def test_each_image_loads_its_own_ucx_and_no_other(built) -> None:
+    for image, manifest in built.images.values():
+        version, mapped = json.loads(ask(image, LOADED, **image.env))
+        assert version == manifest["ucx"]["release"]
+        assert mapped == [manifest["ucx"]["libucp"]]
+
+
+def test_without_the_image_s_environment_no_ucx_loads_at_all(built) -> None:
+    image, _ = built.images["1.17.0"]
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        ask(image, LOADED)
+    assert "libucs.so.0: cannot open shared object file" in failed.value.stderr
+
+
+def test_ucx_is_the_only_thing_that_differs(built) -> None:
+    (one, left), (other, right) = built.images.values()
+    paths = [path for path, _, _ in differences(left, right)]
+    assert paths
+    assert all(path.startswith("ucx.") for path in paths)
+    assert {"ucx.version", "ucx.revision", "ucx.content", "ucx.libucp"} <= set(paths)
+    assert one.python == other.python
+    assert {key for key in one.env if one.env[key] != other.env[key]} == {"LD_LIBRARY_PATH"}
+    assert one.id != other.id
+    assert one.manifest == manifest_id(left) != other.manifest
+    assert str(left["ucx"]["configure"]).startswith("--")
+    assert b"libucx-cu12" not in canonical(left["stack"])
+
+
+def test_two_names_of_a_version_share_the_image(built) -> None:
+    images = ensure(["v1.17.0", "1.17.0.post1"], built.root, pytest.fail)
+    one, other = (image for image, _ in images.values())
+    assert one.id == other.id == built.images["1.17.0"][0].id
+    assert one.manifest == other.manifest
+    assert (one.ucx_spec, other.ucx_spec) == ("v1.17.0", "1.17.0.post1")
+
+
+def test_a_sound_image_verifies_and_running_it_does_not_change_it(built) -> None:
+    image, _ = built.images["1.19.0"]
+    ask(image, "import distributed_ucxx, dask.dataframe, dask.array", **image.env)
+    verify(image)
+    verify(image, deep=True)
+
+
+def test_a_tampered_library_is_refused(built) -> None:
+    image, manifest = built.images["1.19.0"]
+    library = Path(manifest["ucx"]["libucp"])
+    kept = library.with_name("kept")
+    library.rename(kept)  # a hard link into uv's cache: never write through it
+    library.write_bytes(b"another library")
+    try:
+        with pytest.raises(DataError, match=r"is damaged: 2 of its files changed.*; remove it \(rm -r "):
+            verify(image)
+        with pytest.raises(DataError, match="is damaged"):
+            ensure(["1.19.0"], built.root, print)
+    finally:
+        kept.replace(library)
+    verify(image)
+
+
+def test_an_image_that_is_not_the_planned_one_is_refused(built) -> None:
+    image, _ = built.images["1.19.0"]
+    with pytest.raises(DataError, match="is not the planned one"):
+        verify(image.model_copy(update={"id": "0" * 12}))
+
+
+def test_bytecode_is_there_and_never_rewritten(built) -> None:
+    image, _ = built.images["1.17.0"]
+    packages = next(Path(image.python).parents[1].glob("lib/python3*/site-packages"))
+    compiled = next((packages / "distributed" / "__pycache__").glob("worker.cpython-*.pyc"))
+    # PEP 552: flags 1 = hash-based, source not checked.
+    assert compiled.read_bytes()[4:8] == b"\x01\x00\x00\x00"
+    assert os.access(image.python, os.X_OK)

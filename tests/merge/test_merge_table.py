@@ -1,0 +1,183 @@
+import io
+import json
+import random
+import shutil
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+from campaign_builder import Writer, begin, finish, make_plan
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpubench.merge import COLUMNS, RunFiles, merge, parquet, read_runs
+from gpubench.merge.table import RESULTS
+from gpubench.spec import RunRecord
+from gpubench.store import Campaign
+
+
+@pytest.fixture(scope="module")
+def campaign(tmp_path_factory: pytest.TempPathFactory) -> Campaign:
+    campaign = begin(tmp_path_factory.mktemp("c") / "campaign", make_plan(blocks=3))
+    finish(campaign)
+    return campaign
+
+
+@pytest.fixture(scope="module")
+def runs(campaign: Campaign) -> tuple[RunFiles, ...]:
+    return read_runs(campaign.runs_dir).runs
+
+
+def damaged(run: RunFiles, text: str) -> RunFiles:
+    return RunFiles(run.record, text, run.source)
+
+
+def test_exactly_the_columns_of_the_design(runs: tuple[RunFiles, ...]) -> None:
+    frame = merge(runs).frame
+    design = (
+        "campaign site job block run attempt order variant image ucx_version transport protocol device nodes "
+        "workers_per_node threads_per_worker workload backend params rep warmup wall_s bytes answer started_at"
+    )
+    assert frame.columns == [*design.split(), "run_status", "workload_status"]
+    assert dict(frame.schema) == COLUMNS
+    assert frame.height == 6 * (2 * 31 + 3 * 7)
+    row = frame.row(0, named=True)
+    assert json.loads(row["params"]) == {"frac_match": 0.3, "rows_per_worker": 200_000}
+    assert (row["transport"], row["warmup"], row["answer"]) == ("tcp", True, "ok")
+    assert row["started_at"].isoformat().startswith("2025-11-20T14:00")
+
+
+def test_nothing_merged_is_an_empty_table_of_the_same_shape() -> None:
+    assert dict(merge([]).frame.schema) == COLUMNS
+    assert merge([]).frame.height == 0
+
+
+def test_parquet_reads_back_and_names_its_schema(runs: tuple[RunFiles, ...]) -> None:
+    frame = merge(runs).frame
+    data = parquet(frame)
+    assert pl.read_parquet(io.BytesIO(data)).equals(frame)
+    assert pl.read_parquet_metadata(io.BytesIO(data))["schema"] == RESULTS
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_order_copies_and_remerging_change_nothing(runs: tuple[RunFiles, ...], data: st.DataObject) -> None:
+    again = data.draw(st.permutations(list(runs) + data.draw(st.lists(st.sampled_from(runs), max_size=4))))
+    shuffled = [_shuffle_lines(run, data.draw(st.integers(0, 99))) for run in again]
+    assert parquet(merge(shuffled).frame) == parquet(merge(runs).frame)
+
+
+def _shuffle_lines(run: RunFiles, seed: int) -> RunFiles:
+    lines = run.samples.splitlines(keepends=True)
+    random.Random(seed).shuffle(lines)
+    return damaged(run, "".join(lines))
+
+
+@settings(max_examples=60, deadline=None)
+@given(cut=st.integers(min_value=0, max_value=2000))
+def test_a_cut_off_file_loses_at_most_its_last_line(runs: tuple[RunFiles, ...], cut: int) -> None:
+    text = runs[0].samples[:cut]
+    merged = merge([damaged(runs[0], text)])
+    assert merged.errors == ()
+    whole = text.count("\n")
+    assert merged.frame.height in (whole, whole + 1)
+    assert bool(merged.warnings) == (bool(text.split("\n")[-1]) and merged.frame.height == whole)
+
+
+def test_a_torn_line_in_the_middle_is_an_error_and_the_rest_is_merged(runs: tuple[RunFiles, ...]) -> None:
+    lines = runs[0].samples.splitlines()
+    lines[4] = lines[4][:37]
+    merged = merge([damaged(runs[0], "\n".join(lines) + "\n"), *runs[1:]])
+    (error,) = merged.errors
+    assert f"runs/{runs[0].record.run}-1/samples.jsonl, line 5" in str(error)
+    assert error.exit_code == 3
+    assert merged.frame.height == merge(runs).frame.height - 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"wall_s": float("nan")},
+        {"wall_s": -1.0},
+        {"wall_s": 0},
+        {"wall_s": "1.0"},
+        {"rep": True},
+        {"rep": 1.5},
+        {"bytes": 2**63},
+        {"warmup": 0},
+        {"answer": "perhaps"},
+        {"started_at": "yesterday"},
+        {"started_at": None},
+        {"params_id": "unknown"},
+        {"surprise": 1},
+    ],
+)
+def test_an_impossible_sample_is_an_error(runs: tuple[RunFiles, ...], change: dict[str, object]) -> None:
+    lines = runs[0].samples.splitlines()
+    lines[2] = json.dumps(json.loads(lines[2]) | change)
+    merged = merge([damaged(runs[0], "\n".join(lines) + "\n")])
+    assert [str(error).split(":")[0] for error in merged.errors] == [f"{runs[0].source}, line 3"]
+    assert merged.frame.height == len(lines) - 1
+
+
+def test_copies_that_contradict_each_other_are_used_neither(runs: tuple[RunFiles, ...]) -> None:
+    lines = runs[0].samples.splitlines()
+    lines[1] = json.dumps(json.loads(lines[1]) | {"wall_s": 99.0})
+    merged = merge([*runs, damaged(runs[0], "\n".join(lines) + "\n")])
+    (error,) = merged.errors
+    assert "two copies of a sample of message differ" in str(error)
+    assert merged.frame.height == merge(runs).frame.height - 1
+
+
+def test_samples_of_failed_runs_and_workloads_are_kept_and_marked(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "c", make_plan(blocks=2))
+    writer, rows = Writer(campaign), list(campaign.rows())
+    broken = campaign.plan.workloads[2].params_id
+    writer.write(*rows[0], failed={broken: "out of memory"})
+    writer.write(*rows[1], status="failed", reason="scheduler died")
+    writer.write(*rows[2], status="skipped", reason="known issue")
+    writer.write(*rows[3], record=False)
+    frame = merge(read_runs(campaign.runs_dir).runs).frame
+    marks = frame.group_by("order", "workload", "run_status", "workload_status").len().sort("order", "workload")
+    assert marks.filter(order=0, workload="merge").row(0)[2:] == ("ok", "failed", 3)
+    assert marks.filter(order=0, workload="tasks").row(0)[2:] == ("ok", "ok", 7)
+    assert marks.filter(order=1, workload="merge").row(0)[2:] == ("failed", "ok", 7)
+    assert frame["run"].n_unique() == 2
+
+
+def test_reads_a_copy_and_a_campaign_in_progress(campaign: Campaign, tmp_path: Path) -> None:
+    copy = tmp_path / "brought home"
+    shutil.copytree(campaign.directory, copy)
+    whole = parquet(merge(read_runs(campaign.runs_dir).runs).frame)
+    assert parquet(merge(read_runs(copy / "runs").runs).frame) == whole
+    unfinished = next((copy / "runs").iterdir())
+    (unfinished / "run.json").unlink()
+    (unfinished / "samples.jsonl").write_text('{"workload": "mess')
+    read = read_runs(copy / "runs")
+    assert (len(read.runs), read.errors) == (5, ())
+    assert merge(read.runs).errors == ()
+    assert read_runs(tmp_path / "nothing here").runs == ()
+
+
+def test_a_damaged_record_does_not_stop_the_others(campaign: Campaign, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(campaign.directory, copy)
+    first, second, *_ = sorted((copy / "runs").iterdir())
+    (first / "run.json").write_text("{")
+    shutil.copy(second / "run.json", first.with_name("feedc0ffee00-1").mkdir() or first.with_name("feedc0ffee00-1"))
+    read = read_runs(copy / "runs")
+    assert len(read.runs) == 5
+    assert [first.name in str(read.errors[0]), "feedc0ffee00-1" in str(read.errors[1])] == [True, True]
+
+
+def test_a_hundred_thousand_samples_take_seconds(runs: tuple[RunFiles, ...]) -> None:
+    many = []
+    for number in range(1200):
+        run = runs[number % len(runs)]
+        plain = vars(run.record) | {"run": f"{number:012d}"}
+        many.append(RunFiles(RunRecord(**plain), run.samples, run.source))
+    begun = time.perf_counter()
+    frame = merge(many).frame
+    assert frame.height == 1200 * 83
+    assert time.perf_counter() - begun < 10

@@ -1,0 +1,86 @@
+"""Report inputs of campaigns that stand on disk."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from pathlib import Path
+
+from campaign_builder import Writer, begin, finish, make_block, make_plan, variant
+
+from gpubench.merge import cells, family, merge, read_runs
+from gpubench.model.plan import Plan, PlanAddition, PlannedJob
+from gpubench.report import ReportInputs
+from gpubench.stats.settings import Settings
+from gpubench.stats.verdict import judge
+from gpubench.store import Campaign, account
+
+ROOT = Path(__file__).parents[2]
+TEMPLATES = {f"report/{path.name}": path.read_text() for path in (ROOT / "templates" / "report").iterdir()}
+NOW = dt.datetime(2025, 11, 20, 15, 0, tzinfo=dt.UTC)
+
+THREE = (variant("1.17.0"), variant("1.19.0"), variant("1.19.0-proto1", "1.19.0", {"UCX_PROTO_ENABLE": "n"}))
+
+
+def collect(campaign: Campaign) -> ReportInputs:
+    accounting = account(campaign)
+    merged = merge(read_runs(campaign.runs_dir).runs)
+    table = cells(campaign.plan, accounting.outcomes, merged.frame)
+    settings = Settings(margin=campaign.plan.margin)
+    return ReportInputs(
+        plan=campaign.plan,
+        outcomes=accounting.outcomes,
+        cells=table,
+        verdicts=judge(family(campaign.plan, table), settings),
+        settings=settings,
+        provenance={
+            path.parent.name: json.loads(path.read_text()) for path in campaign.runs_dir.glob("*/provenance.json")
+        },
+        manifests=campaign.manifests(),
+        warnings=[*accounting.warnings, *merged.warnings, *map(str, merged.errors)],
+        generated_at=NOW,
+        templates=TEMPLATES,
+    )
+
+
+def slower_message(label: str, workload: object) -> float:
+    """The story of the default campaign: a 10 MB message got slower in 1.19.0."""
+    is_it = getattr(workload, "params", {}).get("size") == 10_000_000
+    return 1.48 if is_it and label == "1.19.0" else 1.0
+
+
+def story(directory: Path) -> Campaign:
+    """Three variants, eight blocks, everything went well."""
+    campaign = begin(directory, make_plan(THREE))
+    finish(campaign, slower_message)
+    return campaign
+
+
+def troubled(directory: Path) -> Campaign:
+    """Failed, skipped and lost runs, a failed workload, a replaced block."""
+    plan: Plan = make_plan(THREE, blocks=6)
+    campaign = begin(directory, plan)
+    ids = [one.params_id for one in plan.workloads]
+    block = make_block(6, [one.label for one in plan.variants], ids, replaces=2)
+    job = PlannedJob(job="n1-2", nodes=1, limit_s=60.0, blocks=[block])
+    campaign = campaign.append(PlanAddition(created_at=plan.created_at, reason="block 2 was broken", jobs=[job]))
+    writer = Writer(campaign, slower_message)
+    for number, row in enumerate(campaign.rows()):
+        if number == 4:
+            writer.write(*row, status="failed", reason="worker 1 on laptop was killed by signal 9 after 3.2 s")
+        elif number == 7:
+            writer.write(*row, record=False)
+        elif number == 8:
+            continue
+        elif number == 10:
+            writer.write(*row, status="skipped", reason="known issue openucx/ucx#9999: hangs on lo")
+        elif number == 12:
+            writer.write(*row, failed={ids[2]: "wrong answer: 119 998 rows, not 120 000"})
+        else:
+            writer.write(*row, warnings=["2 workers on 2 cores: over-subscribed"])
+    return campaign
+
+
+def empty(directory: Path) -> Campaign:
+    """Planned, and not one run."""
+    return begin(directory, make_plan(THREE))

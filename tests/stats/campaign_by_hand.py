@@ -1,0 +1,61 @@
+"""Small campaigns written by hand: what each test needs and nothing else."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from gpubench.stats.data import ComparisonInput, RunSamples
+from gpubench.stats.settings import Settings
+from gpubench.stats.verdict import Verdict, judge
+
+WOBBLE = (0.99, 1.0, 1.01)
+
+
+def run(block, variant, times, *, order=None, started_at=None, status="ok", job=""):
+    return RunSamples(f"{variant}{block}", block, variant, order, started_at, tuple(times), status, job)
+
+
+def blocks_of(differences: Sequence[float], *, wobble=WOBBLE, level=1.0, job="") -> list[RunSamples]:
+    """One block per log difference, orders alternating; every run takes ``level`` seconds times ``wobble``."""
+    runs = []
+    for block, difference in enumerate(differences, start=1):
+        for variant, effect in (("A", 0.0), ("B", difference)):
+            order = (block + (variant == "B")) % 2
+            runs.append(run(block, variant, level * np.exp(effect) * np.array(wobble), order=order, job=job))
+    return runs
+
+
+def comparison(runs, *, planned=8, frozen_at=None, **key) -> ComparisonInput:
+    return ComparisonInput({"workload": "merge", "nodes": 2, **key}, "A", "B", tuple(runs), planned, frozen_at)
+
+
+def cell(differences, **key) -> ComparisonInput:
+    return comparison(blocks_of(differences), planned=len(differences), **key)
+
+
+def one(runs_or_differences, settings=None, **options) -> Verdict:
+    """The verdict of a family of one."""
+    given = list(runs_or_differences)
+    runs = given if given and isinstance(given[0], RunSamples) else blocks_of(given)
+    return judge([comparison(runs, **options)], settings or Settings())[0]
+
+
+def without(runs, *gone, status="failed"):
+    """The same runs, some (block, variant) of them ended with another status."""
+    return [
+        run(r.block, r.variant, (), order=r.order, status=status) if (r.block, r.variant) in gone else r for r in runs
+    ]
+
+
+def noisy(count, *, effect=0.0, sd=0.01, seed=1):
+    """Log differences with exactly this mean and standard deviation."""
+    draws = np.random.default_rng(seed).standard_normal(count)
+    return effect + sd * (draws - draws.mean()) / draws.std(ddof=1)
+
+
+def alternating(count, effect, step):
+    """Differences that swing around an effect; easy to check by hand."""
+    return [effect + sign * step for sign in itertools.islice(itertools.cycle((1, -1)), count)]

@@ -1,0 +1,85 @@
+"""Sign flips, enumerated by hand where that is possible."""
+
+import itertools
+
+import numpy as np
+import pytest
+from campaign_by_hand import cell, comparison, noisy, one
+from scipy import stats
+
+from gpubench.stats.flips import MOST_FLIPS, family_flip_p, flip_p, flip_signs
+from gpubench.stats.settings import Settings
+from gpubench.stats.verdict import judge
+
+
+def test_all_patterns_are_enumerated_while_there_are_at_most_ten_thousand():
+    assert flip_signs(13, 1).shape == (8192, 13)
+    assert len(np.unique(flip_signs(6, 1), axis=0)) == 64
+    assert flip_signs(14, 1).shape == (MOST_FLIPS, 14)
+    assert (flip_signs(40, 1)[0] == 1).all()
+
+
+def test_six_differences_of_one_sign_have_the_smallest_p_of_two_in_sixty_four():
+    assert one([0.01, 0.02, 0.03, 0.04, 0.05, 0.06]).p_flip == pytest.approx(2 / 64)
+
+
+def test_p_flip_agrees_with_brute_force():
+    differences = noisy(7, effect=0.01, sd=0.015)
+    sums = [abs(np.dot(signs, differences)) for signs in itertools.product((1, -1), repeat=7)]
+    expected = np.mean(np.array(sums) >= abs(differences.sum()) - 1e-12)
+    assert flip_p(differences[None, :], np.array([7]), 1)[0] == pytest.approx(expected)
+
+
+def test_p_flip_is_not_given_below_six_blocks():
+    assert one(noisy(5)).p_flip is None
+    assert one(noisy(5)).p_family is None
+
+
+def test_p_family_agrees_with_brute_force_step_down():
+    cells = np.array([noisy(6, effect=0.02, sd=0.01, seed=1), noisy(6, effect=0.004, sd=0.02, seed=2)])
+
+    def t(rows):
+        return np.abs(stats.ttest_1samp(rows, 0, axis=1).statistic)
+
+    flipped = np.array([t(cells * np.array(signs)) for signs in itertools.product((1, -1), repeat=6)])
+    observed = t(cells)
+    assert observed[0] > observed[1]
+    first = np.mean(flipped.max(axis=1) >= observed[0] - 1e-9)
+    second = max(first, np.mean(flipped[:, 1] >= observed[1] - 1e-9))
+    mask, group = np.ones((2, 6), dtype=bool), np.tile(np.arange(6), (2, 1))
+    assert family_flip_p(cells, mask, group, np.array([True, True]), 1) == pytest.approx([first, second])
+
+
+def test_the_smallest_p_family_depends_on_blocks_and_not_on_the_count_of_cells():
+    family = [cell(noisy(8, effect=0.06, sd=0.005, seed=n), workload=str(n)) for n in range(45)]
+    assert {verdict.p_family for verdict in judge(family, Settings())} == {2 / 256}
+
+
+def test_cells_of_other_node_counts_are_flipped_apart():
+    def p_family(nodes):
+        family = [cell(noisy(6, effect=0.06, sd=0.005, seed=n), nodes=nodes[n], workload=str(n)) for n in range(2)]
+        return judge(family, Settings())[0].p_family
+
+    assert p_family((2, 2)) == 2 / 64
+    # Each node count has its own six coins: a flip reaches one cell's t in 2 of 64 cases and the other's in 2 more.
+    assert 2 / 64 < p_family((2, 4)) <= 4 / 64
+
+
+def test_a_cell_without_data_has_no_p_family_and_leaves_the_others_alone():
+    family = [cell(noisy(8, effect=0.06, sd=0.005)), comparison([], workload="none")]
+    assert [verdict.p_family for verdict in judge(family, Settings())] == [2 / 256, None]
+
+
+def test_drawn_flips_are_the_same_for_the_same_seed():
+    differences = noisy(20, effect=0.003, sd=0.01)
+    assert one(differences, Settings(seed=5)).p_flip == one(differences, Settings(seed=5)).p_flip
+    assert one(differences, Settings(seed=5)).p_flip == pytest.approx(one(differences).p, abs=0.05)
+
+
+def test_a_holm_verdict_that_sign_flips_do_not_support_is_fragile():
+    # One coin of six lands the other way: t is far from 0, but 4 of 64 flips reach the sum.
+    fragile = one([0.05, 0.06, 0.055, 0.05, 0.06, -0.001])
+    assert fragile.verdict == "regression"
+    assert fragile.p_flip == pytest.approx(4 / 64)
+    assert "fragile" in fragile.flags
+    assert "fragile" not in one(noisy(8, effect=0.06, sd=0.005)).flags

@@ -1,0 +1,88 @@
+"""Planning: exact where scipy gives an independent answer, simulated elsewhere."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from gpubench.errors import DataError
+from gpubench.stats import power
+
+
+def test_sigma_d_of_the_reference():
+    for restart, sigma in ((0.004, 0.0081), (0.008, 0.0127), (0.010, 0.0153), (0.015, 0.0219), (0.02, 0.029)):
+        assert power.sigma_from_variances(restart, 0.01, 6) == pytest.approx(sigma, abs=0.0002)
+
+
+def test_the_detectable_effect_has_the_power_it_promises():
+    for blocks, family in ((3, 6), (5, 1), (8, 45)):
+        effect = power.detectable_effect(0.0153, blocks, family, power=0.9)
+        assert power.power_of_test(effect, 0.0153, blocks, family) == pytest.approx(0.9)
+
+
+def test_the_detectable_effect_is_close_to_the_usual_formula_where_that_holds():
+    blocks, sigma = 8, 0.0153
+    usual = (stats.t.ppf(1 - 0.05 / 12, 7) + stats.t.ppf(0.9, 7)) * sigma / math.sqrt(blocks)
+    exact = math.log1p(power.detectable_effect(sigma, blocks, family=6))
+    assert 0.90 < usual / exact < 1.0
+
+
+def test_power_agrees_with_simulation():
+    sample = np.random.default_rng(1).normal(math.log1p(0.03), 0.0219, (20_000, 8))
+    found = np.mean(stats.ttest_1samp(sample, 0, axis=1).pvalue <= 0.05 / 6)
+    assert power.power_of_test(0.03, 0.0219, 8, family=6) == pytest.approx(found, abs=0.015)
+
+
+def test_blocks_needed_is_the_fewest_with_that_power():
+    blocks = power.blocks_needed(0.03, 0.0219, family=6, power=0.9)
+    assert power.power_of_test(0.03, 0.0219, blocks, 6) >= 0.9 > power.power_of_test(0.03, 0.0219, blocks - 1, 6)
+    assert power.blocks_needed(0.001, 0.5) is None
+
+
+def test_a_speed_up_needs_as_many_blocks_as_its_reciprocal_slow_down():
+    assert power.blocks_needed(1 / 1.03 - 1, 0.02) == power.blocks_needed(0.03, 0.02)
+
+
+@pytest.mark.parametrize("effect", [0.0, 0.01, 0.03])
+def test_equivalence_power_agrees_with_simulation(effect):
+    rng, blocks, sigma = np.random.default_rng(2), 8, 0.0219
+    sample = rng.normal(math.log1p(effect), sigma, (40_000, blocks))
+    reach = stats.t.ppf(0.95, blocks - 1) * sample.std(axis=1, ddof=1) / math.sqrt(blocks)
+    inside = np.mean(np.abs(sample.mean(axis=1)) + reach <= math.log(1.03))
+    assert power.equivalence_power(0.03, sigma, blocks, effect) == pytest.approx(inside, abs=0.01)
+
+
+def test_equivalence_blocks_is_the_fewest_with_that_power():
+    blocks = power.equivalence_blocks(0.03, 0.0219, 0.9)
+    assert power.equivalence_power(0.03, 0.0219, blocks) >= 0.9 > power.equivalence_power(0.03, 0.0219, blocks - 1)
+
+
+@pytest.mark.parametrize(("cells", "factor"), [(1, 1.73), (6, 1.18), (45, 1.06)])
+def test_a_pilot_of_four_blocks_is_used_at_its_upper_limit(cells, factor):
+    pilot = [[0.01, -0.01, 0.01, -0.01]] * cells
+    sigma = power.sigma_from_history(pilot)[0]
+    assert sigma.value == pytest.approx(np.std(pilot[0], ddof=1))
+    assert sigma.upper / sigma.value == pytest.approx(factor, abs=0.01)
+    assert sigma.freedom == 3 * cells
+
+
+def test_cells_of_unlike_size_are_not_pooled():
+    quiet, loud = [0.001, -0.001] * 4, [0.1, -0.1] * 4
+    small, large = power.sigma_from_history([quiet, loud])
+    assert large.value == pytest.approx(100 * small.value)
+    assert small.freedom == 7
+
+
+def test_a_pilot_of_one_block_is_refused():
+    with pytest.raises(DataError, match="two complete blocks"):
+        power.sigma_from_history([[0.1]])
+
+
+def test_blocks_to_decide_falls_with_precision_and_grows_towards_the_margin():
+    def more(effect, sd, **options):
+        return power.blocks_to_decide(effect, sd, 8, margin=0.03, family=6, **options)
+
+    assert more(0.0, 0.03) < more(0.0, 0.05) < more(0.01, 0.05)
+    assert more(0.0, 0.03, may_be_equivalent=False) is None
+    assert more(0.1, 0.05) < more(0.05, 0.05)

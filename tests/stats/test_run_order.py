@@ -1,0 +1,70 @@
+"""Order: who ran first, and whether blocks ran side by side."""
+
+import dataclasses
+
+import pytest
+from campaign_by_hand import blocks_of, noisy, one
+
+
+def reordered(runs, **changes):
+    return [dataclasses.replace(r, **{name: change(r) for name, change in changes.items()}) for r in runs]
+
+
+def in_blocks(runs, start):
+    """Start times from a function of (block, place in the block)."""
+    return reordered(runs, started_at=lambda r: float(start(r.block, r.order)))
+
+
+@pytest.mark.parametrize("first", ["A", "B"])
+def test_one_variant_first_in_every_block_is_inconclusive(first):
+    verdict = one(reordered(blocks_of(noisy(8, effect=0.06)), order=lambda r: int(r.variant != first)))
+    assert verdict.verdict == "inconclusive"
+    assert verdict.reason.startswith(f"order: '{first}' ran first in every block")
+    assert (verdict.p, verdict.more_blocks) == (None, None)
+    assert verdict.low is not None
+
+
+def test_start_times_tell_the_order_where_it_is_not_given():
+    runs = in_blocks(blocks_of(noisy(8, effect=0.06)), lambda block, place: 100 * block + 10 * place)
+    assert one(reordered(runs, order=lambda r: None)).verdict == "regression"
+    late = reordered(runs, order=lambda r: None, started_at=lambda r: 100 * r.block + 10.0 * (r.variant == "B"))
+    assert one(late).reason.startswith("order: 'A' ran first")
+
+
+def test_all_of_one_variant_before_the_other_is_inconclusive():
+    runs = reordered(blocks_of(noisy(8, effect=0.06)), started_at=lambda r: r.block + 100.0 * (r.variant == "B"))
+    assert one(runs).reason.startswith("order: ")
+
+
+def test_blocks_that_interleave_in_time_are_inconclusive():
+    # Both orders occur, but the runs of block 2 lie around those of block 3.
+    starts = {(2, 1): 999.0}
+    runs = in_blocks(blocks_of(noisy(8)), lambda block, place: starts.get((block, place), 100 * block + 10 * place))
+    assert "did not run side by side" in one(runs).reason
+
+
+def test_blocks_of_different_jobs_may_overlap_in_time():
+    runs = in_blocks(blocks_of(noisy(8, sd=0.001)), lambda block, place: block + 100 * place)
+    assert one(runs).verdict == "inconclusive"
+    assert one(reordered(runs, job=lambda r: f"job{r.block}")).verdict == "equivalent"
+
+
+def test_a_block_whose_runs_are_from_two_jobs_is_inconclusive():
+    runs = reordered(blocks_of(noisy(8)), job=lambda r: f"job{r.block}{r.variant if r.block == 4 else ''}")
+    assert "block 4 are from different jobs" in one(runs).reason
+
+
+def test_an_unknown_order_is_flagged_and_a_balanced_one_is_not():
+    assert "order-unknown" in one(reordered(blocks_of(noisy(8)), order=lambda r: None)).flags
+    assert not {"order", "order-unknown", "order-unbalanced"} & set(one(noisy(8)).flags)
+
+
+def test_seven_blocks_of_eight_in_the_same_order_are_flagged():
+    runs = reordered(blocks_of(noisy(8)), order=lambda r: (r.variant == "B") ^ (r.block == 1))
+    assert "order-unbalanced" in one(runs).flags
+
+
+def test_a_variant_that_pays_for_running_second_raises_the_order_flag():
+    # Whoever runs second is 4 % slower: in odd blocks the baseline (order 1), in even ones the candidate.
+    second = [-0.04 if block % 2 else 0.04 for block in range(1, 9)]
+    assert "order" in one(second + noisy(8, sd=0.004)).flags

@@ -1,0 +1,99 @@
+import errno
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from gpubench.errors import MissingToolError
+from gpubench.store.files import create_exclusively, write_atomically
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+def test_writes_and_replaces_and_leaves_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "er" / "report.html"
+    write_atomically(path, "old")
+    write_atomically(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert names(path.parent) == ["report.html"]
+
+
+def test_the_file_has_the_mode_that_the_umask_gives(tmp_path: Path) -> None:
+    write_atomically(tmp_path / "plan.json", "x")
+    (tmp_path / "usual").write_text("x")
+    assert (tmp_path / "plan.json").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+@pytest.mark.parametrize(("number", "words"), [(errno.ENOSPC, "free some space"), (errno.EROFS, "read-only")])
+def test_a_failed_write_is_one_line_and_the_old_file_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, words: str
+) -> None:
+    path = tmp_path / "report.html"
+    write_atomically(path, "old")
+
+    def refuse(_handle: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(MissingToolError) as caught:
+        write_atomically(path, "new")
+    assert str(path) in str(caught.value)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert path.read_text() == "old"
+    assert names(tmp_path) == ["report.html"]
+
+
+@pytest.mark.parametrize("below", ["plan.json", "x/plan.json"])
+def test_a_parent_that_is_a_file(tmp_path: Path, below: str) -> None:
+    (tmp_path / "outputs").write_text("")
+    with pytest.raises(MissingToolError, match="a part of that path is a file"):
+        write_atomically(tmp_path / "outputs" / below, "x")
+
+
+@pytest.mark.system
+def test_a_full_disk(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], check=True)
+    try:
+        with pytest.raises(MissingToolError, match="No space left on device"):
+            write_atomically(disk / "report.html", b"x" * 200_000)
+        assert names(disk) == []
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+@pytest.mark.skipif(os.geteuid() == 0 and not Path("/usr/bin/setpriv").exists(), reason="root may write anywhere")
+def test_another_users_directory(tmp_path: Path) -> None:
+    # Root may write anywhere, so a child process gives up that right first.
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o555)
+    code = textwrap.dedent(f"""
+        from pathlib import Path
+        from gpubench.errors import MissingToolError
+        from gpubench.store.files import write_atomically
+        try:
+            write_atomically(Path({str(locked)!r}) / "plan.json", "x")
+        except MissingToolError as error:
+            print(error)
+    """)
+    drop = ["setpriv", "--bounding-set", "-all", "--inh-caps", "-all"] if os.geteuid() == 0 else []
+    root = Path(__file__).parents[2]
+    done = subprocess.run([*drop, sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=True)
+    assert "Permission denied" in done.stdout
+    assert names(locked) == []
+
+
+def test_exclusive_creation_has_one_winner_and_whole_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "001.json"
+    create_exclusively(path, "first")
+    with pytest.raises(FileExistsError):
+        create_exclusively(path, "second")
+    assert path.read_text() == "first"
+    assert names(tmp_path) == ["001.json"]

@@ -1,0 +1,89 @@
+import json
+from pathlib import Path
+
+from campaign_builder import Writer, begin, finish, make_plan
+
+from gpubench.store import Campaign, account
+
+
+def statuses(campaign: Campaign, **options: object) -> list[tuple[str, str]]:
+    return [(one.status, one.reason) for one in account(campaign, **options).outcomes]  # type: ignore[arg-type]
+
+
+def test_every_run_ends_as_one_of_four_with_a_reason(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "c", make_plan(blocks=3))
+    writer, rows = Writer(campaign), list(campaign.rows())
+    writer.write(*rows[0])
+    writer.write(*rows[1], status="failed", reason="worker 1 was killed by signal 9")
+    writer.write(*rows[2], status="skipped", reason="known issue ucx-1234")
+    writer.write(*rows[3], record=False)
+    accounting = account(campaign, ends={"n1-1": "time limit"})
+    assert accounting.counts() == {"ok": 1, "failed": 1, "skipped": 1, "lost": 3}
+    assert not accounting.complete
+    assert all(one.reason for one in accounting.outcomes if one.status != "ok")
+    assert "time limit" in accounting.outcomes[3].reason
+    assert "started, but left no record" in accounting.outcomes[3].reason
+    assert "before this run started" in accounting.outcomes[4].reason
+    assert accounting.warnings == ()
+
+
+def test_a_whole_campaign_is_complete(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "c")
+    finish(campaign)
+    assert account(campaign).complete
+
+
+def test_while_the_job_lives_nothing_is_lost(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "c", make_plan(blocks=1))
+    Writer(campaign).write(*next(campaign.rows()), record=False)
+    assert statuses(campaign, alive={"n1-1"}) == [("pending", "running"), ("pending", "not started yet")]
+
+
+def test_the_last_attempt_counts(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "c", make_plan(blocks=1))
+    writer, row = Writer(campaign), next(campaign.rows())
+    writer.write(*row, record=False)
+    writer.write(*row, attempt=2)
+    outcome = account(campaign).outcomes[0]
+    assert (outcome.status, outcome.attempt) == ("ok", 2)
+    assert outcome.directory is not None
+    assert outcome.directory.name.endswith("-2")
+
+
+def test_attempt_ten_is_later_than_attempt_nine(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "c", make_plan(blocks=1))
+    writer, row = Writer(campaign), next(campaign.rows())
+    writer.write(*row, attempt=9, record=False)
+    writer.write(*row, attempt=10)
+    assert account(campaign).outcomes[0].attempt == 10
+
+
+def test_what_stands_there_against_the_rules_is_said(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "c", make_plan(blocks=1))
+    writer, row = Writer(campaign), next(campaign.rows())
+    writer.write(*row)
+    writer.write(*row, attempt=2)
+    (campaign.runs_dir / "feedc0ffee00-1").mkdir()
+    stranger, repeated = account(campaign).warnings
+    assert "feedc0ffee00-1 is in no plan" in stranger
+    assert "had finished, but attempt 2 follows" in repeated
+
+
+def test_a_record_that_cannot_be_believed_is_a_lost_run(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "c", make_plan(blocks=3))
+    writer, rows = Writer(campaign), list(campaign.rows())
+    torn = writer.write(*rows[0]) / "run.json"
+    torn.write_text(torn.read_text()[:100])
+    foreign = writer.write(*rows[1]) / "run.json"
+    foreign.write_text(json.dumps(json.loads(foreign.read_text()) | {"run": "somebody-else"}))
+    strange = writer.write(*rows[2]) / "run.json"
+    strange.write_text(json.dumps(json.loads(strange.read_text()) | {"status": "fine"}))
+    newer = writer.write(*rows[3]) / "run.json"
+    newer.write_text(json.dumps(json.loads(newer.read_text()) | {"schema": "gpubench/run/9"}))
+    unknown = writer.write(*rows[4]) / "run.json"
+    unknown.write_text(json.dumps(json.loads(unknown.read_text()) | {"surprise": 1}))
+    found = statuses(campaign)
+    words = ["cut off", "another run", "'fine' is none of", "is not a gpubench/run/1", "no field surprise"]
+    for (status, reason), word in zip(found, words, strict=False):
+        assert status == "lost"
+        assert word in reason

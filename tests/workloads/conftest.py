@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from gpubench.workloads.base import Context
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Context]:
+    """Two real worker processes over TCP, shared by the folder: starting them costs more than using them."""
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, protocol="tcp"
+        ) as local,
+        distributed.Client(local) as client,
+    ):
+        yield Context(client, sorted(client.scheduler_info(n_workers=-1)["workers"]), 1, "cpu", "tcp")
+

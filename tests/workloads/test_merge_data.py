@@ -1,0 +1,89 @@
+"""The generator is dask-cuda's, and the expected figures are those of a real join."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gpubench.workloads import merge_data
+
+SHAPES = [(1000, 1, 0.3), (1000, 2, 0.3), (1000, 3, 0.6), (999, 4, 1.0), (64, 8, 0.01)]
+
+
+def base(rows: int, chunks: int) -> list[pd.DataFrame]:
+    return [merge_data.base_partition(number, rows, chunks, "cpu") for number in range(chunks)]
+
+
+def other(rows: int, chunks: int, frac_match: float) -> list[pd.DataFrame]:
+    return [merge_data.other_chunk(number, rows, chunks, frac_match, "cpu") for number in range(chunks)]
+
+
+def join(left: pd.DataFrame, right: pd.DataFrame) -> merge_data.Figures:
+    return merge_data.joined_figures(left.merge(right, on=["key"]), "cpu")
+
+
+def expected(rows: int, chunks: int, frac_match: float) -> merge_data.Figures:
+    parts = [merge_data.expected_figures(number, rows, chunks, frac_match, "cpu") for number in range(chunks)]
+    return merge_data.added_up([figures for figures, _ in parts])
+
+
+@pytest.mark.parametrize(("rows", "chunks", "frac_match"), SHAPES)
+def test_base_holds_every_key_once_scattered_evenly_over_partitions(rows: int, chunks: int, frac_match: float) -> None:
+    parts = base(rows, chunks)
+    assert sorted(pd.concat(parts)["key"]) == list(range(rows * chunks))
+    for number, part in enumerate(parts):
+        assert set(part.index) == {number}
+        assert abs(len(part) - rows) <= chunks * chunks
+        per_chunk = np.bincount(part["key"] // rows, minlength=chunks)
+        assert per_chunk.min() > 0
+        assert [str(kind) for kind in part.dtypes] == ["int64", "int64"]
+
+
+@pytest.mark.parametrize(("rows", "chunks", "frac_match"), SHAPES)
+def test_other_takes_the_same_share_of_keys_from_each_base_chunk(rows: int, chunks: int, frac_match: float) -> None:
+    per_pair = merge_data.matches_per_pair(rows, chunks, frac_match)
+    assert per_pair == max(1, int((rows // chunks) * frac_match))
+    frames = other(rows, chunks, frac_match)
+    keys = pd.concat(frames)["key"]
+    assert keys.is_unique
+    for frame in frames:
+        assert len(frame) == rows
+        assert sorted(frame["payload"]) == list(range(rows))
+        matching = frame["key"][frame["key"] < rows * chunks]
+        assert list(np.bincount(matching // rows, minlength=chunks)) == [per_pair] * chunks
+
+
+def test_the_payload_of_a_key_is_what_numpys_global_generator_gives_with_the_published_seed() -> None:
+    np.random.seed(2**32 - 1)
+    partitions = np.random.permutation(np.repeat(np.arange(2), 500))
+    payload = np.random.permutation(np.arange(1000))
+    whole = pd.concat(base(1000, 2)).set_index("key")["payload"]
+    assert list(whole.loc[np.arange(1000)]) == list(payload)
+    assert sorted(base(1000, 2)[1]["key"]) == sorted([*np.flatnonzero(partitions), *1000 + np.flatnonzero(partitions)])
+
+
+@pytest.mark.parametrize(("rows", "chunks", "frac_match"), SHAPES)
+def test_the_expected_figures_are_those_of_a_join_in_one_process(rows: int, chunks: int, frac_match: float) -> None:
+    left, right = pd.concat(base(rows, chunks)), pd.concat(other(rows, chunks, frac_match))
+    figures = join(left, right)
+    assert figures == expected(rows, chunks, frac_match)
+    assert figures[0] == chunks * chunks * merge_data.matches_per_pair(rows, chunks, frac_match)
+
+
+def test_the_spread_says_in_which_base_partition_the_partners_lie() -> None:
+    rows, chunks = 1000, 3
+    parts = base(rows, chunks)
+    for number, chunk in enumerate(other(rows, chunks, 0.6)):
+        _, spread = merge_data.expected_figures(number, rows, chunks, 0.6, "cpu")
+        assert spread == [len(part.merge(chunk, on="key")) for part in parts]
+
+
+def test_rows_lost_doubled_or_paired_wrongly_change_the_figures() -> None:
+    left, right = pd.concat(base(1000, 2)), pd.concat(other(1000, 2, 0.3))
+    joined = left.merge(right, on=["key"])
+    right_figures = expected(1000, 2, 0.3)
+    swapped = joined.copy()
+    swapped.loc[[0, 1], "payload_y"] = joined.loc[[1, 0], "payload_y"].to_numpy()
+    for wrong in (joined.iloc[1:], pd.concat([joined, joined.iloc[:1]]), swapped):
+        assert merge_data.joined_figures(wrong, "cpu") != right_figures
