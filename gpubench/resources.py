@@ -1,8 +1,10 @@
-"""Files that come with gpubench: sites, suites, templates, docker. A checkout's own, or the copy in an installed wheel."""
+"""Files that come with gpubench: sites, suites, templates, docker; the checkout's, or the copy in a wheel."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+from gpubench.render.pyz import PACKAGES
 
 PACKAGE = Path(__file__).resolve().parent
 
@@ -21,8 +23,6 @@ def texts(folder: str, pattern: str = "**/*.j2") -> dict[str, str]:
 
 def node_half() -> dict[str, bytes]:
     """The source files of the node half, by path below the package's parent."""
-    from gpubench.render.pyz import PACKAGES
-
     paths = [PACKAGE / "__init__.py"]
     for package in PACKAGES:
         paths += sorted((PACKAGE / package).glob("**/*.py"))

@@ -7,9 +7,9 @@ import dataclasses
 import numpy as np
 from scipy import stats
 
-from benchmarks.calibration.campaigns import Campaigns, generate
-from benchmarks.calibration.noise import Noise, Shape
-from gpubench.stats.gate import INCONCLUSIVE, REGRESSION, WORDS, decide
+from benchmarks.calibration.campaigns import Bools, Campaigns, generate
+from benchmarks.calibration.noise import Floats, Ints, Noise, Shape
+from gpubench.stats.gate import INCONCLUSIVE, decide
 from gpubench.stats.sequential import schedule
 from gpubench.stats.settings import Looks, Settings
 
@@ -25,10 +25,10 @@ class Ended:
         covered: the repeated confidence interval holds the truth.
     """
 
-    word: np.ndarray
-    blocks: np.ndarray
-    rejected: np.ndarray
-    covered: np.ndarray
+    word: Ints
+    blocks: Ints
+    rejected: Bools
+    covered: Bools
 
     @property
     def alarm_rate(self) -> float:
@@ -42,36 +42,47 @@ class Ended:
         test = stats.binomtest(alarmed, len(self.rejected), alternative="less")
         return float(test.proportion_ci(0.95).high)
 
-    def share(self, word: str) -> float:
-        """Share of first cells with this verdict."""
-        return float(np.mean(self.word[:, 0] == WORDS.index(word)))
-
 
 def run_adaptive(
-    seed: int, noise: Noise, shape: Shape, slower: float = 0.0, *, margin: float = 0.03, budget: int | None = None
+    seed: int,
+    noise: Noise,
+    shape: Shape,
+    effect: Floats | float = 0.0,
+    *,
+    margin: float = 0.03,
+    maximum: int = 12,
+    budget: int | None = None,
 ) -> Ended:
-    """Campaigns of at most ``shape.blocks`` blocks; with a budget they end after that many, whatever the data."""
-    effect = np.zeros(shape.cells)
-    effect[0] = np.log1p(slower)
-    portions = [
-        _run(campaigns, effect, margin, shape.blocks, budget) for campaigns in generate(seed, noise, shape, effect)
-    ]
+    """Campaigns of at most ``maximum`` blocks; with a budget they end after that many, whatever the data.
+
+    Args:
+        seed: makes the same campaigns again.
+        noise: the model.
+        shape: how many; at least ``maximum`` blocks.
+        effect: log effect of the candidate, per cell or of all.
+        margin: δ as a ratio minus one.
+        maximum: declared maximum of blocks.
+        budget: blocks after which the campaign must end.
+    """
+    each = np.broadcast_to(np.asarray(effect, dtype=float), (shape.cells,))
+    portions = [_run(campaigns, each, margin, maximum, budget) for campaigns in generate(seed, noise, shape, each)]
     names = [field.name for field in dataclasses.fields(Ended)]
     return Ended(**{name: np.concatenate([getattr(portion, name) for portion in portions]) for name in names})
 
 
-def _run(campaigns: Campaigns, effect: np.ndarray, margin: float, maximum: int, budget: int | None) -> Ended:
+def _run(campaigns: Campaigns, effect: Floats, margin: float, maximum: int, budget: int | None) -> Ended:
     pairs, size = campaigns.pairs(), campaigns.times.shape[:2]
     circumstances = campaigns.circumstances(pairs)
     # By block number: a cell with a lost run has fewer pairs than blocks when it is looked at.
     there = _pairs_by_block(campaigns)
-    frozen = np.full(len(pairs.blocks), maximum)
+    seen, frozen = np.zeros_like(pairs.blocks), np.zeros(len(pairs.blocks), dtype=bool)
     looks = [look for look in schedule(maximum) if budget is None or look < budget] + ([budget] if budget else [])
     for look in looks:
         settings = Settings(margin=margin, look=Looks(maximum, ended=look == looks[-1]))
-        seen = np.minimum(there[:, look - 1], frozen)
-        decisions = decide(pairs.head(seen), circumstances, settings, campaigns.family)
-        frozen = np.where((decisions.word != INCONCLUSIVE) & (frozen == maximum), seen, frozen)
+        seen = np.where(frozen, seen, there[:, look - 1])
+        now = dataclasses.replace(circumstances, frozen=frozen)
+        decisions = decide(pairs.head(seen), now, settings, campaigns.family)
+        frozen |= decisions.word != INCONCLUSIVE
     half_width = decisions.estimates.half_width
     truth = np.tile(effect, size[0])
     rejected = np.nan_to_num(decisions.p_holm, nan=1.0) <= settings.alpha
@@ -80,34 +91,6 @@ def _run(campaigns: Campaigns, effect: np.ndarray, margin: float, maximum: int, 
     return Ended(*(column.reshape(size) for column in columns))
 
 
-def _pairs_by_block(campaigns: Campaigns) -> np.ndarray:
+def _pairs_by_block(campaigns: Campaigns) -> Ints:
     both = (campaigns.status == 0).all(axis=-1)
     return np.cumsum(both.reshape(-1, both.shape[-1]), axis=1)
-
-
-@dataclasses.dataclass(frozen=True)
-class Saving:
-    """Adaptive against the fixed plan that decides the first cell rightly as often.
-
-    Args:
-        right: share of first cells decided rightly.
-        cell_blocks: mean blocks per cell.
-        equal: blocks per cell of the fixed plan of equal power, interpolated.
-    """
-
-    right: float
-    cell_blocks: float
-    equal: float
-
-    @property
-    def saved(self) -> float:
-        """Share of cell-blocks saved."""
-        return 1 - self.cell_blocks / self.equal
-
-
-def compare_with_fixed(ended: Ended, slower: float, fixed: list[float]) -> Saving:
-    """Find the fixed plan of equal power; ``fixed`` holds its chances for 5, 6, ... blocks."""
-    right = float(np.mean(ended.word[:, 0] == (REGRESSION if slower else WORDS.index("equivalent"))))
-    rising = np.maximum.accumulate(fixed)
-    equal = float(np.interp(right, rising, np.arange(5, 5 + len(fixed))))
-    return Saving(right, float(ended.blocks.mean()), equal)

@@ -54,7 +54,8 @@ class Campaigns:
         status = self.status.reshape(-1, *self.status.shape[2:])
         failed = ((status[..., CANDIDATE] == 2) & (status[..., 0] == 0)).sum(axis=1)
         signs = np.where(pairs.mask, pairs.first, 0).sum(axis=1)
-        return Circumstances(failed, (pairs.blocks > 0) & (np.abs(signs) == pairs.blocks))
+        disordered = (pairs.blocks > 0) & (np.abs(signs) == pairs.blocks)
+        return Circumstances(failed, disordered, np.zeros(len(failed), dtype=bool))
 
     def judged(self, settings: Settings) -> Decisions:
         """Verdicts of all campaigns at once."""

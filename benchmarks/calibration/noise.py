@@ -28,6 +28,7 @@ class Noise:
         autoregressive_sd: its marginal standard deviation.
         lost: share of runs lost or failed, half and half, at random.
         lost_when_slow: share of runs of average speed lost or failed; e times more per standard deviation of slowness.
+        late: after one run in ten comes a pause of this share of the campaign, while the drift goes on.
         late_when_slow: after a slow run comes a pause, up to this share of the campaign, while the drift goes on.
     """
 
@@ -41,6 +42,7 @@ class Noise:
     autoregressive_sd: float = 0.0
     lost: float = 0.0
     lost_when_slow: float = 0.0
+    late: float = 0.0
     late_when_slow: float = 0.0
 
 
@@ -57,6 +59,7 @@ MODELS = {
     "all together": Noise(job=0.02, restart=0.008, drift=0.05, tail=0.01, autoregression=0.8, autoregressive_sd=0.01),
     "5 % lost at random": Noise(job=0.02, restart=0.008, lost=0.05),
     "lost when slow": Noise(job=0.02, restart=0.008, lost_when_slow=0.06),
+    "late at random": Noise(job=0.02, restart=0.008, drift=0.05, late=0.1),
     "late when slow": Noise(job=0.02, restart=0.008, drift=0.05, late_when_slow=0.1),
 }
 
@@ -98,7 +101,7 @@ def simulate(rng: np.random.Generator, noise: Noise, shape: Shape, first: Ints) 
     logs = restart + noise.job * rng.standard_normal((shape.campaigns, 1, shape.blocks, 1, 1))
     logs = logs + noise.iteration * rng.standard_normal((*runs, shape.reps))
     if noise.drift:
-        logs += noise.drift * _clock(noise, shape, first, restart)
+        logs += noise.drift * _clock(rng, noise, shape, first, restart)
     if noise.autoregression:
         logs += _autoregressive(rng, noise, shape, first)
     times: Floats = np.exp(logs)
@@ -107,20 +110,26 @@ def simulate(rng: np.random.Generator, noise: Noise, shape: Shape, first: Ints) 
     return times
 
 
-def _clock(noise: Noise, shape: Shape, first: Ints, restart: Floats) -> Floats:
+def _clock(rng: np.random.Generator, noise: Noise, shape: Shape, first: Ints, restart: Floats) -> Floats:
     """Time of every sample as a share of the campaign."""
     position = np.stack([first < 0, first > 0], axis=-1)
     run = 2 * np.arange(shape.blocks)[None, :, None] + position
     within = (np.arange(shape.cells)[:, None] + np.arange(shape.reps)[None, :] / shape.reps) / shape.cells
     time = run[:, None, :, :, None] + within[None, :, None, None, :]
-    if noise.late_when_slow:
-        slowness = restart.mean(axis=1, keepdims=True) / noise.restart
-        pause = noise.late_when_slow * 2 * shape.blocks * np.clip(slowness, 0, 1)
+    if noise.late or noise.late_when_slow:
+        pause = 2 * shape.blocks * _pause(rng, noise, restart)
         # A pause moves everything after its run: the second run of the block, and all later blocks.
-        in_order = _by_variant(pause[:, 0, :, :, 0], first)
+        in_order = _by_variant(pause, first)
         before = np.cumsum(in_order.reshape(shape.campaigns, -1), axis=1).reshape(in_order.shape) - in_order
         time = time + _by_variant(before, first)[:, None, :, :, None]
     return time / (2 * shape.blocks)
+
+
+def _pause(rng: np.random.Generator, noise: Noise, restart: Floats) -> Floats:
+    """Pause after each run as a share of the campaign, shape (campaigns, blocks, 2)."""
+    by_chance = np.where(rng.random(restart[:, 0, :, :, 0].shape) < 0.1, noise.late, 0.0)
+    slowness = restart[..., 0].mean(axis=1) / noise.restart
+    return by_chance + noise.late_when_slow * np.clip(slowness, 0, 1)
 
 
 def _autoregressive(rng: np.random.Generator, noise: Noise, shape: Shape, first: Ints) -> Floats:

@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.calibration.campaigns import Campaigns, generate
 from benchmarks.calibration.noise import Noise, Shape
-from gpubench.stats.gate import BROKEN, EQUIVALENT, REGRESSION, Decisions, decide
+from gpubench.stats.gate import BROKEN, EQUIVALENT, REGRESSION, Decisions
 from gpubench.stats.pairs import CANDIDATE
 from gpubench.stats.settings import Settings
 
@@ -49,18 +49,3 @@ def _first_cells(portions: list[Decisions], cells: int) -> Found:
     effect = np.concatenate([portion.estimates.location.effect[::cells] for portion in portions])
     shares = [float(np.mean(word == which)) for which in (REGRESSION, EQUIVALENT, BROKEN)]
     return Found(*shares, effect=float(np.expm1(effect.mean())))
-
-
-def found_by_blocks(seed: int, noise: Noise, shape: Shape, slower: float, most: int) -> list[float]:
-    """Chance of ``regression`` (``equivalent`` where nothing differs) in fixed plans of 5 to ``most`` blocks."""
-    effect = np.zeros(shape.cells)
-    effect[0] = np.log1p(slower)
-    wanted = REGRESSION if slower else EQUIVALENT
-    right = np.zeros(most - 4)
-    for campaigns in generate(seed, noise, dataclasses.replace(shape, blocks=most), effect):
-        pairs = campaigns.pairs()
-        circumstances = campaigns.circumstances(pairs)
-        for blocks in range(5, most + 1):
-            word = decide(pairs.head(blocks), circumstances, Settings(), campaigns.family).word
-            right[blocks - 5] += np.sum(word[:: shape.cells] == wanted)
-    return (right / shape.campaigns).tolist()

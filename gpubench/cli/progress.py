@@ -86,7 +86,7 @@ class Progress:
             self._durations.append(seconds)
         words = record.status if record.status == "ok" else f"{record.status}: {record.reason}"
         self._print(
-            f"[{len(self._done):>{len(str(len(self.rows)))}}/{len(self.rows)}] block {block.block} {run.variant}: {words}"
+            f"[{len(self._done)}/{len(self.rows)}] block {block.block} {run.variant}: {words}"
             f"  {format_seconds(seconds)}{self._left()}"
         )
 

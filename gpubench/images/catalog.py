@@ -12,10 +12,11 @@ import platformdirs
 from gpubench.errors import DataError
 from gpubench.images import folders
 from gpubench.images.compatibility import choose
-from gpubench.images.folders import Progress
+from gpubench.images.lock import Progress
 from gpubench.images.manifest import manifest, manifest_id
 from gpubench.images.specs import resolve
-from gpubench.images.venv import Built, build, check_python, image_id
+from gpubench.images.stack import check_python
+from gpubench.images.venv import Built, build, image_id
 from gpubench.model.image import Image
 
 

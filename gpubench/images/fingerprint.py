@@ -29,10 +29,10 @@ _INSTALLER_NOTES = {
 
 def record(folder: Path) -> dict[str, Row]:
     """Every file below ``folder`` but bytecode, by relative path."""
-    paths = sorted(_files(folder))
+    found = dict(sorted(_files(folder)))
     with ThreadPoolExecutor() as pool:
-        rows = pool.map(lambda path: _row(folder / path), paths)
-    return dict(zip(paths, rows, strict=True))
+        digests = pool.map(lambda path: _digest(folder / path), found)
+    return {path: (*status, digest) for (path, status), digest in zip(found.items(), digests, strict=True)}
 
 
 def content_hash(rows: dict[str, Row]) -> str:
@@ -55,30 +55,24 @@ def changes(folder: Path, rows: dict[str, Row], *, deep: bool) -> list[str]:
 
     Size and time decide, and only where they differ the bytes; ``deep`` reads all bytes.
     """
-    here = set(_files(folder))
-    suspects = [path for path in here & rows.keys() if deep or _stat(folder / path) != rows[path][:2]]
+    here = dict(_files(folder))
+    suspects = [path for path in here.keys() & rows.keys() if deep or here[path] != rows[path][:2]]
     with ThreadPoolExecutor() as pool:
         digests = pool.map(lambda path: _digest(folder / path), suspects)
     changed = [path for path, digest in zip(suspects, digests, strict=True) if digest != rows[path][2]]
-    return sorted({*changed, *(here ^ rows.keys())})
+    return sorted({*changed, *(here.keys() ^ rows.keys())})
 
 
-def _files(folder: Path) -> Iterator[str]:
-    for parent, folders, names in os.walk(folder):
-        # Python may add bytecode while it runs; it is a function of the sources, which are all recorded.
-        folders[:] = [name for name in folders if name != _BYTECODE]
-        links = [name for name in folders if (Path(parent) / name).is_symlink()]
-        for name in (*names, *links):
-            yield os.path.relpath(os.path.join(parent, name), folder)  # noqa: PTH118 - 11,000 files
-
-
-def _row(path: Path) -> Row:
-    return (*_stat(path), _digest(path))
-
-
-def _stat(path: Path) -> tuple[int, int]:
-    status = path.lstat()
-    return status.st_size, status.st_mtime_ns
+def _files(folder: Path, prefix: str = "") -> Iterator[tuple[str, tuple[int, int]]]:
+    """Relative path, and size and time, of every file and symbolic link."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if not entry.is_dir(follow_symlinks=False):
+                status = entry.stat(follow_symlinks=False)
+                yield prefix + entry.name, (status.st_size, status.st_mtime_ns)
+            # Python may add bytecode while it runs; it is a function of the sources, which are all recorded.
+            elif entry.name != _BYTECODE:
+                yield from _files(Path(entry.path), f"{prefix}{entry.name}/")
 
 
 def _digest(path: Path) -> str:

@@ -10,23 +10,19 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
-import fcntl
 import json
 import os
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from gpubench.errors import DataError, GpubenchError, MissingToolError, UsageError
 from gpubench.images import fingerprint
+from gpubench.images.lock import Progress, only_builder
 
 SCHEMA = "gpubench/image-folder/1"
-WAIT_S = 3600.0
-"""How long one builder waits for another; each of its steps is bounded by the installer's own deadline."""
 
-Progress = Callable[[str], None]
 Build = Callable[[Path, int], dict[str, Any]]
 """Fills the folder that it is given, under the lock whose descriptor it is given; returns the facts about it."""
 
@@ -57,7 +53,7 @@ def obtain(home: Path, name: str, build: Build, progress: Progress) -> Folder:
     with _one_line(home):
         if not path.exists():
             home.mkdir(parents=True, exist_ok=True)
-            with _only_builder(home, progress) as hold:
+            with only_builder(home, progress) as hold:
                 if not path.exists():
                     _build(home, name, build, hold)
         folder = read(path)
@@ -133,33 +129,6 @@ def _sync_folder(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _only_builder(home: Path, progress: Progress) -> Iterator[int]:
-    """Hold the lock of ``home``; the kernel frees it when the last process that holds it ends, however it ends."""
-    with (home / ".lock").open("a") as file:
-        told = False
-        deadline = time.monotonic() + WAIT_S
-        while not _try_lock(file.fileno()):
-            if not told:
-                progress(f"waiting: another gpubench is building images in {home}")
-                told = True
-            if time.monotonic() > deadline:
-                raise MissingToolError(
-                    f"another gpubench has been building images in {home} for an hour",
-                    then="end it, or use another paths.images",
-                )
-            time.sleep(0.2)
-        yield file.fileno()
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-@contextlib.contextmanager
 def _one_line(home: Path) -> Iterator[None]:
     try:
         yield
@@ -170,7 +139,7 @@ def _one_line(home: Path) -> Iterator[None]:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise MissingToolError(
                 f"the disk is full: could not write {where}; finished images are untouched",
-                then="free some space (a stack takes 1.1 GB, a UCX version 0.15 GB) and run it again",
+                then="free some space (a stack takes up to 1.1 GB, a UCX version 0.15 GB) and run it again",
             ) from None
         raise UsageError(
             f"images can't be built in {home}: {error.strerror or error} ({where})",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -17,6 +18,9 @@ from gpubench.model.quantities import format_seconds
 
 DEADLINE_S = 1800.0
 """A stack is 0.4 GB to fetch: half an hour is 0.25 MB/s."""
+
+WHEELS_ONLY = ("--require-hashes", "--only-binary", ":all:")
+"""Nothing is built, and nothing installed that the lock doesn't name by its hash."""
 
 # Of the user's settings only those stay that say where packages come from and how they are fetched.
 _FOREIGN = re.compile(
@@ -88,10 +92,10 @@ def run_uv(words: Sequence[str], *, what: str, folder: Path, log: Path, hold: in
             output, _ = process.communicate(text, timeout=DEADLINE_S)
         except subprocess.TimeoutExpired:
             late = True
-            os.killpg(process.pid, signal.SIGKILL)
+            _kill(process)
             output, _ = process.communicate()
         except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
+            _kill(process)
             raise
     output = _SECRET.sub("", output)
     _keep(log, f"$ uv {' '.join(words)}\n{output}")
@@ -104,6 +108,11 @@ def run_uv(words: Sequence[str], *, what: str, folder: Path, log: Path, hold: in
         raise failure(what, output, log)
 
 
+def _kill(process: subprocess.Popen[str]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
 def failure(what: str, output: str, log: Path) -> GpubenchError:
     """One line from what uv printed."""
     causes = _CAUSE.findall(output)
@@ -112,7 +121,7 @@ def failure(what: str, output: str, log: Path) -> GpubenchError:
     if "no space left" in lowered or "quota exceeded" in lowered:
         return MissingToolError(
             f"the disk is full: could not install {what} ({cause}); {_UNTOUCHED}",
-            then=f"free some space (a stack takes 1.1 GB, a UCX version 0.15 GB) and run it again; log: {log}",
+            then=f"free some space (a stack takes up to 1.1 GB, a UCX version 0.15 GB) and run it again; log: {log}",
         )
     if any(sign in lowered for sign in _INDEX_SILENT):
         return MissingToolError(

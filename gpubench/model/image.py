@@ -39,7 +39,6 @@ class Variant(Settings):
     env: dict[str, str] = pydantic.Field(default_factory=dict)
 
 
-_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _COMMA_BEFORE_KEY = re.compile(r",(?=[A-Za-z_][A-Za-z0-9_]*=)")
 
 
@@ -55,6 +54,11 @@ def parse_variant(text: str) -> Variant:
         label, spec = text, head
     if not label or not spec:
         raise UsageError(f"variant '{text}' lacks a label or a version", then="write [LABEL=]VERSION[,KEY=VALUE...]")
+    if equals and "," in label:
+        raise UsageError(
+            f"variant '{text}': '{label.rpartition(',')[2]}' is no name of a variable",
+            then="write [LABEL=]VERSION[,KEY=VALUE...]",
+        )
     env: dict[str, str] = {}
     for setting in settings:
         key, _, value = setting.partition("=")

@@ -23,7 +23,7 @@ def parse_bytes(text: str) -> int:
     match = _ONE.fullmatch(text)
     if not match or match[2] not in _SIZES:
         raise ValueError(f"'{text}' is not a size; write a number and a unit, like 512MiB or 2GB")
-    return round(float(match[1]) * _SIZES[match[2]])
+    return round(_finite(float(match[1]) * _SIZES[match[2]], text))
 
 
 def parse_seconds(text: str) -> float:
@@ -37,7 +37,7 @@ def parse_seconds(text: str) -> float:
         position = match.end()
     if position < len(text) or not text.strip():
         raise ValueError(f"'{text}' is not a duration; write a number and a unit, like 90s, 10m or 1h30m")
-    return total
+    return _finite(total, text)
 
 
 def parse_fraction(text: str) -> float:
@@ -45,7 +45,13 @@ def parse_fraction(text: str) -> float:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", text)
     if not match:
         raise ValueError(f"'{text}' is not a percentage; write it like 3%")
-    return float(match[1]) / 100
+    return _finite(float(match[1]) / 100, text)
+
+
+def _finite(value: float, text: str) -> float:
+    if not math.isfinite(value):
+        raise ValueError(f"'{text[:20]}…' is more than anything can hold")
+    return value
 
 
 def format_seconds(seconds: float) -> str:

@@ -52,7 +52,7 @@ class Defaults(Settings):
 
     variants: list[str] = pydantic.Field(default_factory=list)
     suite: str = "quick"
-    nodes: list[int] = pydantic.Field(default_factory=lambda: [1])
+    nodes: list[pydantic.PositiveInt] = pydantic.Field(default_factory=lambda: [1], min_length=1)
     blocks: int = pydantic.Field(default=8, ge=1)
     budget: Seconds | None = None
     margin: Fraction = 0.03

@@ -68,18 +68,21 @@ def _params(known: Workload, given: Mapping[str, Any], where: str) -> dict[str, 
     for key in given:
         if key not in known.params:
             raise UsageError(f"{where} has no parameter '{key}'{nearest(key, known.params)}")
-    return {key: _value(param, given.get(key, param.default), f"{where}.{key}") for key, param in known.params.items()}
+    return {
+        key: _value(param, given[key], f"{where}.{key}") if key in given else param.default
+        for key, param in known.params.items()
+    }
 
 
 def _value(param: Param, value: Any, where: str) -> Any:
     problem = f"{where} = {value!r}"
     try:
         if param.kind == "size":
-            return parse_bytes(value) if isinstance(value, str) else _number(value, int)
+            return parse_bytes(_with_unit(value, "64KiB"))
         if param.kind == "fraction":
-            return parse_fraction(value) if isinstance(value, str) else _number(value, float)
+            return parse_fraction(_with_unit(value, "30%"))
         if param.kind == "count":
-            return _number(value, int)
+            return _count(value)
     except ValueError as error:
         raise UsageError(f"{problem}: {error}") from None
     if param.kind == "flag" and not isinstance(value, bool):
@@ -89,7 +92,13 @@ def _value(param: Param, value: Any, where: str) -> Any:
     return value
 
 
-def _number(value: Any, kind: type[int] | type[float]) -> int | float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0 or value != kind(value):
-        raise ValueError("not a whole number ≥ 0" if kind is int else "not a number ≥ 0")
-    return kind(value)
+def _with_unit(value: Any, example: str) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f'a quantity needs its unit, as a string: "{example}"')
+    return value
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError("not a whole number ≥ 0")
+    return value

@@ -61,7 +61,9 @@ def run_client(spec: RunSpec, address: str, scratch: Path, run_dir: Path) -> int
         _measure_all(context, spec, outcome, run_dir)
         _check_transport(client, spec, outcome)
     except checks.CheckError as error:
-        outcome.error = str(error)
+        outcome.error = outcome.error or str(error)
+    for planned in spec.workloads[len(outcome.workloads) :]:
+        outcome.workloads.append(workload_record(planned, "failed", outcome.error))
     write_atomic(scratch / RESULT_FILE, json.dumps(to_plain(outcome), default=str).encode("utf-8"))
     return 0
 
@@ -105,8 +107,10 @@ def _measure_all(context: Context, spec: RunSpec, outcome: Outcome, run_dir: Pat
         try:
             with _limit(planned.timeout_s):
                 _measure_one(context, spec, planned, record, run_dir)
-        except checks.CheckError:
-            raise
+        except checks.CheckError as error:  # not the workload's fault: no sample of this cluster counts
+            record.status, record.reason = "failed", str(error)
+            outcome.error = outcome.error or str(error)
+            hurt = planned.name
         except Exception as error:  # noqa: BLE001 - whatever a workload raises is its result, with its words
             record.status = "failed"
             record.reason = "{}: {}".format(type(error).__name__, str(error).strip().split("\n")[0][:300])

@@ -28,12 +28,12 @@ def follow(node: Node, token: str, stop: StopRequest) -> None:
         node.start_workers(facts["scheduler"])
         whole_logs = _until_stop(node, line, stop)
     except StoppedError as stopped:
-        line.send({"kind": "died", "cause": {"process": "supervisor", "how": str(stopped), "last_lines": []}})
+        line.send({"kind": "stopped", "reason": str(stopped)})
         raise
     finally:
         node.stop()
     line.send({"kind": "farewell", "node": node.report(), "logs": node.logs(whole=whole_logs)})
-    line.close()
+    line.finish(spec.deadlines.stop_s)
 
 
 def _until_stop(node: Node, line: Line, stop: StopRequest) -> bool:

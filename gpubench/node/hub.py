@@ -25,7 +25,7 @@ class Line:
         self.rank: Optional[int] = None
         self.heard = time.monotonic()
         self.beaten = 0.0
-        self._rest = b""
+        self._rest = bytearray()
         self.open = True
 
     def send(self, message: Message) -> None:
@@ -56,13 +56,29 @@ class Line:
             self.open = False
             return []
         self.heard = time.monotonic()
-        *whole, self._rest = (self._rest + data).split(b"\n")
+        self._rest += data
+        if b"\n" not in data:
+            return []
+        *whole, self._rest = self._rest.split(b"\n")
         messages = [_decode(line) for line in whole]
         return [message for message in messages if message and message.get("kind") != "beat"]
 
     def silence(self) -> float:
         """Seconds since the last sign of life."""
         return time.monotonic() - self.heard
+
+    def finish(self, timeout_s: float) -> None:
+        """Close when the other end has read everything.
+
+        A plain close with unread heartbeats in the buffer resets the connection, and what is still on its way is lost.
+        """
+        deadline = time.monotonic() + timeout_s
+        with contextlib.suppress(OSError):
+            self.sock.shutdown(socket.SHUT_WR)
+            self.sock.settimeout(timeout_s)
+            while self.sock.recv(1 << 16) and time.monotonic() < deadline:
+                pass
+        self.close()
 
     def close(self) -> None:
         """Close the connection."""
@@ -71,7 +87,7 @@ class Line:
             self.sock.close()
 
 
-def _decode(line: bytes) -> Optional[Message]:
+def _decode(line: bytearray) -> Optional[Message]:
     try:
         message = json.loads(line)
     except ValueError:

@@ -3,11 +3,12 @@
 import argparse
 import dataclasses
 import os
+import secrets
 import sys
 from pathlib import Path
 from typing import List, Optional
 
-from gpubench.node import finish, roles
+from gpubench.node import by_hand, finish, roles
 from gpubench.node.follower import follow
 from gpubench.node.gpu import DEVICES, resolve
 from gpubench.node.node import Node, NotCleanError
@@ -16,7 +17,7 @@ from gpubench.node.process import die_with_parent
 from gpubench.node.rank import RankError, find_rank
 from gpubench.node.rendezvous import RendezvousTimeoutError
 from gpubench.node.stop import StoppedError, StopRequest
-from gpubench.node.supervisor import SCHEDULER_FILE, Leader, RunFailedError
+from gpubench.node.supervisor import Leader, RunFailedError
 from gpubench.spec import RunSpec
 from gpubench.spec.plain import SpecError
 from gpubench.writer.run_dir import claim, finished
@@ -32,12 +33,23 @@ def main(arguments: Optional[List[str]] = None) -> int:
     """Parse the command line and act. Returns the exit code: 0 a record was written, 40 none could be, 2 usage."""
     options = _parser().parse_args(arguments)
     try:
+        by_hand.check(options)
+        if options.spec is None:
+            return _by_hand(options)
         text = Path(options.spec).read_text(encoding="utf-8")
         spec = RunSpec.parse(text, options.spec)
         return _act(options, spec)
-    except (SpecError, RankError, OSError) as error:
+    except (by_hand.CombinationError, SpecError, RankError, OSError) as error:
         print(f"gpubench run: {error}", file=sys.stderr)  # noqa: T201
-        return EXIT_USAGE if isinstance(error, (SpecError, RankError)) else EXIT_NODE
+        return EXIT_NODE if isinstance(error, OSError) else EXIT_USAGE
+
+
+def _by_hand(options: argparse.Namespace) -> int:
+    if options.role == "scheduler":
+        roles.run_scheduler(by_hand.scheduler_arguments(options))
+    else:
+        roles.WORKERS[resolve(options.device or "auto")](by_hand.worker_arguments(options))
+    return EXIT_OK
 
 
 def _act(options: argparse.Namespace, spec: RunSpec) -> int:
@@ -48,10 +60,9 @@ def _act(options: argparse.Namespace, spec: RunSpec) -> int:
     die_with_parent(options.parent)
     started = dataclasses.replace(spec, protocol=options.protocol or spec.protocol)
     if options.role == "scheduler":
-        directory = Path(options.directory or ".")
-        roles.run_scheduler(roles.scheduler_arguments(started, str(directory / SCHEDULER_FILE)))
+        roles.run_scheduler(roles.scheduler_arguments(started, options.scheduler_file))
     elif options.role == "worker":
-        arguments = roles.worker_arguments(started, options.address, options.name, options.directory or ".")
+        arguments = roles.worker_arguments(started, options.address, options.name, options.local_directory or ".")
         roles.WORKERS[spec.device](arguments)
     else:
         from gpubench.node.client import run_client
@@ -66,7 +77,7 @@ def _supervise(options: argparse.Namespace, spec: RunSpec, rank: int) -> int:
         return EXIT_OK  # the job starts again: what has ended stays as it is
     if options.skip:
         return _skip(spec, runs_dir, options.skip) if rank == 0 else EXIT_OK
-    token = os.environ.get(TOKEN_VARIABLE, "none")
+    token = _token(spec)
     stop = StopRequest(watch_stdin=STOP_AT_EOF_VARIABLE in os.environ)
     node = Node(spec, Path(options.spec).resolve(), runs_dir, rank=rank, token=token, protocol=options.protocol)
     try:
@@ -83,9 +94,26 @@ def _supervise(options: argparse.Namespace, spec: RunSpec, rank: int) -> int:
         node.remove()
 
 
+def _token(spec: RunSpec) -> str:
+    """What tells this start of the job from every other; all nodes of a run must have the same.
+
+    Raises:
+        RankError: a run on several nodes without one: they could meet a rank 0 of another start.
+    """
+    token = os.environ.get(TOKEN_VARIABLE)
+    if not token and spec.nodes > 1:
+        raise RankError(
+            f"a run on {spec.nodes} nodes needs {TOKEN_VARIABLE}, the same on every node, new for every job"
+        )
+    return token or secrets.token_hex(8)
+
+
 def _campaign(spec_path: str) -> Path:
     """The campaign's directory: ``OUTDIR``, else where the spec stands (``jobs/<job>/specs/<spec>``)."""
-    return Path(os.environ.get("OUTDIR") or Path(spec_path).resolve().parents[3])
+    above = list(Path(spec_path).resolve().parents)
+    if not os.environ.get("OUTDIR") and len(above) < 4:
+        raise SpecError(f"{spec_path} stands in no campaign; set OUTDIR to the campaign's directory")
+    return Path(os.environ.get("OUTDIR") or above[3])
 
 
 def _lead(node: Node, run_dir: Path, token: str, stop: StopRequest) -> int:
@@ -132,7 +160,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="gpubench")
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="one run of a campaign on this node, or one role of it")
-    run.add_argument("--spec", required=True, help="the run spec (JSON) that `gpubench render` wrote")
+    run.add_argument("--spec", help="the run spec (JSON) that `gpubench render` wrote; roles by hand need none")
     run.add_argument("--role", choices=("auto", "scheduler", "worker", "client"), default="auto")
     run.add_argument("--rank", type=int, help="rank of this node, from 0; default: as the launcher says")
     run.add_argument("--device", choices=DEVICES, help="auto asks NVML; default: as the spec says")
@@ -140,7 +168,12 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--skip", metavar="REASON", help="write a record that says the run was skipped, and why")
     run.add_argument("--address", help="scheduler's address (roles worker and client)")
     run.add_argument("--name", help="the worker's name")
-    run.add_argument("--directory", help="local directory of the role")
     run.add_argument("--run-dir", help="where the client appends its samples")
+    run.add_argument("--scheduler-file", metavar="FILE", help="where the scheduler writes its address")
+    run.add_argument("--interface", help="network interface to listen on (by hand)")
+    run.add_argument("--nthreads", type=int, help="threads of a worker (by hand)")
+    run.add_argument("--memory-limit", help="memory of a worker, like 4GiB (by hand)")
+    run.add_argument("--local-directory", metavar="DIR", help="where a worker puts its files")
+    run.add_argument("--death-timeout", help="seconds that a worker waits for its scheduler (by hand)")
     run.add_argument("--parent", type=int, help=argparse.SUPPRESS)
     return parser

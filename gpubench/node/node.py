@@ -11,12 +11,24 @@ from typing import Dict, List, Optional
 
 from gpubench.node import machine
 from gpubench.node.environment import CLUSTER_VARIABLE, build
-from gpubench.node.process import Child, marked, role_command, stop_all
+from gpubench.node.process import Child, maps_anywhere, marked, role_command, stop_all
 from gpubench.spec import RunSpec
 
 GRACE_S = 3.0
 SHM = Path("/dev/shm")  # noqa: S108 - the place itself is meant
 SHM_PATTERNS = ("ucx_shm_*", "psm_*gpubench*")
+
+
+def unused_segments() -> List[Path]:
+    """Shared-memory segments of this user that UCX left behind: no living process maps them."""
+    found = []
+    for pattern in SHM_PATTERNS:
+        for path in SHM.glob(pattern):
+            with contextlib.suppress(OSError):
+                if path.stat().st_uid == os.getuid():
+                    found.append(path)
+    used = maps_anywhere([str(path) for path in found])
+    return [path for path in found if str(path) not in used]
 
 
 class NotCleanError(Exception):
@@ -90,11 +102,9 @@ class Node:
     def stop(self) -> None:
         """End every process of this node, and take away what they left in shared memory."""
         stop_all(self.children, GRACE_S)
-        for pattern in SHM_PATTERNS:
-            for path in SHM.glob(pattern):
-                with contextlib.suppress(OSError):
-                    if path.stat().st_uid == os.getuid() and not self._strays():
-                        path.unlink()
+        for path in unused_segments():
+            with contextlib.suppress(OSError):
+                path.unlink()
 
     def logs(self, *, whole: bool) -> Dict[str, str]:
         """Log texts by name: everything of a failed run, else the last lines."""

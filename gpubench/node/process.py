@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Callable, Dict, Iterable, List, Mapping, Optional
+from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 TAIL_LINES = 20
@@ -67,7 +67,8 @@ def describe_exit(code: Optional[int]) -> str:
     if code is None:
         return "still running"
     if code < 0:
-        return f"killed by {signal.Signals(-code).name}"
+        named = -code in {item.value for item in signal.Signals}
+        return f"killed by {signal.Signals(-code).name if named else f'signal {-code}'}"
     return f"exit code {code}"
 
 
@@ -120,3 +121,13 @@ def marked(variable: str, accept: Callable[[str], bool]) -> Dict[int, str]:
                     if accept(value):
                         found[int(entry.name)] = value
     return found
+
+
+def maps_anywhere(files: Sequence[str]) -> Set[str]:
+    """Those of ``files`` that a process on this node has in its memory."""
+    used: Set[str] = set()
+    for entry in Path("/proc").glob("[0-9]*/maps") if files else ():
+        with contextlib.suppress(OSError):
+            text = entry.read_text(encoding="utf-8", errors="replace")
+            used.update(name for name in files if name in text)
+    return used

@@ -5,6 +5,7 @@ token. NFS can hide a new file for half a minute and can show an old one: a read
 stale or foreign as *not yet* and looks again, with jitter, until its deadline.
 """
 
+import contextlib
 import json
 import os
 import random
@@ -70,6 +71,9 @@ def wait(path: Path, token: str, deadline: float, stopped: Callable[[], bool]) -
 
 
 def _refresh(directory: Path) -> None:
-    """Listing a directory makes an NFS client drop what it believes about a missing name."""
-    with os.scandir(str(directory)) as entries:
+    """Listing a directory makes an NFS client drop what it believes about a missing name.
+
+    The directory itself may not be there yet: rank 0 makes it.
+    """
+    with contextlib.suppress(OSError), os.scandir(str(directory)) as entries:
         next(entries, None)

@@ -12,7 +12,7 @@ from gpubench.node.hub import Hub
 from gpubench.node.net import answers, interface_address, split_address
 from gpubench.node.node import Node
 from gpubench.node.process import Child
-from gpubench.node.stop import StopRequest
+from gpubench.node.stop import StoppedError, StopRequest
 from gpubench.spec import RunSpec
 
 TICK_S = 0.1
@@ -47,7 +47,7 @@ class Leader:
 
         Raises:
             RunFailedError: a process died, a deadline passed, a peer is gone, or the client found a wrong cluster.
-            StoppedError: a signal or the end of the front end ended it.
+            StoppedError: a signal or the end of the front end ended it, here or on another node.
         """
         began = time.monotonic()
         hub = self.hub = Hub(interface_address(self.spec.interface), self.token)
@@ -79,8 +79,8 @@ class Leader:
         return self._farewells
 
     def _start_scheduler(self, deadline: float) -> str:
-        child = self.node.start("scheduler", "scheduler", "--directory", str(self.node.scratch))
         path = self.node.scratch / SCHEDULER_FILE
+        child = self.node.start("scheduler", "scheduler", "--scheduler-file", str(path))
         while True:
             self._tick()
             if child.code is not None:
@@ -103,6 +103,7 @@ class Leader:
             self._listen(hub, fatal=True)
             child = self.node.dead()
             if child is not None and child is not client:
+                self.stop.check()  # who ends a whole job may signal its processes in any order
                 raise RunFailedError("{} ended: {}".format(child.name, child.cause()["how"]), child.cause())
             now = time.monotonic()
             if len(self.peers) + 1 < self.spec.nodes and now > all_joined:
@@ -118,6 +119,8 @@ class Leader:
                 self.peers[rank] = message["facts"]
             elif message["kind"] == "farewell":
                 self._farewells[rank] = message
+            elif message["kind"] == "stopped" and fatal:
+                raise StoppedError("node rank {}: {}".format(rank, message["reason"]))
             elif message["kind"] == "died" and fatal:
                 raise RunFailedError(
                     "{} ended: {}".format(message["cause"]["process"], message["cause"]["how"]),

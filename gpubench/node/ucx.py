@@ -11,7 +11,7 @@ from typing import Dict, List, Set
 
 NO_UCX = "none"
 _LANES = re.compile(r"\b[a-z_]+\(([^()]+)\)")
-_CONFIGURATION = re.compile(r"\bcfg#\d+\b")
+_CONFIGURATION = re.compile(r"\bcfg#\d+\b|\bep_cfg\[\d+\]:")
 
 
 def loaded() -> Dict[str, str]:
@@ -42,7 +42,7 @@ def lanes(log: str) -> List[str]:
     """``tl/device`` of every lane that UCX's log (level info) reports: ``["tcp/lo"]``.
 
     Source: ``ucp_worker_print_used_tls`` in ucp_worker.c, whose lines read
-    ``… intra-node cfg#1 tag(tcp/lo) am(tcp/lo) …``, in all releases from 1.11 on.
+    ``… intra-node cfg#1 tag(tcp/lo) am(tcp/lo) …``, in older releases (1.12) ``… ep_cfg[1]: tag(tcp/lo) …``.
     """
     found: Set[str] = set()
     for line in log.splitlines():

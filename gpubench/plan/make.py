@@ -22,6 +22,8 @@ from gpubench.plan.triples import check_triple
 from gpubench.spec import WorkloadSpec
 
 PROTOCOLS = ("tcp", "ucx")
+LEAST_RUN_S = 0.01
+"""No run takes no time, whatever a profile estimates."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,7 +136,8 @@ def _time_model(request: Request) -> TimeModel:
         estimates = request.site.estimates
         run_s = estimates.run + estimates.workload * len(request.workloads)
         source = f"the profile of site {request.site.name}; no run of this shape is known here yet"
-    return TimeModel(run_s=round(run_s, 2), block_s=round(run_s * len(request.variants), 2), total_s=0.0, source=source)
+    run_s = max(round(run_s, 2), LEAST_RUN_S)
+    return TimeModel(run_s=run_s, block_s=round(run_s * len(request.variants), 2), total_s=0.0, source=source)
 
 
 def _memory_limit(request: Request, workers: int) -> int:
@@ -178,13 +181,18 @@ def _notes(request: Request, workers: int, blocks: int) -> list[str]:
             f"over-subscribed: {busy} worker threads, a scheduler and a client on {request.machine_cores} cores"
         )
     notes.append(f"{workers} workers per node, {format_bytes(_memory_limit(request, workers))} each")
-    identical = _identical(request.variants)
+    identical = _identical(request)
     if identical:
         notes.append(f"A against A: {' and '.join(identical)} are the same thing twice; every alarm would be false")
     return notes
 
 
-def _identical(variants: Sequence[Variant]) -> list[str]:
-    first = variants[0]
-    same = [variant.label for variant in variants if (variant.ucx, variant.env) == (first.ucx, first.env)]
+def _identical(request: Request) -> list[str]:
+    """Labels of the variants that don't differ from the baseline; two names of one image are one thing."""
+
+    def what(variant: Variant) -> tuple[str, dict[str, str]]:
+        image = request.images.get(variant.ucx)
+        return (image.id if image else variant.ucx), variant.env
+
+    same = [variant.label for variant in request.variants if what(variant) == what(request.variants[0])]
     return same if len(same) > 1 else []

@@ -13,14 +13,15 @@ from gpubench.merge.family import Cell
 from gpubench.report import labels
 from gpubench.stats.verdict import Verdict
 
-VERDICT_WORDS = ("regression", "improvement", "equivalent", "inconclusive", "broken")
+VERDICT_WORDS = tuple(labels.MARKS)
 _VERDICT_SHAPES = ("triangle-up", "triangle-down", "circle", "diamond", "cross")
 _VARIANT_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 
 MOST_SAMPLES = 120_000
 """Above this many in a campaign the charts show each run's mean only, to keep the page below 3 MB."""
 
-_ROW_HEIGHT = 26
+_FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif"  # as the page
+_LINE_HEIGHT = 15
 _CLIP = 4.0
 
 
@@ -41,8 +42,18 @@ def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> 
         if one.effect is not None
     ]
     domain = alt.Scale(domain=_domain(rows, 100 * margin), nice=True, zero=False)
-    order = [row["row"] for row in rows]
-    y = alt.Y("row:N", sort=order, title=None, axis=alt.Axis(labelLimit=260, ticks=False, domain=False, labelPadding=8))
+    order = [str(row["row"]) for row in rows]
+    # Two short lines leave room for the picture on a telephone.
+    lines = alt.Axis(
+        labelExpr="split(datum.value, ' · ')",
+        labelLineHeight=_LINE_HEIGHT,
+        labelOffset=-_LINE_HEIGHT / 2 if several else 0,
+        labelLimit=200,
+        labelPadding=8,
+        ticks=False,
+        domain=False,
+    )
+    y = alt.Y("row:N", sort=order, title=None, axis=lines)
     words = alt.Scale(domain=list(VERDICT_WORDS), range=[f"var(--{word})" for word in VERDICT_WORDS])
     shapes = alt.Scale(domain=list(VERDICT_WORDS), range=list(_VERDICT_SHAPES))
     colour = alt.Color("verdict:N", scale=words, legend=None)
@@ -64,7 +75,8 @@ def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> 
             tooltip=tip,
         ),
     )
-    return _spec(layers.properties(width="container", height={"step": _ROW_HEIGHT}), "Effects with 95 % intervals")
+    height = len(rows) * (_LINE_HEIGHT * (2 if several else 1) + 11)
+    return _spec(layers.properties(width="container", height=height), "Effects with 95 % intervals")
 
 
 def samples(cells: Sequence[Cell], variants: Sequence[str], title: str, *, means_only: bool) -> dict[str, Any]:
@@ -81,9 +93,7 @@ def samples(cells: Sequence[Cell], variants: Sequence[str], title: str, *, means
     largest, middle = max(max(cell.wall_s) for cell in ordered), statistics.median(row["mean"] for row in rows)
     # A straggler must stay in the picture without pressing everything else flat.
     scale = alt.Scale(type="log", nice=False) if largest > 4 * middle else alt.Scale(zero=False, nice=True)
-    y = alt.Y(
-        "s:Q", scale=scale, title="seconds", axis=alt.Axis(labelExpr="format(datum.value, '~s') + 's'", tickCount=5)
-    )
+    y = alt.Y("s:Q", scale=scale, title=None, axis=alt.Axis(labelExpr=_SECONDS, tickCount=5))
     present = [label for label in variants if any(row["variant"] == label for row in rows)]
     places = [variants.index(label) for label in present]
     colours = alt.Scale(domain=present, range=[f"var(--series{place % 6})" for place in places])
@@ -116,6 +126,7 @@ def samples(cells: Sequence[Cell], variants: Sequence[str], title: str, *, means
     return _spec(layers.properties(width="container", height=220), title)
 
 
+_SECONDS = "replace(format(datum.value, '~s'), /([^0-9.])?$/, ' $1') + 's'"
 _SIGNED = "(datum.value > 0 ? '+' : '') + format(datum.value, '~r')"
 
 
@@ -165,10 +176,10 @@ def _short(value: float) -> float:
     return float(f"{value:.5g}")
 
 
-def _spec(chart: alt.LayerChart, title: str) -> dict[str, Any]:
+def _spec(chart: alt.LayerChart | alt.FacetChart, title: str) -> dict[str, Any]:
     text = {"labelColor": "var(--muted)", "titleColor": "var(--muted)", "labelFontSize": 12, "titleFontSize": 12}
     styled = chart.configure(
-        font="inherit", background="transparent", autosize=alt.AutoSizeParams(type="fit-x", contains="padding")
+        font=_FONT, background="transparent", autosize=alt.AutoSizeParams(type="fit-x", contains="padding")
     )
     styled = styled.configure_axis(
         **text, titleFontWeight="normal", gridColor="var(--line)", domainColor="var(--line)", tickColor="var(--line)"

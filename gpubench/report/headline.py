@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from collections import Counter
 from collections.abc import Sequence
 
 from gpubench.model.plan import Plan, PlannedVariant
@@ -10,11 +12,9 @@ from gpubench.report.inputs import ReportInputs
 from gpubench.stats.verdict import Verdict
 
 
-def answer(inputs: ReportInputs) -> str:
-    """One sentence over all candidates, e.g. ``1.19.0 is slower than 1.17.0 in 1 of 5 comparisons.``"""
-    if not inputs.verdicts:
-        return "No comparison was planned."
-    return " ".join(_sentence(rows, inputs) for rows in by_candidate(inputs.verdicts))
+def answer(inputs: ReportInputs) -> list[str]:
+    """One sentence per candidate, e.g. ``1.19.0 is slower than 1.17.0 in 1 of 5 comparisons.``"""
+    return [_sentence(rows, inputs) for rows in by_candidate(inputs.verdicts)] or ["No comparison was planned."]
 
 
 def findings(inputs: ReportInputs) -> list[str]:
@@ -27,13 +27,39 @@ def certainty(inputs: ReportInputs) -> str:
     """How sure the answer is, and by what rule."""
     family, alpha = len(inputs.verdicts), f"{100 * inputs.settings.alpha:g} %"
     rule = (
-        f"If nothing differed at all, a campaign like this one would still call a regression or an improvement in at most "
-        f"{alpha} of cases, over all {family} comparisons together. “Equivalent” means that the 90 % interval lies "
-        f"within ±{100 * inputs.settings.margin:g} %; “inconclusive” means that these data can’t tell."
+        f"If nothing differed at all, a campaign like this one would still call a regression or an improvement in at "
+        f"most {alpha} of cases, over all {family} comparisons together. “Equivalent” means that the 90 % interval "
+        f"lies within ±{100 * inputs.settings.margin:g} %; “inconclusive” means that these data can’t tell."
     )
     if any(one.one_job for one in inputs.verdicts):
-        rule += " All blocks ran in one allocation, so the answer holds on these nodes."
+        rule += " Several blocks share an allocation, so the answer holds on these nodes."
     return rule
+
+
+def facts(inputs: ReportInputs) -> list[tuple[str, str]]:
+    """What was run, in a few words each."""
+    plan = inputs.plan
+    counts = Counter(one.status for one in inputs.outcomes)
+    nodes = sorted({one.job.nodes for one in inputs.outcomes})
+    blocks = {(one.job.nodes, one.block.block) for one in inputs.outcomes}
+    threads = f", {plan.threads_per_worker} thread{'' if plan.threads_per_worker == 1 else 's'} each"
+    return [
+        ("campaign", plan.campaign),
+        ("site", plan.site.name),
+        ("suite", plan.suite),
+        ("planned", moment(dt.datetime.fromisoformat(plan.created_at))),
+        ("nodes", ", ".join(map(str, nodes))),
+        ("workers per node", f"{plan.workers_per_node}{threads}"),
+        ("protocol", f"{plan.protocol} on {plan.device}"),
+        ("blocks", f"{len(blocks)}, each of {len(plan.variants)} variants in an order shuffled from seed {plan.seed}"),
+        ("runs", ", ".join(f"{counts[word]} {word}" for word in labels.RUN_MARKS if word in counts)),
+        ("gpubench", plan.gpubench),
+    ]
+
+
+def moment(when: dt.datetime) -> str:
+    """``2025-11-20 14:00 UTC``."""
+    return when.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def same_twice(plan: Plan) -> list[str]:
@@ -86,15 +112,15 @@ def _finding(rows: Sequence[Verdict], names: dict[int, str]) -> str:
     for word, title in (("broken", "broken"), ("regression", "slower"), ("improvement", "faster")):
         found = [one for one in rows if one.verdict == word]
         if found:
-            told.append(f"{title}: {', '.join(_with_numbers(one, names[id(one)]) for one in found)}")
+            told.append(f"{title} in {', '.join(_with_numbers(one, names[id(one)]) for one in found)}")
     for word in ("equivalent", "inconclusive"):
         found = [one for one in rows if one.verdict == word]
         if found:
-            told.append(f"{word}: {', '.join(names[id(one)] for one in found)}")
-    return f"{labels.pair(rows[0])} — {'; '.join(told)}."
+            told.append(f"{word} in {', '.join(names[id(one)] for one in found)}")
+    return f"{labels.pair(rows[0])}: {'; '.join(told)}."
 
 
 def _with_numbers(one: Verdict, name: str) -> str:
     if one.effect is None or one.low is None or one.high is None:
         return name
-    return f"{name} {labels.percent(one.effect)} (95 % interval {labels.interval(one)} %, {labels.blocks(one)})"
+    return f"{name} ({labels.percent(one.effect)}, 95 % interval {labels.interval(one)} %, {labels.blocks(one)})"

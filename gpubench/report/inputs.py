@@ -19,9 +19,9 @@ class ReportInputs:
     """What the front end has read and computed.
 
     ``outcomes`` and ``cells`` are those of the accounting and of ``merge.cells``, in planned order. ``verdicts`` were
-    made with ``settings``. ``provenance`` maps a run directory's name to what stands in its ``provenance.json`` (keys may
-    be missing), ``manifests`` a manifest's hash to the manifest. ``warnings`` are lines for the reader: of the merge,
-    of the accounting. ``templates`` maps paths below ``templates/`` to their text.
+    made with ``settings``. ``provenance`` maps a run directory's name to what stands in its ``provenance.json`` (keys
+    may be missing), ``manifests`` a manifest's hash to the manifest. ``warnings`` are lines for the reader: of the
+    merge, of the accounting. ``templates`` maps paths below ``templates/`` to their text.
     """
 
     plan: Plan

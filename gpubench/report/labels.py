@@ -13,6 +13,8 @@ from gpubench.workloads.catalogue import CATALOGUE
 MARKS = {"regression": "▲", "improvement": "▼", "equivalent": "●", "inconclusive": "◆", "broken": "✚"}
 """A sign for each verdict, so that colour is never all there is; the charts use the same shapes. Up is slower."""
 
+RUN_MARKS = {"ok": "●", "failed": "✕", "skipped": "○", "lost": "∅", "pending": "…"}
+
 Key = Mapping[str, object]
 
 

@@ -6,7 +6,7 @@ import jinja2
 
 from gpubench.report import headline, labels
 from gpubench.report.inputs import ReportInputs
-from gpubench.report.page import facts
+from gpubench.store.accounting import Outcome
 
 
 def markdown(inputs: ReportInputs) -> str:
@@ -31,10 +31,10 @@ def markdown(inputs: ReportInputs) -> str:
         lstrip_blocks=True,
     )
     return environment.get_template("report/summary.md.j2").render(
-        answer=_inline(headline.answer(inputs)),
+        answer=_inline(" ".join(headline.answer(inputs))),
         same_twice=[_inline(text) for text in headline.same_twice(inputs.plan)],
         certainty=headline.certainty(inputs),
-        facts=[(name, _cell(value)) for name, value in facts(inputs)],
+        facts=[(name, _cell(value)) for name, value in headline.facts(inputs)],
         rows=[[_cell(word) for word in row] for row in rows],
         bad=[
             _inline(f"block {one.block.block}, {one.run.variant}: {one.status}: {one.reason}")
@@ -43,7 +43,7 @@ def markdown(inputs: ReportInputs) -> str:
     )
 
 
-def _not_ok(inputs: ReportInputs) -> list:  # type: ignore[type-arg]
+def _not_ok(inputs: ReportInputs) -> list[Outcome]:
     return [one for one in inputs.outcomes if one.status != "ok"]
 
 

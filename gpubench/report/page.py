@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import functools
 import json
 from collections.abc import Mapping
@@ -41,13 +40,13 @@ def _context(inputs: ReportInputs) -> dict[str, Any]:
         "findings": headline.findings(inputs),
         "certainty": headline.certainty(inputs),
         "same_twice": headline.same_twice(inputs.plan),
-        "facts": facts(inputs),
+        "facts": headline.facts(inputs),
         "margin": f"{100 * inputs.settings.margin:g}",
         "verdicts": rows.verdict_rows(inputs, names),
-        "words": list(charts.VERDICT_WORDS),
+        "verdict_marks": labels.MARKS,
         "groups": groups,
         "jobs": rows.matrix(inputs),
-        "marks": rows.RUN_MARKS,
+        "marks": labels.RUN_MARKS,
         "provenance": provenance.by_variant(inputs),
         "differing": provenance.differing(inputs),
         "hosts": provenance.hosts(inputs),
@@ -55,31 +54,8 @@ def _context(inputs: ReportInputs) -> dict[str, Any]:
         "warnings": [*inputs.plan.notes, *inputs.warnings, *_run_warnings(inputs)],
         "specs": _script_safe(specs),
         "bundle": _bundle(),
-        "generated": _moment(inputs.generated_at),
+        "generated": headline.moment(inputs.generated_at),
     }
-
-
-def facts(inputs: ReportInputs) -> list[tuple[str, str]]:
-    """What was run, in a few words each."""
-    plan = inputs.plan
-    counts: dict[str, int] = {}
-    for one in inputs.outcomes:
-        counts[one.status] = counts.get(one.status, 0) + 1
-    nodes = sorted({one.job.nodes for one in inputs.outcomes})
-    blocks = {(one.job.nodes, one.block.block) for one in inputs.outcomes}
-    budget = f", {plan.threads_per_worker} thread{'' if plan.threads_per_worker == 1 else 's'} each"
-    return [
-        ("campaign", plan.campaign),
-        ("site", plan.site.name),
-        ("suite", plan.suite),
-        ("planned", _moment(dt.datetime.fromisoformat(plan.created_at))),
-        ("nodes", ", ".join(map(str, nodes))),
-        ("workers per node", f"{plan.workers_per_node}{budget}"),
-        ("protocol", f"{plan.protocol} on {plan.device}"),
-        ("blocks", f"{len(blocks)} of {len(plan.variants)} variants, order shuffled from seed {plan.seed}"),
-        ("runs", ", ".join(f"{counts[word]} {word}" for word in rows.RUN_MARKS if word in counts)),
-        ("gpubench", plan.gpubench),
-    ]
 
 
 def _noise(inputs: ReportInputs) -> list[dict[str, Any]]:
@@ -100,10 +76,6 @@ def _run_warnings(inputs: ReportInputs) -> list[str]:
     return [f"{warning} ({count} run{'' if count == 1 else 's'})" for warning, count in counts.items()]
 
 
-def _moment(moment: dt.datetime) -> str:
-    return moment.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
 def _script_safe(specs: Mapping[str, Any]) -> markupsafe.Markup:
     # Inside <script> only "<" could end the element early; JSON lets it be written as an escape.
     text = json.dumps(specs, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
@@ -112,4 +84,5 @@ def _script_safe(specs: Mapping[str, Any]) -> markupsafe.Markup:
 
 @functools.cache
 def _bundle() -> markupsafe.Markup:
-    return markupsafe.Markup(vl_convert.javascript_bundle().replace("</script", "<\\/script"))  # noqa: S704 - our own dependency
+    code = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
+    return markupsafe.Markup(code)  # noqa: S704 - the code of our own dependency, not data

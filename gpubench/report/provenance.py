@@ -38,6 +38,7 @@ def by_variant(inputs: ReportInputs) -> list[Fact]:
         return Fact(name, [value or "not recorded" for value in values])
 
     return [
+        fact("processes that reported", (str(len(_processes(found[v.label]))) for v in variants)),
         fact(
             "UCX loaded, as read in every process",
             (_counted(_processes(found[v.label]), "ucx", "loaded") for v in variants),
@@ -126,10 +127,10 @@ def _at(value: Any, *path: str) -> Any:
 
 
 def _counted(processes: Sequence[Provenance], *path: str, cut: int | None = None) -> str:
-    """``1.19.0 in all 32 processes``, or every value with its count when they disagree."""
+    """The value that all processes agree in, or every value with its count."""
     counts = Counter(str(value)[:cut] for one in processes if (value := _at(one, *path)))
     if len(counts) == 1 and counts.total() == len(processes):
-        return f"{next(iter(counts))} in {f'all {len(processes)} processes' if len(processes) > 1 else '1 process'}"
+        return next(iter(counts))
     return ", ".join(f"{value} in {count} of {len(processes)} processes" for value, count in counts.most_common())
 
 

@@ -14,8 +14,6 @@ from gpubench.spec.records import LOGS_FILE, PROVENANCE_FILE, RUN_FILE, SAMPLES_
 from gpubench.stats.verdict import Verdict
 from gpubench.store.accounting import Outcome
 
-RUN_MARKS = {"ok": "●", "failed": "✕", "skipped": "○", "lost": "∅", "pending": "…"}
-
 
 @dataclasses.dataclass(frozen=True)
 class Group:
@@ -26,6 +24,7 @@ class Group:
     params: str
     chart: dict[str, Any] | None
     means: list[dict[str, Any]]
+    beside: list[str]
 
 
 def verdict_rows(inputs: ReportInputs, names: Sequence[str]) -> list[dict[str, Any]]:
@@ -68,6 +67,7 @@ def groups(inputs: ReportInputs, names: Sequence[str]) -> list[Group]:
             place = (verdict.key["params_id"], verdict.key["nodes"])
             cells = [cell for cell in inputs.cells if (cell.workload.params_id, cell.outcome.job.nodes) == place]
             found[anchor] = _group(anchor, name, cells, inputs, means_only=total > charts.MOST_SAMPLES)
+        found[anchor].beside.append(_beside(verdict))
     return list(found.values())
 
 
@@ -76,7 +76,6 @@ def _verdict_row(one: Verdict, name: str) -> dict[str, Any]:
         "anchor": _anchor(one),
         "name": name,
         "candidate": one.candidate,
-        "baseline": one.baseline,
         "effect": labels.effect(one),
         "sort_effect": "" if one.effect is None else one.effect,
         "interval": labels.interval(one),
@@ -89,10 +88,26 @@ def _verdict_row(one: Verdict, name: str) -> dict[str, Any]:
         "more": labels.more(one),
         "beyond": one.beyond_margin,
         "flags": list(one.flags),
-        "stragglers": one.straggler_note,
-        "median": "" if one.median_effect is None else labels.percent(one.median_effect),
-        "p": "" if one.p_holm is None else f"{one.p_holm:.2g}",
     }
+
+
+def _beside(one: Verdict) -> str:
+    """The other numbers of a verdict, in a line."""
+    words = [f"mean {labels.effect(one)} {labels.interval(one)}".rstrip()]
+    words += [f"median {labels.percent(one.median_effect)}"] if one.median_effect is not None else []
+    words += [f"geometric mean {labels.percent(one.geomean_effect)}"] if one.geomean_effect is not None else []
+    words += [f"{name} {p:.2g}" for name, p in _p_values(one) if p is not None]
+    words += [one.straggler_note] if one.straggler_note else []
+    return f"{labels.pair(one)}: {'; '.join(words)}"
+
+
+def _p_values(one: Verdict) -> list[tuple[str, float | None]]:
+    return [
+        ("p", one.p),
+        ("p after Holm", one.p_holm),
+        ("p by sign flips", one.p_flip),
+        ("over the family", one.p_family),
+    ]
 
 
 def _anchor(one: Verdict) -> str:
@@ -114,7 +129,7 @@ def _matrix_entry(one: Outcome | None, wrong: dict[str, list[str]]) -> dict[str,
     path = f"runs/{one.directory.name}" if one.directory else ""
     return {
         "status": one.status,
-        "mark": RUN_MARKS[one.status],
+        "mark": labels.RUN_MARKS[one.status],
         "place": one.run.order + 1,
         "attempt": one.attempt,
         "reasons": [one.reason] if one.reason else wrong.get(one.run.run, []),
@@ -139,7 +154,7 @@ def _group(anchor: str, name: str, cells: list[Cell], inputs: ReportInputs, *, m
         {"block": block, "runs": [_mean(runs.get(label), runs.get(variants[0])) for label in variants]}
         for block, runs in sorted(by_block.items())
     ]
-    return Group(anchor, name, params, chart, means)
+    return Group(anchor, name, params, chart, means, [])
 
 
 def _mean(cell: Cell | None, baseline: Cell | None) -> dict[str, str] | None:

@@ -46,9 +46,14 @@ def _rows(verdicts: Sequence[Verdict]) -> Iterator[tuple[str, str, str, str, str
 
 
 def _notes(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """Why a verdict is no plain answer, and its flags: each thing said once, with all the cells that it is said of."""
+    said: dict[str, list[str]] = {}
     for name, verdict in zip(labels.cell_names([one.key for one in verdicts]), verdicts, strict=True):
         words = [verdict.reason] if verdict.verdict in ("inconclusive", "broken") else []
         words += [labels.more(verdict)] if labels.more(verdict) else []
-        words += [f"see: {', '.join(verdict.flags)}"] if verdict.flags else []
+        words += [f"flags: {', '.join(verdict.flags)}"] if verdict.flags else []
         if words:
-            yield f"  {name}, {labels.pair(verdict)}: {'; '.join(words)}"
+            said.setdefault("; ".join(words), []).append(f"{name}, {labels.pair(verdict)}")
+    for note, cells in said.items():
+        whose = "all comparisons" if len(cells) == len(verdicts) > 1 else " · ".join(cells)
+        yield f"  {whose}: {note}"

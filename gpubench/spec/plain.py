@@ -16,8 +16,10 @@ def from_plain(kind: Type[T], plain: Mapping[str, Any]) -> T:
     """Build the dataclass ``kind`` from ``plain``.
 
     Raises:
-        SpecError: ``plain`` lacks a field without default, or has one that ``kind`` doesn't know.
+        SpecError: ``plain`` is no object, lacks a field without default, or has one that ``kind`` doesn't know.
     """
+    if not isinstance(plain, Mapping):
+        raise SpecError(f"{kind.__name__} is not an object but {plain!r}")
     fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     unknown = sorted(set(plain) - set(fields))
     if unknown:

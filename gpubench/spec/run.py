@@ -104,6 +104,8 @@ class RunSpec:
             raise SpecError(f"{where} is not JSON: {error}") from error
         if not isinstance(plain, dict) or plain.get("schema") != RUN_SPEC:
             raise SpecError(f"{where} is not a {RUN_SPEC}")
-        plain["workloads"] = [from_plain(WorkloadSpec, item) for item in plain.get("workloads", [])]
+        if not isinstance(plain.get("workloads"), list):
+            raise SpecError(f"{where} has no list of workloads")
+        plain["workloads"] = [from_plain(WorkloadSpec, item) for item in plain["workloads"]]
         plain["deadlines"] = from_plain(Deadlines, plain.get("deadlines", {}))
         return from_plain(RunSpec, plain)

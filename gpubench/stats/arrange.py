@@ -131,4 +131,5 @@ def circumstances(cells: Sequence[Cell]) -> Circumstances:
     return Circumstances(
         np.array([len(cell.broken_blocks) for cell in cells], dtype=np.int64),
         np.array([bool(cell.order_problem) for cell in cells], dtype=bool),
+        np.array([cell.comparison.frozen_at is not None for cell in cells], dtype=bool),
     )

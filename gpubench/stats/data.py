@@ -44,7 +44,8 @@ class ComparisonInput:
         candidate: label of the variant that is judged.
         runs: the runs of both variants in this cell, in any order; runs of other variants are ignored.
         planned_blocks: how many blocks the plan holds for this cell.
-        frozen_at: for a cell that an earlier look has decided: the last block that counts.
+        frozen_at: for a cell that an earlier look of an adaptive campaign has decided: the last block that counts.
+            Without it, the end of a campaign would spend what is left of alpha on cells that had stopped already.
     """
 
     key: Mapping[str, object]

@@ -107,28 +107,35 @@ class Estimates:
     half_width: Floats
 
 
-def estimate(pairs: Pairs, settings: Settings) -> Estimates:
-    """Estimates at the one look of a fixed plan, or at all looks so far of an adaptive one."""
+def estimate(pairs: Pairs, settings: Settings, frozen: Bools) -> Estimates:
+    """Estimates at the one look of a fixed plan, or at all looks so far of an adaptive one.
+
+    Args:
+        pairs: complete pairs of all cells.
+        settings: as chosen before looking.
+        frozen: cells that an earlier look has decided, shape (cells,); no later look spends anything on them.
+    """
     if settings.look is None:
         location = locate(pairs, settings)
         p = np.where(location.testable, location.two_sided(), np.nan)
         equivalent = location.not_equivalent(settings.margin) <= settings.alpha
         return Estimates(location, p, equivalent, location.half_width(settings.alpha))
-    return _estimate_at_looks(pairs.head(settings.look.maximum), settings, settings.look)
+    return _estimate_at_looks(pairs.head(settings.look.maximum), settings, settings.look, frozen)
 
 
-def _estimate_at_looks(pairs: Pairs, settings: Settings, look: Looks) -> Estimates:
+def _estimate_at_looks(pairs: Pairs, settings: Settings, look: Looks, frozen: Bools) -> Estimates:
     location = locate(pairs, settings)
     p, level = np.full(pairs.blocks.shape, np.nan), np.full(pairs.blocks.shape, settings.alpha)
     equivalent = np.zeros(pairs.blocks.shape, dtype=bool)
-    # A cell's looks depend only on its count of pairs, so cells with the same count go through together.
-    for blocks in np.unique(pairs.blocks[pairs.blocks > 0]).tolist():
-        cells = np.equal(pairs.blocks, blocks)
+    ended = ~frozen & look.ended
+    # A cell's looks depend only on its count of pairs and on whether it has ended, so such cells go through together.
+    for blocks, last in sorted(set(zip(pairs.blocks.tolist(), ended.tolist(), strict=True)) - {(0, False), (0, True)}):
+        cells = np.equal(pairs.blocks, blocks) & np.equal(ended, last)
         spend = settings.alpha * T_SHARE
-        level[cells] = nominal_levels(looks_so_far(blocks, look.maximum), look.maximum, spend, 2, look.ended)[-1]
-        looks = tuple(n for n in looks_so_far(blocks, look.maximum) if look.ended or n in schedule(look.maximum))
+        level[cells] = nominal_levels(looks_so_far(blocks, look.maximum), look.maximum, spend, 2, last)[-1]
+        looks = tuple(n for n in looks_so_far(blocks, look.maximum) if last or n in schedule(look.maximum))
         if looks:
-            p[cells], equivalent[cells] = _test_at(looks, pairs.select(cells), settings, look)
+            p[cells], equivalent[cells] = _test_at(looks, pairs.select(cells), settings, Looks(look.maximum, last))
     return Estimates(
         location, np.where(location.testable, p, np.nan), equivalent & location.testable, location.half_width(level)
     )

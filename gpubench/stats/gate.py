@@ -22,10 +22,12 @@ class Circumstances:
     Args:
         failed: blocks in which the candidate failed where the baseline ran.
         disordered: the order of runs can't carry a comparison.
+        frozen: an earlier look has decided the cell.
     """
 
     failed: Ints
     disordered: Bools
+    frozen: Bools
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +59,7 @@ def decide(pairs: Pairs, circumstances: Circumstances, settings: Settings, famil
         family: number of the family that each cell belongs to; None is one family. Calibration judges many campaigns at
             once.
     """
-    estimates = estimate(pairs, settings)
+    estimates = estimate(pairs, settings, circumstances.frozen)
     located = estimates.location
     obstacle = np.where((located.obstacle == 0) & circumstances.disordered, OBSTACLES.index("order"), located.obstacle)
     p = np.where(obstacle == 0, estimates.p, np.nan)

@@ -57,7 +57,8 @@ def sigma_from_history(history: Sequence[Sequence[float]], confidence: float = 0
         )
     freedoms = [len(cell) - 1 for cell in history]
     variances = [float(np.var(cell, ddof=1)) for cell in history]
-    if len(history) > 1 and min(variances) > 0 and float(stats.bartlett(*history).pvalue) >= 0.01:
+    # Rounding can turn the statistic of equal variances into NaN, and then nothing tells the cells apart either.
+    if len(history) > 1 and min(variances) > 0 and not float(stats.bartlett(*history).pvalue) < 0.01:
         pooled = float(np.average(variances, weights=freedoms))
         return [_sigma(pooled, sum(freedoms), confidence)] * len(history)
     return [_sigma(variance, freedom, confidence) for variance, freedom in zip(variances, freedoms, strict=True)]
@@ -139,8 +140,9 @@ def blocks_to_decide(
     family: int,
     alpha: float = 0.05,
     may_be_equivalent: bool = True,
+    may_be_improved: bool = True,
 ) -> int | None:
-    """Blocks still needed for a decision at 80 % power, if the truth is what was estimated; None above 200 in all.
+    """Blocks still needed for a decision at 80 % power, if the truth is what was estimated.
 
     Args:
         effect: estimated effect in logs.
@@ -150,13 +152,17 @@ def blocks_to_decide(
         family: comparisons in the family.
         alpha: family-wise error rate.
         may_be_equivalent: False where a failure has ruled that out.
+        may_be_improved: False where a failure has ruled that out.
+
+    Returns:
+        None where more than 200 blocks in all would be needed, or nothing is left that could be decided.
     """
     total = np.arange(max(have + 1, 5), MOST_BLOCKS + 1)
     precision = np.sqrt(total) / sd
     luck = special.stdtrit(total - 1.0, 0.8)
     differs = np.abs(effect) * precision >= special.stdtrit(total - 1.0, 1 - alpha / (2 * family)) + luck
     same = (math.log1p(margin) - np.abs(effect)) * precision >= special.stdtrit(total - 1.0, 1 - alpha) + luck
-    enough = np.flatnonzero(differs | (same & may_be_equivalent))
+    enough = np.flatnonzero((differs & (effect > 0 or may_be_improved)) | (same & may_be_equivalent))
     return int(total[enough[0]]) - have if len(enough) else None
 
 

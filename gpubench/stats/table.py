@@ -35,21 +35,21 @@ def comparisons_from_frame(
         DataError: a column is missing (without blocks nothing can be concluded), a time is not positive and finite, a
             sample stands there twice, a run belongs to two blocks, variants or jobs, or a variant isn't there.
     """
-    keys = [*CELL, *by]
     require_columns(frame, by)
+    keys = list(dict.fromkeys([*CELL, *by]))
     table = normalise(frame, keys)
     for variant in (baseline, candidate):
         if variant not in (there := table["variant"].unique().sort().to_list()):
             raise DataError(f"no variant '{variant}' in the table", then=f"there are {', '.join(map(str, there))}")
     table = table.filter(pl.col("variant").is_in([baseline, candidate]))
     refuse_bad_rows(table, keys)
+    # The file doesn't say what was planned; a cell is held against all blocks that its node count has.
+    planned = dict(table.group_by("nodes").agg(pl.col("block").n_unique()).iter_rows())
     cells: dict[tuple[Any, ...], list[RunSamples]] = {}
     for key, run in _runs(table, keys):
         cells.setdefault(key, []).append(run)
     return [
-        ComparisonInput(
-            dict(zip(keys, key, strict=True)), baseline, candidate, tuple(runs), len({run.block for run in runs})
-        )
+        ComparisonInput(dict(zip(keys, key, strict=True)), baseline, candidate, tuple(runs), planned[key[1]])
         for key, runs in cells.items()
     ]
 

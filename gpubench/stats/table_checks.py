@@ -6,14 +6,17 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from gpubench.errors import DataError
+from gpubench.errors import DataError, UsageError
 
 _REQUIRED = ("workload", "nodes", "variant", "block", "run", "rep", "wall_s")
+_NOT_A_KEY = ("variant", "block", "run", "rep", "wall_s", "warmup", "order", "started_at", "status")
 _STATUSES = ("ok", "failed", "skipped", "lost")
 
 
 def require_columns(frame: pl.DataFrame, by: Sequence[str]) -> None:
-    """Raises DataError for a missing column; for ``block`` it says what can't be concluded."""
+    """Raises DataError for a missing column (for ``block`` it says what can't be concluded), UsageError for ``by``."""
+    if taken := set(by) & {*_NOT_A_KEY}:
+        raise UsageError(f"--by {', '.join(sorted(taken))}", then="these columns can't tell cells apart; name others")
     if "block" not in frame.columns:
         raise DataError(
             "the table has no column 'block'; without blocks nothing tells a difference between the variants from a "
@@ -28,12 +31,12 @@ def normalise(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """The same rows with plain types, and neutral values for optional columns that are not there."""
     columns = {
         "variant": pl.col("variant").cast(pl.String),
-        "block": pl.col("block").cast(pl.Int64, strict=False),
+        "block": _whole(pl.col("block")),
         "run": pl.col("run").cast(pl.String),
-        "rep": pl.col("rep").cast(pl.Int64, strict=False),
+        "rep": _whole(pl.col("rep")),
         "wall_s": pl.col("wall_s").cast(pl.Float64, strict=False),
         "warmup": _true_or_false(frame),
-        "order": _optional(frame, "order", pl.Int64()),
+        "order": _whole(_optional(frame, "order", pl.String())),
         "started_at": _posix_seconds(frame),
         "status": _optional(frame, "status", pl.String()).fill_null("ok"),
         "job": _optional(frame, "job", pl.String()).fill_null(""),
@@ -42,6 +45,9 @@ def normalise(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     for name in ("variant", "block", "run", "rep", "warmup", *keys):
         if table[name].null_count():
             raise DataError(f"column '{name}' has an empty or unreadable value", then="fill it in every row")
+    for name in ("order", "started_at"):
+        if name in frame.columns and table[name].null_count() > frame[name].null_count():
+            raise DataError(f"column '{name}' has an unreadable value", then="correct it, or leave the field empty")
     if unknown := set(table["status"].unique()) - set(_STATUSES):
         raise DataError(f"no status {', '.join(sorted(unknown))}", then=f"use {', '.join(_STATUSES)}")
     return table
@@ -78,6 +84,12 @@ def refuse_bad_rows(table: pl.DataFrame, keys: Sequence[str]) -> None:
 
 def _optional(frame: pl.DataFrame, name: str, kind: pl.DataType) -> pl.Expr:
     return pl.col(name).cast(kind, strict=False) if name in frame.columns else pl.lit(None, dtype=kind)
+
+
+def _whole(column: pl.Expr) -> pl.Expr:
+    """Whole numbers, null for anything else; a plain cast would cut 1.5 down to 1."""
+    number = column.cast(pl.Float64, strict=False)
+    return pl.when(number == number.round()).then(number).cast(pl.Int64, strict=False)
 
 
 def _true_or_false(frame: pl.DataFrame) -> pl.Expr:

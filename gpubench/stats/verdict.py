@@ -34,7 +34,8 @@ class Verdict:
         verdict: ``broken``, ``equivalent``, ``regression``, ``improvement`` or ``inconclusive``.
         reason: why, in a sentence.
         more_blocks: for an inconclusive cell, blocks still needed if the truth is what was estimated; None where more
-            of the same can't help or more than 200 would be needed.
+            of the same can't help or more than 200 would be needed. While an adaptive campaign runs, at most what
+            its maximum leaves.
         p: two-sided p-value (sequential in an adaptive campaign); None for a cell that can't be tested.
         p_holm: after Holm over the family.
         p_flip: by sign flips of this cell alone, from 6 blocks.
@@ -171,9 +172,7 @@ def _more_blocks(family: _Family, row: int) -> int | None:
     if obstacle:
         return FEW_BLOCKS - blocks
     failed = bool(family.cells[row].broken_blocks)
-    if failed and effect <= 0:
-        return None
-    return blocks_to_decide(
+    more = blocks_to_decide(
         effect,
         float(located.sd[row]),
         blocks,
@@ -181,4 +180,9 @@ def _more_blocks(family: _Family, row: int) -> int | None:
         family=len(family.cells),
         alpha=settings.alpha,
         may_be_equivalent=not failed,
+        may_be_improved=not failed,
     )
+    look = settings.look
+    if more is None or look is None or look.ended or blocks >= look.maximum:
+        return more
+    return min(more, look.maximum - blocks)

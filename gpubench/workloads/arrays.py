@@ -10,7 +10,7 @@ from typing import Any, Dict, Tuple
 
 import dask.array
 import distributed
-import numpy
+import numpy as np
 
 from gpubench.workloads import dasks, device
 from gpubench.workloads.base import Answer, Context, Measurement
@@ -24,7 +24,7 @@ ROUNDING = 1e-9
 
 def random_state(device_name: str, entropy: Tuple[int, ...]) -> Any:
     """Numbers that depend on all of ``entropy`` (seed, repetition, block) and on nothing else."""
-    seed = numpy.random.SeedSequence(entropy).generate_state(1)[0]
+    seed = np.random.SeedSequence(entropy).generate_state(1)[0]
     return device.array_module(device_name).random.RandomState(int(seed))
 
 
@@ -70,7 +70,7 @@ class ArraySum(Measurement):
 
     def array(self, settled: bool) -> Any:
         """Other numbers in every repetition: blocks that lie on their workers, or ones still to be drawn."""
-        name = "%s-%s-%d" % (type(self).__name__, self._token, self._round)
+        name = f"{type(self).__name__}-{self._token}-{self._round}"
         chunks = dask.array.core.normalize_chunks(int(self.params["chunk"]), (self.size, self.size))
         places = [(i, j) for i in range(len(chunks[0])) for j in range(len(chunks[1]))]
         graph: Dict[Tuple[str, int, int], Any] = {}

@@ -43,6 +43,9 @@ class Measurement(abc.ABC):
     something that depends on when the scheduler last pruned the copies.
     """
 
+    uses_transfer_log = True
+    """False where nothing moves through Dask: then nobody asks the workers for their logs around each repetition."""
+
     def __init__(self, context: Context, params: Mapping[str, Any]) -> None:
         self.context = context
         self.params = params
@@ -70,7 +73,7 @@ class Measurement(abc.ABC):
         """
         return 0
 
-    def setup(self) -> None:
+    def setup(self) -> None:  # noqa: B027 - most workloads need nothing
         """Do what is needed once: open connections, compute what every answer must be."""
 
     @abc.abstractmethod

@@ -9,7 +9,7 @@ from typing import Any, Dict, Mapping, Tuple
 
 @dataclasses.dataclass(frozen=True)
 class Param:
-    """One parameter: ``kind`` is ``count size fraction flag choice``; sizes are written with a unit and kept in bytes."""
+    """One parameter: ``kind`` is ``count size fraction flag choice``; sizes are written with a unit, kept in bytes."""
 
     kind: str
     default: Any
@@ -116,7 +116,7 @@ _ALL = (
             "size": Param("size", 10_000_000, "bytes of one message"),
             "round_trips": Param("count", 5, "ping-pongs per pair of workers and repetition"),
         },
-        timed="ping-pongs inside the workers' event loops, every pair of workers in turn, seconds summed over the pairs",
+        timed="ping-pongs in the workers' event loops, every pair of workers in turn, seconds summed over the pairs",
         counted="2 × size × round trips × pairs",
         oracle="what comes back equals what was sent (a pattern that changes with every repetition and trip), the far "
         "side counted as many bytes, and the two sides are different processes",

@@ -6,20 +6,20 @@ Node half: runs in the client and, through ``client.run``, in the workers.
 import collections
 import inspect
 import time
-from typing import Any, Dict, List, Set
+from typing import Any, Deque, Dict, List, Set
 
 _LOG_NAMES = ("transfer_incoming_log", "incoming_transfer_log")
-"""Renamed in distributed 2022.8; the old name went away in 2026."""
+"""The second in early 2022; both, the old one deprecated, in 2023.3 and 2025.7; only the first in 2026.8."""
 
 
-def incoming_log(worker: Any) -> "collections.deque[Dict[str, Any]]":
+def incoming_log(worker: Any) -> Deque[Dict[str, Any]]:
     """The worker's log of what it fetched from other workers, from now on without a bound.
 
-    Newer versions keep 1000 entries (``distributed.admin.low-level-log-length``), one repetition of a join on a large
-    cluster has more.
+    The bound is 100 000 entries in 2023.3 but 1000 in 2025.7 (``distributed.admin.low-level-log-length``): fewer than
+    one join on a large cluster makes.
     """
     name = next(name for name in _LOG_NAMES if hasattr(worker, name))
-    log: "collections.deque[Dict[str, Any]]" = getattr(worker, name)
+    log: Deque[Dict[str, Any]] = getattr(worker, name)
     if log.maxlen is not None:
         log = collections.deque(log)
         setattr(worker, name, log)
@@ -29,7 +29,7 @@ def incoming_log(worker: Any) -> "collections.deque[Dict[str, Any]]":
 def holders(client: Any, collection: Any) -> Dict[str, List[str]]:
     """Addresses of the workers that hold each block of a persisted collection, by ``str(key)``.
 
-    Keys came back as strings from 2023.3, as tuples from 2024 on.
+    Scheduler keys are strings in 2023.3, tuples in 2025.7.
     """
     return {str(key): list(workers) for key, workers in client.who_has(collection).items()}
 
@@ -37,14 +37,14 @@ def holders(client: Any, collection: Any) -> Dict[str, List[str]]:
 def partition_holders(client: Any, frame: Any) -> List[Set[str]]:
     """Addresses of the workers that hold each partition of a persisted dataframe, in the order of its partitions.
 
-    By the number at the end of each key: since dask-expr (2024.3) a persisted frame's own keys are aliases.
+    By the number at the end of each key: with dask-expr (2025.7) a persisted frame's own keys are aliases of those.
     """
     numbered = {int(key.rstrip(")").rpartition(",")[2]): held for key, held in holders(client, frame).items()}
     return [set(numbered[number]) for number in sorted(numbered)]
 
 
 def task_shuffle(method: Any) -> Dict[str, str]:
-    """The keyword that makes a dataframe ``method`` shuffle by tasks; renamed from ``shuffle`` in 2024.1.
+    """The keyword that makes a dataframe ``method`` shuffle by tasks; its name changed between 2023.3 and 2025.7.
 
     By tasks as in dask-cuda's benchmarks: the newer peer-to-peer shuffle passes neither through the transfer log nor
     through GPU memory.
@@ -64,7 +64,7 @@ def drain(client: Any, timeout_s: float = 10.0) -> int:
     """
     end = time.monotonic() + timeout_s
     while True:
-        left = sum(client.run(_count_keys).values())
+        left: int = sum(client.run(_count_keys).values())
         if not left or time.monotonic() > end:
             return left
         time.sleep(0.02)

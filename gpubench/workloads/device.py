@@ -9,9 +9,9 @@ def array_module(device: str) -> Any:
         import cupy
 
         return cupy
-    import numpy
+    import numpy as np
 
-    return numpy
+    return np
 
 
 def frame_module(device: str) -> Any:
@@ -20,9 +20,9 @@ def frame_module(device: str) -> Any:
         import cudf
 
         return cudf
-    import pandas
+    import pandas as pd
 
-    return pandas
+    return pd
 
 
 def synchronize() -> None:

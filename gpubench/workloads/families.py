@@ -15,13 +15,13 @@ def create(name: str, context: Context, backend: str, params: Mapping[str, Any])
     """
     known = CATALOGUE.get(name)
     if known is None:
-        raise ValueError("no workload %r" % name)
+        raise ValueError(f"no workload {name!r}")
     if backend not in known.backends:
-        raise ValueError("%s has no backend %r" % (name, backend))
+        raise ValueError(f"{name} has no backend {backend!r}")
     if context.device not in known.devices:
-        raise ValueError("%s doesn't run on %r" % (name, context.device))
+        raise ValueError(f"{name} doesn't run on {context.device!r}")
     if set(params) != set(known.params):
-        raise ValueError("%s takes %s, not %s" % (name, sorted(known.params), sorted(params)))
+        raise ValueError(f"{name} takes {sorted(known.params)}, not {sorted(params)}")
     module, _, kind = known.factory.partition(":")
     measurement: Measurement = getattr(importlib.import_module("gpubench.workloads." + module), kind)(context, params)
     return measurement

@@ -17,7 +17,7 @@ def _since(dask_worker: Any, marks: Dict[str, int]) -> List[Tuple[str, int, floa
     log = dasks.incoming_log(dask_worker)
     first = marks[dask_worker.address]
     if len(log) < first:
-        raise RuntimeError("worker %s restarted while its traffic was being counted" % dask_worker.address)
+        raise RuntimeError(f"worker {dask_worker.address} restarted while its traffic was being counted")
     entries = [log[position] for position in range(first, len(log))]
     return [(entry["who"], int(entry["total"]), float(entry["duration"])) for entry in entries]
 

@@ -1,7 +1,8 @@
 """One workload of a run: set up, warm up, time, check every answer, count the traffic, clean up."""
 
+import contextlib
 import dataclasses
-import datetime
+import datetime as dt
 from typing import Any, Callable, Dict, List
 
 from gpubench.spec import SampleLine
@@ -72,10 +73,14 @@ def measure(
             )
             if line["answer"] != "ok":
                 result.status = "failed"
-                result.reason = "wrong answer: %s" % _figures(result.answers[-1].details)
+                result.reason = f"wrong answer: {_figures(result.answers[-1].details)}"
                 break
-    finally:
-        measurement.teardown()
+    except BaseException:
+        # With a worker gone, cleaning up fails too; what counts is why the workload ended.
+        with contextlib.suppress(Exception):
+            measurement.teardown()
+        raise
+    measurement.teardown()
     result.keys_left = dasks.drain(measurement.context.client)
     return result
 
@@ -84,10 +89,10 @@ def _repeat(measurement: Measurement, result: Result, is_warmup: bool) -> Dict[s
     client = measurement.context.client
     measurement.prepare()
     least_moved_bytes = measurement.least_moved_bytes
-    marks = mark(client)
-    started_at = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="microseconds")
+    marks = mark(client) if measurement.uses_transfer_log else None
+    started_at = dt.datetime.now(dt.timezone.utc).isoformat(timespec="microseconds")
     wall_s, outcome = measurement.once()
-    traffic = collect(client, marks)
+    traffic = collect(client, marks) if marks else []
     answer = measurement.check(outcome)
     result.answers.append(answer)
     if not is_warmup:
@@ -103,4 +108,4 @@ def _repeat(measurement: Measurement, result: Result, is_warmup: bool) -> Dict[s
 
 
 def _figures(details: Dict[str, Any]) -> str:
-    return ", ".join("%s %s" % item for item in details.items())
+    return ", ".join(f"{name} {value}" for name, value in details.items())

@@ -17,7 +17,7 @@ BROADCAST = {"default": None, "shuffle": False, "broadcast": True}
 
 
 class Merge(Measurement):
-    """One partition of each frame per worker, both in fixed places; each join starts from frames nobody has copies of."""
+    """One partition of each frame per worker, in fixed places; each join starts from frames that have no copies yet."""
 
     def __init__(self, context: Context, params: Any) -> None:
         super().__init__(context, params)
@@ -60,9 +60,7 @@ class Merge(Measurement):
             ValueError: not even one row per pair of chunks.
         """
         if self.rows < self.chunks:
-            raise ValueError(
-                "merge needs at least as many rows per worker (%d) as workers (%d)" % (self.rows, self.chunks)
-            )
+            raise ValueError(f"merge needs at least as many rows per worker as workers: {self.rows} < {self.chunks}")
         expected = functools.partial(
             merge_data.expected_figures,
             rows=self.rows,
@@ -93,7 +91,7 @@ class Merge(Measurement):
                 self.chunks,
                 *extra,
                 self.context.device,
-                key="%s-%s-%d-%d" % (name, self._token, self._round, number),
+                key=f"{name}-{self._token}-{self._round}-{number}",
                 workers=[worker],
             )
             for number, worker in enumerate(self.context.workers)

@@ -17,8 +17,8 @@ WRAP = 2**64
 """Sums of int64 wrap around; they are compared modulo this."""
 
 Figures = List[int]
-"""Rows, and modulo 2⁶⁴ the sums of key, base payload, other payload, and of the product of the payloads (it changes when
-rows are paired wrongly although both sides are complete)."""
+"""Rows, and modulo 2⁶⁴ the sums of key, base payload, other payload, and of the product of the payloads, which changes
+when rows are paired wrongly although both sides are complete."""
 
 
 def matches_per_pair(rows: int, chunks: int, frac_match: float) -> int:

@@ -16,6 +16,8 @@ class Message(Measurement):
     They bypass Dask's transfer log, so the bytes are counted where they arrive.
     """
 
+    uses_transfer_log = False
+
     def __init__(self, context: Context, params: Any) -> None:
         super().__init__(context, params)
         self._token = uuid.uuid4().hex
@@ -53,7 +55,7 @@ class Message(Measurement):
             raise ValueError("message needs at least two workers")
         context = self.context
         names = (self._token, context.binding, self._hosts)
-        ports = context.client.run(pingpong.open_end, *names, context.device, int(self.params["size"]))
+        ports = context.client.run(pingpong.open_end, *names, kind=context.device, size=int(self.params["size"]))
         context.client.run(pingpong.connect_end, *names, ports)
 
     def prepare(self) -> None:

@@ -9,7 +9,7 @@ import socket
 import time
 from typing import Any, Dict
 
-import numpy
+import numpy as np
 
 from gpubench.workloads import bindings, device
 
@@ -29,13 +29,13 @@ class _End:
 _ENDS: Dict[str, _End] = {}
 
 
-async def open_end(token: str, binding: str, hosts: Dict[str, str], kind: str, size: int, dask_worker: Any) -> int:
-    """Listen for the other workers; the port. ``hosts`` holds every worker's host by address, in the order of workers."""
+async def open_end(token: str, binding: str, hosts: Dict[str, str], *, kind: str, size: int, dask_worker: Any) -> int:
+    """Listen for the other workers; the port. ``hosts`` has every worker's host by address, in the order of workers."""
     adapter = bindings.adapter(binding)
     end = _ENDS[token] = _End(list(hosts).index(dask_worker.address), kind, size)
 
     async def accept(channel: Any) -> None:
-        greeting = await channel.receive(numpy.zeros(GREETING_BYTES, dtype="uint8"))
+        greeting = await channel.receive(np.zeros(GREETING_BYTES, dtype="uint8"))
         end.channels[int(greeting.view("int64")[0])] = channel
         # Only after this answer may the other side count on being known here.
         await channel.send(greeting)
@@ -48,12 +48,12 @@ async def connect_end(token: str, binding: str, hosts: Dict[str, str], ports: Di
     """Connect to every worker that comes later in the order, and say who connects."""
     adapter = bindings.adapter(binding)
     end = _ENDS[token]
-    greeting = numpy.array([end.index], dtype="int64").view("uint8")
+    greeting = np.array([end.index], dtype="int64").view("uint8")
     for index, (address, host) in enumerate(hosts.items()):
         if index > end.index:
             channel = await adapter.connect(host, ports[address])
             await channel.send(greeting)
-            await channel.receive(numpy.zeros(GREETING_BYTES, dtype="uint8"))
+            await channel.receive(np.zeros(GREETING_BYTES, dtype="uint8"))
             end.channels[index] = channel
 
 
@@ -68,7 +68,7 @@ async def play(token: str, first: int, second: int, seed: int, trips: int) -> Di
         figures = await _echo(end, end.channels[first], trips)
     else:
         figures = await _ping(end, end.channels[second], seed, trips)
-    return {"process": "%s:%d" % (socket.gethostname(), os.getpid()), **figures}
+    return {"process": f"{socket.gethostname()}:{os.getpid()}", **figures}
 
 
 async def _echo(end: _End, channel: Any, trips: int) -> Dict[str, Any]:
@@ -83,7 +83,7 @@ async def _echo(end: _End, channel: Any, trips: int) -> Dict[str, Any]:
 
 async def _ping(end: _End, channel: Any, seed: int, trips: int) -> Dict[str, Any]:
     xp = device.array_module(end.device)
-    sent = xp.asarray(numpy.frombuffer(numpy.random.RandomState(seed).bytes(end.size), dtype="uint8").copy())
+    sent = xp.asarray(np.frombuffer(np.random.RandomState(seed).bytes(end.size), dtype="uint8").copy())
     buffer = xp.empty(end.size, dtype="uint8")
     seconds, received_bytes, wrong_bytes = 0.0, 0, 0
     for _ in range(trips):

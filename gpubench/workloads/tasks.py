@@ -16,6 +16,8 @@ def seven(_number: int) -> int:
 class Tasks(Measurement):
     """Many small messages between client, scheduler and workers, none between workers."""
 
+    uses_transfer_log = False
+
     @property
     def nominal_bytes(self) -> int:
         """None: what counts is tasks per second."""

@@ -15,10 +15,18 @@ MOST_ATTEMPTS = 1000
 def finished(runs_dir: Path, run: str) -> Optional[Path]:
     """The directory of an attempt of ``run`` that ran to its end (``ok`` or ``failed``), if there is one."""
     for path in sorted(runs_dir.glob(f"{run}-*")):
-        record = path / RUN_FILE
-        if record.exists() and json.loads(record.read_text(encoding="utf-8")).get("status") in ("ok", "failed"):
+        if _status(path / RUN_FILE) in ("ok", "failed"):
             return path
     return None
+
+
+def _status(record: Path) -> str:
+    """``status`` in a run record, empty where there is none or none that can be read."""
+    try:
+        plain = json.loads(record.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return ""
+    return str(plain.get("status", "")) if isinstance(plain, dict) else ""
 
 
 def claim(runs_dir: Path, run: str) -> Path:

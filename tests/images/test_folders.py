@@ -4,13 +4,15 @@ import multiprocessing
 import os
 import shutil
 import signal
+import tempfile
 import time
+import warnings
 from pathlib import Path
 
 import pytest
 
 from gpubench.errors import DataError, MissingToolError, UsageError
-from gpubench.images import folders
+from gpubench.images import folders, lock
 
 SPAWN = multiprocessing.get_context("spawn")
 
@@ -56,7 +58,7 @@ def test_a_second_call_finds_what_the_first_built(tmp_path: Path) -> None:
 
 def test_builders_at_once_build_once(tmp_path: Path) -> None:
     queue = SPAWN.Queue()
-    processes = [SPAWN.Process(target=builder, args=(tmp_path, fill, queue)) for _ in range(4)]
+    processes = [SPAWN.Process(target=builder, args=(tmp_path, fill, queue)) for _ in range(2)]
     for process in processes:
         process.start()
     results = [queue.get(timeout=60) for _ in processes]
@@ -82,7 +84,7 @@ def test_who_waits_says_so_and_does_not_wait_for_ever(tmp_path: Path, monkeypatc
     process.start()
     try:
         wait_for(tmp_path / ".building" / "one" / "files" / "half")
-        monkeypatch.setattr(folders, "WAIT_S", 0.3)
+        monkeypatch.setattr(lock, "WAIT_S", 0.3)
         said: list[str] = []
         with pytest.raises(MissingToolError, match="has been building images"):
             folders.obtain(tmp_path, "two", never, said.append)
@@ -138,3 +140,28 @@ def test_a_file_in_place_of_the_folder_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match=r"images can't be built in .*; name a folder that you may write"):
         folders.obtain(tmp_path / "file" / "venv", "one", never, print)
+
+
+def test_a_user_who_may_not_write_there_gets_one_line() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        locked = Path(name)
+        locked.chmod(0o555)
+        reading, writing = os.pipe()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # forking beside other tests' threads
+            child = os.fork()
+        if child == 0:
+            if os.geteuid() == 0:
+                os.setuid(65534)  # root may write everywhere; nobody may not
+            with os.fdopen(writing, "w") as said:
+                try:
+                    folders.obtain(locked / "venv", "one", never, print)
+                except UsageError as error:
+                    said.write(str(error))
+            os._exit(0)
+        os.close(writing)
+        with os.fdopen(reading) as said:
+            line = said.read()
+        os.waitpid(child, 0)
+    assert line.startswith("images can't be built in")
+    assert "Permission denied" in line

@@ -6,7 +6,7 @@ import datetime as dt
 import json
 from pathlib import Path
 
-from campaign_builder import Writer, begin, finish, make_block, make_plan, variant
+from campaign_builder import QUICK, Writer, begin, finish, make_block, make_plan, variant
 
 from gpubench.merge import cells, family, merge, read_runs
 from gpubench.model.plan import Plan, PlanAddition, PlannedJob

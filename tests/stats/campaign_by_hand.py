@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -54,8 +53,3 @@ def noisy(count, *, effect=0.0, sd=0.01, seed=1):
     """Log differences with exactly this mean and standard deviation."""
     draws = np.random.default_rng(seed).standard_normal(count)
     return effect + sd * (draws - draws.mean()) / draws.std(ddof=1)
-
-
-def alternating(count, effect, step):
-    """Differences that swing around an effect; easy to check by hand."""
-    return [effect + sign * step for sign in itertools.islice(itertools.cycle((1, -1)), count)]

@@ -82,7 +82,9 @@ def test_flags_are_rare_where_nothing_is_wrong():
     family = []
     for n in range(300):
         runs = [
-            run(r.block, r.variant, np.exp(0.01 * rng.standard_normal(6) + 0.008 * rng.standard_normal()), order=r.order)
+            run(
+                r.block, r.variant, np.exp(0.01 * rng.standard_normal(6) + 0.008 * rng.standard_normal()), order=r.order
+            )
             for r in blocks_of([0.0] * 8)
         ]
         family.append(comparison(runs, workload=str(n)))

@@ -1,4 +1,4 @@
-"""What must never matter: the order of rows, the names of runs, the unit of time; and what mirrors when labels are swapped."""
+"""What must never matter: row order, names of runs, unit of time; and what mirrors when labels are swapped."""
 
 import dataclasses
 import math
@@ -55,7 +55,15 @@ def test_the_unit_of_time_never_matters(effects, unit):
 @given(differences)
 def test_every_number_is_finite_or_none_and_bounds_are_in_order(effects):
     verdict = verdict_of(blocks_of(effects))
-    for value in (verdict.effect, verdict.low, verdict.high, verdict.p, verdict.p_holm, verdict.p_flip, verdict.p_family):
+    for value in (
+        verdict.effect,
+        verdict.low,
+        verdict.high,
+        verdict.p,
+        verdict.p_holm,
+        verdict.p_flip,
+        verdict.p_family,
+    ):
         assert value is None or math.isfinite(value)
     if verdict.low is not None:
         assert verdict.low <= verdict.effect <= verdict.high

@@ -26,8 +26,8 @@ def test_one_variant_first_in_every_block_is_inconclusive(first):
 
 def test_start_times_tell_the_order_where_it_is_not_given():
     runs = in_blocks(blocks_of(noisy(8, effect=0.06)), lambda block, place: 100 * block + 10 * place)
-    assert one(reordered(runs, order=lambda r: None)).verdict == "regression"
-    late = reordered(runs, order=lambda r: None, started_at=lambda r: 100 * r.block + 10.0 * (r.variant == "B"))
+    assert one(reordered(runs, order=lambda _: None)).verdict == "regression"
+    late = reordered(runs, order=lambda _: None, started_at=lambda r: 100 * r.block + 10.0 * (r.variant == "B"))
     assert one(late).reason.startswith("order: 'A' ran first")
 
 
@@ -55,7 +55,7 @@ def test_a_block_whose_runs_are_from_two_jobs_is_inconclusive():
 
 
 def test_an_unknown_order_is_flagged_and_a_balanced_one_is_not():
-    assert "order-unknown" in one(reordered(blocks_of(noisy(8)), order=lambda r: None)).flags
+    assert "order-unknown" in one(reordered(blocks_of(noisy(8)), order=lambda _: None)).flags
     assert not {"order", "order-unknown", "order-unbalanced"} & set(one(noisy(8)).flags)
 
 

@@ -16,9 +16,7 @@ ADAPTIVE = Settings(look=Looks(12))
 LOOKS = (5, 6, 8, 10, 12)
 
 
-@pytest.mark.parametrize(
-    ("maximum", "looks"), [(5, (5,)), (6, (5, 6)), (7, (5, 6, 7)), (9, (5, 6, 8, 9)), (12, LOOKS)]
-)
+@pytest.mark.parametrize(("maximum", "looks"), [(5, (5,)), (6, (5, 6)), (7, (5, 6, 7)), (9, (5, 6, 8, 9)), (12, LOOKS)])
 def test_looks_are_after_5_6_then_every_second_block_and_the_maximum(maximum, looks):
     assert schedule(maximum) == looks
 
@@ -111,6 +109,14 @@ def test_a_frozen_cell_uses_only_the_blocks_it_was_decided_on():
     differences = [*noisy(6, effect=0.06, sd=0.005), -0.5, -0.5]
     frozen = judge([comparison(blocks_of(differences), frozen_at=6)], ADAPTIVE)[0]
     assert (frozen.blocks, frozen.verdict) == (6, "regression")
+
+
+def test_the_end_of_a_campaign_spends_nothing_on_a_frozen_cell():
+    # Decided as equivalent at the look after 5 blocks, with p between that look's level and the whole alpha.
+    runs = blocks_of(noisy(5, effect=0.01, sd=0.008))
+    frozen = judge([comparison(runs, frozen_at=5)], Settings(look=Looks(12, ended=True)))[0]
+    assert frozen.verdict == "equivalent"
+    assert frozen.p == one(runs, ADAPTIVE).p > one(runs, Settings(look=Looks(12, ended=True))).p
 
 
 def test_a_cell_once_decided_stays_decided_when_others_go_on():

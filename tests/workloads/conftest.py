@@ -18,4 +18,3 @@ def cluster() -> Iterator[Context]:
         distributed.Client(local) as client,
     ):
         yield Context(client, sorted(client.scheduler_info(n_workers=-1)["workers"]), 1, "cpu", "tcp")
-

@@ -52,7 +52,9 @@ def test_every_parameter_says_what_it_is_and_has_a_default_of_its_kind(name: str
 
 
 def test_the_catalogue_is_importable_where_there_is_no_dask() -> None:
-    code = "import sys, gpubench.workloads.catalogue; print(*{'dask', 'distributed', 'numpy', 'pandas'} & {*sys.modules})"
+    code = (
+        "import sys, gpubench.workloads.catalogue; print(*{'dask', 'distributed', 'numpy', 'pandas'} & {*sys.modules})"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
 

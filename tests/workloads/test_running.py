@@ -35,7 +35,7 @@ def run(measurement: Measurement, **changes: Any) -> tuple[Result, list[SampleLi
     return measure(measurement, **facts), lines
 
 
-@pytest.mark.parametrize(("name", "params"), WORKLOADS, ids=lambda value: str(value))
+@pytest.mark.parametrize(("name", "params"), WORKLOADS, ids=str)
 def test_a_workload_answers_rightly_and_what_it_must_move_is_seen(
     cluster: Context, name: str, params: dict[str, Any]
 ) -> None:
@@ -149,6 +149,15 @@ def test_a_crash_comes_through_after_the_clean_up(cluster: Context) -> None:
     assert scripted.calls[-1] == "teardown"
 
 
+def test_a_failing_clean_up_does_not_hide_why_the_workload_crashed(cluster: Context) -> None:
+    class Hopeless(Scripted):
+        def teardown(self) -> None:
+            raise OSError("no worker to talk to")
+
+    with pytest.raises(RuntimeError, match="worker died"):
+        run(Hopeless(cluster, ["crash"]))
+
+
 def test_traffic_is_counted_from_the_mark_on_by_receiver_and_sender(cluster: Context) -> None:
     client, (first, second) = cluster.client, cluster.workers
     early = client.submit(bytes, 10_000, workers=[first])
@@ -163,6 +172,6 @@ def test_traffic_is_counted_from_the_mark_on_by_receiver_and_sender(cluster: Con
 
 
 def test_a_log_that_shrank_is_an_error_and_not_less_traffic(cluster: Context) -> None:
-    marks = {worker: 10**6 for worker in cluster.workers}
+    marks = dict.fromkeys(cluster.workers, 10**6)
     with pytest.raises(RuntimeError, match="restarted"):
         links.collect(cluster.client, marks)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
@@ -38,11 +37,12 @@ def compare(
     from gpubench.cli.steps import judging
     from gpubench.cli.steps.choosing import chosen_campaign
     from gpubench.cli.steps.showing import show_verdicts
+    from gpubench.report import verdicts_json
     from gpubench.stats.verdict import exit_code
 
     judged = judging.judge_campaign(chosen_campaign(campaign, outputs), Asked(margin=margin).chosen_margin())
     if as_json:
-        say(json.dumps(judging.as_json(judged), indent=1, ensure_ascii=False))
+        say(verdicts_json(judged.campaign.plan.campaign, judged.verdicts, judged.settings).decode().rstrip())
     else:
         show_verdicts(judged)
     raise typer.Exit(exit_code(judged.verdicts))

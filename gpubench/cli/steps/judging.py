@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import json
 from typing import Any
 
+from gpubench import resources
 from gpubench.cli.say import warn
 from gpubench.cli.steps.running import alive_jobs
-from gpubench.merge.family import cells, family
+from gpubench.merge.family import Cell, cells, family
 from gpubench.merge.read import read_runs
-from gpubench.merge.table import merge, parquet
+from gpubench.merge.table import Merged, merge, parquet
+from gpubench.report import ReportInputs, verdicts_json
+from gpubench.spec.records import PROVENANCE_FILE
 from gpubench.stats.settings import Settings
 from gpubench.stats.verdict import Verdict, judge
 from gpubench.store.accounting import Accounting, account
 from gpubench.store.campaign import Campaign
 from gpubench.store.files import write_atomically
-
-VERDICTS = "gpubench/verdicts/1"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,10 +28,11 @@ class Judged:
 
     campaign: Campaign
     accounting: Accounting
-    merged: Any
-    cells: list[Any]
+    merged: Merged
+    cells: list[Cell]
     verdicts: list[Verdict]
     settings: Settings
+    warnings: tuple[str, ...]
 
 
 def judge_campaign(campaign: Campaign, margin: float | None = None) -> Judged:
@@ -42,32 +45,40 @@ def judge_campaign(campaign: Campaign, margin: float | None = None) -> Judged:
     accounting = account(campaign, alive=alive_jobs(campaign))
     read = read_runs(campaign.runs_dir)
     merged = merge(read.runs)
-    for problem in [*accounting.warnings, *(str(error) for error in (*read.errors, *merged.errors))]:
-        warn(problem)
+    problems = [str(error) for error in (*read.errors, *merged.errors)]
+    warnings = (*accounting.warnings, *problems, *merged.warnings)
+    for warning in warnings:
+        warn(warning)
     table = cells(campaign.plan, accounting.outcomes, merged.frame)
     settings = Settings(margin=campaign.plan.margin if margin is None else margin, seed=campaign.plan.seed)
     verdicts = judge(family(campaign.plan, table), settings)
-    judged = Judged(campaign, accounting, merged, table, verdicts, settings)
+    judged = Judged(campaign, accounting, merged, table, verdicts, settings, warnings)
     write_atomically(campaign.results, parquet(merged.frame))
     if margin is None:
-        write_atomically(campaign.verdicts, json.dumps(as_json(judged), indent=1, ensure_ascii=False) + "\n")
+        write_atomically(campaign.verdicts, verdicts_json(campaign.plan.campaign, verdicts, settings))
     return judged
 
 
-def as_json(judged: Judged) -> dict[str, Any]:
-    """The verdicts for machines; effects and bounds are ratios minus one."""
-    return {
-        "schema": VERDICTS,
-        "campaign": judged.campaign.plan.campaign,
-        "baseline": judged.campaign.plan.baseline,
-        "margin": judged.settings.margin,
-        "summary": judged.settings.summary,
-        "runs": judged.accounting.counts(),
-        "cells": [verdict_json(verdict) for verdict in judged.verdicts],
-    }
+def report_inputs(judged: Judged) -> ReportInputs:
+    """What the report is made from, read from the campaign's directory."""
+    campaign = judged.campaign
+    return ReportInputs(
+        plan=campaign.plan,
+        outcomes=judged.accounting.outcomes,
+        cells=judged.cells,
+        verdicts=judged.verdicts,
+        settings=judged.settings,
+        provenance=_provenance(judged),
+        manifests=campaign.manifests(),
+        warnings=judged.warnings,
+        generated_at=dt.datetime.now(dt.UTC),
+        templates=resources.texts("templates"),
+    )
 
 
-def verdict_json(verdict: Verdict) -> dict[str, Any]:
-    """One cell; the key's parts stand beside the figures."""
-    plain = dataclasses.asdict(verdict)
-    return {**dict(plain.pop("key")), **plain}
+def _provenance(judged: Judged) -> dict[str, dict[str, Any]]:
+    found = {}
+    for outcome in judged.accounting.outcomes:
+        if outcome.directory is not None and (outcome.directory / PROVENANCE_FILE).exists():
+            found[outcome.directory.name] = json.loads((outcome.directory / PROVENANCE_FILE).read_bytes())
+    return found

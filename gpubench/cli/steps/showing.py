@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import rich.console
 
 from gpubench.cli.say import say
-from gpubench.cli.steps.judging import Judged
 from gpubench.errors import IncompleteError
 from gpubench.model.quantities import format_seconds
 from gpubench.store.accounting import Accounting
 from gpubench.store.campaign import Campaign
+from gpubench.store.files import write_atomically
+
+if TYPE_CHECKING:
+    from gpubench.cli.steps.judging import Judged
 
 
 def plan_lines(campaign: Campaign) -> Iterator[str]:
@@ -37,8 +44,9 @@ def status_lines(campaign: Campaign, accounting: Accounting) -> Iterator[str]:
     """A line for every run that isn't ok, then the counts."""
     for outcome in accounting.outcomes:
         if outcome.status != "ok":
-            yield f"block {outcome.block.block} {outcome.run.variant} ({outcome.run.run}): {outcome.status}: {outcome.reason}"
-    yield f"{campaign.directory}: {_counts(accounting)} of {len(accounting.outcomes)} runs"
+            place = f"block {outcome.block.block} {outcome.run.variant} ({outcome.run.run})"
+            yield f"{place}: {outcome.status}: {outcome.reason}"
+    yield f"{campaign.directory}: {counts(accounting)} of {len(accounting.outcomes)} runs"
 
 
 def require_complete(campaign: Campaign, accounting: Accounting) -> None:
@@ -63,17 +71,28 @@ def require_complete(campaign: Campaign, accounting: Accounting) -> None:
 
 
 def show_verdicts(judged: Judged) -> None:
-    """The verdict table."""
-    for verdict in judged.verdicts:
-        say(
-            f"{verdict.key['workload']} {verdict.candidate} vs {verdict.baseline}: {verdict.effect} {verdict.verdict} {verdict.reason}"
-        )
-    say(f"runs: {_counts(judged.accounting)}")
+    """The verdict table: aligned and in colour on a terminal, a line each elsewhere."""
+    from gpubench.report.terminal import verdict_lines, verdict_table
+
+    if sys.stdout.isatty():
+        rich.console.Console().print(verdict_table(judged.verdicts))
+    else:
+        say(verdict_lines(judged.verdicts))
+    say(f"runs: {counts(judged.accounting)}")
 
 
 def write_report(judged: Judged) -> None:
-    """``report.html`` and ``report.md``."""
+    """``report.html`` and ``report.md`` into the campaign's directory."""
+    from gpubench.cli.steps.judging import report_inputs
+    from gpubench.report import html, markdown
+
+    inputs = report_inputs(judged)
+    write_atomically(judged.campaign.report, html(inputs))
+    write_atomically(judged.campaign.summary, markdown(inputs))
+    say(f"report: {judged.campaign.report}")
+    say(f"samples: {judged.campaign.results}")
 
 
-def _counts(accounting: Accounting) -> str:
+def counts(accounting: Accounting) -> str:
+    """``2 failed, 16 ok``."""
     return ", ".join(f"{count} {status}" for status, count in sorted(accounting.counts().items()))

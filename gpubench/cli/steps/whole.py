@@ -11,14 +11,12 @@ import typer
 
 from gpubench.cli.options import Asked
 from gpubench.cli.say import say
-from gpubench.cli.steps.judging import judge_campaign
 from gpubench.cli.steps.planning import plan_campaign, read_wishes, write_scripts
 from gpubench.cli.steps.running import alive_jobs, missing_words, run_jobs
 from gpubench.cli.steps.showing import plan_lines, require_complete, show_verdicts, write_report
 from gpubench.errors import InterruptedByUserError, UsageError
 from gpubench.model.quantities import format_seconds
 from gpubench.plan import plan_repair
-from gpubench.stats.verdict import exit_code
 from gpubench.store.accounting import account
 from gpubench.store.campaign import Campaign
 
@@ -78,6 +76,10 @@ def _run(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None) -> None
 
 
 def _conclude(campaign: Campaign, *, gate: bool) -> None:
+    # Late: scipy takes a second, which belongs behind the measurements.
+    from gpubench.cli.steps.judging import judge_campaign
+    from gpubench.stats.verdict import exit_code
+
     judged = judge_campaign(campaign)
     say("")
     show_verdicts(judged)

@@ -25,5 +25,5 @@ def adapter(binding: str) -> Any:
         ValueError: there is none.
     """
     if binding not in ADAPTERS:
-        raise ValueError("no adapter for binding %r; there are %s" % (binding, ", ".join(ADAPTERS)))
+        raise ValueError(f"no adapter for binding {binding!r}; there are {', '.join(ADAPTERS)}")
     return importlib.import_module("gpubench.workloads.bindings." + ADAPTERS[binding])

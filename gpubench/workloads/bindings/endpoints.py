@@ -27,7 +27,7 @@ class Channel:
 
 
 async def listen(library: Any, accept: Callable[[Any], Awaitable[None]]) -> Any:
-    """A listener on a free port. Neither library takes a host: UCX listens on every interface, as Dask's back-end does."""
+    """A listener on a free port of every interface: like Dask's back-end, neither library lets one choose."""
 
     async def handle(endpoint: Any) -> None:
         await accept(Channel(endpoint))

@@ -44,9 +44,9 @@ async def listen(host: str, accept: Callable[[Any], Awaitable[None]]) -> Listene
     async def handle(comm: Any) -> None:
         await accept(Channel(comm))
 
-    return Listener(await open_listener("tcp://%s:0" % host, handle))
+    return Listener(await open_listener(f"tcp://{host}:0", handle))
 
 
 async def connect(host: str, port: int) -> Channel:
     """Connect to a listener."""
-    return Channel(await open_comm("tcp://%s:%d" % (host, port)))
+    return Channel(await open_comm(f"tcp://{host}:{port}"))

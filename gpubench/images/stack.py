@@ -1,0 +1,75 @@
+"""The Python stack below all images of a campaign: packages from a hashed lock, and no UCX."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+import platform
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+from gpubench.errors import DataError
+from gpubench.images import interpreter
+from gpubench.images.compatibility import Stack
+from gpubench.images.data import docker_file
+from gpubench.images.folders import Folder, obtain
+from gpubench.images.installer import WHEELS_ONLY, run_uv
+from gpubench.images.lock import Progress
+from gpubench.model.quantities import format_seconds
+from gpubench.spec.plain import content_id
+
+_STAND_IN = "venv/libucx.py"
+
+
+def stack_folder(stack: Stack, home: Path, progress: Progress) -> Folder:
+    """The stack's folder below ``home``, built if it is missing; raises as ``venv.build``."""
+    python = interpreter.find(stack)
+    lock, stand_in = stack.lock_file.read_bytes(), docker_file(_STAND_IN).read_bytes()
+    lock_hash = hashlib.sha256(lock).hexdigest()
+    key = content_id(
+        {
+            "lock": lock_hash,
+            "libucx": hashlib.sha256(stand_in).hexdigest(),
+            "python": python.version,
+            "machine": platform.machine(),
+        }
+    )
+
+    def fill(files: Path, hold: int) -> dict[str, Any]:
+        started = time.monotonic()
+        progress(f"building the Python stack {stack.name}: dask {stack.dask}, Python {python.version}")
+        log = home / "logs" / f"stack-{stack.name}.log"
+        run_uv(["venv", "--no-project", "--python", python.path, str(files), "--allow-existing"],
+               what=f"a venv on {python.path}", folder=files.parent, log=log, hold=hold)  # fmt: skip
+        packages = next(files.glob("lib/python3*/site-packages"))
+        shutil.copyfile(docker_file(_STAND_IN), packages / "libucx.py")
+        words = ["pip", "sync", "--python", str(files / "bin" / "python"), *WHEELS_ONLY, "--compile-bytecode"]
+        run_uv([*words, str(stack.lock_file)], what=f"stack {stack.name}", folder=files.parent, log=log, hold=hold)
+        progress(f"built the Python stack {stack.name} in {format_seconds(time.monotonic() - started)}")
+        return {"python": python.version, "lock": lock_hash, "packages": _packages(packages)}
+
+    folder = obtain(home, f"{stack.name}-py{python.version}-{key}", fill, progress)
+    check_python(folder)
+    return folder
+
+
+def check_python(stack: Folder) -> None:
+    """Whether the Python that the stack was built on is still there.
+
+    Raises:
+        DataError: it is gone.
+    """
+    python = stack.files / "bin" / "python"
+    if not os.access(python, os.X_OK):
+        raise DataError(
+            f"image folder {stack.path} was built on a Python that is gone ({python.readlink()})",
+            then=f"remove it (rm -r {stack.path}) and run again to rebuild it",
+        )
+
+
+def _packages(folder: Path) -> dict[str, str]:
+    found = importlib.metadata.distributions(path=[str(folder)])
+    return dict(sorted((item.metadata["Name"].lower().replace("_", "-"), item.version) for item in found))

@@ -1,0 +1,126 @@
+"""Small real campaigns, and what their directories and the process table say."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import GPUBENCH, plain_environment
+
+TINY = """
+name = "tiny"
+reps = {reps}
+[[workload]]
+name = "tasks"
+[workload.params]
+count = {count}
+"""
+
+
+def write_suite(directory: Path, *, reps: int = 3, count: int = 40) -> Path:
+    """A suite of one small workload."""
+    path = directory / "tiny.toml"
+    path.write_text(TINY.format(reps=reps, count=count))
+    return path
+
+
+def words(suite: Path, *more: str, variants: str = "a=1.22.0 b=1.22.0", protocol: str = "tcp") -> list[str]:
+    """Words of a small bench: A against A over tcp, which starts fastest."""
+    return ["bench", "--suite", str(suite), "--variants", variants, "--protocol", protocol, "--seed", "1", *more]
+
+
+class Front:
+    """A front end in the background."""
+
+    def __init__(self, directory: Path, *arguments: str, env: dict[str, str] | None = None) -> None:
+        self.directory = directory
+        self.log = directory / f"front-{time.monotonic_ns()}.log"
+        with self.log.open("wb") as out:
+            self.process = subprocess.Popen(
+                [str(GPUBENCH), *arguments],
+                cwd=directory,
+                env=plain_environment(env),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def output(self) -> str:
+        """Everything that it has printed."""
+        return self.log.read_text()
+
+    def end(self, timeout: float = 120) -> int:
+        """Wait for its end; the exit code."""
+        return self.process.wait(timeout)
+
+    def kill(self, number: int) -> None:
+        """Send it a signal, as a terminal or an administrator would."""
+        os.kill(self.process.pid, number)
+
+
+def until(condition: Callable[[], Any], what: str, timeout: float = 90) -> Any:
+    """Poll until the condition holds, and return its value."""
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.05)
+    raise AssertionError(f"waited {timeout:.0f} s for {what}")
+
+
+def campaign_in(directory: Path) -> Path:
+    """The one campaign below ``outputs/``."""
+    (found,) = (directory / "outputs").iterdir()
+    return found
+
+
+def running(directory: Path) -> Path | None:
+    """The directory of a run that has taken its first sample and isn't finished."""
+    for path in (directory / "outputs").glob("*/runs/*-*"):
+        if (path / "samples.jsonl").exists() and not (path / "run.json").exists():
+            return path
+    return None
+
+
+def records(campaign: Path) -> dict[str, dict[str, Any]]:
+    """Every run record by the name of its directory."""
+    return {path.parent.name: json.loads(path.read_text()) for path in sorted(campaign.glob("runs/*/run.json"))}
+
+
+def cluster_processes(campaign: Path) -> dict[int, str]:
+    """Processes on this machine that belong to the campaign: command lines by process id."""
+    found = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+            cwd = os.readlink(entry / "cwd")
+        except OSError:
+            continue
+        if campaign.name in command or campaign.name in cwd:
+            found[int(entry.name)] = command
+    return found
+
+
+def role_process(campaign: Path, role: str) -> int:
+    """Process id of a scheduler or worker of the run that is under way."""
+    return next(pid for pid, command in cluster_processes(campaign).items() if f"--role {role}" in command)
+
+
+def intervals(campaign: Path) -> Iterator[tuple[str, str]]:
+    """Start and end of every run."""
+    for record in records(campaign).values():
+        yield record["started_at"], record["ended_at"]
+
+
+SIGINT, SIGKILL = signal.SIGINT, signal.SIGKILL

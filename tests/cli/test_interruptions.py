@@ -1,0 +1,101 @@
+"""Kill anything at any moment: nothing lost, nothing repeated, no process left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli.campaigns import (
+    SIGINT,
+    SIGKILL,
+    Front,
+    campaign_in,
+    cluster_processes,
+    intervals,
+    records,
+    role_process,
+    running,
+    until,
+    words,
+    write_suite,
+)
+from tests.conftest import Run
+
+pytestmark = pytest.mark.integration
+
+
+def test_a_killed_worker_and_a_killed_scheduler_fail_their_runs_and_the_campaign_goes_on(tmp_path: Path) -> None:
+    front = Front(tmp_path, *words(write_suite(tmp_path, reps=8, count=150), "--blocks", "2"))
+    until(lambda: running(tmp_path), "a first sample")
+    campaign = campaign_in(tmp_path)
+    os.kill(role_process(campaign, "worker"), SIGKILL)
+    until(lambda: records(campaign), "the first record")
+    until(lambda: running(tmp_path), "the next run's first sample")
+    os.kill(role_process(campaign, "scheduler"), SIGKILL)
+    assert front.end() == 0, front.output
+    ended = sorted(records(campaign).values(), key=lambda record: record["started_at"])
+    assert [record["status"] for record in ended] == ["failed", "failed", "ok", "ok"]
+    assert "worker" in ended[0]["reason"]
+    assert "SIGKILL" in ended[0]["reason"]
+    assert ended[0]["cause"]["last_lines"]
+    assert "scheduler" in ended[1]["reason"]
+    assert "2 failed" in front.output
+    verdict = json.loads((campaign / "verdicts.json").read_text())["cells"][0]
+    assert verdict["blocks"] == 1
+    assert not cluster_processes(campaign)
+
+
+def test_after_ctrl_c_resume_repeats_no_finished_run_and_replaces_the_broken_block(tmp_path: Path, gpubench: Run) -> None:
+    front = Front(tmp_path, *words(write_suite(tmp_path, reps=4, count=100), "--blocks", "2"))
+    campaign = until(lambda: running(tmp_path), "a first sample").parents[1]
+    until(lambda: records(campaign), "the first record")
+    until(lambda: running(tmp_path), "the second run's first sample")
+    front.kill(SIGINT)
+    assert front.end() == 130
+    assert "interrupted by SIGINT; 1 of 4 runs finished; to go on: make bench CAMPAIGN=" in front.output
+    assert not cluster_processes(campaign)
+    kept = {name: record for name, record in records(campaign).items() if record["status"] == "ok"}
+    before = {name: (campaign / "runs" / name / "run.json").stat().st_mtime_ns for name in kept}
+
+    resumed = gpubench("resume", campaign)
+    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    after = records(campaign)
+    assert {name: (campaign / "runs" / name / "run.json").stat().st_mtime_ns for name in kept} == before
+    ok = [record for record in after.values() if record["status"] == "ok"]
+    assert sorted((record["block"], record["variant"]) for record in ok) == [
+        *((block, variant) for block in (1, 2, 3) for variant in "ab" if (block, variant) != _other(kept)),
+    ]
+    assert not cluster_processes(campaign)
+    assert gpubench("resume", campaign).stdout.startswith("nothing is missing")
+
+
+def _other(kept: dict[str, dict[str, object]]) -> tuple[int, str]:
+    """The run of the broken block that never finished."""
+    (only,) = kept.values()
+    return (1, "b" if only["variant"] == "a" else "a")
+
+
+def test_kill_minus_nine_of_the_front_end_ends_the_whole_job(tmp_path: Path, gpubench: Run) -> None:
+    front = Front(tmp_path, *words(write_suite(tmp_path, reps=4, count=100), "--blocks", "1"))
+    campaign = until(lambda: running(tmp_path), "a first sample").parents[1]
+    front.kill(SIGKILL)
+    front.end()
+    until(lambda: not cluster_processes(campaign), "the job to end by itself")
+    status = gpubench("status", campaign)
+    assert status.returncode == 4
+    assert "the front end is gone" in status.stdout
+    assert gpubench("resume", campaign).returncode == 0
+
+
+def test_two_campaigns_at_once_take_turns(tmp_path: Path) -> None:
+    suite = write_suite(tmp_path, reps=2)
+    fronts = [Front(tmp_path, *words(suite, "--blocks", "1")) for _ in range(2)]
+    assert [front.end() for front in fronts] == [0, 0], [front.output for front in fronts]
+    campaigns = list((tmp_path / "outputs").iterdir())
+    assert len(campaigns) == 2
+    first, second = sorted([sorted(intervals(campaign)) for campaign in campaigns])
+    assert first[-1][1] <= second[0][0]
+    assert any("waiting for this machine" in front.output for front in fronts)

@@ -1,0 +1,121 @@
+"""A benchmark of the wrong library, over the wrong transport, or with another environment, is worse than none."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpubench.store.campaign import Campaign
+from tests.cli.campaigns import records, words, write_suite
+from tests.conftest import Run, plain_environment
+
+pytestmark = pytest.mark.integration
+
+
+def planned(gpubench: Run, tmp_path: Path, *more: str, protocol: str = "tcp", variants: str = "a=1.22.0 b=1.22.0") -> Path:
+    """A campaign that is planned and rendered, and not run."""
+    suite = write_suite(tmp_path, reps=1, count=10)
+    arguments = words(suite, "--blocks", "1", *more, protocol=protocol, variants=variants)
+    done = gpubench("plan", *arguments[1:])
+    assert done.returncode == 0, done.stderr
+    (campaign,) = (tmp_path / "outputs").iterdir()
+    return campaign
+
+
+def run_spec(
+    campaign: Path,
+    number: int = 0,
+    *more: str,
+    shell: dict[str, str] | None = None,
+    cwd: Path | None = None,
+    changes: dict[str, Any] | None = None,
+) -> tuple[int, dict[str, Any], str]:
+    """Call the entrypoint as the job script does: exit code, record, standard error."""
+    spec = sorted(campaign.glob("jobs/*/specs/*.json"))[number]
+    plain = {**json.loads(spec.read_text()), **(changes or {})}
+    spec.write_text(json.dumps(plain))
+    variant = next(item for item in Campaign.open(campaign).plan.variants if item.label == plain["variant"])
+    assert variant.image
+    done = subprocess.run(
+        [variant.image.python, "-I", str(campaign / "node.pyz"), "run", "--spec", str(spec), *more],
+        env=plain_environment(shell),
+        cwd=cwd or campaign,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    found = [record for record in records(campaign).values() if record["run"] == plain["run"]]
+    return done.returncode, found[-1] if found else {}, done.stderr
+
+
+def test_tcp_under_a_plan_for_ucx_fails_the_run(gpubench: Run, tmp_path: Path) -> None:
+    campaign = planned(gpubench, tmp_path, protocol="ucx")
+    code, record, _ = run_spec(campaign, 0, "--protocol", "tcp")
+    assert code == 0
+    assert record["status"] == "failed"
+    assert "speaks tcp, planned ucxx" in record["reason"]
+
+
+def test_a_library_of_another_version_fails_the_run(gpubench: Run, tmp_path: Path) -> None:
+    campaign = planned(gpubench, tmp_path, protocol="ucx", variants="a=1.22.0 b=1.21.0")
+    specs = [json.loads(path.read_text()) for path in sorted(campaign.glob("jobs/*/specs/*.json"))]
+    code, record, _ = run_spec(campaign, changes={"env": specs[1]["env"]})
+    assert code == 0
+    assert record["status"] == "failed"
+    found, expected = specs[1]["expect_ucx"], specs[0]["expect_ucx"]
+    assert f"loaded UCX {found} from " in record["reason"]
+    assert record["reason"].endswith(f"planned {expected}")
+
+
+def test_a_login_shell_full_of_settings_changes_nothing_and_is_named(gpubench: Run, tmp_path: Path) -> None:
+    campaign = planned(gpubench, tmp_path)
+    shell = {
+        "UCX_TLS": "bogus",
+        "DASK_DISTRIBUTED__SCHEDULER__WORK_STEALING": "False",
+        "LD_LIBRARY_PATH": "/nowhere",
+        "PYTHONPATH": str(tmp_path),
+    }
+    (tmp_path / "distributed.py").write_text("raise SystemExit('the wrong distributed was imported')\n")
+    code, record, errors = run_spec(campaign, shell=shell)
+    assert (code, record["status"]) == (0, "ok"), (errors, record["reason"])
+    said = " ".join(record["warnings"])
+    assert all(name in said for name in shell)
+
+
+def test_a_checkout_in_the_working_directory_is_not_imported_instead(gpubench: Run, tmp_path: Path) -> None:
+    campaign = planned(gpubench, tmp_path)
+    trap = tmp_path / "checkout"
+    (trap / "gpubench").mkdir(parents=True)
+    (trap / "gpubench" / "__init__.py").write_text("raise SystemExit('the checkout in the cwd was imported')\n")
+    code, record, errors = run_spec(campaign, cwd=trap)
+    assert (code, record["status"]) == (0, "ok"), (errors, record["reason"])
+
+
+def test_a_node_half_that_was_edited_after_the_plan_fails_the_run(gpubench: Run, tmp_path: Path) -> None:
+    campaign = planned(gpubench, tmp_path)
+    code, record, _ = run_spec(campaign, changes={"node_half": "0" * 64})
+    assert (code, record["status"]) == (0, "failed")
+    assert "imported node half" in record["reason"]
+
+
+def test_a_node_that_never_comes_is_a_failed_run_and_not_an_average_over_fewer(gpubench: Run, tmp_path: Path) -> None:
+    campaign = planned(gpubench, tmp_path, "--nodes", "2", "--set", "limits.start=8s")
+    code, record, _ = run_spec(campaign, 0, "--rank", "0")
+    assert (code, record["status"]) == (0, "failed")
+    assert "node rank [1]" in record["reason"] or "2 of 4 workers connected" in record["reason"]
+
+
+def test_two_nodes_meet_only_through_the_rendezvous(gpubench: Run, tmp_path: Path) -> None:
+    campaign = planned(gpubench, tmp_path, "--nodes", "2")
+    done = gpubench("submit", campaign)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {record["status"] for record in records(campaign).values()} == {"ok"}
+    provenance = json.loads(next(campaign.glob("runs/*/provenance.json")).read_text())
+    assert [node["rank"] for node in provenance["nodes"]] == [0, 1]
+    assert sum(process["role"] == "worker" for process in provenance["processes"]) == 4

@@ -1,0 +1,52 @@
+"""Shared by all tests: the command line as users call it, and what must be there under CI."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+GPUBENCH = Path(sys.executable).with_name("gpubench")
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def need(condition: bool, what: str) -> None:
+    """Skip where a test's real part is missing; under CI that is a failure."""
+    if condition:
+        return
+    if os.environ.get("CI"):
+        pytest.fail(f"CI needs {what}")
+    pytest.skip(f"needs {what}")
+
+
+def plain_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The caller's environment without what pytest and make put there."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "MAKE", "COLUMNS"))}
+    return {**kept, **(more or {})}
+
+
+@pytest.fixture
+def gpubench(tmp_path: Path) -> Run:
+    """Run the command line in an empty directory; stdout and stderr as text."""
+
+    def run(
+        *words: str | Path, env: Mapping[str, str] | None = None, timeout: float = 170
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(GPUBENCH), *map(str, words)],
+            cwd=tmp_path,
+            env=plain_environment(env),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    return run

@@ -1,0 +1,41 @@
+"""The Python below a stack, and the UCX that a wheel really holds."""
+
+from pathlib import Path
+
+import pytest
+
+from gpubench.errors import DataError, MissingToolError
+from gpubench.images import interpreter
+from gpubench.images.compatibility import stacks
+from gpubench.images.libucx import ask_ucx
+from gpubench.images.specs import resolve
+
+
+def test_the_tool_s_own_python_is_taken_where_the_stack_supports_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.python_version", lambda: "3.12.4")
+    monkeypatch.setattr("sys.executable", "/opt/python")
+    assert interpreter.find(stacks()[0]) == interpreter.Interpreter("/opt/python", "3.12.4")
+
+
+def test_a_machine_without_a_fitting_python_is_told_which(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.python_version", lambda: "3.15.0")
+    monkeypatch.setattr(interpreter, "program", lambda: "/nonexistent/uv")
+    with pytest.raises(MissingToolError, match=r"needs Python 3\.11 to 3\.13; .* 3\.15\.0.*install Python 3\.13"):
+        interpreter.find(stacks()[0])
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "# Library version: 1.18.0\n# Library path: {here}/libucx/lib/libucs.so.0",
+        "# Library version: 1.19.0\n# Library path: /usr/lib/libucs.so.0",
+        "Segmentation fault",
+    ],
+)
+def test_a_wheel_that_holds_or_loads_another_ucx_is_refused(tmp_path: Path, said: str) -> None:
+    program = tmp_path / "libucx" / "bin" / "ucx_info"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\necho '{said.format(here=tmp_path)}'\n")
+    program.chmod(0o755)
+    with pytest.raises(DataError, match=r"the wheel of UCX 1\.19\.0 answers as UCX"):
+        ask_ucx(tmp_path, resolve("1.19.0"))

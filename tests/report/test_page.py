@@ -1,0 +1,213 @@
+import dataclasses
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import reports
+
+from gpubench.report import ReportInputs, charts, provenance, rows, verdicts_json
+from gpubench.report.markdown import markdown
+from gpubench.report.page import html
+from gpubench.store import Campaign
+
+
+class Anchors(HTMLParser):
+    """Links, ids and the tags that could fetch something."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.ids: list[str] = []
+        self.fetching: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.links += [given["href"] or ""] if tag == "a" else []
+        self.ids += [given["id"] or ""] if "id" in given else []
+        if "src" in given or tag in ("link", "iframe", "img", "object"):
+            self.fetching.append(tag)
+
+
+def parsed(page: bytes) -> Anchors:
+    anchors = Anchors()
+    anchors.feed(page.decode())
+    return anchors
+
+
+@pytest.fixture(scope="module")
+def campaigns(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Campaign, ReportInputs, bytes]]:
+    made = {}
+    for build in (reports.story, reports.troubled, reports.empty):
+        campaign = build(tmp_path_factory.mktemp("c") / build.__name__)
+        inputs = reports.collect(campaign)
+        made[build.__name__] = (campaign, inputs, html(inputs))
+    return made
+
+
+@pytest.mark.parametrize("name", ["story", "troubled", "empty"])
+def test_one_file_that_fetches_nothing_and_whose_links_resolve(
+    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]], name: str
+) -> None:
+    campaign, _, page = campaigns[name]
+    anchors = parsed(page)
+    assert anchors.fetching == []
+    assert len(page) < 1_200_000
+    assert len(anchors.ids) == len(set(anchors.ids))
+    ours = {"results.parquet", "verdicts.json", "report.md"}  # written beside the page by the front end
+    for link in anchors.links:
+        if link.startswith("#"):
+            assert link[1:] in anchors.ids
+        else:
+            assert link in ours or (campaign.directory / link).is_file(), link
+
+
+def test_the_same_inputs_give_the_same_bytes(campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]]) -> None:
+    _, inputs, page = campaigns["story"]
+    assert html(inputs) == page
+
+
+def test_the_headline_says_what_was_found_and_how_sure(
+    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
+) -> None:
+    text = campaigns["story"][2].decode()
+    heading = re.sub(r"<[^>]+>", "", re.search(r"<h1>(.*?)</h1>", text, re.S)[1])  # type: ignore[index]
+    slower, same = "1.19.0 is slower than 1.17.0 in 1 of 5 comparisons.", "1.19.0-proto1 is as fast as 1.17.0 in all 5"
+    assert heading.strip() == f"{slower} {same}, to within ±3 %."
+    assert "message 10 MB (+48.3 %, 95 % interval [+47, +50] %, 8 blocks)" in text
+    assert "at most 5 % of cases, over all 10 comparisons" in text
+    assert "A against A" not in text
+
+
+def test_every_planned_run_stands_there_with_its_reason(
+    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
+) -> None:
+    text = campaigns["troubled"][2].decode()
+    for reason in (
+        "worker 1 on laptop was killed by signal 9",
+        "known issue openucx/ucx#9999",
+        "job n1-1 ended before this run started",
+        "started, but left no record",
+        "merge failed: wrong answer: 119 998 rows",
+        "2 workers on 2 cores: over-subscribed (16 runs)",
+    ):
+        assert reason in text
+    assert text.count('class="place"') == 21
+    assert "(failed, not used)" in text
+
+
+def test_a_against_a_is_labelled(tmp_path: Path) -> None:
+    variants = (reports.variant("a", "1.22.0"), reports.variant("b", "1.22.0"))
+    campaign = reports.begin(tmp_path / "c", reports.make_plan(variants, blocks=6, suite=reports.QUICK[:1]))
+    reports.finish(campaign)
+    inputs = reports.collect(campaign)
+    text = html(inputs).decode()
+    assert "b is the same image with the same settings as a (A against A)" in text
+    assert "Nothing: manifests and settings are the same." in text
+    assert "A against A" in markdown(inputs)
+
+
+def test_a_setting_makes_another_variant(tmp_path: Path) -> None:
+    variants = (reports.variant("a", "1.22.0"), reports.variant("b", "1.22.0", {"UCX_PROTO_ENABLE": "n"}))
+    inputs = reports.collect(reports.begin(tmp_path / "c", reports.make_plan(variants, suite=reports.QUICK[:1])))
+    text = html(inputs).decode()
+    assert "A against A" not in text
+    assert "setting UCX_PROTO_ENABLE" in text
+
+
+def test_labels_and_reasons_are_text_not_markup(tmp_path: Path) -> None:
+    evil = "</script><script>alert(1)</script>"
+    variants = (reports.variant(f"a{evil}", "1.17.0"), reports.variant("b|*c*", "1.19.0"))
+    campaign = reports.begin(tmp_path / "c", reports.make_plan(variants, blocks=6, suite=reports.QUICK[:1]))
+    writer = reports.Writer(campaign)
+    for number, row in enumerate(campaign.rows()):
+        writer.write(*row, **({"status": "failed", "reason": evil} if number == 0 else {}))
+    inputs = reports.collect(campaign)
+    assert evil not in html(inputs).decode()
+    text = markdown(inputs)
+    assert "<script" not in text
+    assert "b\\|\\*c\\* vs a" in text
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        None,
+        {},
+        {"processes": None, "nodes": "?"},
+        {"processes": [{}], "nodes": [{}], "transport": None},
+        {"processes": ["?"], "nodes": [{"host": "a", "load": [{}, {"t": 1, "load1": "?"}]}]},
+    ],
+)
+def test_provenance_may_lack_anything(
+    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]], found: dict[str, object] | None
+) -> None:
+    _, inputs, _ = campaigns["story"]
+    known = {} if found is None else dict.fromkeys(inputs.provenance, found)
+    thin = dataclasses.replace(inputs, provenance=known, manifests={})
+    assert {fact.name: fact.values[0] for fact in provenance.by_variant(thin)}["libucp"] == "not recorded"
+    assert len(provenance.hosts(thin)) <= 1
+    assert provenance.run_noise(found or {})["transport"] == "not recorded"
+    assert [fact.name for fact in provenance.differing(thin)] == ["setting UCX_PROTO_ENABLE"]
+
+
+def test_processes_that_disagree_are_counted(campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]]) -> None:
+    _, inputs, _ = campaigns["story"]
+    first = next(name for name, one in inputs.provenance.items() if one["processes"][0]["ucx"]["loaded"] == "1.17.0")
+    changed = json.loads(json.dumps(inputs.provenance))
+    changed[first]["processes"][0]["ucx"]["loaded"] = "1.18.1"
+    facts = {fact.name: fact for fact in provenance.by_variant(dataclasses.replace(inputs, provenance=changed))}
+    loaded = facts["UCX loaded, as read in every process"]
+    assert loaded.values[0] == "1.17.0 in 31 of 32 processes, 1.18.1 in 1 of 32 processes"
+    assert loaded.differs
+
+
+def test_a_large_campaign_stays_below_three_megabytes(
+    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
+) -> None:
+    _, inputs, _ = campaigns["story"]
+    per_run = charts.MOST_SAMPLES // len(inputs.cells)
+
+    def with_samples(count: int) -> ReportInputs:
+        wall_s = tuple(0.0123456789 * (1 + 0.001 * number) for number in range(count))
+        return dataclasses.replace(inputs, cells=[dataclasses.replace(one, wall_s=wall_s) for one in inputs.cells])
+
+    assert 1_500_000 < len(html(with_samples(per_run))) < 3_000_000
+    names = [f"row {number}" for number in range(len(inputs.verdicts))]
+    group = rows.groups(with_samples(per_run + 1), names)[0]
+    assert len(json.dumps(group.chart)) < 20_000
+
+
+def test_a_straggler_makes_the_axis_logarithmic(campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]]) -> None:
+    _, inputs, _ = campaigns["story"]
+    cells = [one for one in inputs.cells if one.workload.name == "tasks"]
+    variants = [one.label for one in inputs.plan.variants]
+    assert '"log"' not in json.dumps(charts.samples(cells, variants, "tasks", means_only=False))
+    cells[3] = dataclasses.replace(cells[3], wall_s=(*cells[3].wall_s[:-1], 9.0))
+    assert '"log"' in json.dumps(charts.samples(cells, variants, "tasks", means_only=False))
+
+
+def test_one_hopeless_interval_does_not_hide_the_others(
+    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
+) -> None:
+    _, inputs, _ = campaigns["story"]
+    wide = [dataclasses.replace(inputs.verdicts[0], low=-0.99, high=80.0), *inputs.verdicts[1:]]
+    spec = charts.forest(wide, [f"row {number}" for number in range(10)], 0.03)
+    (low, high) = spec["layer"][0]["encoding"]["x"]["scale"]["domain"]
+    assert (low, high) == pytest.approx((-99.0, 193.0), abs=1)
+
+
+def test_the_shape_of_verdicts_json(campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]]) -> None:
+    _, inputs, _ = campaigns["empty"]
+    document = json.loads(verdicts_json("c", inputs.verdicts, inputs.settings))
+    assert (document["schema"], document["settings"]["margin"]) == ("gpubench/verdicts/1", 0.03)
+    assert document["verdicts"][0]["key"]["workload"] == "message"
+    assert document["verdicts"][0]["effect"] is None
+
+
+def test_markdown_for_a_pull_request(campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]]) -> None:
+    text = markdown(campaigns["troubled"][1])
+    assert text.startswith("**1.19.0 is slower than 1.17.0 in 1 of 5 comparisons.")
+    assert "| message 10 MB | 1.19.0 vs 1.17.0 | +48.1 % \\[+46, +50] | 5 | ▲ regression |" in text
+    assert "- block 2, 1.19.0: lost: job n1-1 ended before this run started" in text

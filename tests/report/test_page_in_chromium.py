@@ -1,0 +1,128 @@
+"""The report in a real headless Chromium, opened from ``file://``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import browser
+import pytest
+import reports
+
+from gpubench.report.page import html
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[browser.Page]:
+    with browser.chromium() as page:
+        yield page
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    campaign = reports.troubled(tmp_path_factory.mktemp("c") / "a campaign")
+    campaign.report.write_bytes(html(reports.collect(campaign)))
+    return campaign.report
+
+
+def test_it_renders_without_a_word_on_the_console_and_without_the_network(page: browser.Page, report: Path) -> None:
+    page.requests.clear()
+    page.open(report.as_uri())
+    assert page.console == []
+    assert page.errors == []
+    assert page.requests == [report.as_uri()]
+
+
+def test_every_chart_has_its_marks(page: browser.Page, report: Path) -> None:
+    page.open(report.as_uri())
+    count = "[...document.querySelectorAll('.chart')].map((one) => [one.id, one.querySelectorAll('svg {}').length])"
+    rules = dict(page.evaluate(count.format(".mark-rule.role-mark line")))
+    points = dict(page.evaluate(count.format(".mark-symbol.role-mark path")))
+    assert len(rules) == 6
+    assert points.pop("chart-forest") == 10
+    assert rules.pop("chart-forest") == 11
+    # 7 blocks × 3 variants, less two lost and one skipped; 18 runs of 30 or 6 samples, one workload broke off after 2.
+    assert sorted(points.values()) == [18 * 6 - 4, 18 * 6, 18 * 6, 18 * 30, 18 * 30]
+    assert all(number == 18 + 6 for number in rules.values())
+
+
+def test_colours_follow_the_readers_scheme(page: browser.Page, report: Path) -> None:
+    colour = "getComputedStyle(document.querySelector('#chart-forest .mark-symbol.role-mark path')).fill"
+    paper = "getComputedStyle(document.body).backgroundColor"
+    seen = []
+    for dark in (False, True):
+        page.open(report.as_uri(), dark=dark)
+        seen.append((page.evaluate(colour), page.evaluate(paper)))
+    assert seen[0][1] == "rgb(255, 255, 255)"
+    assert seen[1][1] == "rgb(20, 23, 27)"
+    assert seen[0][0] != seen[1][0]
+
+
+def test_text_is_readable_in_both_schemes(page: browser.Page, report: Path) -> None:
+    contrast = """(() => {
+      const light = (text) => {
+        const [r, g, b] = text.match(/[\\d.]+/g).slice(0, 3).map((v) => v / 255)
+          .map((v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+      };
+      const paper = light(getComputedStyle(document.body).backgroundColor);
+      const texts = document.querySelectorAll('p, td, th, a, .verdict, .status, .flag, summary');
+      return Math.min(...[...texts].map((one) => {
+        const ink = light(getComputedStyle(one).color);
+        return (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
+      }));
+    })()"""
+    for dark in (False, True):
+        page.open(report.as_uri(), dark=dark)
+        assert page.evaluate(contrast) >= 4.5  # WCAG 2, AA
+
+
+def test_the_table_sorts_by_number_and_by_keyboard(page: browser.Page, report: Path) -> None:
+    page.open(report.as_uri())
+    effects = (
+        "[...document.querySelectorAll('#verdict-table tbody tr')].map((row) => Number(row.cells[2].dataset.sort))"
+    )
+    heading = "document.querySelector('#verdict-table thead th:nth-child(3)')"
+    page.evaluate(f"{heading}.querySelector('button').click()")
+    rising = page.evaluate(effects)
+    assert rising == sorted(rising)
+    assert page.evaluate(f"{heading}.ariaSort") == "ascending"
+    page.evaluate(f"{heading}.querySelector('button').focus()")
+    for kind in ("keyDown", "keyUp"):
+        page.call("Input.dispatchKeyEvent", type=kind, key="Enter", code="Enter", text="\r", windowsVirtualKeyCode=13)
+    assert page.evaluate(effects) == sorted(rising, reverse=True)
+    assert page.evaluate(f"{heading}.ariaSort") == "descending"
+
+
+def test_a_telephone_shows_it_without_sideways_scrolling(page: browser.Page, report: Path) -> None:
+    page.open(report.as_uri(), width=375, height=800, mobile=True)
+    assert page.evaluate("document.documentElement.scrollWidth") == 375
+    assert page.evaluate("document.querySelector('#verdict-table td').getBoundingClientRect().right") <= 375
+    assert page.evaluate("document.querySelector('#chart-forest svg').getBoundingClientRect().right") <= 375
+
+
+def test_tables_keep_their_meaning_for_screen_readers(page: browser.Page, report: Path) -> None:
+    page.open(report.as_uri(), width=375, height=800, mobile=True)
+    nodes = page.call("Accessibility.getFullAXTree")["nodes"]
+    roles = [node["role"]["value"] for node in nodes if "role" in node]
+    assert roles.count("table") >= 5
+    assert roles.count("rowheader") >= 10
+    names = [node.get("name", {}).get("value", "") for node in nodes]
+    assert "Effects with 95 % intervals" in names
+
+
+def test_it_prints(page: browser.Page, report: Path) -> None:
+    page.open(report.as_uri(), dark=True)
+    assert page.pdf().startswith(b"%PDF")
+    assert page.evaluate("[...document.querySelectorAll('details')].every((one) => one.open)")
+
+
+def test_a_campaign_without_a_sample(page: browser.Page, tmp_path: Path) -> None:
+    campaign = reports.empty(tmp_path / "c")
+    campaign.report.write_bytes(html(reports.collect(campaign)))
+    page.open(campaign.report.as_uri())
+    assert page.console == []
+    assert page.errors == []
+    assert "No sample of this workload was taken." in page.evaluate("document.body.innerText")

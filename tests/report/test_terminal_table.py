@@ -1,0 +1,71 @@
+import io
+from pathlib import Path
+
+import pytest
+import reports
+from rich.console import Console
+
+from gpubench.report import ReportInputs, verdict_lines, verdict_table
+from gpubench.report.labels import cell_names, seconds, size
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> ReportInputs:
+    return reports.collect(reports.story(tmp_path_factory.mktemp("c") / "story"))
+
+
+def test_a_line_per_verdict_that_reads_like_a_sentence(story: ReportInputs) -> None:
+    lines = verdict_lines(story.verdicts).splitlines()
+    assert lines[2] == "message 10 MB | 1.19.0 vs 1.17.0 | +48.3 % [+47, +50] | 8 blocks | regression"
+    assert lines[0].startswith("message 1 KiB | 1.19.0 vs 1.17.0 | +0.5 % [-1.2, +2.2] | 8 blocks | ")
+
+
+def test_the_table_says_the_same_in_eighty_columns(story: ReportInputs) -> None:
+    out = io.StringIO()
+    Console(file=out, width=90).print(verdict_table(story.verdicts))
+    row = next(line for line in out.getvalue().splitlines() if line.startswith("message 10 MB"))
+    for cell in ("1.19.0 vs 1.17.0", "+48.3 % [+47, +50]", "8 blocks", "regression"):
+        assert cell in row
+
+
+def test_markup_in_a_label_is_text(tmp_path: Path) -> None:
+    variants = (reports.variant("[red]old[/red]", "1.17.0"), reports.variant("[/]", "1.19.0"))
+    inputs = reports.collect(reports.begin(tmp_path / "c", reports.make_plan(variants)))
+    out = io.StringIO()
+    Console(file=out, width=120).print(verdict_table(inputs.verdicts))
+    assert "[/] vs [red]old[/red]" in out.getvalue()
+
+
+def test_what_is_said_of_all_is_said_once(tmp_path: Path) -> None:
+    inputs = reports.collect(reports.empty(tmp_path / "c"))
+    *rows, note = verdict_lines(inputs.verdicts).splitlines()
+    assert all(row.endswith("| no data | 0 blocks | inconclusive") for row in rows)
+    assert note.startswith("  all comparisons: no data: ")
+
+
+def test_reasons_and_flags_stand_below(tmp_path: Path) -> None:
+    text = verdict_lines(reports.collect(reports.troubled(tmp_path / "c")).verdicts)
+    assert "merge, 1.19.0 vs 1.17.0: failed: the candidate failed in block 4" in text
+    assert "more blocks would decide" in text
+    assert "flags: incomplete" in text
+
+
+def test_names_tell_cells_apart_and_no_more() -> None:
+    message = {"workload": "message", "backend": "dask", "nodes": 1, "params": '{"round_trips":5,"size":1024}'}
+    large = message | {"params": '{"round_trips":5,"size":10000000}'}
+    merge = message | {"workload": "merge", "params": '{"rows_per_worker":200000}'}
+    assert cell_names([message, large, merge]) == ["message 1 KiB", "message 10 MB", "merge"]
+    assert cell_names([merge, merge | {"nodes": 4}]) == ["merge 1 node", "merge 4 nodes"]
+    assert cell_names([merge, merge | {"params": '{"rows_per_worker":5}'}])[1] == "merge rows_per_worker=5"
+    assert cell_names([merge, merge | {"backend": "dask-noop"}]) == ["merge dask", "merge dask-noop"]
+
+
+def test_numbers_carry_units() -> None:
+    assert [seconds(value) for value in (12.3456, 0.0052, 61e-6, 5e-9)] == ["12.35 s", "5.2 ms", "61 µs", "5 ns"]
+    assert [size(count) for count in (512, 1024, 10**7, 2 * 10**9, 1536)] == [
+        "512 B",
+        "1 KiB",
+        "10 MB",
+        "2 GB",
+        "1.5 KiB",
+    ]

@@ -1,0 +1,86 @@
+"""The gate against simulated campaigns, small enough for CI; the whole is ``python -m benchmarks.calibration``.
+
+Bounds allow for chance at about one in ten thousand, and seeds are fixed, so a failure means that the gate has changed.
+"""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from benchmarks.calibration.adaptive import run_adaptive
+from benchmarks.calibration.alarms import NO_MARGIN, count_alarms, count_flip_alarms
+from benchmarks.calibration.campaigns import generate
+from benchmarks.calibration.noise import MODELS, Noise, Shape
+from benchmarks.calibration.powers import die, find
+from benchmarks.calibration.whole_path import disagreements
+from gpubench.stats.pairs import BASELINE, CANDIDATE
+
+SEED = 7
+MOST_OF_300 = stats.binom.isf(1e-4, 300, 0.05)
+
+
+@pytest.mark.parametrize("model", ["restart 0.8 %", "tail 5 % x2", "lost when slow", "all together"])
+def test_at_most_five_percent_of_a_against_a_campaigns_raise_an_alarm(model):
+    alarms = count_alarms(SEED, MODELS[model], Shape(300, 6, 8))
+    assert alarms.alarmed <= MOST_OF_300
+    assert alarms.covered > 0.93
+
+
+def test_alarms_do_happen_so_the_simulation_can_tell_a_gate_that_never_rejects():
+    assert count_alarms(SEED, MODELS["iid"], Shape(300, 6, 8)).alarmed >= stats.binom.ppf(1e-4, 300, 0.05)
+
+
+def test_stragglers_raise_no_alarms_in_three_blocks():
+    # Without the within-run floor 26 % of such campaigns would alarm.
+    assert count_alarms(SEED, MODELS["tail 5 % x2"], Shape(300, 45, 3)).alarmed <= 3
+
+
+@pytest.mark.parametrize("model", ["restart 1.5 %", "late when slow"])
+def test_adaptive_campaigns_raise_no_more_alarms_than_fixed_ones(model):
+    # Looking five times at the plain p-value would alarm in about 12 %.
+    ended = run_adaptive(SEED, MODELS[model], Shape(300, 6, 12), margin=NO_MARGIN)
+    assert ended.rejected.any(axis=1).sum() <= MOST_OF_300
+    assert ended.covered.mean() > 0.93
+
+
+def test_sign_flips_raise_alarms_in_at_most_five_percent():
+    assert 300 * count_flip_alarms(SEED, MODELS["restart 0.8 %"], Shape(300, 6, 8)) <= MOST_OF_300
+
+
+def test_three_percent_in_one_cell_of_six_is_found_with_eight_blocks():
+    assert find(SEED, Noise(job=0.02, restart=0.008), Shape(300, 6, 8), 0.03).regression >= 0.88
+
+
+def test_equivalent_is_said_in_at_most_five_percent_at_the_margin():
+    found = find(SEED, Noise(job=0.02, restart=0.015), Shape(600, 1, 8), 0.03)
+    assert 600 * found.equivalent <= stats.binom.isf(1e-4, 600, 0.05)
+
+
+def test_ten_percent_stragglers_of_twice_the_time_are_read_as_ten_percent_and_found():
+    found = find(SEED, Noise(restart=0.004), Shape(300, 1, 8, reps=30), tail=0.1)
+    assert found.effect == pytest.approx(0.1, abs=0.005)
+    assert found.regression > 0.98
+
+
+def test_a_candidate_that_dies_in_thirty_percent_of_blocks_is_never_equivalent():
+    found = die(SEED, Noise(restart=0.004), Shape(300, 1, 8), 0.3, exactly=True)
+    assert (found.equivalent, found.broken) == (0, 1)
+
+
+def test_adaptive_campaigns_stop_early_when_the_difference_is_large():
+    ended = run_adaptive(SEED, Noise(job=0.02, restart=0.015), Shape(200, 1, 12), np.log1p(0.06))
+    assert ended.blocks.mean() < 6.5
+
+
+@pytest.mark.parametrize("model", ["restart 0.8 %", "5 % lost at random"])
+def test_the_sample_table_and_the_arrays_give_identical_verdicts(model):
+    assert disagreements(SEED, MODELS[model], Shape(4, 6, 5)) == 0
+
+
+def test_the_simulated_noise_is_the_noise_that_was_asked_for():
+    (campaigns,) = generate(SEED, Noise(job=0.02, restart=0.015, iteration=0.0), Shape(400, 3, 8))
+    level = np.log(campaigns.times.mean(axis=-1))
+    difference = level[..., CANDIDATE] - level[..., BASELINE]
+    assert difference.std() == pytest.approx(0.015 * np.sqrt(2), rel=0.05)
+    assert level[:, 0, :, 0].std() == pytest.approx(np.hypot(0.02, 0.015), rel=0.05)
+    assert np.abs(campaigns.first.sum(axis=1)).max() == 0

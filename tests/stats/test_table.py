@@ -1,0 +1,179 @@
+"""From anyone's table to comparisons: what is read, and what is refused with a reason."""
+
+import datetime as dt
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from campaign_by_hand import noisy
+
+from gpubench.errors import DataError, UsageError
+from gpubench.stats.settings import Settings
+from gpubench.stats.table import comparisons_from_frame
+from gpubench.stats.verdict import judge
+
+
+def table(effects=(0.06, 0.0), *, blocks=8, reps=3) -> pl.DataFrame:
+    """Variants A and B on one workload per effect, one run per block and variant that spans all workloads."""
+    rows = []
+    for number, effect in enumerate(effects):
+        for block, difference in enumerate(noisy(blocks, effect=effect, sd=0.004), start=1):
+            for variant in "AB":
+                for rep in range(reps):
+                    seconds = math.exp(difference * (variant == "B")) * (1 + 0.01 * rep)
+                    order = (block + (variant == "B")) % 2
+                    rows.append((f"w{number}", 2, variant, block, f"{variant}{block}", rep, seconds, order))
+    names = ["workload", "nodes", "variant", "block", "run", "rep", "wall_s", "order"]
+    return pl.DataFrame(rows, schema=names, orient="row")
+
+
+def verdicts(frame, *, by=()):
+    return judge(comparisons_from_frame(frame, "A", "B", by), Settings())
+
+
+def changed(frame, row, **values):
+    """One row of the table with other values."""
+    here = pl.int_range(pl.len()) == row
+    return frame.with_columns(
+        pl.when(here).then(pl.lit(value)).otherwise(pl.col(name)).alias(name) for name, value in values.items()
+    )
+
+
+def test_a_table_gives_one_comparison_per_cell_sorted_and_one_run_may_span_workloads():
+    found = verdicts(table())
+    assert [verdict.key for verdict in found] == [{"workload": "w0", "nodes": 2}, {"workload": "w1", "nodes": 2}]
+    assert [verdict.verdict for verdict in found] == ["regression", "equivalent"]
+    assert [verdict.samples for verdict in found] == [48, 48]
+
+
+def test_row_order_and_column_order_never_matter():
+    frame = table()
+    shuffled = frame.sample(fraction=1, shuffle=True, seed=3).select(sorted(frame.columns))
+    assert verdicts(shuffled) == verdicts(frame)
+
+
+def test_a_table_read_from_csv_text_gives_the_same_verdicts():
+    frame = table().with_columns(warmup=pl.lit(False))
+    assert verdicts(pl.read_csv(frame.write_csv().encode())) == verdicts(frame)
+
+
+@pytest.mark.parametrize("true", [True, "true", "True", "1"])
+def test_warm_up_rows_are_left_out(true):
+    cold = table().filter(pl.col("rep") == 0).with_columns(rep=pl.lit(99, pl.Int64), wall_s=pl.lit(50.0))
+    frame = pl.concat([table().with_columns(warmup=pl.lit(type(true)(0))), cold.with_columns(warmup=pl.lit(true))])
+    assert verdicts(frame) == verdicts(table())
+
+
+def test_further_columns_become_cell_keys_by_name():
+    frame = pl.concat([table((0.0,)).with_columns(backend=pl.lit(name)) for name in ("dask", "noop")])
+    with pytest.raises(DataError, match="--by"):
+        verdicts(frame)
+    assert [verdict.key["backend"] for verdict in verdicts(frame, by=["backend"])] == ["dask", "noop"]
+
+
+def test_other_variants_are_ignored():
+    third = table().filter(pl.col("variant") == "A").with_columns(variant=pl.lit("C"), run=pl.lit("C") + pl.col("run"))
+    assert verdicts(pl.concat([table(), third])) == verdicts(table())
+
+
+def test_a_cell_with_one_variant_only_is_in_the_family_without_data():
+    frame = table().filter((pl.col("workload") == "w0") | (pl.col("variant") == "A"))
+    found = verdicts(frame)
+    assert found[1].reason.startswith("no data: ")
+    assert found[0].p_holm == pytest.approx(2 * found[0].p)
+
+
+def test_a_failed_run_counts_as_failure_whatever_times_it_left():
+    late = pl.col("run").is_in(["B2", "B3"])
+    frame = table((0.0,)).with_columns(
+        status=pl.when(late & (pl.col("rep") == 2)).then(pl.lit("failed")).otherwise(pl.lit("ok")),
+        wall_s=pl.when(late & (pl.col("rep") == 2)).then(None).otherwise(pl.col("wall_s")),
+    )
+    assert [verdict.verdict for verdict in verdicts(frame)] == ["broken"]
+
+
+def test_a_run_with_nothing_but_warm_up_is_lost():
+    frame = table((0.0,)).with_columns(warmup=pl.col("run") == "B2")
+    run = next(run for run in comparisons_from_frame(frame, "A", "B")[0].runs if run.run == "B2")
+    assert (run.status, run.wall_s) == ("lost", ())
+
+
+@pytest.mark.parametrize(
+    "starts",
+    [
+        lambda seconds: seconds,
+        lambda seconds: dt.datetime.fromtimestamp(seconds, dt.UTC),
+        lambda seconds: dt.datetime.fromtimestamp(seconds, dt.UTC).isoformat(),
+        lambda seconds: dt.datetime.fromtimestamp(seconds, dt.UTC).strftime("%Y-%m-%dT%H:%M:%S"),
+    ],
+)
+def test_start_times_may_be_seconds_times_or_text(starts):
+    rows = table((0.0,)).to_dicts()
+    times = [starts(1.7e9 + 100.0 * row["block"] + 10 * row["order"] + row["rep"]) for row in rows]
+    frame = table((0.0,)).drop("order").with_columns(started_at=pl.Series(times))
+    (given,) = comparisons_from_frame(frame, "A", "B")
+    assert {run.started_at for run in given.runs if run.block == 1} == {1.7e9 + 100, 1.7e9 + 110}
+    assert verdicts(frame)[0].verdict == "equivalent"
+    assert "order-unknown" not in verdicts(frame)[0].flags
+
+
+def test_a_missing_block_column_says_what_cannot_be_concluded():
+    with pytest.raises(DataError, match=r"no column 'block'.*difference between the jobs, nodes or hours"):
+        verdicts(table().drop("block"))
+
+
+@pytest.mark.parametrize("column", ["workload", "nodes", "variant", "run", "rep", "wall_s"])
+def test_other_missing_columns_are_named(column):
+    with pytest.raises(DataError, match=f"no column {column}"):
+        verdicts(table().drop(column))
+
+
+@pytest.mark.parametrize("time", [0.0, -1.0, math.nan, math.inf, None])
+def test_a_time_that_is_not_positive_and_finite_is_refused_with_its_run(time):
+    with pytest.raises(DataError, match=r"run 'A1', workload 'w0', rep 1 .*no verdict"):
+        verdicts(changed(table(), 1, wall_s=time))
+
+
+def test_a_sample_that_stands_there_twice_is_refused():
+    with pytest.raises(DataError, match="run 'A1', workload 'w0' has rep 1 twice"):
+        verdicts(changed(table(), 0, rep=1))
+
+
+def test_a_variant_that_is_not_there_is_refused_with_those_that_are():
+    with pytest.raises(DataError, match="no variant 'Z' in the table; there are A, B"):
+        comparisons_from_frame(table(), "A", "Z")
+
+
+@pytest.mark.parametrize(("column", "value"), [("variant", "B"), ("block", 5)])
+def test_a_run_in_two_variants_or_blocks_is_refused(column, value):
+    with pytest.raises(DataError, match=f"run 'A1' has more than one {column}"):
+        verdicts(changed(table(), 0, **{column: value}))
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("block", 1.5), ("block", None), ("rep", "x"), ("variant", None), ("order", "second")]
+)
+def test_unreadable_values_are_refused_with_their_column(column, value):
+    kind = pl.Float64 if value == 1.5 else pl.String
+    with pytest.raises(DataError, match=f"column '{column}'"):
+        verdicts(changed(table().with_columns(pl.col(column).cast(kind)), 0, **{column: value}))
+
+
+def test_an_unknown_status_is_refused():
+    with pytest.raises(DataError, match="no status great"):
+        verdicts(table().with_columns(status=pl.lit("great")))
+
+
+def test_columns_that_describe_samples_cannot_be_cell_keys():
+    with pytest.raises(UsageError, match="block"):
+        verdicts(table(), by=["block"])
+
+
+def test_a_single_block_of_a_table_is_inconclusive_and_not_an_error():
+    assert {verdict.verdict for verdict in verdicts(table().filter(pl.col("block") == 1))} == {"inconclusive"}
+
+
+def test_large_tables_keep_every_sample():
+    frame = table(tuple(np.zeros(20)), blocks=5, reps=30)
+    assert sum(verdict.samples for verdict in verdicts(frame)) == len(frame)
