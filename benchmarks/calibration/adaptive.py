@@ -87,8 +87,12 @@ def _run(campaigns: Campaigns, effect: Floats, margin: float, maximum: int, budg
     truth = np.tile(effect, size[0])
     rejected = np.nan_to_num(decisions.p_holm, nan=1.0) <= settings.alpha
     covered = ~(np.abs(decisions.estimates.location.effect - truth) > half_width)
-    columns = (decisions.word, decisions.estimates.location.blocks, rejected, covered)
-    return Ended(*(column.reshape(size) for column in columns))
+    return Ended(
+        word=decisions.word.reshape(size),
+        blocks=decisions.estimates.location.blocks.reshape(size),
+        rejected=rejected.reshape(size),
+        covered=covered.reshape(size),
+    )
 
 
 def _pairs_by_block(campaigns: Campaigns) -> Ints:

@@ -129,7 +129,8 @@ def _pause(rng: np.random.Generator, noise: Noise, restart: Floats) -> Floats:
     """Pause after each run as a share of the campaign, shape (campaigns, blocks, 2)."""
     by_chance = np.where(rng.random(restart[:, 0, :, :, 0].shape) < 0.1, noise.late, 0.0)
     slowness = restart[..., 0].mean(axis=1) / noise.restart
-    return by_chance + noise.late_when_slow * np.clip(slowness, 0, 1)
+    pause: Floats = by_chance + noise.late_when_slow * np.clip(slowness, 0, 1)
+    return pause
 
 
 def _autoregressive(rng: np.random.Generator, noise: Noise, shape: Shape, first: Ints) -> Floats:

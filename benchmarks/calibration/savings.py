@@ -55,7 +55,7 @@ def fixed(seed: int, scenario: Scenario, slower: float) -> list[float]:
         for blocks in range(5, scenario.shape.blocks + 1):
             word = decide(pairs.head(blocks), circumstances, Settings(), campaigns.family).word
             right[blocks - 5] += size[0] * scenario.right(word.reshape(size), slower)
-    return (right / scenario.shape.campaigns).tolist()
+    return [float(count) / scenario.shape.campaigns for count in right]
 
 
 def blocks_of_equal_power(right: float, chances: list[float]) -> float:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast, get_args
 
 import typer
 
 from gpubench.errors import UsageError
 from gpubench.model.image import Variant, parse_variants
 from gpubench.model.quantities import parse_fraction, parse_seconds
+from gpubench.stats.settings import Summary as SummaryWord
 
 Site = Annotated[str, typer.Option(help="Profile in sites/, or a .toml file.")]
 Ucx = Annotated[str | None, typer.Option(help="UCX versions, parted by commas or blanks; the first is the baseline.")]
@@ -27,6 +28,13 @@ Protocol = Annotated[str | None, typer.Option(help="tcp or ucx.")]
 Seed = Annotated[int | None, typer.Option(help="Seed of the order; the same seed gives the same order.")]
 Margin = Annotated[str | None, typer.Option(help="Differences up to this count as none, like 3%.")]
 Set = Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE: any key of the site profile, dotted.")]
+Summary = Annotated[
+    str | None, typer.Option(help="The number of a run: mean (default), geomean or median; chosen before looking.")
+]
+Adaptive = Annotated[
+    bool, typer.Option("--adaptive", help="Look after 5, 6, then every second block; stop what is decided.")
+]
+MaxBlocks = Annotated[int, typer.Option(min=5, help="With --adaptive: never more blocks than this.")]
 CampaignDir = Annotated[Path, typer.Argument(help="Directory of the campaign.", show_default=False)]
 MaybeCampaign = Annotated[
     Path | None, typer.Argument(help="Directory of the campaign; default: the newest in outputs/.", show_default=False)
@@ -52,6 +60,8 @@ class Asked:
     margin: str | None = None
     settings: list[str] | None = None
     outputs: Path | None = None
+    summary: str | None = None
+    max_blocks: int | None = None
 
     def chosen_variants(self, default: list[str]) -> list[Variant]:
         """The variants, from ``--variants``, ``--ucx`` or the profile; raises UsageError."""
@@ -75,6 +85,19 @@ class Asked:
     def chosen_budget(self) -> float | None:
         """Seconds, None where no budget was given; raises UsageError."""
         return None if self.budget is None else _quantity("--budget", self.budget, parse_seconds)
+
+    def chosen_summary(self) -> SummaryWord:
+        """The number of a run; raises UsageError."""
+        word = self.summary or "mean"
+        if word not in get_args(SummaryWord):
+            raise UsageError(f"--summary '{word}' is none of {', '.join(get_args(SummaryWord))}")
+        return cast("SummaryWord", word)
+
+    def check(self) -> None:
+        """Raise UsageError for any value that can't be read."""
+        self.chosen_budget()
+        self.chosen_margin()
+        self.chosen_summary()
 
     def chosen_margin(self) -> float | None:
         """A fraction, None where no margin was given; raises UsageError."""

@@ -44,7 +44,7 @@ def parse_samples(text: str, source: str, known: Mapping[str, object]) -> Parsed
                 parsed.warnings.append(f"{source}: the last line ({number}) was cut off and is left out")
             else:
                 parsed.errors.append(DataError(f"{source}, line {number}: cut off or not JSON"))
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             parsed.errors.append(DataError(f"{source}, line {number}: {error}"))
     return parsed
 
@@ -59,7 +59,7 @@ def _sample(plain: object, known: Mapping[str, object]) -> tuple[SampleLine, int
         raise ValueError("answer or warmup is not one of the known values")
     if not (_is_count(line.rep) and _is_count(line.bytes)):
         raise ValueError("rep and bytes must be whole numbers ≥ 0")
-    if not isinstance(line.wall_s, int | float) or not 0 < line.wall_s < math.inf:
+    if not isinstance(line.wall_s, int | float) or not 0 < float(line.wall_s) < math.inf:
         raise ValueError(f"wall_s = {line.wall_s} is no duration")
     return line, _microseconds(line.started_at)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import pydantic
 
@@ -104,7 +104,9 @@ class Plan(Settings):
     threads_per_worker: int
     memory_limit: int
     margin: float
-    summary: str
+    summary: Literal["mean", "geomean", "median"]
+    max_blocks: int | None = None
+    """Declared maximum of an adaptive campaign, which is looked at while it runs; None: a fixed number of blocks."""
     jobs: list[PlannedJob]
     comparisons: list[Comparison]
     time: TimeModel
@@ -135,13 +137,27 @@ class Plan(Settings):
         return parse_record(Plan, PLAN, text, source)
 
 
+class Frozen(Settings):
+    """A comparison that a look of an adaptive campaign decided: blocks after ``block`` don't count for it."""
+
+    params_id: str
+    nodes: int
+    candidate: str
+    block: int
+
+
 class PlanAddition(Settings):
-    """Blocks appended to a plan by ``resume`` (or a later look); ``plan.json`` itself is never rewritten."""
+    """What ``resume`` and ``advance`` append to a plan; ``plan.json`` itself is never rewritten.
+
+    ``frozen`` are the comparisons decided by the look that made this addition; ``ended`` says that no block follows.
+    """
 
     schema_: str = pydantic.Field(alias="schema", default=PLAN_ADDITION)
     created_at: str
     reason: str
     jobs: list[PlannedJob]
+    frozen: list[Frozen] = pydantic.Field(default_factory=list)
+    ended: bool = False
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from gpubench.errors import PlanRefusedError
 from gpubench.model.plan import PlannedBlock, PlannedJob, PlannedRun
 from gpubench.model.quantities import format_seconds
-from gpubench.plan.order import balanced_orders
+from gpubench.plan.order import campaign_orders
 from gpubench.spec.plain import content_id
 
 SAFETY = 1.5
@@ -25,6 +25,7 @@ def plan_jobs(
     seed: int,
     block_s: float,
     limit_s: float,
+    per_job: int | None = None,
 ) -> list[PlannedJob]:
     """One node count after the other; as many blocks to a job as its time limit surely holds.
 
@@ -33,22 +34,24 @@ def plan_jobs(
         workloads: their ``params_id``.
         block_s: seconds of one block, from the time model.
         limit_s: seconds of one job.
+        per_job: blocks of one job; None: as many as surely fit.
 
     Raises:
         PlanRefusedError: not even one block surely fits into a job.
     """
     rng = random.Random(seed)  # noqa: S311 - a shuffle that anybody can repeat
-    per_job = int(limit_s // (block_s * SAFETY))
-    if per_job < 1:
+    fitting = int(limit_s // (block_s * SAFETY))
+    if fitting < 1:
         raise PlanRefusedError(
             f"a block may take {format_seconds(block_s * SAFETY)}, a job at most {format_seconds(limit_s)}",
             then="raise limits.job of the site, or take fewer variants or workloads",
         )
+    per_job = min(fitting, per_job or fitting)
     jobs: list[PlannedJob] = []
     number = 0
     for count in nodes:
         planned = []
-        for order in balanced_orders(len(variants), blocks, rng):
+        for order in campaign_orders(seed, count, len(variants), blocks):
             number += 1
             labels = [variants[place] for place in order]
             planned.append(plan_block(campaign, number=number, nodes=count, order=labels, workloads=workloads, rng=rng))

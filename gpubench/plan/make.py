@@ -16,10 +16,11 @@ from gpubench.model.plan import (
 )
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
-from gpubench.plan.budget import blocks_that_fit
+from gpubench.plan.budget import LEAST_BLOCKS, blocks_that_fit
 from gpubench.plan.jobs import plan_jobs
 from gpubench.plan.triples import check_triple
 from gpubench.spec import WorkloadSpec
+from gpubench.stats.settings import Summary
 
 PROTOCOLS = ("tcp", "ucx")
 LEAST_RUN_S = 0.01
@@ -59,6 +60,8 @@ class Request:
     machine_memory: int
     workers: int | None = None
     margin: float | None = None
+    summary: Summary = "mean"
+    max_blocks: int | None = None
     budget_s: float | None = None
     budget_firm: bool = False
     history: History | None = None
@@ -78,7 +81,9 @@ def make_plan(request: Request) -> Plan:
     time = _time_model(request)
     all_nodes_s = time.block_s * len(request.nodes)
     blocks = request.blocks
-    if request.budget_s is not None:
+    if request.max_blocks is not None:
+        blocks = LEAST_BLOCKS  # the first look
+    elif request.budget_s is not None:
         blocks = blocks_that_fit(
             asked=request.blocks,
             variants=len(request.variants),
@@ -95,6 +100,7 @@ def make_plan(request: Request) -> Plan:
         seed=request.seed,
         block_s=time.block_s,
         limit_s=site.limits.job,
+        per_job=1 if request.max_blocks else None,
     )
     return Plan(
         campaign=request.campaign,
@@ -111,7 +117,8 @@ def make_plan(request: Request) -> Plan:
         threads_per_worker=site.layout.threads,
         memory_limit=_memory_limit(request, workers),
         margin=site.defaults.margin if request.margin is None else request.margin,
-        summary="mean",
+        summary=request.summary,
+        max_blocks=request.max_blocks,
         jobs=jobs,
         comparisons=_comparisons(request, workers),
         time=time.model_copy(update={"total_s": round(blocks * all_nodes_s, 1)}),
@@ -170,7 +177,9 @@ def _comparisons(request: Request, workers: int) -> list[Comparison]:
 
 def _notes(request: Request, workers: int, blocks: int) -> list[str]:
     notes = []
-    if blocks < request.blocks:
+    if request.max_blocks:
+        notes.append(f"adaptive: looks after 5, 6, then every second block, and at {request.max_blocks} at most")
+    elif blocks < request.blocks:
         notes.append(f"{blocks} blocks instead of {request.blocks}: the most whole balanced sets within the budget")
     if blocks < 5:
         notes.append(f"{blocks} blocks: with fewer than 5 hardly any difference can be confirmed")

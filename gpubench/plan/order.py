@@ -5,6 +5,12 @@ from __future__ import annotations
 import random
 
 
+def campaign_orders(seed: int, nodes: int, variants: int, blocks: int) -> list[list[int]]:
+    """The balanced orders of a campaign at one node count; more blocks only make the list longer."""
+    rng = random.Random(f"{seed}:{nodes}")  # noqa: S311 - a shuffle that anybody can repeat
+    return balanced_orders(variants, blocks, rng)
+
+
 def balanced_orders(variants: int, blocks: int, rng: random.Random) -> list[list[int]]:
     """The order of the variants in every block.
 

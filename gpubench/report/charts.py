@@ -58,10 +58,9 @@ def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> 
     shapes = alt.Scale(domain=list(VERDICT_WORDS), range=list(_VERDICT_SHAPES))
     colour = alt.Color("verdict:N", scale=words, legend=None)
     tip = [alt.Tooltip("row:N", title="comparison"), alt.Tooltip("pair:N", title="variants"), "text:N", "verdict:N"]
-    data = alt.Chart(alt.InlineData(values=rows))
-    limits = {"low": -100 * margin, "high": 100 * margin}
-    band = alt.Chart(alt.InlineData(values=[limits])).mark_rect(color="var(--band)", clip=True)
-    zero = alt.Chart(alt.InlineData(values=[{"at": 0}])).mark_rule(color="var(--ink)", strokeWidth=1)
+    data = alt.Chart(alt.NamedData("rows"))
+    band = alt.Chart(alt.NamedData("band")).mark_rect(color="var(--band)", clip=True)
+    zero = alt.Chart(alt.NamedData("zero")).mark_rule(color="var(--ink)", strokeWidth=1)
     x = alt.X("low:Q", scale=domain, title="effect in %, slower →", axis=alt.Axis(tickCount=7, labelExpr=_SIGNED))
     layers = alt.layer(
         band.encode(x=x, x2="high:Q"),
@@ -76,7 +75,8 @@ def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> 
         ),
     )
     height = len(rows) * (_LINE_HEIGHT * (2 if several else 1) + 11)
-    return _spec(layers.properties(width="container", height=height), "Effects with 95 % intervals")
+    values = {"rows": rows, "band": [{"low": -100 * margin, "high": 100 * margin}], "zero": [{"at": 0}]}
+    return _spec(layers.properties(width="container", height=height), "Effects with 95 % intervals", values)
 
 
 def samples(cells: Sequence[Cell], variants: Sequence[str], title: str, *, means_only: bool) -> dict[str, Any]:
@@ -94,40 +94,54 @@ def samples(cells: Sequence[Cell], variants: Sequence[str], title: str, *, means
     # A straggler must stay in the picture without pressing everything else flat.
     scale = alt.Scale(type="log", nice=False) if largest > 4 * middle else alt.Scale(zero=False, nice=True)
     y = alt.Y("s:Q", scale=scale, title=None, axis=alt.Axis(labelExpr=_SECONDS, tickCount=5))
-    present = [label for label in variants if any(row["variant"] == label for row in rows)]
-    places = [variants.index(label) for label in present]
-    colours = alt.Scale(domain=present, range=[f"var(--series{place % 6})" for place in places])
-    shapes = alt.Scale(domain=present, range=[_VARIANT_SHAPES[place % 6] for place in places])
-    legend = alt.Legend(orient="top", title=None, symbolOpacity=1, symbolSize=70)
-    colour = alt.Color("variant:N", scale=colours, legend=legend, sort=present)
-    tip = [alt.Tooltip("variant:N"), alt.Tooltip("block:O"), alt.Tooltip("label:N", title="mean")]
-    data = alt.Chart(alt.InlineData(values=rows))
-    edges, axis = _block_axis(rows)
+    edges, blocks = _block_axis(rows)
+    across = alt.Scale(domain=[0, len(rows)], nice=False)
+    coloured = _by_variant(rows, variants)
+    tip = [alt.Tooltip("variant:N"), alt.Tooltip("block:O"), alt.Tooltip("label:N", title="mean"), "status:N"]
+    data = alt.Chart(alt.NamedData("runs"))
     points = (
         data.transform_flatten(["s"])
         .transform_window(i="row_number()", groupby=["x"])
         .transform_calculate(at="datum.x + 0.12 + 0.76 * (datum.i - 0.5) / datum.n")
-        .mark_point(filled=True, size=22, opacity=0.55)
+        .mark_point(filled=True, size=22)
         .encode(
-            x=alt.X(
-                "at:Q", axis=axis, scale=alt.Scale(domain=[0, len(rows)], nice=False), title="block, in order of time"
-            ),
+            x=alt.X("at:Q", axis=blocks, scale=across, title="block, in order of time"),
             y=y,
-            color=colour,
-            shape=alt.Shape("variant:N", scale=shapes, legend=legend, sort=present),
+            opacity=alt.condition(_COUNTS, alt.value(0.55), alt.value(0.15)),
             tooltip=tip,
+            **coloured,
         )
     )
     means = data.mark_rule(strokeWidth=2.5).encode(
-        x="x:Q", x2="x2:Q", y=alt.Y("mean:Q", scale=scale), color=colour, tooltip=tip
+        x="x:Q",
+        x2="x2:Q",
+        y=alt.Y("mean:Q", scale=scale),
+        strokeDash=alt.condition(_COUNTS, alt.value([1, 0]), alt.value([3, 3])),
+        color=coloured["color"],
+        tooltip=tip,
     )
-    between = alt.Chart(alt.InlineData(values=[{"edge": edge} for edge in edges])).mark_rule(color="var(--line)")
-    layers = alt.layer(between.encode(x="edge:Q"), points, means)
-    return _spec(layers.properties(width="container", height=220), title)
+    between = alt.Chart(alt.NamedData("edges")).mark_rule(color="var(--line)").encode(x="edge:Q")
+    values = {"runs": rows, "edges": [{"edge": edge} for edge in edges]}
+    layers = alt.layer(between, points, means).properties(width="container", height=220)
+    return _spec(layers, title, values)
 
 
+_COUNTS = "datum.status == 'ok'"
 _SECONDS = "replace(format(datum.value, '~s'), /([^0-9.])?$/, ' $1') + 's'"
 _SIGNED = "(datum.value > 0 ? '+' : '') + format(datum.value, '~r')"
+
+
+def _by_variant(rows: Sequence[Mapping[str, Any]], variants: Sequence[str]) -> dict[str, Any]:
+    """Colour and shape of each variant: the same in every chart of the page, also where one of them has no sample."""
+    present = [label for label in variants if any(row["variant"] == label for row in rows)]
+    places = [variants.index(label) % len(_VARIANT_SHAPES) for label in present]
+    colours = alt.Scale(domain=present, range=[f"var(--series{place})" for place in places])
+    shapes = alt.Scale(domain=present, range=[_VARIANT_SHAPES[place] for place in places])
+    legend = alt.Legend(orient="top", title=None, symbolOpacity=1, symbolSize=70)
+    return {
+        "color": alt.Color("variant:N", scale=colours, legend=legend, sort=present),
+        "shape": alt.Shape("variant:N", scale=shapes, legend=legend, sort=present),
+    }
 
 
 def _run_row(number: int, cell: Cell, *, means_only: bool) -> dict[str, Any]:
@@ -140,6 +154,7 @@ def _run_row(number: int, cell: Cell, *, means_only: bool) -> dict[str, Any]:
         "variant": cell.outcome.run.variant,
         "block": cell.outcome.block.block,
         "mean": _short(mean),
+        "status": cell.status,
         "label": labels.seconds(mean),
         "s": [_short(value) for value in shown],
     }
@@ -176,7 +191,8 @@ def _short(value: float) -> float:
     return float(f"{value:.5g}")
 
 
-def _spec(chart: alt.LayerChart | alt.FacetChart, title: str) -> dict[str, Any]:
+def _spec(chart: alt.LayerChart | alt.FacetChart, title: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    # The values join the spec at its end: Altair would copy and check every sample several times over.
     text = {"labelColor": "var(--muted)", "titleColor": "var(--muted)", "labelFontSize": 12, "titleFontSize": 12}
     styled = chart.configure(
         font=_FONT, background="transparent", autosize=alt.AutoSizeParams(type="fit-x", contains="padding")
@@ -186,4 +202,4 @@ def _spec(chart: alt.LayerChart | alt.FacetChart, title: str) -> dict[str, Any]:
     )
     styled = styled.configure_view(stroke=None).configure_legend(**text)
     spec: dict[str, Any] = styled.to_dict()
-    return spec | {"description": title}
+    return spec | {"description": title, "datasets": dict(values)}

@@ -45,6 +45,7 @@ def _context(inputs: ReportInputs) -> dict[str, Any]:
         "verdicts": rows.verdict_rows(inputs, names),
         "verdict_marks": labels.MARKS,
         "groups": groups,
+        "means_only": rows.means_only(inputs),
         "jobs": rows.matrix(inputs),
         "marks": labels.RUN_MARKS,
         "provenance": provenance.by_variant(inputs),

@@ -13,11 +13,19 @@ VERDICTS = "gpubench/verdicts/1"
 
 
 def verdicts_json(campaign: str, verdicts: Sequence[Verdict], settings: Settings) -> bytes:
-    """Every verdict with all its numbers (effects are ratios minus one), and the settings that made them."""
+    """Every verdict with all its numbers (effects are ratios minus one), and the settings that made them.
+
+    The parts of a cell's key stand beside its figures, as columns of one flat row.
+    """
     document = {
         "schema": VERDICTS,
         "campaign": campaign,
         "settings": dataclasses.asdict(settings),
-        "verdicts": [dataclasses.asdict(one) | {"key": dict(one.key)} for one in verdicts],
+        "cells": [_row(one) for one in verdicts],
     }
     return (json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def _row(verdict: Verdict) -> dict[str, object]:
+    figures = dataclasses.asdict(verdict)
+    return {**dict(figures.pop("key")), **figures}

@@ -57,16 +57,20 @@ def matrix(inputs: ReportInputs) -> list[dict[str, Any]]:
     ]
 
 
+def means_only(inputs: ReportInputs) -> bool:
+    """Whether there are too many samples to draw each of them."""
+    return sum(len(cell.wall_s) for cell in inputs.cells) > charts.MOST_SAMPLES
+
+
 def groups(inputs: ReportInputs, names: Sequence[str]) -> list[Group]:
     """Charts and run means in the order of the verdicts."""
-    total = sum(len(cell.wall_s) for cell in inputs.cells)
     found: dict[str, Group] = {}
     for verdict, name in zip(inputs.verdicts, names, strict=True):
         anchor = _anchor(verdict)
         if anchor not in found:
             place = (verdict.key["params_id"], verdict.key["nodes"])
             cells = [cell for cell in inputs.cells if (cell.workload.params_id, cell.outcome.job.nodes) == place]
-            found[anchor] = _group(anchor, name, cells, inputs, means_only=total > charts.MOST_SAMPLES)
+            found[anchor] = _group(anchor, name, cells, inputs)
         found[anchor].beside.append(_beside(verdict))
     return list(found.values())
 
@@ -141,11 +145,11 @@ def _matrix_entry(one: Outcome | None, wrong: dict[str, list[str]]) -> dict[str,
     }
 
 
-def _group(anchor: str, name: str, cells: list[Cell], inputs: ReportInputs, *, means_only: bool) -> Group:
+def _group(anchor: str, name: str, cells: list[Cell], inputs: ReportInputs) -> Group:
     variants = [one.label for one in inputs.plan.variants]
     timed = [cell for cell in cells if cell.wall_s]
     title = f"{name}: samples of every run in order of time"
-    chart = charts.samples(timed, variants, title, means_only=means_only) if timed else None
+    chart = charts.samples(timed, variants, title, means_only=means_only(inputs)) if timed else None
     params = ", ".join(f"{key} = {value}" for key, value in cells[0].workload.params.items()) if cells else ""
     by_block: dict[int, dict[str, Cell]] = {}
     for cell in cells:

@@ -7,7 +7,7 @@ from gpubench.store.accounting import Accounting, Outcome, account
 from gpubench.store.campaign import Campaign
 from gpubench.store.files import write_atomically
 from gpubench.store.outputs import create_campaign, newest_campaign
-from gpubench.store.rundirs import RunDirectory, read_record, run_directories
+from gpubench.store.rundirs import RunDirectory, read_provenance, read_record, run_directories
 
 __all__ = [
     "Accounting",
@@ -17,6 +17,7 @@ __all__ = [
     "account",
     "create_campaign",
     "newest_campaign",
+    "read_provenance",
     "read_record",
     "run_directories",
     "write_atomically",

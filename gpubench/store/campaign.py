@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.errors import DataError, PlanRefusedError, UsageError
-from gpubench.model.plan import Plan, PlanAddition, PlannedBlock, PlannedJob, PlannedRun
+from gpubench.model.plan import Frozen, Plan, PlanAddition, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.store.files import create_exclusively, reading, write_atomically
 
 PLAN_FILE = "plan.json"
@@ -76,6 +76,21 @@ class Campaign:
     def jobs(self) -> list[PlannedJob]:
         """Every planned job, appended ones last."""
         return [*self.plan.jobs, *(job for addition in self.additions for job in addition.jobs)]
+
+    @property
+    def frozen(self) -> list[Frozen]:
+        """Comparisons that looks of an adaptive campaign have decided."""
+        return [item for addition in self.additions for item in addition.frozen]
+
+    @property
+    def ended(self) -> bool:
+        """Whether an adaptive campaign has had its last look."""
+        return any(addition.ended for addition in self.additions)
+
+    @property
+    def whole_plan(self) -> Plan:
+        """The plan with the jobs of all additions."""
+        return self.plan.model_copy(update={"jobs": self.jobs})
 
     def rows(self) -> Iterator[tuple[PlannedJob, PlannedBlock, PlannedRun]]:
         """Every planned run, in the order in which it is planned to run."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import typing
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from gpubench.errors import DataError
 from gpubench.spec import RUN_STATUSES, RunRecord, WorkloadRecord
 from gpubench.spec.plain import SpecError, from_plain
-from gpubench.spec.records import RUN_FILE, RUN_RECORD
+from gpubench.spec.records import PROVENANCE_FILE, RUN_FILE, RUN_RECORD
 from gpubench.store.files import reading
 
 _NAME = re.compile(r"(?P<run>.+)-(?P<attempt>[1-9]\d*)")
@@ -55,7 +58,29 @@ def read_record(path: Path) -> RunRecord | None:
         record = from_plain(RunRecord, plain)
     except (SpecError, TypeError) as error:
         raise DataError(f"{source}: {error}") from None
+    _check_types(record, *record.workloads, source=source)
     for status in (record.status, *(workload.status for workload in record.workloads)):
         if status not in RUN_STATUSES:
             raise DataError(f"{source}: status '{status}' is none of {', '.join(RUN_STATUSES)}")
     return record
+
+
+def read_provenance(path: Path) -> Mapping[str, Any]:
+    """``provenance.json`` of the run directory ``path``; empty where it is missing or damaged.
+
+    Provenance explains numbers and decides none, so a hole in it mustn't stop a report: the page says *not recorded*.
+    """
+    try:
+        plain = json.loads((path / PROVENANCE_FILE).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return plain if isinstance(plain, dict) else {}
+
+
+def _check_types(*records: RunRecord | WorkloadRecord, source: Path) -> None:
+    """What comes after relies on text being text and lists being lists; a dataclass alone doesn't make them so."""
+    for record in records:
+        for name, hint in typing.get_type_hints(type(record)).items():
+            kind = typing.get_origin(hint) or hint
+            if isinstance(kind, type) and not isinstance(getattr(record, name), kind):
+                raise DataError(f"{source}: {name} = {getattr(record, name)!r} is not {kind.__name__}")

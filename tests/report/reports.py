@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 from pathlib import Path
 
-from campaign_builder import QUICK, Writer, begin, finish, make_block, make_plan, variant
+from campaign_builder import Writer, begin, finish, make_block, make_plan, variant
 
 from gpubench.merge import cells, family, merge, read_runs
 from gpubench.model.plan import Plan, PlanAddition, PlannedJob
 from gpubench.report import ReportInputs
 from gpubench.stats.settings import Settings
 from gpubench.stats.verdict import judge
-from gpubench.store import Campaign, account
+from gpubench.store import Campaign, account, read_provenance
 
 ROOT = Path(__file__).parents[2]
 TEMPLATES = {f"report/{path.name}": path.read_text() for path in (ROOT / "templates" / "report").iterdir()}
@@ -26,16 +25,14 @@ def collect(campaign: Campaign) -> ReportInputs:
     accounting = account(campaign)
     merged = merge(read_runs(campaign.runs_dir).runs)
     table = cells(campaign.plan, accounting.outcomes, merged.frame)
-    settings = Settings(margin=campaign.plan.margin)
+    settings = Settings(margin=campaign.plan.margin, summary=campaign.plan.summary)
     return ReportInputs(
         plan=campaign.plan,
         outcomes=accounting.outcomes,
         cells=table,
         verdicts=judge(family(campaign.plan, table), settings),
         settings=settings,
-        provenance={
-            path.parent.name: json.loads(path.read_text()) for path in campaign.runs_dir.glob("*/provenance.json")
-        },
+        provenance={one.directory.name: read_provenance(one.directory) for one in accounting.outcomes if one.directory},
         manifests=campaign.manifests(),
         warnings=[*accounting.warnings, *merged.warnings, *map(str, merged.errors)],
         generated_at=NOW,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import reports
+from campaign_builder import QUICK, Writer, begin, finish, make_plan, variant
 
 from gpubench.report import ReportInputs, charts, provenance, rows, verdicts_json
 from gpubench.report.markdown import markdown
@@ -98,9 +99,9 @@ def test_every_planned_run_stands_there_with_its_reason(
 
 
 def test_a_against_a_is_labelled(tmp_path: Path) -> None:
-    variants = (reports.variant("a", "1.22.0"), reports.variant("b", "1.22.0"))
-    campaign = reports.begin(tmp_path / "c", reports.make_plan(variants, blocks=6, suite=reports.QUICK[:1]))
-    reports.finish(campaign)
+    variants = (variant("a", "1.22.0"), variant("b", "1.22.0"))
+    campaign = begin(tmp_path / "c", make_plan(variants, blocks=6, suite=QUICK[:1]))
+    finish(campaign)
     inputs = reports.collect(campaign)
     text = html(inputs).decode()
     assert "b is the same image with the same settings as a (A against A)" in text
@@ -109,8 +110,8 @@ def test_a_against_a_is_labelled(tmp_path: Path) -> None:
 
 
 def test_a_setting_makes_another_variant(tmp_path: Path) -> None:
-    variants = (reports.variant("a", "1.22.0"), reports.variant("b", "1.22.0", {"UCX_PROTO_ENABLE": "n"}))
-    inputs = reports.collect(reports.begin(tmp_path / "c", reports.make_plan(variants, suite=reports.QUICK[:1])))
+    variants = (variant("a", "1.22.0"), variant("b", "1.22.0", {"UCX_PROTO_ENABLE": "n"}))
+    inputs = reports.collect(begin(tmp_path / "c", make_plan(variants, suite=QUICK[:1])))
     text = html(inputs).decode()
     assert "A against A" not in text
     assert "setting UCX_PROTO_ENABLE" in text
@@ -118,9 +119,9 @@ def test_a_setting_makes_another_variant(tmp_path: Path) -> None:
 
 def test_labels_and_reasons_are_text_not_markup(tmp_path: Path) -> None:
     evil = "</script><script>alert(1)</script>"
-    variants = (reports.variant(f"a{evil}", "1.17.0"), reports.variant("b|*c*", "1.19.0"))
-    campaign = reports.begin(tmp_path / "c", reports.make_plan(variants, blocks=6, suite=reports.QUICK[:1]))
-    writer = reports.Writer(campaign)
+    variants = (variant(f"a{evil}", "1.17.0"), variant("b|*c*", "1.19.0"))
+    campaign = begin(tmp_path / "c", make_plan(variants, blocks=6, suite=QUICK[:1]))
+    writer = Writer(campaign)
     for number, row in enumerate(campaign.rows()):
         writer.write(*row, **({"status": "failed", "reason": evil} if number == 0 else {}))
     inputs = reports.collect(campaign)
@@ -175,6 +176,7 @@ def test_a_large_campaign_stays_below_three_megabytes(
 
     assert 1_500_000 < len(html(with_samples(per_run))) < 3_000_000
     names = [f"row {number}" for number in range(len(inputs.verdicts))]
+    assert rows.means_only(with_samples(per_run + 1))
     group = rows.groups(with_samples(per_run + 1), names)[0]
     assert len(json.dumps(group.chart)) < 20_000
 

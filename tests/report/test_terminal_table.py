@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 import reports
+from campaign_builder import begin, make_plan, variant
 from rich.console import Console
 
 from gpubench.report import ReportInputs, verdict_lines, verdict_table
@@ -29,8 +30,8 @@ def test_the_table_says_the_same_in_eighty_columns(story: ReportInputs) -> None:
 
 
 def test_markup_in_a_label_is_text(tmp_path: Path) -> None:
-    variants = (reports.variant("[red]old[/red]", "1.17.0"), reports.variant("[/]", "1.19.0"))
-    inputs = reports.collect(reports.begin(tmp_path / "c", reports.make_plan(variants)))
+    variants = (variant("[red]old[/red]", "1.17.0"), variant("[/]", "1.19.0"))
+    inputs = reports.collect(begin(tmp_path / "c", make_plan(variants)))
     out = io.StringIO()
     Console(file=out, width=120).print(verdict_table(inputs.verdicts))
     assert "[/] vs [red]old[/red]" in out.getvalue()

@@ -99,6 +99,18 @@ def test_an_adaptive_interval_is_wider_than_the_fixed_one():
     assert one(differences, ADAPTIVE).high > one(differences).high
 
 
+@pytest.mark.parametrize("count", [5, 6, 8])
+def test_an_adaptive_cell_is_equivalent_where_both_one_sided_tests_cross_their_boundary(count):
+    # Quiet first pairs would cross at an earlier look, so the earlier pairs are the loud ones.
+    level = nominal_levels(LOOKS, 12, 0.05 * T_SHARE, 1, False)[LOOKS.index(count)]
+    reach = stats.t.isf(level, count - 1) * 0.008 / math.sqrt(count)
+    differences = noisy(count, sd=0.008)
+    differences = differences[np.argsort(-np.abs(differences))]
+    inside, outside = math.log(1.03) - reach - 1e-6, math.log(1.03) - reach + 1e-6
+    assert one(differences + inside, ADAPTIVE).verdict == "equivalent"
+    assert one(differences + outside, ADAPTIVE).verdict != "equivalent"
+
+
 def test_pairs_beyond_the_declared_maximum_are_not_used():
     differences = [*noisy(12, effect=0.02), 0.5, 0.5]
     assert one(differences, ADAPTIVE).effect == pytest.approx(math.expm1(0.02))

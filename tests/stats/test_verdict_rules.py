@@ -52,6 +52,11 @@ def test_a_clear_slow_down_that_may_be_within_the_margin_is_not_beyond_it():
     assert (verdict.verdict, verdict.beyond_margin) == ("regression", False)
 
 
+def test_a_clear_speed_up_that_may_be_within_the_margin_is_not_beyond_it():
+    verdict = one(noisy(8, effect=-0.03, sd=0.01))
+    assert (verdict.verdict, verdict.beyond_margin) == ("improvement", False)
+
+
 def test_a_clear_speed_up_is_an_improvement_beyond_the_margin():
     verdict = one(noisy(8, effect=-0.06, sd=0.01))
     assert (verdict.verdict, verdict.beyond_margin) == ("improvement", True)

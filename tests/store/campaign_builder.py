@@ -135,7 +135,7 @@ def make_plan(
         threads_per_worker=1,
         memory_limit=2**31,
         margin=0.03,
-        summary="",
+        summary="mean",
         jobs=jobs,
         comparisons=comparisons,
         time=TimeModel(run_s=10.0, block_s=20.0, total_s=160.0, source="estimates of the site"),

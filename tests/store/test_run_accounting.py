@@ -3,7 +3,7 @@ from pathlib import Path
 
 from campaign_builder import Writer, begin, finish, make_plan
 
-from gpubench.store import Campaign, account
+from gpubench.store import Campaign, account, read_provenance
 
 
 def statuses(campaign: Campaign, **options: object) -> list[tuple[str, str]]:
@@ -82,8 +82,28 @@ def test_a_record_that_cannot_be_believed_is_a_lost_run(tmp_path: Path) -> None:
     newer.write_text(json.dumps(json.loads(newer.read_text()) | {"schema": "gpubench/run/9"}))
     unknown = writer.write(*rows[4]) / "run.json"
     unknown.write_text(json.dumps(json.loads(unknown.read_text()) | {"surprise": 1}))
+    mistyped = writer.write(*rows[5]) / "run.json"
+    mistyped.write_text(json.dumps(json.loads(mistyped.read_text()) | {"transport": None}))
     found = statuses(campaign)
-    words = ["cut off", "another run", "'fine' is none of", "is not a gpubench/run/1", "no field surprise"]
+    words = [
+        "cut off",
+        "another run",
+        "'fine' is none of",
+        "is not a gpubench/run/1",
+        "no field surprise",
+        "transport = None is not list",
+    ]
     for (status, reason), word in zip(found, words, strict=False):
         assert status == "lost"
         assert word in reason
+
+
+def test_provenance_is_read_where_it_is_there(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "c", make_plan(blocks=1))
+    directory = Writer(campaign).write(*next(campaign.rows()))
+    assert read_provenance(directory)["transport"] == {"lanes": ["tcp/lo"], "observed": ["tcp"]}
+    for damage in ("{", "[]", "null"):
+        (directory / "provenance.json").write_text(damage)
+        assert read_provenance(directory) == {}
+    (directory / "provenance.json").unlink()
+    assert read_provenance(directory) == {}

@@ -15,6 +15,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command()(bench)
     app.command()(resume)
+    app.command()(advance)
 
 
 def bench(
@@ -30,6 +31,9 @@ def bench(
     protocol: options.Protocol = None,
     seed: options.Seed = None,
     margin: options.Margin = None,
+    summary: options.Summary = None,
+    adaptive: options.Adaptive = False,
+    max_blocks: options.MaxBlocks = 12,
     settings: options.Set = None,
     outputs: options.Outputs = None,
     campaign: Annotated[Path | None, typer.Option(help="Run only what is missing in this campaign.")] = None,
@@ -59,6 +63,8 @@ def bench(
         protocol=protocol,
         seed=seed,
         margin=margin,
+        summary=summary,
+        max_blocks=max_blocks if adaptive else None,
         settings=settings,
         outputs=outputs,
     )
@@ -70,3 +76,13 @@ def resume(campaign: options.CampaignDir) -> None:
     from gpubench.cli.steps import whole
 
     whole.resume(campaign, gate=False)
+
+
+def advance(
+    campaign: options.CampaignDir,
+    stop: Annotated[bool, typer.Option("--stop", help="No further block: this look spends all that is left.")] = False,
+) -> None:
+    """An adaptive campaign: look at what is there; run the next blocks that are still needed, or end it."""
+    from gpubench.cli.steps import whole
+
+    whole.advance(campaign, stop=stop)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,7 +13,7 @@ from gpubench.cli.options import Asked
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    for command in (merge, compare, report):
+    for command in (merge, compare, summary, report):
         app.command()(command)
 
 
@@ -28,24 +29,55 @@ def merge(campaign: options.MaybeCampaign = None, outputs: options.Outputs = Non
 
 def compare(
     campaign: options.MaybeCampaign = None,
-    outputs: options.Outputs = None,
+    samples: Annotated[
+        Path | None,
+        typer.Option(
+            help="Judge this CSV, JSONL or Parquet instead: columns workload nodes variant block run rep wall_s, and "
+            "optionally warmup order started_at."
+        ),
+    ] = None,
+    baseline: Annotated[str | None, typer.Option(help="Variant compared against; default: the first planned.")] = None,
+    candidate: Annotated[str | None, typer.Option(help="Variant judged; default: every other.")] = None,
     margin: options.Margin = None,
+    by: Annotated[str | None, typer.Option(help="With --samples: further columns that identify a cell.")] = None,
+    summary: Annotated[
+        str | None, typer.Option(help="With --samples: mean, geomean or median; chosen before looking.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
+    outputs: options.Outputs = None,
 ) -> None:
-    """Verdicts of every planned comparison. Exit 0 all equivalent or improved, 20 a regression, 21 undecided."""
-    from gpubench.cli.say import say
-    from gpubench.cli.steps import judging
-    from gpubench.cli.steps.choosing import chosen_campaign
-    from gpubench.cli.steps.showing import show_verdicts
-    from gpubench.report import verdicts_json
-    from gpubench.stats.verdict import exit_code
+    """Verdicts: a row per cell. Exit 0 all equivalent or improved, 20 a regression or a broken one, 21 undecided.
 
-    judged = judging.judge_campaign(chosen_campaign(campaign, outputs), Asked(margin=margin).chosen_margin())
-    if as_json:
-        say(verdicts_json(judged.campaign.plan.campaign, judged.verdicts, judged.settings).decode().rstrip())
+    The family for Holm's correction is every comparison that was planned (every cell of the file), whatever is shown.
+    """
+    from gpubench.cli.steps import comparing
+
+    margin_given = Asked(margin=margin).chosen_margin()
+    if samples is not None:
+        comparing.compare_samples(
+            samples, baseline, candidate, margin=margin_given, summary=summary, by=by, as_json=as_json
+        )
+    comparing.compare_campaign(campaign, outputs, baseline, candidate, margin=margin_given, as_json=as_json)
+
+
+def summary(
+    campaign: options.MaybeCampaign = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="As Markdown, for a pull request.")] = False,
+    outputs: options.Outputs = None,
+) -> None:
+    """What came out, in few lines."""
+    from gpubench.cli.say import say
+    from gpubench.cli.steps.choosing import chosen_campaign
+    from gpubench.cli.steps.judging import judge_campaign, report_inputs
+    from gpubench.cli.steps.showing import show_verdicts
+
+    judged = judge_campaign(chosen_campaign(campaign, outputs))
+    if markdown:
+        from gpubench.report.markdown import markdown as written
+
+        say(written(report_inputs(judged)).rstrip())
     else:
-        show_verdicts(judged)
-    raise typer.Exit(exit_code(judged.verdicts))
+        show_verdicts(judged.verdicts, judged.accounting)
 
 
 def report(campaign: options.MaybeCampaign = None, outputs: options.Outputs = None) -> None:
@@ -55,5 +87,5 @@ def report(campaign: options.MaybeCampaign = None, outputs: options.Outputs = No
     from gpubench.cli.steps.showing import show_verdicts, write_report
 
     judged = judge_campaign(chosen_campaign(campaign, outputs))
-    show_verdicts(judged)
+    show_verdicts(judged.verdicts, judged.accounting)
     write_report(judged)

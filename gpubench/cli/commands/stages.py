@@ -29,6 +29,9 @@ def plan(
     protocol: options.Protocol = None,
     seed: options.Seed = None,
     margin: options.Margin = None,
+    summary: options.Summary = None,
+    adaptive: options.Adaptive = False,
+    max_blocks: options.MaxBlocks = 12,
     settings: options.Set = None,
     outputs: options.Outputs = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print plan.json instead of the summary.")] = False,
@@ -51,6 +54,8 @@ def plan(
         protocol=protocol,
         seed=seed,
         margin=margin,
+        summary=summary,
+        max_blocks=max_blocks if adaptive else None,
         settings=settings,
         outputs=outputs,
     )

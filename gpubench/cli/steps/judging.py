@@ -10,12 +10,15 @@ from typing import Any
 from gpubench import resources
 from gpubench.cli.say import warn
 from gpubench.cli.steps.running import alive_jobs
+from gpubench.errors import UsageError
 from gpubench.merge.family import Cell, cells, family
 from gpubench.merge.read import read_runs
 from gpubench.merge.table import Merged, merge, parquet
+from gpubench.model.base import nearest
+from gpubench.model.plan import Comparison, Plan
 from gpubench.report import ReportInputs, verdicts_json
 from gpubench.spec.records import PROVENANCE_FILE
-from gpubench.stats.settings import Settings
+from gpubench.stats.settings import Looks, Settings
 from gpubench.stats.verdict import Verdict, judge
 from gpubench.store.accounting import Accounting, account
 from gpubench.store.campaign import Campaign
@@ -35,13 +38,31 @@ class Judged:
     warnings: tuple[str, ...]
 
 
-def judge_campaign(campaign: Campaign, margin: float | None = None) -> Judged:
-    """Merge what is there, judge the whole planned family, and write ``results.parquet`` and ``verdicts.json``.
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """What to ask of a campaign other than what was planned; then the verdicts on disk stay as they are."""
+
+    margin: float | None = None
+    baseline: str | None = None
+    candidate: str | None = None
+
+    @property
+    def is_the_planned_one(self) -> bool:
+        """Nothing else was asked."""
+        return self == Question()
+
+
+def judge_campaign(campaign: Campaign, question: Question | None = None) -> Judged:
+    """Merge what is there, judge the whole family, and write ``results.parquet`` and ``verdicts.json``.
 
     Args:
         campaign: may still be running, or be a copy.
-        margin: another than the plan's; then the files on disk stay as they are.
+        question: another margin or pair of variants than planned.
+
+    Raises:
+        UsageError: a variant that the campaign doesn't have.
     """
+    question = question or Question()
     accounting = account(campaign, alive=alive_jobs(campaign))
     read = read_runs(campaign.runs_dir)
     merged = merge(read.runs)
@@ -49,14 +70,48 @@ def judge_campaign(campaign: Campaign, margin: float | None = None) -> Judged:
     warnings = (*accounting.warnings, *problems, *merged.warnings)
     for warning in warnings:
         warn(warning)
-    table = cells(campaign.plan, accounting.outcomes, merged.frame)
-    settings = Settings(margin=campaign.plan.margin if margin is None else margin, seed=campaign.plan.seed)
-    verdicts = judge(family(campaign.plan, table), settings)
+    plan = campaign.plan.model_copy(update={"comparisons": _comparisons(campaign.plan, question)})
+    table = cells(plan, accounting.outcomes, merged.frame)
+    settings = Settings(
+        margin=plan.margin if question.margin is None else question.margin,
+        summary=plan.summary,
+        seed=plan.seed,
+        look=None if plan.max_blocks is None else Looks(plan.max_blocks, ended=campaign.ended),
+    )
+    verdicts = judge(family(plan, table, campaign.frozen), settings)
     judged = Judged(campaign, accounting, merged, table, verdicts, settings, warnings)
     write_atomically(campaign.results, parquet(merged.frame))
-    if margin is None:
+    if question.is_the_planned_one:
         write_atomically(campaign.verdicts, verdicts_json(campaign.plan.campaign, verdicts, settings))
     return judged
+
+
+def decided(judged: Judged) -> list[Comparison]:
+    """Comparisons that need no further block: equivalent, rejected after Holm, or broken."""
+    return [
+        one
+        for one, verdict in zip(judged.campaign.plan.comparisons, judged.verdicts, strict=True)
+        if verdict.verdict != "inconclusive"
+    ]
+
+
+def _comparisons(plan: Plan, question: Question) -> list[Comparison]:
+    """The planned family, and the pair that is asked for in place of its mirror image or beside it."""
+    baseline = question.baseline or plan.baseline
+    candidates = [question.candidate] if question.candidate else [item.label for item in plan.variants]
+    labels = [item.label for item in plan.variants]
+    for label in (baseline, *candidates):
+        if label not in labels:
+            raise UsageError(f"campaign {plan.campaign} has no variant '{label}'{nearest(label, labels)}")
+    pairs = [(baseline, candidate) for candidate in candidates if candidate != baseline]
+    kept = [one for one in plan.comparisons if {one.baseline, one.candidate} not in [set(pair) for pair in pairs]]
+    asked = [
+        one.model_copy(update={"baseline": pair[0], "candidate": pair[1]})
+        for pair in pairs
+        for one in plan.comparisons
+        if one.candidate == plan.comparisons[0].candidate
+    ]
+    return plan.comparisons if question.is_the_planned_one else [*asked, *kept]
 
 
 def report_inputs(judged: Judged) -> ReportInputs:

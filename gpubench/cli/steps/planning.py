@@ -43,7 +43,7 @@ def read_wishes(asked: Asked) -> Wanted:
     site = load_site(asked.site, asked.settings)
     suite, source = load_suite(asked.suite or site.defaults.suite)
     workloads = suite.resolve(source, reps=asked.reps, timeout_s=site.limits.workload)
-    asked.chosen_budget(), asked.chosen_margin()
+    asked.check()
     return Wanted(
         asked=asked,
         site=site,
@@ -106,6 +106,8 @@ def _request(wanted: Wanted, now: dt.datetime, campaign: str) -> Request:
         machine_memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         workers=asked.workers,
         margin=asked.chosen_margin(),
+        summary=asked.chosen_summary(),
+        max_blocks=asked.max_blocks,
         budget_s=habit if budget is None else budget,
         budget_firm=budget is not None,
         history=find_history(wanted.outputs, site.name, _shape(wanted, protocol)),

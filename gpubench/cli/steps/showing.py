@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import rich.console
@@ -17,6 +17,7 @@ from gpubench.store.files import write_atomically
 
 if TYPE_CHECKING:
     from gpubench.cli.steps.judging import Judged
+    from gpubench.stats.verdict import Verdict
 
 
 def plan_lines(campaign: Campaign) -> Iterator[str]:
@@ -70,21 +71,23 @@ def require_complete(campaign: Campaign, accounting: Accounting) -> None:
         )
 
 
-def show_verdicts(judged: Judged) -> None:
+def show_verdicts(verdicts: Sequence[Verdict], accounting: Accounting | None = None) -> None:
     """The verdict table: aligned and in colour on a terminal, a line each elsewhere."""
     from gpubench.report.terminal import verdict_lines, verdict_table
 
     if sys.stdout.isatty():
-        rich.console.Console().print(verdict_table(judged.verdicts))
+        rich.console.Console().print(verdict_table(verdicts))
     else:
-        say(verdict_lines(judged.verdicts))
-    say(f"runs: {counts(judged.accounting)}")
+        say(verdict_lines(verdicts))
+    if accounting is not None:
+        say(f"runs: {counts(accounting)}")
 
 
 def write_report(judged: Judged) -> None:
     """``report.html`` and ``report.md`` into the campaign's directory."""
     from gpubench.cli.steps.judging import report_inputs
-    from gpubench.report import html, markdown
+    from gpubench.report.markdown import markdown
+    from gpubench.report.page import html
 
     inputs = report_inputs(judged)
     write_atomically(judged.campaign.report, html(inputs))

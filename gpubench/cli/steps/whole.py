@@ -15,8 +15,9 @@ from gpubench.cli.steps.planning import plan_campaign, read_wishes, write_script
 from gpubench.cli.steps.running import alive_jobs, missing_words, run_jobs
 from gpubench.cli.steps.showing import plan_lines, require_complete, show_verdicts, write_report
 from gpubench.errors import InterruptedByUserError, UsageError
+from gpubench.model.plan import PlanAddition
 from gpubench.model.quantities import format_seconds
-from gpubench.plan import plan_repair
+from gpubench.plan import plan_advance, plan_repair
 from gpubench.store.accounting import account
 from gpubench.store.campaign import Campaign
 
@@ -30,7 +31,25 @@ def bench(asked: Asked, *, gate: bool) -> None:
         say(line)
     say(f"images and plan took {format_seconds(time.monotonic() - began)}\n")
     _run(campaign, None)
+    while campaign.plan.max_blocks is not None and not campaign.ended:
+        campaign = _advance(campaign)
     _conclude(campaign, gate=gate)
+
+
+def advance(directory: Path, *, stop: bool) -> None:
+    """Look at what is there; run the next blocks that are still needed, or end the campaign."""
+    campaign = Campaign.open(directory)
+    _refuse_alive(campaign)
+    if campaign.plan.max_blocks is None:
+        raise UsageError(
+            f"{directory} has a fixed number of blocks", then="only a campaign planned --adaptive advances"
+        )
+    if campaign.ended:
+        say("the campaign has had its last look")
+    else:
+        require_complete(campaign, account(campaign))
+        campaign = _end(campaign) if stop else _advance(campaign)
+    _conclude(campaign, gate=False)
 
 
 def submit(directory: Path) -> None:
@@ -51,8 +70,7 @@ def resume(directory: Path, *, gate: bool) -> None:
     campaign = Campaign.open(directory)
     _refuse_alive(campaign)
     status = {outcome.run.run: outcome.status for outcome in account(campaign).outcomes}
-    plan = campaign.plan.model_copy(update={"jobs": campaign.jobs})
-    repair = plan_repair(plan, status, dt.datetime.now(dt.UTC).isoformat())
+    repair = plan_repair(campaign.whole_plan, status, dt.datetime.now(dt.UTC).isoformat())
     blocks: dict[str, list[int]] = dict(repair.again)
     if repair.addition is not None:
         campaign = campaign.append(repair.addition)
@@ -75,6 +93,26 @@ def _run(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None) -> None
         ) from None
 
 
+def _advance(campaign: Campaign) -> Campaign:
+    """One look; the campaign with what it appended, which has been run."""
+    from gpubench.cli.steps.judging import decided, judge_campaign
+
+    judged = judge_campaign(campaign)
+    now = dt.datetime.now(dt.UTC).isoformat()
+    addition = plan_advance(campaign.whole_plan, decided(judged), campaign.frozen, now)
+    campaign = campaign.append(addition)
+    say(addition.reason if addition.jobs else f"{addition.reason}; no block follows")
+    if addition.jobs:
+        write_scripts(campaign)
+        _run(campaign, {job.job: [block.block for block in job.blocks] for job in addition.jobs})
+    return campaign
+
+
+def _end(campaign: Campaign) -> Campaign:
+    now = dt.datetime.now(dt.UTC).isoformat()
+    return campaign.append(PlanAddition(created_at=now, reason="advance: ended by the user", jobs=[], ended=True))
+
+
 def _conclude(campaign: Campaign, *, gate: bool) -> None:
     # Late: scipy takes a second, which belongs behind the measurements.
     from gpubench.cli.steps.judging import judge_campaign
@@ -82,7 +120,7 @@ def _conclude(campaign: Campaign, *, gate: bool) -> None:
 
     judged = judge_campaign(campaign)
     say("")
-    show_verdicts(judged)
+    show_verdicts(judged.verdicts, judged.accounting)
     write_report(judged)
     require_complete(campaign, judged.accounting)
     if gate:

@@ -1,0 +1,94 @@
+"""``gpubench compare``: of a campaign, or of anybody's table of samples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NoReturn
+
+import polars as pl
+import typer
+
+from gpubench.cli.options import Asked
+from gpubench.cli.say import say
+from gpubench.cli.steps.choosing import chosen_campaign
+from gpubench.cli.steps.judging import Question, judge_campaign
+from gpubench.cli.steps.showing import show_verdicts
+from gpubench.errors import DataError, UsageError
+from gpubench.report.record import verdicts_json
+from gpubench.stats.settings import Settings
+from gpubench.stats.table import comparisons_from_frame
+from gpubench.stats.verdict import Verdict, exit_code, judge
+
+READERS = {
+    ".csv": lambda path: pl.read_csv(path, infer_schema_length=None),
+    ".jsonl": pl.read_ndjson,
+    ".ndjson": pl.read_ndjson,
+    ".parquet": pl.read_parquet,
+}
+
+
+def compare_campaign(
+    directory: Path | None,
+    outputs: Path | None,
+    baseline: str | None,
+    candidate: str | None,
+    *,
+    margin: float | None,
+    as_json: bool,
+) -> NoReturn:
+    """Print the verdicts that were asked for; ends with their exit code."""
+    judged = judge_campaign(chosen_campaign(directory, outputs), Question(margin, baseline, candidate))
+    base = baseline or judged.campaign.plan.baseline
+    shown = [
+        one for one in judged.verdicts if one.baseline == base and (candidate is None or one.candidate == candidate)
+    ]
+    if as_json:
+        say(verdicts_json(judged.campaign.plan.campaign, shown, judged.settings).decode().rstrip())
+    else:
+        show_verdicts(shown, judged.accounting)
+    raise typer.Exit(exit_code(shown))
+
+
+def compare_samples(
+    path: Path,
+    baseline: str | None,
+    candidate: str | None,
+    *,
+    margin: float | None,
+    summary: str | None,
+    by: str | None,
+    as_json: bool,
+) -> NoReturn:
+    """Judge a table; ends with the verdicts' exit code.
+
+    Raises:
+        UsageError: a variant isn't named, an unknown kind of file or summary.
+        DataError: a table that no verdict can stand on.
+    """
+    if baseline is None or candidate is None:
+        raise UsageError("--samples needs --baseline and --candidate", then="name two of the table's variants")
+    defaults = Settings()
+    settings = Settings(
+        margin=defaults.margin if margin is None else margin,
+        summary=Asked(summary=summary).chosen_summary(),
+    )
+    columns = (by or "").replace(",", " ").split()
+    comparisons = comparisons_from_frame(_read(path), baseline, candidate, columns)
+    verdicts: list[Verdict] = judge(comparisons, settings)
+    if as_json:
+        say(verdicts_json(str(path), verdicts, settings).decode().rstrip())
+    else:
+        show_verdicts(verdicts)
+    raise typer.Exit(exit_code(verdicts))
+
+
+def _read(path: Path) -> pl.DataFrame:
+    reader = READERS.get(path.suffix)
+    if reader is None:
+        raise UsageError(f"{path}: unknown kind of file", then=f"give one of {', '.join(sorted(READERS))}")
+    try:
+        return reader(path)
+    except OSError as error:
+        raise UsageError(f"{path}: {error.strerror or error}") from None
+    except pl.exceptions.PolarsError as error:
+        raise DataError(f"{path} can't be read: {str(error).splitlines()[0]}") from None

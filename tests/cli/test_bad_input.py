@@ -1,0 +1,134 @@
+"""Bad input and a bad machine: one clear line, the documented exit code, nothing half-written."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.campaigns import words, write_suite
+from tests.conftest import GPUBENCH, Run, need, plain_environment
+
+
+def one_line(done: subprocess.CompletedProcess[str]) -> str:
+    """The only line on standard error."""
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1, done.stderr
+    assert lines[0].startswith("gpubench: ")
+    assert "Traceback" not in done.stdout + done.stderr
+    return lines[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--suite", "quik"], 2, "no suite 'quik' (did you mean 'quick'?)"),
+        (["--site", "locl"], 2, "no site 'locl' (did you mean 'local'?)"),
+        (["--ucx", "1.16.0"], 2, "a comparison needs two variants at least"),
+        (["--ucx", "1.16.0 1.16.0"], 2, "variant '1.16.0' is given twice"),
+        (["--ucx", "1.16.0 9.9.9"], 2, "9.9.9"),
+        (["--ucx", "1.16.0 v1.14.x"], 6, "v1.14.x"),
+        (["--ucx", "1.16.0 1.17.0", "--variants", "a=1.16.0 b=1.17.0"], 2, "exclude each other"),
+        (["--nodes", "two"], 2, "--nodes 'two' is no list of node counts"),
+        (["--budget", "10"], 2, "--budget: '10' is not a duration"),
+        (["--budget", "10s"], 6, "a budget of 10s holds"),
+        (["--margin", "3"], 2, "--margin: '3' is not a percentage"),
+        (["--protocol", "udp"], 6, "no protocol 'udp'"),
+        (["--set", "layout.worker=3"], 2, "unknown key 'layout.worker' (did you mean 'workers'?)"),
+        (["--set", "limits.start=20"], 2, "'limits.start' = 20: a quantity needs its unit"),
+        (["--set", "runtime=docker"], 6, "don't go together"),
+    ],
+)
+def test_a_wrong_word_is_named_and_nothing_is_written(
+    gpubench: Run, tmp_path: Path, arguments: list[str], code: int, said: str
+) -> None:
+    done = gpubench("bench", *arguments)
+    assert (done.returncode, said in one_line(done)) == (code, True), done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_typo_in_a_suite_names_file_key_and_the_nearest_one(gpubench: Run, tmp_path: Path) -> None:
+    suite = write_suite(tmp_path)
+    suite.write_text(suite.read_text().replace("count", "cuont"))
+    done = gpubench(*words(suite))
+    assert done.returncode == 2
+    assert f"{suite}: tasks has no parameter 'cuont' (did you mean 'count'?)" in one_line(done)
+
+
+def test_a_package_index_that_refuses_is_one_line_and_exit_code_5(gpubench: Run, tmp_path: Path) -> None:
+    closed = "http://127.0.0.1:9/simple"
+    env = {"UV_DEFAULT_INDEX": closed, "UV_INDEX_URL": closed, "UV_CACHE_DIR": str(tmp_path / "cache"), "UV_NO_CONFIG": "1"}
+    env |= {"UV_HTTP_RETRIES": "0"}
+    images = f"paths.images={tmp_path / 'images'}"
+    done = gpubench(*words(write_suite(tmp_path), "--set", images), env=env)
+    assert done.returncode == 5, done.stderr
+    one_line(done)
+    assert not (tmp_path / "outputs").exists()
+
+
+def test_outputs_that_is_a_file_is_refused(gpubench: Run, tmp_path: Path) -> None:
+    (tmp_path / "outputs").write_text("")
+    done = gpubench(*words(write_suite(tmp_path)))
+    assert done.returncode == 2
+    assert "outputs is a file" in one_line(done)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system that soon is full."""
+    need(os.geteuid() == 0 and shutil.which("mount") is not None, "root and mount, for a small tmpfs")
+    place = tmp_path / "small"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(place)], check=True)
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+@pytest.mark.integration
+def test_a_full_disk_is_one_line_and_leaves_no_half_written_file(gpubench: Run, tmp_path: Path, small_disk: Path) -> None:
+    (small_disk / "ballast").write_bytes(b"\0" * 560_000)
+    done = gpubench(*words(write_suite(tmp_path), "--outputs", str(small_disk / "outputs")))
+    assert done.returncode == 5, done.stdout + done.stderr
+    assert "No space left" in one_line(done)
+    assert [path for path in small_disk.rglob(".*") if path.is_file()] == []
+
+
+@pytest.mark.integration
+def test_a_disk_that_fills_up_while_runs_are_written_ends_in_words(gpubench: Run, tmp_path: Path, small_disk: Path) -> None:
+    suite = write_suite(tmp_path, reps=2, count=10)
+    planned = gpubench("plan", *words(suite, "--blocks", "1", "--outputs", str(small_disk / "outputs"))[1:])
+    assert planned.returncode == 0, planned.stderr
+    (campaign,) = (small_disk / "outputs").iterdir()
+    free = shutil.disk_usage(small_disk).free
+    (small_disk / "ballast").write_bytes(b"\0" * max(0, free - 20_000))
+    done = gpubench("submit", campaign)
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert "to run what is missing" in one_line(done)
+
+
+@pytest.mark.integration
+def test_another_user_who_may_not_write_is_told_so(tmp_path: Path) -> None:
+    need(os.geteuid() == 0 and shutil.which("setpriv") is not None, "root and setpriv, to become another user")
+    suite = write_suite(tmp_path)
+    tmp_path.chmod(0o755)
+    for parent in tmp_path.parents:
+        if parent != Path("/tmp"):
+            parent.chmod(parent.stat().st_mode | 0o055) if parent.is_relative_to("/tmp") else None
+    home = tmp_path / "home"
+    home.mkdir()
+    os.chown(home, 65534, 65534)
+    done = subprocess.run(
+        ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", str(GPUBENCH), *words(suite)],
+        cwd=tmp_path,
+        env=plain_environment({"HOME": str(home), "XDG_CACHE_HOME": str(Path.home() / ".cache")}),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode in (2, 5), done.stdout + done.stderr
+    assert "Permission denied" in one_line(done)

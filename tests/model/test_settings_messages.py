@@ -1,0 +1,116 @@
+"""A typo in a profile or a suite names file, path and the nearest key."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from gpubench import resources
+from gpubench.errors import UsageError
+from gpubench.model.base import nearest
+from gpubench.model.site import Site
+from gpubench.model.suite import Suite
+
+LOCAL = (resources.root() / "sites" / "local.toml").read_text(encoding="utf-8")
+QUICK = (resources.root() / "suites" / "quick.toml").read_text(encoding="utf-8")
+
+
+def refusal(kind: type[Site] | type[Suite], text: str) -> str:
+    with pytest.raises(UsageError) as caught:
+        kind.load(text, "sites/mine.toml")
+    message = str(caught.value)
+    assert message.startswith("sites/mine.toml")
+    assert "\n" not in message
+    return message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("scheduler =", "schedular =", "unknown key 'schedular' (did you mean 'scheduler'?)"),
+        ("workers =", "wrokers =", "unknown key 'layout.wrokers' (did you mean 'workers'?)"),
+        ("run =", "runs =", "unknown key 'estimates.runs' (did you mean 'run'?)"),
+        ("[layout]", "[layuot]", "unknown key 'layuot' (did you mean 'layout'?)"),
+        ("threads =", "zzz =", "unknown key 'layout.zzz' (there is: memory, one_machine, threads, workers)"),
+    ],
+)
+def test_an_unknown_key_in_a_site_names_path_and_nearest_key(old: str, new: str, message: str) -> None:
+    assert LOCAL.count(old) >= 1
+    assert refusal(Site, LOCAL.replace(old, new, 1)).endswith(message)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("reps =", "rep =", "unknown key 'rep' (did you mean 'reps'?)"),
+        (
+            '[[workload]]\nname = "strided',
+            '[[workload]]\nnaem = "strided',
+            "unknown key 'workload.2.naem' (did you mean 'name'?)",
+        ),
+        ("[workload.params]", "[workload.parms]", "unknown key 'workload.0.parms' (did you mean 'params'?)"),
+    ],
+)
+def test_an_unknown_key_in_a_suite_names_path_and_nearest_key(old: str, new: str, message: str) -> None:
+    assert QUICK.count(old) >= 1
+    assert refusal(Suite, QUICK.replace(old, new, 1)).endswith(message)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('interface = "lo"\n', "", "key 'interface' is missing"),
+        ("workers = 2\n", "", "key 'layout.workers' is missing"),
+        ("workers = 2", "workers = 0", "'layout.workers' = 0: Input should be greater than or equal to 1"),
+        ('device = "cpu"', 'device = "tpu"', "'device' = 'tpu': Input should be 'auto', 'cpu' or 'gpu'"),
+        ("nodes = [1]", "nodes = []", "'defaults.nodes' = []"),
+        ("nodes = [1]", "nodes = [0]", "'defaults.nodes.0' = 0: Input should be greater than 0"),
+        ('margin = "3%"', 'margin = "3"', "'defaults.margin' = '3': '3' is not a percentage; write it like 3%"),
+        ('budget = "5m"', "budget = 5", "'defaults.budget' = 5: a quantity needs its unit, as a string"),
+        ('name = "local"', 'name = "local', "is not TOML"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_named_with_its_key(old: str, new: str, message: str) -> None:
+    assert LOCAL.count(old) >= 1
+    assert message in refusal(Site, LOCAL.replace(old, new, 1))
+
+
+def test_a_typo_shows_as_the_unknown_key_and_not_as_the_missing_one() -> None:
+    message = refusal(Site, LOCAL.replace("interface =", "interfaces =", 1))
+    assert message.endswith("unknown key 'interfaces' (did you mean 'interface'?)")
+
+
+@pytest.mark.parametrize(
+    ("word", "words", "hint"),
+    [("mrege", ["merge", "tasks"], " (did you mean 'merge'?)"), ("q", ["b", "a"], " (there is: a, b)"), ("q", [], "")],
+)
+def test_the_nearest_word_or_the_whole_choice(word: str, words: list[str], hint: str) -> None:
+    assert nearest(word, words) == hint
+
+
+def shipped(folder: str) -> list[Path]:
+    return sorted((resources.root() / folder).glob("*.toml"))
+
+
+@pytest.mark.parametrize("path", shipped("sites"), ids=lambda path: path.stem)
+def test_every_shipped_site_loads_and_is_called_like_its_file(path: Path) -> None:
+    site = Site.load(path.read_text(encoding="utf-8"), path.name)
+    assert site.name == path.stem
+    assert (resources.root() / "suites" / f"{site.defaults.suite}.toml").is_file()
+
+
+@pytest.mark.parametrize("path", shipped("suites"), ids=lambda path: path.stem)
+def test_every_shipped_suite_resolves_to_complete_parameters(path: Path) -> None:
+    from gpubench.workloads.catalogue import CATALOGUE
+
+    suite = Suite.load(path.read_text(encoding="utf-8"), path.name)
+    assert suite.name == path.stem
+    for workload in suite.resolve(path.name, reps=None, timeout_s=60.0):
+        assert set(workload.params) == set(CATALOGUE[workload.name].params)
+        assert workload.reps >= 1
+
+
+def test_sites_and_suites_are_there_at_all() -> None:
+    assert {"local"} <= {path.stem for path in shipped("sites")}
+    assert {"quick"} <= {path.stem for path in shipped("suites")}
+    assert tomllib.loads(LOCAL)["defaults"]["suite"] == "quick"

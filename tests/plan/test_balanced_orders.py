@@ -1,0 +1,56 @@
+import random
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpubench.plan.order import balanced_orders
+
+variants = st.integers(1, 9)
+blocks = st.integers(0, 40)
+seeds = st.integers(0, 2**32)
+
+
+@given(variants, blocks, seeds)
+def test_every_variant_stands_first_equally_often_give_or_take_one(variants: int, blocks: int, seed: int) -> None:
+    orders = balanced_orders(variants, blocks, random.Random(seed))
+    assert len(orders) == blocks
+    first = Counter(order[0] for order in orders)
+    counts = [first[variant] for variant in range(variants)]
+    assert max(counts) - min(counts) <= 1
+
+
+@given(variants, blocks, seeds)
+def test_every_block_runs_every_variant_once(variants: int, blocks: int, seed: int) -> None:
+    for order in balanced_orders(variants, blocks, random.Random(seed)):
+        assert sorted(order) == list(range(variants))
+
+
+@given(variants, st.integers(1, 4), seeds)
+def test_every_whole_set_is_a_latin_square(variants: int, sets: int, seed: int) -> None:
+    orders = balanced_orders(variants, variants * sets, random.Random(seed))
+    for start in range(0, len(orders), variants):
+        square = orders[start : start + variants]
+        for place in range(variants):
+            assert sorted(order[place] for order in square) == list(range(variants))
+
+
+@given(variants, blocks, seeds)
+def test_the_same_seed_gives_the_same_orders(variants: int, blocks: int, seed: int) -> None:
+    assert balanced_orders(variants, blocks, random.Random(seed)) == balanced_orders(
+        variants, blocks, random.Random(seed)
+    )
+
+
+def test_other_seeds_give_other_orders_and_either_variant_starts_the_campaign() -> None:
+    starts = Counter(balanced_orders(2, 6, random.Random(seed))[0][0] for seed in range(60))
+    assert min(starts[0], starts[1]) > 10
+    assert len({str(balanced_orders(3, 6, random.Random(seed))) for seed in range(60)}) > 40
+
+
+def test_the_pairs_of_two_variants_are_shuffled_each_by_itself() -> None:
+    orders = balanced_orders(2, 40, random.Random(1))
+    assert {(tuple(orders[at]), tuple(orders[at + 1])) for at in range(0, 40, 2)} == {
+        ((0, 1), (1, 0)),
+        ((1, 0), (0, 1)),
+    }

@@ -1,0 +1,66 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpubench.errors import PlanRefusedError
+from gpubench.plan.budget import LEAST_BLOCKS, blocks_that_fit, least_whole_sets
+from tests.plan.requests_by_hand import plan
+
+# One block of two variants takes 2 x (4 + 2 x 2) = 16 s in tests/plan/requests_by_hand.py.
+
+
+@pytest.mark.parametrize(("variants", "least"), [(1, 5), (2, 6), (3, 6), (4, 8), (5, 5), (6, 6), (7, 7)])
+def test_the_least_is_a_whole_balanced_set_of_five_blocks_or_more(variants: int, least: int) -> None:
+    assert least_whole_sets(variants) == least
+
+
+@given(st.integers(1, 9), st.integers(1, 60), st.floats(0.01, 1e4), st.floats(1, 1e6))
+def test_blocks_are_whole_sets_that_fit_and_no_more_than_asked(
+    variants: int, asked: int, block_s: float, budget_s: float
+) -> None:
+    least = least_whole_sets(variants)
+    try:
+        blocks = blocks_that_fit(
+            asked=asked, variants=variants, all_nodes_block_s=block_s, budget_s=budget_s, firm=True
+        )
+    except PlanRefusedError:
+        assert budget_s < least * block_s
+        return
+    assert blocks % variants == 0
+    assert blocks >= LEAST_BLOCKS
+    assert blocks <= max(asked, least)
+    assert blocks * block_s <= budget_s
+    one_set_more = blocks + variants
+    assert one_set_more > max(asked, least) or one_set_more * block_s > budget_s * (1 - 1e-9)
+
+
+def test_a_firm_budget_that_is_too_small_is_refused_with_the_arithmetic() -> None:
+    with pytest.raises(PlanRefusedError) as caught:
+        plan(budget_s=60.0, budget_firm=True)
+    assert str(caught.value) == (
+        "a budget of 1m00s holds 3 blocks of about 16s; 2 variants need 6 (6 x 16s = 1m36s); "
+        "give BUDGET=2m, fewer variants or node counts, fewer REPS, or a smaller SUITE"
+    )
+    assert caught.value.exit_code == 6
+
+
+def test_the_budget_that_a_refusal_names_is_enough() -> None:
+    assert sum(len(job.blocks) for job in plan(budget_s=120.0, budget_firm=True).jobs) == 6
+
+
+def test_a_habit_of_the_site_that_is_too_small_gives_way_to_the_fewest_useful_blocks() -> None:
+    made = plan(budget_s=60.0, budget_firm=False, blocks=20)
+    assert sum(len(job.blocks) for job in made.jobs) == 6
+    assert "6 blocks instead of 20: the most whole balanced sets within the budget" in made.notes
+
+
+def test_a_budget_counts_every_node_count() -> None:
+    one = plan(budget_s=16.0 * 12, budget_firm=True, blocks=40)
+    two = plan(budget_s=16.0 * 12, budget_firm=True, blocks=40, nodes=[1, 2])
+    assert [sum(len(job.blocks) for job in made.jobs) for made in (one, two)] == [12, 12]
+    assert {job.nodes: len(job.blocks) for job in two.jobs} == {1: 6, 2: 6}
+    assert one.time.total_s == two.time.total_s == 192.0
+
+
+def test_without_a_budget_the_blocks_asked_for_are_planned_whole_set_or_not() -> None:
+    assert sum(len(job.blocks) for job in plan(blocks=7).jobs) == 7

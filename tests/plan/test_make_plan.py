@@ -1,0 +1,194 @@
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpubench.errors import PlanRefusedError
+from gpubench.model.plan import Plan
+from gpubench.plan import History, make_plan
+from tests.plan.requests_by_hand import GIB, image, plan, request, site, workload
+
+
+def run_ids(made: Plan) -> list[str]:
+    return [run.run for _, _, run in made.runs()]
+
+
+def test_the_same_request_gives_the_same_bytes() -> None:
+    assert plan().dump() == plan().dump()
+
+
+def test_another_seed_gives_another_order_of_the_same_runs() -> None:
+    def order(made: Plan) -> list[list[str]]:
+        return [[run.variant for run in block.runs] for job in made.jobs for block in job.blocks]
+
+    orders = {str(order(plan(seed=seed))) for seed in range(20)}
+    assert len(orders) > 1
+    assert {len(order(plan(seed=seed))) for seed in range(20)} == {6}
+
+
+@given(st.integers(0, 2**31), st.integers(1, 12), st.sampled_from(["a=1 b=1", "1 2 3", "a=1 b=2,X=y c=3 d=4"]))
+def test_run_ids_are_unique(seed: int, blocks: int, words: str) -> None:
+    ids = run_ids(plan(words, seed=seed, blocks=blocks, nodes=[1, 2]))
+    assert len(ids) == len(set(ids)) == blocks * 2 * len(words.split())
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        plan(campaign="bench-q-2"),
+        plan(nodes=[2]),
+        plan(workloads=[workload(count=6), workload("message", 5, size=1024, round_trips=2)]),
+    ],
+    ids=["campaign", "nodes", "workload"],
+)
+def test_what_a_run_is_part_of_is_in_its_id(changed: Plan) -> None:
+    assert not set(run_ids(changed)) & set(run_ids(plan()))
+
+
+def test_a_variant_that_is_called_otherwise_changes_the_ids_of_its_own_runs_only() -> None:
+    before, after = plan(), plan("old=1.17.0 newer=1.19.0")
+    kept = {run.run for _, _, run in before.runs() if run.variant == "old"}
+    assert set(run_ids(before)) & set(run_ids(after)) == kept
+
+
+def test_the_block_number_is_in_the_run_id() -> None:
+    for variant in ("old", "new"):
+        ids = [run.run for _, _, run in plan(workloads=[workload()]).runs() if run.variant == variant]
+        assert len(set(ids)) == len(ids) == 6
+
+
+def test_images_and_clock_are_not_in_the_run_id() -> None:
+    assert run_ids(plan(images={}, created_at="2027-01-01T00:00:00+00:00", gpubench="9")) == run_ids(plan())
+
+
+def test_all_runs_of_a_block_take_the_workloads_in_one_order_and_blocks_differ() -> None:
+    many = [workload(count=count) for count in range(5)]
+    blocks = [block for job in plan(workloads=many).jobs for block in job.blocks]
+    assert all(len({tuple(run.workloads) for run in block.runs}) == 1 for block in blocks)
+    assert len({tuple(block.runs[0].workloads) for block in blocks}) > 1
+    assert {item.params_id for item in many} == set(blocks[0].runs[0].workloads)
+
+
+def test_without_a_history_the_profile_tells_the_time() -> None:
+    made = plan()
+    assert (made.time.run_s, made.time.block_s, made.time.total_s) == (8.0, 16.0, 96.0)
+    assert made.time.source == "the profile of site bench; no run of this shape is known here yet"
+
+
+def test_a_history_beats_the_profile() -> None:
+    made = plan(history=History(run_s=3.25, runs=14))
+    assert (made.time.run_s, made.time.block_s, made.time.total_s) == (3.25, 6.5, 39.0)
+    assert made.time.source == "median of 14 runs of this shape on this machine"
+
+
+def test_a_profile_that_expects_no_time_at_all_still_makes_a_plan() -> None:
+    made = plan(
+        site=site('[limits]\njob = "1h"\n').model_copy(
+            update={"estimates": site().estimates.model_copy(update={"run": 0.0, "workload": 0.0})}
+        ),
+        budget_s=60.0,
+        budget_firm=True,
+    )
+    assert made.time.block_s > 0
+
+
+def test_a_triple_that_does_not_go_together_is_refused_with_the_valid_ones() -> None:
+    with pytest.raises(PlanRefusedError) as caught:
+        plan(site=site(launcher="srun"))
+    assert str(caught.value) == (
+        "site bench: scheduler, launcher and runtime local + srun + venv don't go together; valid: local + fork + venv"
+    )
+
+
+def test_an_unknown_protocol_is_refused() -> None:
+    with pytest.raises(PlanRefusedError, match=r"^no protocol 'rdma'; there is: tcp, ucx$"):
+        plan(protocol="rdma")
+
+
+def test_the_family_is_every_candidate_against_the_baseline_in_every_cell() -> None:
+    made = plan("base=1.17.0 b=1.19.0 c=1.21.0", nodes=[1, 2])
+    assert made.baseline == "base"
+    assert {(item.nodes, item.workload, item.baseline, item.candidate) for item in made.comparisons} == {
+        (nodes, name, "base", candidate) for nodes in (1, 2) for name in ("tasks", "message") for candidate in "bc"
+    }
+    assert len(made.comparisons) == 8
+
+
+def test_node_counts_are_jobs_of_their_own_with_blocks_numbered_through() -> None:
+    made = plan(nodes=[1, 2], blocks=6)
+    assert [(job.job, job.nodes) for job in made.jobs] == [("j001-n1", 1), ("j002-n2", 2)]
+    assert [block.block for job in made.jobs for block in job.blocks] == list(range(1, 13))
+
+
+def test_a_job_holds_no_more_blocks_than_its_limit_surely_holds() -> None:
+    made = plan(site=site('[limits]\njob = "100s"\n'), blocks=10)  # 16 s a block, and half as much again
+    assert [len(job.blocks) for job in made.jobs] == [4, 4, 2]
+    assert [job.limit_s for job in made.jobs] == [100.0] * 3
+
+
+def test_a_block_that_no_job_holds_is_refused() -> None:
+    with pytest.raises(PlanRefusedError, match=r"^a block may take 24s, a job at most 20s; raise limits\.job"):
+        plan(site=site('[limits]\njob = "20s"\n'))
+
+
+def test_workers_share_half_of_the_machine_also_when_several_nodes_are_one_machine() -> None:
+    assert plan(nodes=[1, 2]).memory_limit == 16 * GIB // 2 // 4
+    apart = site(layout=site().layout.model_copy(update={"one_machine": False}))
+    assert plan(site=apart, nodes=[1, 2]).memory_limit == 16 * GIB // 2 // 2
+    named = site(layout=site().layout.model_copy(update={"memory": 6 * GIB}))
+    assert plan(site=named, workers=3).memory_limit == 2 * GIB
+
+
+def test_over_subscription_is_said() -> None:
+    def said(**changes: object) -> list[str]:
+        return [note for note in plan(**changes).notes if "over-subscribed" in note]
+
+    assert said(machine_cores=4, nodes=[1, 2]) == []
+    assert said(machine_cores=3, nodes=[1, 2]) == [
+        "over-subscribed: 4 worker threads, a scheduler and a client on 3 cores"
+    ]
+    assert said(machine_cores=3, workers=4) == [
+        "over-subscribed: 4 worker threads, a scheduler and a client on 3 cores"
+    ]
+
+
+def test_workers_and_their_memory_are_said() -> None:
+    assert "2 workers per node, 4.0 GiB each" in plan().notes
+
+
+def test_few_blocks_are_said() -> None:
+    assert any(note.startswith("4 blocks: with fewer than 5") for note in plan(blocks=4).notes)
+    assert not any("fewer than 5" in note for note in plan(blocks=5).notes)
+
+
+@pytest.mark.parametrize(
+    ("words", "labels"),
+    [
+        ("a=1.22.0 b=1.22.0", "a and b"),
+        ("a=1.22.0,X=y b=1.22.0,X=y c=1.19.0", "a and b"),
+        ("a=1.22.0 b=1.22.0,X=y", None),
+        ("a=1.22.0 b=1.19.0", None),
+    ],
+)
+def test_the_same_thing_twice_is_called_a_against_a(words: str, labels: str | None) -> None:
+    notes = [note for note in plan(words).notes if "A against A" in note]
+    assert notes == ([f"A against A: {labels} are the same thing twice; every alarm would be false"] if labels else [])
+
+
+def test_two_names_of_one_image_are_the_same_thing_too() -> None:
+    both = {"1.22.0": image("1.22.0"), "v1.22.0": image("1.22.0")}
+    made = make_plan(dataclasses.replace(request("a=1.22.0 b=v1.22.0"), images=both))
+    assert any("A against A: a and b" in note for note in made.notes)
+
+
+def test_variants_without_image_are_planned_as_unresolved() -> None:
+    made = plan(images={"1.17.0": image("1.17.0")})
+    assert [variant.image is None for variant in made.variants] == [False, True]
+
+
+def test_the_users_wishes_beat_the_profile() -> None:
+    made = plan(workers=5, margin=0.1)
+    assert (made.workers_per_node, made.margin) == (5, 0.1)
+    assert plan(margin=0.0).margin == 0.0
+    assert (plan().workers_per_node, plan().margin) == (2, 0.03)

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpubench.model.plan import Plan, PlannedBlock
+from gpubench.plan import Repair, plan_repair
+from tests.plan.requests_by_hand import plan
+
+PLAN = plan("a=1 b=2 c=3", blocks=6, nodes=[1, 2])
+NOW = "2026-11-20T13:00:00+00:00"
+
+
+def blocks(of: Plan) -> dict[int, PlannedBlock]:
+    return {block.block: block for job in of.jobs for block in job.blocks}
+
+
+def status(of: Plan, default: str = "ok", **by_block: str) -> dict[str, str]:
+    """``default`` for every run; ``b3="ok lost ok"`` for the runs of block 3 in their order."""
+    found = {run.run: default for _, _, run in of.runs()}
+    for name, words in by_block.items():
+        runs = blocks(of)[int(name[1:])].runs
+        found.update(dict(zip((run.run for run in runs), words.split(), strict=True)))
+    return found
+
+
+def with_addition(of: Plan, repair: Repair) -> Plan:
+    assert repair.addition is not None
+    return of.model_copy(update={"jobs": [*of.jobs, *repair.addition.jobs]})
+
+
+def test_nothing_is_missing_when_every_run_has_ended() -> None:
+    assert plan_repair(PLAN, status(PLAN), NOW).empty
+
+
+def test_a_failed_run_is_a_finding_and_no_hole() -> None:
+    assert plan_repair(PLAN, status(PLAN, b2="ok failed ok", b5="failed failed failed"), NOW).empty
+
+
+@pytest.mark.parametrize("missing", ["lost", "skipped"])
+def test_untouched_blocks_run_again_as_they_are(missing: str) -> None:
+    words = " ".join([missing] * 3)
+    repair = plan_repair(PLAN, status(PLAN, b4=words, b6=words, b7=words), NOW)
+    assert repair.again == {"j001-n1": [4, 6], "j002-n2": [7]}
+    assert repair.addition is None
+
+
+def test_a_run_that_nobody_knows_is_missing() -> None:
+    assert plan_repair(PLAN, {}, NOW).again == {"j001-n1": [1, 2, 3, 4, 5, 6], "j002-n2": [7, 8, 9, 10, 11, 12]}
+
+
+@pytest.mark.parametrize("missing", ["lost", "skipped"])
+def test_a_broken_block_gets_a_whole_new_one_with_the_same_order(missing: str) -> None:
+    repair = plan_repair(PLAN, status(PLAN, b2=f"ok failed {missing}"), NOW)
+    assert repair.again == {}
+    assert repair.addition is not None
+    (job,) = repair.addition.jobs
+    (new,) = job.blocks
+    old = blocks(PLAN)[2]
+    assert (job.job, job.nodes, job.limit_s) == ("j003-n1", 1, PLAN.site.limits.job)
+    assert (new.block, new.replaces) == (13, 2)
+    assert [run.variant for run in new.runs] == [run.variant for run in old.runs]
+    assert not {run.run for run in new.runs} & set(status(PLAN))
+    assert repair.addition.reason == "resume: replaces broken block 2"
+    assert repair.addition.created_at == NOW
+
+
+def test_broken_blocks_of_each_node_count_go_into_a_job_of_their_own() -> None:
+    broken = "ok ok lost"
+    repair = plan_repair(PLAN, status(PLAN, b1=broken, b3=broken, b9=broken, b12="lost lost lost"), NOW)
+    assert repair.again == {"j002-n2": [12]}
+    assert repair.addition is not None
+    assert [(job.job, job.nodes) for job in repair.addition.jobs] == [("j003-n1", 1), ("j004-n2", 2)]
+    assert [(block.block, block.replaces) for job in repair.addition.jobs for block in job.blocks] == [
+        (13, 1),
+        (14, 3),
+        (15, 9),
+    ]
+
+
+def test_a_replaced_block_is_not_replaced_twice() -> None:
+    first = plan_repair(PLAN, status(PLAN, b2="ok lost ok"), NOW)
+    whole = with_addition(PLAN, first)
+    assert plan_repair(whole, status(whole, b2="ok lost ok"), NOW).empty
+
+
+def test_a_replacement_that_breaks_is_replaced_itself() -> None:
+    whole = with_addition(PLAN, plan_repair(PLAN, status(PLAN, b2="ok lost ok"), NOW))
+    again = plan_repair(whole, status(whole, b2="ok lost ok", b13="lost ok ok"), NOW)
+    assert again.addition is not None
+    (job,) = again.addition.jobs
+    assert [(block.block, block.replaces) for block in job.blocks] == [(14, 13)]
+    assert job.job == "j004-n1"
+
+
+def test_a_replacement_that_never_ran_runs_as_it_is() -> None:
+    whole = with_addition(PLAN, plan_repair(PLAN, status(PLAN, b2="ok lost ok"), NOW))
+    assert plan_repair(whole, status(whole, b2="ok lost ok", b13="lost lost lost"), NOW).again == {"j003-n1": [13]}
+
+
+outcomes = st.lists(st.sampled_from(["ok", "failed", "skipped", "lost"]), min_size=36, max_size=36)
+
+
+@given(outcomes)
+def test_a_repair_leaves_the_plan_alone_is_repeatable_and_covers_every_block(found: list[str]) -> None:
+    before = PLAN.dump()
+    given_status = dict(zip(status(PLAN), found, strict=True))
+    repair = plan_repair(PLAN, given_status, NOW)
+    assert PLAN.dump() == before
+    assert plan_repair(PLAN, given_status, NOW) == repair
+    again = {number for numbers in repair.again.values() for number in numbers}
+    replaced = {block.replaces for job in repair.addition.jobs for block in job.blocks} if repair.addition else set()
+    for number, block in blocks(PLAN).items():
+        ended = [given_status[run.run] in ("ok", "failed") for run in block.runs]
+        assert (number in again) == (not any(ended))
+        assert (number in replaced) == (any(ended) and not all(ended))
+    new = [
+        run.run
+        for job in (repair.addition.jobs if repair.addition else [])
+        for block in job.blocks
+        for run in block.runs
+    ]
+    assert len(set(new) | set(given_status)) == len(new) + len(given_status)

@@ -1,0 +1,85 @@
+import dataclasses
+import hashlib
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpubench.spec.plain import SpecError, canonical, content_id, from_plain, parse_lines, to_plain
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@dataclasses.dataclass
+class Thing:
+    name: str
+    count: int = 1
+    parts: list[int] = dataclasses.field(default_factory=list)
+
+
+def test_what_a_dataclass_holds_reads_back() -> None:
+    thing = Thing("a", 2, [3])
+    assert from_plain(Thing, to_plain(thing)) == thing
+    assert from_plain(Thing, {"name": "a"}) == Thing("a")
+
+
+@pytest.mark.parametrize(
+    ("plain", "message"),
+    [
+        ({"name": "a", "colour": 1, "age": 2}, "Thing has no field age, colour"),
+        ({"count": 1}, "Thing lacks name"),
+        ([1], r"Thing is not an object but \[1\]"),
+        (None, "Thing is not an object but None"),
+        (7, "Thing is not an object but 7"),
+    ],
+)
+def test_an_unknown_or_missing_key_or_no_object_is_named(plain: Any, message: str) -> None:
+    with pytest.raises(SpecError, match=f"^{message}$"):
+        from_plain(Thing, plain)
+
+
+@given(st.dictionaries(st.text(), json_values, max_size=5), st.randoms(use_true_random=False))
+def test_the_same_value_has_one_canonical_form_whatever_the_order_of_its_keys(value: dict[str, Any], rng: Any) -> None:
+    keys = list(value)
+    rng.shuffle(keys)
+    shuffled = {key: value[key] for key in keys}
+    assert canonical(shuffled) == canonical(value)
+    assert content_id(shuffled) == content_id(value)
+    assert json.loads(canonical(value)) == value
+
+
+def test_an_id_changes_with_the_value_and_has_the_asked_length() -> None:
+    assert content_id({"a": 1}) != content_id({"a": 2})
+    assert content_id({"a": 1}) != content_id({"a": "1"})
+    assert [len(content_id({}, length)) for length in (12, 64)] == [12, 64]
+
+
+def test_ids_never_move_because_stored_campaigns_hold_them() -> None:
+    written = '{"a":["ü",2.5,null],"b":1}'.encode()
+    assert content_id({"b": 1, "a": ["ü", 2.5, None]}) == hashlib.sha256(written).hexdigest()[:12]
+
+
+@given(st.lists(st.dictionaries(st.text(), json_values, max_size=3), max_size=5))
+def test_json_lines_read_back(rows: list[dict[str, Any]]) -> None:
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    assert parse_lines(text) == rows
+
+
+def test_a_last_line_that_a_crash_cut_off_is_left_out() -> None:
+    whole = '{"a": 1}\n{"b": 2}\n'
+    for cut in range(1, len('{"b": 2}')):
+        assert parse_lines(whole[: len('{"a": 1}\n') + cut]) in ([{"a": 1}], [{"a": 1}, {"b": 2}])
+    assert parse_lines('{"a": 1}\n{"b":') == [{"a": 1}]
+
+
+def test_a_broken_line_in_the_middle_is_named() -> None:
+    with pytest.raises(SpecError, match="^line 2 is not JSON$"):
+        parse_lines('{"a": 1}\n{"b":\n{"c": 3}\n')
+    with pytest.raises(SpecError, match="^line 1 is not JSON$"):
+        parse_lines("nonsense\n")
