@@ -84,7 +84,8 @@ class Progress:
         seconds = time.monotonic() - seen.started
         if record.status == "ok":
             self._durations.append(seconds)
-        words = record.status if record.status == "ok" else f"{record.status}: {record.reason}"
+        failed = [f"{one.workload} {one.status}: {one.reason}" for one in record.workloads if one.status != "ok"]
+        words = "; ".join([record.status, *failed]) if record.status == "ok" else f"{record.status}: {record.reason}"
         self._print(
             f"[{len(self._done)}/{len(self.rows)}] block {block.block} {run.variant}: {words}"
             f"  {format_seconds(seconds)}{self._left()}"

@@ -55,15 +55,18 @@ def without_result(spec: RunSpec, record: RunRecord) -> None:
 
 
 def take_result(record: RunRecord, result: Mapping[str, Any]) -> None:
-    """Carry what the client found into the record and judge the run by it."""
+    """Carry what the client found into the record and judge the run by it.
+
+    A workload that failed is that workload's result: the run of the others stands, unless there are no others.
+    """
     record.workloads = [from_plain(WorkloadRecord, item) for item in result["workloads"]]
     record.transport = list(result["transport"])
     record.warnings += result["warnings"]
-    wrong = [item for item in record.workloads if item.status != "ok"]
+    failed = [item for item in record.workloads if item.status == "failed"]
     if result["error"]:
         record.status, record.reason = "failed", result["error"]
-    elif wrong:
-        record.status, record.reason = "failed", f"{wrong[0].workload}: {wrong[0].reason}"
+    elif not any(item.status == "ok" for item in record.workloads):
+        record.status, record.reason = "failed", f"{failed[0].workload}: {failed[0].reason}"
     else:
         record.status, record.reason = "ok", ""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jinja2
 
-from gpubench.report import headline, labels
+from gpubench.report import headline, labels, provenance
 from gpubench.report.inputs import ReportInputs
 from gpubench.store.accounting import Outcome
 
@@ -34,6 +34,7 @@ def markdown(inputs: ReportInputs) -> str:
         answer=_inline(" ".join(headline.answer(inputs))),
         same_twice=[_inline(text) for text in headline.same_twice(inputs.plan)],
         certainty=headline.certainty(inputs),
+        unplanned=[_inline(line) for line in provenance.unplanned(inputs)],
         facts=[(name, _cell(value)) for name, value in headline.facts(inputs)],
         rows=[[_cell(word) for word in row] for row in rows],
         bad=[

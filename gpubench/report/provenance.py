@@ -88,7 +88,10 @@ def run_noise(provenance: Provenance) -> dict[str, str]:
 
 
 def differing(inputs: ReportInputs) -> list[Fact]:
-    """Every value in which the variants' manifests or settings differ: what the comparison compares."""
+    """Every value in which the variants differ: manifests, settings, and ``UCX_*`` as read while they ran.
+
+    A binding may set ``UCX_*`` of its own accord, by the version that it finds: then more differs than was asked for.
+    """
     variants = inputs.plan.variants
     manifests = [inputs.manifests.get(v.image.manifest, {}) if v.image else {} for v in variants]
     changes = [{path: (one, other) for path, one, other in differences(manifests[0], each)} for each in manifests]
@@ -98,7 +101,46 @@ def differing(inputs: ReportInputs) -> list[Fact]:
         for path in sorted(before)
     ]
     names = sorted({name for v in variants for name in v.env})
-    return facts + [Fact(f"setting {name}", [v.env.get(name, "unset") for v in variants]) for name in names]
+    facts += [Fact(f"setting {name}", [v.env.get(name, "unset") for v in variants]) for name in names]
+    return facts + [fact for fact in _in_force(inputs) if fact.differs]
+
+
+def unplanned(inputs: ReportInputs) -> list[str]:
+    """Lines about ``UCX_*`` that differed while the variants ran though no variant sets them.
+
+    ucxx, for one, turns the protocols v2 off for UCX before 1.18: its effect is then part of the version's.
+    """
+    planned = {name for variant in inputs.plan.variants for name in variant.env}
+    lines = []
+    for fact in _in_force(inputs):
+        name = fact.name.removeprefix("in force ")
+        if fact.differs:
+            values = ", ".join(
+                f"{variant.label} {value}" for variant, value in zip(inputs.plan.variants, fact.values, strict=True)
+            )
+            whose = "set by the binding where no variant sets it" if name in planned else "planned by no variant"
+            same = _planned_values(inputs, name) == fact.values
+            lines += [] if same else [f"more than the plan differs: {name} in force is {values} ({whose})"]
+    return lines
+
+
+def _planned_values(inputs: ReportInputs, name: str) -> list[str]:
+    return [variant.env.get(name, "unset") for variant in inputs.plan.variants]
+
+
+def _in_force(inputs: ReportInputs) -> list[Fact]:
+    seen: list[dict[str, set[str]]] = []
+    for variant in inputs.plan.variants:
+        values: dict[str, set[str]] = {}
+        for process in _processes(_provenances(inputs, variant.label)):
+            for name, value in _ucx_environment(process).items():
+                values.setdefault(name, set()).add(str(value))
+        seen.append(values)
+    known = [values for values in seen if values]  # a variant without a run is no difference
+    if len(known) < len(seen):
+        return []
+    names = sorted(set().union(*known))
+    return [Fact(f"in force {name}", [" or ".join(sorted(one.get(name, {"unset"}))) for one in seen]) for name in names]
 
 
 def _provenances(inputs: ReportInputs, label: str) -> list[Provenance]:
@@ -126,6 +168,11 @@ def _at(value: Any, *path: str) -> Any:
     return value
 
 
+def _ucx_environment(process: Provenance) -> Mapping[str, Any]:
+    found = _at(process, "ucx", "env")
+    return found if isinstance(found, Mapping) else {}
+
+
 def _counted(processes: Sequence[Provenance], *path: str, cut: int | None = None) -> str:
     """The value that all processes agree in, or every value with its count."""
     counts = Counter(str(value)[:cut] for one in processes if (value := _at(one, *path)))
@@ -135,12 +182,12 @@ def _counted(processes: Sequence[Provenance], *path: str, cut: int | None = None
 
 
 def _listed(found: Iterable[Provenance], *path: str) -> str:
-    values = {str(word) for one in found for word in (_at(one, *path) or [])}
+    values = {str(word) for one in found if isinstance(words := _at(one, *path), list) for word in words}
     return ", ".join(sorted(values))
 
 
 def _environment(processes: Sequence[Provenance]) -> str:
-    seen = {" ".join(f"{k}={v}" for k, v in sorted((_at(one, "ucx", "env") or {}).items())) for one in processes}
+    seen = {" ".join(f"{k}={v}" for k, v in sorted(_ucx_environment(one).items())) for one in processes}
     return " or ".join(sorted(words for words in seen if words))
 
 

@@ -105,7 +105,7 @@ def test_a_against_a_is_labelled(tmp_path: Path) -> None:
     inputs = reports.collect(campaign)
     text = html(inputs).decode()
     assert "b is the same image with the same settings as a (A against A)" in text
-    assert "Nothing: manifests and settings are the same." in text
+    assert "Nothing: manifests, settings and" in text
     assert "A against A" in markdown(inputs)
 
 
@@ -138,7 +138,11 @@ def test_labels_and_reasons_are_text_not_markup(tmp_path: Path) -> None:
         {},
         {"processes": None, "nodes": "?"},
         {"processes": [{}], "nodes": [{}], "transport": None},
-        {"processes": ["?"], "nodes": [{"host": "a", "load": [{}, {"t": 1, "load1": "?"}]}]},
+        {
+            "processes": ["?", {"ucx": {"env": "?"}}],
+            "transport": {"observed": 5},
+            "nodes": [{"host": "a", "load": [{}, {"t": 1, "load1": "?"}]}],
+        },
     ],
 )
 def test_provenance_may_lack_anything(
@@ -151,6 +155,21 @@ def test_provenance_may_lack_anything(
     assert len(provenance.hosts(thin)) <= 1
     assert provenance.run_noise(found or {})["transport"] == "not recorded"
     assert [fact.name for fact in provenance.differing(thin)] == ["setting UCX_PROTO_ENABLE"]
+
+
+def test_what_a_binding_sets_by_itself_is_a_difference(
+    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
+) -> None:
+    _, inputs, _ = campaigns["story"]
+    changed = json.loads(json.dumps(inputs.provenance))
+    for one in changed.values():
+        for process in one["processes"]:
+            if process["ucx"]["loaded"] == "1.17.0":
+                process["ucx"]["env"]["UCX_PROTO_ENABLE"] = "n"
+    facts = {fact.name: fact.values for fact in provenance.differing(dataclasses.replace(inputs, provenance=changed))}
+    assert facts["in force UCX_PROTO_ENABLE"] == ["n", "unset", "n"]
+    assert facts["setting UCX_PROTO_ENABLE"] == ["unset", "unset", "n"]
+    assert "in force UCX_TLS" not in facts
 
 
 def test_processes_that_disagree_are_counted(campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]]) -> None:
@@ -204,8 +223,8 @@ def test_the_shape_of_verdicts_json(campaigns: dict[str, tuple[Campaign, ReportI
     _, inputs, _ = campaigns["empty"]
     document = json.loads(verdicts_json("c", inputs.verdicts, inputs.settings))
     assert (document["schema"], document["settings"]["margin"]) == ("gpubench/verdicts/1", 0.03)
-    assert document["verdicts"][0]["key"]["workload"] == "message"
-    assert document["verdicts"][0]["effect"] is None
+    assert document["cells"][0]["workload"] == "message"
+    assert document["cells"][0]["effect"] is None
 
 
 def test_markdown_for_a_pull_request(campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]]) -> None:

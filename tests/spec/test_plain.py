@@ -79,7 +79,7 @@ def test_a_last_line_that_a_crash_cut_off_is_left_out() -> None:
 
 
 def test_a_broken_line_in_the_middle_is_named() -> None:
-    with pytest.raises(SpecError, match="^line 2 is not JSON$"):
+    with pytest.raises(SpecError, match=r"^line 2 is not JSON$"):
         parse_lines('{"a": 1}\n{"b":\n{"c": 3}\n')
-    with pytest.raises(SpecError, match="^line 1 is not JSON$"):
+    with pytest.raises(SpecError, match=r"^line 1 is not JSON$"):
         parse_lines("nonsense\n")

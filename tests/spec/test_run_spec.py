@@ -49,7 +49,7 @@ def test_what_is_no_run_spec_is_said_in_one_line(text: str, message: str) -> Non
 def test_a_missing_field_is_named() -> None:
     plain = json.loads(run_spec().dump())
     del plain["protocol"]
-    with pytest.raises(SpecError, match="^RunSpec lacks protocol$"):
+    with pytest.raises(SpecError, match=r"^RunSpec lacks protocol$"):
         RunSpec.parse(json.dumps(plain))
 
 

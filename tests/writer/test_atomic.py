@@ -1,4 +1,3 @@
-import os
 import signal
 import stat
 import subprocess
@@ -28,7 +27,7 @@ def test_a_file_is_written_whole_with_the_asked_mode_and_nothing_else_beside_it(
         write_atomic(tmp_path / "a.json", b"one", mode=mode)
         assert stat.S_IMODE((tmp_path / "a.json").stat().st_mode) == mode
     assert (tmp_path / "a.json").read_bytes() == b"one"
-    assert os.listdir(tmp_path) == ["a.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
 
 
 def test_a_file_is_replaced(tmp_path: Path) -> None:

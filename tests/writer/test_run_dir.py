@@ -1,6 +1,7 @@
 import dataclasses
 import json
-import multiprocessing
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -35,19 +36,18 @@ def test_a_run_directory_is_claimed_with_the_first_attempt_that_is_free(tmp_path
     assert [attempt_of(path) for path in (first, second)] == [1, 2]
 
 
-def _claim_many(runs: Path, results: Any) -> None:
-    results.put([claim(runs, "abc").name for _ in range(20)])
+CLAIM = """
+import sys
+from pathlib import Path
+from gpubench.writer.run_dir import claim
+print(*(claim(Path(sys.argv[1]), "abc").name for _ in range(20)))
+"""
 
 
 def test_no_two_processes_claim_the_same_directory(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("fork")
-    results: Any = context.Queue()
-    workers = [context.Process(target=_claim_many, args=(tmp_path / "runs", results)) for _ in range(3)]
-    for worker in workers:
-        worker.start()
-    names = [name for _ in workers for name in results.get(timeout=60)]
-    for worker in workers:
-        worker.join(60)
+    command = [sys.executable, "-c", CLAIM, str(tmp_path / "runs")]
+    claimants = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    names = [name for claimant in claimants for name in claimant.communicate(timeout=60)[0].split()]
     assert sorted(names, key=lambda name: int(name[4:])) == [f"abc-{number}" for number in range(1, 61)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-import json
+from collections.abc import Mapping
 from typing import Any
 
 from gpubench import resources
@@ -17,12 +17,12 @@ from gpubench.merge.table import Merged, merge, parquet
 from gpubench.model.base import nearest
 from gpubench.model.plan import Comparison, Plan
 from gpubench.report import ReportInputs, verdicts_json
-from gpubench.spec.records import PROVENANCE_FILE
 from gpubench.stats.settings import Looks, Settings
 from gpubench.stats.verdict import Verdict, judge
 from gpubench.store.accounting import Accounting, account
 from gpubench.store.campaign import Campaign
 from gpubench.store.files import write_atomically
+from gpubench.store.rundirs import read_provenance
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,9 +131,6 @@ def report_inputs(judged: Judged) -> ReportInputs:
     )
 
 
-def _provenance(judged: Judged) -> dict[str, dict[str, Any]]:
-    found = {}
-    for outcome in judged.accounting.outcomes:
-        if outcome.directory is not None and (outcome.directory / PROVENANCE_FILE).exists():
-            found[outcome.directory.name] = json.loads((outcome.directory / PROVENANCE_FILE).read_bytes())
-    return found
+def _provenance(judged: Judged) -> dict[str, Mapping[str, Any]]:
+    directories = [outcome.directory for outcome in judged.accounting.outcomes if outcome.directory]
+    return {directory.name: read_provenance(directory) for directory in directories}

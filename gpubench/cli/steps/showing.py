@@ -88,8 +88,11 @@ def write_report(judged: Judged) -> None:
     from gpubench.cli.steps.judging import report_inputs
     from gpubench.report.markdown import markdown
     from gpubench.report.page import html
+    from gpubench.report.provenance import unplanned
 
     inputs = report_inputs(judged)
+    for line in unplanned(inputs):
+        say(f"note: {line}")
     write_atomically(judged.campaign.report, html(inputs))
     write_atomically(judged.campaign.summary, markdown(inputs))
     say(f"report: {judged.campaign.report}")

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# j002-n2: 2 blocks, 4 runs, nodes: 2, about 32s.
+# Rendered by gpubench 0.1. By hand: bash job.sh, or some blocks only: GPUBENCH_BLOCKS="1 2" bash job.sh
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")" || exit 40
+export OUTDIR=${OUTDIR:-$(cd ../.. && pwd)}
+export GPUBENCH_END=$(($(date +%s) + 14400))
+GPUBENCH_JOB_TOKEN=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
+export GPUBENCH_JOB_TOKEN
+
+# Launcher fork: one supervisor per node, all on this machine.
+supervisors=() stopping=''
+# Background commands lose their standard input; the supervisors watch it for the end of the front end. Not by a number:
+# the front end may have handed over the machine's lock as any of 3 to 9.
+exec {front_end}<&0
+launch() {
+  local rank pid code worst=0
+  supervisors=()
+  for ((rank = 0; rank < 2; rank++)); do
+    GPUBENCH_RANK=$rank "$@" <&"$front_end" &
+    supervisors+=("$!")
+  done
+  if [ -n "$stopping" ]; then forward; fi # a signal between the start of a supervisor and the line that remembers it
+  for pid in "${supervisors[@]}"; do
+    while true; do # a signal interrupts wait; the supervisor still has to end its processes
+      wait "$pid"
+      code=$?
+      kill -0 "$pid" 2>/dev/null || break
+    done
+    if ((code > worst)); then worst=$code; fi
+  done
+  return "$worst"
+}
+forward() {
+  stopping=1
+  if ((${#supervisors[@]})); then kill -TERM "${supervisors[@]}" 2>/dev/null; fi
+}
+trap forward TERM INT HUP
+
+# A block starts only if it can end in time; what isn't run gets a record that says why.
+selected='' skip=''
+begin_block() { # NUMBER SECONDS
+  selected='' skip=''
+  case " ${GPUBENCH_BLOCKS:-$1} " in *" $1 "*) selected=1 ;; esac
+  local left=$((GPUBENCH_END - $(date +%s)))
+  if ((left < $2)); then skip="no time left: the block takes about $2 s, the job ends in $left s"; fi
+}
+run() { # COMMAND...: the supervisor's, on every node
+  if [ -n "$stopping" ]; then exit 130; fi
+  [ -n "$selected" ] || return 0
+  if [ -n "$skip" ]; then
+    "$@" --rank 0 --skip "$skip"
+    if [ -n "$stopping" ]; then exit 130; fi
+    return 0
+  fi
+  launch "$@"
+  local code=$?
+  if [ -n "$stopping" ]; then exit 130; fi
+  if ((code != 0)); then skip="the run before it ended with exit code $code (40: the node isn't clean)"; fi
+}
+
+begin_block 3 24
+run /images/stack/bin/python -I ../../node.pyz run --spec specs/003-0-c289ae3ae885.json
+run /images/stack/bin/python -I ../../node.pyz run --spec specs/003-1-3ad67fe59ff5.json
+
+begin_block 4 24
+run /images/stack/bin/python -I ../../node.pyz run --spec specs/004-0-89089b2472e7.json
+run /images/stack/bin/python -I ../../node.pyz run --spec specs/004-1-b49b244d81ae.json

@@ -1,0 +1,54 @@
+import subprocess
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from gpubench.render.quote import words
+
+# Everything that a command line can carry: no NUL, and no lone surrogates, which have no bytes.
+texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12)
+nasty = st.sampled_from(
+    [
+        "",
+        " ",
+        "'",
+        '"',
+        "\\",
+        "$(touch x)",
+        "`id`",
+        "${HOME}",
+        "a b",
+        "\n",
+        "-n",
+        "--",
+        "*",
+        "~",
+        "#",
+        "!!",
+        "&&",
+        ";",
+        "é√",
+        "=",
+        "A=b",
+    ]
+)
+
+
+@given(st.lists(texts | nasty, max_size=6))
+@example(["'", '"', "$(exit 3)", "a\nb", "-e", "", "\\n"])
+@settings(max_examples=60, deadline=None)
+def test_bash_sees_exactly_the_words(listed: list[str]) -> None:
+    line = f"printf '%s\\0' start {words(listed)}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, check=True, timeout=60)
+    assert done.stderr == b""
+    assert done.stdout.decode().split("\0")[1:-1] == listed
+
+
+def test_plain_words_stay_readable() -> None:
+    assert words(["python", "-I", "../../node.pyz", "run"]) == "python -I ../../node.pyz run"
+
+
+def test_a_word_that_no_command_line_can_carry_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"holds a NUL byte: 'a\\x00b'"):
+        words(["fine", "a\0b"])

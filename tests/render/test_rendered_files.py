@@ -1,0 +1,119 @@
+"""What `render` makes of a plan: compared with files that a person has read. GPUBENCH_UPDATE_GOLDEN=1 rewrites them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpubench import resources
+from gpubench.model.plan import Plan
+from gpubench.render import render_jobs
+from gpubench.spec import RunSpec
+from tests.plan.requests_by_hand import image, plan, site
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "local-fork-venv"
+TEMPLATES = resources.texts("templates", "**/*.sh.j2")
+NODE_HALF = b"the packed node half"  # its real hash changes with every edit; the golden spec shall not
+PLAN = plan(
+    "1.17.0 new=1.19.0,UCX_PROTO_ENABLE=n,UCX_TLS=tcp,sm",
+    nodes=[1, 2],
+    blocks=2,
+    images={version: image(version) for version in ("1.17.0", "1.19.0")},
+)
+FILES = render_jobs(PLAN, PLAN.jobs, TEMPLATES, NODE_HALF)
+SCRIPTS = {name: data for name, data in FILES.items() if name.endswith("job.sh")}
+FIRST_NEW = next(name for name, data in FILES.items() if b'"variant": "new"' in data)
+
+
+@pytest.mark.parametrize("name", [*SCRIPTS, FIRST_NEW])
+def test_a_rendered_file_is_what_a_person_has_read(name: str) -> None:
+    path = GOLDEN / name
+    if os.environ.get("GPUBENCH_UPDATE_GOLDEN"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(FILES[name])
+    assert FILES[name].decode() == path.read_text(encoding="utf-8")
+
+
+def test_no_golden_file_is_left_over() -> None:
+    stored = {str(path.relative_to(GOLDEN)) for path in GOLDEN.rglob("*") if path.is_file()}
+    assert stored == {*SCRIPTS, FIRST_NEW}
+
+
+def test_the_same_plan_gives_the_same_bytes() -> None:
+    copy = Plan.parse(PLAN.dump(), "plan.json")
+    assert render_jobs(copy, copy.jobs, dict(reversed(TEMPLATES.items())), NODE_HALF) == FILES
+
+
+def test_every_run_has_a_spec_that_parses_and_stands_in_the_script_once() -> None:
+    assert len(FILES) == len(SCRIPTS) + sum(1 for _ in PLAN.runs())
+    for job, _, run in PLAN.runs():
+        (name,) = [name for name in FILES if f"-{run.run}.json" in name]
+        spec = RunSpec.parse(FILES[name].decode(), name)
+        assert (spec.run, spec.variant, spec.nodes, spec.order) == (run.run, run.variant, job.nodes, run.order)
+        assert [item.params_id for item in spec.workloads] == run.workloads
+        script = SCRIPTS[f"jobs/{job.job}/job.sh"].decode()
+        assert script.count(name.removeprefix(f"jobs/{job.job}/")) == 1
+
+
+def test_the_variants_settings_beat_the_sites_and_the_sites_the_images() -> None:
+    made = plan(
+        "a=1.17.0,UCX_TLS=sm b=1.17.0",
+        site=site(env={"UCX_TLS": "tcp", "LD_LIBRARY_PATH": "/site"}),
+        blocks=1,
+    )
+    specs = {}
+    for name, data in render_jobs(made, made.jobs, TEMPLATES, NODE_HALF).items():
+        if name.endswith(".json"):
+            spec = RunSpec.parse(data.decode(), name)
+            specs[spec.variant] = spec
+    assert specs["a"].env == {"UCX_TLS": "sm", "LD_LIBRARY_PATH": "/site"}
+    assert specs["b"].env == {"UCX_TLS": "tcp", "LD_LIBRARY_PATH": "/site"}
+    assert (specs["a"].variant_env, specs["b"].variant_env) == (["UCX_TLS"], [])
+
+
+def test_a_post_release_of_the_wheel_is_expected_to_load_as_its_release() -> None:
+    made = plan(blocks=1, images={"1.17.0": image("1.17.0.post1"), "1.19.0": image("1.19.0")})
+    specs = [
+        RunSpec.parse(data.decode(), name)
+        for name, data in render_jobs(made, made.jobs, TEMPLATES, NODE_HALF).items()
+        if name.endswith(".json")
+    ]
+    assert {(spec.ucx_version, spec.expect_ucx) for spec in specs} == {("1.17.0.post1", "1.17.0"), ("1.19.0", "1.19.0")}
+
+
+def test_a_plan_without_images_renders_scripts_that_name_no_image() -> None:
+    made = plan(images={}, blocks=1)
+    files = render_jobs(made, made.jobs, TEMPLATES, NODE_HALF)
+    specs = [RunSpec.parse(data.decode(), name) for name, data in files.items() if name.endswith(".json")]
+    assert {spec.image for spec in specs} == {"unresolved"}
+
+
+def test_words_of_an_image_with_blanks_and_quotes_are_quoted() -> None:
+    odd = image("1.17.0").model_copy(update={"python": "/home/o'neill & co/py thon"})
+    made = plan(images={"1.17.0": odd, "1.19.0": odd}, blocks=1)
+    script = render_jobs(made, made.jobs, TEMPLATES, NODE_HALF)["jobs/j001-n1/job.sh"].decode()
+    assert "run '/home/o'\"'\"'neill & co/py thon' -I ../../node.pyz" in script
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_is_sound_shell(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "job.sh"
+    path.write_bytes(SCRIPTS[name])
+    parsed = subprocess.run(["bash", "-n", str(path)], capture_output=True, text=True, timeout=60, check=False)
+    assert (parsed.returncode, parsed.stderr) == (0, "")
+    shellcheck = Path(sys.executable).with_name("shellcheck")
+    checked = subprocess.run([str(shellcheck), str(path)], capture_output=True, text=True, timeout=60, check=False)
+    assert (checked.returncode, checked.stdout) == (0, "")
+
+
+def test_no_template_tests_the_name_of_a_site() -> None:
+    shipped = [
+        path.stem for path in (resources.root() / "sites").glob("*.toml") if path.stem not in ("local", "kubernetes")
+    ]
+    for name, text in TEMPLATES.items():
+        assert "site.name" not in text
+        assert not [word for word in shipped if word in text], name

@@ -1,0 +1,230 @@
+"""The local scheduler with real job scripts: one job at a time, and none outlives its front end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpubench import resources
+from gpubench.errors import MissingToolError, SchedulerError
+from gpubench.render import render_jobs
+from gpubench.schedulers import SCHEDULERS, local
+from tests.plan.requests_by_hand import image, plan
+
+FRONT_END = """
+import os, sys
+from pathlib import Path
+from gpubench.schedulers import local
+job_dir = Path(sys.argv[1])
+with local.turn(job_dir, lambda holder: print("waiting", holder, flush=True)) as hold:
+    job = local.submit(job_dir, dict(os.environ), hold)
+    print("started", hold, job.process.pid, flush=True)
+    sys.exit(job.close())
+"""
+
+
+@pytest.fixture(autouse=True)
+def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A queue of the test's own: other campaigns may be running here."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return local.lock_path()
+
+
+def job_dir(tmp_path: Path, script: str, name: str = "job") -> Path:
+    directory = tmp_path / name
+    directory.mkdir()
+    (directory / "job.sh").write_text(script)
+    return directory
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def nobody(holder: str) -> None:
+    pytest.fail(f"had to wait for {holder}")
+
+
+def submit(directory: Path, **env: str) -> local.Job:
+    with local.turn(directory, nobody) as hold:
+        return local.submit(directory, {**os.environ, **env}, hold)
+
+
+def test_a_job_runs_in_its_directory_with_the_given_environment_and_its_output_is_kept(tmp_path: Path) -> None:
+    directory = job_dir(tmp_path, 'echo "$PWD $GREETING $GPUBENCH_STOP_AT_EOF"; echo wrong >&2; exit 7\n')
+    job = submit(directory, GREETING="hello")
+    assert job.close() == 7
+    assert job.ended()
+    assert (directory / "job.log").read_text() == f"{directory} hello 1\nwrong\n"
+
+
+def test_a_second_start_appends_to_the_log(tmp_path: Path) -> None:
+    directory = job_dir(tmp_path, "echo once\n")
+    for _ in range(2):
+        submit(directory).close()
+    assert (directory / "job.log").read_text() == "once\nonce\n"
+
+
+def test_a_job_that_can_not_start_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = job_dir(tmp_path, "true\n")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SchedulerError, match=r"can't start .*/job/job\.sh: .*bash"):
+        submit(directory)
+
+
+def test_the_job_holds_the_machine_until_it_has_ended(tmp_path: Path) -> None:
+    first = job_dir(tmp_path, "read -r _\n", "first")
+    running = submit(first)
+    second = job_dir(tmp_path, "true\n", "second")
+    holders: list[str] = []
+
+    def waiting(holder: str) -> None:
+        assert not running.ended()
+        holders.append(holder)
+        assert running.process.stdin
+        running.process.stdin.close()
+
+    with local.turn(second, waiting) as hold:
+        assert running.close() == 1  # `read` came to the end of its input
+        assert local.submit(second, os.environ, hold).close() == 0
+    assert holders
+    assert holders[0] == f"{first} (front end: process {os.getpid()})"
+
+
+def test_the_machine_is_free_again_after_a_wait_that_was_given_up(tmp_path: Path) -> None:
+    running = submit(job_dir(tmp_path, "read -r _\n", "first"))
+
+    def give_up(_holder: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt), local.turn(tmp_path, give_up):
+        pytest.fail("had the machine")
+    assert running.process.stdin
+    running.process.stdin.close()
+    running.close()
+    submit(job_dir(tmp_path, "true\n", "second")).close()
+
+
+def test_a_job_whose_front_end_was_killed_sees_it_and_holds_the_machine_to_its_own_end(
+    tmp_path: Path, queue: Path
+) -> None:
+    supervisor = tmp_path / "python"
+    supervisor.write_text(
+        "#!/usr/bin/env bash\n"
+        f"echo $$ >{tmp_path}/reading; cat >/dev/null; echo x >{tmp_path}/eof\n"
+        f"until [ -f {tmp_path}/go ]; do sleep 0.02; done; exit 40\n"
+    )
+    supervisor.chmod(0o755)
+    stub = {ucx: image(ucx).model_copy(update={"python": str(supervisor)}) for ucx in ("1.17.0", "1.19.0")}
+    made = plan(blocks=1, images=stub)
+    script = render_jobs(made, made.jobs, resources.texts("templates", "**/*.sh.j2"), b"")["jobs/j001-n1/job.sh"]
+    (tmp_path / "jobs").mkdir()
+    directory = job_dir(tmp_path / "jobs", script.decode(), "j001-n1")
+
+    front = subprocess.Popen([sys.executable, "-c", FRONT_END, str(directory)], stdout=subprocess.PIPE, text=True)
+    assert front.stdout
+    said, hold, _ = front.stdout.readline().split()
+    assert said == "started"
+    until((tmp_path / "reading").exists)
+    front.send_signal(signal.SIGKILL)
+    front.wait()
+    front.stdout.close()
+    until((tmp_path / "eof").exists)
+
+    assert local.alive(directory)
+    holders: list[str] = []
+
+    def waiting(holder: str) -> None:
+        holders.append(holder)
+        (tmp_path / "go").touch()
+
+    with local.turn(tmp_path, waiting):
+        assert not local.alive(directory)
+    assert holders, f"the machine was free while the job was ending (the lock was handed over as {hold})"
+
+
+def test_cancel_ends_the_script_and_comes_back_when_it_has_ended(tmp_path: Path) -> None:
+    script = "trap 'echo asked; exit 130' TERM\ntouch ready\nwhile true; do sleep 0.02; done\n"
+    directory = job_dir(tmp_path, script)
+    job = submit(directory)
+    until((directory / "ready").exists)
+    assert local.alive(directory)
+    local.cancel(directory)
+    assert not local.alive(directory)
+    assert job.close() == 130
+    assert (directory / "job.log").read_text() == "asked\n"
+    local.cancel(directory)
+
+
+def test_a_job_can_be_cancelled_by_who_started_it(tmp_path: Path) -> None:
+    directory = job_dir(tmp_path, "trap 'exit 130' TERM\ntouch ready\nwhile true; do sleep 0.02; done\n")
+    job = submit(directory)
+    until((directory / "ready").exists)
+    assert not job.ended()
+    job.cancel()
+    assert job.close() == 130
+    job.cancel()
+
+
+def test_a_script_that_does_not_end_is_killed_with_all_that_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "CANCEL_S", 0.2)
+    directory = job_dir(tmp_path, "trap '' TERM\nsleep 600 &\necho $! >child\nwait\n")
+    job = submit(directory)
+    until(lambda: (directory / "child").exists() and (directory / "child").read_text().strip())
+    child = int((directory / "child").read_text())
+    local.cancel(directory)
+    assert job.close() == -signal.SIGKILL
+    until(lambda: not Path(f"/proc/{child}").exists() or ") Z " in Path(f"/proc/{child}/stat").read_text())
+
+
+def test_nothing_is_alive_where_nothing_was_started_or_the_state_is_cut_off(tmp_path: Path) -> None:
+    assert not local.alive(tmp_path)
+    for text in ("", '{"pid"', '{"pid": 1, "started": ""}'):
+        (tmp_path / "local.json").write_text(text)
+        assert not local.alive(tmp_path)
+
+
+def test_another_process_with_the_same_id_is_not_the_job(tmp_path: Path) -> None:
+    directory = job_dir(tmp_path, "read -r _\n")
+    job = submit(directory)
+    assert local.alive(directory)
+    state = json.loads((directory / "local.json").read_text())
+    (directory / "local.json").write_text(json.dumps({**state, "started": str(int(state["started"]) - 1)}))
+    assert not local.alive(directory)
+    local.cancel(directory)
+    assert not job.ended()
+    assert job.process.stdin
+    job.process.stdin.close()
+    job.close()
+
+
+def test_a_queue_that_can_not_be_opened_is_one_line_with_the_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    with (
+        pytest.raises(MissingToolError, match=r"can't open the queue's lock .*; set XDG_STATE_HOME") as caught,
+        local.turn(tmp_path, nobody),
+    ):
+        pytest.fail("had the machine")
+    assert caught.value.exit_code == 5
+
+
+def test_every_scheduler_has_what_the_front_end_calls() -> None:
+    for name, scheduler in SCHEDULERS.items():
+        assert all(callable(getattr(scheduler, call)) for call in ("turn", "submit", "alive", "cancel")), name
+        assert "/job.sh.j2" in str([path for path in resources.texts("templates") if path.startswith(f"{name}/")])
