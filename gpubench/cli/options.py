@@ -34,6 +34,9 @@ Summary = Annotated[
 Adaptive = Annotated[
     bool, typer.Option("--adaptive", help="Look after 5, 6, then every second block; stop what is decided.")
 ]
+Power = Annotated[
+    float, typer.Option(min=0.5, max=0.99, help="Chance of finding an effect, for what the plan foresees.")
+]
 MaxBlocks = Annotated[int, typer.Option(min=5, help="With --adaptive: never more blocks than this.")]
 CampaignDir = Annotated[Path, typer.Argument(help="Directory of the campaign.", show_default=False)]
 MaybeCampaign = Annotated[
@@ -62,6 +65,7 @@ class Asked:
     outputs: Path | None = None
     summary: str | None = None
     max_blocks: int | None = None
+    power: float = 0.9
 
     def chosen_variants(self, default: list[str]) -> list[Variant]:
         """The variants, from ``--variants``, ``--ucx`` or the profile; raises UsageError."""

@@ -77,6 +77,24 @@ class Comparison(Settings):
     candidate: str
 
 
+class Foreseen(Settings):
+    """What the planned blocks can do for one workload at one node count; effects are ratios minus one.
+
+    ``sigma`` is σ_d of an earlier campaign of this shape in logs, ``sigma_upper`` its 80 % upper limit; ``detectable``
+    and ``detectable_upper`` the effects found with the wished power at the one and the other. Blocks: None above 200.
+    """
+
+    workload: str
+    params_id: str
+    nodes: int
+    sigma: float
+    sigma_upper: float
+    detectable: float
+    detectable_upper: float
+    blocks_for_margin: int | None
+    blocks_for_equivalence: int | None
+
+
 class TimeModel(Settings):
     """Where the minutes come from: seconds of one run and of one block, and what the numbers rest on."""
 
@@ -109,6 +127,8 @@ class Plan(Settings):
     """Declared maximum of an adaptive campaign, which is looked at while it runs; None: a fixed number of blocks."""
     jobs: list[PlannedJob]
     comparisons: list[Comparison]
+    power: float
+    foreseen: list[Foreseen]
     time: TimeModel
     budget_s: float | None
     notes: list[str]

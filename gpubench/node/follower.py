@@ -1,11 +1,14 @@
 """The supervisor of every other rank: workers, and a line to rank 0."""
 
+import random
 import time
+from typing import Callable, Optional, Set
 
 from gpubench.node import rendezvous
 from gpubench.node.hub import Line, join
 from gpubench.node.node import Node
 from gpubench.node.stop import StoppedError, StopRequest
+from gpubench.writer.run_dir import recorded
 
 TICK_S = 0.1
 
@@ -13,19 +16,20 @@ TICK_S = 0.1
 def follow(node: Node, token: str, stop: StopRequest) -> None:
     """Run this node's workers until rank 0 says stop, dies or falls silent; leaves no process behind.
 
+    Comes back at once when rank 0 has written its record before they could meet.
+
     Raises:
         RendezvousTimeoutError: rank 0 didn't show up.
         OSError: rank 0 doesn't answer.
         StoppedError: a signal ended it.
     """
     spec = node.spec
-    path = rendezvous.path_for(node.runs_dir, spec.run, token)
-    deadline = time.monotonic() + spec.deadlines.start_s
-    facts = rendezvous.wait(path, token, deadline, lambda: stop.reason is not None)
-    host, port = facts["hub"]
-    line = join(host, port, token, rank=node.rank, facts=node.facts, timeout_s=spec.deadlines.start_s)
+    met = _meet(node, token, stop)
+    if met is None:
+        return
+    line, scheduler = met
     try:
-        node.start_workers(facts["scheduler"])
+        node.start_workers(scheduler)
         whole_logs = _until_stop(node, line, stop)
     except StoppedError as stopped:
         line.send({"kind": "stopped", "reason": str(stopped)})
@@ -34,6 +38,42 @@ def follow(node: Node, token: str, stop: StopRequest) -> None:
         node.stop()
     line.send({"kind": "farewell", "node": node.report(), "logs": node.logs(whole=whole_logs)})
     line.finish(spec.deadlines.stop_s)
+
+
+def _meet(node: Node, token: str, stop: StopRequest) -> "Optional[tuple[Line, str]]":
+    """The line to rank 0 and the scheduler's address; None when rank 0's part of the run is over already."""
+    spec = node.spec
+    before: Set[int] = recorded(node.runs_dir, spec.run)
+
+    def over() -> bool:
+        return recorded(node.runs_dir, spec.run) != before
+
+    def stopped() -> bool:
+        return stop.reason is not None or over()
+
+    path = rendezvous.path_for(node.runs_dir, spec.run, token)
+    try:
+        facts = rendezvous.wait(path, token, time.monotonic() + spec.deadlines.start_s, stopped)
+        host, port = facts["hub"]
+        line = join(host, port, token, rank=node.rank, facts=node.facts, timeout_s=spec.deadlines.start_s)
+    except rendezvous.RendezvousTimeoutError:
+        if over():
+            return None
+        raise
+    except OSError:  # rank 0 has just closed its door: it is about to write its record, or it is dead
+        if _soon(stopped, spec.deadlines.silence_s) and over():
+            return None
+        raise
+    return line, facts["scheduler"]
+
+
+def _soon(condition: Callable[[], bool], timeout_s: float) -> bool:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(TICK_S * (0.5 + random.random()))
+    return True
 
 
 def _until_stop(node: Node, line: Line, stop: StopRequest) -> bool:

@@ -9,6 +9,7 @@ from gpubench.errors import PlanRefusedError
 from gpubench.model.image import Image, Variant
 from gpubench.model.plan import (
     Comparison,
+    Foreseen,
     Plan,
     PlannedVariant,
     PlannedWorkload,
@@ -20,6 +21,9 @@ from gpubench.plan.budget import LEAST_BLOCKS, blocks_that_fit
 from gpubench.plan.jobs import plan_jobs
 from gpubench.plan.triples import check_triple
 from gpubench.spec import WorkloadSpec
+from gpubench.stats.data import ComparisonInput
+from gpubench.stats.foresight import foresee, pilot_sigmas
+from gpubench.stats.power import Sigma
 from gpubench.stats.settings import Summary
 
 PROTOCOLS = ("tcp", "ucx")
@@ -29,10 +33,12 @@ LEAST_RUN_S = 0.01
 
 @dataclasses.dataclass(frozen=True)
 class History:
-    """What runs of the same shape took on this machine before: median seconds, and from how many runs."""
+    """An earlier campaign of the same shape here: median seconds of a run, and its comparisons as a pilot."""
 
+    campaign: str
     run_s: float
     runs: int
+    pilot: Sequence[ComparisonInput] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,6 +71,7 @@ class Request:
     budget_s: float | None = None
     budget_firm: bool = False
     history: History | None = None
+    power: float = 0.9
 
 
 def make_plan(request: Request) -> Plan:
@@ -121,6 +128,8 @@ def make_plan(request: Request) -> Plan:
         max_blocks=request.max_blocks,
         jobs=jobs,
         comparisons=_comparisons(request, workers),
+        power=request.power,
+        foreseen=_foreseen(request, workers, blocks),
         time=time.model_copy(update={"total_s": round(blocks * all_nodes_s, 1)}),
         budget_s=request.budget_s,
         notes=_notes(request, workers, blocks),
@@ -173,6 +182,37 @@ def _comparisons(request: Request, workers: int) -> list[Comparison]:
         for item in request.workloads
         for candidate in candidates
     ]
+
+
+def _foreseen(request: Request, workers: int, blocks: int) -> list[Foreseen]:
+    """Per workload and node count, with the noisiest of the pilot's comparisons of that cell."""
+    pilot = request.history.pilot if request.history else ()
+    if not pilot or blocks < 2:
+        return []
+    comparisons = _comparisons(request, workers)
+    margin = request.site.defaults.margin if request.margin is None else request.margin
+    noisiest: dict[tuple[str, int], Sigma] = {}
+    for one, sigma in zip(pilot, pilot_sigmas(pilot, request.summary), strict=True):
+        place = (str(one.key["params_id"]), int(str(one.key["nodes"])))
+        if sigma is not None and (place not in noisiest or sigma.upper > noisiest[place].upper):
+            noisiest[place] = sigma
+    found = []
+    for place, name in {(one.params_id, one.nodes): one.workload for one in comparisons}.items():
+        if place in noisiest:
+            sigma = noisiest[place]
+            seen = foresee(sigma, blocks=blocks, family=len(comparisons), margin=margin, power=request.power)
+            figures = {key: value for key, value in dataclasses.asdict(seen).items() if key != "sigma"}
+            found.append(
+                Foreseen(
+                    workload=name,
+                    params_id=place[0],
+                    nodes=place[1],
+                    sigma=sigma.value,
+                    sigma_upper=sigma.upper,
+                    **figures,
+                )
+            )
+    return found
 
 
 def _notes(request: Request, workers: int, blocks: int) -> list[str]:

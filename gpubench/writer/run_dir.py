@@ -3,7 +3,7 @@
 import json
 import os
 from pathlib import Path
-from typing import Any, Iterable, Mapping, Optional
+from typing import Any, Iterable, Mapping, Optional, Set
 
 from gpubench.spec.plain import to_plain
 from gpubench.spec.records import LINKS_FILE, PROVENANCE_FILE, RUN_FILE, SAMPLES_FILE, RunRecord, SampleLine
@@ -18,6 +18,11 @@ def finished(runs_dir: Path, run: str) -> Optional[Path]:
         if _status(path / RUN_FILE) in ("ok", "failed"):
             return path
     return None
+
+
+def recorded(runs_dir: Path, run: str) -> Set[int]:
+    """Attempts of ``run`` that have a record, whatever it says."""
+    return {attempt_of(path.parent) for path in runs_dir.glob(f"{run}-*/{RUN_FILE}")}
 
 
 def _status(record: Path) -> str:

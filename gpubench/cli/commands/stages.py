@@ -32,6 +32,7 @@ def plan(
     summary: options.Summary = None,
     adaptive: options.Adaptive = False,
     max_blocks: options.MaxBlocks = 12,
+    power: options.Power = 0.9,
     settings: options.Set = None,
     outputs: options.Outputs = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print plan.json instead of the summary.")] = False,
@@ -56,6 +57,7 @@ def plan(
         margin=margin,
         summary=summary,
         max_blocks=max_blocks if adaptive else None,
+        power=power,
         settings=settings,
         outputs=outputs,
     )

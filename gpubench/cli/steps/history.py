@@ -1,4 +1,4 @@
-"""How long runs of the same shape took on this machine before."""
+"""What an earlier campaign of the same shape on this machine took, and how noisy it was."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.errors import GpubenchError
+from gpubench.merge.family import cells, family
+from gpubench.merge.read import read_runs
+from gpubench.merge.table import merge
 from gpubench.model.plan import Plan
 from gpubench.plan import History
+from gpubench.stats.data import ComparisonInput
 from gpubench.store.accounting import Outcome, account
 from gpubench.store.campaign import PLAN_FILE, Campaign
 
@@ -18,7 +22,7 @@ LOOK_BACK = 5
 
 
 def find_history(outputs: Path, site: str, shape: dict[str, Any]) -> History | None:
-    """Median duration of the ``ok`` runs of the newest campaign of this shape; None where there is none."""
+    """The newest campaign of this shape with ``ok`` runs; None where there is none."""
     plans = sorted(outputs.glob(f"*/{PLAN_FILE}"), key=lambda path: path.stat().st_mtime, reverse=True)
     for path in plans[:LOOK_BACK]:
         try:
@@ -28,7 +32,7 @@ def find_history(outputs: Path, site: str, shape: dict[str, Any]) -> History | N
         if campaign.plan.site.name == site and shape_of(campaign.plan) == shape:
             durations = [_seconds(outcome) for outcome in account(campaign).outcomes if outcome.status == "ok"]
             if durations:
-                return History(run_s=statistics.median(durations), runs=len(durations))
+                return History(campaign.plan.campaign, statistics.median(durations), len(durations), _pilot(campaign))
     return None
 
 
@@ -40,6 +44,11 @@ def shape_of(plan: Plan) -> dict[str, Any]:
         "workers_per_node": plan.workers_per_node,
         "workloads": sorted((item.params_id, item.reps, item.warmup) for item in plan.workloads),
     }
+
+
+def _pilot(campaign: Campaign) -> list[ComparisonInput]:
+    frame = merge(read_runs(campaign.runs_dir).runs).frame
+    return family(campaign.plan, cells(campaign.plan, account(campaign).outcomes, frame))
 
 
 def _seconds(outcome: Outcome) -> float:

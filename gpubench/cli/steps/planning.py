@@ -108,6 +108,7 @@ def _request(wanted: Wanted, now: dt.datetime, campaign: str) -> Request:
         margin=asked.chosen_margin(),
         summary=asked.chosen_summary(),
         max_blocks=asked.max_blocks,
+        power=asked.power,
         budget_s=habit if budget is None else budget,
         budget_firm=budget is not None,
         history=find_history(wanted.outputs, site.name, _shape(wanted, protocol)),

@@ -39,6 +39,17 @@ def plan_lines(campaign: Campaign) -> Iterator[str]:
     yield f"  about {format_seconds(plan.time.total_s)}: {format_seconds(plan.time.run_s)} a run ({plan.time.source})"
     for note in plan.notes:
         yield f"  {note}"
+    if plan.foreseen:
+        yield f"  with these blocks, {100 * plan.power:g} % power, and the noise of an earlier campaign like this:"
+    for one in plan.foreseen:
+        least = f"{100 * one.detectable:.1f}-{100 * one.detectable_upper:.1f} %"
+        needed, same = (
+            "over 200" if blocks is None else blocks for blocks in (one.blocks_for_margin, one.blocks_for_equivalence)
+        )
+        yield (
+            f"    {one.workload} on {one.nodes}: finds {least}; for {100 * plan.margin:g} % it takes {needed} blocks, "
+            f"for 'equivalent' {same}"
+        )
 
 
 def status_lines(campaign: Campaign, accounting: Accounting) -> Iterator[str]:
