@@ -65,6 +65,14 @@ def test_cells_of_other_node_counts_are_flipped_apart():
     assert 2 / 64 < p_family((2, 4)) <= 4 / 64
 
 
+def test_a_less_extreme_cell_never_has_the_smaller_p_family():
+    # The more extreme cell has six blocks, so 2 of 64 flips reach it; the other one alone would have 2 of 256.
+    extreme = cell(noisy(6, effect=0.06, sd=0.0005), nodes=2)
+    milder = cell(noisy(8, effect=0.06, sd=0.02), nodes=4)
+    first, second = judge([extreme, milder], Settings())
+    assert second.p_family >= first.p_family >= 2 / 64
+
+
 def test_a_cell_without_data_has_no_p_family_and_leaves_the_others_alone():
     family = [cell(noisy(8, effect=0.06, sd=0.005)), comparison([], workload="none")]
     assert [verdict.p_family for verdict in judge(family, Settings())] == [2 / 256, None]

@@ -115,6 +115,7 @@ def test_pairs_beyond_the_declared_maximum_are_not_used():
     differences = [*noisy(12, effect=0.02), 0.5, 0.5]
     assert one(differences, ADAPTIVE).effect == pytest.approx(math.expm1(0.02))
     assert one(differences, ADAPTIVE).blocks == 12
+    assert one(differences, ADAPTIVE).samples == 12 * 6
 
 
 def test_a_frozen_cell_uses_only_the_blocks_it_was_decided_on():
@@ -136,6 +137,19 @@ def test_a_cell_once_decided_stays_decided_when_others_go_on():
     for count in (5, 6, 8, 10, 12):
         other = comparison(blocks_of(noisy(count, effect=0.02, sd=0.03)), workload="open")
         assert judge([decided, other], ADAPTIVE)[0].verdict == "equivalent"
+
+
+def test_a_single_look_pays_for_t_with_fifteen_percent_of_alpha():
+    differences = noisy(5, effect=0.02, sd=0.02)
+    ended = one(differences, Settings(look=Looks(12, ended=True)))
+    assert ended.p == pytest.approx(one(differences).p / 0.85, rel=1e-3)
+
+
+def test_an_adaptive_campaign_asks_for_no_more_blocks_than_its_maximum():
+    differences = noisy(8, effect=0.025, sd=0.05)
+    assert one(differences).more_blocks > 4
+    assert one(differences, ADAPTIVE).more_blocks == 4
+    assert one(differences, Settings(look=Looks(12, ended=True))).more_blocks > 4
 
 
 def test_an_adaptive_maximum_below_five_is_refused():

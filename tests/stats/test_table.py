@@ -174,6 +174,22 @@ def test_a_single_block_of_a_table_is_inconclusive_and_not_an_error():
     assert {verdict.verdict for verdict in verdicts(table().filter(pl.col("block") == 1))} == {"inconclusive"}
 
 
+def test_samples_stay_in_the_order_of_their_repetitions():
+    frame = table((0.0,)).with_columns(wall_s=3.0 - pl.col("rep")).sample(fraction=1, shuffle=True, seed=1)
+    assert {run.wall_s for run in comparisons_from_frame(frame, "A", "B")[0].runs} == {(3.0, 2.0, 1.0)}
+
+
+def test_a_cell_is_held_against_all_blocks_of_its_node_count():
+    frame = table().filter((pl.col("workload") == "w0") | (pl.col("block") > 2))
+    assert ["incomplete" in verdict.flags for verdict in verdicts(frame)] == [False, True]
+
+
+def test_a_run_in_two_jobs_is_refused():
+    jobs = pl.when((pl.col("run") == "A1") & (pl.col("rep") == 0)).then(pl.lit("j2")).otherwise(pl.lit("j1"))
+    with pytest.raises(DataError, match="run 'A1' has more than one job: j1, j2"):
+        verdicts(table().with_columns(job=jobs))
+
+
 def test_large_tables_keep_every_sample():
     frame = table(tuple(np.zeros(20)), blocks=5, reps=30)
     assert sum(verdict.samples for verdict in verdicts(frame)) == len(frame)

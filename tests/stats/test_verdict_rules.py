@@ -135,6 +135,7 @@ def test_lost_and_skipped_runs_are_no_failures_but_lost_ones_are_flagged():
     assert (one(lost).verdict, one(skipped).verdict) == ("equivalent", "equivalent")
     assert "lost" in one(lost).flags
     assert "lost" not in one(skipped).flags
+    assert "lost" not in one(without(lost, (3, "A"), (4, "A"), status="lost")).flags
 
 
 def test_one_block_gives_an_effect_and_nothing_else():
@@ -193,6 +194,7 @@ def test_no_variation_at_all_is_inconclusive(count):
 def test_several_blocks_in_one_job_are_marked_as_of_these_nodes():
     assert one(blocks_of(noisy(8), job="j1")).one_job
     assert "on these nodes" in one(blocks_of(noisy(8, effect=0.06), job="j1")).reason
+    assert one([*blocks_of(noisy(8), job="j1")[:8], *blocks_of(noisy(8), job="j2")[8:]]).one_job
     assert not one(noisy(8)).one_job
 
 

@@ -1,0 +1,99 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpubench.node.environment import CLUSTER_VARIABLE, build, ucx_variables
+from tests.node.specs_by_hand import run_spec
+
+SHELL = {"PATH": "/bin", "LANG": "C.UTF-8", "HOME": "/root", "EDITOR": "vi", "SECRET_TOKEN": "s3cr3t"}
+
+
+def built(tmp_path: Path, shell: dict[str, str] | None = None, **changes: Any) -> tuple[dict[str, str], list[str]]:
+    spec = run_spec(**{"env_allow": ["PATH", "LANG", "TZ"], **changes})
+    return build(spec, SHELL if shell is None else shell, tmp_path, "mark")
+
+
+def test_only_what_the_spec_allows_comes_from_the_shell(tmp_path: Path) -> None:
+    env, warnings = built(tmp_path)
+    assert (env["PATH"], env["LANG"]) == ("/bin", "C.UTF-8")
+    assert not {"EDITOR", "SECRET_TOKEN", "TZ"} & set(env)
+    assert warnings == []
+
+
+def test_nothing_of_the_users_home_or_site_packages_is_seen(tmp_path: Path) -> None:
+    env, _ = built(tmp_path)
+    assert env["HOME"] == env["TMPDIR"] == str(tmp_path)
+    assert env["PYTHONNOUSERSITE"] == "1"
+    assert env[CLUSTER_VARIABLE] == "mark"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "UCX_TLS",
+        "UCX_LOG_LEVEL",
+        "UCXPY_NON_BLOCKING_MODE",
+        "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT",
+        "PYTHONPATH",
+        "PYTHONHOME",
+        "LD_LIBRARY_PATH",
+        "LD_PRELOAD",
+        "CUDA_VISIBLE_DEVICES",
+        "RAPIDS_NO_INITIALIZE",
+        "NUMBA_NUM_THREADS",
+    ],
+)
+def test_what_would_change_a_benchmark_unseen_is_dropped_and_named_without_its_value(tmp_path: Path, name: str) -> None:
+    env, warnings = built(tmp_path, {**SHELL, name: "from a login shell"})
+    assert env.get(name) != "from a login shell"
+    assert warnings == [f"dropped from the environment: {name}"]
+
+
+def test_everything_dropped_is_named_once_in_order(tmp_path: Path) -> None:
+    _, warnings = built(tmp_path, {"UCX_B": "1", "DASK_A": "2", "UCX_A": "3"})
+    assert warnings == ["dropped from the environment: DASK_A, UCX_A, UCX_B"]
+
+
+def test_what_site_image_or_variant_set_beats_the_shell_and_that_is_said(tmp_path: Path) -> None:
+    shell = {**SHELL, "UCX_TLS": "rc", "LD_LIBRARY_PATH": "/login", "PYTHONNOUSERSITE": "1"}
+    env, warnings = built(tmp_path, shell, env={"UCX_TLS": "tcp", "LD_LIBRARY_PATH": "/image"})
+    assert (env["UCX_TLS"], env["LD_LIBRARY_PATH"]) == ("tcp", "/image")
+    assert warnings == ["the run's own value was used instead of the environment's: LD_LIBRARY_PATH, UCX_TLS"]
+
+
+def test_the_same_value_in_shell_and_variant_is_nothing_to_say(tmp_path: Path) -> None:
+    env, warnings = built(tmp_path, {"UCX_TLS": "tcp"}, env={"UCX_TLS": "tcp"})
+    assert env["UCX_TLS"] == "tcp"
+    assert warnings == []
+
+
+def test_what_the_site_allows_is_kept_also_where_it_is_foreign_elsewhere(tmp_path: Path) -> None:
+    env, warnings = built(tmp_path, {"CUDA_VISIBLE_DEVICES": "0,1"}, env_allow=["CUDA_VISIBLE_DEVICES"])
+    assert env["CUDA_VISIBLE_DEVICES"] == "0,1"
+    assert warnings == []
+
+
+def test_the_variant_beats_even_what_this_tool_sets(tmp_path: Path) -> None:
+    env, _ = built(tmp_path, protocol="ucx", env={"OMP_NUM_THREADS": "4", "UCX_LOG_LEVEL": "debug"})
+    assert (env["OMP_NUM_THREADS"], env["UCX_LOG_LEVEL"]) == ("4", "debug")
+
+
+def test_ucx_logs_into_the_scratch_directory_under_ucx_only(tmp_path: Path) -> None:
+    under_ucx, _ = built(tmp_path, protocol="ucx")
+    assert under_ucx["UCX_LOG_LEVEL"] == "info"
+    assert under_ucx["UCX_LOG_FILE"] == f"{tmp_path}/ucx-%p.log"
+    under_tcp, _ = built(tmp_path, protocol="tcp")
+    assert not [name for name in under_tcp if name.startswith("UCX_")]
+
+
+def test_workers_get_what_dasks_nanny_would_set(tmp_path: Path) -> None:
+    env, _ = built(tmp_path)
+    assert env["OMP_NUM_THREADS"] == env["MKL_NUM_THREADS"] == "1"
+
+
+def test_the_variables_of_ucx_leave_out_those_that_only_make_it_log() -> None:
+    found = ucx_variables(
+        {"UCX_TLS": "tcp", "UCX_LOG_FILE": "x", "UCX_LOG_LEVEL": "info", "PATH": "/bin", "A_UCX_": "1"}
+    )
+    assert found == {"UCX_TLS": "tcp"}

@@ -1,0 +1,183 @@
+"""Children of a supervisor, for real: none outlives it, however it ends."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpubench.node.process import Child, describe_exit, maps_anywhere, marked, role_command, stop_all
+from tests.node.specs_by_hand import quiet_environment
+
+SUPERVISOR = """
+import os, sys
+from pathlib import Path
+from gpubench.node.process import Child
+role = '''
+import os, sys, time
+from gpubench.node.process import die_with_parent
+die_with_parent(int(sys.argv[1]))
+open("ready", "w").close()
+time.sleep(600)
+'''
+child = Child("worker", [sys.executable, "-c", role, str(os.getpid())], dict(os.environ), Path(sys.argv[1]))
+print(child.process.pid, flush=True)
+child.process.wait()
+"""
+ORPHAN = """
+from gpubench.node.process import die_with_parent
+die_with_parent(1)  # whose child this process is not
+print("lives")
+"""
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def gone(pid: int) -> bool:
+    """Dead, and at most waiting for whoever inherited it to notice."""
+    try:
+        return ") Z " in Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return True
+
+
+def shell(tmp_path: Path, text: str, name: str = "worker") -> Child:
+    return Child(name, ["bash", "-c", text], quiet_environment(), tmp_path)
+
+
+def test_a_child_dies_with_its_supervisor_also_when_that_is_killed(tmp_path: Path) -> None:
+    supervisor = subprocess.Popen(
+        [sys.executable, "-c", SUPERVISOR, str(tmp_path)], stdout=subprocess.PIPE, text=True, env=dict(os.environ)
+    )
+    assert supervisor.stdout
+    pid = int(supervisor.stdout.readline())
+    until((tmp_path / "ready").exists)
+    assert not gone(pid)
+    supervisor.send_signal(signal.SIGKILL)
+    supervisor.wait()
+    supervisor.stdout.close()
+    until(lambda: gone(pid))
+
+
+def test_a_child_whose_supervisor_died_before_it_could_ask_ends_by_itself() -> None:
+    done = subprocess.run([sys.executable, "-c", ORPHAN], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+
+
+def test_a_role_that_was_started_by_hand_has_no_supervisor_to_die_with() -> None:
+    code = "from gpubench.node.process import die_with_parent; die_with_parent(None); print('lives')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "lives\n")
+
+
+def test_a_child_has_the_given_environment_directory_and_log_and_no_input(tmp_path: Path) -> None:
+    child = Child("worker", ["bash", "-c", 'echo "$PWD $A"; echo wrong >&2; cat; exit 3'], {"A": "b"}, tmp_path)
+    child.process.wait(60)
+    assert (tmp_path / "worker.log").read_text() == f"{tmp_path} b\nwrong\n"
+    assert child.cause() == {"process": "worker", "how": "exit code 3", "last_lines": [f"{tmp_path} b", "wrong"]}
+
+
+def test_the_cause_holds_the_last_lines_only(tmp_path: Path) -> None:
+    child = shell(tmp_path, "seq 1 100000; printf 'last \\xff line'; kill -KILL $$")
+    child.process.wait(60)
+    cause = child.cause()
+    assert cause["how"] == "killed by SIGKILL"
+    assert child.tail(3) == ["99999", "100000", "last \ufffd line"]
+    assert len(child.tail()) == 20
+
+
+def test_a_log_that_is_gone_has_no_last_lines(tmp_path: Path) -> None:
+    child = shell(tmp_path, "true")
+    child.process.wait(60)
+    child.log.unlink()
+    assert child.tail() == []
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (None, "still running"),
+        (0, "exit code 0"),
+        (40, "exit code 40"),
+        (-9, "killed by SIGKILL"),
+        (-15, "killed by SIGTERM"),
+        (-40, "killed by signal 40"),
+    ],
+)
+def test_how_a_process_ended_in_words(code: int | None, words: str) -> None:
+    assert describe_exit(code) == words
+
+
+def test_stopping_ends_the_willing_and_the_deaf_and_all_that_they_started(tmp_path: Path) -> None:
+    script = "{trap}sleep 600 & echo $! >{name}.child; touch {name}.ready; wait; touch {name}.willing"
+    willing = shell(
+        tmp_path, script.format(trap="trap 'touch willing.asked; exit 0' TERM; ", name="willing"), "willing"
+    )
+    deaf = shell(tmp_path, script.format(trap="trap '' TERM; ", name="deaf"), "deaf")
+    for name in ("willing", "deaf"):
+        until((tmp_path / f"{name}.ready").exists)
+    stop_all([willing, deaf], grace_s=0.2)
+    assert (tmp_path / "willing.asked").exists()
+    assert (willing.code, deaf.code) == (0, -signal.SIGKILL)
+    for name in ("willing", "deaf"):
+        grandchild = int((tmp_path / f"{name}.child").read_text())
+        until(lambda pid=grandchild: gone(pid))
+
+
+def test_stopping_does_not_wait_for_the_grace_when_all_have_ended(tmp_path: Path) -> None:
+    quick = shell(tmp_path, "exit 0")
+    quick.process.wait(60)
+    stop_all([quick], grace_s=1e6)
+    assert quick.code == 0
+    stop_all([], grace_s=1e6)
+
+
+def test_a_role_is_started_from_the_very_file_that_the_supervisor_runs_and_never_by_m(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["../node.pyz", "run"])
+    monkeypatch.chdir(tmp_path)
+    command = role_command("worker", Path("/c/specs/1.json"), "--name", "w")
+    assert command == [
+        *(sys.executable, f"{tmp_path.parent}/node.pyz", "run", "--role", "worker"),
+        *("--spec", "/c/specs/1.json", "--parent", str(os.getpid()), "--name", "w"),
+    ]
+
+
+def test_processes_are_found_by_a_mark_in_their_environment(tmp_path: Path) -> None:
+    name = "GPUBENCH_TEST_MARK"
+    children = {
+        mark: Child(mark, ["sleep", "600"], {**quiet_environment(), name: mark}, tmp_path)
+        for mark in ("mine:1", "mine:2", "other:1")
+    }
+    children["prefix"] = Child("prefix", ["sleep", "600"], {**quiet_environment(), f"X{name}": "mine:3"}, tmp_path)
+    try:
+        # Between fork and exec a child still has its parent's environment.
+        until(lambda: len(marked(name, bool)) == 3)
+        found = marked(name, lambda mark: mark.startswith("mine:"))
+        assert found == {children[mark].process.pid: mark for mark in ("mine:1", "mine:2")}
+    finally:
+        stop_all(children.values(), grace_s=5)
+    assert marked(name, bool) == {}
+
+
+def test_files_that_some_process_has_in_its_memory_are_found(tmp_path: Path) -> None:
+    used, unused = tmp_path / "used", tmp_path / "unused"
+    for path in (used, unused):
+        path.write_bytes(b"x" * 4096)
+    with used.open("r+b") as handle, mmap.mmap(handle.fileno(), 4096):
+        assert maps_anywhere([str(used), str(unused)]) == {str(used)}
+    assert maps_anywhere([str(used), str(unused)]) == set()
+    assert maps_anywhere([]) == set()

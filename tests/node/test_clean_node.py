@@ -1,0 +1,148 @@
+"""A run starts on a clean node: what an earlier run of this campaign left is ended, and nothing else is."""
+
+from __future__ import annotations
+
+import dataclasses
+import mmap
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gpubench.node.environment import CLUSTER_VARIABLE
+from gpubench.node.node import Node, NotCleanError, unused_segments
+from gpubench.node.process import Child, marked, stop_all
+from gpubench.spec import Deadlines
+from tests.node.specs_by_hand import RUN, quiet_environment, run_spec
+
+MARKS = {
+    "earlier run": "{runs}:aaaaaaaaaaaa:t:0",
+    "earlier start": f"{{runs}}:{RUN}:earlier:1",
+    "this run": f"{{runs}}:{RUN}:t:1",
+    "other campaign": "{runs}-2:aaaaaaaaaaaa:t:0",
+    "below": "{runs}/below:aaaaaaaaaaaa:t:0",
+}
+Start = Callable[[str, str], Child]
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    path = tmp_path / "campaign" / "runs"
+    path.mkdir(parents=True)
+    return path
+
+
+@pytest.fixture
+def make(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Node]]:
+    monkeypatch.setenv("SCRATCHDIR", str(tmp_path))
+    nodes: list[Node] = []
+
+    def node(stop_s: float = 30.0, **changes: object) -> Node:
+        deadlines = dataclasses.replace(Deadlines(), stop_s=stop_s)
+        spec = run_spec(deadlines=deadlines, **changes)
+        nodes.append(Node(spec, tmp_path / "spec.json", runs, rank=0, token="t"))
+        return nodes[-1]
+
+    yield node
+    for made in nodes:
+        made.stop()
+        made.remove()
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    children: list[Child] = []
+
+    def child(mark: str, script: str) -> Child:
+        env = {**quiet_environment(), CLUSTER_VARIABLE: mark} if mark else quiet_environment()
+        children.append(Child(f"child-{len(children)}", ["bash", "-c", script], env, tmp_path))
+        return children[-1]
+
+    yield child
+    stop_all(children, grace_s=0)
+
+
+def living(runs: Path) -> list[str]:
+    return sorted(mark for mark in marked(CLUSTER_VARIABLE, lambda mark: str(runs) in mark).values())
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_strays_of_this_campaign_are_ended_and_everything_else_is_left_alone(
+    make: Callable[..., Node], start: Start, runs: Path
+) -> None:
+    children = {name: start(mark.format(runs=runs), "trap '' TERM; sleep 600; :") for name, mark in MARKS.items()}
+    until(lambda: len(set(living(runs))) == len(MARKS))
+    make().ensure_clean()
+    ended = {name for name, child in children.items() if child.code is not None}
+    until(lambda: children["earlier run"].code is not None and children["earlier start"].code is not None)
+    assert ended <= {"earlier run", "earlier start"}
+    assert set(living(runs)) == {MARKS[name].format(runs=runs) for name in MARKS if not name.startswith("earlier")}
+
+
+def test_a_node_where_strays_do_not_go_away_is_not_clean(make: Callable[..., Node], start: Start, runs: Path) -> None:
+    mark = MARKS["earlier run"].format(runs=runs)
+    start("", f"while true; do {CLUSTER_VARIABLE}='{mark}' sleep 600; done")
+    until(lambda: living(runs))
+    with pytest.raises(NotCleanError, match=r"^node not clean: process \[\d+\] of an earlier run lives on$"):
+        make(stop_s=0.3).ensure_clean()
+
+
+def test_a_clean_node_needs_no_waiting(make: Callable[..., Node], start: Start, runs: Path) -> None:
+    make(stop_s=-1.0).ensure_clean()
+
+
+def test_the_processes_of_a_node_carry_the_mark_of_their_run_and_end_with_it(
+    make: Callable[..., Node], runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python = runs / "python"
+    python.write_text('#!/usr/bin/env bash\n# python node.pyz run --role ROLE\necho "$4"; exec sleep 600\n')
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    node = make(workers_per_node=2)
+    node.start("scheduler", "scheduler")
+    node.start_workers("tcp://127.0.0.1:1")
+    until(lambda: living(runs) == [f"{runs}:{RUN}:t:0"] * 3)
+    assert node.dead() is None
+    until(lambda: list(node.logs(whole=False).values()) == ["scheduler", "worker", "worker"])
+    assert sorted(node.logs(whole=True)) == [f"rank0/{name}.log" for name in ("scheduler", "worker-0-0", "worker-0-1")]
+    node.children[1].signal(9)
+    until(lambda: node.dead() is node.children[1])
+    node.stop()
+    assert living(runs) == []
+    node.remove()
+    assert not node.scratch.exists()
+
+
+def test_a_run_that_succeeded_keeps_the_last_lines_of_its_logs_and_a_failed_one_everything(
+    make: Callable[..., Node],
+) -> None:
+    node = make()
+    (node.scratch / "worker.log").write_text("".join(f"{number}\n" for number in range(1000)))
+    assert node.logs(whole=False) == {"rank0/worker.log": "\n".join(str(number) for number in range(950, 1000))}
+    assert node.logs(whole=True)["rank0/worker.log"].startswith("0\n1\n")
+
+
+def test_segments_that_ucx_left_behind_are_removed_and_used_ones_stay(make: Callable[..., Node]) -> None:
+    left, used, foreign = (
+        Path(f"/dev/shm/{name}_gpubench_test_{os.getpid()}") for name in ("ucx_shm_posix_1", "ucx_shm_posix_2", "other")
+    )
+    try:
+        for path in (left, used, foreign):
+            path.write_bytes(b"x" * 4096)
+        with used.open("r+b") as handle, mmap.mmap(handle.fileno(), 4096):
+            assert left in unused_segments()
+            assert not {used, foreign} & set(unused_segments())
+            make().stop()
+        assert [path.exists() for path in (left, used, foreign)] == [False, True, True]
+    finally:
+        for path in (left, used, foreign):
+            path.unlink(missing_ok=True)

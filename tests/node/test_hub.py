@@ -1,0 +1,239 @@
+"""The line between supervisors, on real sockets."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from gpubench.node import hub as hubs
+from gpubench.node.hub import Hub, Line, join
+
+Message = dict[str, Any]
+
+
+@pytest.fixture
+def hub() -> Iterator[Hub]:
+    made = Hub("127.0.0.1", "secret")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def call(hub: Hub) -> Iterator[Callable[..., Line]]:
+    lines: list[Line] = []
+
+    def connect(token: str = "secret", rank: int = 1) -> Line:
+        lines.append(join(hub.host, hub.port, token, rank=rank, facts={"host": f"n{rank}"}, timeout_s=10))
+        return lines[-1]
+
+    yield connect
+    for line in lines:
+        line.close()
+
+
+def poll_until(hub: Hub, condition: Callable[[list[Message]], object]) -> list[Message]:
+    """Poll until the messages so far fulfil the condition."""
+    found: list[Message] = []
+    deadline = time.monotonic() + 60
+    while not condition(found):
+        assert time.monotonic() < deadline, found
+        found += hub.poll(0.02)
+    return found
+
+
+def hear(line: Line, count: int = 1) -> list[Message]:
+    found: list[Message] = []
+    deadline = time.monotonic() + 60
+    while len(found) < count:
+        assert line.open
+        assert time.monotonic() < deadline, found
+        found += line.receive()
+        time.sleep(0.002)
+    return found
+
+
+def closed(line: Line) -> None:
+    deadline = time.monotonic() + 60
+    while line.open:
+        assert time.monotonic() < deadline
+        assert line.receive() == []
+        time.sleep(0.002)
+
+
+def test_who_knows_the_token_is_let_in_and_every_message_carries_the_senders_rank(hub: Hub, call: Any) -> None:
+    for rank in (2, 1):
+        call(rank=rank).send({"kind": "died", "cause": rank})
+    found = poll_until(hub, lambda found: len(found) == 4)
+    assert sorted(hub.lines) == [1, 2]
+    for rank in (1, 2):
+        first, second = [message for message in found if message["rank"] == rank]
+        assert (first["kind"], first["facts"]) == ("hello", {"host": f"n{rank}"})
+        assert (second["kind"], second["cause"]) == ("died", rank)
+
+
+def test_who_does_not_know_the_token_is_shown_the_door(hub: Hub, call: Any) -> None:
+    stranger = call(token="guess")
+    stranger.send({"kind": "died", "cause": "nonsense"})
+    guest = call(rank=2)
+    found = poll_until(hub, lambda found: len(found) == 1)
+    assert found[0]["rank"] == 2
+    poll_until(hub, lambda _: not stranger.open or (stranger.receive() == [] and not stranger.open))
+    assert list(hub.lines) == [2]
+    assert guest.open
+
+
+@pytest.mark.parametrize("sent", [b'{"kind": "died"}\n', b'{"kind": "hello"}\n', b'{"kind": "hello", "token": null}\n'])
+def test_whoever_says_something_else_first_is_shown_the_door(hub: Hub, sent: bytes) -> None:
+    with socket.create_connection((hub.host, hub.port), timeout=10) as sock:
+        sock.sendall(sent)
+        stranger = Line(sock)
+        found = poll_until(hub, lambda _: stranger.receive() == [] and not stranger.open)
+    assert found == []
+    assert hub.lines == {}
+
+
+@pytest.mark.parametrize("sent", [b"GET / HTTP/1.1\r\n\r\n", b"\xff\xfe\n", b"[]\n", b"7\n", b"\n"])
+def test_noise_is_no_message_and_harms_nobody(hub: Hub, call: Any, sent: bytes) -> None:
+    with socket.create_connection((hub.host, hub.port), timeout=10) as sock:
+        sock.sendall(sent)
+        call(rank=1)
+        found = poll_until(hub, lambda found: len(found) == 1)
+    assert found[0]["kind"] == "hello"
+    assert list(hub.lines) == [1]
+
+
+def test_messages_arrive_whole_however_the_network_cuts_them(hub: Hub, call: Any) -> None:
+    line = call()
+    poll_until(hub, lambda found: len(found) == 1)
+    text = b"".join(json.dumps({"kind": "x", "text": "ü" * number}).encode() + b"\n" for number in range(5))
+    found: list[Message] = []
+    for start in range(0, len(text), 7):
+        line.sock.sendall(text[start : start + 7])
+        found += hub.poll(0.02)
+    found += poll_until(hub, lambda more: len(found) + len(more) == 5)
+    assert [message["text"] for message in found] == ["ü" * number for number in range(5)]
+
+
+def test_a_large_message_arrives_whole(hub: Hub, call: Any) -> None:
+    line = call()
+    logs = "x" * 20_000_000
+    sender = threading.Thread(target=line.send, args=({"kind": "farewell", "logs": logs},))
+    sender.start()
+    found = poll_until(hub, lambda found: len(found) == 2)
+    sender.join()
+    assert found[1]["logs"] == logs
+    assert line.open
+
+
+def test_a_line_that_never_ends_is_closed(hub: Hub, call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hubs, "LARGEST_LINE", 100_000)
+    line = call()
+    poll_until(hub, lambda found: len(found) == 1)
+
+    def babble() -> None:
+        while line.open:
+            line.send({"kind": "x", "text": "x" * 300_000})
+
+    sender = threading.Thread(target=babble)
+    sender.start()
+    poll_until(hub, lambda _: hub.gone(1e9) == [1])
+    sender.join()
+
+
+def test_a_farewell_arrives_whole_although_heartbeats_lie_unread(hub: Hub, call: Any) -> None:
+    line = call()
+    poll_until(hub, lambda found: len(found) == 1)
+    hub.broadcast({"kind": "beat"})
+    logs = "x" * 8_000_000
+
+    def leave() -> None:
+        line.send({"kind": "farewell", "logs": logs})
+        line.finish(30)
+
+    leaver = threading.Thread(target=leave)
+    leaver.start()
+    (farewell,) = poll_until(hub, lambda found: len(found) == 1)
+    poll_until(hub, lambda _: hub.gone(1e9) == [1])
+    leaver.join()
+    assert farewell["logs"] == logs
+    assert not line.open
+
+
+def test_a_farewell_does_not_wait_for_ever_for_one_who_does_not_read() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        line = Line(socket.create_connection(deaf.getsockname()[:2], timeout=10))
+        line.send({"kind": "farewell"})
+        line.finish(0.05)
+        assert not line.open
+
+
+def test_heartbeats_renew_the_line_and_are_no_messages(hub: Hub, call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hubs, "BEAT_S", 0.0)
+    line = call()
+    poll_until(hub, lambda found: len(found) == 1)
+    before = hub.lines[1].heard
+    line.beat()
+    assert poll_until(hub, lambda _: hub.lines[1].heard > before) == []
+    before = line.heard
+    deadline = time.monotonic() + 60
+    while line.heard == before:  # the hub beats by itself while it is polled
+        assert hub.poll(0.01) == []
+        assert line.receive() == []
+        assert time.monotonic() < deadline
+
+
+def test_a_heart_does_not_beat_more_often_than_it_must(call: Any) -> None:
+    line = call()
+    line.beat()
+    beaten = line.beaten
+    line.beat()
+    assert line.beaten == beaten > 0
+
+
+def test_a_silent_line_is_noticed_and_a_speaking_one_is_not(hub: Hub, call: Any) -> None:
+    call(rank=1)
+    speaking = call(rank=2)
+    poll_until(hub, lambda found: len(found) == 2)
+    hub.lines[1].heard -= 100
+    assert hub.gone(50) == [1]
+    assert hub.gone(1e9) == []
+    assert speaking.silence() < 50
+    speaking.heard -= 100
+    assert speaking.silence() > 50
+
+
+def test_a_closed_line_is_noticed_at_once(hub: Hub, call: Any) -> None:
+    line = call(rank=3)
+    poll_until(hub, lambda found: len(found) == 1)
+    line.close()
+    poll_until(hub, lambda _: hub.gone(1e9) == [3])
+    hub.broadcast({"kind": "stop"})
+
+
+def test_rank_0_reaches_everybody_and_its_end_is_noticed_at_once(hub: Hub, call: Any) -> None:
+    lines = [call(rank=rank) for rank in (1, 2)]
+    poll_until(hub, lambda found: len(found) == 2)
+    hub.broadcast({"kind": "stop", "whole_logs": True})
+    assert [hear(line) for line in lines] == [[{"kind": "stop", "whole_logs": True}]] * 2
+    hub.close()
+    for line in lines:
+        closed(line)
+
+
+def test_a_hub_that_is_not_there_refuses(hub: Hub) -> None:
+    port = hub.port
+    hub.close()
+    with pytest.raises(OSError, match="refused"):
+        join("127.0.0.1", port, "secret", rank=1, facts={}, timeout_s=10)
+
+
+def test_the_hub_listens_on_the_given_address_only(hub: Hub) -> None:
+    assert hub.host == "127.0.0.1"
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection(("127.0.0.2", hub.port), timeout=10)

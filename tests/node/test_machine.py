@@ -1,0 +1,84 @@
+import json
+import os
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from gpubench.node.gpu import count, resolve
+from gpubench.node.machine import LoadSampler, facts
+from gpubench.node.net import answers, interface_address, split_address
+from gpubench.node.probe import describe
+
+
+def test_the_facts_of_this_machine_are_true_and_fit_into_json() -> None:
+    found = facts()
+    assert found == json.loads(json.dumps(found))
+    assert found["host"] == os.uname().nodename
+    assert found["kernel"] == os.uname().release
+    assert found["cores"] == os.cpu_count()
+    total = Path("/proc/meminfo").read_text(encoding="ascii").split()[1]
+    assert found["memory"] == pytest.approx(int(total) * 1024, rel=0.01)
+    assert "lo" in found["network"]
+    assert set(found["network"]["lo"]) == {"mtu", "speed"}
+
+
+def test_load_and_steal_are_shares_and_are_sampled_when_it_is_time() -> None:
+    sampler = LoadSampler(every_s=0.0)
+    deadline = time.monotonic() + 60
+    while len(sampler.samples) < 3:  # the kernel counts in ticks of 10 ms
+        assert time.monotonic() < deadline
+        sampler.tick()
+    for sample in sampler.samples:
+        assert set(sample) == {"t", "load1", "busy", "steal"}
+        assert 0.0 <= sample["busy"] <= 100.0
+        assert 0.0 <= sample["steal"] <= 100.0
+        assert sample["load1"] >= 0.0
+    assert sampler.samples[0]["t"] <= sampler.samples[-1]["t"]
+
+
+def test_a_busy_machine_shows() -> None:
+    sampler = LoadSampler(every_s=0.0)
+    deadline = time.monotonic() + 60
+    while not any(sample["busy"] > 0 for sample in sampler.samples):
+        assert time.monotonic() < deadline
+        sampler.tick()  # this loop itself is what keeps a CPU busy
+
+
+def test_between_two_samples_the_sampler_does_nothing() -> None:
+    sampler = LoadSampler(every_s=1e9)
+    for _ in range(100):
+        sampler.tick()
+    assert sampler.samples == []
+
+
+def test_addresses_of_interfaces() -> None:
+    assert interface_address("lo") == "127.0.0.1"
+    with pytest.raises(OSError, match=r"^interface nic7 has no IPv4 address here \(there is: .*\blo\b.*\)$"):
+        interface_address("nic7")
+
+
+def test_an_address_has_scheme_host_and_port() -> None:
+    assert split_address("ucxx://10.0.0.1:8786") == ("ucxx", "10.0.0.1", 8786)
+
+
+def test_whether_something_answers() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert answers("127.0.0.1", port)
+    assert not answers("127.0.0.1", port)
+
+
+def test_a_device_that_was_named_is_not_looked_for() -> None:
+    assert (resolve("cpu"), resolve("gpu")) == ("cpu", "gpu")
+    assert resolve("auto") == ("gpu" if count() else "cpu")
+    assert count() >= 0
+
+
+def test_a_process_describes_itself_and_says_when_it_is_no_archive() -> None:
+    found = describe("client")
+    assert (found["role"], found["pid"], found["host"]) == ("client", os.getpid(), os.uname().nodename)
+    assert found["affinity"] == sorted(os.sched_getaffinity(0))
+    assert found["node_half"].startswith("not from an archive: ")
+    assert found == json.loads(json.dumps(found))

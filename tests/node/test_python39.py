@@ -1,0 +1,265 @@
+"""The node half on a real Python 3.9 that has nothing but the standard library: images of 2022 have no more.
+
+The supervisors run in full here; what they start finds no dask, which is one way for a run to fail.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import signal
+import subprocess
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpubench import resources
+from gpubench.spec import Deadlines, RunSpec
+from gpubench.store.rundirs import read_record
+from tests.conftest import need
+from tests.node.specs_by_hand import RUN, quiet_environment, run_spec, write_campaign
+
+CANDIDATES = ("python3.9", *sorted(str(path) for path in Path("/root/.pyenv/versions").glob("3.9.*/bin/python")))
+SHORT = Deadlines(start_s=15.0, stop_s=10.0, silence_s=10.0)
+COMPILE = """
+import sys
+for path in sys.argv[1:]:
+    with open(path, encoding="utf-8") as source:
+        compile(source.read(), path, "exec", dont_inherit=True)
+print(len(sys.argv) - 1)
+"""
+
+
+@pytest.fixture(scope="session")
+def python39() -> str:
+    """A Python 3.9 that starts: a shim of pyenv may be there without one."""
+    for candidate in CANDIDATES:
+        try:
+            done = subprocess.run(
+                [candidate, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
+        except OSError:
+            continue
+        if done.stdout.strip() == "3.9":
+            return candidate
+    need(False, "an interpreter of Python 3.9, on PATH or under pyenv")
+    raise AssertionError
+
+
+class Runner:
+    """One campaign of one run, and supervisors of it under Python 3.9."""
+
+    def __init__(self, python: str, directory: Path, **changes: Any) -> None:
+        self.directory = directory
+        self.spec: RunSpec = run_spec(deadlines=SHORT, **changes)
+        self.path = write_campaign(directory, self.spec)
+        self._command = [python, "-I", "-S", str(directory / "node.pyz"), "run", "--spec", str(self.path)]
+        self.processes: list[subprocess.Popen[str]] = []
+
+    def start(self, *words: str, **env: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [*self._command, *words],
+            env=quiet_environment(GPUBENCH_JOB_TOKEN="start-1", SCRATCHDIR=str(self.directory), **env),
+            cwd=self.directory,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.processes.append(process)
+        return process
+
+    def run(self, *words: str, **env: str) -> tuple[int, str]:
+        return finish(self.start(*words, **env))
+
+    def run_dir(self, attempt: int = 1) -> Path:
+        return self.directory / "runs" / f"{RUN}-{attempt}"
+
+    def record(self, attempt: int = 1) -> Any:
+        found = read_record(self.run_dir(attempt))
+        assert found is not None, sorted(self.directory.rglob("*"))
+        return found
+
+    def left(self) -> list[str]:
+        """What stands in the campaign beside the planned files and the run directories."""
+        planned = {"node.pyz", "jobs", "runs"}
+        return sorted(path.name for path in self.directory.iterdir() if path.name not in planned) + sorted(
+            path.name for path in (self.directory / "runs").iterdir() if path.name.startswith(".")
+        )
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
+    output, _ = process.communicate(timeout=60)
+    return process.returncode, output
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def campaign(python39: str, tmp_path: Path) -> Iterator[Callable[..., Runner]]:
+    runners: list[Runner] = []
+
+    def make(**changes: Any) -> Runner:
+        runners.append(Runner(python39, tmp_path, **changes))
+        return runners[-1]
+
+    yield make
+    for process in [process for runner in runners for process in runner.processes]:
+        process.kill()
+        process.communicate()
+
+
+def test_every_file_of_the_node_half_compiles(python39: str) -> None:
+    paths = [str(resources.PACKAGE.parent / name) for name in resources.node_half()]
+    done = subprocess.run(
+        [python39, "-I", "-W", "error", "-c", COMPILE, *paths], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.stdout, done.stderr) == (f"{len(paths)}\n", "")
+    assert len(paths) > 30
+
+
+def test_help_needs_nothing_but_the_standard_library(campaign: Callable[..., Runner]) -> None:
+    code, said = campaign().run("--help")
+    assert code == 0
+    assert "--scheduler-file" in said
+
+
+def test_a_skipped_run_leaves_a_whole_record_with_the_reason(campaign: Callable[..., Runner]) -> None:
+    runner = campaign()
+    assert runner.run("--rank", "0", "--skip", "no time left: é") == (0, "")
+    record = runner.record()
+    assert (record.status, record.reason, record.attempt) == ("skipped", "no time left: é", 1)
+    assert [(item.workload, item.status, item.reason) for item in record.workloads] == [
+        ("tasks", "skipped", "no time left: é")
+    ]
+    assert sorted(path.name for path in runner.run_dir().iterdir()) == ["logs.zip", "provenance.json", "run.json"]
+    assert runner.left() == []
+
+
+def test_a_checkout_in_the_working_directory_is_not_imported_instead(campaign: Callable[..., Runner]) -> None:
+    import hashlib
+
+    runner = campaign()
+    trap = runner.directory / "gpubench"
+    trap.mkdir()
+    (trap / "__init__.py").write_text("raise SystemExit('the checkout in the cwd was imported')\n")
+    assert runner.run("--skip", "why") == (0, "")
+    archive = hashlib.sha256((runner.directory / "node.pyz").read_bytes()).hexdigest()
+    assert runner.record().node_half == archive
+
+
+def test_only_rank_0_writes_a_record_of_a_skipped_run(campaign: Callable[..., Runner]) -> None:
+    runner = campaign(nodes=2)
+    assert runner.run("--rank", "1", "--skip", "why") == (0, "")
+    assert not (runner.directory / "runs").exists()
+
+
+def test_a_skipped_run_can_run_later_and_a_finished_one_is_not_repeated(campaign: Callable[..., Runner]) -> None:
+    runner = campaign()
+    runner.run("--skip", "why")
+    assert runner.run()[0] == 0
+    assert [runner.record(attempt).status for attempt in (1, 2)] == ["skipped", "failed"]
+    assert runner.run() == (0, "")
+    assert not runner.run_dir(3).exists()
+
+
+def test_a_cluster_that_does_not_start_is_a_failed_run_with_cause_and_last_lines(
+    campaign: Callable[..., Runner],
+) -> None:
+    runner = campaign()
+    assert runner.run(UCX_TLS="bogus") == (0, "")
+    record = runner.record()
+    assert (record.status, record.reason) == ("failed", "the scheduler ended while starting: exit code 1")
+    assert record.cause["process"] == "scheduler"
+    assert record.cause["last_lines"][-1] == "ModuleNotFoundError: No module named 'distributed'"
+    assert [(item.workload, item.status, item.reason) for item in record.workloads] == [
+        ("tasks", "failed", record.reason)
+    ]
+    assert record.warnings == ["dropped from the environment: UCX_TLS"]
+    with zipfile.ZipFile(runner.run_dir() / "logs.zip") as logs:
+        assert b"No module named 'distributed'" in logs.read("rank0/scheduler.log")
+    provenance = json.loads((runner.run_dir() / "provenance.json").read_text(encoding="utf-8"))
+    assert [node["rank"] for node in provenance["nodes"]] == [0]
+    assert "UCX_TLS" not in provenance["nodes"][0]["environment"]
+    assert runner.left() == []
+
+
+def test_a_node_whose_rank_0_fails_before_they_meet_leaves_at_once_and_in_peace(
+    campaign: Callable[..., Runner],
+) -> None:
+    runner = campaign(nodes=2)
+    runner.spec = dataclasses.replace(runner.spec, deadlines=dataclasses.replace(SHORT, start_s=1e6))
+    runner.path.write_text(runner.spec.dump())
+    second = runner.start("--rank", "1")
+    until(lambda: any(runner.directory.glob(f"gpubench-{RUN}-1-*")))
+    assert runner.run("--rank", "0") == (0, "")
+    assert finish(second) == (0, "")
+    assert runner.record().status == "failed"
+    assert runner.left() == []
+
+
+def test_a_node_that_comes_when_the_run_is_over_has_nothing_to_do(campaign: Callable[..., Runner]) -> None:
+    runner = campaign(nodes=2)
+    assert runner.run("--rank", "0")[0] == 0
+    assert runner.run("--rank", "1") == (0, "")
+
+
+def test_a_node_whose_rank_0_never_comes_gives_up(campaign: Callable[..., Runner]) -> None:
+    runner = campaign(nodes=2)
+    runner.path.write_text(dataclasses.replace(runner.spec, deadlines=Deadlines(start_s=0.2)).dump())
+    code, said = runner.run("--rank", "1")
+    assert code == 40
+    assert "gpubench run, rank 1: rank 0 did not publish " in said
+    assert not list(runner.directory.glob("gpubench-*"))
+
+
+@pytest.mark.parametrize("how", ["signal", "end of the front end"])
+def test_a_run_that_is_interrupted_is_skipped_and_never_a_finding(campaign: Callable[..., Runner], how: str) -> None:
+    runner = campaign()
+    # A scheduler that neither starts nor ends: what is in its way is its own directory of modules.
+    slow = runner.directory / "slow"
+    slow.mkdir()
+    (slow / "distributed.py").write_text("import time\ntime.sleep(600)\n")
+    runner.path.write_text(dataclasses.replace(runner.spec, env={"PYTHONPATH": str(slow)}).dump())
+    running = runner.start(GPUBENCH_STOP_AT_EOF="1")
+    until(lambda: any(runner.directory.glob(f"gpubench-{RUN}-0-*/scheduler.log")))
+    if how == "signal":
+        running.send_signal(signal.SIGTERM)
+        running.wait(60)
+    code, _ = finish(running)  # closes its input
+    assert code == 40
+    record = runner.record()
+    reason = "interrupted by SIGTERM" if how == "signal" else "the front end is gone"
+    assert (record.status, record.reason) == ("skipped", reason)
+    assert [item.status for item in record.workloads] == ["skipped"]
+    assert not list(runner.directory.glob("gpubench-*"))
+
+
+def test_an_interface_that_is_not_there_is_a_failed_run_that_names_it(campaign: Callable[..., Runner]) -> None:
+    runner = campaign(interface="ib7")
+    assert runner.run()[0] == 0
+    assert runner.record().reason.startswith(
+        "the node's system refused: interface ib7 has no IPv4 address here (there is: "
+    )
+
+
+def test_runs_that_can_not_be_written_are_a_fault_of_the_node(campaign: Callable[..., Runner]) -> None:
+    runner = campaign()
+    (runner.directory / "runs").write_text("a file is in the way")
+    code, said = runner.run()
+    assert code == 40
+    assert said.startswith("gpubench run: ")
+    assert said.count("\n") == 1

@@ -1,0 +1,197 @@
+"""`gpubench run`: what may be told to which role, and how it becomes Dask's own options."""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from gpubench.node import by_hand, roles
+from gpubench.node.main import _parser, main
+from gpubench.spec import Deadlines
+from tests.node.specs_by_hand import run_spec, write_campaign
+
+
+def options(*words: str) -> argparse.Namespace:
+    parsed = _parser().parse_args(["run", *words])
+    by_hand.check(parsed)
+    return parsed
+
+
+def refusal(*words: str) -> str:
+    with pytest.raises(by_hand.CombinationError) as caught:
+        options(*words)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_scheduler_by_hand_listens_on_the_named_interface_only() -> None:
+    assert by_hand.scheduler_arguments(options("--role", "scheduler", "--interface", "lo")) == [
+        *("--interface", "lo", "--port", "0", "--no-dashboard", "--no-show")
+    ]
+    words = ("--role", "scheduler", "--interface", "ib0", "--protocol", "ucxx", "--scheduler-file", "/s/s.json")
+    assert by_hand.scheduler_arguments(options(*words)) == [
+        *("--protocol", "ucxx", "--interface", "ib0", "--scheduler-file", "/s/s.json"),
+        *("--port", "0", "--no-dashboard", "--no-show"),
+    ]
+
+
+def test_a_worker_by_hand_takes_dasks_own_options() -> None:
+    few = options("--role", "worker", "--interface", "lo", "--address", "tcp://127.0.0.1:8786")
+    assert by_hand.worker_arguments(few) == ["tcp://127.0.0.1:8786", "--interface", "lo", "--no-dashboard"]
+    all_words = (
+        *("--role", "worker", "--interface", "ib0", "--scheduler-file", "/s/s.json", "--protocol", "ucxx"),
+        *("--nthreads", "4", "--memory-limit", "8GiB", "--local-directory", "/scratch", "--death-timeout", "60"),
+        *("--name", "w7", "--device", "gpu"),
+    )
+    assert by_hand.worker_arguments(options(*all_words)) == [
+        *("--protocol", "ucxx", "--interface", "ib0", "--scheduler-file", "/s/s.json", "--name", "w7"),
+        *("--nthreads", "4", "--memory-limit", "8GiB", "--local-directory", "/scratch", "--death-timeout", "60"),
+        "--no-dashboard",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("", "role auto needs --spec FILE; without one: --role scheduler or worker"),
+        ("--role client", "role client needs --spec FILE; without one: --role scheduler or worker"),
+        ("--role scheduler", "role scheduler without --spec needs --interface"),
+        (
+            "--role scheduler --interface lo --nthreads 2 --memory-limit 1GiB",
+            "role scheduler without --spec takes no --nthreads, --memory-limit "
+            "(it takes --interface, --protocol, --scheduler-file)",
+        ),
+        ("--role worker --address tcp://a:1", "role worker without --spec needs --interface"),
+        (
+            "--role worker --interface lo",
+            "role worker without --spec needs --address or --scheduler-file, and not both",
+        ),
+        (
+            "--role worker --interface lo --address tcp://a:1 --scheduler-file s",
+            "role worker without --spec needs --address or --scheduler-file, and not both",
+        ),
+        ("--role worker --interface lo --address a --rank 1", "role worker without --spec takes no --rank (it takes "),
+        (
+            "--role worker --interface lo --address a --skip why",
+            "role worker without --spec takes no --skip (it takes ",
+        ),
+        (
+            "--spec s --interface lo",
+            "role auto with --spec takes no --interface (it takes --rank, --skip, --device, --protocol)",
+        ),
+        ("--spec s --address a", "role auto with --spec takes no --address (it takes "),
+        ("--spec s --role scheduler", "role scheduler with --spec needs --scheduler-file"),
+        ("--spec s --role worker --name w", "role worker with --spec needs --address"),
+        ("--spec s --role worker", "role worker with --spec needs --address, --name"),
+        (
+            "--spec s --role worker --name w --address a --nthreads 2",
+            "role worker with --spec takes no --nthreads (it takes --address, --name, ",
+        ),
+        ("--spec s --role client --address a", "role client with --spec needs --run-dir"),
+        (
+            "--spec s --role client --address a --run-dir d --rank 0",
+            "role client with --spec takes no --rank (it takes ",
+        ),
+    ],
+)
+def test_what_does_not_go_together_is_refused_in_one_line(words: str, message: str) -> None:
+    assert refusal(*words.split()).startswith(message)
+
+
+def test_no_refusal_tells_of_what_only_the_supervisor_says() -> None:
+    assert "--parent" not in refusal(
+        *["--spec", "s", "--role", "worker", "--name", "w", "--address", "a", "--nthreads", "2"]
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--spec s",
+        "--spec s --rank 1 --device cpu --protocol tcp",
+        "--spec s --skip why --rank 0",
+        "--spec s --role scheduler --scheduler-file f --parent 7 --device cpu",
+        "--spec s --role worker --name w --address a --local-directory d --parent 7 --device cpu --protocol tcp",
+        "--spec s --role client --address a --run-dir d --parent 7 --device cpu --protocol tcp",
+    ],
+)
+def test_what_supervisors_and_scripts_say_is_taken(words: str) -> None:
+    assert options(*words.split()).spec == "s"
+
+
+def test_every_option_of_the_parser_is_known_to_the_check() -> None:
+    known = set(vars(_parser().parse_args(["run"]))) - {"command", "role", "spec"}
+    assert known == set(by_hand.FLAGS)
+
+
+def test_what_a_planned_scheduler_is_told() -> None:
+    spec = run_spec(protocol="ucx", binding="ucxx", interface="ib0")
+    assert roles.scheduler_arguments(spec, "/scratch/s.json") == [
+        *("--protocol", "ucxx", "--interface", "ib0", "--port", "0", "--scheduler-file", "/scratch/s.json"),
+        *("--no-dashboard", "--no-show"),
+    ]
+
+
+def test_what_a_planned_worker_is_told() -> None:
+    spec = run_spec(threads_per_worker=3, memory_limit=5_000_000, deadlines=Deadlines(start_s=90.0))
+    assert roles.worker_arguments(spec, "tcp://127.0.0.1:1", "worker-0-1", "/scratch") == [
+        *("tcp://127.0.0.1:1", "--protocol", "tcp", "--interface", "lo", "--nthreads", "3"),
+        *("--memory-limit", "5000000", "--name", "worker-0-1", "--local-directory", "/scratch"),
+        *("--death-timeout", "90", "--no-dashboard"),
+    ]
+
+
+def test_every_device_has_its_worker() -> None:
+    assert set(roles.WORKERS) == {"cpu", "gpu"}
+
+
+def code_and_line(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, str]:
+    code = main(["run", *map(str, words)])
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    assert said.err.startswith("gpubench run: ")
+    return code, said.err
+
+
+def test_wrong_words_end_with_2_and_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert code_and_line(capsys, "--role", "client")[0] == 2
+    (tmp_path / "spec.json").write_text("{}")
+    code, line = code_and_line(capsys, "--spec", tmp_path / "spec.json")
+    assert (code, line) == (2, f"gpubench run: {tmp_path}/spec.json is not a gpubench/run-spec/1\n")
+
+
+def test_a_spec_that_is_not_there_is_a_fault_of_the_node(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, line = code_and_line(capsys, "--spec", tmp_path / "missing.json")
+    assert code == 40
+    assert "missing.json" in line
+
+
+def test_a_node_without_rank_or_token_does_not_guess(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("GPUBENCH_JOB_TOKEN", "OUTDIR", "GPUBENCH_RANK", "SLURM_NODEID", "PMIX_RANK"):
+        monkeypatch.delenv(name, raising=False)
+    path = write_campaign(tmp_path, run_spec(nodes=2))
+    code, line = code_and_line(capsys, "--spec", path)
+    assert code == 2
+    assert "a run on 2 nodes needs --rank" in line
+    code, line = code_and_line(capsys, "--spec", path, "--rank", "1")
+    assert code == 2
+    assert "a run on 2 nodes needs GPUBENCH_JOB_TOKEN, the same on every node, new for every job" in line
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_spec_outside_of_a_campaign_needs_outdir(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OUTDIR", raising=False)
+    with tempfile.NamedTemporaryFile("w", dir="/tmp", prefix="gpubench-test-spec-") as shallow:
+        shallow.write(run_spec().dump())
+        shallow.flush()
+        code, line = code_and_line(capsys, "--spec", shallow.name, "--skip", "why")
+    assert code == 2
+    assert line == f"gpubench run: {shallow.name} stands in no campaign; set OUTDIR to the campaign's directory\n"

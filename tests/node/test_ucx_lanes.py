@@ -1,0 +1,83 @@
+"""What UCX says in its log, in lines as it wrote them."""
+
+# ruff: noqa: E501 - log lines are as long as they are
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from gpubench.node.ucx import lanes, mapped, transports
+
+INTER = "[1795185083.361571] [vm:14310:0]      ucp_worker.c:1903 UCX  INFO    ucp_context_0 inter-node cfg#0 tag(tcp/lo)  rma_am(tcp/lo)  am(tcp/lo)  stream(tcp/lo)"
+INTRA = "[1795185083.373019] [vm:14310:0]      ucp_worker.c:1888 UCX  INFO  ucp_context_0 intra-node cfg#1 tag(tcp/lo)  rma_am(tcp/lo)  am(tcp/lo)  stream(tcp/lo)"
+OWN = "[1795185083.373100] [vm:14310:0]      ucp_worker.c:1888 UCX  INFO  ucp_context_0 self cfg#2 tag(self/memory)  am(self/memory)"
+RAILS = "[1701292112.829711] [n1:162239:0]      ucp_worker.c:1855 UCX  INFO    0x100b240 inter-node cfg#3 tag(rc_mlx5/mlx5_0:1 rc_mlx5/mlx5_1:1 cuda_copy/cuda)  rma(rc_mlx5/mlx5_0:1)"
+# UCX 1.12, from an issue of that time.
+OLD = "[1645203303.759862] [host2:43:0]      ucp_worker.c:1877 UCX  INFO  ep_cfg[2]: tag(self/memory0 knem/memory cuda_copy/cuda rc_mlx5/mlx5_0:1)"
+OLDER = "[1645203303.759862] [host2:43:0]      ucp_worker.c:1779 UCX  INFO  ep_cfg[1]: tag(posix/memory cma/memory); rma(rc_mlx5/mlx5_0:1);"
+VERSION = "[1795184933.508329] [vm:13524:0]     ucp_context.c:2339 UCX  INFO  Version 1.19.0 (loaded from /images/ucx/libucp.so.0)"
+SETTINGS = "[1795184933.521659] [vm:13524:0]          parser.c:2368 UCX  INFO  UCX_* env variables: UCX_NET_DEVICES=lo UCX_TLS=tcp"
+UNUSED = "[1795184933.521649] [vm:13524:0]          parser.c:2359 UCX  WARN  unused environment variable: UCX_X (maybe: UCX_Y?)"
+
+
+@pytest.mark.parametrize(
+    ("log", "expected"),
+    [
+        (INTER, ["tcp/lo"]),
+        (INTRA, ["tcp/lo"]),
+        (OWN, ["self/memory"]),
+        (RAILS, ["cuda_copy/cuda", "rc_mlx5/mlx5_0:1", "rc_mlx5/mlx5_1:1"]),
+        (OLD, ["cuda_copy/cuda", "knem/memory", "rc_mlx5/mlx5_0:1", "self/memory0"]),
+        (OLDER, ["cma/memory", "posix/memory", "rc_mlx5/mlx5_0:1"]),
+    ],
+)
+def test_every_lane_of_a_configuration_is_found_in_old_and_new_logs(log: str, expected: list[str]) -> None:
+    assert lanes(log) == expected
+
+
+def test_lanes_of_all_lines_are_found_once_among_everything_else() -> None:
+    log = "\n".join([VERSION, SETTINGS, UNUSED, INTER, INTRA, INTER, RAILS, ""])
+    assert lanes(log) == ["cuda_copy/cuda", "rc_mlx5/mlx5_0:1", "rc_mlx5/mlx5_1:1", "tcp/lo"]
+
+
+@pytest.mark.parametrize("log", ["", VERSION, SETTINGS, UNUSED, "tag(tcp/lo)", INTER.split("cfg#", maxsplit=1)[0]])
+def test_a_log_without_a_configuration_reports_no_lane(log: str) -> None:
+    assert lanes(log) == []
+
+
+def test_a_line_that_is_cut_off_reports_only_whole_lanes() -> None:
+    assert lanes(RAILS[: RAILS.index(" cuda_copy")]) == []
+    assert lanes(INTER[: INTER.index("  stream") + 10]) == ["tcp/lo"]
+
+
+def test_a_lane_to_itself_is_no_transport() -> None:
+    assert transports(lanes("\n".join([INTER, OWN, RAILS]))) == ["cuda_copy", "rc_mlx5", "tcp"]
+    assert transports(lanes(OWN)) == []
+    assert transports([]) == []
+
+
+def test_a_library_is_found_in_this_process_by_the_name_of_its_file() -> None:
+    names = {path.rpartition("/")[2].partition(".")[0] for path in mapped("libc.so")}
+    assert names == {"libc"}
+    assert mapped("libnothing-of-this-name") == []
+
+
+def test_a_process_without_ucx_says_none() -> None:
+    code = "from gpubench.node.ucx import loaded; print(loaded())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "{'version': 'none', 'path': ''}"
+
+
+def test_the_version_is_what_the_mapped_library_says_of_itself(tmp_path) -> None:
+    compiler = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)
+    if compiler is None:
+        pytest.skip("needs a C compiler to make a libucp.so")
+    source = tmp_path / "ucp.c"
+    source.write_text('const char *ucp_get_version_string(void) { return "1.14.1 revision abc"; }')
+    library = tmp_path / "libucp.so.0"
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library), str(source)], check=True, timeout=60)
+    code = f"import ctypes; ctypes.CDLL({str(library)!r}); from gpubench.node.ucx import loaded; print(loaded())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == str({"version": "1.14.1", "path": str(library)})
