@@ -3,6 +3,8 @@
 import argparse
 from typing import Dict, List, Tuple
 
+from gpubench.node.roles import no_dashboard
+
 FLAGS = {
     "rank": "--rank",
     "skip": "--skip",
@@ -61,7 +63,13 @@ def check(options: argparse.Namespace) -> None:
 
 def scheduler_arguments(options: argparse.Namespace) -> List[str]:
     """Words for ``dask scheduler``: the named interface only, port 0, no dashboard."""
-    return [*_given(options, "protocol", "interface", "scheduler_file"), "--port", "0", "--no-dashboard", "--no-show"]
+    return [
+        *_given(options, "protocol", "interface", "scheduler_file"),
+        "--port",
+        "0",
+        *no_dashboard(options.interface),
+        "--no-show",
+    ]
 
 
 def worker_arguments(options: argparse.Namespace) -> List[str]:
@@ -70,7 +78,7 @@ def worker_arguments(options: argparse.Namespace) -> List[str]:
     return [
         *address,
         *_given(options, "protocol", "interface", "scheduler_file", "name", *_WORKER_LIMITS),
-        "--no-dashboard",
+        *no_dashboard(options.interface),
     ]
 
 

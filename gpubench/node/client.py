@@ -20,7 +20,7 @@ from gpubench.spec import RunSpec, SampleLine, WorkloadRecord, WorkloadSpec
 from gpubench.spec.plain import to_plain
 from gpubench.spec.records import workload_record
 from gpubench.workloads.base import Context
-from gpubench.workloads.families import create
+from gpubench.workloads.families import create, load
 from gpubench.workloads.measure import measure
 from gpubench.writer.atomic import write_atomic
 from gpubench.writer.run_dir import append_links, append_sample
@@ -52,6 +52,7 @@ def run_client(spec: RunSpec, address: str, scratch: Path, run_dir: Path) -> int
     import dask
     from distributed import Client
 
+    load(planned.name for planned in spec.workloads)
     outcome = Outcome(dask_config=dict(dask.config.config))
     started = time.monotonic()
     client = Client(address, timeout=spec.deadlines.start_s, name="gpubench", set_as_default=True)

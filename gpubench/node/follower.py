@@ -8,7 +8,7 @@ from gpubench.node import rendezvous
 from gpubench.node.hub import Line, join
 from gpubench.node.node import Node
 from gpubench.node.stop import StoppedError, StopRequest
-from gpubench.writer.run_dir import recorded
+from gpubench.writer.run_dir import finished, recorded
 
 TICK_S = 0.1
 
@@ -46,7 +46,7 @@ def _meet(node: Node, token: str, stop: StopRequest) -> "Optional[tuple[Line, st
     before: Set[int] = recorded(node.runs_dir, spec.run)
 
     def over() -> bool:
-        return recorded(node.runs_dir, spec.run) != before
+        return finished(node.runs_dir, spec.run) is not None or recorded(node.runs_dir, spec.run) != before
 
     def stopped() -> bool:
         return stop.reason is not None or over()

@@ -20,6 +20,7 @@ from gpubench.node.stop import StoppedError, StopRequest
 from gpubench.node.supervisor import Leader, RunFailedError
 from gpubench.spec import RunSpec
 from gpubench.spec.plain import SpecError
+from gpubench.workloads import families
 from gpubench.writer.run_dir import claim, finished
 
 EXIT_OK = 0
@@ -62,6 +63,7 @@ def _act(options: argparse.Namespace, spec: RunSpec) -> int:
     if options.role == "scheduler":
         roles.run_scheduler(roles.scheduler_arguments(started, options.scheduler_file))
     elif options.role == "worker":
+        families.load(planned.name for planned in spec.workloads)
         arguments = roles.worker_arguments(started, options.address, options.name, options.local_directory or ".")
         roles.WORKERS[spec.device](arguments)
     else:

@@ -14,7 +14,7 @@ from gpubench.node.environment import CLUSTER_VARIABLE, build
 from gpubench.node.process import Child, maps_anywhere, marked, role_command, stop_all
 from gpubench.spec import RunSpec
 
-GRACE_S = 3.0
+GRACE_S = 1.0
 SHM = Path("/dev/shm")  # noqa: S108 - the place itself is meant
 SHM_PATTERNS = ("ucx_shm_*", "psm_*gpubench*")
 

@@ -3,7 +3,13 @@
 from typing import List
 
 from gpubench.node.checks import scheme
+from gpubench.node.net import interface_address
 from gpubench.spec import RunSpec
+
+
+def no_dashboard(interface: str) -> List[str]:
+    """No dashboard. Dask serves HTTP all the same, on every interface of the machine unless it is told where."""
+    return ["--no-dashboard", "--dashboard-address", f"{interface_address(interface)}:0"]
 
 
 def scheduler_arguments(spec: RunSpec, scheduler_file: str) -> List[str]:
@@ -13,7 +19,7 @@ def scheduler_arguments(spec: RunSpec, scheduler_file: str) -> List[str]:
         *("--interface", spec.interface),
         *("--port", "0"),
         *("--scheduler-file", scheduler_file),
-        "--no-dashboard",
+        *no_dashboard(spec.interface),
         "--no-show",
     ]
 
@@ -29,7 +35,7 @@ def worker_arguments(spec: RunSpec, address: str, name: str, directory: str) -> 
         *("--name", name),
         *("--local-directory", directory),
         *("--death-timeout", str(int(spec.deadlines.start_s))),
-        "--no-dashboard",
+        *no_dashboard(spec.interface),
     ]
 
 

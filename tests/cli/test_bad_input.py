@@ -61,7 +61,12 @@ def test_a_typo_in_a_suite_names_file_key_and_the_nearest_one(gpubench: Run, tmp
 
 def test_a_package_index_that_refuses_is_one_line_and_exit_code_5(gpubench: Run, tmp_path: Path) -> None:
     closed = "http://127.0.0.1:9/simple"
-    env = {"UV_DEFAULT_INDEX": closed, "UV_INDEX_URL": closed, "UV_CACHE_DIR": str(tmp_path / "cache"), "UV_NO_CONFIG": "1"}
+    env = {
+        "UV_DEFAULT_INDEX": closed,
+        "UV_INDEX_URL": closed,
+        "UV_CACHE_DIR": str(tmp_path / "cache"),
+        "UV_NO_CONFIG": "1",
+    }
     env |= {"UV_HTTP_RETRIES": "0"}
     images = f"paths.images={tmp_path / 'images'}"
     done = gpubench(*words(write_suite(tmp_path), "--set", images), env=env)
@@ -89,7 +94,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.integration
-def test_a_full_disk_is_one_line_and_leaves_no_half_written_file(gpubench: Run, tmp_path: Path, small_disk: Path) -> None:
+def test_a_full_disk_is_one_line_and_leaves_no_half_written_file(
+    gpubench: Run, tmp_path: Path, small_disk: Path
+) -> None:
     (small_disk / "ballast").write_bytes(b"\0" * 560_000)
     done = gpubench(*words(write_suite(tmp_path), "--outputs", str(small_disk / "outputs")))
     assert done.returncode == 5, done.stdout + done.stderr
@@ -98,7 +105,9 @@ def test_a_full_disk_is_one_line_and_leaves_no_half_written_file(gpubench: Run, 
 
 
 @pytest.mark.integration
-def test_a_disk_that_fills_up_while_runs_are_written_ends_in_words(gpubench: Run, tmp_path: Path, small_disk: Path) -> None:
+def test_a_disk_that_fills_up_while_runs_are_written_ends_in_words(
+    gpubench: Run, tmp_path: Path, small_disk: Path
+) -> None:
     suite = write_suite(tmp_path, reps=2, count=10)
     planned = gpubench("plan", *words(suite, "--blocks", "1", "--outputs", str(small_disk / "outputs"))[1:])
     assert planned.returncode == 0, planned.stderr

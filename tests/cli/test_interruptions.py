@@ -48,7 +48,9 @@ def test_a_killed_worker_and_a_killed_scheduler_fail_their_runs_and_the_campaign
     assert not cluster_processes(campaign)
 
 
-def test_after_ctrl_c_resume_repeats_no_finished_run_and_replaces_the_broken_block(tmp_path: Path, gpubench: Run) -> None:
+def test_after_ctrl_c_resume_repeats_no_finished_run_and_replaces_the_broken_block(
+    tmp_path: Path, gpubench: Run
+) -> None:
     front = Front(tmp_path, *words(write_suite(tmp_path, reps=4, count=100), "--blocks", "2"))
     campaign = until(lambda: running(tmp_path), "a first sample").parents[1]
     until(lambda: records(campaign), "the first record")

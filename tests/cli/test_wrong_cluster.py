@@ -16,7 +16,9 @@ from tests.conftest import Run, plain_environment
 pytestmark = pytest.mark.integration
 
 
-def planned(gpubench: Run, tmp_path: Path, *more: str, protocol: str = "tcp", variants: str = "a=1.22.0 b=1.22.0") -> Path:
+def planned(
+    gpubench: Run, tmp_path: Path, *more: str, protocol: str = "tcp", variants: str = "a=1.22.0 b=1.22.0"
+) -> Path:
     """A campaign that is planned and rendered, and not run."""
     suite = write_suite(tmp_path, reps=1, count=10)
     arguments = words(suite, "--blocks", "1", *more, protocol=protocol, variants=variants)

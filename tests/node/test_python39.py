@@ -6,10 +6,10 @@ The supervisors run in full here; what they start finds no dask, which is one wa
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import signal
 import subprocess
-import time
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,13 +18,12 @@ from typing import Any
 import pytest
 
 from gpubench import resources
-from gpubench.spec import Deadlines, RunSpec
-from gpubench.store.rundirs import read_record
+from gpubench.spec import Deadlines
 from tests.conftest import need
-from tests.node.specs_by_hand import RUN, quiet_environment, run_spec, write_campaign
+from tests.node.runners import SHORT, Runner, finish, until
+from tests.node.specs_by_hand import RUN
 
 CANDIDATES = ("python3.9", *sorted(str(path) for path in Path("/root/.pyenv/versions").glob("3.9.*/bin/python")))
-SHORT = Deadlines(start_s=15.0, stop_s=10.0, silence_s=10.0)
 COMPILE = """
 import sys
 for path in sys.argv[1:]:
@@ -54,66 +53,12 @@ def python39() -> str:
     raise AssertionError
 
 
-class Runner:
-    """One campaign of one run, and supervisors of it under Python 3.9."""
-
-    def __init__(self, python: str, directory: Path, **changes: Any) -> None:
-        self.directory = directory
-        self.spec: RunSpec = run_spec(deadlines=SHORT, **changes)
-        self.path = write_campaign(directory, self.spec)
-        self._command = [python, "-I", "-S", str(directory / "node.pyz"), "run", "--spec", str(self.path)]
-        self.processes: list[subprocess.Popen[str]] = []
-
-    def start(self, *words: str, **env: str) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [*self._command, *words],
-            env=quiet_environment(GPUBENCH_JOB_TOKEN="start-1", SCRATCHDIR=str(self.directory), **env),
-            cwd=self.directory,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        self.processes.append(process)
-        return process
-
-    def run(self, *words: str, **env: str) -> tuple[int, str]:
-        return finish(self.start(*words, **env))
-
-    def run_dir(self, attempt: int = 1) -> Path:
-        return self.directory / "runs" / f"{RUN}-{attempt}"
-
-    def record(self, attempt: int = 1) -> Any:
-        found = read_record(self.run_dir(attempt))
-        assert found is not None, sorted(self.directory.rglob("*"))
-        return found
-
-    def left(self) -> list[str]:
-        """What stands in the campaign beside the planned files and the run directories."""
-        planned = {"node.pyz", "jobs", "runs"}
-        return sorted(path.name for path in self.directory.iterdir() if path.name not in planned) + sorted(
-            path.name for path in (self.directory / "runs").iterdir() if path.name.startswith(".")
-        )
-
-
-def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
-    output, _ = process.communicate(timeout=60)
-    return process.returncode, output
-
-
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 @pytest.fixture
 def campaign(python39: str, tmp_path: Path) -> Iterator[Callable[..., Runner]]:
     runners: list[Runner] = []
 
     def make(**changes: Any) -> Runner:
-        runners.append(Runner(python39, tmp_path, **changes))
+        runners.append(Runner([python39, "-I", "-S"], tmp_path, **changes))
         return runners[-1]
 
     yield make
@@ -150,8 +95,6 @@ def test_a_skipped_run_leaves_a_whole_record_with_the_reason(campaign: Callable[
 
 
 def test_a_checkout_in_the_working_directory_is_not_imported_instead(campaign: Callable[..., Runner]) -> None:
-    import hashlib
-
     runner = campaign()
     trap = runner.directory / "gpubench"
     trap.mkdir()

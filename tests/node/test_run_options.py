@@ -13,6 +13,8 @@ from gpubench.node.main import _parser, main
 from gpubench.spec import Deadlines
 from tests.node.specs_by_hand import run_spec, write_campaign
 
+QUIET = ("--no-dashboard", "--dashboard-address", "127.0.0.1:0")
+
 
 def options(*words: str) -> argparse.Namespace:
     parsed = _parser().parse_args(["run", *words])
@@ -29,27 +31,27 @@ def refusal(*words: str) -> str:
 
 def test_a_scheduler_by_hand_listens_on_the_named_interface_only() -> None:
     assert by_hand.scheduler_arguments(options("--role", "scheduler", "--interface", "lo")) == [
-        *("--interface", "lo", "--port", "0", "--no-dashboard", "--no-show")
+        *("--interface", "lo", "--port", "0", *QUIET, "--no-show")
     ]
-    words = ("--role", "scheduler", "--interface", "ib0", "--protocol", "ucxx", "--scheduler-file", "/s/s.json")
+    words = ("--role", "scheduler", "--interface", "lo", "--protocol", "ucxx", "--scheduler-file", "/s/s.json")
     assert by_hand.scheduler_arguments(options(*words)) == [
-        *("--protocol", "ucxx", "--interface", "ib0", "--scheduler-file", "/s/s.json"),
-        *("--port", "0", "--no-dashboard", "--no-show"),
+        *("--protocol", "ucxx", "--interface", "lo", "--scheduler-file", "/s/s.json"),
+        *("--port", "0", *QUIET, "--no-show"),
     ]
 
 
 def test_a_worker_by_hand_takes_dasks_own_options() -> None:
     few = options("--role", "worker", "--interface", "lo", "--address", "tcp://127.0.0.1:8786")
-    assert by_hand.worker_arguments(few) == ["tcp://127.0.0.1:8786", "--interface", "lo", "--no-dashboard"]
+    assert by_hand.worker_arguments(few) == ["tcp://127.0.0.1:8786", "--interface", "lo", *QUIET]
     all_words = (
-        *("--role", "worker", "--interface", "ib0", "--scheduler-file", "/s/s.json", "--protocol", "ucxx"),
+        *("--role", "worker", "--interface", "lo", "--scheduler-file", "/s/s.json", "--protocol", "ucxx"),
         *("--nthreads", "4", "--memory-limit", "8GiB", "--local-directory", "/scratch", "--death-timeout", "60"),
         *("--name", "w7", "--device", "gpu"),
     )
     assert by_hand.worker_arguments(options(*all_words)) == [
-        *("--protocol", "ucxx", "--interface", "ib0", "--scheduler-file", "/s/s.json", "--name", "w7"),
+        *("--protocol", "ucxx", "--interface", "lo", "--scheduler-file", "/s/s.json", "--name", "w7"),
         *("--nthreads", "4", "--memory-limit", "8GiB", "--local-directory", "/scratch", "--death-timeout", "60"),
-        "--no-dashboard",
+        *QUIET,
     ]
 
 
@@ -128,10 +130,10 @@ def test_every_option_of_the_parser_is_known_to_the_check() -> None:
 
 
 def test_what_a_planned_scheduler_is_told() -> None:
-    spec = run_spec(protocol="ucx", binding="ucxx", interface="ib0")
+    spec = run_spec(protocol="ucx", binding="ucxx", interface="lo")
     assert roles.scheduler_arguments(spec, "/scratch/s.json") == [
-        *("--protocol", "ucxx", "--interface", "ib0", "--port", "0", "--scheduler-file", "/scratch/s.json"),
-        *("--no-dashboard", "--no-show"),
+        *("--protocol", "ucxx", "--interface", "lo", "--port", "0", "--scheduler-file", "/scratch/s.json"),
+        *(*QUIET, "--no-show"),
     ]
 
 
@@ -140,7 +142,7 @@ def test_what_a_planned_worker_is_told() -> None:
     assert roles.worker_arguments(spec, "tcp://127.0.0.1:1", "worker-0-1", "/scratch") == [
         *("tcp://127.0.0.1:1", "--protocol", "tcp", "--interface", "lo", "--nthreads", "3"),
         *("--memory-limit", "5000000", "--name", "worker-0-1", "--local-directory", "/scratch"),
-        *("--death-timeout", "90", "--no-dashboard"),
+        *("--death-timeout", "90", *QUIET),
     ]
 
 

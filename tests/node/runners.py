@@ -1,0 +1,69 @@
+"""Supervisors of one run, started the way job scripts start them."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gpubench.spec import Deadlines, RunSpec
+from gpubench.store.rundirs import read_record
+from tests.node.specs_by_hand import RUN, quiet_environment, run_spec, write_campaign
+
+SHORT = Deadlines(start_s=15.0, stop_s=10.0, silence_s=10.0)
+
+
+class Runner:
+    """One campaign of one run, and supervisors of it under the Python of these words."""
+
+    def __init__(self, python: list[str], directory: Path, **changes: Any) -> None:
+        self.directory = directory
+        self.spec: RunSpec = run_spec(**{"deadlines": SHORT, **changes})
+        self.path = write_campaign(directory, self.spec)
+        self._command = [*python, str(directory / "node.pyz"), "run", "--spec", str(self.path)]
+        self.processes: list[subprocess.Popen[str]] = []
+
+    def start(self, *words: str, **env: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [*self._command, *words],
+            env=quiet_environment(GPUBENCH_JOB_TOKEN="start-1", SCRATCHDIR=str(self.directory), **env),
+            cwd=self.directory,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.processes.append(process)
+        return process
+
+    def run(self, *words: str, **env: str) -> tuple[int, str]:
+        return finish(self.start(*words, **env))
+
+    def run_dir(self, attempt: int = 1) -> Path:
+        return self.directory / "runs" / f"{RUN}-{attempt}"
+
+    def record(self, attempt: int = 1) -> Any:
+        found = read_record(self.run_dir(attempt))
+        assert found is not None, sorted(self.directory.rglob("*"))
+        return found
+
+    def left(self) -> list[str]:
+        """What stands in the campaign beside the planned files and the run directories."""
+        planned = {"node.pyz", "jobs", "runs"}
+        return sorted(path.name for path in self.directory.iterdir() if path.name not in planned) + sorted(
+            path.name for path in (self.directory / "runs").iterdir() if path.name.startswith(".")
+        )
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
+    output, _ = process.communicate(timeout=60)
+    return process.returncode, output
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

@@ -1,0 +1,150 @@
+"""A real Dask cluster whose roles were started by hand, and what a run's client says of a cluster that is wrong."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpubench.node.client import Outcome, _measure_all
+from gpubench.spec import Deadlines, WorkloadSpec
+from gpubench.workloads.base import Context
+from tests.node.runners import until
+from tests.node.specs_by_hand import quiet_environment, run_spec, write_campaign
+
+pytestmark = pytest.mark.integration
+
+distributed = pytest.importorskip("distributed")
+
+ARRAY = WorkloadSpec("transpose-sum", "dask", {"size": 200, "chunk": 100}, reps=1, warmup=0, timeout_s=60.0)
+TASKS = WorkloadSpec("tasks", "dask", {"count": 3}, reps=1, warmup=0, timeout_s=60.0)
+SPEC = run_spec(nodes=1, workers_per_node=2, workloads=[TASKS, ARRAY], deadlines=Deadlines(start_s=0.5))
+
+
+@dataclasses.dataclass
+class Cluster:
+    """Processes by role, and where the scheduler is."""
+
+    directory: Path
+    address: str
+    processes: list[subprocess.Popen[bytes]]
+    run: Callable[..., subprocess.Popen[bytes]]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    directory = tmp_path_factory.mktemp("by-hand")
+    write_campaign(directory, SPEC)
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def run(*words: str, cwd: Path = directory) -> subprocess.Popen[bytes]:
+        with (directory / f"{len(processes)}.log").open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-I", str(directory / "node.pyz"), "run", *words],
+                cwd=cwd,
+                env=quiet_environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        processes.append(process)
+        return process
+
+    file = directory / "scheduler.json"
+    run("--role", "scheduler", "--interface", "lo", "--scheduler-file", str(file))
+    common = ("--role", "worker", "--interface", "lo", "--nthreads", "2", "--memory-limit", "1GiB", "--device", "cpu")
+    until(lambda: file.exists() and file.read_text().endswith("}"))
+    address = json.loads(file.read_text())["address"]
+    run(*common, "--scheduler-file", str(file), "--name", "w0", "--local-directory", str(directory / "w0"))
+    run(*common, "--address", address, "--name", "w1", "--death-timeout", "60")
+    try:
+        yield Cluster(directory, address, processes, run)
+    finally:
+        for process in processes:
+            process.kill()
+        for process in processes:
+            process.wait(60)
+
+
+@pytest.fixture(scope="module")
+def client(cluster: Cluster) -> Iterator[Any]:
+    with distributed.Client(cluster.address, timeout=60) as connected:
+        connected.wait_for_workers(2, timeout=60)
+        yield connected
+
+
+def listening(pid: int) -> set[str]:
+    """Addresses (as the kernel writes them) on which the process accepts TCP connections."""
+    links = [str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir() if path.is_symlink()]
+    sockets = {link[len("socket:[") : -1] for link in links if link.startswith("socket:[")}
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] == "0A" and words[9] in sockets:
+                found.add(words[1].partition(":")[0])
+    return found
+
+
+def test_workers_by_hand_are_what_their_options_said(client: Any, cluster: Cluster) -> None:
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    assert {(facts["name"], facts["nthreads"], facts["memory_limit"]) for facts in workers.values()} == {
+        ("w0", 2, 1024**3),
+        ("w1", 2, 1024**3),
+    }
+    assert str(cluster.directory / "w0") in {
+        facts["local_directory"].split("/dask-scratch-space")[0] for facts in workers.values()
+    }
+
+
+def test_every_listener_of_scheduler_and_workers_is_on_the_named_interface_only(client: Any, cluster: Cluster) -> None:
+    for process in cluster.processes[:3]:
+        assert listening(process.pid) == {"0100007F"}
+
+
+def test_bytes_over_another_protocol_fail_the_workload_and_skip_what_follows(client: Any, tmp_path: Path) -> None:
+    spec = dataclasses.replace(SPEC, protocol="tls", workloads=[TASKS, ARRAY, dataclasses.replace(TASKS, reps=2)])
+    outcome = Outcome()
+    workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
+    _measure_all(Context(client, workers, 2, "cpu", "tcp"), spec, outcome, tmp_path)
+    assert outcome.error.endswith("speaks tcp, planned tls (protocol tls)")
+    assert [(record.workload, record.status) for record in outcome.workloads] == [
+        ("tasks", "ok"),
+        ("transpose-sum", "failed"),
+        ("tasks", "skipped"),
+    ]
+    assert outcome.workloads[1].reason == outcome.error
+    assert outcome.workloads[2].reason == "after the failure of transpose-sum"
+
+
+def test_too_few_workers_are_counted_and_no_workload_is_forgotten(cluster: Cluster, tmp_path: Path) -> None:
+    spec = dataclasses.replace(SPEC, workers_per_node=3, run="abcdef012345")
+    path = tmp_path / "spec.json"
+    path.write_text(spec.dump())
+    words = ("--spec", str(path), "--role", "client", "--address", cluster.address, "--run-dir", str(tmp_path))
+    assert cluster.run(*words, cwd=tmp_path).wait(60) == 0
+    result = json.loads((tmp_path / "client-result.json").read_text())
+    assert result["error"] == "2 of 3 workers connected within 0 s"
+    assert [(item["workload"], item["status"], item["reason"]) for item in result["workloads"]] == [
+        ("tasks", "failed", result["error"]),
+        ("transpose-sum", "failed", result["error"]),
+    ]
+    assert not (tmp_path / "samples.jsonl").exists()
+
+
+def test_a_workload_that_takes_too_long_is_failed_with_its_limit(client: Any, tmp_path: Path) -> None:
+    slow = dataclasses.replace(TASKS, params={"count": 3000}, reps=100_000, timeout_s=0.3)
+    outcome = Outcome()
+    workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
+    _measure_all(
+        Context(client, workers, 2, "cpu", "tcp"), dataclasses.replace(SPEC, workloads=[slow]), outcome, tmp_path
+    )
+    (record,) = outcome.workloads
+    assert (record.status, record.reason) == ("failed", "WorkloadTimeoutError: no answer within 0 s")
+    assert outcome.error == ""

@@ -1,0 +1,197 @@
+"""Supervisors of one and of two nodes, for real, over a stand-in for dask that starts fast and does nothing.
+
+What dask's own processes do is tested with dask; here it is about who notices what, and what stands in the record.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpubench.node.environment import CLUSTER_VARIABLE
+from gpubench.node.process import marked
+from tests.node.runners import Runner, finish, until
+from tests.node.specs_by_hand import RUN
+
+SCHEDULER = """
+import json, os, socket, time
+class main:
+    @staticmethod
+    def main(args, prog_name):
+        server = socket.create_server(("127.0.0.1", 0))
+        path = args[args.index("--scheduler-file") + 1]
+        with open(path + ".part", "w") as out:
+            json.dump({"address": "tcp://127.0.0.1:%d" % server.getsockname()[1]}, out)
+        os.rename(path + ".part", path)
+        print("scheduler stands", flush=True)
+        time.sleep(600)
+"""
+WORKER = """
+import time
+class main:
+    @staticmethod
+    def main(args, prog_name):
+        print("worker stands", flush=True)
+        time.sleep(600)
+"""
+CLIENT = """
+import os, time
+class Client:
+    def __init__(self, address, **_):
+        print("client stands", flush=True)
+        if os.environ.get("CLIENT") == "fails":
+            raise OSError("nobody there")
+        time.sleep(600)
+"""
+
+Start = Callable[..., Runner]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Start]:
+    stand_in = tmp_path / "stand-in"
+    (stand_in / "distributed" / "cli").mkdir(parents=True)
+    (stand_in / "dask").mkdir()
+    (stand_in / "dask" / "__init__.py").write_text("class config:\n    config = {}\n")
+    (stand_in / "distributed" / "__init__.py").write_text(CLIENT)
+    (stand_in / "distributed" / "cli" / "__init__.py").touch()
+    (stand_in / "distributed" / "cli" / "dask_scheduler.py").write_text(SCHEDULER)
+    (stand_in / "distributed" / "cli" / "dask_worker.py").write_text(WORKER)
+    runners: list[Runner] = []
+
+    def start(ranks: int = 1, env: dict[str, str] | None = None, **changes: Any) -> Runner:
+        """Supervisors of all ranks, once every process of the run stands."""
+        directory = tmp_path / "campaign"
+        directory.mkdir()
+        spec_env = {"PYTHONPATH": str(stand_in), **(env or {})}
+        runner = Runner([sys.executable, "-I"], directory, **{"nodes": ranks, "env": spec_env, **changes})
+        runners.append(runner)
+        for rank in range(ranks):
+            runner.start("--rank", str(rank), GPUBENCH_STOP_AT_EOF="1")
+        if "CLIENT" not in spec_env:
+            until(lambda: stands(directory, "scheduler") and stands(directory, "client"))
+            until(lambda: all(stands(directory, f"worker-{rank}-0") for rank in range(ranks)))
+        return runner
+
+    yield start
+    for process in [process for runner in runners for process in runner.processes]:
+        process.kill()
+        process.communicate()
+
+
+def stands(directory: Path, name: str) -> bool:
+    return any("stands" in path.read_text() for path in directory.glob(f"gpubench-{RUN}-*/{name}.log"))
+
+
+def pid(runner: Runner, role: str) -> int:
+    """Process id of a role, from the process table."""
+    mark = f"{runner.directory}/runs:{RUN}:"
+    for found in marked(CLUSTER_VARIABLE, lambda value: value.startswith(mark)):
+        words = Path(f"/proc/{found}/cmdline").read_bytes().split(b"\0")
+        if role.encode() in words:
+            return found
+    raise AssertionError(f"no {role}")
+
+
+def living(runner: Runner) -> dict[int, str]:
+    return marked(CLUSTER_VARIABLE, lambda value: value.startswith(f"{runner.directory}/runs:"))
+
+
+def codes(runner: Runner) -> list[int]:
+    """Exit codes of all supervisors; nothing of the run lives or lies around any more."""
+    for process in runner.processes:
+        process.wait(60)  # before their input is closed: that would be the end of the front end
+    ended = [finish(process)[0] for process in runner.processes]
+    assert living(runner) == {}
+    assert not list(runner.directory.glob("gpubench-*"))
+    assert runner.left() == []
+    return ended
+
+
+@pytest.mark.parametrize("name", ["scheduler", "worker-1-0"])
+def test_a_process_that_dies_on_any_node_fails_the_run_with_cause_and_last_lines(run: Start, name: str) -> None:
+    runner = run(ranks=2)
+    os.kill(pid(runner, name), signal.SIGKILL)
+    assert codes(runner) == [0, 0]
+    record = runner.record()
+    assert (record.status, record.reason) == ("failed", f"{name} ended: killed by SIGKILL")
+    assert record.cause["process"] == name
+    assert record.cause["last_lines"][-1].endswith(" stands")
+    assert len(record.hosts) == 2
+    assert [(item.status, item.reason) for item in record.workloads] == [("failed", record.reason)]
+    with zipfile.ZipFile(runner.run_dir() / "logs.zip") as logs:
+        assert {"rank0/scheduler.log", "rank0/worker-0-0.log", "rank1/worker-1-0.log"} <= set(logs.namelist())
+    provenance = json.loads((runner.run_dir() / "provenance.json").read_text(encoding="utf-8"))
+    assert [node["rank"] for node in provenance["nodes"]] == [0, 1]
+
+
+def test_a_client_that_fails_fails_the_run_with_its_last_lines(run: Start) -> None:
+    runner = run(env={"CLIENT": "fails"})
+    assert codes(runner) == [0]
+    record = runner.record()
+    assert (record.status, record.reason) == ("failed", "the client ended: exit code 40")
+    assert record.cause["last_lines"] == ["client stands", "gpubench run: nobody there"]
+
+
+def test_a_node_whose_supervisor_is_killed_is_lost_and_its_workers_with_it(run: Start) -> None:
+    runner = run(ranks=2)
+    runner.processes[1].kill()
+    assert runner.processes[0].wait(60) == 0
+    record = runner.record()
+    assert (record.status, record.reason) == ("failed", "lost node rank 1")
+    until(lambda: living(runner) == {})
+
+
+def test_a_killed_rank_0_leaves_no_record_and_no_process_on_any_node(run: Start) -> None:
+    runner = run(ranks=2)
+    runner.processes[0].kill()
+    assert runner.processes[1].wait(60) == 0
+    until(lambda: living(runner) == {})
+    assert not (runner.run_dir() / "run.json").exists()
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_an_interruption_of_any_node_makes_the_run_skipped_and_never_failed(run: Start, rank: int) -> None:
+    runner = run(ranks=2)
+    runner.processes[rank].terminate()
+    assert codes(runner) == [[40, 0], [40, 40]][rank]
+    record = runner.record()
+    reason = "interrupted by SIGTERM" if rank == 0 else "node rank 1: interrupted by SIGTERM"
+    assert (record.status, record.reason) == ("skipped", reason)
+    assert [item.status for item in record.workloads] == ["skipped"]
+
+
+def test_the_end_of_the_front_end_is_an_interruption_whoever_notices_it_first(run: Start) -> None:
+    runner = run(ranks=2)
+    for process in reversed(runner.processes):
+        assert process.stdin
+        process.stdin.close()
+        process.stdin = None
+    assert codes(runner)[0] == 40
+    record = runner.record()
+    assert record.status == "skipped"
+    assert record.reason in ("the front end is gone", "node rank 1: the front end is gone")
+
+
+def test_the_rendezvous_is_private_and_leads_to_a_listener_on_the_interface_of_the_job_only(run: Start) -> None:
+    runner = run(ranks=2)
+    (published,) = (runner.directory / "runs").glob(".rendezvous-*")
+    assert published.name == f".rendezvous-{RUN}-start-1"
+    assert published.stat().st_mode & 0o777 == 0o600
+    host, port = json.loads(published.read_text())["facts"]["hub"]
+    assert host == "127.0.0.1"
+    listening = {line.split()[1] for line in Path("/proc/net/tcp").read_text().splitlines() if line.split()[3] == "0A"}
+    assert f"0100007F:{port:04X}" in listening
+    assert f"00000000:{port:04X}" not in listening
+    for process in runner.processes:
+        process.terminate()
+    assert codes(runner) == [40, 40]
+    assert runner.record().status == "skipped"
