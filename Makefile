@@ -56,6 +56,7 @@ test: $(VENV)/.dev ## unit, golden, property and integration tests
 	@$(BIN)/pytest -m 'not system' $(PYTEST)
 
 test-system: $(VENV)/.dev ## tests on the real thing that are too slow for `make test`
+	@bash requirements/system.sh
 	@$(BIN)/pytest -m system --timeout 600 $(PYTEST)
 
 lint: $(VENV)/.dev ## ruff, mypy --strict, import-linter, shellcheck
@@ -63,7 +64,7 @@ lint: $(VENV)/.dev ## ruff, mypy --strict, import-linter, shellcheck
 	@$(BIN)/mypy
 	@$(BIN)/mypy --config-file requirements/mypy-node.ini
 	@$(BIN)/lint-imports
-	@$(BIN)/shellcheck requirements/install.sh .ci/run
+	@$(BIN)/shellcheck requirements/*.sh .ci/run
 
 format: $(VENV)/.dev ## let ruff format the code
 	@$(BIN)/ruff check --fix-only -q . ; $(BIN)/ruff format .

@@ -127,8 +127,8 @@ class Plan(Settings):
     """Declared maximum of an adaptive campaign, which is looked at while it runs; None: a fixed number of blocks."""
     jobs: list[PlannedJob]
     comparisons: list[Comparison]
-    power: float
-    foreseen: list[Foreseen]
+    power: float = 0.9
+    foreseen: list[Foreseen] = pydantic.Field(default_factory=list)
     time: TimeModel
     budget_s: float | None
     notes: list[str]

@@ -27,6 +27,7 @@ from gpubench.writer.run_dir import append_links, append_sample
 
 RESULT_FILE = "client-result.json"
 POLL_S = 0.05
+AGAIN_S = 1.0
 
 
 class WorkloadTimeoutError(Exception):
@@ -78,7 +79,7 @@ def _ready(client: Any, spec: RunSpec, outcome: Outcome, started: float) -> Cont
             break
         if time.monotonic() > deadline:
             raise checks.CheckError(
-                f"{scheduler['workers']} of {spec.workers} workers connected within {spec.deadlines.start_s:.0f} s"
+                f"{scheduler['workers']} of {spec.workers} workers connected within {spec.deadlines.start_s:g} s"
             )
         time.sleep(POLL_S)
     if scheduler["workers"] > spec.workers:
@@ -158,17 +159,24 @@ def own_lanes() -> List[str]:
 
 
 class _limit:  # noqa: N801 - reads as a statement
-    """Raise WorkloadTimeoutError in the main thread when the block takes longer than ``seconds``."""
+    """Raise WorkloadTimeoutError in the main thread when the block takes longer than ``seconds``.
+
+    And again every second until the block is left: Python swallows what is raised while an object is being deleted, and
+    a workload lets go of thousands of futures.
+    """
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
+        self._over = False
 
     def __enter__(self) -> None:
         signal.signal(signal.SIGALRM, self._expired)
-        signal.setitimer(signal.ITIMER_REAL, self.seconds)
+        signal.setitimer(signal.ITIMER_REAL, self.seconds, AGAIN_S)
 
     def __exit__(self, *_: object) -> None:
+        self._over = True
         signal.setitimer(signal.ITIMER_REAL, 0.0)
 
     def _expired(self, _number: int, _frame: Optional[FrameType]) -> None:
-        raise WorkloadTimeoutError(f"no answer within {self.seconds:.0f} s")
+        if not self._over:
+            raise WorkloadTimeoutError(f"no answer within {self.seconds:g} s")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from gpubench.errors import PlanRefusedError
 from gpubench.model.image import Image, Variant
@@ -22,9 +23,10 @@ from gpubench.plan.jobs import plan_jobs
 from gpubench.plan.triples import check_triple
 from gpubench.spec import WorkloadSpec
 from gpubench.stats.data import ComparisonInput
-from gpubench.stats.foresight import foresee, pilot_sigmas
-from gpubench.stats.power import Sigma
 from gpubench.stats.settings import Summary
+
+if TYPE_CHECKING:
+    from gpubench.stats.power import Sigma
 
 PROTOCOLS = ("tcp", "ucx")
 LEAST_RUN_S = 0.01
@@ -189,6 +191,9 @@ def _foreseen(request: Request, workers: int, blocks: int) -> list[Foreseen]:
     pilot = request.history.pilot if request.history else ()
     if not pilot or blocks < 2:
         return []
+    # Late: scipy takes more than a second, which a mistyped word needn't wait for.
+    from gpubench.stats.foresight import foresee, pilot_sigmas  # noqa: PLC0415
+
     comparisons = _comparisons(request, workers)
     margin = request.site.defaults.margin if request.margin is None else request.margin
     noisiest: dict[tuple[str, int], Sigma] = {}

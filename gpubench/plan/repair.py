@@ -55,20 +55,20 @@ def plan_repair(plan: Plan, status: Mapping[str, str], created_at: str) -> Repai
 def _addition(plan: Plan, broken: Mapping[int, list[PlannedBlock]], created_at: str) -> PlanAddition:
     number = max(block.block for job in plan.jobs for block in job.blocks)
     rng = random.Random(f"{plan.seed}:{number}")  # noqa: S311 - repeatable
-    workloads = [item.params_id for item in plan.workloads]
     jobs: list[PlannedJob] = []
     for nodes, blocks in broken.items():
         renewed = []
         for old in blocks:
             number += 1
             order = [run.variant for run in old.runs]  # the same order keeps the set balanced
+            taken = set(old.runs[0].workloads)  # an adaptive campaign leaves out what it has decided
             renewed.append(
                 plan_block(
                     plan.campaign,
                     number=number,
                     nodes=nodes,
                     order=order,
-                    workloads=workloads,
+                    workloads=[item.params_id for item in plan.workloads if item.params_id in taken],
                     rng=rng,
                     replaces=old.block,
                 )

@@ -42,18 +42,27 @@ def verdict_lines(verdicts: Sequence[Verdict]) -> str:
 def _rows(verdicts: Sequence[Verdict]) -> Iterator[tuple[str, str, str, str, str]]:
     for name, verdict in zip(labels.cell_names([one.key for one in verdicts]), verdicts, strict=True):
         effect = f"{labels.effect(verdict)} {labels.interval(verdict)}".rstrip()
-        yield name, labels.pair(verdict), effect, labels.blocks(verdict), verdict.verdict
+        word = "; ".join(word for word in (verdict.verdict, labels.more(verdict)) if word)
+        yield name, labels.pair(verdict), effect, labels.blocks(verdict), word
 
 
 def _notes(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """Why a verdict is no plain answer, and its flags: each thing said once, with all the cells that it is said of."""
+    """What a reader must know beside the table: each thing once, with the cells that it is said of."""
     said: dict[str, list[str]] = {}
     for name, verdict in zip(labels.cell_names([one.key for one in verdicts]), verdicts, strict=True):
-        words = [verdict.reason] if verdict.verdict in ("inconclusive", "broken") else []
-        words += [labels.more(verdict)] if labels.more(verdict) else []
+        words = [verdict.reason] if verdict.verdict in ("inconclusive", "broken") and not _is_wide(verdict) else []
         words += [f"flags: {', '.join(verdict.flags)}"] if verdict.flags else []
         if words:
             said.setdefault("; ".join(words), []).append(f"{name}, {labels.pair(verdict)}")
     for note, cells in said.items():
         whose = "all comparisons" if len(cells) == len(verdicts) > 1 else " · ".join(cells)
         yield f"  {whose}: {note}"
+    if any(_is_wide(one) for one in verdicts):
+        yield "  inconclusive: neither within the margin nor different after Holm over the planned family"
+    if any(one.one_job for one in verdicts):
+        yield "  several blocks share one job: the verdicts hold on these nodes"
+
+
+def _is_wide(verdict: Verdict) -> bool:
+    """Inconclusive for no other reason than noise: too common to be explained per row."""
+    return verdict.verdict == "inconclusive" and verdict.reason.startswith("wide")

@@ -104,7 +104,7 @@ def test_a_full_disk_is_one_line_and_leaves_no_half_written_file(
     assert [path for path in small_disk.rglob(".*") if path.is_file()] == []
 
 
-@pytest.mark.integration
+@pytest.mark.system
 def test_a_disk_that_fills_up_while_runs_are_written_ends_in_words(
     gpubench: Run, tmp_path: Path, small_disk: Path
 ) -> None:

@@ -24,7 +24,7 @@ from tests.cli.campaigns import (
 )
 from tests.conftest import Run
 
-pytestmark = pytest.mark.integration
+pytestmark = pytest.mark.system
 
 
 def test_a_killed_worker_and_a_killed_scheduler_fail_their_runs_and_the_campaign_goes_on(tmp_path: Path) -> None:

@@ -13,9 +13,6 @@ from gpubench.store.campaign import Campaign
 from tests.cli.campaigns import records, words, write_suite
 from tests.conftest import Run, plain_environment
 
-pytestmark = pytest.mark.integration
-
-
 def planned(
     gpubench: Run, tmp_path: Path, *more: str, protocol: str = "tcp", variants: str = "a=1.22.0 b=1.22.0"
 ) -> Path:
@@ -56,6 +53,7 @@ def run_spec(
     return done.returncode, found[-1] if found else {}, done.stderr
 
 
+@pytest.mark.integration
 def test_tcp_under_a_plan_for_ucx_fails_the_run(gpubench: Run, tmp_path: Path) -> None:
     campaign = planned(gpubench, tmp_path, protocol="ucx")
     code, record, _ = run_spec(campaign, 0, "--protocol", "tcp")
@@ -64,6 +62,7 @@ def test_tcp_under_a_plan_for_ucx_fails_the_run(gpubench: Run, tmp_path: Path) -
     assert "speaks tcp, planned ucxx" in record["reason"]
 
 
+@pytest.mark.system
 def test_a_library_of_another_version_fails_the_run(gpubench: Run, tmp_path: Path) -> None:
     campaign = planned(gpubench, tmp_path, protocol="ucx", variants="a=1.22.0 b=1.21.0")
     specs = [json.loads(path.read_text()) for path in sorted(campaign.glob("jobs/*/specs/*.json"))]
@@ -75,6 +74,7 @@ def test_a_library_of_another_version_fails_the_run(gpubench: Run, tmp_path: Pat
     assert record["reason"].endswith(f"planned {expected}")
 
 
+@pytest.mark.system
 def test_a_login_shell_full_of_settings_changes_nothing_and_is_named(gpubench: Run, tmp_path: Path) -> None:
     campaign = planned(gpubench, tmp_path)
     shell = {
@@ -90,6 +90,7 @@ def test_a_login_shell_full_of_settings_changes_nothing_and_is_named(gpubench: R
     assert all(name in said for name in shell)
 
 
+@pytest.mark.integration
 def test_a_checkout_in_the_working_directory_is_not_imported_instead(gpubench: Run, tmp_path: Path) -> None:
     campaign = planned(gpubench, tmp_path)
     trap = tmp_path / "checkout"
@@ -99,6 +100,7 @@ def test_a_checkout_in_the_working_directory_is_not_imported_instead(gpubench: R
     assert (code, record["status"]) == (0, "ok"), (errors, record["reason"])
 
 
+@pytest.mark.system
 def test_a_node_half_that_was_edited_after_the_plan_fails_the_run(gpubench: Run, tmp_path: Path) -> None:
     campaign = planned(gpubench, tmp_path)
     code, record, _ = run_spec(campaign, changes={"node_half": "0" * 64})
@@ -106,6 +108,7 @@ def test_a_node_half_that_was_edited_after_the_plan_fails_the_run(gpubench: Run,
     assert "imported node half" in record["reason"]
 
 
+@pytest.mark.system
 def test_a_node_that_never_comes_is_a_failed_run_and_not_an_average_over_fewer(gpubench: Run, tmp_path: Path) -> None:
     campaign = planned(gpubench, tmp_path, "--nodes", "2", "--set", "limits.start=8s")
     code, record, _ = run_spec(campaign, 0, "--rank", "0")
@@ -113,6 +116,7 @@ def test_a_node_that_never_comes_is_a_failed_run_and_not_an_average_over_fewer(g
     assert "node rank [1]" in record["reason"] or "2 of 4 workers connected" in record["reason"]
 
 
+@pytest.mark.system
 def test_two_nodes_meet_only_through_the_rendezvous(gpubench: Run, tmp_path: Path) -> None:
     campaign = planned(gpubench, tmp_path, "--nodes", "2")
     done = gpubench("submit", campaign)

@@ -77,7 +77,7 @@ def test_without_a_history_the_profile_tells_the_time() -> None:
 
 
 def test_a_history_beats_the_profile() -> None:
-    made = plan(history=History(run_s=3.25, runs=14))
+    made = plan(history=History(campaign="earlier", run_s=3.25, runs=14))
     assert (made.time.run_s, made.time.block_s, made.time.total_s) == (3.25, 6.5, 39.0)
     assert made.time.source == "median of 14 runs of this shape on this machine"
 

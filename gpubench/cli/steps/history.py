@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.errors import GpubenchError
-from gpubench.merge.family import cells, family
-from gpubench.merge.read import read_runs
-from gpubench.merge.table import merge
 from gpubench.model.plan import Plan
 from gpubench.plan import History
 from gpubench.stats.data import ComparisonInput
@@ -47,6 +44,10 @@ def shape_of(plan: Plan) -> dict[str, Any]:
 
 
 def _pilot(campaign: Campaign) -> list[ComparisonInput]:
+    from gpubench.merge.family import cells, family
+    from gpubench.merge.read import read_runs
+    from gpubench.merge.table import merge
+
     frame = merge(read_runs(campaign.runs_dir).runs).frame
     return family(campaign.plan, cells(campaign.plan, account(campaign).outcomes, frame))
 

@@ -1,0 +1,121 @@
+"""What the supervisor writes at the end of a run."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpubench.node.finish import new_record, provenance, take_result, without_result, write_all
+from gpubench.spec import RunRecord, WorkloadSpec
+from gpubench.spec.plain import to_plain
+from gpubench.spec.records import workload_record
+from gpubench.store.rundirs import read_record
+from gpubench.writer.run_dir import claim
+from tests.node.specs_by_hand import RUN, run_spec
+
+NAMES = ("merge", "tasks", "message")
+SPEC = run_spec(
+    variant="new", workloads=[WorkloadSpec(name, "dask", {}, reps=1, warmup=0, timeout_s=9.0) for name in NAMES]
+)
+PROCESS = {"role": "scheduler", "ucx": {"env_at_start": {"UCX_TLS": "tcp"}, "env": {"UCX_TLS": "tcp", "UCX_X": "1"}}}
+
+
+def result(*statuses: str, error: str = "") -> dict[str, Any]:
+    workloads = [
+        to_plain(workload_record(planned, status, "" if status == "ok" else f"{planned.name} {status}"))
+        for planned, status in zip(SPEC.workloads, statuses, strict=True)
+    ]
+    return {
+        "error": error,
+        "transport": ["tcp"],
+        "lanes": ["self/memory", "tcp/lo"],
+        "processes": [PROCESS],
+        "workloads": workloads,
+        "dask_config": {"a": 1},
+        "warnings": ["3 workers connected, 2 planned"],
+    }
+
+
+@pytest.fixture
+def run_dir(tmp_path: Path) -> Path:
+    claim(tmp_path, RUN)
+    return claim(tmp_path, RUN)
+
+
+@pytest.fixture
+def record(run_dir: Path) -> RunRecord:
+    return new_record(SPEC, run_dir, "2026-11-20T12:00:00.000001+00:00", "f" * 64)
+
+
+def test_a_record_says_from_the_start_what_was_planned(record: RunRecord) -> None:
+    assert (record.run, record.attempt, record.variant, record.order, record.nodes) == (RUN, 2, "new", 0, 1)
+    assert record.node_half == "f" * 64
+    assert record.status == "failed"  # until it is known better
+
+
+@pytest.mark.parametrize(
+    ("statuses", "error", "expected"),
+    [
+        (("ok", "ok", "ok"), "", ("ok", "")),
+        (("ok", "failed", "skipped"), "", ("ok", "")),
+        (("failed", "skipped", "skipped"), "", ("failed", "merge: merge failed")),
+        (("ok", "ok", "ok"), "UCX used sm, the site expects tcp", ("failed", "UCX used sm, the site expects tcp")),
+    ],
+)
+def test_a_run_is_judged_by_its_cluster_and_fails_with_its_workloads_only_when_none_is_left(
+    record: RunRecord, statuses: tuple[str, ...], error: str, expected: tuple[str, str]
+) -> None:
+    record.warnings.append("dropped from the environment: UCX_TLS")
+    take_result(record, result(*statuses, error=error))
+    assert (record.status, record.reason) == expected
+    assert tuple(item.status for item in record.workloads) == statuses
+    assert record.transport == ["tcp"]
+    assert record.warnings == ["dropped from the environment: UCX_TLS", "3 workers connected, 2 planned"]
+
+
+@pytest.mark.parametrize(("status", "shared"), [("failed", "failed"), ("skipped", "skipped")])
+def test_without_a_client_every_workload_shares_the_runs_fate(record: RunRecord, status: str, shared: str) -> None:
+    record.status, record.reason = status, "the scheduler ended: killed by SIGKILL"
+    without_result(SPEC, record)
+    assert [(item.workload, item.status, item.reason) for item in record.workloads] == [
+        (name, shared, record.reason) for name in NAMES
+    ]
+
+
+def test_the_provenance_says_what_ran_where_and_what_nobody_planned(record: RunRecord) -> None:
+    found = provenance(SPEC, record, result("ok", "ok", "ok"), [{"rank": 0}, {"rank": 1}])
+    assert found == json.loads(json.dumps(found))
+    assert found["transport"] == {"lanes": ["self/memory", "tcp/lo"], "observed": ["tcp"]}
+    assert found["binding_env"] == {"UCX_X": "1"}
+    assert (found["manifest"], found["node_half"], found["attempt"]) == (SPEC.manifest, "f" * 64, 2)
+    assert [node["rank"] for node in found["nodes"]] == [0, 1]
+
+
+def test_the_provenance_of_a_run_without_a_client_has_the_same_keys(record: RunRecord) -> None:
+    whole = provenance(SPEC, record, result("ok", "ok", "ok"), [])
+    assert set(provenance(SPEC, record, None, [])) == set(whole)
+
+
+@pytest.mark.parametrize(("full", "written"), [("logs.zip", []), ("provenance.json", ["logs.zip"])])
+def test_a_run_whose_other_files_can_not_be_written_has_no_record(
+    record: RunRecord, run_dir: Path, full: str, written: list[str]
+) -> None:
+    (run_dir / full).mkdir()  # in the way
+    with pytest.raises(OSError, match=full):
+        write_all(run_dir, record, {}, {})
+    assert sorted(path.name for path in run_dir.iterdir() if path.is_file()) == written
+
+
+def test_a_record_and_its_logs_read_back(record: RunRecord, run_dir: Path) -> None:
+    take_result(record, result("ok", "ok", "ok"))
+    write_all(run_dir, record, provenance(SPEC, record, None, []), {"rank0/worker.log": "é\n", "rank1/worker.log": ""})
+    assert sorted(path.name for path in run_dir.iterdir()) == ["logs.zip", "provenance.json", "run.json"]
+    assert read_record(run_dir) == record
+    assert record.ended_at > record.started_at
+    with zipfile.ZipFile(run_dir / "logs.zip") as logs:
+        assert logs.namelist() == ["rank0/worker.log", "rank1/worker.log"]
+        assert logs.read("rank0/worker.log").decode() == "é\n"
