@@ -8,7 +8,12 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# No timed asserts, hypothesis' own included: a loaded machine is not a wrong result.
+hypothesis.settings.register_profile("gpubench", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("gpubench")
 
 ROOT = Path(__file__).resolve().parent.parent
 GPUBENCH = Path(sys.executable).with_name("gpubench")

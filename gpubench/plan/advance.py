@@ -12,7 +12,6 @@ from collections.abc import Collection, Sequence
 from gpubench.model.plan import Comparison, Frozen, Plan, PlanAddition, PlannedJob
 from gpubench.plan.jobs import plan_block
 from gpubench.plan.order import campaign_orders
-from gpubench.stats.sequential import schedule
 
 
 def plan_advance(
@@ -26,6 +25,9 @@ def plan_advance(
         frozen: those that earlier looks had decided.
         created_at: UTC, for the addition.
     """
+    # Late: scipy comes with it, and only adaptive campaigns need it.
+    from gpubench.stats.sequential import schedule  # noqa: PLC0415
+
     assert plan.max_blocks is not None
     newly = _newly_frozen(plan, decided, frozen)
     known = {(item.params_id, item.nodes, item.candidate) for item in (*frozen, *newly)}

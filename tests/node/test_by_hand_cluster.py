@@ -21,8 +21,6 @@ from tests.node.specs_by_hand import quiet_environment, run_spec, write_campaign
 
 pytestmark = pytest.mark.integration
 
-distributed = pytest.importorskip("distributed")
-
 ARRAY = WorkloadSpec("transpose-sum", "dask", {"size": 200, "chunk": 100}, reps=1, warmup=0, timeout_s=60.0)
 TASKS = WorkloadSpec("tasks", "dask", {"count": 3}, reps=1, warmup=0, timeout_s=60.0)
 SPEC = run_spec(nodes=1, workers_per_node=2, workloads=[TASKS, ARRAY], deadlines=Deadlines(start_s=0.5))
@@ -75,6 +73,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def client(cluster: Cluster) -> Iterator[Any]:
+    distributed = pytest.importorskip("distributed")
     with distributed.Client(cluster.address, timeout=60) as connected:
         connected.wait_for_workers(2, timeout=60)
         yield connected

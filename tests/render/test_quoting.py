@@ -37,7 +37,7 @@ nasty = st.sampled_from(
 
 @given(st.lists(texts | nasty, max_size=6))
 @example(["'", '"', "$(exit 3)", "a\nb", "-e", "", "\\n"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_bash_sees_exactly_the_words(listed: list[str]) -> None:
     line = f"printf '%s\\0' start {words(listed)}"
     done = subprocess.run(["bash", "-c", line], capture_output=True, check=True, timeout=60)

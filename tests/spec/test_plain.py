@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpubench.spec.plain import SpecError, canonical, content_id, from_plain, parse_lines, to_plain
@@ -12,7 +12,7 @@ from gpubench.spec.plain import SpecError, canonical, content_id, from_plain, pa
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
+    max_leaves=4,
 )
 
 
@@ -44,6 +44,7 @@ def test_an_unknown_or_missing_key_or_no_object_is_named(plain: Any, message: st
         from_plain(Thing, plain)
 
 
+@settings(max_examples=50)
 @given(st.dictionaries(st.text(), json_values, max_size=5), st.randoms(use_true_random=False))
 def test_the_same_value_has_one_canonical_form_whatever_the_order_of_its_keys(value: dict[str, Any], rng: Any) -> None:
     keys = list(value)
@@ -65,6 +66,7 @@ def test_ids_never_move_because_stored_campaigns_hold_them() -> None:
     assert content_id({"b": 1, "a": ["ü", 2.5, None]}) == hashlib.sha256(written).hexdigest()[:12]
 
 
+@settings(max_examples=50)
 @given(st.lists(st.dictionaries(st.text(), json_values, max_size=3), max_size=5))
 def test_json_lines_read_back(rows: list[dict[str, Any]]) -> None:
     text = "".join(json.dumps(row) + "\n" for row in rows)
