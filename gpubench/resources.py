@@ -15,6 +15,11 @@ def root() -> Path:
     return packed if packed.is_dir() else PACKAGE.parent
 
 
+def docker_file(name: str) -> Path:
+    """Path of a file below ``docker/``."""
+    return root() / "docker" / name
+
+
 def texts(folder: str, pattern: str = "**/*.j2") -> dict[str, str]:
     """Every matching text below ``folder``, by path relative to it."""
     base = root() / folder

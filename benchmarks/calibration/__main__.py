@@ -13,7 +13,12 @@ from benchmarks.calibration.noise import MODELS
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the options and print the tables that were asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.calibration", description=__doc__)
-    parser.add_argument("--campaigns", type=int, default=2000, help="simulated campaigns per figure")
+    parser.add_argument(
+        "--campaigns",
+        type=int,
+        default=2000,
+        help="simulated campaigns per figure; same-code and store-path take 50 at most",
+    )
     parser.add_argument("--seed", type=int, default=20260101)
     parser.add_argument(
         "--models", nargs="+", choices=MODELS, default=list(MODELS), metavar="MODEL", help=", ".join(MODELS)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 
+from benchmarks.calibration import store_path, whole_path
 from benchmarks.calibration.adaptive import run_adaptive
 from benchmarks.calibration.alarms import NO_MARGIN, count_alarms, count_flip_alarms
 from benchmarks.calibration.noise import MODELS, Noise, Shape
 from benchmarks.calibration.powers import die, find
 from benchmarks.calibration.savings import PLANNED_FOR, Scenario, adaptive, blocks_of_equal_power, fixed
-from benchmarks.calibration.whole_path import disagreements
 
 
 def alarms(options: argparse.Namespace) -> None:
@@ -143,11 +143,28 @@ def same_code(options: argparse.Namespace) -> None:
     print(f"verdicts that differ between sample table and arrays, {campaigns} campaigns of 6 cells each (should be 0)")
     for model in options.models:
         shapes = [Shape(campaigns, 6, blocks) for blocks in options.blocks]
-        _row(model, [str(disagreements(options.seed, MODELS[model], shape)) for shape in shapes], options.blocks)
+        _row(
+            model,
+            [str(whole_path.disagreements(options.seed, MODELS[model], shape)) for shape in shapes],
+            options.blocks,
+        )
+
+
+def same_store(options: argparse.Namespace) -> None:
+    """Campaigns on disk through accounting, merge and ``judge`` against the arrays."""
+    shape = Shape(min(50, options.campaigns), cells=3, blocks=5, reps=4)
+    print(
+        f"verdicts that differ between plan, run directories and merge on the one side and arrays on the other, "
+        f"{shape.campaigns} campaigns of {shape.cells} cells each, {shape.reps} repetitions (should be 0)"
+    )
+    for model in options.models:
+        different = store_path.disagreements(options.seed, MODELS[model], shape)
+        _row(model, [f"{different} of {shape.campaigns * shape.cells}"], [shape.blocks])
 
 
 TABLES: dict[str, Callable[[argparse.Namespace], None]] = {
     "same-code": same_code,
+    "store-path": same_store,
     "alarms": alarms,
     "flips": flips,
     "power": power,

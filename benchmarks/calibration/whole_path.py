@@ -7,10 +7,10 @@ import polars as pl
 
 from benchmarks.calibration.campaigns import Campaigns, generate
 from benchmarks.calibration.noise import Noise, Shape
-from gpubench.stats.gate import WORDS
+from gpubench.stats.gate import WORDS, Decisions
 from gpubench.stats.settings import Settings
 from gpubench.stats.table import comparisons_from_frame
-from gpubench.stats.verdict import judge
+from gpubench.stats.verdict import Verdict, judge
 
 _STATUS = np.array(["ok", "lost", "failed"])
 
@@ -44,10 +44,15 @@ def disagreements(seed: int, noise: Noise, shape: Shape) -> int:
         fast = campaigns.judged(Settings())
         for which in range(campaigns.times.shape[0]):
             verdicts = judge(comparisons_from_frame(sample_table(campaigns, which, rng), "A", "B"), Settings())
-            for cell, verdict in enumerate(verdicts):
-                row = which * shape.cells + cell
-                number = [np.nan if value is None else value for value in (verdict.p_holm, verdict.high)]
-                high = np.expm1(fast.estimates.location.effect[row] + fast.estimates.half_width[row])
-                same = np.allclose(number, [fast.p_holm[row], high], rtol=1e-9, atol=1e-12, equal_nan=True)
-                different += not (same and verdict.verdict == WORDS[fast.word[row]])
+            rows = range(which * shape.cells, (which + 1) * shape.cells)
+            different += sum(not same_verdict(*pair, fast) for pair in zip(verdicts, rows, strict=True))
     return different
+
+
+def same_verdict(verdict: Verdict, row: int, fast: Decisions) -> bool:
+    """The word is that of the arrays' ``row``, and p-value and interval are the same but for rounding."""
+    effect, half_width = fast.estimates.location.effect[row], fast.estimates.half_width[row]
+    expected = [fast.p_holm[row], np.expm1(effect - half_width), np.expm1(effect + half_width)]
+    found = [np.nan if value is None else value for value in (verdict.p_holm, verdict.low, verdict.high)]
+    same = np.allclose(found, expected, rtol=1e-9, atol=1e-12, equal_nan=True)
+    return bool(same) and verdict.verdict == WORDS[fast.word[row]]

@@ -9,9 +9,9 @@ from pathlib import Path
 import pydantic
 
 from gpubench.errors import PlanRefusedError
-from gpubench.images.data import docker_file
 from gpubench.images.specs import Wheel, releases, version_key
 from gpubench.model.base import Settings
+from gpubench.resources import docker_file
 
 _TABLE = "compatibility.toml"
 

@@ -10,8 +10,8 @@ import sys
 import pydantic
 
 from gpubench.errors import PlanRefusedError, UsageError
-from gpubench.images.data import docker_file
 from gpubench.model.base import Settings, nearest
+from gpubench.resources import docker_file
 
 _WHEELS = "locks/libucx-cu12.toml"
 _PREFIX = re.compile(r"(ucx-)?v?(?=\d)")

@@ -14,11 +14,11 @@ from typing import Any
 from gpubench.errors import DataError
 from gpubench.images import interpreter
 from gpubench.images.compatibility import Stack
-from gpubench.images.data import docker_file
 from gpubench.images.folders import Folder, obtain
 from gpubench.images.installer import WHEELS_ONLY, run_uv
 from gpubench.images.lock import Progress
 from gpubench.model.quantities import format_seconds
+from gpubench.resources import docker_file
 from gpubench.spec.plain import content_id
 
 _STAND_IN = "venv/libucx.py"

@@ -40,6 +40,11 @@ def main(arguments: Optional[List[str]] = None) -> int:
         text = Path(options.spec).read_text(encoding="utf-8")
         spec = RunSpec.parse(text, options.spec)
         return _act(options, spec)
+    except ModuleNotFoundError as error:
+        if options.spec is not None:
+            raise  # a role of a run: its supervisor reads the whole story in the log
+        print(f"gpubench run: this Python has no {error.name}; use the image's Python", file=sys.stderr)  # noqa: T201
+        return EXIT_USAGE
     except (by_hand.CombinationError, SpecError, RankError, OSError) as error:
         print(f"gpubench run: {error}", file=sys.stderr)  # noqa: T201
         return EXIT_NODE if isinstance(error, OSError) else EXIT_USAGE

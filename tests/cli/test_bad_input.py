@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -141,3 +142,16 @@ def test_another_user_who_may_not_write_is_told_so(tmp_path: Path) -> None:
     )
     assert done.returncode in (2, 5), done.stdout + done.stderr
     assert "Permission denied" in one_line(done)
+
+
+def test_run_by_hand_without_dask_says_which_python_to_use(gpubench: Run, tmp_path: Path) -> None:
+    need(importlib.util.find_spec("dask_cuda") is None, "an environment without dask_cuda")
+    done = gpubench("run", "--role", "worker", "--interface", "lo", "--address", "tcp://127.0.0.1:9", "--device", "gpu")
+    assert done.returncode == 2
+    assert done.stderr.strip() == "gpubench run: this Python has no dask_cuda; use the image's Python"
+
+
+def test_run_without_role_and_spec_is_one_line(gpubench: Run) -> None:
+    done = gpubench("run")
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1

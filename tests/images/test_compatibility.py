@@ -6,8 +6,8 @@ import pytest
 
 from gpubench.errors import PlanRefusedError
 from gpubench.images.compatibility import Stack, choose, stacks
-from gpubench.images.data import docker_file
 from gpubench.images.specs import releases, resolve, wheels
+from gpubench.resources import docker_file
 
 
 def wanted(*specs: str):

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from benchmarks.calibration import store_path, whole_path
 from benchmarks.calibration.adaptive import run_adaptive
 from benchmarks.calibration.alarms import NO_MARGIN, count_alarms, count_flip_alarms
 from benchmarks.calibration.campaigns import generate
 from benchmarks.calibration.noise import MODELS, Noise, Shape
 from benchmarks.calibration.powers import die, find
-from benchmarks.calibration.whole_path import disagreements
 from gpubench.stats.pairs import BASELINE, CANDIDATE
 
 SEED = 7
@@ -74,7 +74,12 @@ def test_adaptive_campaigns_stop_early_when_the_difference_is_large():
 
 @pytest.mark.parametrize("model", ["restart 0.8 %", "5 % lost at random"])
 def test_the_sample_table_and_the_arrays_give_identical_verdicts(model):
-    assert disagreements(SEED, MODELS[model], Shape(4, 6, 5)) == 0
+    assert whole_path.disagreements(SEED, MODELS[model], Shape(4, 6, 5)) == 0
+
+
+@pytest.mark.parametrize("model", ["5 % lost at random", "lost when slow"])
+def test_run_directories_and_merge_and_the_arrays_give_identical_verdicts(model):
+    assert store_path.disagreements(SEED, MODELS[model], Shape(3, 3, 5, reps=4)) == 0
 
 
 def test_the_simulated_noise_is_the_noise_that_was_asked_for():

@@ -6,9 +6,13 @@ import os
 import sys
 from pathlib import Path
 
+import platformdirs
 import typer
 
+from gpubench import __version__
 from gpubench.errors import UsageError
+
+NAME = "node.pyz"
 
 BY_HAND = "import sys; from gpubench.node.main import main; sys.exit(main())"
 
@@ -22,13 +26,23 @@ def register(app: typer.Typer) -> None:
 
 
 def run(context: typer.Context) -> None:
-    """Become ``python node.pyz run …``: what measures is the campaign's file, never this installation."""
-    words = [part for word in context.args for part in (word.split("=", 1) if word.startswith("--spec=") else [word])]
+    """Become ``python node.pyz run …``: what measures is the campaign's file, never this installation.
+
+    Without ``--spec`` (a scheduler or workers started by hand) there is no campaign; then this version's own is packed.
+    """
+    words = context.args
     spec = next((words[at + 1] for at, word in enumerate(words[:-1]) if word == "--spec"), None)
-    if spec is None:  # help, or a role started by hand: nothing is measured, so this installation's own code will do
-        os.execv(sys.executable, [sys.executable, "-I", "-c", BY_HAND, "run", *words])  # noqa: S606 - as below
-    above = [*Path(spec).resolve().parents, *[Path("/")] * 3]
-    node_half = Path(os.environ.get("OUTDIR") or above[3]) / "node.pyz"
+    node_half = _packed() if spec is None else Path(os.environ.get("OUTDIR") or Path(spec).resolve().parents[3]) / NAME
     if not node_half.is_file():
         raise UsageError(f"{node_half} is missing", then="run 'gpubench render CAMPAIGN' first")
     os.execv(sys.executable, [sys.executable, "-I", str(node_half), "run", *words])  # noqa: S606 - no shell is wanted
+
+
+def _packed() -> Path:
+    from gpubench import resources
+    from gpubench.render import pack
+    from gpubench.store.files import write_atomically
+
+    path = Path(platformdirs.user_cache_dir("gpubench")) / f"{__version__}-{NAME}"
+    write_atomically(path, pack(resources.node_half()))
+    return path
