@@ -41,7 +41,7 @@ def run_spec(
     assert variant.image
     done = subprocess.run(
         [variant.image.python, "-I", str(campaign / "node.pyz"), "run", "--spec", str(spec), *more],
-        env=plain_environment(shell),
+        env=plain_environment({"GPUBENCH_JOB_TOKEN": "by-hand", **(shell or {})}),
         cwd=cwd or campaign,
         stdin=subprocess.DEVNULL,
         capture_output=True,

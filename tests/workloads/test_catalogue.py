@@ -59,12 +59,12 @@ def test_the_catalogue_is_importable_where_there_is_no_dask() -> None:
     assert done.stdout.strip() == ""
 
 
-def test_the_quick_suite_resolves_to_the_sizes_that_the_design_names() -> None:
+def test_the_quick_suite_measures_every_workload_few_times() -> None:
     suite = Suite.model_validate(tomllib.loads((SUITES / "quick.toml").read_text()))
     resolved = suite.resolve("quick.toml", reps=None, timeout_s=60.0)
     assert {entry.name for entry in resolved} == set(CATALOGUE)
     assert [entry.params["size"] for entry in resolved if entry.name == "message"] == [1024, 10_000_000]
-    assert {(entry.reps, entry.warmup) for entry in resolved if entry.name != "message"} == {(6, 1)}
+    assert {(entry.reps, entry.warmup) for entry in resolved if entry.name != "message"} == {(3, 1), (4, 1)}
     (merge,) = (entry for entry in resolved if entry.name == "merge")
     assert merge.params == {"rows_per_worker": 200_000, "frac_match": 0.3, "join": "default"}
 
