@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import GPUBENCH, plain_environment
+from tests.conftest import GPUBENCH, own_queue, plain_environment
 
 TINY = """
 name = "tiny"
@@ -45,7 +45,7 @@ class Front:
             self.process = subprocess.Popen(
                 [str(GPUBENCH), *arguments],
                 cwd=directory,
-                env=plain_environment(env),
+                env=plain_environment({**own_queue(directory), **(env or {})}),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,

@@ -139,7 +139,6 @@ def test_segments_that_ucx_left_behind_are_removed_and_used_ones_stay(make: Call
         for path in (left, used, foreign):
             path.write_bytes(b"x" * 4096)
         with used.open("r+b") as handle, mmap.mmap(handle.fileno(), 4096):
-            assert left in unused_segments()
             assert not {used, foreign} & set(unused_segments())
             make().stop()
         assert [path.exists() for path in (left, used, foreign)] == [False, True, True]
