@@ -37,7 +37,7 @@ def plain_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def own_queue(directory: Path) -> dict[str, str]:
-    """Variables that give a test its own queue on this machine, so that a benchmark in the next window holds up none."""
+    """Variables that give a test its own queue: a benchmark in the next window must not hold it up."""
     return {"XDG_STATE_HOME": str(directory / "state")}
 
 

@@ -104,7 +104,7 @@ def cluster_processes(campaign: Path) -> dict[int, str]:
             continue
         try:
             command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
-            cwd = os.readlink(entry / "cwd")
+            cwd = str((entry / "cwd").readlink())
         except OSError:
             continue
         if campaign.name in command or campaign.name in cwd:

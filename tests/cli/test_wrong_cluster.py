@@ -13,6 +13,7 @@ from gpubench.store.campaign import Campaign
 from tests.cli.campaigns import records, words, write_suite
 from tests.conftest import Run, plain_environment
 
+
 def planned(
     gpubench: Run, tmp_path: Path, *more: str, protocol: str = "tcp", variants: str = "a=1.22.0 b=1.22.0"
 ) -> Path:
