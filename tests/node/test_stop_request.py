@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import termios
+import time
 
 import pytest
 
@@ -41,6 +42,13 @@ class Watcher:
         return self.process.communicate(timeout=60)[0].splitlines()
 
 
+def unread(pipe: int) -> int:
+    """Bytes that wait in a pipe."""
+    count = bytearray(4)
+    fcntl.ioctl(pipe, termios.FIONREAD, count)
+    return int.from_bytes(count, sys.byteorder)
+
+
 def test_the_end_of_the_front_end_ends_the_run() -> None:
     assert Watcher().said() == ["the front end is gone"] * 2
 
@@ -50,9 +58,8 @@ def test_what_the_front_end_writes_is_not_its_end() -> None:
     assert watcher.process.stdin
     watcher.process.stdin.write("x" * 10_000 + "\n")
     watcher.process.stdin.flush()
-    unread = bytearray(4)
-    while unread != bytes(4):  # until the watcher has read everything
-        fcntl.ioctl(watcher.process.stdin.fileno(), termios.FIONREAD, unread)
+    while unread(watcher.process.stdin.fileno()) and watcher.process.poll() is None:
+        time.sleep(0.005)
     watcher.process.send_signal(signal.SIGTERM)
     watcher.process.wait(60)
     assert watcher.said() == ["interrupted by SIGTERM"] * 2

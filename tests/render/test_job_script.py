@@ -205,7 +205,9 @@ def test_a_signal_that_comes_while_supervisors_are_being_started_reaches_all_of_
     assert len({tuple(call.split()[:2]) for call in two_nodes.calls}) == 1
 
 
-def test_a_signal_that_comes_while_a_reason_is_being_written_ends_the_job_too(campaign: Campaign) -> None:
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_a_signal_that_comes_while_a_reason_is_being_written_ends_the_job_too(tmp_path: Path, blocks: int) -> None:
+    campaign = Campaign(tmp_path, blocks=blocks)
     first = campaign.planned()[0].split()[1]
     second = "b" if first == "a" else "a"
     campaign.when(first, "exit 40")
