@@ -31,7 +31,7 @@ def plan_lines(campaign: Campaign) -> Iterator[str]:
         settings = "".join(f" {key}={value}" for key, value in variant.env.items())
         role = "  (baseline)" if variant.label == plan.baseline else ""
         yield f"  {variant.label}: UCX {version}{settings}{role}"
-    nodes = ", ".join(str(job.nodes) for job in plan.jobs)
+    nodes = ", ".join(str(count) for count in sorted({job.nodes for job in plan.jobs}))
     yield (
         f"  {blocks} blocks x {len(plan.variants)} variants = {len(runs)} runs of suite {plan.suite} "
         f"on site {plan.site.name}, nodes {nodes}, {len(plan.comparisons)} comparisons, seed {plan.seed}"
