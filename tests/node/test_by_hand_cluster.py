@@ -73,7 +73,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def client(cluster: Cluster) -> Iterator[Any]:
-    distributed = pytest.importorskip("distributed")
+    import distributed
+
     with distributed.Client(cluster.address, timeout=60) as connected:
         connected.wait_for_workers(2, timeout=60)
         yield connected

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from gpubench.node.ucx import lanes, mapped, transports
+from tests.conftest import need
 
 INTER = "[1795185083.361571] [vm:14310:0]      ucp_worker.c:1903 UCX  INFO    ucp_context_0 inter-node cfg#0 tag(tcp/lo)  rma_am(tcp/lo)  am(tcp/lo)  stream(tcp/lo)"
 INTRA = "[1795185083.373019] [vm:14310:0]      ucp_worker.c:1888 UCX  INFO  ucp_context_0 intra-node cfg#1 tag(tcp/lo)  rma_am(tcp/lo)  am(tcp/lo)  stream(tcp/lo)"
@@ -72,8 +73,7 @@ def test_a_process_without_ucx_says_none() -> None:
 
 def test_the_version_is_what_the_mapped_library_says_of_itself(tmp_path) -> None:
     compiler = next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)
-    if compiler is None:
-        pytest.skip("needs a C compiler to make a libucp.so")
+    need(compiler is not None, "a C compiler, to make a libucp.so")
     source = tmp_path / "ucp.c"
     source.write_text('const char *ucp_get_version_string(void) { return "1.14.1 revision abc"; }')
     library = tmp_path / "libucp.so.0"

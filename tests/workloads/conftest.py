@@ -10,7 +10,8 @@ from gpubench.workloads.base import Context
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Context]:
     """Two real worker processes over TCP, shared by the folder: starting them costs more than using them."""
-    distributed = pytest.importorskip("distributed")
+    import distributed
+
     with (
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, protocol="tcp"
