@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
 
 import pydantic
 
 from gpubench.errors import UsageError
 from gpubench.model.base import Settings
-
-ImageKind = Literal["venv"]
 
 
 class Image(Settings):
