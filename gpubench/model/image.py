@@ -13,9 +13,20 @@ from gpubench.model.base import Settings
 class Image(Settings):
     """A built software environment that holds one UCX version.
 
-    ``id`` is the content hash: the same id is the same bytes. ``python`` starts the node half; ``env`` is what the
-    image sets in every process of a run. ``manifest`` is the hash under which the package list and the content hashes
-    stand in the campaign's ``manifests/``.
+    Args:
+        kind: what it is, and so which runtimes can start it: see ``KINDS``.
+        id: its identity, the same id is the same bytes: the content hash of a venv, conda prefix or set of modules, the
+            digest (``sha256:…``) of a container image, also when it has been imported into a squashfs file.
+        ucx_spec: as typed.
+        ucx_version: full version of the UCX inside (``1.16.0.post1``), ``none`` for an image without UCX.
+        binding: Dask's way to UCX, ``ucxx`` or ``ucx-py``; ``none`` where there is none.
+        python: starts the node half, as a path inside the image.
+        env: what the image sets in every process of a run.
+        manifest: the hash under which the package list stands in the campaign's ``manifests/``.
+        reference: how the runtime names it: ``HOST/REPO@sha256:…`` or a local image's ``sha256:…`` (docker), the path of
+            the file (squashfs), the prefix (conda), the load lines (modules); empty for a venv.
+        build_id: what ``build_manifest`` inside the image must say when a run starts; empty: nothing to compare.
+        build_manifest: path of that file inside the image.
     """
 
     kind: str
@@ -26,6 +37,9 @@ class Image(Settings):
     python: str
     env: dict[str, str]
     manifest: str
+    reference: str = ""
+    build_id: str = ""
+    build_manifest: str = ""
 
 
 class Variant(Settings):

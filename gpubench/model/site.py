@@ -30,6 +30,52 @@ class Paths(Settings):
     outputs: str = "outputs"
 
 
+class ImageSettings(Settings):
+    """What a container image must be like to run on this site.
+
+    Args:
+        base: the image that every build starts from, ``--base`` on the command line overrides it.
+        architecture: of the nodes, as ``uname -m`` says it.
+        cuda: the newest CUDA release that the nodes' driver can run, like ``12.4``; empty: images without CUDA.
+        compute_capability: of the nodes' GPUs, like ``7.0``; empty without GPUs.
+        fabric: configure words that UCX must have been built with beside TCP and shared memory (``verbs``, ``rdmacm``):
+            where this isn't empty, UCX from wheels is refused, they are built without.
+        packages: further packages of the base's distribution.
+        registry: where images are pushed to and pulled from, ``HOST[:PORT]/REPOSITORY``.
+        ucx_repository: where branches and tags of UCX are looked up.
+        build_network: Docker's network mode of the build steps; empty: the engine's default.
+    """
+
+    base: str = "debian:12"
+    architecture: Literal["x86_64", "aarch64", "ppc64le"] = "x86_64"
+    cuda: str = ""
+    compute_capability: str = ""
+    fabric: list[str] = pydantic.Field(default_factory=list)
+    packages: list[str] = pydantic.Field(default_factory=list)
+    registry: str = ""
+    ucx_repository: str = "https://github.com/openucx/ucx.git"
+    build_network: str = ""
+
+
+class ContainerSettings(Settings):
+    """How containers are started here: further options of the runtime's command, and ``HOST:INSIDE[:ro]`` mounts."""
+
+    options: list[str] = pydantic.Field(default_factory=list)
+    mounts: list[str] = pydantic.Field(default_factory=list)
+
+
+class ImportSettings(Settings):
+    """Where an image is imported into a squashfs file, and by which command line.
+
+    Args:
+        launch: words before ``bash import.sh`` (``srun --partition …``); empty: it runs where the user is.
+        folder: of the squashfs files; empty: ``paths.images``.
+    """
+
+    launch: list[str] = pydantic.Field(default_factory=list)
+    folder: str = ""
+
+
 class Limits(Settings):
     """How long each wait may take at most. ``job`` is one allocation's time limit."""
 
@@ -77,6 +123,9 @@ class Site(Settings):
     env: dict[str, str] = pydantic.Field(default_factory=dict)
     env_allow: list[str] = pydantic.Field(default_factory=list)
     expect_transport: list[str] = pydantic.Field(default_factory=list)
+    image: ImageSettings = ImageSettings()
+    container: ContainerSettings = ContainerSettings()
+    imports: ImportSettings = ImportSettings()
     paths: Paths = Paths()
     limits: Limits = Limits()
     estimates: Estimates = Estimates()
