@@ -91,9 +91,7 @@ class ImagesLock(Settings):
     def find(self, *, kind: str, spec: str, site: str, date: str = "") -> LockRow | None:
         """The row that a spec means on a site: of that date, else the newest. A pushed row wins over a local one."""
         fitting = [
-            row
-            for row in self.image
-            if (row.kind, row.spec, row.site) == (kind, spec, site) and date in ("", row.date)
+            row for row in self.image if (row.kind, row.spec, row.site) == (kind, spec, site) and date in ("", row.date)
         ]
         return max(fitting, key=lambda row: (row.date, bool(row.registry)), default=None)
 

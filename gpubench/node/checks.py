@@ -41,6 +41,8 @@ def check_processes(spec: RunSpec, processes: Sequence[Facts]) -> None:
             )
         if not process["affinity"]:
             raise CheckError(f"{who} may run on no CPU")
+        if process["build_id"] != spec.build_id:
+            raise CheckError("{} runs in build {}, planned {}".format(who, process["build_id"] or "?", spec.build_id))
     _check_agreement(processes)
 
 
@@ -64,9 +66,15 @@ def _check_environment(spec: RunSpec, found: Facts, who: str) -> None:
 
 
 def _check_agreement(processes: Sequence[Facts]) -> None:
-    """What the binding adds to ``UCX_*`` on import must be the same everywhere."""
+    """Packages, and what the binding adds to ``UCX_*`` on import, must be the same everywhere."""
     first = processes[0]
     for other in processes[1:]:
+        if other["packages"] != first["packages"]:
+            raise CheckError(
+                "{} on {} has other packages than {} on {}".format(
+                    other["role"], other["host"], first["role"], first["host"]
+                )
+            )
         if other["ucx"]["env"] != first["ucx"]["env"]:
             raise CheckError(
                 "UCX_* differ: {} has {}, {} has {}".format(

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any, Dict, List, Optional
 
 from gpubench.node import checks, ucx
-from gpubench.node.probe import describe, describe_scheduler
+from gpubench.node.probe import count_workers, describe, describe_scheduler
 from gpubench.spec import RunSpec, SampleLine, WorkloadRecord, WorkloadSpec
 from gpubench.spec.plain import to_plain
 from gpubench.spec.records import workload_record
@@ -74,19 +74,21 @@ def _ready(client: Any, spec: RunSpec, outcome: Outcome, started: float) -> Cont
     """Every planned worker is connected, and every process is what was planned."""
     deadline = started + spec.deadlines.start_s
     while True:
-        scheduler = client.run_on_scheduler(describe_scheduler)
-        if scheduler["workers"] >= spec.workers:
+        connected = client.run_on_scheduler(count_workers)
+        if connected >= spec.workers:
             break
         if time.monotonic() > deadline:
             raise checks.CheckError(
-                f"{scheduler['workers']} of {spec.workers} workers connected within {spec.deadlines.start_s:g} s"
+                f"{connected} of {spec.workers} workers connected within {spec.deadlines.start_s:g} s"
             )
         time.sleep(POLL_S)
-    if scheduler["workers"] > spec.workers:
-        outcome.warnings.append(f"{scheduler['workers']} workers connected, {spec.workers} planned")
-    by_address = client.run(describe)
+    if connected > spec.workers:
+        outcome.warnings.append(f"{connected} workers connected, {spec.workers} planned")
+    where = spec.build_manifest
+    scheduler = client.run_on_scheduler(describe_scheduler, build_manifest=where)
+    by_address = client.run(describe, build_manifest=where)
     processes = [scheduler, *(dict(facts, address=worker) for worker, facts in sorted(by_address.items()))]
-    outcome.processes = [*processes, describe("client")]
+    outcome.processes = [*processes, describe("client", where)]
     checks.check_protocol(spec, [process["address"] for process in processes])
     checks.check_processes(spec, outcome.processes)
     return Context(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import List, Optional
 
 from gpubench.node import by_hand, finish, roles
+from gpubench.node.build import WrongImageError, check_build
 from gpubench.node.follower import follow
 from gpubench.node.gpu import DEVICES, resolve
 from gpubench.node.node import Node, NotCleanError
@@ -130,11 +131,14 @@ def _lead(node: Node, run_dir: Path, token: str, stop: StopRequest) -> int:
     result = None
     code = EXIT_OK
     try:
+        check_build(node.spec)
         node.ensure_clean()
         result = leader.run()
         finish.take_result(record, result)
     except RunFailedError as error:
         record.reason, record.cause = str(error), error.cause
+    except WrongImageError as error:
+        record.reason = str(error)
     except OSError as error:
         record.reason = f"the node's system refused: {error}"
     except NotCleanError as error:

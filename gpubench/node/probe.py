@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any, Dict
 
-from gpubench.node import ucx
+from gpubench.node import build, ucx
 from gpubench.node.environment import AT_START, ucx_variables
 
 REPORTED = (
@@ -26,8 +26,8 @@ REPORTED = (
 )
 
 
-def describe(role: str = "worker") -> Dict[str, Any]:
-    """The process's own facts, as JSON-ready values."""
+def describe(role: str = "worker", build_manifest: str = "") -> Dict[str, Any]:
+    """The process's own facts, as JSON-ready values; ``build_manifest`` is where its image says what it is."""
     library = ucx.loaded()
     return {
         "role": role,
@@ -44,12 +44,19 @@ def describe(role: str = "worker") -> Dict[str, Any]:
             "env": ucx_variables(os.environ),
         },
         "versions": versions(),
+        "packages": build.packages_id(),
+        "build_id": build.build_id(build_manifest),
     }
 
 
-def describe_scheduler(dask_scheduler: Any) -> Dict[str, Any]:
-    """``describe`` for ``Client.run_on_scheduler``, with the address and the count of workers that it knows."""
-    return dict(describe("scheduler"), address=dask_scheduler.address, workers=len(dask_scheduler.workers))
+def describe_scheduler(dask_scheduler: Any, build_manifest: str = "") -> Dict[str, Any]:
+    """``describe`` for ``Client.run_on_scheduler``, with the scheduler's address."""
+    return dict(describe("scheduler", build_manifest), address=dask_scheduler.address)
+
+
+def count_workers(dask_scheduler: Any) -> int:
+    """How many workers the scheduler knows, for ``Client.run_on_scheduler``."""
+    return len(dask_scheduler.workers)
 
 
 def versions() -> Dict[str, str]:

@@ -15,13 +15,30 @@ from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.model.quantities import format_seconds
 from gpubench.plan.jobs import SAFETY
 from gpubench.render.quote import words
-from gpubench.runtimes import RUNTIMES
+from gpubench.runtimes import RUNTIMES, Place
 from gpubench.spec import Deadlines, RunSpec, WorkloadSpec
 from gpubench.spec.run import RUN_SPEC
 
 NODE_HALF = "node.pyz"
+NODE_VARIABLES = (
+    "GPUBENCH_END",
+    "GPUBENCH_JOB_TOKEN",
+    "GPUBENCH_RANK",
+    "GPUBENCH_STOP_AT_EOF",
+    "OUTDIR",
+    "SCRATCHDIR",
+)
+"""What the job script tells the node half; a container gets nothing else of the script's environment."""
 UNRESOLVED = Image(
-    kind="unresolved", id="unresolved", ucx_spec="", ucx_version="", binding="", python="python3", env={}, manifest=""
+    kind="unresolved",
+    id="unresolved",
+    ucx_spec="",
+    ucx_version="",
+    binding="",
+    python="python3",
+    env={},
+    manifest="",
+    reference="unresolved",
 )
 
 
@@ -94,6 +111,8 @@ def run_spec(plan: Plan, job: PlannedJob, block: PlannedBlock, run: PlannedRun, 
         deadlines=Deadlines(start_s=site.limits.start, stop_s=site.limits.stop, silence_s=site.limits.silence),
         block_s=plan.time.block_s,
         node_half=node_half,
+        build_id=image.build_id,
+        build_manifest=image.build_manifest,
     )
 
 
@@ -126,6 +145,8 @@ def _script(environment: jinja2.Environment, plan: Plan, job: PlannedJob) -> str
         limit_s=int(job.limit_s),
         gpubench=plan.gpubench,
         launcher=LAUNCHERS[plan.site.launcher],
+        runtime=RUNTIMES[plan.site.runtime].TEMPLATE,
+        in_image=RUNTIMES[plan.site.runtime].prefix(_place(plan)),
     )
 
 
@@ -133,3 +154,13 @@ def _command(plan: Plan, block: PlannedBlock, run: PlannedRun) -> list[str]:
     image = next(item.image for item in plan.variants if item.label == run.variant) or UNRESOLVED
     entry = [f"../../{NODE_HALF}", "run", "--spec", spec_path(block, run)]
     return RUNTIMES[plan.site.runtime].command(image, entry)
+
+
+def _place(plan: Plan) -> Place:
+    return Place(
+        options=plan.site.container.options,
+        mounts=plan.site.container.mounts,
+        # PATH is the image's own: the host's names programs that aren't inside.
+        passed=[*NODE_VARIABLES, *sorted(set(plan.site.env_allow) - {"PATH"})],
+        device=plan.device,
+    )

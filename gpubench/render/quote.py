@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable
 
+from gpubench.runtimes.base import Expanded
+
+# What means something between double quotes; a plain $NAME stays as it is.
+_SPECIAL = re.compile(r'([\\`"]|\$(?![A-Za-z_]))')
+
 
 def words(items: Iterable[str]) -> str:
-    """A command line that a POSIX shell splits into exactly ``items``.
+    """A command line that a POSIX shell splits into exactly ``items``, with the variables of ``Expanded`` words put in.
 
     Raises:
         ValueError: a word holds a NUL byte, which no command line can carry.
@@ -16,4 +22,10 @@ def words(items: Iterable[str]) -> str:
     for item in listed:
         if "\0" in item:
             raise ValueError(f"a word of the command line holds a NUL byte: {item!r}")
-    return shlex.join(listed)
+    return " ".join(_quoted(item) for item in listed)
+
+
+def _quoted(item: str) -> str:
+    if isinstance(item, Expanded):
+        return '"' + _SPECIAL.sub(r"\\\1", item) + '"'
+    return shlex.quote(item)

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
-from gpubench.model.image import Image
-from gpubench.runtimes import venv
-
-
-class Runtime(Protocol):
-    """An adapter between a command and an image."""
-
-    def command(self, image: Image, words: list[str]) -> list[str]:
-        """The words that run ``words`` (arguments of Python) in the image."""
-
+from gpubench.runtimes import docker, venv
+from gpubench.runtimes.base import Expanded, Place, Runtime
 
 RUNTIMES: dict[str, Runtime] = {
+    "docker": docker,
     "venv": venv,
 }
+
+__all__ = ["RUNTIMES", "Expanded", "Place", "Runtime"]

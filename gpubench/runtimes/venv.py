@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gpubench.model.image import Image
+from gpubench.runtimes.base import Place
+
+KIND = "venv"
+TEMPLATE = ""
 
 
-def command(image: Image, words: list[str]) -> list[str]:
+def prefix(place: Place) -> list[str]:  # noqa: ARG001 - no container is started
+    """Nothing."""
+    return []
+
+
+def command(image: Image, words: Sequence[str]) -> list[str]:
     """``-I``: the supervisor itself must not import what a login shell put on ``PYTHONPATH``."""
     return [image.python, "-I", *words]

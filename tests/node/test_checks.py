@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from typing import Any
 
 import pytest
@@ -32,7 +33,16 @@ ADDED = {"UCX_TLS": "tcp", "UCX_MEMTYPE_CACHE": "n"}  # the second by the bindin
 
 def process(role: str = "worker", pid: int = 7, **ucx: Any) -> dict[str, Any]:
     found = {"loaded": "1.19.0", "path": "/image/libucp.so.0", "env_at_start": {"UCX_TLS": "tcp"}, "env": dict(ADDED)}
-    return {"role": role, "pid": pid, "host": "n0", "node_half": HALF, "affinity": [0, 1], "ucx": {**found, **ucx}}
+    return {
+        "role": role,
+        "pid": pid,
+        "host": "n0",
+        "node_half": HALF,
+        "affinity": [0, 1],
+        "ucx": {**found, **ucx},
+        "packages": "p1",
+        "build_id": "",
+    }
 
 
 def cluster(**of_the_last: Any) -> list[dict[str, Any]]:
@@ -43,6 +53,20 @@ def refusal(spec: RunSpec, processes: list[dict[str, Any]]) -> str:
     with pytest.raises(CheckError) as caught:
         check_processes(spec, processes)
     return str(caught.value)
+
+
+def test_a_process_with_other_packages_is_named() -> None:
+    processes = cluster()
+    processes[2]["packages"] = "p2"
+    assert refusal(SPEC, processes) == "worker on n0 has other packages than scheduler on n0"
+
+
+def test_a_process_of_another_build_is_named() -> None:
+    processes = [{**process, "build_id": "b1"} for process in cluster()]
+    spec = dataclasses.replace(SPEC, build_id="b1")
+    check_processes(spec, processes)
+    processes[1]["build_id"] = "b2"
+    assert refusal(spec, processes) == "worker (pid 6 on n0) runs in build b2, planned b1"
 
 
 def test_the_planned_cluster_passes() -> None:

@@ -5,6 +5,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gpubench.render.quote import words
+from gpubench.runtimes import Expanded
 
 # Everything that a command line can carry: no NUL, and no lone surrogates, which have no bytes.
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12)
@@ -52,3 +53,11 @@ def test_plain_words_stay_readable() -> None:
 def test_a_word_that_no_command_line_can_carry_is_refused() -> None:
     with pytest.raises(ValueError, match=r"holds a NUL byte: 'a\\x00b'"):
         words(["fine", "a\0b"])
+
+
+@given(texts | nasty)
+@settings(max_examples=40)
+def test_a_variable_is_put_in_and_nothing_else_is(value: str) -> None:
+    line = words(["printf", "%s", Expanded('--volume=$PLACE:"$(id)" `id` \\ $5')])
+    done = subprocess.run(["bash", "-c", line], env={"PLACE": value}, capture_output=True, timeout=60, check=True)
+    assert done.stdout.decode() == f'--volume={value}:"$(id)" `id` \\ $5'

@@ -11,36 +11,71 @@ import pytest
 
 from gpubench import resources
 from gpubench.model.plan import Plan
+from gpubench.model.site import ContainerSettings
 from gpubench.render import render_jobs
 from gpubench.spec import RunSpec
 from tests.plan.requests_by_hand import image, plan, site
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "local-fork-venv"
+GOLDEN = Path(__file__).parents[1] / "golden"
 TEMPLATES = resources.texts("templates", "**/*.sh.j2")
 NODE_HALF = b"the packed node half"  # its real hash changes with every edit; the golden spec shall not
-PLAN = plan(
-    "1.17.0 new=1.19.0,UCX_PROTO_ENABLE=n,UCX_TLS=tcp,sm",
-    nodes=[1, 2],
-    blocks=2,
-    images={version: image(version) for version in ("1.17.0", "1.19.0")},
-)
-FILES = render_jobs(PLAN, PLAN.jobs, TEMPLATES, NODE_HALF)
+VARIANTS = "1.17.0 new=1.19.0,UCX_PROTO_ENABLE=n,UCX_TLS=tcp,sm"
+CONTAINERS = {
+    version: image(version).model_copy(
+        update={
+            "kind": "docker",
+            "id": f"sha256:{number:064d}",
+            "reference": f"registry.example/team/bench@sha256:{number:064d}",
+            "python": "/opt/gpubench/stack/bin/python",
+            "build_id": f"b{number}",
+            "build_manifest": "/gpubench/manifest.json",
+        }
+    )
+    for number, version in enumerate(("1.17.0", "1.19.0"))
+}
+PLANS = {
+    "local-fork-venv": plan(
+        VARIANTS, nodes=[1, 2], blocks=2, images={version: image(version) for version in ("1.17.0", "1.19.0")}
+    ),
+    "local-fork-docker": plan(
+        VARIANTS,
+        site=site(
+            runtime="docker",
+            container=ContainerSettings(options=["--ulimit", "memlock=-1"], mounts=["/data sets:/data sets:ro"]),
+        ),
+        blocks=2,
+        images=CONTAINERS,
+    ),
+}
+PLAN = PLANS["local-fork-venv"]
+RENDERED = {triple: render_jobs(one, one.jobs, TEMPLATES, NODE_HALF) for triple, one in PLANS.items()}
+FILES = RENDERED["local-fork-venv"]
 SCRIPTS = {name: data for name, data in FILES.items() if name.endswith("job.sh")}
-FIRST_NEW = next(name for name, data in FILES.items() if b'"variant": "new"' in data)
 
 
-@pytest.mark.parametrize("name", [*SCRIPTS, FIRST_NEW])
-def test_a_rendered_file_is_what_a_person_has_read(name: str) -> None:
-    path = GOLDEN / name
+def kept(triple: str) -> dict[str, bytes]:
+    """Every script, and one run spec."""
+    files = RENDERED[triple]
+    spec = next(name for name, data in files.items() if b'"variant": "new"' in data)
+    return {name: data for name, data in files.items() if name.endswith("job.sh") or name == spec}
+
+
+KEPT = [(triple, name) for triple in PLANS for name in kept(triple)]
+
+
+@pytest.mark.parametrize(("triple", "name"), KEPT)
+def test_a_rendered_file_is_what_a_person_has_read(triple: str, name: str) -> None:
+    path = GOLDEN / triple / name
     if os.environ.get("GPUBENCH_UPDATE_GOLDEN"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(FILES[name])
-    assert FILES[name].decode() == path.read_text(encoding="utf-8")
+        path.write_bytes(RENDERED[triple][name])
+    assert RENDERED[triple][name].decode() == path.read_text(encoding="utf-8")
 
 
-def test_no_golden_file_is_left_over() -> None:
-    stored = {str(path.relative_to(GOLDEN)) for path in GOLDEN.rglob("*") if path.is_file()}
-    assert stored == {*SCRIPTS, FIRST_NEW}
+@pytest.mark.parametrize("triple", PLANS)
+def test_no_golden_file_is_left_over(triple: str) -> None:
+    stored = {str(path.relative_to(GOLDEN / triple)) for path in (GOLDEN / triple).rglob("*") if path.is_file()}
+    assert stored == set(kept(triple))
 
 
 def test_the_same_plan_gives_the_same_bytes() -> None:
@@ -99,10 +134,10 @@ def test_words_of_an_image_with_blanks_and_quotes_are_quoted() -> None:
     assert "run '/home/o'\"'\"'neill & co/py thon' -I ../../node.pyz" in script
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_a_script_is_sound_shell(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("triple", "name"), [pair for pair in KEPT if pair[1].endswith(".sh")])
+def test_a_script_is_sound_shell(triple: str, name: str, tmp_path: Path) -> None:
     path = tmp_path / "job.sh"
-    path.write_bytes(SCRIPTS[name])
+    path.write_bytes(RENDERED[triple][name])
     parsed = subprocess.run(["bash", "-n", str(path)], capture_output=True, text=True, timeout=60, check=False)
     assert (parsed.returncode, parsed.stderr) == (0, "")
     shellcheck = Path(sys.executable).with_name("shellcheck")

@@ -279,6 +279,8 @@ def provenance(run: PlannedRun, plan: Plan) -> dict[str, Any]:
             "node_half": "9f2c1e77aa01",
             "python": "3.11.7",
             "affinity": [0, 1],
+            "packages": "9d1f5c2ab0e34a77",
+            "build_id": "",
             "versions": {"dask": "2025.7.0", "distributed": "2025.7.0"},
         }
         for number, role in enumerate(("scheduler", "worker", "worker", "client"))

@@ -4,6 +4,7 @@
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 40
 export OUTDIR=${OUTDIR:-$(cd ../.. && pwd)}
+export SCRATCHDIR=${SCRATCHDIR:-${TMPDIR:-/tmp}}
 export GPUBENCH_END=$(($(date +%s) + 14400))
 GPUBENCH_JOB_TOKEN=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
 export GPUBENCH_JOB_TOKEN

@@ -1,0 +1,46 @@
+"""Which image this process runs in, as the image itself says, and which packages its Python has."""
+
+import json
+from importlib import metadata
+from pathlib import Path
+from typing import Dict
+
+from gpubench.spec import RunSpec
+from gpubench.spec.plain import content_id
+
+
+class WrongImageError(Exception):
+    """The container was started from another build than the planned one."""
+
+
+def build_id(path: str) -> str:
+    """The build id in the image's manifest at ``path``; empty where there is none or it can't be read."""
+    try:
+        return str(json.loads(Path(path).read_text(encoding="utf-8"))["build_id"]) if path else ""
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
+def check_build(spec: RunSpec) -> None:
+    """Raise WrongImageError unless this is the planned build; nothing is checked where none is planned."""
+    found = build_id(spec.build_manifest)
+    if spec.build_id and found != spec.build_id:
+        what = f"build {found}" if found else "no build id"
+        raise WrongImageError(
+            f"the image of variant {spec.variant} has {what} in {spec.build_manifest}, planned {spec.build_id}"
+        )
+
+
+def packages() -> Dict[str, str]:
+    """Version by name of every package that this Python finds, names as ``images`` writes them in manifests."""
+    found: Dict[str, str] = {}
+    for item in metadata.distributions():
+        name = item.metadata["Name"]
+        if name:  # a broken .dist-info has none
+            found.setdefault(name.lower().replace("_", "-"), item.version)
+    return dict(sorted(found.items()))
+
+
+def packages_id() -> str:
+    """One hash of ``packages``: processes that agree in it have the same packages."""
+    return content_id(packages())

@@ -1,0 +1,52 @@
+"""What every runtime adapter is given, and how a word may hold variables of the job script."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Protocol
+
+from gpubench.model.image import Image
+
+
+class Expanded(str):
+    """A word in which the job script's shell puts in variables: ``--volume=$OUTDIR:$OUTDIR`` (only plain ``$NAME``)."""
+
+    __slots__ = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where a container is started.
+
+    The script has set ``$OUTDIR`` (the campaign), ``$SCRATCHDIR`` (node-local) and ``$PWD`` (the job's directory).
+
+    Args:
+        options: of the profile, put in as they stand.
+        mounts: of the profile, ``HOST:INSIDE[:ro]``.
+        passed: names of the variables that the node half reads.
+        device: ``cpu``, ``gpu`` or ``auto``.
+    """
+
+    options: Sequence[str] = ()
+    mounts: Sequence[str] = ()
+    passed: Sequence[str] = ()
+    device: str = "cpu"
+
+
+class Runtime(Protocol):
+    """An adapter between a command and an image."""
+
+    @property
+    def KIND(self) -> str:  # noqa: N802 - a module's constant
+        """Kind of the images that it starts."""
+
+    @property
+    def TEMPLATE(self) -> str:  # noqa: N802
+        """Shell that the job script needs before the first run, below ``templates/``; empty: none."""
+
+    def prefix(self, place: Place) -> list[str]:
+        """The words before every command, the same for all images; empty: none."""
+
+    def command(self, image: Image, words: Sequence[str]) -> list[str]:
+        """The words behind ``prefix`` that run ``words`` (arguments of Python) in the image."""

@@ -1,0 +1,37 @@
+"""Runtime ``docker``: one container per supervisor, which sees the node as a process of the host would.
+
+Network, process ids and shared memory are the host's: what is measured is UCX on this node, not a bridge; and
+supervisors find what an earlier run left behind. The container runs as the caller, so that no file of root's lands in
+the campaign. Standard input stays attached: its end is how a killed front end ends the job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpubench.model.image import Image
+from gpubench.runtimes.base import Expanded, Place
+
+KIND = "docker"
+TEMPLATE = "runtimes/docker.sh.j2"
+
+
+def prefix(place: Place) -> list[str]:
+    """``docker run`` with all that the place decides."""
+    return [
+        *("docker", "run", "--rm", "--interactive", "--pull=never"),
+        *("--network=host", "--pid=host", "--ipc=host"),
+        Expanded("--user=$GPUBENCH_USER"),
+        Expanded("--volume=$OUTDIR:$OUTDIR"),
+        Expanded("--volume=$SCRATCHDIR:$SCRATCHDIR"),
+        Expanded("--workdir=$PWD"),
+        *(f"--volume={mount}" for mount in place.mounts),
+        *(f"--env={name}" for name in place.passed),
+        *(() if place.device == "cpu" else ("--gpus=all",)),
+        *place.options,
+    ]
+
+
+def command(image: Image, words: Sequence[str]) -> list[str]:
+    """The image by its digest: a tag that moved since the plan changes nothing."""
+    return ["--entrypoint", image.python, image.reference, "-I", *words]
