@@ -117,7 +117,7 @@ def test_a_breach_of_any_contract_is_found(tmp_path: Path) -> None:
     breaches = {
         "gpubench/model/base.py": "import gpubench.plan",
         "gpubench/writer/atomic.py": "import gpubench.node.rank",
-        "gpubench/store/files.py": "import gpubench.writer.atomic",
+        "gpubench/files.py": "import gpubench.writer.atomic",
         "gpubench/spec/plain.py": "import gpubench.errors",
         "gpubench/plan/order.py": "import socket",
     }

@@ -6,9 +6,9 @@ import dataclasses
 from pathlib import Path
 
 from gpubench.errors import DataError
+from gpubench.files import reading
 from gpubench.spec import RunRecord
 from gpubench.spec.records import SAMPLES_FILE
-from gpubench.store.files import reading
 from gpubench.store.rundirs import RunDirectory, read_record, run_directories
 
 

@@ -5,7 +5,6 @@ Only this package and the node half's writer know where a file of a campaign sta
 
 from gpubench.store.accounting import Accounting, Outcome, account
 from gpubench.store.campaign import Campaign
-from gpubench.store.files import write_atomically
 from gpubench.store.outputs import create_campaign, newest_campaign
 from gpubench.store.rundirs import RunDirectory, read_provenance, read_record, run_directories
 
@@ -20,5 +19,4 @@ __all__ = [
     "read_provenance",
     "read_record",
     "run_directories",
-    "write_atomically",
 ]

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.errors import DataError, PlanRefusedError, UsageError
+from gpubench.files import create_exclusively, reading, write_atomically
 from gpubench.model.plan import Frozen, Plan, PlanAddition, PlannedBlock, PlannedJob, PlannedRun
-from gpubench.store.files import create_exclusively, reading, write_atomically
 
 PLAN_FILE = "plan.json"
 

@@ -8,8 +8,8 @@ import json
 from pathlib import Path
 
 from gpubench.errors import UsageError
+from gpubench.files import writing
 from gpubench.store.campaign import PLAN_FILE
-from gpubench.store.files import writing
 
 
 def create_campaign(outputs: Path, site: str, suite: str, now: dt.datetime) -> Path:

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.errors import DataError
+from gpubench.files import reading
 from gpubench.spec import RUN_STATUSES, RunRecord, WorkloadRecord
 from gpubench.spec.plain import SpecError, from_plain
 from gpubench.spec.records import PROVENANCE_FILE, RUN_FILE, RUN_RECORD
-from gpubench.store.files import reading
 
 _NAME = re.compile(r"(?P<run>.+)-(?P<attempt>[1-9]\d*)")
 

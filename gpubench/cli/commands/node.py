@@ -40,8 +40,8 @@ def run(context: typer.Context) -> None:
 
 def _packed() -> Path:
     from gpubench import resources
+    from gpubench.files import write_atomically
     from gpubench.render import pack
-    from gpubench.store.files import write_atomically
 
     path = Path(platformdirs.user_cache_dir("gpubench")) / f"{__version__}-{NAME}"
     write_atomically(path, pack(resources.node_half()))

@@ -11,6 +11,7 @@ from gpubench import resources
 from gpubench.cli.say import warn
 from gpubench.cli.steps.running import alive_jobs
 from gpubench.errors import UsageError
+from gpubench.files import write_atomically
 from gpubench.merge.family import Cell, cells, family
 from gpubench.merge.read import read_runs
 from gpubench.merge.table import Merged, merge, parquet
@@ -21,7 +22,6 @@ from gpubench.stats.settings import Looks, Settings
 from gpubench.stats.verdict import Verdict, judge
 from gpubench.store.accounting import Accounting, account
 from gpubench.store.campaign import Campaign
-from gpubench.store.files import write_atomically
 from gpubench.store.rundirs import read_provenance
 
 

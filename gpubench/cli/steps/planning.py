@@ -14,6 +14,7 @@ from gpubench.cli.options import Asked
 from gpubench.cli.say import say
 from gpubench.cli.steps.history import find_history
 from gpubench.cli.steps.profiles import load_site, load_suite
+from gpubench.files import write_atomically
 from gpubench.images.catalog import ensure, images_root
 from gpubench.model.image import Image, Variant
 from gpubench.model.site import Site
@@ -21,7 +22,6 @@ from gpubench.plan import Request, make_plan
 from gpubench.render import pack, render_jobs
 from gpubench.spec import WorkloadSpec
 from gpubench.store.campaign import Campaign
-from gpubench.store.files import write_atomically
 from gpubench.store.outputs import create_campaign
 
 

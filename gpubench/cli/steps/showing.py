@@ -10,10 +10,10 @@ import rich.console
 
 from gpubench.cli.say import say
 from gpubench.errors import IncompleteError
+from gpubench.files import write_atomically
 from gpubench.model.quantities import format_seconds
 from gpubench.store.accounting import Accounting
 from gpubench.store.campaign import Campaign
-from gpubench.store.files import write_atomically
 
 if TYPE_CHECKING:
     from gpubench.cli.steps.judging import Judged

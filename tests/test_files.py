@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.errors import MissingToolError
-from gpubench.store.files import create_exclusively, write_atomically
+from gpubench.files import create_exclusively, write_atomically
 from tests.conftest import need
 
 
@@ -79,7 +79,7 @@ def test_another_users_directory(tmp_path: Path) -> None:
     code = textwrap.dedent(f"""
         from pathlib import Path
         from gpubench.errors import MissingToolError
-        from gpubench.store.files import write_atomically
+        from gpubench.files import write_atomically
         try:
             write_atomically(Path({str(locked)!r}) / "plan.json", "x")
         except MissingToolError as error:
