@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 from typing import Annotated, cast, get_args
 
@@ -25,8 +26,17 @@ Budget = Annotated[str | None, typer.Option(help="The most blocks that fit into 
 Reps = Annotated[int | None, typer.Option(min=1, help="Timed repetitions of every workload.")]
 Workers = Annotated[int | None, typer.Option(min=1, help="Workers per node.")]
 Protocol = Annotated[str | None, typer.Option(help="tcp or ucx.")]
+Runtime = Annotated[str | None, typer.Option(help="venv, docker, ...: how runs enter their image.")]
+Base = Annotated[str | None, typer.Option(help="Image that container builds start from; default: the profile's.")]
+Date = Annotated[
+    str | None, typer.Option(help="YYYYMMDD: images of that day; default: the newest in images.lock.toml.")
+]
 Seed = Annotated[int | None, typer.Option(help="Seed of the order; the same seed gives the same order.")]
 Margin = Annotated[str | None, typer.Option(help="Differences up to this count as none, like 3%.")]
+Allow = Annotated[
+    list[str] | None,
+    typer.Option(help="What may differ between the variants of a block, like kernel or 'network.*'; repeatable."),
+]
 Set = Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE: any key of the site profile, dotted.")]
 Summary = Annotated[
     str | None, typer.Option(help="The number of a run: mean (default), geomean or median; chosen before looking.")
@@ -59,6 +69,9 @@ class Asked:
     reps: int | None = None
     workers: int | None = None
     protocol: str | None = None
+    runtime: str | None = None
+    base: str | None = None
+    date: str | None = None
     seed: int | None = None
     margin: str | None = None
     settings: list[str] | None = None
@@ -86,6 +99,17 @@ class Asked:
             raise UsageError(f"--nodes '{self.nodes}' is no list of node counts", then='write it like --nodes "1 2 4"')
         return sorted({int(word) for word in words})
 
+    def chosen_settings(self) -> list[str]:
+        """``--set`` and the options that are short for it."""
+        short = [("runtime", self.runtime), ("image.base", self.base)]
+        return [*(self.settings or []), *(f'{key}="{value}"' for key, value in short if value)]
+
+    def chosen_date(self) -> str:
+        """``YYYYMMDD``, empty where none was given; raises UsageError."""
+        if self.date and not re.fullmatch(r"\d{8}", self.date):
+            raise UsageError(f"--date '{self.date}' is no date", then="write it like 20261107")
+        return self.date or ""
+
     def chosen_budget(self) -> float | None:
         """Seconds, None where no budget was given; raises UsageError."""
         return None if self.budget is None else _quantity("--budget", self.budget, parse_seconds)
@@ -100,6 +124,7 @@ class Asked:
     def check(self) -> None:
         """Raise UsageError for any value that can't be read."""
         self.chosen_budget()
+        self.chosen_date()
         self.chosen_margin()
         self.chosen_summary()
 

@@ -94,7 +94,11 @@ class Estimates(Settings):
 
 
 class Defaults(Settings):
-    """What a command uses when the user names nothing else."""
+    """What a command uses when the user names nothing else.
+
+    ``allow_changed`` are patterns (``network.*``) of what may differ between a block's variants without blocking their
+    comparison.
+    """
 
     variants: list[str] = pydantic.Field(default_factory=list)
     suite: str = "quick"
@@ -102,6 +106,7 @@ class Defaults(Settings):
     blocks: int = pydantic.Field(default=8, ge=1)
     budget: Seconds | None = None
     margin: Fraction = 0.03
+    allow_changed: list[str] = pydantic.Field(default_factory=list)
 
 
 class Site(Settings):

@@ -7,6 +7,7 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpubench.merge.environment import Changes
 from gpubench.merge.family import Cell
 from gpubench.model.plan import Plan
 from gpubench.stats.settings import Settings
@@ -20,7 +21,8 @@ class ReportInputs:
 
     ``outcomes`` and ``cells`` are those of the accounting and of ``merge.cells``, in planned order. ``verdicts`` were
     made with ``settings``. ``provenance`` maps a run directory's name to what stands in its ``provenance.json`` (keys
-    may be missing), ``manifests`` a manifest's hash to the manifest. ``warnings`` are lines for the reader: of the
+    may be missing), ``manifests`` a manifest's hash to the manifest. ``changes`` are what differed within
+    blocks, for each verdict. ``warnings`` are lines for the reader: of the
     merge, of the accounting. ``templates`` maps paths below ``templates/`` to their text.
     """
 
@@ -30,6 +32,7 @@ class ReportInputs:
     verdicts: Sequence[Verdict]
     settings: Settings
     provenance: Mapping[str, Mapping[str, Any]]
+    changes: Changes
     manifests: Mapping[str, Any]
     warnings: Sequence[str]
     generated_at: dt.datetime

@@ -52,7 +52,12 @@ def _context(inputs: ReportInputs) -> dict[str, Any]:
         "differing": provenance.differing(inputs),
         "hosts": provenance.hosts(inputs),
         "noise": _noise(inputs),
-        "warnings": [*provenance.unplanned(inputs), *inputs.plan.notes, *inputs.warnings, *_run_warnings(inputs)],
+        "warnings": [
+            *provenance.unplanned(inputs.plan, inputs.changes),
+            *inputs.plan.notes,
+            *inputs.warnings,
+            *_run_warnings(inputs),
+        ],
         "specs": _script_safe(specs),
         "bundle": _bundle(),
         "generated": headline.moment(inputs.generated_at),

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gpubench.images.manifest import differences
-from gpubench.model.plan import PlannedVariant
+from gpubench.merge.environment import Changes
+from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.model.quantities import format_bytes
 from gpubench.report.inputs import ReportInputs
 
@@ -88,10 +89,7 @@ def run_noise(provenance: Provenance) -> dict[str, str]:
 
 
 def differing(inputs: ReportInputs) -> list[Fact]:
-    """Every value in which the variants differ: manifests, settings, and ``UCX_*`` as read while they ran.
-
-    A binding may set ``UCX_*`` of its own accord, by the version that it finds: then more differs than was asked for.
-    """
+    """Every value in which the variants differ: manifests, settings, and what differed within blocks while they ran."""
     variants = inputs.plan.variants
     manifests = [inputs.manifests.get(v.image.manifest, {}) if v.image else {} for v in variants]
     changes = [{path: (one, other) for path, one, other in differences(manifests[0], each)} for each in manifests]
@@ -102,45 +100,25 @@ def differing(inputs: ReportInputs) -> list[Fact]:
     ]
     names = sorted({name for v in variants for name in v.env})
     facts += [Fact(f"setting {name}", [v.env.get(name, "unset") for v in variants]) for name in names]
-    return facts + [fact for fact in _in_force(inputs) if fact.differs]
+    return facts + [Fact(field, list(values)) for field, values in inputs.changes.values.items()]
 
 
-def unplanned(inputs: ReportInputs) -> list[str]:
-    """Lines about ``UCX_*`` that differed while the variants ran though no variant sets them.
-
-    ucxx, for one, turns the protocols v2 off for UCX before 1.18: its effect is then part of the version's.
-    """
-    planned = {name for variant in inputs.plan.variants for name in variant.env}
+def unplanned(plan: Plan, changes: Changes) -> list[str]:
+    """A line about everything that differed within blocks though no variant and no image asked for it."""
     lines = []
-    for fact in _in_force(inputs):
-        name = fact.name.removeprefix("in force ")
-        if fact.differs:
-            values = ", ".join(
-                f"{variant.label} {value}" for variant, value in zip(inputs.plan.variants, fact.values, strict=True)
-            )
-            whose = "set by the binding where no variant sets it" if name in planned else "planned by no variant"
-            same = _planned_values(inputs, name) == fact.values
-            lines += [] if same else [f"more than the plan differs: {name} in force is {values} ({whose})"]
+    for change in changes.by_field():
+        if change.why != "planned":
+            said = zip(plan.variants, changes.values[change.field], strict=True)
+            values = ", ".join(f"{variant.label} {value}" for variant, value in said)
+            lines.append(f"more than the plan differs: {change.field} is {values} ({_WHY[change.why]})")
     return lines
 
 
-def _planned_values(inputs: ReportInputs, name: str) -> list[str]:
-    return [variant.env.get(name, "unset") for variant in inputs.plan.variants]
-
-
-def _in_force(inputs: ReportInputs) -> list[Fact]:
-    seen: list[dict[str, set[str]]] = []
-    for variant in inputs.plan.variants:
-        values: dict[str, set[str]] = {}
-        for process in _processes(_provenances(inputs, variant.label)):
-            for name, value in _ucx_environment(process).items():
-                values.setdefault(name, set()).add(str(value))
-        seen.append(values)
-    known = [values for values in seen if values]  # a variant without a run is no difference
-    if len(known) < len(seen):
-        return []
-    names = sorted(set().union(*known))
-    return [Fact(f"in force {name}", [" or ".join(sorted(one.get(name, {"unset"}))) for one in seen]) for name in names]
+_WHY = {
+    "known": "set by the binding where no variant sets it",
+    "allowed": "allowed to change",
+    "": "asked for by nobody, so it blocks the comparison",
+}
 
 
 def _provenances(inputs: ReportInputs, label: str) -> list[Provenance]:

@@ -127,9 +127,10 @@ def _numbers(shape: tuple[int, int, int], samples: dict[int, list[tuple[Place, t
 
 
 def circumstances(cells: Sequence[Cell]) -> Circumstances:
-    """Failures and order of all cells, as the gate wants them."""
+    """Failures, order and environment of all cells, as the gate wants them."""
     return Circumstances(
         np.array([len(cell.broken_blocks) for cell in cells], dtype=np.int64),
         np.array([bool(cell.order_problem) for cell in cells], dtype=bool),
         np.array([cell.comparison.frozen_at is not None for cell in cells], dtype=bool),
+        np.array([bool(cell.comparison.changed) for cell in cells], dtype=bool),
     )

@@ -15,7 +15,7 @@ from gpubench.stats.settings import Looks, Settings
 NO_VARIATION = 1e-12
 FEW_BLOCKS = 5
 
-OBSTACLES = ("", "no data", "few blocks", "one sample", "no variation", "order")
+OBSTACLES = ("", "no data", "few blocks", "one sample", "no variation", "order", "environment")
 """Why a cell can't be tested at all, by its number in ``Estimates.obstacle``."""
 
 

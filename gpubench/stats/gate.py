@@ -23,11 +23,13 @@ class Circumstances:
         failed: blocks in which the candidate failed where the baseline ran.
         disordered: the order of runs can't carry a comparison.
         frozen: an earlier look has decided the cell.
+        changed: more than the variant changed with the variant; by default in no cell.
     """
 
     failed: Ints
     disordered: Bools
     frozen: Bools
+    changed: Bools | bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,9 +54,13 @@ class Decisions:
 def decide(pairs: Pairs, circumstances: Circumstances, settings: Settings, family: Ints | None = None) -> Decisions:
     """Verdicts of all cells.
 
+    ``broken`` comes first: it counts failures and rests on no time, so what makes times incomparable doesn't touch it.
+    Of several obstacles the one is named that no further block takes away: a changed environment before all others
+    (further blocks, or another order, would be run in it too), the order only where nothing else stands in the way.
+
     Args:
         pairs: complete pairs of all planned cells.
-        circumstances: failures and order of the same cells.
+        circumstances: failures, order and environment of the same cells.
         settings: margin, error rates, looks.
         family: number of the family that each cell belongs to; None is one family. Calibration judges many campaigns at
             once.
@@ -62,6 +68,7 @@ def decide(pairs: Pairs, circumstances: Circumstances, settings: Settings, famil
     estimates = estimate(pairs, settings, circumstances.frozen)
     located = estimates.location
     obstacle = np.where((located.obstacle == 0) & circumstances.disordered, OBSTACLES.index("order"), located.obstacle)
+    obstacle = np.where(circumstances.changed, OBSTACLES.index("environment"), obstacle)
     p = np.where(obstacle == 0, estimates.p, np.nan)
     p_holm = holm(p, np.zeros(len(p), dtype=np.int64) if family is None else family)
     rejected = np.nan_to_num(p_holm, nan=1.0) <= settings.alpha

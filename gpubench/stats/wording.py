@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Mapping
 
 from gpubench.stats.arrange import Cell
 from gpubench.stats.estimate import OBSTACLES
 from gpubench.stats.gate import BROKEN, EQUIVALENT, INCONCLUSIVE, Decisions
 from gpubench.stats.settings import Settings
+
+_MOST_FIELDS = 3
+_MOST_LETTERS = 60
 
 
 def percent(ratio: float) -> str:
@@ -55,7 +60,20 @@ def _obstacle(obstacle: str, cell: Cell, row: int, decisions: Decisions) -> str:
         "one sample": f"{blocks} of one sample each say nothing about noise; take more blocks or repetitions",
         "no variation": f"all {blocks} show the same difference; repeated rows are not repeated runs",
         "order": f"{cell.order_problem}; shuffle the order within blocks",
+        "environment": _changed(cell.comparison.changed),
     }[obstacle]
+
+
+def _changed(changed: Mapping[str, str]) -> str:
+    named = dict(itertools.islice(changed.items(), _MOST_FIELDS))
+    words = ", ".join(f"{field} {_short(values)}" for field, values in named.items())
+    more = f" and {len(changed) - len(named)} more" if len(changed) > len(named) else ""
+    allow = " ".join(f"--allow {field}" for field in named)
+    return f"changed with the variant: {words}{more}; if that is meant: {allow}{' …' if more else ''}"
+
+
+def _short(values: str) -> str:
+    return values if len(values) <= _MOST_LETTERS else f"{values[: _MOST_LETTERS - 1]}…"
 
 
 def _margin_words(settings: Settings) -> str:

@@ -68,7 +68,7 @@ def read_record(path: Path) -> RunRecord | None:
 def read_provenance(path: Path) -> Mapping[str, Any]:
     """``provenance.json`` of the run directory ``path``; empty where it is missing or damaged.
 
-    Provenance explains numbers and decides none, so a hole in it mustn't stop a report: the page says *not recorded*.
+    A hole in it mustn't stop a report: the page says *not recorded*, and what isn't recorded hasn't changed.
     """
     try:
         plain = json.loads((path / PROVENANCE_FILE).read_bytes())

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from campaign_builder import Writer, begin, finish, make_block, make_plan, variant
 
 from gpubench.merge import cells, family, merge, read_runs
+from gpubench.merge.environment import Changes, Expected, find_changes
+from gpubench.merge.facts import facts
 from gpubench.model.plan import Plan, PlanAddition, PlannedJob
 from gpubench.report import ReportInputs
 from gpubench.stats.settings import Settings
@@ -26,18 +31,32 @@ def collect(campaign: Campaign) -> ReportInputs:
     merged = merge(read_runs(campaign.runs_dir).runs)
     table = cells(campaign.plan, accounting.outcomes, merged.frame)
     settings = Settings(margin=campaign.plan.margin, summary=campaign.plan.summary)
-    return ReportInputs(
+    inputs = ReportInputs(
         plan=campaign.plan,
         outcomes=accounting.outcomes,
         cells=table,
         verdicts=judge(family(campaign.plan, table), settings),
         settings=settings,
         provenance={one.directory.name: read_provenance(one.directory) for one in accounting.outcomes if one.directory},
+        changes=Changes(),
         manifests=campaign.manifests(),
         warnings=[*accounting.warnings, *merged.warnings, *map(str, merged.errors)],
         generated_at=NOW,
         templates=TEMPLATES,
     )
+    return with_provenance(inputs, inputs.provenance)
+
+
+def with_provenance(inputs: ReportInputs, provenance: Mapping[str, Mapping[str, Any]], **expected: Any) -> ReportInputs:
+    """The same campaign, had its runs recorded this; by the name of their directory."""
+    by_run = {
+        one.run.run: facts(provenance[one.directory.name])
+        for one in inputs.outcomes
+        if one.directory and one.directory.name in provenance
+    }
+    allowed = Expected(inputs.plan, inputs.manifests, expected.get("known", {}), expected.get("allow", ()))
+    changes = find_changes(family(inputs.plan, inputs.cells), by_run, allowed)
+    return dataclasses.replace(inputs, provenance=provenance, changes=changes)
 
 
 def slower_message(label: str, workload: object) -> float:

@@ -105,7 +105,7 @@ def test_a_against_a_is_labelled(tmp_path: Path) -> None:
     inputs = reports.collect(campaign)
     text = html(inputs).decode()
     assert "b is the same image with the same settings as a (A against A)" in text
-    assert "Nothing: manifests, settings and" in text
+    assert "Nothing: manifests and settings are the same" in text
     assert "A against A" in markdown(inputs)
 
 
@@ -150,7 +150,7 @@ def test_provenance_may_lack_anything(
 ) -> None:
     _, inputs, _ = campaigns["story"]
     known = {} if found is None else dict.fromkeys(inputs.provenance, found)
-    thin = dataclasses.replace(inputs, provenance=known, manifests={})
+    thin = reports.with_provenance(dataclasses.replace(inputs, manifests={}), known)
     assert {fact.name: fact.values[0] for fact in provenance.by_variant(thin)}["libucp"] == "not recorded"
     assert len(provenance.hosts(thin)) <= 1
     assert provenance.run_noise(found or {})["transport"] == "not recorded"
@@ -166,10 +166,44 @@ def test_what_a_binding_sets_by_itself_is_a_difference(
         for process in one["processes"]:
             if process["ucx"]["loaded"] == "1.17.0":
                 process["ucx"]["env"]["UCX_PROTO_ENABLE"] = "n"
-    facts = {fact.name: fact.values for fact in provenance.differing(dataclasses.replace(inputs, provenance=changed))}
-    assert facts["in force UCX_PROTO_ENABLE"] == ["n", "unset", "n"]
+    bound = reports.with_provenance(inputs, changed, known={"1.17.0": {"UCX_PROTO_ENABLE": "n"}})
+    facts = {fact.name: fact.values for fact in provenance.differing(bound)}
+    assert facts["environment.UCX_PROTO_ENABLE"] == ["n", "unset", "n"]
     assert facts["setting UCX_PROTO_ENABLE"] == ["unset", "unset", "n"]
-    assert "in force UCX_TLS" not in facts
+    assert "environment.UCX_TLS" not in facts
+    said = (
+        "more than the plan differs: environment.UCX_PROTO_ENABLE is 1.17.0 n, 1.19.0 unset, 1.19.0-proto1 n "
+        "(set by the binding where no variant sets it)"
+    )
+    assert provenance.unplanned(bound.plan, bound.changes) == [said]
+    assert said in html(bound).decode()
+    assert said.replace("_", "\\_") in markdown(bound)
+
+
+def test_what_a_variant_sets_is_no_note(campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]]) -> None:
+    _, inputs, _ = campaigns["story"]
+    facts = {fact.name: fact.values for fact in provenance.differing(inputs)}
+    assert facts["environment.UCX_PROTO_ENABLE"] == ["unset", "unset", "n"]
+    assert provenance.unplanned(inputs.plan, inputs.changes) == []
+
+
+@pytest.mark.parametrize(
+    ("allow", "said"), [((), "asked for by nobody, so it blocks the comparison"), (("ker*",), "allowed to change")]
+)
+def test_another_kernel_is_said_on_the_page_and_in_markdown(
+    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]], allow: tuple[str, ...], said: str
+) -> None:
+    _, inputs, _ = campaigns["story"]
+    changed = json.loads(json.dumps(inputs.provenance))
+    for one in changed.values():
+        if one["processes"][0]["ucx"]["loaded"] == "1.17.0":
+            one["nodes"][0]["kernel"] = "5.15.0"
+    other = reports.with_provenance(inputs, changed, allow=allow)
+    line = f"more than the plan differs: kernel is 1.17.0 5.15.0, 1.19.0 6.1.0, 1.19.0-proto1 6.1.0 ({said})"
+    assert provenance.unplanned(other.plan, other.changes) == [line]
+    assert line in html(other).decode()
+    assert line in markdown(other)
+    assert {fact.name: fact.values for fact in provenance.differing(other)}["kernel"] == ["5.15.0", "6.1.0", "6.1.0"]
 
 
 def test_processes_that_disagree_are_counted(campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]]) -> None:

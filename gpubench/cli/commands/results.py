@@ -9,6 +9,7 @@ import typer
 
 from gpubench.cli import options
 from gpubench.cli.options import Asked
+from gpubench.errors import UsageError
 
 
 def register(app: typer.Typer) -> None:
@@ -43,6 +44,7 @@ def compare(
     summary: Annotated[
         str | None, typer.Option(help="With --samples: mean, geomean or median; chosen before looking.")
     ] = None,
+    allow: options.Allow = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
     outputs: options.Outputs = None,
 ) -> None:
@@ -54,38 +56,46 @@ def compare(
 
     margin_given = Asked(margin=margin).chosen_margin()
     if samples is not None:
+        if allow:
+            raise UsageError("--allow and --samples exclude each other: a table says nothing of its environment")
         comparing.compare_samples(
             samples, baseline, candidate, margin=margin_given, summary=summary, by=by, as_json=as_json
         )
-    comparing.compare_campaign(campaign, outputs, baseline, candidate, margin=margin_given, as_json=as_json)
+    comparing.compare_campaign(
+        campaign, outputs, baseline, candidate, margin=margin_given, allow=allow or (), as_json=as_json
+    )
 
 
 def summary(
     campaign: options.MaybeCampaign = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="As Markdown, for a pull request.")] = False,
+    allow: options.Allow = None,
     outputs: options.Outputs = None,
 ) -> None:
     """What came out, in few lines."""
     from gpubench.cli.say import say
     from gpubench.cli.steps.choosing import chosen_campaign
-    from gpubench.cli.steps.judging import judge_campaign, report_inputs
-    from gpubench.cli.steps.showing import show_verdicts
+    from gpubench.cli.steps.judging import Question, judge_campaign, report_inputs
+    from gpubench.cli.steps.showing import show_notes, show_verdicts
 
-    judged = judge_campaign(chosen_campaign(campaign, outputs))
+    judged = judge_campaign(chosen_campaign(campaign, outputs), Question(allow=tuple(allow or ())))
     if markdown:
         from gpubench.report.markdown import markdown as written
 
         say(written(report_inputs(judged)).rstrip())
     else:
         show_verdicts(judged.verdicts, judged.accounting)
+        show_notes(judged)
 
 
-def report(campaign: options.MaybeCampaign = None, outputs: options.Outputs = None) -> None:
+def report(
+    campaign: options.MaybeCampaign = None, allow: options.Allow = None, outputs: options.Outputs = None
+) -> None:
     """Merge, judge, and write report.html (opens offline) and report.md."""
     from gpubench.cli.steps.choosing import chosen_campaign
-    from gpubench.cli.steps.judging import judge_campaign
+    from gpubench.cli.steps.judging import Question, judge_campaign
     from gpubench.cli.steps.showing import show_verdicts, write_report
 
-    judged = judge_campaign(chosen_campaign(campaign, outputs))
+    judged = judge_campaign(chosen_campaign(campaign, outputs), Question(allow=tuple(allow or ())))
     show_verdicts(judged.verdicts, judged.accounting)
     write_report(judged)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -12,7 +13,7 @@ from gpubench.cli.options import Asked
 from gpubench.cli.say import say
 from gpubench.cli.steps.choosing import chosen_campaign
 from gpubench.cli.steps.judging import Question, judge_campaign
-from gpubench.cli.steps.showing import show_verdicts
+from gpubench.cli.steps.showing import show_notes, show_verdicts
 from gpubench.errors import DataError, UsageError
 from gpubench.report.record import verdicts_json
 from gpubench.stats.settings import Settings
@@ -34,10 +35,11 @@ def compare_campaign(
     candidate: str | None,
     *,
     margin: float | None,
+    allow: Sequence[str],
     as_json: bool,
 ) -> NoReturn:
     """Print the verdicts that were asked for; ends with their exit code."""
-    judged = judge_campaign(chosen_campaign(directory, outputs), Question(margin, baseline, candidate))
+    judged = judge_campaign(chosen_campaign(directory, outputs), Question(margin, baseline, candidate, tuple(allow)))
     base = baseline or judged.campaign.plan.baseline
     shown = [
         one for one in judged.verdicts if one.baseline == base and (candidate is None or one.candidate == candidate)
@@ -46,6 +48,7 @@ def compare_campaign(
         say(verdicts_json(judged.campaign.plan.campaign, shown, judged.settings).decode().rstrip())
     else:
         show_verdicts(shown, judged.accounting)
+        show_notes(judged)
     raise typer.Exit(exit_code(shown))
 
 

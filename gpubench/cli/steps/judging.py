@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from collections.abc import Mapping
+import fnmatch
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gpubench import resources
@@ -12,6 +13,9 @@ from gpubench.cli.say import warn
 from gpubench.cli.steps.running import alive_jobs
 from gpubench.errors import UsageError
 from gpubench.files import write_atomically
+from gpubench.images.by_itself import set_by_binding
+from gpubench.merge.environment import Changes, Expected, find_changes, with_changes
+from gpubench.merge.facts import facts
 from gpubench.merge.family import Cell, cells, family
 from gpubench.merge.read import read_runs
 from gpubench.merge.table import Merged, merge, parquet
@@ -27,13 +31,17 @@ from gpubench.store.rundirs import read_provenance
 
 @dataclasses.dataclass(frozen=True)
 class Judged:
-    """A campaign as it stands: what became of every run, the merged samples, and the verdicts."""
+    """A campaign as it stands: what became of every run, the merged samples, and the verdicts.
+
+    ``changes`` are what differed within blocks, planned or not, of each verdict.
+    """
 
     campaign: Campaign
     accounting: Accounting
     merged: Merged
     cells: list[Cell]
     verdicts: list[Verdict]
+    changes: Changes
     settings: Settings
     warnings: tuple[str, ...]
 
@@ -45,6 +53,7 @@ class Question:
     margin: float | None = None
     baseline: str | None = None
     candidate: str | None = None
+    allow: tuple[str, ...] = ()
 
     @property
     def is_the_planned_one(self) -> bool:
@@ -57,12 +66,12 @@ def judge_campaign(campaign: Campaign, question: Question | None = None) -> Judg
 
     Args:
         campaign: may still be running, or be a copy.
-        question: another margin or pair of variants than planned.
+        question: another margin or pair of variants than planned, or more that may change with the variant.
 
     Raises:
         UsageError: a variant that the campaign doesn't have.
     """
-    question = question or Question()
+    question = _less_what_is_planned(question or Question(), campaign.plan)
     accounting = account(campaign, alive=alive_jobs(campaign))
     read = read_runs(campaign.runs_dir)
     merged = merge(read.runs)
@@ -78,8 +87,12 @@ def judge_campaign(campaign: Campaign, question: Question | None = None) -> Judg
         seed=plan.seed,
         look=None if plan.max_blocks is None else Looks(plan.max_blocks, ended=campaign.ended),
     )
-    verdicts = judge(family(plan, table, campaign.frozen), settings)
-    judged = Judged(campaign, accounting, merged, table, verdicts, settings, warnings)
+    comparisons = family(plan, table, campaign.frozen)
+    seen = {one.run.run: facts(read_provenance(one.directory)) for one in accounting.outcomes if one.directory}
+    changes = find_changes(comparisons, seen, _expected(campaign, question))
+    verdicts = judge(with_changes(comparisons, changes), settings)
+    _warn_of_patterns_without_use(question.allow, changes)
+    judged = Judged(campaign, accounting, merged, table, verdicts, changes, settings, warnings)
     write_atomically(campaign.results, parquet(merged.frame))
     if question.is_the_planned_one:
         write_atomically(campaign.verdicts, verdicts_json(campaign.plan.campaign, verdicts, settings))
@@ -95,8 +108,31 @@ def decided(judged: Judged) -> list[Comparison]:
     ]
 
 
+def _less_what_is_planned(question: Question, plan: Plan) -> Question:
+    planned = plan.site.defaults.allow_changed
+    return dataclasses.replace(question, allow=tuple(one for one in question.allow if one not in planned))
+
+
+def _expected(campaign: Campaign, question: Question) -> Expected:
+    plan, manifests = campaign.plan, campaign.manifests()
+    known: dict[str, Mapping[str, str]] = {}
+    for variant in plan.variants:
+        if variant.image:
+            stack = manifests.get(variant.image.manifest, {}).get("stack", {})
+            known[variant.label] = set_by_binding(stack.get("name", ""), variant.image.ucx_version)
+    return Expected(plan, manifests, known, (*plan.site.defaults.allow_changed, *question.allow))
+
+
+def _warn_of_patterns_without_use(patterns: Iterable[str], changes: Changes) -> None:
+    for pattern in patterns:
+        if not fnmatch.filter(changes.values, pattern):
+            warn(f"--allow {pattern}: nothing of that name changed{nearest(pattern, changes.values)}")
+
+
 def _comparisons(plan: Plan, question: Question) -> list[Comparison]:
     """The planned family, and the pair that is asked for in place of its mirror image or beside it."""
+    if question.baseline is None and question.candidate is None:
+        return plan.comparisons
     baseline = question.baseline or plan.baseline
     candidates = [question.candidate] if question.candidate else [item.label for item in plan.variants]
     labels = [item.label for item in plan.variants]
@@ -111,7 +147,7 @@ def _comparisons(plan: Plan, question: Question) -> list[Comparison]:
         for one in plan.comparisons
         if one.candidate == plan.comparisons[0].candidate
     ]
-    return plan.comparisons if question.is_the_planned_one else [*asked, *kept]
+    return [*asked, *kept]
 
 
 def report_inputs(judged: Judged) -> ReportInputs:
@@ -124,6 +160,7 @@ def report_inputs(judged: Judged) -> ReportInputs:
         verdicts=judged.verdicts,
         settings=judged.settings,
         provenance=_provenance(judged),
+        changes=judged.changes,
         manifests=campaign.manifests(),
         warnings=judged.warnings,
         generated_at=dt.datetime.now(dt.UTC),

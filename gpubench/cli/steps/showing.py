@@ -94,16 +94,22 @@ def show_verdicts(verdicts: Sequence[Verdict], accounting: Accounting | None = N
         say(f"runs: {counts(accounting)}")
 
 
+def show_notes(judged: Judged) -> None:
+    """What changed with the variants besides what was planned, and whether that was allowed."""
+    from gpubench.report.provenance import unplanned
+
+    for line in unplanned(judged.campaign.plan, judged.changes):
+        say(f"note: {line}")
+
+
 def write_report(judged: Judged) -> None:
     """``report.html`` and ``report.md`` into the campaign's directory."""
     from gpubench.cli.steps.judging import report_inputs
     from gpubench.report.markdown import markdown
     from gpubench.report.page import html
-    from gpubench.report.provenance import unplanned
 
     inputs = report_inputs(judged)
-    for line in unplanned(inputs):
-        say(f"note: {line}")
+    show_notes(judged)
     write_atomically(judged.campaign.report, html(inputs))
     write_atomically(judged.campaign.summary, markdown(inputs))
     say(f"report: {judged.campaign.report}")

@@ -1,0 +1,187 @@
+"""What differed between baseline and candidate of a block, and which of it was planned. Pure.
+
+Runs are compared within a block only: blocks may run on other nodes, on another day, and that is no difference between
+variants. Not compared is what never stands still: load, process ids, scratch directories.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from gpubench.images.manifest import differences
+from gpubench.merge.facts import ENVIRONMENT, UNSET, Facts, word
+from gpubench.model.plan import Plan, PlannedVariant
+from gpubench.stats.data import ComparisonInput
+
+Why = Literal["planned", "known", "allowed", ""]
+_OF_MANIFESTS = ("python", "versions.")
+_DISTRIBUTIONS = {"ucp": "ucx-py"}
+"""Packages that aren't named like what they import."""
+_WORST_LAST: tuple[Why, ...] = ("planned", "known", "allowed", "")
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """A field in which the runs of both variants of one block differed.
+
+    Args:
+        field: ``kernel``, ``network.eth0.mtu``, ``environment.UCX_TLS``: what ``--allow`` takes.
+        before: the baseline's value, in words.
+        after: the candidate's.
+        why: ``planned`` by variants or images, ``known`` to be set by the binding, ``allowed`` by the user. Empty:
+            asked for by nobody, so times can't tell its effect from the variant's.
+    """
+
+    field: str
+    before: str
+    after: str
+    why: Why
+
+
+@dataclasses.dataclass(frozen=True)
+class Changes:
+    """All changes of a family.
+
+    Args:
+        each: of each comparison, by field, each field once; planned changes are among them.
+        values: by changed field: what the runs of each variant said, in the order of the plan's variants.
+    """
+
+    each: Sequence[tuple[Change, ...]] = ()
+    values: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
+
+    def by_field(self) -> list[Change]:
+        """Every changed field once, with the least reason that a comparison has for it."""
+        return worst(change for changes in self.each for change in changes)
+
+
+@dataclasses.dataclass(frozen=True)
+class Expected:
+    """What may differ.
+
+    Args:
+        plan: with its variants and their images.
+        manifests: by their hash.
+        known: by variant, the variables that the binding sets on its own at that version of UCX.
+        allow: patterns of fields, as the shell would match them (``network.*``).
+    """
+
+    plan: Plan
+    manifests: Mapping[str, Any]
+    known: Mapping[str, Mapping[str, str]]
+    allow: Sequence[str] = ()
+
+    def why(self, baseline: str, candidate: str, field: str, before: str, after: str) -> Why:
+        """Why ``field`` may differ between the two variants; empty where it may not."""
+        sides = ((baseline, before), (candidate, after))
+        if field.startswith(ENVIRONMENT):
+            name = field.removeprefix(ENVIRONMENT)
+            as_planned = [value == word(self._variables(label).get(name, UNSET)) for label, value in sides]
+            as_known = [value == self.known.get(label, {}).get(name) for label, value in sides]
+            if all(as_planned):
+                return "planned"
+            if all(planned or known for planned, known in zip(as_planned, as_known, strict=True)):
+                return "known"
+        elif field.startswith(_OF_MANIFESTS) and self._in_manifests(baseline, candidate, field):
+            return "planned"
+        return "allowed" if any(fnmatch.fnmatchcase(field, pattern) for pattern in self.allow) else ""
+
+    def _variables(self, label: str) -> dict[str, str]:
+        variant = self._variant(label)
+        image = variant.image.env if variant.image else {}
+        return {**image, **self.plan.site.env, **variant.env}
+
+    def _in_manifests(self, baseline: str, candidate: str, field: str) -> bool:
+        one, other = (self._manifest(label) for label in (baseline, candidate))
+        return bool(one and other) and any(_is_about(path, field) for path, _, _ in differences(one, other))
+
+    def _manifest(self, label: str) -> Mapping[str, Any]:
+        image = self._variant(label).image
+        found = self.manifests.get(image.manifest) if image else None
+        return found if isinstance(found, Mapping) else {}
+
+    def _variant(self, label: str) -> PlannedVariant:
+        return next(one for one in self.plan.variants if one.label == label)
+
+
+def find_changes(comparisons: Sequence[ComparisonInput], seen: Mapping[str, Facts], expected: Expected) -> Changes:
+    """What changed with the variant in each comparison.
+
+    Args:
+        comparisons: with all their runs; only complete pairs of blocks that count are looked at.
+        seen: by run; what was not recorded has not changed.
+        expected: what may differ.
+    """
+    pairs: dict[tuple[str, str], list[Change]] = {}
+    found: list[tuple[Change, ...]] = []
+    for one in comparisons:
+        complete = _complete_pairs(one)
+        for pair in complete:
+            if pair not in pairs:
+                sides = (seen.get(pair[0]), seen.get(pair[1]))
+                pairs[pair] = list(_between(one.baseline, one.candidate, *sides, expected))
+        found.append(tuple(worst(change for pair in complete for change in pairs[pair])))
+    fields = sorted({change.field for changes in found for change in changes})
+    return Changes(found, {field: _values(field, comparisons, seen, expected.plan) for field in fields})
+
+
+def _values(field: str, comparisons: Iterable[ComparisonInput], seen: Mapping[str, Facts], plan: Plan) -> list[str]:
+    words: dict[str, set[str]] = {one.label: set() for one in plan.variants}
+    for variant, run in {(run.variant, run.run) for one in comparisons for run in one.runs if run.wall_s}:
+        if run in seen and seen[run].knows(field):
+            words[variant].add(seen[run].words(field))
+    return [" or ".join(sorted(words[one.label])) or "not recorded" for one in plan.variants]
+
+
+def worst(changes: Iterable[Change]) -> list[Change]:
+    """One change per field, sorted by field: the first of those with the least reason."""
+    kept: dict[str, Change] = {}
+    for change in changes:
+        known = kept.setdefault(change.field, change)
+        if _WORST_LAST.index(change.why) > _WORST_LAST.index(known.why):
+            kept[change.field] = change
+    return [kept[field] for field in sorted(kept)]
+
+
+def with_changes(comparisons: Sequence[ComparisonInput], changes: Changes) -> list[ComparisonInput]:
+    """The same comparisons, each with what changed unasked."""
+    return [
+        dataclasses.replace(
+            one, changed={item.field: f"{item.before} → {item.after}" for item in found if not item.why}
+        )
+        for one, found in zip(comparisons, changes.each, strict=True)
+    ]
+
+
+def _complete_pairs(one: ComparisonInput) -> list[tuple[str, str]]:
+    sides: dict[str, dict[int, str]] = {one.baseline: {}, one.candidate: {}}
+    for run in one.runs:
+        if run.wall_s and run.variant in sides and (one.frozen_at is None or run.block <= one.frozen_at):
+            sides[run.variant][run.block] = run.run
+    before, after = sides.values()
+    return [(before[block], after[block]) for block in sorted(before.keys() & after.keys())]
+
+
+def _between(
+    baseline: str, candidate: str, before: Facts | None, after: Facts | None, expected: Expected
+) -> Iterable[Change]:
+    if before is None or after is None:
+        return
+    for field in sorted(before.differing(after)):
+        words = before.words(field), after.words(field)
+        if words[0] == words[1]:
+            words = before.words(field, hosts=True), after.words(field, hosts=True)
+        yield Change(field, *words, expected.why(baseline, candidate, field, *words))
+
+
+def _is_about(path: str, field: str) -> bool:
+    """Whether ``path`` of the manifests is what a process says as ``field``; wheels may be named after their CUDA."""
+    if field == "python":
+        return path == "stack.python"
+    library = field.removeprefix("versions.")
+    wheel = re.escape(_DISTRIBUTIONS.get(library, library.replace("_", "-")))
+    return re.fullmatch(rf"stack\.packages\.{wheel}(-cu(da)?\d+x?)?", path) is not None
