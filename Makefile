@@ -21,10 +21,24 @@ OPTIONS = \
 	$(call given,REPS,--reps '$(REPS)') \
 	$(call given,WORKERS,--workers '$(WORKERS)') \
 	$(call given,PROTOCOL,--protocol '$(PROTOCOL)') \
+	$(call given,RUNTIME,--runtime '$(RUNTIME)') \
+	$(call given,BASE,--base '$(BASE)') \
+	$(call given,DATE,--date '$(DATE)') \
 	$(call given,BUDGET,--budget '$(BUDGET)') \
 	$(call given,SEED,--seed '$(SEED)') \
 	$(call given_each,SET,--set) \
 	$(call given,CAMPAIGN,--campaign '$(CAMPAIGN)')
+
+IMAGE_OPTIONS = \
+	$(call given,SITE,--site '$(SITE)') \
+	$(call given,UCX,--ucx '$(UCX)') \
+	$(call given,DATE,--date '$(DATE)') \
+	$(call given_each,SET,--set)
+BUILD_OPTIONS = $(IMAGE_OPTIONS) \
+	$(call given,RUNTIME,--runtime '$(RUNTIME)') \
+	$(call given,BASE,--base '$(BASE)') \
+	$(call given,OUT,--out '$(OUT)') \
+	$(call given,PUSH,$(if $(filter 0,$(PUSH)),--no-push,--push))
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,13 +55,24 @@ help: ## this list
 #:   REPS --reps         timed repetitions of each workload
 #:   WORKERS --workers   workers per node
 #:   PROTOCOL --protocol tcp or ucx
+#:   RUNTIME --runtime   how runs enter their image: venv, docker, charliecloud
+#:   BASE --base         image that container builds start from
+#:   DATE --date         YYYYMMDD: images of that day, default the newest in images.lock.toml
 #:   SEED --seed         seed of the order
 #:   SET --set           any key of the site profile, e.g. SET=limits.start=2m
 #:   CAMPAIGN --campaign directory: run only what is missing there; make report: which one
+#: make images takes UCX SITE RUNTIME BASE DATE SET, and OUT=dir for the Dockerfiles, PUSH=0 not to push (default: if the site names a registry);
+#: make import takes UCX SITE DATE SET, and OUT=dir to write the script only.
 #: They count only on the command line: the environment of the shell never changes a benchmark.
 
 bench: $(VENV)/.tool ## compare real UCX versions on this machine; the variables are below
 	@$(GPUBENCH) bench $(OPTIONS)
+
+images: $(VENV)/.tool ## a container image per UCX version: Dockerfile, build, push
+	@$(GPUBENCH) images build $(BUILD_OPTIONS)
+
+import: $(VENV)/.tool ## import pushed images into squashfs files (enroot), here or as the site wants
+	@$(GPUBENCH) images import $(IMAGE_OPTIONS) $(call given,OUT,--out '$(OUT)')
 
 report: $(VENV)/.tool ## merge, verdicts and report.html of CAMPAIGN (default: the newest)
 	@$(GPUBENCH) report $(call given,CAMPAIGN,'$(CAMPAIGN)')
@@ -64,7 +89,7 @@ lint: $(VENV)/.dev ## ruff, mypy --strict, import-linter, shellcheck
 	@$(BIN)/mypy
 	@$(BIN)/mypy --config-file requirements/mypy-node.ini
 	@$(BIN)/lint-imports
-	@$(BIN)/shellcheck requirements/*.sh .ci/run
+	@$(BIN)/shellcheck requirements/*.sh .ci/run docker/locks/lock.sh docker/context/gpubench
 
 format: $(VENV)/.dev ## let ruff format the code
 	@$(BIN)/ruff check --fix-only -q . ; $(BIN)/ruff format .
@@ -83,4 +108,4 @@ $(VENV)/.tool: requirements/tool.txt requirements/uv.txt pyproject.toml
 $(VENV)/.dev: $(VENV)/.tool requirements/dev.txt
 	@bash requirements/install.sh $(VENV) dev
 
-.PHONY: help bench report test test-system lint format install lock clean
+.PHONY: help bench images import report test test-system lint format install lock clean

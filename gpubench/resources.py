@@ -32,3 +32,9 @@ def node_half() -> dict[str, bytes]:
     for package in PACKAGES:
         paths += sorted((PACKAGE / package).glob("**/*.py"))
     return {f"gpubench/{path.relative_to(PACKAGE)}": path.read_bytes() for path in paths}
+
+
+def docker_sources() -> dict[str, bytes]:
+    """Every file below ``docker/``, by path relative to it."""
+    base = root() / "docker"
+    return {str(path.relative_to(base)): path.read_bytes() for path in sorted(base.rglob("*")) if path.is_file()}

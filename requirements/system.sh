@@ -1,10 +1,20 @@
 #!/usr/bin/env bash
-# What `make test-system` needs beyond Python: a browser for the report, mount and setpriv for bad disks and other users.
+# What `make test-system` needs beyond Python: a browser for the report, mount and setpriv for bad disks and other users,
+# a Docker engine, a registry, Debian root file systems and a container runtime for the images.
 set -euo pipefail
 missing=()
-command -v chromium >/dev/null || missing+=(chromium)
-command -v setpriv >/dev/null || missing+=(util-linux)
-command -v mount >/dev/null || missing+=(mount)
+need() { command -v "$1" >/dev/null || missing+=("$2"); } # PROGRAM PACKAGE
+PATH=$PATH:/usr/sbin
+need chromium chromium
+need setpriv util-linux
+need mount mount
+need git git
+need dockerd docker.io
+need docker-registry docker-registry
+need debootstrap debootstrap
+need mksquashfs squashfs-tools
+need squashfuse squashfuse
+need ch-run charliecloud-runtime
 if ((${#missing[@]} == 0)); then exit 0; fi
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
   printf 'make test-system: please install %s; the tests that need it are skipped\n' "${missing[*]}" >&2

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Compile the stacks' hashed locks (*.in -> *.txt) and list the libucx wheels (libucx-cu12.toml). No index host is written.
 # libucx itself is left out of every stack: with no second UCX in it, a wrong one can't be loaded by accident.
+# A stack that also runs on an older Python than 3.11 says so in its .in: "# python 3.9".
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 uv=$(command -v uv || printf '../../.venv/bin/uv')
 for stack in *.in; do
-  "$uv" pip compile -q --universal --python-version 3.11 --generate-hashes --only-binary :all: --no-annotate \
+  python=$(sed -n 's/^# python //p' "$stack")
+  "$uv" pip compile -q --universal --python-version "${python:-3.11}" --generate-hashes --only-binary :all: --no-annotate \
     --no-emit-index-url --no-emit-find-links --no-emit-package libucx-cu12 \
     --custom-compile-command 'docker/locks/lock.sh' -o "${stack%.in}.txt" "$stack"
 done

@@ -31,9 +31,10 @@ class _Seen:
 class Progress:
     """Watches the run directories of a campaign; prints a line when a run ends, and on a terminal a live one too."""
 
-    def __init__(self, campaign: Campaign, live: rich.live.Live | None) -> None:
+    def __init__(self, campaign: Campaign, live: rich.live.Live | None, *, quiet: bool = False) -> None:
         self.campaign = campaign
         self.live = live
+        self.quiet = quiet
         self.began = time.monotonic()
         self.rows = [(block, run) for _, block, run in campaign.rows()]
         self.blocks = len({block.block for block, _ in self.rows})
@@ -113,7 +114,7 @@ class Progress:
     def _print(self, line: str) -> None:
         if self.live:
             self.live.console.print(rich.text.Text(line))
-        else:
+        elif not self.quiet:
             say(line)
 
     def _show(self, line: str) -> None:
@@ -122,10 +123,10 @@ class Progress:
 
 
 @contextlib.contextmanager
-def progress_for(campaign: Campaign) -> Iterator[Progress]:
-    """Live on a terminal, plain lines elsewhere."""
-    if not sys.stdout.isatty():
-        yield Progress(campaign, None)
+def progress_for(campaign: Campaign, *, quiet: bool = False) -> Iterator[Progress]:
+    """Live on a terminal, plain lines elsewhere; nothing at all when ``quiet``."""
+    if quiet or not sys.stdout.isatty():
+        yield Progress(campaign, None, quiet=quiet)
         return
     with rich.live.Live(console=rich.console.Console(), refresh_per_second=4, transient=True) as live:
         yield Progress(campaign, live)

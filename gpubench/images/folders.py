@@ -40,6 +40,12 @@ class Folder:
         """Where the content lies."""
         return self.path / "files"
 
+    @property
+    def size(self) -> int:
+        """Bytes of its files as they were recorded."""
+        rows = json.loads((self.path / "inventory.json").read_text("utf-8"))
+        return sum(int(row[0]) for row in rows.values())
+
 
 def obtain(home: Path, name: str, build: Build, progress: Progress) -> Folder:
     """The finished folder ``name``, built now if it is missing.

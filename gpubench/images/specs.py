@@ -1,11 +1,13 @@
-"""A UCX spec as typed → the wheel that it means."""
+"""A UCX spec as typed → what it asks for, and the wheel that it means."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import platform
 import re
 import sys
+from typing import Literal
 
 import pydantic
 
@@ -16,6 +18,11 @@ from gpubench.resources import docker_file
 _WHEELS = "locks/libucx-cu12.toml"
 _PREFIX = re.compile(r"(ucx-)?v?(?=\d)")
 _RELEASE = re.compile(r"\d+(\.\d+)*(\.post\d+)?")
+_REF = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/+-]*[A-Za-z0-9])?")
+_BARE_BRANCH = re.compile(r"\d+\.\d+\.x")
+_RELEASE_OF_REF = re.compile(r"v?(\d+\.\d+(?:\.\d+)?)(?:\.x|-rc\d+)?")
+COMMIT = re.compile(r"[0-9a-f]{40}")
+"""The full name of a commit."""
 
 
 class Wheel(Settings):
@@ -92,6 +99,71 @@ def resolve(spec: str) -> Wheel:
     raise UsageError(
         f"there is no wheel of UCX '{spec}'{_closest(name)}", then=f"wheels exist of {', '.join(releases())}"
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """What a spec asks for: ``name`` is a release for ``release`` and ``wheel``, a ref for ``git``, else empty.
+
+    A ``release`` leaves open where it comes from. ``commit`` was pinned by hand.
+    """
+
+    kind: Literal["release", "wheel", "git", "distribution", "none"]
+    name: str = ""
+    commit: str = ""
+
+    @property
+    def release(self) -> str:
+        """The release as far as the name tells: ``1.16.0``, of a branch ``1.14``; empty: unknown."""
+        if self.kind == "git":
+            found = _RELEASE_OF_REF.fullmatch(self.name)
+            return found[1] if found else ""
+        return self.name.partition(".post")[0]
+
+
+def parse(spec: str) -> Asked:
+    """Read a spec of a built image; ``resolve`` is for those that hold wheels only.
+
+    ``1.16.0 v1.16.0 ucx-1.16.0`` a release · ``wheel:1.16.0`` · ``v1.14.x master git:REF`` · ``REF@COMMIT`` ·
+    ``distribution`` the base's own · ``none``.
+
+    Raises:
+        UsageError: none of these, an abbreviated commit, or an ambiguous release.
+    """
+    text = spec.strip()
+    how, colon, rest = text.partition(":")
+    if text in ("distribution", "none"):
+        return Asked(kind="distribution" if text == "distribution" else "none")
+    if colon and how == "wheel":
+        return Asked(kind="wheel", name=resolve(rest).version)
+    name = _PREFIX.sub("", text.lower(), count=1)
+    if not colon and _RELEASE.fullmatch(name):
+        return Asked(kind="release", name=_full(spec, name))
+    if colon and how != "git":
+        raise UsageError(f"UCX '{spec}': '{how}:' is no source of UCX", then="write wheel:VERSION or git:REF")
+    return _git(spec, rest if colon else text)
+
+
+def _full(spec: str, name: str) -> str:
+    """``1.22`` → ``1.22.0``; a release without a wheel may still be a tag."""
+    if name.count(".") >= 2:
+        return name
+    begins = [release for release in releases() if release.startswith(name + ".")]
+    if len(begins) == 1:
+        return begins[0]
+    what = "is ambiguous" if begins else "is no full release"
+    raise UsageError(f"UCX '{spec}' {what}", then=f"write three numbers like {' or '.join(begins or releases()[-2:])}")
+
+
+def _git(spec: str, text: str) -> Asked:
+    ref, pinned, commit = text.partition("@")
+    if not _REF.fullmatch(ref) or ".." in ref:
+        raise UsageError(f"UCX '{spec}' is no version and no git ref", then="write a release like 1.19.0, or a branch")
+    if pinned and not COMMIT.fullmatch(commit):
+        raise UsageError(
+            f"UCX '{spec}': '{commit}' is no full commit", then="write all 40 hexadecimal digits behind the @"
+        )
+    return Asked(kind="git", name=f"v{ref}" if _BARE_BRANCH.fullmatch(ref) else ref, commit=commit)
 
 
 def _not_a_release(spec: str, name: str) -> UsageError | PlanRefusedError:

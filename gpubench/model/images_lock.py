@@ -36,6 +36,7 @@ class LockRow(Settings):
         env: what the image sets in every process.
         manifest: hash of the manifest.
         architecture: as ``uname -m`` says it.
+        base: the image that the build started from, as typed.
     """
 
     kind: Literal["docker", "conda", "modules"]
@@ -54,6 +55,7 @@ class LockRow(Settings):
     env: dict[str, str] = pydantic.Field(default_factory=dict)
     manifest: str
     architecture: str
+    base: str = ""
 
     @property
     def place(self) -> tuple[str, str, str, str, str]:

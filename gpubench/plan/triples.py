@@ -6,6 +6,7 @@ from gpubench.errors import PlanRefusedError
 from gpubench.model.site import Site
 
 VALID = {
+    ("local", "fork", "charliecloud"),
     ("local", "fork", "docker"),
     ("local", "fork", "venv"),
 }

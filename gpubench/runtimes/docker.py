@@ -23,6 +23,9 @@ def prefix(place: Place) -> list[str]:
         *("--network=host", "--pid=host", "--ipc=host"),
         Expanded("--user=$GPUBENCH_USER"),
         Expanded("--volume=$OUTDIR:$OUTDIR"),
+        # Where the script stands; OUTDIR may be another place. Read-only: no run may change what the next one reads.
+        Expanded("--volume=$GPUBENCH_CAMPAIGN/jobs:$GPUBENCH_CAMPAIGN/jobs:ro"),
+        Expanded("--volume=$GPUBENCH_CAMPAIGN/node.pyz:$GPUBENCH_CAMPAIGN/node.pyz:ro"),
         Expanded("--volume=$SCRATCHDIR:$SCRATCHDIR"),
         Expanded("--workdir=$PWD"),
         *(f"--volume={mount}" for mount in place.mounts),

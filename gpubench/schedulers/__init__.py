@@ -26,6 +26,10 @@ class Job(Protocol):
 class Scheduler(Protocol):
     """An adapter to a scheduler."""
 
+    @property
+    def HERE(self) -> bool:  # noqa: N802 - a module's constant
+        """Whether jobs run on this very machine."""
+
     def turn(self, job_dir: Path, waiting: Callable[[str], None]) -> contextlib.AbstractContextManager[int]:
         """Wait for the machine."""
 

@@ -23,6 +23,7 @@ import platformdirs
 
 from gpubench.errors import MissingToolError, SchedulerError
 
+HERE = True
 STATE_FILE = "local.json"
 CANCEL_S = 60.0
 

@@ -49,8 +49,8 @@ class RunSpec:
     ``env`` is the whole of what image, site and variant set; ``env_allow`` names the variables that may come from the
     shell that started the job. ``variant_env`` are the keys of ``env`` whose value must still hold when the workloads
     run. ``expect_transport`` are the transports (``tcp``, ``rc_mlx5`` …) that UCX may use, empty when any will do.
-    ``block_s`` is how long the whole block surely takes: no block starts that can't end in time. ``build_id`` is what the
-    file ``build_manifest`` inside the image must say, empty where there is nothing to compare.
+    ``block_s`` is how long the whole block surely takes: no block starts that can't end in time. ``build_id`` is what
+    the file ``build_manifest`` inside the image must say, empty where there is nothing to compare.
     """
 
     schema: str

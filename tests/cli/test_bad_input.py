@@ -41,7 +41,8 @@ def one_line(done: subprocess.CompletedProcess[str]) -> str:
         (["--protocol", "udp"], 6, "no protocol 'udp'"),
         (["--set", "layout.worker=3"], 2, "unknown key 'layout.worker' (did you mean 'workers'?)"),
         (["--set", "limits.start=20"], 2, "'limits.start' = 20: a quantity needs its unit"),
-        (["--set", "runtime=docker"], 6, "don't go together"),
+        (["--set", "runtime=dockr"], 6, "don't go together"),
+        (["--set", "launcher=srun"], 6, "don't go together"),
     ],
 )
 def test_a_wrong_word_is_named_and_nothing_is_written(

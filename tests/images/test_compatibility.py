@@ -1,13 +1,18 @@
 """Which stack carries which UCX, and what the locks hold."""
 
 import re
+import tomllib
 
 import pytest
 
 from gpubench.errors import PlanRefusedError
-from gpubench.images.compatibility import Stack, choose, stacks
+from gpubench.images.compatibility import Range, Stack, choose, stacks
 from gpubench.images.specs import releases, resolve, wheels
 from gpubench.resources import docker_file
+
+ROWS = {stack.name: stack for stack in stacks()}
+OLD, NEW = ROWS["ucxx-0.45.1"], ROWS["ucxx-0.52.0"]
+WHEELS = [stack for stack in stacks() if stack.packages == "wheels"]
 
 
 def wanted(*specs: str):
@@ -15,11 +20,10 @@ def wanted(*specs: str):
 
 
 def test_the_first_row_that_runs_them_all_is_taken() -> None:
-    old, new = stacks()
-    assert choose(wanted("1.15.0", "1.22.0")) == old
-    assert choose(wanted("1.19.0", "1.22.0")) == old
-    assert choose(wanted("1.19.0", "1.22.0"), [new, old]) == new
-    assert choose(wanted("1.17.0", "1.22.0"), [new, old]) == old
+    assert choose(wanted("1.15.0", "1.22.0")) == OLD
+    assert choose(wanted("1.19.0", "1.22.0")) == OLD
+    assert choose(wanted("1.19.0", "1.22.0"), [NEW, OLD]) == NEW
+    assert choose(wanted("1.17.0", "1.22.0"), [NEW, OLD]) == OLD
 
 
 def test_a_version_that_no_stack_runs_is_refused_with_the_nearest_that_can() -> None:
@@ -30,34 +34,69 @@ def test_a_version_that_no_stack_runs_is_refused_with_the_nearest_that_can() -> 
 
 
 def test_versions_that_only_different_stacks_run_are_refused_together() -> None:
-    old, new = stacks()
-    narrow = old.model_copy(update={"ucx": old.ucx.model_copy(update={"max": "1.18.1"})})
+    assert OLD.ucx
+    narrow = OLD.model_copy(update={"ucx": OLD.ucx.model_copy(update={"max": "1.18.1"})})
     with pytest.raises(PlanRefusedError, match=r"runs UCX 1\.17\.0, 1\.22\.0 together"):
-        choose(wanted("1.17.0", "1.22.0"), [narrow, new])
+        choose(wanted("1.17.0", "1.22.0"), [narrow, NEW])
 
 
-@pytest.mark.parametrize("stack", stacks(), ids=lambda stack: stack.name)
+@pytest.mark.parametrize("stack", WHEELS, ids=lambda stack: stack.name)
 def test_a_lock_holds_hashes_the_row_s_versions_and_no_libucx(stack: Stack) -> None:
     lock = stack.lock_file.read_text("utf-8")
     entries = re.findall(r"^([\w.-]+)==([^ ]+)(.*(?:\n .*)*)", lock, re.MULTILINE)
     packages = {name: version for name, version, _ in entries}
     assert all("--hash=sha256:" in rest for _, _, rest in entries)
-    assert packages["distributed-ucxx-cu12"] == stack.binding_version
+    assert packages.get("distributed-ucxx-cu12", "") == stack.binding_version
     assert packages["dask"] == packages["distributed"] == stack.dask
-    assert {"numpy", "pandas", "pyarrow"} <= packages.keys()
+    assert {"numpy", "pandas"} <= packages.keys()
     assert "libucx-cu12" not in packages
 
 
+@pytest.mark.parametrize("name", [row.name for row in stacks() if row.packages == "conda"])
+def test_the_pins_of_a_conda_row_are_its_versions_and_hold_no_ucx(name: str) -> None:
+    row = ROWS[name]
+    pins = tomllib.loads(row.lock_file.read_text("utf-8"))
+    found = dict(pin.split("=") for pin in [*pins["packages"], *pins["cuda"]])
+    assert found["dask"] == found["distributed"] == row.dask
+    assert found["cudf"] == found["dask-cuda"] == found["rmm"] == row.rapids
+    assert not {"ucx", "ucx-py", "ucx-proc"} & found.keys()
+    assert row.python.min == row.python.max
+    assert set(row.architectures) == set(tomllib.loads(docker_file("locks/miniforge.toml").read_text())["sha256"])
+
+
+def test_a_gpu_row_says_what_it_runs_on_and_every_row_why_it_is_believed() -> None:
+    for row in stacks():
+        assert row.source
+        assert bool(row.rapids) == bool(row.cuda) == bool(row.compute_capability) == (row.binding != "none")
+
+
 def test_what_was_tested_lies_inside_what_is_claimed_and_exists() -> None:
-    for stack in stacks():
+    for stack in (OLD, NEW):
+        assert stack.ucx
         assert stack.ucx.tested
         assert set(stack.ucx.tested) <= set(releases())
-        assert all(stack.ucx.holds(release) for release in stack.ucx.tested)
+        assert all(stack.runs(release) for release in stack.ucx.tested)
+
+
+@pytest.mark.parametrize(
+    ("release", "inside"),
+    [("1.12", True), ("1.14", True), ("1.15", False), ("1.11", False), ("1.14.1", True), ("1.14.2", False)],
+)
+def test_a_branch_lies_inside_where_one_of_its_releases_does(release: str, inside: bool) -> None:
+    assert Range(min="1.12.0", max="1.14.1").holds(release) == inside
+
+
+def test_a_stack_without_wheels_or_without_a_binding_is_no_venv() -> None:
+    with pytest.raises(PlanRefusedError) as refused:
+        choose(wanted("1.14.1"))
+    assert "ucx-py" not in str(refused.value)
+    assert "dask-2023" not in str(refused.value)
 
 
 def test_no_index_host_stands_in_any_file() -> None:
     for path in docker_file("").rglob("*.t*"):
-        assert "://" not in path.read_text("utf-8"), path
+        hosts = set(re.findall(r"://([^/]+)", path.read_text("utf-8")))
+        assert hosts <= ({"github.com"} if path.name == "miniforge.toml" else set()), path
 
 
 def test_every_wheel_is_hashed_for_both_architectures() -> None:

@@ -97,8 +97,8 @@ def test_a_triple_that_does_not_go_together_is_refused_with_the_valid_ones() -> 
     with pytest.raises(PlanRefusedError) as caught:
         plan(site=site(launcher="srun"))
     assert str(caught.value) == (
-        "site bench: scheduler, launcher and runtime local + srun + venv don't go together; valid: local + fork + docker; "
-        "local + fork + venv"
+        "site bench: scheduler, launcher and runtime local + srun + venv don't go together; "
+        "valid: local + fork + charliecloud; local + fork + docker; local + fork + venv"
     )
 
 

@@ -46,6 +46,17 @@ PLANS = {
         blocks=2,
         images=CONTAINERS,
     ),
+    "local-fork-charliecloud": plan(
+        VARIANTS,
+        site=site(runtime="charliecloud", container=ContainerSettings(mounts=["/data sets:/mnt"])),
+        blocks=1,
+        images={
+            spec: one.model_copy(
+                update={"kind": "squashfs", "reference": f"/images/{one.id.replace(':', '-')}/image.sqsh"}
+            )
+            for spec, one in CONTAINERS.items()
+        },
+    ),
 }
 PLAN = PLANS["local-fork-venv"]
 RENDERED = {triple: render_jobs(one, one.jobs, TEMPLATES, NODE_HALF) for triple, one in PLANS.items()}

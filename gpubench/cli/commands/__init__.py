@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from gpubench.cli.commands import bench, node, results, stages
+from gpubench.cli.commands import bench, images, node, results, stages
 
 
 def register(app: typer.Typer) -> None:
@@ -12,4 +12,5 @@ def register(app: typer.Typer) -> None:
     bench.register(app)
     stages.register(app)
     results.register(app)
+    images.register(app)
     node.register(app)

@@ -37,6 +37,7 @@ def shape_of(plan: Plan) -> dict[str, Any]:
     """What runs must have in common for the durations of one to foretell those of the other."""
     return {
         "protocol": plan.protocol,
+        "runtime": plan.site.runtime,
         "device": plan.device,
         "workers_per_node": plan.workers_per_node,
         "workloads": sorted((item.params_id, item.reps, item.warmup) for item in plan.workloads),

@@ -11,11 +11,10 @@ from typing import Any
 
 from gpubench import __version__, resources
 from gpubench.cli.options import Asked
-from gpubench.cli.say import say
 from gpubench.cli.steps.history import find_history
+from gpubench.cli.steps.images import obtain_images
 from gpubench.cli.steps.profiles import load_site, load_suite
 from gpubench.files import write_atomically
-from gpubench.images.catalog import ensure, images_root
 from gpubench.model.image import Image, Variant
 from gpubench.model.site import Site
 from gpubench.plan import Request, make_plan
@@ -40,7 +39,7 @@ class Wanted:
 
 def read_wishes(asked: Asked) -> Wanted:
     """Read profile and suite and check every word; raises UsageError before anything costs time."""
-    site = load_site(asked.site, asked.settings)
+    site = load_site(asked.site, asked.chosen_settings())
     suite, source = load_suite(asked.suite or site.defaults.suite)
     workloads = suite.resolve(source, reps=asked.reps, timeout_s=site.limits.workload)
     asked.check()
@@ -60,14 +59,12 @@ def plan_campaign(wanted: Wanted, *, quiet: bool = False) -> Campaign:
     now = dt.datetime.now(dt.UTC)
     request = _request(wanted, now, campaign="planned")
     make_plan(request)  # refused plans leave no image built and no directory behind
-    built = ensure(
-        [variant.ucx for variant in wanted.variants], images_root(wanted.site.paths.images), _ignore if quiet else say
-    )
+    built = obtain_images(wanted.site, [variant.ucx for variant in wanted.variants], wanted.asked, quiet=quiet)
     directory = create_campaign(wanted.outputs, wanted.site.name, wanted.suite, now)
-    images: dict[str, Image | None] = {spec: image for spec, (image, _) in built.items()}
+    images: dict[str, Image | None] = {spec: found[0] if found else None for spec, found in built.items()}
     plan = make_plan(dataclasses.replace(request, campaign=directory.name, images=images))
     campaign = Campaign.begin(directory, plan)
-    for image, manifest in built.values():
+    for image, manifest in filter(None, built.values()):
         campaign.write_manifest(image.manifest, manifest)
     write_scripts(campaign)
     return campaign
@@ -119,11 +116,8 @@ def _shape(wanted: Wanted, protocol: str) -> dict[str, Any]:
     """As ``shape_of`` of a plan, before there is one."""
     return {
         "protocol": protocol,
+        "runtime": wanted.site.runtime,
         "device": wanted.site.device,
         "workers_per_node": wanted.asked.workers or wanted.site.layout.workers,
         "workloads": sorted((item.params_id, item.reps, item.warmup) for item in wanted.workloads),
     }
-
-
-def _ignore(_line: str) -> None:
-    """Progress that nobody wants to read."""

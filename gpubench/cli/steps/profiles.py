@@ -21,6 +21,11 @@ def load_site(name: str, settings: list[str] | None = None) -> Site:
     return Site.of(plain, source + (" with --set" if settings else ""))
 
 
+def site_names() -> list[str]:
+    """Every shipped profile."""
+    return sorted(path.stem for path in (resources.root() / "sites").glob("*.toml"))
+
+
 def load_suite(name: str) -> tuple[Suite, str]:
     """A suite by name or path, and how messages should call it; raises UsageError."""
     text, source = _find("suites", name)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from gpubench.cli.progress import Progress, progress_for
+from gpubench.cli.steps.images import make_ready
 from gpubench.errors import InterruptedByUserError, PlanRefusedError
 from gpubench.model.plan import PlannedJob
 from gpubench.schedulers import SCHEDULERS, Job
@@ -19,12 +20,13 @@ from gpubench.store.campaign import Campaign
 LOOK_S = 0.25
 
 
-def run_jobs(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None = None) -> None:
+def run_jobs(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None = None, *, quiet: bool = False) -> None:
     """Run jobs of the campaign to their end.
 
     Args:
         campaign: planned and rendered.
         blocks: the blocks to run, by job; None means all of them.
+        quiet: show nothing.
 
     Raises:
         PlanRefusedError: a variant has no image yet.
@@ -33,9 +35,13 @@ def run_jobs(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None = No
     """
     for variant in campaign.plan.variants:
         if variant.image is None:
-            raise PlanRefusedError(f"variant {variant.label} has no image", then="build it first")
+            raise PlanRefusedError(
+                f"variant {variant.label} has no image",
+                then=f"build it (gpubench images build {variant.ucx} --site {campaign.plan.site.name}), then plan anew",
+            )
+        make_ready(variant.image)
     jobs = [job for job in campaign.jobs if blocks is None or job.job in blocks]
-    with _interrupts() as interrupted, progress_for(campaign) as progress:
+    with _interrupts() as interrupted, progress_for(campaign, quiet=quiet) as progress:
         for job in jobs:
             chosen = [block.block for block in job.blocks] if blocks is None else list(blocks[job.job])
             _run_job(campaign, job, chosen, interrupted, progress)

@@ -1,0 +1,131 @@
+"""The last step of an image's build: ask the real UCX and the real binding what they are, and write the manifest.
+
+Runs with the image's own Python (3.9 or newer) and nothing else. The build fails with one line where the image isn't
+what its recipe says.
+"""
+
+import ctypes
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Dict
+
+HERE = Path(__file__).resolve().parent
+UCX = Path("/opt/gpubench/ucx")
+MODULES = {"ucxx": "ucxx", "ucx-py": "ucp"}
+"""What a binding is imported as."""
+
+LOADED = """
+import importlib, sys
+importlib.import_module(sys.argv[1])
+print([line.split()[-1] for line in open("/proc/self/maps") if "/libucp.so" in line][-1])
+"""
+
+
+class WrongImageError(Exception):
+    """The image isn't what its recipe says."""
+
+
+def manifest(facts: Dict[str, Any], ucx: Path = UCX) -> Dict[str, Any]:
+    """The manifest from the recipe's facts and from what is really there."""
+    asked = facts["ucx"]
+    found = {"release": "none", "revision": "", "configure": "", "libucp": ""}
+    if asked["source"] != "none":
+        found = library(ucx)
+        check_release(asked["release"], found["release"])
+        if facts["binding"]["name"] in MODULES:
+            check_binding(facts["binding"]["name"], found["libucp"], ucx)
+    elif (ucx / "lib" / "libucp.so.0").exists():
+        raise WrongImageError(f"there is a UCX in {ucx}, and the recipe says none")
+    version = asked["version"] if asked["source"] == "wheel" else found["release"]
+    return {
+        "schema": "gpubench/manifest/1",
+        "kind": "docker",
+        "build_id": facts["build_id"],
+        "base": {**facts["base"], "os": operating_system()},
+        "env": facts["env"],
+        "ucx": {**asked, **found, "version": version},
+        "stack": {**facts["stack"], "python": platform.python_version(), "packages": packages()},
+        "binding": facts["binding"],
+    }
+
+
+def library(ucx: Path) -> Dict[str, str]:
+    """What libucp and ucx_info say."""
+    path = ucx / "lib" / "libucp.so.0"
+    try:
+        libucp = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise WrongImageError(f"UCX can't be loaded: {error}") from None
+    libucp.ucp_get_version_string.restype = ctypes.c_char_p
+    said = run([str(ucx / "bin" / "ucx_info"), "-v"], ucx)
+    facts = {
+        key: match[1] if (match := re.search(pattern, said)) else ""
+        for key, pattern in {"revision": r"revision (\w+)", "configure": r"[Cc]onfigured with: *(.*\S)"}.items()
+    }
+    return {"release": libucp.ucp_get_version_string().decode(), "libucp": str(path.resolve()), **facts}
+
+
+def check_release(expected: str, found: str) -> None:
+    """A name like ``1.14`` stands for all of its releases, an empty one for any."""
+    if expected and found != expected and not found.startswith(expected + "."):
+        raise WrongImageError(f"UCX {expected} was to be built, the library says {found}")
+
+
+def check_binding(name: str, libucp: str, ucx: Path) -> None:
+    """The binding must load with this UCX, and no other."""
+    loaded = run([sys.executable, "-I", "-B", "-c", LOADED, MODULES[name]], ucx).split()[-1]
+    if os.path.realpath(loaded) != libucp:
+        raise WrongImageError(f"{name} loads {loaded}, the image's UCX is {libucp}")
+
+
+def run(words: "list[str]", ucx: Path) -> str:
+    """Standard output of a program that must succeed."""
+    env = {**os.environ, "LD_LIBRARY_PATH": str(ucx / "lib"), "RAPIDS_LIBUCX_PREFER_SYSTEM_LIBRARY": "true"}
+    try:
+        done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=120, check=False)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise WrongImageError(f"{words[0]} doesn't run: {error}") from None
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        raise WrongImageError(f"{' '.join(words[-1:])} fails with this UCX: {last}")
+    return done.stdout
+
+
+def packages() -> Dict[str, str]:
+    """Version by name of every package, names as manifests write them."""
+    found = ((item.metadata["Name"], item.version) for item in importlib.metadata.distributions())
+    return dict(sorted((name.lower().replace("_", "-"), version) for name, version in found if name))
+
+
+def operating_system() -> str:
+    """``PRETTY_NAME`` of os-release; empty where there is none."""
+    try:
+        text = Path("/etc/os-release").read_text(encoding="utf-8")
+    except OSError:
+        return ""
+    found = re.search(r'^PRETTY_NAME="?([^"\n]*)', text, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def main() -> int:
+    """Write ``manifest.json`` beside this file; 1 and one line where the image is wrong."""
+    facts = json.loads((HERE / "build.json").read_text(encoding="utf-8"))
+    try:
+        text = json.dumps(manifest(facts), indent=1, sort_keys=True) + "\n"
+    except WrongImageError as error:
+        sys.stderr.write(f"gpubench: {error}\n")
+        return 1
+    path = HERE / "manifest.json"
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o644)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,189 @@
+"""``gpubench images``: one image per UCX version, built, pushed, imported, verified, and never confused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gpubench.cli import options
+from gpubench.cli.options import Asked
+from gpubench.cli.steps.profiles import load_site
+from gpubench.errors import UsageError
+from gpubench.model.site import Site
+
+Specs = Annotated[
+    list[str] | None,
+    typer.Argument(help="UCX versions: 1.16.0, v1.14.x, master, REF@COMMIT, none.", show_default=False),
+]
+MoreSpecs = Annotated[str | None, typer.Option("--ucx", help="The same, parted by blanks or commas.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group."""
+    group = typer.Typer(
+        help="One image per UCX version: build, push, import, verify, and know which is which.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    for command in (build, push, import_, show, verify, lock, prune):
+        group.command(command.__name__.rstrip("_"))(command)
+    group.command("list")(list_)
+    app.add_typer(group, name="images")
+
+
+def build(
+    specs: Specs = None,
+    ucx: MoreSpecs = None,
+    site: options.Site = "local",
+    runtime: options.Runtime = None,
+    base: options.Base = None,
+    date: options.Date = None,
+    stack: Annotated[str, typer.Option(help="Row of docker/compatibility.toml; default: the first that fits.")] = "",
+    push: Annotated[
+        bool | None, typer.Option("--push/--no-push", help="To the site's registry; default: if it names one.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Where to write Dockerfiles; default: outputs/images.")] = None,
+    at_once: Annotated[int, typer.Option("--at-once", min=1, help="Builds at the same time.")] = 2,
+    settings: options.Set = None,
+) -> None:
+    """Write a Dockerfile per version, build it, push it, and lock its digest in images.lock.toml.
+
+    Without Docker the Dockerfiles are written all the same, and the exit code is 5. One version that fails leaves the
+    others; the exit code is then that of the failure.
+    """
+    from gpubench.cli.steps import images
+
+    asked = Asked(site=site, runtime=runtime, base=base, date=date, settings=settings)
+    images.build(
+        images.Wish(
+            site=_container_site(asked),
+            specs=_required(specs, ucx),
+            date=asked.chosen_date(),
+            stack=stack,
+            push=push,
+            out=out,
+            at_once=at_once,
+        )
+    )
+
+
+def push(
+    specs: Specs = None,
+    ucx: MoreSpecs = None,
+    site: options.Site = "local",
+    date: options.Date = None,
+    settings: options.Set = None,
+) -> None:
+    """Push locked images to the site's registry, all of them where none is named; lock the registry's digests."""
+    from gpubench.cli.steps import images
+
+    asked = Asked(site=site, date=date, settings=settings)
+    images.push(load_site(site, asked.chosen_settings()), _words(specs, ucx), asked.chosen_date())
+
+
+def import_(
+    specs: Specs = None,
+    ucx: MoreSpecs = None,
+    site: options.Site = "local",
+    date: options.Date = None,
+    out: Annotated[Path | None, typer.Option(help="Only write import.sh there; don't run it.")] = None,
+    settings: options.Set = None,
+) -> None:
+    """Import locked images into squashfs files (enroot), here or as a job, as the profile says.
+
+    A file is named by the digest that it came from; many imports at once and killed ones leave no torn file.
+    """
+    from gpubench.cli.steps import importing
+
+    asked = Asked(site=site, date=date, settings=settings)
+    importing.import_images(load_site(site, asked.chosen_settings()), _words(specs, ucx), asked.chosen_date(), out)
+
+
+def list_(site: Annotated[str | None, typer.Option(help="Only of this site.")] = None, as_json: AsJson = False) -> None:
+    """Every image: locked ones by digest, venvs by content, and the squashfs files imported here."""
+    from gpubench.cli.steps import listing
+
+    listing.list_images(site, as_json=as_json)
+
+
+def show(spec: str, site: options.Site = "local", date: options.Date = None, settings: options.Set = None) -> None:
+    """Everything about one image: what it is called where, what UCX and which packages are inside."""
+    from gpubench.cli.steps import listing
+
+    asked = Asked(site=site, date=date, settings=settings)
+    listing.show_image(load_site(site, asked.chosen_settings()), spec, asked)
+
+
+def verify(
+    specs: Specs = None,
+    ucx: MoreSpecs = None,
+    site: options.Site = "local",
+    runtime: options.Runtime = None,
+    date: options.Date = None,
+    settings: options.Set = None,
+) -> None:
+    """Start a scheduler, two workers and a client in the image, on this machine, and let them exchange messages.
+
+    The UCX loaded, the binding, the packages and the build id of each process must agree with each other and with the
+    image's manifest; exit 3 where they don't.
+    """
+    from gpubench.cli.steps import verifying
+
+    asked = Asked(site=site, runtime=runtime, date=date, settings=settings)
+    verifying.verify_images(load_site(site, asked.chosen_settings()), _required(specs, ucx), asked)
+
+
+def lock(
+    site: options.Site = "local",
+    from_registry: Annotated[
+        bool, typer.Option("--from-registry", help="Ask the registry instead of the local engine; needs no Docker.")
+    ] = False,
+    settings: options.Set = None,
+) -> None:
+    """Make the site's rows of images.lock.toml anew, from the images that are there."""
+    from gpubench.cli.steps import relocking
+
+    asked = Asked(site=site, settings=settings)
+    relocking.lock(load_site(site, asked.chosen_settings()), from_registry=from_registry)
+
+
+def prune(
+    site: options.Site = "local",
+    outputs: options.Outputs = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove what is listed.")] = False,
+    settings: options.Set = None,
+) -> None:
+    """List images that no lock row and no campaign names, and what killed builds and imports left; --yes removes it."""
+    from gpubench.cli.steps import pruning
+
+    asked = Asked(site=site, settings=settings)
+    pruning.prune(load_site(site, asked.chosen_settings()), outputs, remove=yes)
+
+
+def _words(specs: list[str] | None, ucx: str | None) -> list[str]:
+    """Versions as arguments and as one option, each once."""
+    return list(dict.fromkeys([*(specs or []), *(ucx or "").replace(",", " ").split()]))
+
+
+def _required(specs: list[str] | None, ucx: str | None) -> list[str]:
+    words = _words(specs, ucx)
+    if not words:
+        raise UsageError(
+            "no version is named", then='for example gpubench images build 1.16.0, or make images UCX="1.16.0"'
+        )
+    return words
+
+
+def _container_site(asked: Asked) -> Site:
+    """The site; where campaigns build their images themselves, containers are what is left to ask for."""
+    from gpubench.cli.steps.images import kind_of
+    from gpubench.images.kinds import KINDS
+
+    site = load_site(asked.site, asked.chosen_settings())
+    if asked.runtime is None and KINDS[kind_of(site)].ON_DEMAND:
+        return site.model_copy(update={"runtime": "docker"})
+    return site

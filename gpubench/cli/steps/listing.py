@@ -1,0 +1,94 @@
+"""``gpubench images list`` and ``show``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from gpubench.cli.options import Asked
+from gpubench.cli.say import say
+from gpubench.cli.steps.images import kind_of, locked_rows
+from gpubench.cli.steps.locking import read_lock
+from gpubench.cli.steps.profiles import load_site, site_names
+from gpubench.errors import UsageError
+from gpubench.images import images_root, manifests
+from gpubench.images.kinds import KINDS
+from gpubench.images.kinds.listing import Entry, of_lock
+from gpubench.images.order import Order
+from gpubench.model.quantities import format_bytes
+from gpubench.model.site import Site
+
+COLUMNS = ("version", "UCX", "kind", "site", "date", "stack", "digest or content", "where", "size")
+
+
+def list_images(site: str | None, *, as_json: bool) -> None:
+    """A row per image, or JSON with the same fields."""
+    names = [site] if site else site_names()
+    entries = of_lock([row for row in read_lock().image if row.site in names])
+    roots = {images_root(load_site(name).paths.images) for name in names}
+    for root in sorted(roots):
+        for kind in KINDS.values():
+            entries += kind.entries(root)
+    if as_json:
+        say(json.dumps({"images": [entry.plain() for entry in entries]}, indent=1))
+        return
+    if not entries:
+        say('no image yet; for example: make images UCX="1.16.0", or make bench, which builds what it needs')
+        return
+    say(_table(entries))
+
+
+def show_image(site: Site, spec: str, asked: Asked) -> None:
+    """The lock row, the manifest, and every package."""
+    document: Mapping[str, Any]
+    if read_lock().find(kind="docker", spec=spec, site=site.name, date=asked.chosen_date()):
+        (row,) = locked_rows(site, [spec], asked.chosen_date())
+        found = manifests.find(images_root(site.paths.images), row.manifest)
+        if found is None:
+            raise UsageError(
+                f"the manifest of image {spec} ({row.digest}) isn't on this machine",
+                then=f"fetch it: gpubench images lock --from-registry --site {site.name}",
+            )
+        document, head = found, row.model_dump()
+    else:
+        order = Order([spec], site, images_root(site.paths.images), read_lock(), build=False, progress=say)
+        entry = KINDS[kind_of(site)].obtain(order).images[spec]
+        if entry is None:
+            raise UsageError(f"there is no image {spec} for site {site.name}", then=f"make images UCX={spec}")
+        image, document = entry
+        head = image.model_dump(exclude={"env"}) | {"env": image.env}
+    for name, value in head.items():
+        if value:
+            say(f"{name:<14} {_words(value)}")
+    for section in ("ucx", "stack", "binding"):
+        say(f"\n{section}")
+        for name, value in document[section].items():
+            if not isinstance(value, Mapping):
+                say(f"  {name:<12} {_words(value)}")
+    packages = document["stack"]["packages"]
+    say(f"\npackages ({len(packages)})")
+    for name, version in packages.items():
+        say(f"  {name} {version}")
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return " ".join(f"{key}={word}" for key, word in value.items())
+    return str(value)
+
+
+def _table(entries: Sequence[Entry]) -> str:
+    table = Table(box=None, pad_edge=False)
+    for name in COLUMNS:
+        table.add_column(name, overflow="fold", justify="right" if name == "size" else "left")
+    for one in entries:
+        size = format_bytes(one.size) if one.size else ""
+        table.add_row(one.spec, one.ucx, one.kind, one.site, one.date, one.stack, one.identity, one.where, size)
+    console = Console(width=200)
+    with console.capture() as captured:
+        console.print(table)
+    return captured.get().rstrip()

@@ -1,0 +1,176 @@
+"""Container images from recipes: contexts, builds, pushes, and the rows that they add to ``images.lock.toml``."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from gpubench import resources
+from gpubench.errors import GpubenchError
+from gpubench.images import manifests
+from gpubench.images.docker.build import BuildJob, BuildOutcome, Display, build_all
+from gpubench.images.docker.engine import Engine
+from gpubench.images.rows import BUILD_MANIFEST
+from gpubench.model.images_lock import LockRow
+from gpubench.model.recipe import Recipe
+from gpubench.render.context import Context, render_context
+
+AT_ONCE = 2
+"""Builds at once: they share the engine's disk and the network; more of them don't end sooner."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Built:
+    """One recipe's outcome; ``row`` is None where it failed."""
+
+    recipe: Recipe
+    outcome: BuildOutcome
+    row: LockRow | None
+    error: GpubenchError | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Plain:
+    """A display for those who only want to know what takes long: a line when an image is done."""
+
+    say: Callable[[str], None]
+
+    def step(self, name: str, text: str, share: float) -> None:
+        """Nothing."""
+
+    def done(self, name: str) -> None:
+        """One line."""
+        self.say(f"built {name}")
+
+    def fail(self, name: str, line: str) -> None:
+        """One line."""
+        self.say(f"failed {name}: {line}")
+
+
+def contexts(wanted: Sequence[Recipe], engine: Engine | None, *, gpubench: str) -> dict[str, Context]:
+    """The build context of every recipe, by spec; with an engine, the base pinned to what it really is."""
+    templates = resources.texts("templates", "docker/**/*.j2")
+    sources = resources.docker_sources()
+    return {
+        recipe.spec: render_context(
+            recipe.model_copy(update={"pinned": engine.pin(recipe.base)}) if engine else recipe,
+            templates,
+            sources,
+            gpubench=gpubench,
+        )
+        for recipe in wanted
+    }
+
+
+def build_all_images(
+    engine: Engine,
+    wanted: Sequence[Recipe],
+    rendered: Mapping[str, Context],
+    *,
+    root: Path,
+    date: str,
+    push: bool,
+    show: Display,
+    at_once: int = AT_ONCE,
+) -> list[Built]:
+    """Build every recipe, and push it where that is asked for; one that fails leaves the others.
+
+    What several versions share is built first and once: side by side, each would fetch the whole stack for itself.
+
+    Args:
+        engine: where they are built.
+        wanted: in this order.
+        rendered: see ``contexts``.
+        root: ``paths.images``; logs and manifests are kept there.
+        date: ``YYYYMMDD`` for the tag; empty: today.
+        push: to the site's registry.
+        show: gets every step, by the names of ``steps``.
+        at_once: builds at the same time.
+    """
+    date = date or dt.datetime.now().astimezone().strftime("%Y%m%d")
+    logs = root / "logs"
+    shared = {
+        recipe.stack: _job(recipe, rendered[recipe.spec], date, push=False, stack=True) for recipe in _shared(wanted)
+    }
+    stacks = dict(zip(shared, build_all(list(shared.values()), at_once=at_once, logs=logs, show=show), strict=True))
+    broken = {stack: outcome for stack, outcome in stacks.items() if outcome.error}
+    possible = [recipe for recipe in wanted if recipe.stack not in broken]
+    jobs = [_job(recipe, rendered[recipe.spec], date, push=push) for recipe in possible]
+    outcomes = dict(
+        zip((one.spec for one in possible), build_all(jobs, at_once=at_once, logs=logs, show=show), strict=True)
+    )
+    return [
+        _built(
+            engine,
+            recipe,
+            rendered[recipe.spec],
+            broken.get(recipe.stack) or outcomes[recipe.spec],
+            root=root,
+            date=date,
+        )
+        for recipe in wanted
+    ]
+
+
+def steps(wanted: Sequence[Recipe]) -> list[str]:
+    """What a display will hear of, in the order in which it begins."""
+    return [*(_stack_name(recipe) for recipe in _shared(wanted)), *(recipe.spec for recipe in wanted)]
+
+
+def _shared(wanted: Sequence[Recipe]) -> list[Recipe]:
+    """The first recipe of every stack that several recipes share."""
+    by_stack: dict[str, list[Recipe]] = {}
+    for recipe in wanted:
+        by_stack.setdefault(recipe.stack, []).append(recipe)
+    return [several[0] for several in by_stack.values() if len(several) > 1]
+
+
+def _stack_name(recipe: Recipe) -> str:
+    return f"stack-{recipe.stack}"
+
+
+def _job(recipe: Recipe, context: Context, date: str, *, push: bool, stack: bool = False) -> BuildJob:
+    settings = recipe.settings
+    return BuildJob(
+        name=_stack_name(recipe) if stack else recipe.spec,
+        files=context.files,
+        labels={} if stack else context.labels,
+        tag=_stack_name(recipe) if stack else recipe.tag(date),
+        target="stack" if stack else "",
+        network=settings.build_network,
+        buildargs={},
+        architecture=settings.architecture,
+        push=settings.registry if push else "",
+    )
+
+
+def _built(engine: Engine, recipe: Recipe, context: Context, outcome: BuildOutcome, *, root: Path, date: str) -> Built:
+    if outcome.error:
+        return Built(recipe, outcome, None, outcome.error)
+    try:
+        document = manifests.read_manifest(engine.read_file(outcome.image, BUILD_MANIFEST), outcome.job.tag)
+        manifest = manifests.keep(root, document)
+    except GpubenchError as error:
+        return Built(recipe, outcome, None, error)
+    row = LockRow(
+        kind="docker",
+        spec=recipe.spec,
+        site=recipe.site,
+        registry=outcome.job.push,
+        date=date,
+        tag=recipe.tag(date),
+        digest=outcome.digest or outcome.image,
+        build_id=context.build_id,
+        ucx_version=document["ucx"]["version"],
+        ucx_commit=recipe.ucx_commit,
+        binding=recipe.binding,
+        stack=recipe.stack,
+        python=context.python,
+        env=dict(context.env),
+        manifest=manifest,
+        architecture=recipe.settings.architecture,
+        base=recipe.base,
+    )
+    return Built(recipe, outcome, row, None)

@@ -1,0 +1,294 @@
+"""The Docker engine, as far as images need it."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime as dt
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import docker.errors
+import docker.utils
+
+import docker
+import docker.context
+from gpubench.errors import GpubenchError, MissingToolError, SchedulerError
+from gpubench.images.docker import archive
+from gpubench.images.docker.credentials import find_credentials, reading_logins
+from gpubench.images.docker.failures import ENGINE_ERRORS, engine_failure, no_engine, one_line, reason
+from gpubench.images.docker.lines import BuildLines
+from gpubench.images.docker.names import Place, docker_architecture, is_digest, split_reference, uname_architecture
+from gpubench.images.docker.push import Layers, Progress
+from gpubench.images.docker.stream import Cancelled, StreamClient, messages, never, transfer
+
+CALL_S = 60
+"""For an answer that needs no work."""
+SILENCE_S = 300
+"""Between two messages of a push or a pull."""
+BUILD_SILENCE_S = 3600
+"""Between two lines of a build: a compiler may be quiet for long."""
+_DEFAULT = "unix:///var/run/docker.sock"
+
+
+@dataclasses.dataclass(frozen=True)
+class LocalImage:
+    """An image in the engine. ``created`` in UTC; ``digests`` as registries know it, ``HOST/REPOSITORY@sha256:…``."""
+
+    id: str
+    tags: tuple[str, ...]
+    labels: Mapping[str, str]
+    created: dt.datetime
+    size: int
+    digests: tuple[str, ...]
+
+
+class Engine:
+    """A connection to an engine that answers; may be used by several threads at once. ``with`` closes it."""
+
+    def __init__(self, client: docker.APIClient, address: Mapping[str, Any]) -> None:
+        self._api = client
+        self._address = address
+
+    @staticmethod
+    def connect() -> Engine:
+        """The engine that the ``docker`` command would use: DOCKER_HOST, else its current context.
+
+        Raises:
+            MissingToolError: it doesn't answer, or this user may not use it.
+        """
+        address: dict[str, Any] = {}
+        try:
+            address.update(docker.utils.kwargs_from_env())
+            if "base_url" not in address:
+                address = {**docker.context.ContextAPI.kwargs_from_context(), **address}
+            client = docker.APIClient(**address, timeout=CALL_S)
+            client.ping()
+        except (*ENGINE_ERRORS, ValueError) as error:
+            raise no_engine(str(address.get("base_url", _DEFAULT)), reason(error)) from None
+        return Engine(client, address)
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._api.close()
+
+    def build(
+        self,
+        files: Mapping[str, bytes],
+        *,
+        tags: Sequence[str],
+        labels: Mapping[str, str],
+        buildargs: Mapping[str, str],
+        network: str,
+        platform: str,
+        on_line: Callable[[str], None],
+        cancelled: Cancelled = never,
+        target: str = "",
+    ) -> str:
+        """Build the ``Dockerfile`` among ``files``, or its stage ``target``, and return the image's id, ``sha256:…``.
+
+        ``network`` is that of the build's steps, empty means the engine's default; ``platform`` as ``uname -m`` says it
+        or empty. ``tags`` are given at the very end, so no failed or killed build leaves one. ``labels`` stand on the
+        finished image only: for what a killed build leaves, label every stage in the Dockerfile.
+
+        Raises:
+            MissingToolError: a step failed, or the disk is full.
+            PlanRefusedError: the base image is of another architecture.
+            InterruptedByUserError: ``cancelled`` said so.
+        """
+        lines = BuildLines(on_line)
+        client = self._stream(BUILD_SILENCE_S)
+
+        def begin() -> Iterator[dict[str, Any]]:
+            with reading_logins():  # of all registries: the base image may come from any
+                answer = client.build(
+                    fileobj=archive.context(files),
+                    custom_context=True,
+                    rm=True,
+                    forcerm=True,
+                    labels=dict(labels),
+                    buildargs=dict(buildargs),
+                    network_mode=network or None,
+                    target=target or None,
+                    platform=f"linux/{docker_architecture(platform)}" if platform else None,
+                    decode=True,
+                )
+            yield from answer
+
+        image = ""
+        try:
+            with contextlib.closing(messages(client, begin, cancelled)) as answers:
+                for message in answers:
+                    if "error" in message:
+                        lines.end()
+                        raise lines.failure(one_line(str(message["error"])))
+                    lines.feed(message.get("stream") or _status(message))
+                    image = str((message.get("aux") or {}).get("ID", image))
+        except ENGINE_ERRORS as error:
+            raise lines.failure(reason(error)) from None
+        lines.end()
+        if not image:
+            raise lines.failure("Docker ended the build without an image")
+        for tag in tags:
+            self.tag(image, tag)
+        return image
+
+    def tag(self, image: str, tag: str) -> None:
+        """Name an image ``REPOSITORY:TAG``."""
+        name, word = split_reference(tag)
+        with _failing(f"tag image {tag}"):
+            self._api.tag(image, name, word)
+
+    def push(
+        self,
+        image: str,
+        repository: str,
+        tag: str,
+        on_progress: Callable[[Progress], None],
+        cancelled: Cancelled = never,
+    ) -> str:
+        """Push as ``REPOSITORY:TAG`` and return the registry's digest, ``sha256:…``.
+
+        Raises:
+            SchedulerError: the registry is down, refuses, is full or slow.
+            InterruptedByUserError: ``cancelled`` said so.
+        """
+        place = Place.parse(repository)
+        login = find_credentials(place.host)
+        self.tag(image, place.at(tag))
+        client, layers, digest = self._stream(SILENCE_S), Layers(), ""
+        what = f"push {place.at(tag)}"
+
+        def begin() -> Iterator[dict[str, Any]]:
+            auth = login.for_engine() if login else {}
+            yield from client.push(place.name, tag, stream=True, decode=True, auth_config=auth)
+
+        with contextlib.closing(transfer(client, begin, cancelled, what=what, host=place.host)) as answers:
+            for message in answers:
+                digest = str((message.get("aux") or {}).get("Digest", digest))
+                if progress := layers.note(message):
+                    on_progress(progress)
+        if not digest:
+            raise SchedulerError(f"could not {what}: Docker ended without a digest", then="run it again")
+        return digest
+
+    def pull(self, reference: str, cancelled: Cancelled = never) -> str:
+        """Fetch ``HOST/REPOSITORY@sha256:…`` (or ``:TAG``) and return the image's id.
+
+        Raises:
+            SchedulerError: the registry is down, refuses, or hasn't got it.
+            MissingToolError: the disk is full.
+            InterruptedByUserError: ``cancelled`` said so.
+        """
+        name, word = split_reference(reference)
+        place = Place.parse(name)
+        login = find_credentials(place.host)
+        client = self._stream(SILENCE_S)
+
+        def begin() -> Iterator[dict[str, Any]]:
+            auth = login.for_engine() if login else {}
+            yield from client.pull(place.name, tag=word, stream=True, decode=True, auth_config=auth)
+
+        for _ in transfer(client, begin, cancelled, what=f"pull {reference}", host=place.host):
+            pass
+        return str(self._inspect(place.at(word))["Id"])
+
+    def read_file(self, image: str, path: str) -> bytes:
+        """The content of a small file of an image, which isn't started.
+
+        Raises:
+            DataError: the image has no such file.
+            MissingToolError: there is no such image.
+        """
+        with _failing(f"read {path} of image {image}"):
+            container = self._api.create_container(image, command=["-"], network_disabled=True)["Id"]
+            try:
+                chunks, _ = self._api.get_archive(container, path)
+                return archive.member(chunks, path.rpartition("/")[2], what=f"image {image}")
+            except docker.errors.NotFound:
+                raise archive.missing(path, f"image {image}") from None
+            finally:
+                self._api.remove_container(container, force=True, v=True)
+
+    def images(self, label: str) -> list[LocalImage]:
+        """Every image that carries the label (``KEY`` or ``KEY=VALUE``), also those without a tag; newest first."""
+        with _failing("list images"):
+            rows = self._api.images(filters={"label": label})
+        found = [
+            LocalImage(
+                id=row["Id"],
+                tags=tuple(tag for tag in row.get("RepoTags") or () if not tag.startswith("<none>")),
+                labels=row.get("Labels") or {},
+                created=dt.datetime.fromtimestamp(row["Created"], dt.UTC),
+                size=row["Size"],
+                digests=tuple(digest for digest in row.get("RepoDigests") or () if not digest.startswith("<none>")),
+            )
+            for row in rows
+        ]
+        return sorted(found, key=lambda image: (image.created, image.id), reverse=True)
+
+    def remove(self, image: str) -> None:
+        """Remove an image with all its tags.
+
+        Raises:
+            MissingToolError: a running container uses it, or there is none.
+        """
+        with _failing(f"remove image {image}"):
+            self._api.remove_image(image, force=True)
+
+    def architecture(self, image: str) -> str:
+        """As ``uname -m`` says it."""
+        return uname_architecture(str(self._inspect(image)["Architecture"]))
+
+    def has(self, image: str) -> bool:
+        """Whether the engine has an image of this name, digest or id."""
+        try:
+            self._api.inspect_image(image)  # type: ignore[no-untyped-call]
+        except docker.errors.ImageNotFound:
+            return False
+        except ENGINE_ERRORS as error:
+            raise engine_failure(f"find image {image}", reason(error)) from None
+        return True
+
+    def ensure(self, reference: str) -> None:
+        """Pull the image unless the engine has it; raises as ``pull``, MissingToolError for a local id that is gone."""
+        if self.has(reference):
+            return
+        if is_digest(reference):
+            raise MissingToolError(
+                f"image {reference} is no longer in the local engine, and was pushed nowhere",
+                then="build it again with gpubench images build, and plan anew",
+            )
+        self.pull(reference)
+
+    def pin(self, reference: str) -> str:
+        """The name that always means what ``reference`` means now: by digest, of an image without one by its id."""
+        self.ensure(reference)
+        found = self._inspect(reference)
+        return next((one for one in found.get("RepoDigests") or () if not one.startswith("<none>")), str(found["Id"]))
+
+    def _inspect(self, image: str) -> dict[str, Any]:
+        with _failing(f"find image {image}"):
+            return dict(self._api.inspect_image(image))  # type: ignore[no-untyped-call]
+
+    def _stream(self, silence: int) -> StreamClient:
+        return StreamClient(**self._address, version=self._api.api_version, timeout=silence)
+
+
+def _status(message: Mapping[str, Any]) -> str:
+    """The line of a layer that is fetched for the base image; its many progress messages are none."""
+    if "status" not in message or message.get("progressDetail"):
+        return ""
+    return ": ".join(str(message[key]) for key in ("id", "status") if key in message) + "\n"
+
+
+@contextlib.contextmanager
+def _failing(what: str) -> Iterator[None]:
+    try:
+        yield
+    except GpubenchError:
+        raise
+    except ENGINE_ERRORS as error:
+        raise engine_failure(what, reason(error)) from None

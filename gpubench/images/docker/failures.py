@@ -1,0 +1,109 @@
+"""What Docker or a registry said, as one line of ours."""
+
+from __future__ import annotations
+
+import docker.errors
+import requests
+import urllib3.exceptions
+
+from gpubench.errors import GpubenchError, MissingToolError, SchedulerError
+from gpubench.images.docker.credentials import config_file
+
+ENGINE_ERRORS = (docker.errors.DockerException, requests.RequestException, urllib3.exceptions.HTTPError, OSError)
+"""Whatever the SDK lets through."""
+
+_FULL = ("no space left", "quota exceeded")
+_REFUSED = ("unauthorized", "authentication required", "no basic auth", "denied", "403 forbidden")
+_DOWN = (
+    "connection refused",
+    "connection reset",
+    "no such host",
+    "i/o timeout",
+    "deadline exceeded",
+    "client.timeout",
+    "network is unreachable",
+    "no route to host",
+    "tls handshake timeout",
+    "eof",
+    "x509",
+    "http response to https client",
+)
+# In this order: signs, the registry's state, what to do.
+_STATES = (
+    (("toomanyrequests", "too many requests"), "is overloaded", "run it again later"),
+    (("manifest unknown", "not found", "name unknown"), "hasn't got it", "check its name"),
+    (_DOWN, "doesn't answer", "check its name and the network, and run it again"),
+    (
+        # All that Docker passes on when a registry can't write its files.
+        ("unexpected http status: 5", "500 internal", "502 bad", "503 service", "unknown error"),
+        "is out of order or its disk is full",
+        "its log has the cause; run it again when that is mended",
+    ),
+)
+_LONGEST = 300
+
+
+def reason(error: Exception) -> str:
+    """The engine's own words without the SDK's wrapping, as one line."""
+    said = error.explanation if isinstance(error, docker.errors.APIError) else None
+    return one_line(str(said or error))
+
+
+def one_line(text: str) -> str:
+    """The text with its line ends blanked and its length bounded."""
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
+
+
+def is_full(text: str) -> bool:
+    """Whether a disk has no room left."""
+    return any(sign in text.lower() for sign in _FULL)
+
+
+def disk_full(what: str, said: str) -> MissingToolError:
+    """The engine's own disk."""
+    return MissingToolError(
+        f"the disk of Docker is full: could not {what} ({said})",
+        then="free some space (gpubench images prune, docker system prune) and run it again",
+    )
+
+
+def refused(host: str, what: str, said: str) -> SchedulerError:
+    """401 or 403."""
+    return SchedulerError(
+        f"registry {host} refuses to {what} ({said})",
+        then=f"check the login in {config_file()}: docker login {host}",
+    )
+
+
+def engine_failure(what: str, said: str, host: str = "") -> GpubenchError:
+    """From the engine's message. ``what`` completes "could not …"; ``host`` is the registry that was to do with it."""
+    if is_full(said):
+        return disk_full(what, said)
+    if not host:
+        return MissingToolError(f"Docker could not {what} ({said})")
+    lowered = said.lower()
+    if any(sign in lowered for sign in _REFUSED):
+        return refused(host, what, said)
+    for signs, state, then in _STATES:
+        if any(sign in lowered for sign in signs):
+            return SchedulerError(f"registry {host} {state}: could not {what} ({said})", then=then)
+    return SchedulerError(f"could not {what} ({said})", then=f"see Docker's log and that of registry {host}")
+
+
+def too_slow(what: str, host: str, silence: float) -> SchedulerError:
+    """Nothing moved for ``silence`` seconds."""
+    return SchedulerError(
+        f"registry {host} is too slow: could not {what} (nothing moved for {silence:g} s)",
+        then="check the registry and the network, and run it again: what was moved is kept",
+    )
+
+
+def no_engine(address: str, said: str) -> MissingToolError:
+    """Docker isn't there, or not for this user."""
+    if "permission denied" in said.lower():
+        return MissingToolError(
+            f"you may not use Docker at {address} (permission denied)",
+            then="ask to be let into the group that owns it, or set DOCKER_HOST",
+        )
+    return MissingToolError(f"Docker doesn't answer at {address} ({said})", then="start Docker, or set DOCKER_HOST")

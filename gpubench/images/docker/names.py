@@ -1,0 +1,119 @@
+"""Names of images, registries and architectures, as Docker reads them."""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import re
+
+from gpubench.errors import PlanRefusedError, UsageError
+
+HUB = "docker.io"
+_HUB_API = "registry-1.docker.io"
+_HUB_NAMES = (HUB, "index.docker.io", _HUB_API)
+# The grammar of github.com/distribution/reference.
+_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_REPOSITORY = re.compile(rf"{_PART}(?:/{_PART})*")
+_HOST = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::\d+)?")
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "ppc64le": "ppc64le"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """A repository of a registry.
+
+    Args:
+        host: with its port, ``docker.io`` for Docker's own.
+        repository: below the host, with the ``library/`` that Docker adds to short names of its own registry.
+        scheme: ``http`` or ``https``.
+    """
+
+    host: str
+    repository: str
+    scheme: str
+
+    @staticmethod
+    def parse(text: str) -> Place:
+        """``[http://|https://]HOST[:PORT]/REPOSITORY``; a name without a host is Docker's own registry.
+
+        Without a scheme this machine itself is asked over http and any other over https, as Docker does it.
+
+        Raises:
+            UsageError: no such name is possible.
+        """
+        scheme, _, name = text.rpartition("://")
+        host, slash, repository = name.partition("/")
+        if not slash or not ("." in host or ":" in host or host == "localhost"):
+            host, repository = HUB, name
+        if host in _HUB_NAMES:
+            host = HUB
+            repository = repository if "/" in repository else f"library/{repository}"
+        if scheme not in ("", "http", "https") or not _HOST.fullmatch(host) or not _REPOSITORY.fullmatch(repository):
+            raise UsageError(
+                f"'{text}' is no repository of a registry", then="write HOST[:PORT]/REPOSITORY, in lower case"
+            )
+        return Place(host, repository, scheme or ("http" if is_loopback(host) else "https"))
+
+    @property
+    def name(self) -> str:
+        """As Docker's commands take it."""
+        return f"{self.host}/{self.repository}"
+
+    @property
+    def api(self) -> str:
+        """Where the registry's API answers."""
+        return f"{self.scheme}://{_HUB_API if self.host == HUB else self.host}/v2/"
+
+    def at(self, reference: str) -> str:
+        """``NAME:TAG`` or ``NAME@sha256:…``."""
+        return f"{self.name}{'@' if is_digest(reference) else ':'}{reference}"
+
+
+def split_reference(reference: str) -> tuple[str, str]:
+    """``NAME:TAG`` or ``NAME@sha256:…`` → name and tag or digest; the tag is empty where none is given."""
+    name, at, digest = reference.partition("@")
+    if at:
+        return name, digest
+    head, colon, tag = reference.rpartition(":")
+    # The colon of HOST:PORT/NAME is no tag's.
+    return (head, tag) if colon and "/" not in tag else (reference, "")
+
+
+def is_digest(text: str) -> bool:
+    """Whether it is ``sha256:…`` rather than a tag."""
+    return _DIGEST.fullmatch(text) is not None
+
+
+def is_loopback(host: str) -> bool:
+    """Whether ``HOST[:PORT]`` is this machine itself."""
+    name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+    if name == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def docker_architecture(uname: str) -> str:
+    """``x86_64`` → ``amd64``: what Docker calls what ``uname -m`` says."""
+    return _ARCHITECTURES.get(uname, uname)
+
+
+def uname_architecture(docker: str) -> str:
+    """``amd64`` → ``x86_64``."""
+    return next((uname for uname, name in _ARCHITECTURES.items() if name == docker), docker)
+
+
+def require_architecture(found: str, wanted: str, what: str) -> None:
+    """Refuse an image of another architecture; both as ``uname -m`` says them, ``what`` names the image.
+
+    Raises:
+        PlanRefusedError: they differ.
+    """
+    if found != wanted:
+        raise PlanRefusedError(
+            f"{what} is for {found}, the site's nodes are {wanted}",
+            then="use a base image of that architecture, or correct image.architecture of the site",
+        )

@@ -1,0 +1,39 @@
+"""Kinds of images: how each comes to be on this machine. One module each, named in the one dict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from gpubench.images.kinds import containers, squashes, venvs
+from gpubench.images.kinds.leftovers import Leftover, Needed
+from gpubench.images.kinds.listing import Entry
+from gpubench.images.order import Obtained, Order
+from gpubench.model.image import Image
+
+
+class Kind(Protocol):
+    """An adapter to a kind of image."""
+
+    def obtain(self, order: Order) -> Obtained:
+        """One image per spec, built where that is asked for; raises as its module says."""
+
+    @property
+    def ON_DEMAND(self) -> bool:  # noqa: N802 - a module's constant
+        """Whether a campaign builds them when it needs them, so that nobody has to ask for them by name."""
+
+    def entries(self, root: Path) -> list[Entry]:
+        """What lies below ``root`` (``paths.images``) that ``images.lock.toml`` doesn't name."""
+
+    def leftovers(self, root: Path, needed: Needed) -> list[Leftover]:
+        """What may be removed: not needed by anybody, or left by a build or an import that was killed."""
+
+    def ready(self, image: Image) -> None:
+        """Whether a run can start it on this machine now; raises DataError or MissingToolError."""
+
+
+KINDS: dict[str, Kind] = {
+    "docker": containers,
+    "squashfs": squashes,
+    "venv": venvs,
+}

@@ -1,0 +1,106 @@
+"""Kind ``docker``: container images, known by their digests in ``images.lock.toml``."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+from gpubench import __version__
+from gpubench.errors import DataError, MissingToolError
+from gpubench.images import manifests
+from gpubench.images.container_builds import Built, Plain, build_all_images, contexts
+from gpubench.images.docker.engine import Engine
+from gpubench.images.kinds.leftovers import Leftover, Needed
+from gpubench.images.kinds.listing import Entry
+from gpubench.images.order import Found, Obtained, Order
+from gpubench.images.recipes import recipes
+from gpubench.images.rows import STAGE_LABEL, docker_image
+from gpubench.model.image import Image
+from gpubench.model.images_lock import LockRow
+from gpubench.spec.plain import content_id
+
+ON_DEMAND = False
+
+
+def obtain(order: Order) -> Obtained:
+    """What is locked; what isn't is built on this machine's engine where ``order.build`` says so, and not pushed.
+
+    Raises:
+        MissingToolError: Docker isn't running, an image can't be pulled.
+        PlanRefusedError, UsageError: as ``recipes``.
+        SchedulerError: a build failed.
+    """
+    rows: dict[str, LockRow | None] = {spec: _row(order, spec) for spec in order.specs}
+    missing = [spec for spec, row in rows.items() if row is None]
+    built: list[Built] = []
+    if missing and order.build:
+        built = _build(order, missing)
+        rows |= {one.recipe.spec: one.row for one in built}
+    return Obtained(
+        {spec: _found(order, row) if row else None for spec, row in rows.items()},
+        tuple(one.row for one in built if one.row),
+    )
+
+
+def ready(image: Image) -> None:
+    """Have the image in this machine's engine, pulled by its digest if need be; raises as ``Engine``."""
+    Engine.connect().ensure(image.reference)
+
+
+def entries(root: Path) -> list[Entry]:  # noqa: ARG001 - containers lie in an engine or a registry
+    """None: a container image that no row names belongs to nobody, see ``images prune``."""
+    return []
+
+
+def leftovers(root: Path, needed: Needed) -> list[Leftover]:  # noqa: ARG001 - as above
+    """Images of the local engine that were built by gpubench, and that nobody names; none where no engine runs."""
+    try:
+        engine = Engine.connect()
+    except MissingToolError:
+        return []
+    return [
+        Leftover(
+            f"docker image {image.id} {' '.join(image.tags)}".rstrip(),
+            image.size,
+            functools.partial(engine.remove, image.id),
+        )
+        for image in engine.images(STAGE_LABEL)
+        if not any(needed.digest(name) for name in (image.id, *(one.partition("@")[2] for one in image.digests)))
+    ]
+
+
+def _row(order: Order, spec: str) -> LockRow | None:
+    row = order.lock.find(kind="docker", spec=spec, site=order.site.name, date=order.date)
+    if row is None or row.registry or not order.build:
+        return row
+    wanted = order.base in ("", row.base)
+    return row if wanted and Engine.connect().has(row.digest) else None
+
+
+def _build(order: Order, specs: list[str]) -> list[Built]:
+    engine = Engine.connect()
+    wanted = recipes(specs, order.site)
+    built = build_all_images(
+        engine, wanted, contexts(wanted, engine, gpubench=__version__), root=order.root, date=order.date, push=False,
+        show=Plain(order.progress),
+    )  # fmt: skip
+    for one in built:
+        if one.error:
+            raise one.error
+    return built
+
+
+def _found(order: Order, row: LockRow) -> Found:
+    document = manifests.find(order.root, row.manifest)
+    if document is None:
+        image = docker_image(row)
+        engine = Engine.connect()
+        engine.ensure(image.reference)
+        document = manifests.read_manifest(engine.read_file(image.reference, image.build_manifest), image.reference)
+        if content_id(document) != row.manifest:
+            raise DataError(
+                f"image {image.reference} isn't the one of images.lock.toml: its manifest differs",
+                then="run gpubench images lock",
+            )
+        manifests.keep(order.root, document)
+    return docker_image(row), document

@@ -1,0 +1,74 @@
+"""Kind ``squashfs``: a container image imported into a file, named by the digest that it came from."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from gpubench.errors import DataError
+from gpubench.images import manifests, squashfs
+from gpubench.images.kinds.leftovers import Leftover, Needed
+from gpubench.images.kinds.listing import Entry
+from gpubench.images.order import Found, Obtained, Order
+from gpubench.images.rows import docker_image
+from gpubench.model.image import Image
+from gpubench.model.site import Site
+
+ON_DEMAND = False
+
+
+def obtain(order: Order) -> Obtained:
+    """What ``images build`` has locked and ``images import`` has brought here; nothing is built or imported now."""
+    folder = folder_of(order.site, order.root)
+    return Obtained({spec: _find(order, folder, spec) for spec in order.specs})
+
+
+def folder_of(site: Site, root: Path) -> Path:
+    """Where the profile has squashfs files imported to; ``root`` is ``paths.images``."""
+    configured = site.imports.folder
+    return Path(os.path.expandvars(configured)).expanduser() if configured else root / "squashfs"
+
+
+def _find(order: Order, folder: Path, spec: str) -> Found | None:
+    row = order.lock.find(kind="docker", spec=spec, site=order.site.name, date=order.date)
+    if row is None:
+        return None
+    imported, manifest = squashfs.find(folder, row.digest), manifests.find(order.root, row.manifest)
+    if imported is None or manifest is None:
+        return None
+    image = docker_image(row).model_copy(update={"kind": "squashfs", "reference": str(imported.path)})
+    return image, manifest
+
+
+def ready(image: Image) -> None:
+    """Raise DataError where the file is missing or isn't what was imported."""
+    path = Path(image.reference)
+    imported = squashfs.at(path)
+    if imported is None or imported.digest != image.id:
+        raise DataError(f"{path} is missing, or was imported from another image", then="run make import")
+    squashfs.check(imported, deep=False)
+
+
+def entries(root: Path) -> list[Entry]:
+    """The imported files in the default folder."""
+    return [
+        Entry(
+            kind="squashfs",
+            spec=one.spec,
+            ucx="",
+            identity=one.digest,
+            where=str(one.path),
+            date=one.date,
+            size=one.size,
+        )
+        for one in squashfs.imported(root / "squashfs")
+    ]
+
+
+def leftovers(root: Path, needed: Needed) -> list[Leftover]:
+    """Files whose digest nobody names."""
+    return [
+        Leftover(str(one.path), one.size, one.remove)
+        for one in squashfs.imported(root / "squashfs")
+        if not needed.digest(one.digest)
+    ]

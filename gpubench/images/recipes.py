@@ -1,0 +1,174 @@
+"""From UCX specs and a site to recipes: which stack, and where UCX comes from. Each choice is made here, once."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Sequence
+
+from gpubench.errors import MissingToolError, PlanRefusedError, UsageError
+from gpubench.images import gitref
+from gpubench.images.admission import admitted, refusal, runs
+from gpubench.images.compatibility import Stack, newest_cuda, stacks
+from gpubench.images.specs import Asked, Wheel, parse, resolve, version_key
+from gpubench.model.base import nearest
+from gpubench.model.recipe import Recipe
+from gpubench.model.site import ImageSettings, Site
+
+FABRICS = ("rdmacm", "verbs")
+"""What ``image.fabric`` may name: configure words whose packages the Dockerfile knows."""
+
+_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]*")
+_PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.:=~-]*")
+_CREDENTIALS = re.compile(r"//[^/@]+@")
+
+
+def recipes(specs: Sequence[str], site: Site, *, base: str = "", stack: str = "") -> list[Recipe]:
+    """One recipe per spec: all on one stack where one can carry them all, else each on the first that can carry it.
+
+    ``base`` overrides the profile's, ``stack`` forces a row of the table. A git ref whose repository doesn't answer
+    keeps an empty commit: see ``unresolved``.
+
+    Raises:
+        UsageError: an unknown spec, git ref, stack or base.
+        PlanRefusedError: no row of the table can run on this site with that UCX; names the nearest that can.
+    """
+    settings = site.image
+    _check(settings, base or settings.base)
+    asked = [parse(spec) for spec in specs]
+    rows = _rows(stack)
+    candidates = admitted(rows, site)
+    common = next((row for row in candidates if all(runs(row, one) for one in asked)), None)
+    place = _Place(site, base or settings.base, _Commits(settings.ucx_repository))
+    made = []
+    for spec, one in zip(specs, asked, strict=True):
+        row = common or next((row for row in candidates if runs(row, one)), None)
+        if row is None:
+            raise refusal(spec, one, rows, candidates, site)
+        made.append(_recipe(spec, one, row, place))
+    return made
+
+
+def unresolved(recipe: Recipe) -> bool:
+    """Whether the commit of a git ref isn't known: its Dockerfile can be written, but not built."""
+    return recipe.source == "git" and not recipe.ucx_commit
+
+
+class _Commits:
+    """Commits of one repository, which is asked once at most."""
+
+    def __init__(self, repository: str) -> None:
+        self._repository = repository
+        self._refs: dict[str, str] | None = None
+        self._silent = False
+
+    def of(self, ref: str) -> str:
+        """The commit; empty when the repository doesn't answer."""
+        if self._refs is None and not self._silent:
+            try:
+                self._refs = gitref.refs(self._repository)
+            except MissingToolError:
+                self._silent = True
+        return "" if self._refs is None else gitref.commit_of(self._repository, ref, self._refs)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Place:
+    """What all recipes of a call share."""
+
+    site: Site
+    base: str
+    commits: _Commits
+
+
+def _check(settings: ImageSettings, base: str) -> None:
+    """Whatever enters a Dockerfile unquoted is checked here."""
+    if not _IMAGE.fullmatch(base):
+        raise UsageError(f"'{base}' is no name of an image", then="write it as in docker pull, like debian:12")
+    for package in settings.packages:
+        if not _PACKAGE.fullmatch(package):
+            raise UsageError(f"image.packages: '{package}' is no package of a distribution")
+    for word in settings.fabric:
+        if word not in FABRICS:
+            raise UsageError(f"image.fabric: unknown word '{word}'{nearest(word, FABRICS)}")
+    if _CREDENTIALS.search(settings.ucx_repository):
+        raise UsageError(
+            "image.ucx_repository holds credentials, which would stand in every image",
+            then="leave them to git's credential helper",
+        )
+
+
+def _rows(name: str) -> list[Stack]:
+    if not name:
+        return list(stacks())
+    found = [row for row in stacks() if row.name == name]
+    if not found:
+        raise UsageError(f"there is no stack '{name}'{nearest(name, [row.name for row in stacks()])}")
+    return found
+
+
+def _recipe(spec: str, asked: Asked, row: Stack, place: _Place) -> Recipe:
+    site, settings = place.site, place.site.image
+    wheel = _wheel(spec, asked, row, site)
+    source = "wheel" if wheel else "git" if asked.kind in ("release", "git") else asked.kind
+    ref = f"v{asked.name}" if asked.kind == "release" else asked.name
+    version = wheel.version if wheel else ref if source == "git" else source
+    bound = source != "none"
+    driver = newest_cuda(settings.cuda, settings.compute_capability)
+    return Recipe(
+        spec=spec,
+        source=source,
+        ucx_version=version,
+        ucx_release="none" if source == "none" else asked.release,
+        ucx_commit=(asked.commit or place.commits.of(ref)) if source == "git" else "",
+        ucx_repository=settings.ucx_repository if source == "git" else "",
+        wheel_sha256=wheel.sha256[settings.architecture] if wheel else "",
+        stack=row.name,
+        binding=row.binding if bound else "none",
+        binding_version=row.binding_version if bound else "",
+        dask=row.dask,
+        rapids=row.rapids,
+        scheme=row.scheme if bound else "tcp",
+        stack_source=row.packages,
+        lock=row.lock,
+        python=row.python.min,
+        python_max=row.python.max,
+        cuda=min(driver, row.cuda.max, key=version_key) if driver and row.cuda else "",
+        site=site.name,
+        settings=settings,
+        base=place.base,
+    )
+
+
+def _wheel(spec: str, asked: Asked, row: Stack, site: Site) -> Wheel | None:
+    """The wheel that a release comes from; None: it is built from its git tag, or isn't a release at all.
+
+    Raises:
+        PlanRefusedError: a wheel was asked for by name, and the site or the stack can't use it.
+    """
+    if asked.kind not in ("release", "wheel"):
+        return None
+    forced = asked.kind == "wheel" or ".post" in asked.name
+    why = _no_wheel(asked, row, site)
+    if why and not forced:
+        return None
+    if why:
+        raise PlanRefusedError(
+            f"UCX '{spec}' can't come from a wheel on site {site.name}: {why}",
+            then=f"write {asked.release}, and it is built from its git tag",
+        )
+    return resolve(asked.name)
+
+
+def _no_wheel(asked: Asked, row: Stack, site: Site) -> str:
+    """Why a wheel won't do; empty: it will."""
+    fabric, architecture = site.image.fabric, site.image.architecture
+    if fabric:
+        return f"wheels are built without {' and '.join(fabric)}, which the profile expects (image.fabric)"
+    if row.packages != "wheels":
+        return f"{row.binding} of stack {row.name} is compiled against UCX's own headers"
+    try:
+        wheel = resolve(asked.name)
+    except UsageError:
+        return f"there is no wheel of UCX {asked.name}"
+    return "" if architecture in wheel.sha256 else f"there is no wheel for {architecture}"

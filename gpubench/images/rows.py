@@ -1,0 +1,70 @@
+"""From a row of ``images.lock.toml`` to the image that a plan names, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpubench.model.image import Image
+from gpubench.model.images_lock import LockRow
+
+BUILD_MANIFEST = "/gpubench/manifest.json"
+"""Where every container image says what it is."""
+BUILD_ID_LABEL = "io.gpubench.build-id"
+STAGE_LABEL = "io.gpubench.stage"
+SITE_LABEL = "io.gpubench.site"
+
+
+def reference(row: LockRow) -> str:
+    """What the engine starts: by digest from the registry, or the local image by its id."""
+    return f"{row.registry}@{row.digest}" if row.registry else row.digest
+
+
+def docker_image(row: LockRow) -> Image:
+    """The image of a ``docker`` row."""
+    return Image(
+        kind="docker",
+        id=row.digest,
+        ucx_spec=row.spec,
+        ucx_version=row.ucx_version,
+        binding=row.binding,
+        python=row.python,
+        env=row.env,
+        manifest=row.manifest,
+        reference=reference(row),
+        build_id=row.build_id,
+        build_manifest=BUILD_MANIFEST,
+    )
+
+
+def from_labels(
+    labels: Mapping[str, str],
+    manifest: Mapping[str, Any],
+    manifest_id: str,
+    *,
+    site: str,
+    registry: str,
+    tag: str,
+    digest: str,
+) -> LockRow:
+    """The row of an image that somebody else built: from its labels and its manifest."""
+    ucx, binding = manifest["ucx"], manifest["binding"]
+    return LockRow(
+        kind="docker",
+        spec=labels["io.gpubench.ucx-spec"],
+        site=site,
+        registry=registry,
+        date=tag.rpartition("-")[2],
+        tag=tag,
+        digest=digest,
+        build_id=manifest["build_id"],
+        ucx_version=ucx["version"],
+        ucx_commit=ucx.get("commit") or "",
+        binding=binding["name"],
+        stack=labels["io.gpubench.stack"],
+        python=labels["io.gpubench.python"],
+        env=manifest["env"],
+        manifest=manifest_id,
+        architecture=labels["io.gpubench.architecture"],
+        base=manifest["base"]["name"],
+    )

@@ -1,0 +1,114 @@
+"""Squashfs files that ``import.sh`` left: found by digest, checked against their sidecars, removed."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import secrets
+import shutil
+from pathlib import Path
+
+from gpubench.errors import DataError
+from gpubench.render.importing import SIDECAR, link_name, squashfs_name
+
+_AGAIN = "remove its directory and import it again: gpubench images import"
+
+
+@dataclasses.dataclass(frozen=True)
+class Imported:
+    """A container image as a squashfs file, and what its sidecar says.
+
+    Args:
+        path: of the file.
+        digest: ``sha256:…`` of the image in the registry.
+        spec: UCX spec as typed; ``date`` and ``build_id`` likewise from the image that was asked for.
+        size: of the file, bytes.
+        sha256: of the file, hex.
+    """
+
+    path: Path
+    digest: str
+    spec: str
+    date: str
+    build_id: str
+    architecture: str
+    size: int
+    sha256: str
+
+    def remove(self) -> None:
+        """Remove the file, its sidecar and the link to it; what runs from it keeps its bytes on a local file system."""
+        home = self.path.parent
+        link = home.parent / link_name(self.spec, self.date)
+        with contextlib.suppress(OSError):
+            if link.readlink() == Path(home.name) / self.path.name:
+                link.unlink()
+        # First out of sight as a whole: a file without its sidecar must never be seen.
+        grave = home.with_name(f".{home.name}.{secrets.token_hex(4)}.damaged")
+        home.rename(grave)
+        shutil.rmtree(grave, ignore_errors=True)
+
+
+def find(folder: Path, digest: str) -> Imported | None:
+    """The file imported from ``digest``; None if there is none.
+
+    Raises:
+        DataError: its sidecar can't be read, or is another image's.
+    """
+    return at(folder / squashfs_name(digest))
+
+
+def at(path: Path) -> Imported | None:
+    """The imported file ``path``; None if there is none.
+
+    Raises:
+        DataError: its sidecar can't be read, or is another image's.
+    """
+    if not path.parent.is_dir():
+        return None
+    try:
+        plain = json.loads(path.with_name(f"{path.name}.json").read_text("utf-8"))
+        found = Imported(
+            path=path,
+            digest=plain["digest"],
+            spec=plain["ucx_spec"],
+            date=plain["date"],
+            build_id=plain["build_id"],
+            architecture=plain["architecture"],
+            size=int(plain["size"]),
+            sha256=plain["squashfs_sha256"],
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        raise DataError(f"the sidecar of {path} is missing or can't be read", then=_AGAIN) from None
+    if plain.get("schema") != SIDECAR or path.parent.name != found.digest.replace(":", "-"):
+        raise DataError(f"the sidecar of {path} isn't its own", then=_AGAIN)
+    return found
+
+
+def check(one: Imported, *, deep: bool) -> None:
+    """Compare the file with its sidecar: its size, and if ``deep`` every byte.
+
+    Raises:
+        DataError: it is missing or was changed since it was imported.
+    """
+    try:
+        size = one.path.stat().st_size
+        if size != one.size:
+            raise DataError(f"{one.path} has {size} bytes, imported were {one.size}", then=_AGAIN)
+        if deep:
+            with one.path.open("rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+            if found != one.sha256:
+                raise DataError(f"{one.path} was changed since it was imported: its sha256 is {found}", then=_AGAIN)
+    except OSError as error:
+        raise DataError(f"can't read {one.path}: {error.strerror or error}", then=_AGAIN) from None
+
+
+def imported(folder: Path) -> list[Imported]:
+    """Every imported file below ``folder``, by spec and date; what is damaged is left out."""
+    found = []
+    for path in folder.glob("sha256-*/image.sqsh"):
+        with contextlib.suppress(DataError):
+            found += [one for one in [at(path)] if one]
+    return sorted(found, key=lambda one: (one.spec, one.date, one.digest))

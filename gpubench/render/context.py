@@ -1,0 +1,190 @@
+"""A recipe → the build context of its image. Pure: the same input gives the same bytes and the same build id."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+from gpubench.model.recipe import Recipe
+from gpubench.render import ucx
+from gpubench.render.conda import render_environment
+from gpubench.render.environment import environment
+from gpubench.spec.plain import content_id
+
+PYTHON = "/opt/gpubench/stack/bin/python"
+LIBRARIES = "/opt/gpubench/ucx/lib"
+MINIFORGE = "locks/miniforge.toml"
+
+PROCESS_ENV = {
+    "LD_LIBRARY_PATH": LIBRARIES,
+    "RAPIDS_LIBUCX_PREFER_SYSTEM_LIBRARY": "true",
+    "UCX_WARN_UNUSED_ENV_VARS": "n",
+}
+"""What an image sets in every process; the node half gets it from the run spec."""
+DEVICE_ENV = {
+    "NVIDIA_VISIBLE_DEVICES": "all",
+    "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
+    "MELLANOX_VISIBLE_DEVICES": "all",
+}
+"""What the container runtimes' hooks read when they start a container."""
+
+_TEMPLATES = ("docker/", "conda/environment")
+
+
+@dataclasses.dataclass(frozen=True)
+class Context:
+    """The files of a build context, ``Dockerfile`` among them, and what is known about the image before it is built.
+
+    Args:
+        build_id: identity of everything that went in; stands in the image's manifest.
+        labels: OCI labels; ``env``: what the image sets in every process of a run.
+        python: starts the node half, as a path inside.
+        lock_hash: SHA-256 of the stack's lock.
+    """
+
+    files: dict[str, bytes]
+    build_id: str
+    labels: dict[str, str]
+    env: dict[str, str]
+    python: str
+    lock_hash: str
+
+
+def render_context(
+    recipe: Recipe, templates: Mapping[str, str], sources: Mapping[str, bytes], *, gpubench: str
+) -> Context:
+    """The build context of a recipe.
+
+    Args:
+        templates: texts by path below ``templates/``.
+        sources: bytes of the files below ``docker/``, by path: locks and ``context/``.
+        gpubench: the tool's own revision.
+    """
+    lock_hash = hashlib.sha256(sources[recipe.lock]).hexdigest()
+    files = {"gpubench": sources["context/gpubench"], "describe.py": sources["context/describe.py"]}
+    files |= _stack_files(recipe, templates, sources)
+    if recipe.source == "wheel":
+        files["ucx.txt"] = f"libucx-cu12=={recipe.ucx_version} --hash=sha256:{recipe.wheel_sha256}\n".encode()
+    build_id = _build_id(recipe, templates, files, gpubench)
+    labels = _labels(recipe, build_id, lock_hash, gpubench)
+    files["build.json"] = _facts(recipe, build_id, lock_hash)
+    files["Dockerfile"] = _dockerfile(recipe, templates, sources, labels, gpubench)
+    return Context(
+        files=dict(sorted(files.items())),
+        build_id=build_id,
+        labels=labels,
+        env=dict(PROCESS_ENV),
+        python=PYTHON,
+        lock_hash=lock_hash,
+    )
+
+
+def _stack_files(recipe: Recipe, templates: Mapping[str, str], sources: Mapping[str, bytes]) -> dict[str, bytes]:
+    if recipe.stack_source == "conda":
+        return {"environment.yml": render_environment(recipe, templates, sources).encode()}
+    return {"stack.txt": sources[recipe.lock], "libucx.py": sources["venv/libucx.py"]}
+
+
+def _build_id(recipe: Recipe, templates: Mapping[str, str], files: Mapping[str, bytes], gpubench: str) -> str:
+    texts = {name: text.encode() for name, text in templates.items() if name.startswith(_TEMPLATES)}
+    return content_id(
+        {
+            "recipe": recipe.model_dump(),
+            "gpubench": gpubench,
+            "files": {name: hashlib.sha256(data).hexdigest() for name, data in {**texts, **files}.items()},
+        },
+        length=32,
+    )
+
+
+def _facts(recipe: Recipe, build_id: str, lock_hash: str) -> bytes:
+    """What ``describe.py`` puts into the manifest beside what it finds."""
+    facts: dict[str, Any] = {
+        "build_id": build_id,
+        "base": {"name": recipe.base, "digest": recipe.pinned, "cuda": recipe.cuda},
+        "env": PROCESS_ENV,
+        "ucx": {
+            "spec": recipe.spec,
+            "source": recipe.source,
+            "version": recipe.ucx_version,
+            "release": recipe.ucx_release,
+            "commit": recipe.ucx_commit,
+        },
+        "stack": {"name": recipe.stack, "lock": lock_hash},
+        "binding": {"name": recipe.binding, "version": recipe.binding_version, "scheme": recipe.scheme},
+    }
+    return (json.dumps(facts, indent=1, sort_keys=True) + "\n").encode()
+
+
+def _labels(recipe: Recipe, build_id: str, lock_hash: str, gpubench: str) -> dict[str, str]:
+    oci = {
+        "title": f"UCX {recipe.ucx_version} with {recipe.stack}",
+        "version": recipe.ucx_version,
+        "revision": recipe.ucx_commit,
+        "source": recipe.ucx_repository,
+        "base.name": recipe.base,
+        "base.digest": recipe.pinned.rpartition("@")[2],
+    }
+    own = {
+        "build-id": build_id,
+        "ucx-spec": recipe.spec,
+        "ucx-version": recipe.ucx_version,
+        "ucx-source": recipe.source,
+        "ucx-commit": recipe.ucx_commit,
+        "binding": recipe.binding,
+        "stack": recipe.stack,
+        "lock": lock_hash,
+        "gpubench": gpubench,
+        "python": PYTHON,
+        "architecture": recipe.settings.architecture,
+        "site": recipe.site,
+    }
+    labels = {f"org.opencontainers.image.{key}": value for key, value in oci.items() if value}
+    return labels | {f"io.gpubench.{key}": value for key, value in own.items()}
+
+
+def _dockerfile(
+    recipe: Recipe,
+    templates: Mapping[str, str],
+    sources: Mapping[str, bytes],
+    labels: Mapping[str, str],
+    gpubench: str,
+) -> bytes:
+    settings = recipe.settings
+    wheels = recipe.stack_source == "wheels"
+    python = ("python3", "python3-venv") if wheels else ()
+    text = (
+        environment(templates)
+        .get_template("docker/Dockerfile.j2")
+        .render(
+            recipe=recipe,
+            gpubench=gpubench,
+            packages=sorted({*python, *settings.packages, *ucx.runtime_packages(settings.fabric)}),
+            build_packages=ucx.build_packages(settings.fabric),
+            configure=ucx.configure(recipe),
+            compiled=recipe.binding == "ucx-py",
+            python_check=_python_check(recipe),
+            miniforge=None if wheels else _miniforge(recipe, sources),
+            env={**PROCESS_ENV, **DEVICE_ENV},
+            labels=labels,
+        )
+    )
+    return text.encode()
+
+
+def _python_check(recipe: Recipe) -> str:
+    low, high = (tuple(int(part) for part in end.split(".")) for end in (recipe.python, recipe.python_max))
+    wanted = recipe.python if low == high else f"{recipe.python} to {recipe.python_max}"
+    says = f"gpubench: stack {recipe.stack} needs Python {wanted}, the base {recipe.base} has %d.%d"
+    return f"import sys; v = sys.version_info[:2]; sys.exit(0 if {low} <= v <= {high} else '{says}' % v)"
+
+
+def _miniforge(recipe: Recipe, sources: Mapping[str, bytes]) -> dict[str, str]:
+    table = tomllib.loads(sources[MINIFORGE].decode())
+    architecture = recipe.settings.architecture
+    url = table["url"].format(version=table["version"], architecture=architecture)
+    return {"url": url, "sha256": table["sha256"][architecture]}

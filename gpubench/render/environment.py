@@ -1,0 +1,47 @@
+"""How templates are rendered, and the filters that make a value safe where it stands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import jinja2
+
+from gpubench.render.quote import words
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
+_SPECIAL = re.compile(r'(["\\$])')
+
+
+def environment(templates: Mapping[str, str]) -> jinja2.Environment:
+    """An environment for shell, Dockerfiles and the like; ``templates`` are texts by path below ``templates/``.
+
+    Filters: ``words`` a list as shell words, ``word`` one of them, ``quoted`` the value of a Dockerfile's ENV or LABEL,
+    ``line`` text in a comment. The last three raise ValueError for a control character, which would start a new line.
+    """
+    made = jinja2.Environment(
+        loader=jinja2.DictLoader(dict(templates)),
+        undefined=jinja2.StrictUndefined,
+        comment_start_string="{##",  # ${#array[@]} is shell, not a comment
+        comment_end_string="##}",
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 - shell, not HTML
+    )
+    made.filters |= {"words": words, "word": _word, "quoted": _quoted, "line": _line}
+    return made
+
+
+def _word(text: str) -> str:
+    return words([_line(text)])
+
+
+def _quoted(text: str) -> str:
+    return '"' + _SPECIAL.sub(r"\\\1", _line(text)) + '"'
+
+
+def _line(text: str) -> str:
+    if _CONTROL.search(text):
+        raise ValueError(f"a control character can't stand in one line: {text!r}")
+    return text

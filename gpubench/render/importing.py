@@ -1,0 +1,111 @@
+"""The script that imports container images from a registry into squashfs files with enroot."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Mapping, Sequence
+
+import jinja2
+
+from gpubench.render.quote import words
+
+SIDECAR = "gpubench/squashfs/1"
+TEMPLATE = "enroot/import.sh.j2"
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]")
+
+
+@dataclasses.dataclass(frozen=True)
+class ImportItem:
+    """One image to import.
+
+    Args:
+        spec: the UCX spec as typed.
+        registry: ``HOST[:PORT]/REPOSITORY``.
+        tag: under which it was pushed; for people, what is fetched is ``digest``.
+        date: ``YYYYMMDD`` of the build.
+        digest: ``sha256:<64 hex>`` of the registry's manifest.
+        build_id: what the manifest inside must say; empty: nothing to compare.
+        architecture: as ``uname -m`` says it.
+    """
+
+    spec: str
+    registry: str
+    tag: str
+    date: str
+    digest: str
+    build_id: str
+    architecture: str
+
+
+def squashfs_name(digest: str) -> str:
+    """Path of the squashfs file below the folder: ``sha256-<64 hex>/image.sqsh``, its sidecar adds ``.json``.
+
+    File and sidecar stand in one directory because one rename then publishes both: nobody sees one without the other,
+    or a sidecar of other bytes. The digest stands whole: people read the link, and shortened names might meet.
+
+    Raises:
+        ValueError: not a sha256 digest.
+    """
+    if not _DIGEST.fullmatch(digest):
+        raise ValueError(f"not a digest: {digest!r}")
+    return f"{digest.replace(':', '-')}/image.sqsh"
+
+
+def link_name(spec: str, date: str) -> str:
+    """The name for people, ``ucx-py-<spec>-<date>.sqsh``: a link that moves with every build of that day."""
+    return f"ucx-py-{_NOT_IN_A_NAME.sub('-', spec)}-{date}.sqsh"
+
+
+def render_import(items: Sequence[ImportItem], folder: str, templates: Mapping[str, str], *, gpubench: str) -> str:
+    """The script; it needs bash, coreutils, enroot and squashfs-tools where it runs, nothing of ours.
+
+    Args:
+        folder: of the squashfs files, as an absolute path.
+        templates: texts by path below ``templates/``.
+        gpubench: version of the tool.
+    """
+    environment = jinja2.Environment(
+        undefined=jinja2.StrictUndefined,
+        comment_start_string="{##",  # ${#array[@]} is shell, not a comment
+        comment_end_string="##}",
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 - shell, not HTML: every word goes through `words`
+    )
+    environment.filters["words"] = words
+    return environment.from_string(templates[TEMPLATE]).render(
+        folder=folder,
+        gpubench=gpubench,
+        images=[_arguments(item) for item in items],
+    )
+
+
+def _arguments(item: ImportItem) -> list[str]:
+    host, _, repository = item.registry.partition("/")
+    if not repository:
+        raise ValueError(f"not HOST[:PORT]/REPOSITORY: {item.registry!r}")
+    facts = {
+        "schema": SIDECAR,
+        "digest": item.digest,
+        "registry": item.registry,
+        "tag": item.tag,
+        "build_id": item.build_id,
+        "ucx_spec": item.spec,
+        "date": item.date,
+        "architecture": item.architecture,
+    }
+    return [
+        item.spec,
+        host,
+        repository,
+        item.digest,
+        squashfs_name(item.digest).partition("/")[0],
+        link_name(item.spec, item.date),
+        item.architecture,
+        item.build_id,
+        json.dumps(facts)[:-1],  # the script adds what it finds out, and the brace
+    ]

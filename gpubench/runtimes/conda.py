@@ -1,0 +1,21 @@
+"""Runtime ``conda``: the Python of a prefix that every node sees, isolated from the caller's ``PYTHON*`` variables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpubench.model.image import Image
+from gpubench.runtimes.base import Place
+
+KIND = "conda"
+TEMPLATE = ""
+
+
+def prefix(place: Place) -> list[str]:  # noqa: ARG001 - no container is started
+    """Nothing: no activation, whose hooks set what no variant names."""
+    return []
+
+
+def command(image: Image, words: Sequence[str]) -> list[str]:
+    """The prefix's own Python."""
+    return [image.python, "-I", *words]

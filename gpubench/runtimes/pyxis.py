@@ -1,0 +1,40 @@
+"""Runtime ``pyxis``: options of ``srun`` that start every task inside a squashfs file; needs the launcher ``srun``.
+
+https://github.com/NVIDIA/pyxis/wiki/Usage
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpubench.model.image import Image
+from gpubench.runtimes.base import Expanded, Place
+
+KIND = "squashfs"
+TEMPLATE = "runtimes/pyxis.sh.j2"
+
+
+def prefix(place: Place) -> list[str]:
+    """Mounts by the same path inside as outside; the campaign's own files read-only."""
+    mounts = ["$OUTDIR:$OUTDIR:rw", "$GPUBENCH_CAMPAIGN/jobs:$GPUBENCH_CAMPAIGN/jobs:ro",
+              "$GPUBENCH_CAMPAIGN/node.pyz:$GPUBENCH_CAMPAIGN/node.pyz:ro", "$SCRATCHDIR:$SCRATCHDIR:rw"]  # fmt: skip
+    return [
+        "--no-container-mount-home",
+        "--no-container-entrypoint",
+        Expanded("--container-mounts=" + ",".join([*mounts, *place.mounts])),
+        Expanded("--container-workdir=$PWD"),
+        # Without it the image's own settings win over the job's (same page, --container-env).
+        f"--container-env={','.join(place.passed)}",
+        *place.options,
+    ]
+
+
+def command(image: Image, words: Sequence[str]) -> list[str]:
+    """The file, named by its digest, kept as one container for the job's blocks; then the explicit command."""
+    return [
+        f"--container-image={image.reference}",
+        f"--container-name=gpubench-{image.id.rpartition(':')[2][:16]}",
+        image.python,
+        "-I",
+        *words,
+    ]

@@ -1,0 +1,48 @@
+"""Client commands of a scheduler, none without a time limit: with a dead controller they hang for minutes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from gpubench.errors import MissingToolError, SchedulerError
+
+DEADLINE_S = 30.0
+
+
+def call(
+    words: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a client command; its exit code is the caller's to judge.
+
+    Raises:
+        MissingToolError: the command isn't installed here.
+        SchedulerError: it didn't answer within DEADLINE_S seconds.
+    """
+    try:
+        return subprocess.run(
+            list(words),
+            env=dict(os.environ if env is None else env),
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=DEADLINE_S,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise MissingToolError(
+            f"there is no {words[0]} on this machine", then="run it on a login node of the site"
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise SchedulerError(
+            f"{words[0]} didn't answer within {DEADLINE_S:g} s", then="is the controller up? try again later"
+        ) from None
+
+
+def said(done: subprocess.CompletedProcess[str]) -> str:
+    """What the command said, on one line."""
+    return " ".join((done.stderr or done.stdout).split())[:300] or f"exit code {done.returncode}"

@@ -1,0 +1,86 @@
+"""Small images, and what the engine has of them."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import json
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import docker
+from gpubench.images.docker import BuildJob, BuildOutcome, Engine, build_all
+from tests.docker.daemon import PASSWORD, USER, DockerDaemon
+
+OURS = "io.gpubench.test"
+ARCHITECTURE = "x86_64"
+
+
+def dockerfile(base: str, *commands: str) -> dict[str, bytes]:
+    """A context: ``commands`` on ``base``, then a manifest alone in the last layer."""
+    lines = [f"FROM {base}", f"LABEL {OURS}=yes", *commands, "COPY manifest.json /gpubench/manifest.json"]
+    return {"Dockerfile": "\n".join(lines).encode() + b"\n", "manifest.json": b'{"build_id": "b1"}'}
+
+
+def job(name: str, files: Mapping[str, bytes], **more: Any) -> BuildJob:
+    """A job with the tag ``ucx-py-NAME-20261121``."""
+    defaults: dict[str, Any] = {"labels": {f"{OURS}.name": name}, "architecture": ARCHITECTURE, "network": "host"}
+    return BuildJob(name=name, files=files, tag=f"ucx-py-{name}-20261121", **{**defaults, **more})
+
+
+class Seen:
+    """A display that remembers."""
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[str, str, float]] = []
+        self.ended: dict[str, str] = {}
+        self.first = threading.Event()
+
+    def step(self, name: str, text: str, share: float) -> None:
+        self.steps.append((name, text, share))
+        self.first.set()
+
+    def done(self, name: str) -> None:
+        self.ended[name] = "done"
+
+    def fail(self, name: str, line: str) -> None:
+        self.ended[name] = line
+
+
+def build_one(one: BuildJob, logs: Path, show: Seen | None = None) -> BuildOutcome:
+    """Build a single job."""
+    (outcome,) = build_all([one], at_once=1, logs=logs, show=show or Seen())
+    return outcome
+
+
+def built(engine: Engine, files: Mapping[str, bytes], platform: str = ARCHITECTURE) -> str:
+    """An image without a tag."""
+    return engine.build(
+        files, tags=(), labels={}, buildargs={}, network="host", platform=platform, on_line=lambda _: None
+    )
+
+
+def tags(daemon: DockerDaemon) -> list[str]:
+    """Every tag in the engine."""
+    with contextlib.closing(daemon.client()) as client:
+        return sorted(tag for image in client.images.list() for tag in image.tags)
+
+
+def untagged(daemon: DockerDaemon) -> list[docker.models.images.Image]:
+    """Images that nothing refers to."""
+    with contextlib.closing(daemon.client()) as client:
+        return list(client.images.list(filters={"dangling": True}))
+
+
+def log_in(docker_home: Path, host: str, user: str = USER, password: str = PASSWORD) -> None:
+    """What ``docker login`` writes."""
+    word = base64.b64encode(f"{user}:{password}".encode()).decode()
+    (docker_home / "config.json").write_text(json.dumps({"auths": {host: {"auth": word}}}))
+
+
+def sha256(content: bytes) -> str:
+    """As registries write it."""
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"

@@ -1,0 +1,226 @@
+"""Builds on the real engine."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gpubench.errors import DataError, InterruptedByUserError, MissingToolError, PlanRefusedError
+from gpubench.images.docker import Engine, build_all
+from tests.conftest import ROOT
+from tests.docker.daemon import DockerDaemon
+from tests.docker.images import OURS, Seen, build_one, built, dockerfile, job, sha256, tags, untagged
+
+pytestmark = pytest.mark.system
+
+
+def test_two_at_once_and_the_failing_one_leaves_the_other(
+    engine: Engine, base: str, daemon: DockerDaemon, tmp_path: Path
+) -> None:
+    good = job("v1.14.x", dockerfile(base, "ARG WORD", 'RUN echo "word $WORD"'), buildargs={"WORD": "given"})
+    bad = job("topic/bad", dockerfile(base, "RUN echo said before >&2; echo the cause >&2; exit 3"))
+    seen = Seen()
+    ok, failed = build_all([good, bad], at_once=2, logs=tmp_path, show=seen)
+
+    assert ok.error is None
+    assert ok.digest == ok.image
+    assert tags(daemon).count("gpubench:ucx-py-v1.14.x-20261121") == 1
+    assert "word given" in ok.log.read_text().splitlines()
+    assert seen.ended["v1.14.x"] == "done"
+    assert ("v1.14.x", "step 1/6 FROM gpubench-test-base:bookworm", 0.0) in seen.steps
+
+    assert isinstance(failed.error, MissingToolError)
+    assert str(failed.error) == (
+        "image topic/bad: build step 3/5 (RUN echo said before >&2; echo the cause >&2; exit 3) failed: the cause: "
+        f"exit code 3; log: {failed.log}"
+    )
+    assert seen.ended["topic/bad"] == str(failed.error)
+    assert (failed.image, failed.digest) == ("", "")
+    assert not any("bad" in tag for tag in tags(daemon))
+    assert failed.log != ok.log
+    assert "said before" in failed.log.read_text()
+    assert "word given" not in failed.log.read_text()
+
+
+def test_lines_arrive_while_the_step_runs_and_it_can_be_ended(engine: Engine, base: str, daemon: DockerDaemon) -> None:
+    stop = threading.Event()
+
+    def on_line(line: str) -> None:
+        # Were lines held back until the step ends, this would come after five minutes.
+        if line == "waiting":
+            stop.set()
+
+    with pytest.raises(InterruptedByUserError):
+        engine.build(
+            dockerfile(base, "RUN echo waiting; exec sleep 300"),
+            tags=["gpubench:never"],
+            labels={},
+            buildargs={},
+            network="host",
+            platform="",
+            on_line=on_line,
+            cancelled=stop.is_set,
+        )
+    assert "gpubench:never" not in tags(daemon)
+    with contextlib.closing(daemon.client()) as client:
+        wait_for(lambda: not client.api.containers(all=True))
+
+
+def test_labels_sizes_and_files_of_an_image_can_be_read(engine: Engine, base: str, daemon: DockerDaemon) -> None:
+    image = built(engine, dockerfile(base, "ENV X=labels"))
+    engine.tag(image, "gpubench:labels")
+    (found,) = [one for one in engine.images(f"{OURS}=yes") if one.id == image]
+    assert found.tags == ("gpubench:labels",)
+    assert found.labels[OURS] == "yes"
+    assert found.size > 50_000_000
+    assert engine.architecture(image) == "x86_64"
+    assert engine.read_file(image, "/gpubench/manifest.json") == b'{"build_id": "b1"}'
+    with pytest.raises(DataError, match=r"holds no .*nothing.json"):
+        engine.read_file(image, "/gpubench/nothing.json")
+    with pytest.raises(MissingToolError, match="could not read /x of image gpubench:nowhere"):
+        engine.read_file("gpubench:nowhere", "/x")
+    engine.remove(image)
+    assert "gpubench:labels" not in tags(daemon)
+    assert image not in [one.id for one in engine.images(OURS)]
+
+
+def test_an_image_of_another_architecture_is_refused_and_not_tagged(
+    engine: Engine, base: str, daemon: DockerDaemon, tmp_path: Path
+) -> None:
+    # One step notices it, another doesn't.
+    copying = build_one(job("arm", dockerfile(base), architecture="aarch64"), tmp_path)
+    running = build_one(
+        job("arm", {"Dockerfile": f"FROM {base}\nLABEL {OURS}=yes\nRUN true\n".encode()}, architecture="aarch64"),
+        tmp_path,
+    )
+    assert isinstance(copying.error, PlanRefusedError)
+    assert "another architecture (wanted linux/arm64, actual: linux/amd64)" in str(copying.error)
+    assert isinstance(running.error, PlanRefusedError)
+    assert "what was built is for x86_64, the site's nodes are aarch64" in str(running.error)
+    assert not any("arm" in tag for tag in tags(daemon))
+
+
+def test_a_dockerfile_that_cannot_be_read_is_one_line(engine: Engine, tmp_path: Path) -> None:
+    outcome = build_one(job("typo", {"Dockerfile": b"FRUM x\n"}), tmp_path)
+    assert "unknown instruction: FRUM" in str(outcome.error)
+    assert str(outcome.log) in str(outcome.error)
+
+
+def test_a_broken_credential_helper_is_one_line(engine: Engine, docker_home: Path, tmp_path: Path) -> None:
+    (docker_home / "config.json").write_text('{"credsStore": "planted-nowhere"}')
+    outcome = build_one(job("helper", {"Dockerfile": b"FROM scratch\nCOPY Dockerfile /\n"}), tmp_path)
+    assert isinstance(outcome.error, MissingToolError)
+    assert f"Docker's logins can't be read: {docker_home / 'config.json'} or" in str(outcome.error)
+
+
+FRONT = """
+import sys
+from pathlib import Path
+from gpubench.errors import GpubenchError
+from gpubench.images.docker import build_all
+from tests.docker.images import Seen, dockerfile, job
+files = dockerfile(sys.argv[1], "RUN echo one > /one", "RUN echo started; sleep 300")
+print("starting", flush=True)
+build_all([job("a", files), job("b", {**files, "Dockerfile": files["Dockerfile"].replace(b"300", b"301")})],
+    at_once=2, logs=Path(sys.argv[2]), show=Seen())
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_killed_front_end_leaves_no_tag_no_container_and_only_labelled_images(
+    how: signal.Signals, engine: Engine, base: str, daemon: DockerDaemon, tmp_path: Path
+) -> None:
+    before = tags(daemon)
+    with subprocess.Popen(
+        [sys.executable, "-c", FRONT, base, str(tmp_path)],
+        cwd=ROOT,
+        env={**os.environ, "DOCKER_HOST": daemon.host},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    ) as front:
+        wait_for(lambda: all("started" in read(tmp_path / f"{name}.log").splitlines() for name in "ab"))
+        front.send_signal(how)
+        _, said = front.communicate(timeout=60)
+    assert front.returncode != 0
+    assert b"KeyboardInterrupt" in said or how is not signal.SIGINT
+
+    with contextlib.closing(daemon.client()) as client:
+        wait_for(lambda: not client.api.containers(all=True))
+    assert tags(daemon) == before
+    assert all(image.labels.get(OURS) for image in untagged(daemon) if image.id != base)
+    left = {image.id for image in untagged(daemon)}
+    assert left <= {image.id for image in engine.images(OURS)}
+
+    again = build_one(job("a", dockerfile(base, "RUN echo one > /one", "RUN echo started")), tmp_path / "again")
+    assert again.error is None
+    assert "gpubench:ucx-py-a-20261121" in tags(daemon)
+    engine.remove(again.image)
+
+
+def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with DockerDaemon(size="32m") as small:
+        monkeypatch.setenv("DOCKER_HOST", small.host)
+        files = {"Dockerfile": b"FROM scratch\nCOPY large /\n", "large": bytes(48 << 20)}
+        outcome = build_one(job("large", files), tmp_path)
+    assert str(outcome.error).startswith("image large: the disk of Docker is full: could not ")
+    assert "no space left on device" in str(outcome.error)
+    assert outcome.error is not None
+    assert outcome.error.exit_code == 5
+
+
+@pytest.mark.usefixtures("sdk_leaks")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_docker_that_does_not_run_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nonexistent/docker.sock")
+    with pytest.raises(MissingToolError) as caught:
+        build_one(job("a", {"Dockerfile": b""}), tmp_path)
+    assert str(caught.value).startswith("Docker doesn't answer at unix:///nonexistent/docker.sock (")
+    assert str(caught.value).endswith("; start Docker, or set DOCKER_HOST")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("sdk_leaks")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_the_context_of_the_docker_command_is_used(
+    daemon: DockerDaemon, docker_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meta = docker_home / "contexts" / "meta" / sha256(b"there").partition(":")[2]
+    meta.mkdir(parents=True)
+    (meta / "meta.json").write_text(
+        json.dumps({"Name": "there", "Metadata": {}, "Endpoints": {"docker": {"Host": daemon.host}}})
+    )
+    (docker_home / "config.json").write_text('{"currentContext": "there"}')
+    with Engine.connect() as engine:
+        assert engine.images("no.such.label") == []
+    (docker_home / "config.json").write_text('{"currentContext": "gone"}')
+    with pytest.raises(MissingToolError, match="Docker doesn't answer"):
+        Engine.connect()
+
+
+@pytest.fixture
+def sdk_leaks() -> Iterator[None]:
+    """The SDK leaves sockets open that could not be connected: let them be found in the test that made them."""
+    yield
+    gc.collect()
+
+
+def read(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)

@@ -1,0 +1,179 @@
+"""Images by the public commands: built, pushed, locked, verified, and a whole campaign inside them."""
+
+from __future__ import annotations
+
+import grp
+import json
+import os
+import re
+import signal
+import subprocess
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.cli.campaigns import Front, cluster_processes, until
+from tests.conftest import GPUBENCH, own_queue, plain_environment
+from tests.docker.daemon import DockerDaemon, RegistryServer
+
+pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
+VERSIONS = ("1.16.0", "1.22.0")
+
+
+class Site:
+    """A directory in which somebody works with one engine and one registry."""
+
+    def __init__(self, directory: Path, daemon: DockerDaemon, registry: RegistryServer, base: str) -> None:
+        self.directory = directory
+        self.base = base
+        self.settings = ["--set", "image.build_network=host", "--set", f"image.registry={registry.host}/team/bench"]
+        self.env = {
+            **own_queue(directory),
+            "DOCKER_HOST": daemon.host,
+            "DOCKER_CONFIG": str(directory),
+            "XDG_CACHE_HOME": str(directory / "cache"),
+        }
+
+    def planned(self, outputs: str) -> Path:
+        """A campaign of two runs that nobody has started."""
+        words = self.bench("--variants", "a=1.16.0 b=1.16.0", "--blocks", "1", "--outputs", outputs)[1:]
+        done = self.run("plan", *words)
+        assert done.returncode == 0, done.stderr
+        (campaign,) = (self.directory / outputs).iterdir()
+        return campaign
+
+    def run(
+        self, *words: str, env: Mapping[str, str] | None = None, user: int | None = None, group: int | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(GPUBENCH), *words],
+            cwd=self.directory,
+            env=plain_environment({**self.env, **(env or {})}),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=850,
+            check=False,
+            user=user,
+            group=group,
+            extra_groups=None if user is None else [],
+        )
+
+    def front(self, *words: str) -> Front:
+        return Front(self.directory, *words, env=self.env)
+
+    @property
+    def rows(self) -> dict[str, dict[str, str]]:
+        """The locked rows that are in the registry, by version."""
+        lock = tomllib.loads((self.directory / "images.lock.toml").read_text())
+        return {row["spec"]: row for row in lock["image"] if row.get("registry")}
+
+    def bench(self, *words: str) -> list[str]:
+        return ["bench", "--runtime", "docker", "--suite", "verify", "--seed", "1", *words, *self.settings]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory, daemon: DockerDaemon, registry: RegistryServer, base: str) -> Site:
+    """Two versions, built and pushed by one command."""
+    made = Site(tmp_path_factory.mktemp("site"), daemon, registry, base)
+    done = made.run("images", "build", *VERSIONS, "--base", base, "--push", *made.settings)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    return made
+
+
+def test_two_versions_are_locked_by_the_digests_that_the_registry_knows(site: Site) -> None:
+    assert set(site.rows) == set(VERSIONS)
+    for row in site.rows.values():
+        assert re.fullmatch(r"sha256:[0-9a-f]{64}", row["digest"])
+        assert row["tag"] == f"ucx-py-{row['spec']}-{row['date']}"
+    before = (site.directory / "images.lock.toml").read_text()
+    done = site.run(
+        "images", "lock", "--from-registry", *site.settings, env={"DOCKER_HOST": "unix:///nowhere/docker.sock"}
+    )
+    assert done.returncode == 0, done.stderr
+    assert tomllib.loads((site.directory / "images.lock.toml").read_text()) == tomllib.loads(before)
+
+
+def test_list_and_show_tell_which_image_is_which(site: Site) -> None:
+    images = json.loads(site.run("images", "list", "--json").stdout)["images"]
+    assert {one["spec"]: one["identity"] for one in images if one["kind"] == "docker"} == {
+        spec: row["digest"] for spec, row in site.rows.items()
+    }
+    shown = site.run("images", "show", "1.16.0").stdout
+    assert site.rows["1.16.0"]["build_id"] in shown
+    assert re.search(r"^  distributed 2025\.7\.0$", shown, re.MULTILINE)
+
+
+def test_verify_starts_the_image_and_its_processes_agree(site: Site) -> None:
+    done = site.run("images", "verify", "1.16.0", "--runtime", "docker", *site.settings)
+    assert done.returncode == 0, done.stdout + done.stderr
+    roles = re.findall(r"^  (scheduler|worker|client) +UCX 1\.16\.0 .* build (\w+)$", done.stdout, re.MULTILINE)
+    assert roles == [(role, site.rows["1.16.0"]["build_id"]) for role in ("scheduler", "worker", "worker", "client")]
+
+
+def test_a_whole_campaign_runs_inside_the_containers_by_digest(site: Site) -> None:
+    done = site.run(*site.bench("--ucx", " ".join(VERSIONS), "--blocks", "2"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    (campaign,) = (site.directory / "outputs").glob("local-verify-*")
+    script = next(campaign.glob("jobs/*/job.sh")).read_text()
+    for row in site.rows.values():
+        assert f"{row['registry']}@{row['digest']}" in script
+    seen = set()
+    for path in campaign.glob("runs/*/provenance.json"):
+        for process in json.loads(path.read_text())["processes"]:
+            seen.add((process["ucx"]["loaded"], process["ucx"]["path"], process["build_id"]))
+    assert seen == {(spec, "/opt/gpubench/ucx/lib/libucp.so.0", row["build_id"]) for spec, row in site.rows.items()}
+    assert re.search(r"^message \| 1\.22\.0 vs 1\.16\.0 \|.* 2 blocks \| inconclusive", done.stdout, re.MULTILINE)
+
+
+def test_an_image_that_is_not_the_planned_build_fails_its_run_and_says_so(site: Site) -> None:
+    campaign = site.planned("changed")
+    plan = campaign / "plan.json"
+    plan.write_text(plan.read_text().replace(site.rows["1.16.0"]["build_id"], "f" * 32))
+    done = site.run("submit", str(campaign))
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert f"planned {'f' * 32}" in done.stdout
+
+
+def test_ctrl_c_leaves_no_container_behind(site: Site) -> None:
+    front = site.front(*site.bench("--variants", "a=1.22.0 b=1.22.0", "--blocks", "3", "--outputs", "stopped"))
+    until(lambda: bool(list((site.directory / "stopped").glob("*/runs/*/samples.jsonl"))), "the first sample")
+    front.process.send_signal(signal.SIGINT)
+    assert front.end() == 130, front.output
+    assert not containers(site)
+
+
+def test_a_killed_front_end_leaves_no_container_behind(site: Site) -> None:
+    front = site.front(*site.bench("--variants", "a=1.22.0 b=1.22.0", "--blocks", "3", "--outputs", "killed"))
+    until(lambda: bool(list((site.directory / "killed").glob("*/runs/*/samples.jsonl"))), "the first sample")
+    os.kill(front.process.pid, signal.SIGKILL)
+    front.end()
+    until(lambda: not containers(site) and not cluster_processes(site.directory), "the end of every container")
+
+
+def test_what_containers_write_belongs_to_the_caller(site: Site) -> None:
+    somebody, group = 4711, grp.getgrnam("docker").gr_gid  # the engine's socket is its group's
+    campaign = site.planned("of-somebody")
+    for path in (site.directory, campaign, *campaign.rglob("*"), *(site.directory / "cache").rglob("*")):
+        os.chown(path, somebody, group)
+    for path in (site.directory, *site.directory.parents):  # pytest's own directories are closed to others
+        if path.stat().st_uid == 0 and not path.stat().st_mode & 0o001:
+            path.chmod(path.stat().st_mode | 0o011)
+    done = site.run("submit", str(campaign), user=somebody, group=group)
+    assert done.returncode == 0, done.stdout + done.stderr
+    written = [path for path in campaign.glob("runs/*/*") if path.is_file()]
+    assert written
+    assert {path.stat().st_uid for path in written} == {somebody}
+
+
+def containers(site: Site) -> str:
+    listed = subprocess.run(
+        ["docker", "ps", "--all", "--quiet"],
+        env=plain_environment(site.env),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return listed.stdout

@@ -1,0 +1,87 @@
+"""Challenges, tar streams, logs."""
+
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from gpubench.errors import DataError
+from gpubench.images.docker import archive
+from gpubench.images.docker.login import parse_challenge
+from gpubench.images.docker.logs import Log, log_path
+from gpubench.images.docker.registry import _next_page
+from gpubench.images.docker.transport import _retry_after
+
+
+def test_a_challenge_is_read_with_quotes_and_commas() -> None:
+    header = 'Bearer realm="https://auth.example/token",service="a, b",scope="repository:x:pull,push",error="a \\"b\\""'
+    scheme, parameters = parse_challenge(header)
+    assert scheme == "bearer"
+    assert parameters["realm"] == "https://auth.example/token"
+    assert parameters["service"] == "a, b"
+    assert parameters["scope"] == "repository:x:pull,push"
+    assert parameters["error"] == 'a "b"'
+    assert parse_challenge('Basic realm="x"') == ("basic", {"realm": "x"})
+    assert parse_challenge("") == ("", {})
+
+
+def test_retry_after_comes_in_two_forms() -> None:
+    assert _retry_after("7") == 7.0
+    assert _retry_after("Thu, 01 Jan 1970 00:00:00 GMT") < 0
+    assert _retry_after("soon") == 0.0
+
+
+def test_the_next_page_stays_on_the_host() -> None:
+    link = '<https://evil.example/v2/team/x/tags/list?last=b&n=2>; rel="next"'
+    assert _next_page(link) == "team/x/tags/list?last=b&n=2"
+    assert _next_page("") == ""
+
+
+def test_the_same_files_are_the_same_context() -> None:
+    files = {"run.sh": b"#!/bin/sh\n", "Dockerfile": b"FROM scratch\n"}
+    one = archive.context(files).read()
+    assert one == archive.context(dict(reversed(files.items()))).read()
+    with tarfile.open(fileobj=io.BytesIO(one)) as tar:
+        assert {entry.name: entry.mode for entry in tar} == {"Dockerfile": 0o644, "run.sh": 0o755}
+
+
+def test_a_file_is_found_however_its_path_begins() -> None:
+    tar = archive.context({"gpubench/manifest.json": b"{}"}).read()
+    pieces = [tar[at : at + 7] for at in range(0, len(tar), 7)]
+    for name in ("gpubench/manifest.json", "/gpubench/manifest.json", "./gpubench/manifest.json"):
+        assert archive.member(pieces, name, what="x") == b"{}"
+
+
+def test_a_missing_or_damaged_file_is_one_line() -> None:
+    with pytest.raises(DataError, match="image a holds no b"):
+        archive.member([archive.context({"a": b""}).read()], "b", what="image a")
+    with pytest.raises(DataError, match="layer a can't be read"):
+        archive.member([b"no tar at all" * 100], "b", what="layer a")
+
+
+def test_a_link_is_no_file() -> None:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        link = tarfile.TarInfo("manifest.json")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(link)
+    with pytest.raises(DataError, match="no regular file"):
+        archive.member([out.getvalue()], "manifest.json", what="image a")
+
+
+def test_a_branch_with_slashes_has_one_log(tmp_path: Path) -> None:
+    assert log_path(tmp_path, "topic/x y").name == "topic-x-y.log"
+
+
+def test_a_log_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("")
+    with Log(in_the_way / "a.log") as log:
+        log.write("lost")
+    with Log(Path("/dev/full")) as log:
+        log.write("lost too")
+        log.write("and this")
+    with Log(tmp_path / "logs" / "a.log") as log:
+        log.write("kept")
+        assert (tmp_path / "logs" / "a.log").read_text() == "kept\n"

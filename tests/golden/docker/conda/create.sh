@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Stack ucx-py-0.35 with UCX v1.14.x as a conda prefix for site deepops. Rendered by gpubench.
+# Run it again at any time: a finished prefix is left alone, an unfinished one is made anew.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+prefix='/shared/o'"'"'neill & co/conda/ucx-py-0.35-KEY'
+mkdir -p "$(dirname "$prefix")"
+# A conda prefix can't be renamed (its programs name it by path), so a marker says that it is finished.
+exec 9>"$prefix.lock"
+flock 9
+if [ -e "$prefix/gpubench-finished" ]; then
+  echo "$prefix is there"
+  exit 0
+fi
+rm -rf "$prefix"
+export CONDA_OVERRIDE_CUDA=11.8
+"${CONDA_EXE:-conda}" env create -q -p "$prefix" -f environment.yml
+sources=$(mktemp -d)
+trap 'rm -rf "$sources"' EXIT
+(
+  cd "$sources"
+  git init -q
+  git fetch -q --depth 1 file:///nowhere/ucx.git 0123456789abcdef0123456789abcdef01234567
+  git checkout -q FETCH_HEAD
+  ./autogen.sh
+  ./contrib/configure-release --prefix="$prefix/ucx" --enable-cma --enable-mt --enable-numa --with-gnu-ld --without-rdmacm --without-verbs --with-cuda=/usr/local/cuda --with-nvcc-gencode=-gencode=arch=compute_61,code=sm_61
+  make -j"$(nproc)"
+  make install
+)
+CPATH=$prefix/ucx/include LIBRARY_PATH=$prefix/ucx/lib LD_LIBRARY_PATH=$prefix/ucx/lib \
+  "$prefix/bin/python" -m pip install --no-deps --no-build-isolation git+https://github.com/rapidsai/ucx-py.git@v0.35.00
+echo KEY >"$prefix/gpubench-finished"

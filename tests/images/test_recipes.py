@@ -1,0 +1,189 @@
+"""Which stack and which UCX a spec becomes on a site."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpubench.cli.steps.profiles import load_site
+from gpubench.errors import PlanRefusedError, UsageError
+from gpubench.images.compatibility import newest_cuda
+from gpubench.images.recipes import recipes, unresolved
+from gpubench.images.specs import resolve
+from gpubench.model.recipe import Recipe
+from gpubench.model.site import ImageSettings, Site
+
+SHA = "0123456789abcdef0123456789abcdef01234567"
+NOWHERE = "file:///nowhere/ucx.git"
+GIT = f"v1.14.x@{SHA}"
+
+
+def site(name: str = "local", **settings: Any) -> Site:
+    """A shipped profile, whose repository doesn't answer."""
+    found = load_site(name)
+    plain = {**found.image.model_dump(), "ucx_repository": NOWHERE, **settings}
+    return found.model_copy(update={"image": ImageSettings(**plain)})
+
+
+def one(spec: str, where: Site, **more: str) -> Recipe:
+    (made,) = recipes([spec], where, **more)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "becomes"),
+    [
+        ("local", "1.16.0", ("wheel", "1.16.0.post2", "ucxx-0.45.1", "ucxx", "")),
+        ("local", "wheel:1.22.0", ("wheel", "1.22.0", "ucxx-0.45.1", "ucxx", "")),
+        ("local", "git:v1.16.0", ("git", "v1.16.0", "ucxx-0.45.1", "ucxx", "")),
+        ("local", "master", ("git", "master", "ucxx-0.45.1", "ucxx", "")),
+        ("local", "1.14.1", ("git", "v1.14.1", "ucx-py-0.35", "ucx-py", "")),
+        ("local", "distribution", ("distribution", "distribution", "ucxx-0.45.1", "ucxx", "")),
+        ("local", "none", ("none", "none", "ucxx-0.45.1", "none", "")),
+        ("perlmutter", "1.16.0", ("git", "v1.16.0", "ucxx-0.45.1", "ucxx", "12.4")),
+        ("perlmutter", "v1.14.x", ("git", "v1.14.x", "ucx-py-0.35", "ucx-py", "11.8")),
+        ("draco", "v1.14.x", ("git", "v1.14.x", "ucx-py-0.35", "ucx-py", "11.2")),
+        ("draco", "master", ("git", "master", "ucx-py-0.29", "ucx-py", "11.2")),
+        ("deepops", "1.13.1", ("git", "v1.13.1", "ucx-py-0.35", "ucx-py", "11.8")),
+    ],
+)
+def test_a_spec_becomes_a_source_a_version_a_stack_a_binding_and_a_cuda(
+    name: str, spec: str, becomes: tuple[str, ...]
+) -> None:
+    made = one(spec, site(name))
+    assert (made.source, made.ucx_version, made.stack, made.binding, made.cuda) == becomes
+    assert made.spec == spec
+
+
+def test_a_wheel_is_pinned_by_the_hash_of_the_sites_architecture() -> None:
+    wheel = resolve("1.16.0")
+    for architecture in ("x86_64", "aarch64"):
+        assert one("1.16.0", site(architecture=architecture)).wheel_sha256 == wheel.sha256[architecture]
+
+
+def test_specs_share_a_stack_where_one_can_carry_them_all() -> None:
+    campaign = ["v1.12.x", "v1.13.x", "v1.14.x", "master"]
+    assert {made.stack for made in recipes(campaign, site("draco"))} == {"ucx-py-0.29"}
+    assert {made.stack for made in recipes(campaign[:3], site("draco"))} == {"ucx-py-0.35"}
+    assert {made.stack for made in recipes(["1.16.0", "none", "1.22.0"], site())} == {"ucxx-0.45.1"}
+
+
+def test_specs_that_no_stack_carries_together_each_get_their_own() -> None:
+    assert [made.stack for made in recipes(["v1.12.x", "1.22.0"], site())] == ["ucx-py-0.35", "ucxx-0.45.1"]
+
+
+def test_a_stack_can_be_forced() -> None:
+    assert one("1.22.0", site(), stack="ucxx-0.52.0").stack == "ucxx-0.52.0"
+    old = one("none", site(), stack="dask-2023.3.2", base="debian:11")
+    assert (old.stack, old.python, old.scheme, old.base) == ("dask-2023.3.2", "3.9", "tcp", "debian:11")
+    with pytest.raises(UsageError, match=r"no stack 'ucxx-0\.45\.2' \(did you mean 'ucxx-0\.45\.1'\?\)"):
+        one("1.22.0", site(), stack="ucxx-0.45.2")
+
+
+@pytest.mark.parametrize(
+    ("where", "spec", "stack", "says"),
+    [
+        (
+            site("deepops"),
+            "1.16.0",
+            "",
+            r"RAPIDS 25\.08 needs compute capability 7\.0, the GPUs have 6\.1.*: 1\.15\.0 \(stack ucx-py-0\.35\)",
+        ),
+        (
+            site("deepops"),
+            "1.16.0",
+            "ucxx-0.45.1",
+            r"the GPUs have 6\.1\); nearest: stack ucx-py-0\.35 \(runs UCX 1\.12\.0 to 1\.15\.0\)",
+        ),
+        (
+            site("draco"),
+            "1.22.0",
+            "",
+            r"it needs CUDA 12\.2, driver and GPUs run 11\.2 at most.*nearest: 1\.15\.0 \(stack ucx-py-0\.35\)",
+        ),
+        (
+            site("summit"),
+            "1.16.0",
+            "",
+            r"there are no packages for ppc64le.*use the site's own software: an image of kind modules or conda",
+        ),
+        (
+            site(),
+            "1.11.2",
+            "",
+            r"ucx-py-0\.29: runs UCX 1\.12\.0 to 1\.14\.1.*nearest: 1\.12\.0 \(stack ucx-py-0\.35\)",
+        ),
+        (site(), "1.25.0", "", r"nearest: 1\.22\.0 \(stack ucxx-0\.45\.1\)"),
+        (site(), "1.16.0", "dask-2023.3.2", r"has no binding for UCX.*nearest: none, which runs protocol tcp"),
+        (
+            site("perlmutter"),
+            "wheel:1.16.0",
+            "",
+            r"site perlmutter: wheels are built without rdmacm and verbs, which the profile expects.*write 1\.16\.0",
+        ),
+        (site("perlmutter"), "1.16.0.post1", "", "wheels are built without rdmacm and verbs"),
+        (site(), "wheel:1.14.1", "", r"ucx-py of stack ucx-py-0\.35 is compiled against UCX's own headers"),
+    ],
+)
+def test_what_cant_run_is_refused_with_the_reason_and_the_nearest_that_can(
+    where: Site, spec: str, stack: str, says: str
+) -> None:
+    with pytest.raises(PlanRefusedError, match=says):
+        one(spec, where, stack=stack)
+
+
+def test_cuda_is_bounded_by_driver_gpu_and_stack() -> None:
+    assert newest_cuda("13.0", "7.0") == "12.9"
+    assert newest_cuda("13.0", "8.0") == "13.0"
+    assert newest_cuda("12.4", "7.0") == "12.4"
+    assert newest_cuda("", "7.0") == ""
+    newer = site("perlmutter", cuda="13.0", fabric=[])
+    assert one("1.22.0", newer).cuda == "12.9"
+
+
+def test_a_ref_is_resolved_to_its_commit_and_an_unknown_one_refused(tmp_path: Path) -> None:
+    words = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+    subprocess.run(["git", "init", "-q", "-b", "v1.14.x", tmp_path], check=True)
+    subprocess.run(["git", "-C", tmp_path, *words, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+    head = subprocess.run(["git", "-C", tmp_path, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
+    where = site("draco", ucx_repository=str(tmp_path))
+    made = one("v1.14.x", where)
+    assert made.ucx_commit == head.stdout.strip()
+    assert not unresolved(made)
+    with pytest.raises(UsageError, match=r"no branch or tag 'v1\.13\.x'; nearest: v1\.14\.x"):
+        one("v1.13.x", where)
+
+
+def test_a_commit_pinned_by_hand_asks_nobody() -> None:
+    made = one(GIT, site("draco"))
+    assert (made.ucx_commit, made.ucx_version, made.ucx_repository) == (SHA, "v1.14.x", NOWHERE)
+
+
+def test_a_silent_repository_leaves_the_commit_open() -> None:
+    made = recipes(["v1.14.x", "1.16.0"], site())
+    assert [(unresolved(item), item.ucx_commit) for item in made] == [(True, ""), (False, "")]
+
+
+@pytest.mark.parametrize(
+    ("settings", "base", "says"),
+    [
+        ({"fabric": ["verb"]}, "", r"image\.fabric: unknown word 'verb' \(did you mean 'verbs'\?\)"),
+        ({"packages": ["libx", "a; rm -rf /"]}, "", r"image\.packages: 'a; rm -rf /' is no package"),
+        ({"ucx_repository": "https://me:planted@host/ucx.git"}, "", r"image\.ucx_repository holds credentials"),
+        ({}, "debian:12\nRUN true", "is no name of an image"),
+        ({}, "--privileged", "is no name of an image"),
+    ],
+)
+def test_a_value_that_would_mean_something_else_in_a_dockerfile_is_refused(settings, base: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says) as refused:
+        one("1.16.0", site(**settings), base=base)
+    assert "planted" not in str(refused.value)
+
+
+def test_a_tag_holds_the_spec_as_typed_and_two_specs_never_share_one() -> None:
+    assert one("v1.14.x", site()).tag("20261121") == "ucx-py-v1.14.x-20261121"
+    slash, dash = (one(spec, site()).tag("20261121") for spec in ("topic/rndv", "topic-rndv"))
+    assert dash == "ucx-py-topic-rndv-20261121"
+    assert slash.startswith("ucx-py-topic-rndv-")
+    assert slash != dash

@@ -1,0 +1,68 @@
+"""What a typed spec of a built image asks for."""
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpubench.errors import PlanRefusedError, UsageError
+from gpubench.images.specs import COMMIT, Asked, parse
+
+SHA = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.mark.parametrize(
+    ("spec", "asked", "release"),
+    [
+        ("1.16.0", Asked("release", "1.16.0"), "1.16.0"),
+        ("v1.16.0", Asked("release", "1.16.0"), "1.16.0"),
+        ("ucx-1.16.0", Asked("release", "1.16.0"), "1.16.0"),
+        ("1.22", Asked("release", "1.22.0"), "1.22.0"),
+        ("1.12.1", Asked("release", "1.12.1"), "1.12.1"),
+        ("1.16.0.post1", Asked("release", "1.16.0.post1"), "1.16.0"),
+        ("wheel:1.16.0", Asked("wheel", "1.16.0.post2"), "1.16.0"),
+        ("v1.14.x", Asked("git", "v1.14.x"), "1.14"),
+        ("1.14.x", Asked("git", "v1.14.x"), "1.14"),
+        ("master", Asked("git", "master"), ""),
+        ("topic/rndv", Asked("git", "topic/rndv"), ""),
+        ("v1.17.0-rc2", Asked("git", "v1.17.0-rc2"), "1.17.0"),
+        ("git:v1.16.0", Asked("git", "v1.16.0"), "1.16.0"),
+        (f"v1.14.x@{SHA}", Asked("git", "v1.14.x", SHA), "1.14"),
+        ("distribution", Asked("distribution"), ""),
+        ("none", Asked("none"), ""),
+    ],
+)
+def test_a_spec_asks_for_one_thing(spec: str, asked: Asked, release: str) -> None:
+    assert parse(spec) == asked
+    assert asked.release == release
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [
+        ("1.18", r"'1\.18' is ambiguous; write three numbers like 1\.18\.0 or 1\.18\.1"),
+        ("2.0", r"'2\.0' is no full release; write three numbers"),
+        ("master@0123abc", r"'0123abc' is no full commit; write all 40"),
+        ("master@", r"'' is no full commit"),
+        (f"master@{SHA.upper()}", "is no full commit"),
+        ("conda:1.16.0", r"'conda:' is no source of UCX; write wheel:VERSION or git:REF"),
+        ("wheel:1.99.0", r"there is no wheel of UCX '1\.99\.0'"),
+        ("a..b", "is no version and no git ref"),
+        ("-upload-pack=x", "is no version and no git ref"),
+        ("master; rm -rf", "is no version and no git ref"),
+        ("", "is no version and no git ref"),
+    ],
+)
+def test_what_means_nothing_is_refused_in_one_line(spec: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        parse(spec)
+
+
+@given(st.text(alphabet="v1.26xmaster:git@/-+_ \n\"'$\\;#wheel", max_size=16))
+def test_whatever_is_typed_is_refused_or_safe_to_write_anywhere(text: str) -> None:
+    with contextlib.suppress(UsageError, PlanRefusedError):
+        asked = parse(text)
+        assert not set(asked.name) & set(" \n\"'$\\;#:@`")
+        assert not asked.name.startswith("-")
+        assert not asked.commit or COMMIT.fullmatch(asked.commit)

@@ -1,0 +1,108 @@
+"""Imported squashfs files: found, checked, listed, removed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from gpubench.errors import DataError
+from gpubench.images import squashfs
+from gpubench.render.importing import SIDECAR, link_name, squashfs_name
+
+DATA = b"hsqs and more"
+
+
+def digest(number: int) -> str:
+    return f"sha256:{number:064x}"
+
+
+def put(folder: Path, number: int, spec: str = "1.19.0", **changes: object) -> Path:
+    path = folder / squashfs_name(digest(number))
+    path.parent.mkdir(parents=True)
+    path.write_bytes(DATA)
+    facts = {
+        "schema": SIDECAR,
+        "digest": digest(number),
+        "ucx_spec": spec,
+        "date": "20260101",
+        "build_id": "b1",
+        "architecture": "x86_64",
+        "size": len(DATA),
+        "squashfs_sha256": hashlib.sha256(DATA).hexdigest(),
+        **changes,
+    }
+    path.with_name("image.sqsh.json").write_text(json.dumps(facts))
+    return path
+
+
+def test_what_was_imported_is_found_by_its_digest(tmp_path: Path) -> None:
+    path = put(tmp_path, 1)
+    found = squashfs.find(tmp_path, digest(1))
+    assert found is not None
+    assert (found.path, found.digest, found.spec, found.build_id) == (path, digest(1), "1.19.0", "b1")
+    assert squashfs.at(path) == found
+    squashfs.check(found, deep=True)
+    assert squashfs.find(tmp_path, digest(2)) is None
+
+
+@pytest.mark.parametrize("changes", [{"digest": digest(9)}, {"schema": "other/1"}, {"size": "many"}, {"date": None}])
+def test_a_sidecar_that_is_not_its_own_is_one_line(tmp_path: Path, changes: dict[str, object]) -> None:
+    path = put(tmp_path, 1, **changes)
+    if changes == {"date": None}:
+        path.with_name("image.sqsh.json").write_text("{")
+    with pytest.raises(DataError, match=r"sidecar of .*image\.sqsh .*; remove its directory and import it again"):
+        squashfs.find(tmp_path, digest(1))
+
+
+def test_a_file_of_another_size_is_found_out(tmp_path: Path) -> None:
+    path = put(tmp_path, 1)
+    found = squashfs.at(path)
+    assert found
+    path.write_bytes(DATA + b"x")
+    with pytest.raises(DataError, match="has 14 bytes, imported were 13"):
+        squashfs.check(found, deep=False)
+
+
+def test_a_changed_byte_is_found_out_by_the_deep_check(tmp_path: Path) -> None:
+    path = put(tmp_path, 1)
+    found = squashfs.at(path)
+    assert found
+    path.write_bytes(DATA[:-1] + b"X")
+    squashfs.check(found, deep=False)
+    with pytest.raises(DataError, match="was changed since it was imported"):
+        squashfs.check(found, deep=True)
+
+
+def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
+    path = put(tmp_path, 1)
+    found = squashfs.at(path)
+    assert found
+    path.unlink()
+    with pytest.raises(DataError, match=r"can't read .*image\.sqsh: No such file"):
+        squashfs.check(found, deep=False)
+
+
+def test_the_list_is_sorted_and_leaves_out_temporary_and_damaged_ones(tmp_path: Path) -> None:
+    put(tmp_path, 1, "1.22.0")
+    put(tmp_path, 2, "1.19.0")
+    put(tmp_path, 3).with_name("image.sqsh.json").unlink()
+    (tmp_path / f".sha256-{4:064x}.node.1.2.part").mkdir()
+    assert [one.spec for one in squashfs.imported(tmp_path)] == ["1.19.0", "1.22.0"]
+    assert squashfs.imported(tmp_path / "none") == []
+
+
+def test_removing_takes_the_file_and_its_own_link(tmp_path: Path) -> None:
+    first, second = put(tmp_path, 1), put(tmp_path, 2)
+    link = tmp_path / link_name("1.19.0", "20260101")
+    link.symlink_to(squashfs_name(digest(2)))
+    found = squashfs.at(first)
+    assert found
+    found.remove()
+    assert (first.parent.exists(), link.resolve()) == (False, second)
+    other = squashfs.at(second)
+    assert other
+    other.remove()
+    assert list(tmp_path.iterdir()) == []

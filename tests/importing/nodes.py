@@ -1,0 +1,110 @@
+"""Login nodes of a test: a stand-in for enroot, and the rendered script."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpubench import resources
+from gpubench.images import squashfs
+from gpubench.render.importing import ImportItem, render_import
+from tests.conftest import ROOT
+
+BUILD = "b-0123"
+SPEC = "1.19.0"
+DATE = "20260101"
+REPOSITORY = "team/ucx"
+
+
+def image_files(build: str = BUILD, size: int = 200_000) -> dict[str, bytes]:
+    """What a small image holds: its manifest, and bytes that don't compress."""
+    return {"gpubench/manifest.json": f'{{"build_id": "{build}"}}'.encode(), "data": os.urandom(size)}
+
+
+class Importer:
+    """One login node: its PATH, its enroot, its cache; the folder is shared."""
+
+    def __init__(self, home: Path, folder: Path) -> None:
+        self.home = home
+        self.folder = folder
+        self.state = home / "enroot"
+        self.cache = home / "cache"
+        (home / "config").mkdir(parents=True)
+        (home / "tmp").mkdir()
+        self.state.mkdir()
+        tools = home / "bin"
+        tools.mkdir()
+        (tools / "enroot").symlink_to(ROOT / "tests" / "stand_ins" / "enroot")
+        self.env = {
+            "PATH": f"{tools}:{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
+            "HOME": str(home),
+            "TMPDIR": str(home / "tmp"),
+            "ENROOT_ALLOW_HTTP": "yes",
+            "ENROOT_CONFIG_PATH": str(home / "config"),
+            "ENROOT_CACHE_PATH": str(self.cache),
+            "STAND_IN_ENROOT_STATE": str(self.state),
+            "GPUBENCH_IMPORT_PAUSE": "0",
+            "GPUBENCH_IMPORT_BEAT": "1",
+            "GPUBENCH_IMPORT_TRIES": "3",
+        }
+
+    def says_it_is(self, version: str) -> None:
+        (self.state / "version").write_text(version)
+
+    @property
+    def imports(self) -> list[str]:
+        """The URIs that enroot was given, as it parsed them."""
+        path = self.state / "imports"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def write(self, items: Sequence[ImportItem]) -> Path:
+        """The script."""
+        script = self.home / "import.sh"
+        texts = resources.texts("templates", "enroot/**/*.j2")
+        script.write_text(render_import(items, str(self.folder), texts, gpubench="0.1"))
+        return script
+
+    def start(self, items: Sequence[ImportItem], **env: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            ["bash", str(self.write(items))],
+            env={**self.env, **env},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, *items: ImportItem, **env: str) -> tuple[int, str]:
+        with self.start(items, **env) as started:
+            _, said = started.communicate(timeout=120)
+        return started.returncode, said
+
+    def left_over(self) -> list[str]:
+        """Hidden files in the folder and whatever lies in the temporary directory."""
+        return sorted(path.name for path in [*self.folder.glob(".*"), *(self.home / "tmp").iterdir()])
+
+    def check(self, digest: str) -> squashfs.Imported:
+        """The imported file, every byte of it checked."""
+        found = squashfs.find(self.folder, digest)
+        assert found
+        squashfs.check(found, deep=True)
+        return found
+
+
+def item(
+    host: str, digest: str, *, spec: str = SPEC, build_id: str = BUILD, architecture: str = "x86_64"
+) -> ImportItem:
+    """An item of the lock."""
+    return ImportItem(
+        spec=spec,
+        registry=f"{host}/{REPOSITORY}",
+        tag=f"ucx-py-{spec}-{DATE}",
+        date=DATE,
+        digest=digest,
+        build_id=build_id,
+        architecture=architecture,
+    )

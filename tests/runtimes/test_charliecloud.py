@@ -1,0 +1,253 @@
+"""Real containers: a squashfs file with a real Python, started by ch-run the way a job script starts it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+
+import pytest
+
+from gpubench import resources
+from gpubench.errors import UsageError
+from gpubench.model.image import Image
+from gpubench.render.quote import words
+from gpubench.runtimes import Place, charliecloud
+from tests.conftest import need
+
+PASSED = ("GPUBENCH_RANK", "OUTDIR", "SCRATCHDIR")
+STOPPABLE = """
+import signal, sys, time
+from pathlib import Path
+def stop(number, frame):
+    Path("stopped").touch()
+    sys.exit(int(Path("code").read_text()))
+signal.signal(signal.SIGTERM, stop)
+Path("ready").touch()
+time.sleep(60)
+"""
+
+
+@pytest.fixture(scope="session")
+def squashfs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A root file system that holds this interpreter, its standard library and the C libraries that they need."""
+    need(bool(shutil.which("ch-run") and shutil.which("mksquashfs")), "charliecloud-runtime and squashfs-tools")
+    need(os.access("/dev/fuse", os.R_OK | os.W_OK), "/dev/fuse")
+    root = tmp_path_factory.mktemp("root")
+    for name in ("dev", "etc", "mnt", "proc", "sys", "tmp"):
+        (root / name).mkdir()
+    for name in ("passwd", "group", "hosts", "resolv.conf"):
+        (root / "etc" / name).touch()
+    library = Path(sysconfig.get_path("stdlib"))
+    ignored = shutil.ignore_patterns("site-packages", "test", "idlelib", "__pycache__", "config-*", "ensurepip")
+    shutil.copytree(library, root / library.relative_to("/"), ignore=ignored)
+    python = Path(sys.base_prefix) / "bin" / f"python{sysconfig.get_python_version()}"
+    extensions = list((library / "lib-dynload").glob("*.so"))
+    linked = subprocess.run(["ldd", python, *extensions], capture_output=True, text=True, check=True).stdout
+    libraries = {word for word in linked.split() if word.startswith("/") and not word.endswith(":")}
+    for path in [python, *map(Path, sorted(libraries))]:
+        inside = root / path.relative_to("/")
+        inside.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, inside)
+    (root / "usr/bin").mkdir(parents=True, exist_ok=True)
+    (root / "usr/bin/python3").symlink_to(python)
+    image = tmp_path_factory.mktemp("images") / "image.sqsh"
+    subprocess.run(
+        ["mksquashfs", root, image, "-quiet", "-no-progress", "-comp", "lzo", "-noD"], check=True, stdout=sys.stderr
+    )
+    return image
+
+
+class Job:
+    """A job's directory with the lines of a job script that start a container."""
+
+    def __init__(self, campaign: Path, image: Path, place: Place) -> None:
+        self.campaign = campaign
+        self.directory = campaign / "jobs" / "j001"
+        self.directory.mkdir(parents=True)
+        self.scratch = campaign.parent / "scratch of the node"
+        self.scratch.mkdir(exist_ok=True)
+        self.image = Image(
+            kind="squashfs",
+            id="sha256:1",
+            ucx_spec="1",
+            ucx_version="1",
+            binding="none",
+            python="/usr/bin/python3",
+            env={},
+            manifest="m",
+            reference=str(image),
+        )
+        self.place = place
+
+    def start(self, program: str, **env: str) -> subprocess.Popen[str]:
+        (self.directory / "program.py").write_text(program)
+        template = resources.texts("templates")[charliecloud.TEMPLATE]
+        command = charliecloud.command(self.image, ["program.py", "an argument"])
+        script = f"{template}\nin_image=({words(charliecloud.prefix(self.place))})\n"
+        script += f'exec "${{in_image[@]}}" {words(command)}\n'
+        (self.directory / "job.sh").write_text(script)
+        return subprocess.Popen(
+            ["bash", "job.sh"],
+            cwd=self.directory,
+            env={"PATH": os.environ["PATH"], "OUTDIR": str(self.campaign), "SCRATCHDIR": str(self.scratch), **env},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, program: str, **env: str) -> tuple[str, int]:
+        with self.start(program, **env) as started:
+            said, _ = started.communicate(timeout=60)
+        return said, started.returncode
+
+
+def wait_for(path: Path) -> None:
+    deadline = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < deadline, f"no {path.name}"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def job(tmp_path: Path, squashfs: Path) -> Job:
+    return Job(tmp_path / "a campaign", squashfs, Place(passed=PASSED))
+
+
+@pytest.mark.system
+def test_the_program_runs_in_the_image_and_its_exit_code_comes_back(job: Job) -> None:
+    said, code = job.run("import os, sys\nprint(sys.argv, os.path.exists('/home'), os.getuid())\nsys.exit(40)")
+    assert said == f"['program.py', 'an argument'] False {os.getuid()}\n"
+    assert code == 40
+
+
+@pytest.mark.system
+def test_campaign_and_scratch_are_seen_by_their_own_paths_and_can_be_written(job: Job) -> None:
+    said, code = job.run(
+        "import os\nfrom pathlib import Path\n"
+        "for name in ('OUTDIR', 'SCRATCHDIR'):\n"
+        "    print(os.environ[name])\n    (Path(os.environ[name]) / 'written').write_text('x')\n"
+        "print(Path.cwd())"
+    )
+    assert said.splitlines() == [f"/tmp/host{path}" for path in (job.campaign, job.scratch, job.directory)]
+    assert (code, (job.campaign / "written").read_text(), (job.scratch / "written").read_text()) == (0, "x", "x")
+    assert (job.campaign / "written").stat().st_uid == os.getuid()
+
+
+@pytest.mark.system
+def test_results_can_be_sent_elsewhere(job: Job, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "else where"
+    elsewhere.mkdir()
+    program = "import os\nfrom pathlib import Path\n(Path(os.environ['OUTDIR']) / 'written').touch()"
+    assert job.run(program, OUTDIR=str(elsewhere)) == ("", 0)
+    assert (elsewhere / "written").exists()
+    assert not (job.campaign / "written").exists()
+
+
+@pytest.mark.system
+def test_of_the_hosts_environment_only_the_passed_variables_arrive(job: Job) -> None:
+    said, code = job.run(
+        "import os\nprint(*(f'{k}={v}' for k, v in sorted(os.environ.items()) if k not in PROBE), sep='\\n')".replace(
+            "PROBE", "('CH_RUNNING', 'OUTDIR', 'SCRATCHDIR', 'USER', 'LC_CTYPE')"
+        ),
+        LD_LIBRARY_PATH="/host/lib",
+        LD_PRELOAD="",
+        PYTHONPATH="/host/python",
+        UCX_TLS="tcp",
+        GPUBENCH_RANK="3",
+    )
+    assert (said.splitlines(), code) == (["GPUBENCH_RANK=3", f"PATH={charliecloud.PATH}"], 0)
+
+
+@pytest.mark.system
+def test_processes_and_shared_memory_are_the_nodes(job: Job) -> None:
+    program = (
+        f"from pathlib import Path\nprint(Path('/proc/{os.getpid()}/cmdline').exists(), Path('/dev/shm').is_dir())"
+    )
+    assert job.run(program) == ("True True\n", 0)
+
+
+@pytest.mark.system
+def test_standard_input_arrives_and_its_end_too(job: Job) -> None:
+    with job.start(
+        "import sys\nprint(repr(sys.stdin.readline()), flush=True)\nprint(repr(sys.stdin.read()))"
+    ) as started:
+        assert started.stdin is not None
+        assert started.stdout is not None
+        started.stdin.write("a line\n")
+        started.stdin.flush()
+        assert started.stdout.readline() == "'a line\\n'\n"
+        started.stdin.close()
+        assert started.stdout.readline() == "''\n"
+        assert started.wait(timeout=60) == 0
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("whole_group", [False, True], ids=["the shell", "everybody"])
+def test_a_signal_reaches_the_program_which_ends_by_itself(job: Job, number: signal.Signals, whole_group: bool) -> None:
+    (job.directory / "code").write_text("42")
+    with job.start(STOPPABLE) as started:
+        wait_for(job.directory / "ready")
+        (os.killpg if whole_group else os.kill)(started.pid, number)
+        started.communicate(timeout=60)
+    # Slurm and Ctrl-C signal everybody; ch-run ends at SIGTERM whatever one does, and its exit code says nothing then.
+    assert (job.directory / "stopped").exists()
+    assert started.returncode == (143 if whole_group and number == signal.SIGTERM else 42)
+
+
+@pytest.mark.system
+def test_a_signal_before_python_listens_is_not_lost(job: Job) -> None:
+    (job.directory / "code").write_text("42")
+    with job.start("import time\ntime.sleep(0.5)\n" + STOPPABLE) as started:
+        children = Path(f"/proc/{started.pid}/task/{started.pid}/children")
+        deadline = time.monotonic() + 60
+        while "ch-run" not in "".join(Path(f"/proc/{pid}/comm").read_text() for pid in children.read_text().split()):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        started.terminate()
+        started.communicate(timeout=60)
+    assert started.returncode == 42
+
+
+@pytest.mark.system
+def test_two_containers_at_once_share_a_node_and_an_image(job: Job) -> None:
+    program = "import time\nfrom pathlib import Path\ntime.sleep(0.5)\nprint(Path('/usr/bin/python3').exists())"
+    first, second = job.start(program), job.start(program)
+    assert [each.communicate(timeout=60)[0] for each in (first, second)] == ["True\n", "True\n"]
+    assert [each.returncode for each in (first, second)] == [0, 0]
+
+
+@pytest.mark.system
+def test_a_site_mounts_its_own_directories(tmp_path: Path, squashfs: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "file").write_text("of the site")
+    job = Job(tmp_path / "campaign", squashfs, Place(passed=PASSED, mounts=[f"{tmp_path / 'data'}:/mnt"]))
+    assert job.run("print(open('/mnt/file').read())") == ("of the site\n", 0)
+
+
+@pytest.mark.parametrize("mount", ["/data:/data:ro", "/data", ":/data", "/data:"])
+def test_a_mount_that_charliecloud_cannot_make_is_refused_in_one_line(mount: str) -> None:
+    with pytest.raises(UsageError, match=f"can't mount '{mount}'; write HOST:INSIDE"):
+        charliecloud.prefix(Place(mounts=[mount]))
+
+
+def test_the_template_passes_shellcheck() -> None:
+    text = resources.texts("templates")[charliecloud.TEMPLATE]
+    inner = text.partition("<<'SH'\n")[2].partition("\nSH\n")[0]
+    for script in (text, inner):
+        checked = subprocess.run(
+            [Path(sys.executable).with_name("shellcheck"), "-s", "bash", "-e", "SC2034,SC2154", "-"],
+            input=script,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert checked.stdout == ""
