@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What `make test-system` needs beyond Python: a browser for the report, mount and setpriv for bad disks and other users,
-# a Docker engine, a registry, Debian root file systems and a container runtime for the images.
+# a Docker engine, a registry, Debian root file systems and a container runtime for the images, Slurm with accounting.
 set -euo pipefail
 missing=()
 need() { command -v "$1" >/dev/null || missing+=("$2"); } # PROGRAM PACKAGE
@@ -15,6 +15,15 @@ need debootstrap debootstrap
 need mksquashfs squashfs-tools
 need squashfuse squashfuse
 need ch-run charliecloud-runtime
+need slurmctld slurmctld
+need slurmctld slurm-wlm-basic-plugins # which have no program of their own
+need slurmd slurmd
+need srun slurm-client
+need munged munge
+need slurmdbd slurmdbd
+need mariadbd mariadb-server
+need ip iproute2
+need sshd openssh-server
 if ((${#missing[@]} == 0)); then exit 0; fi
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
   printf 'make test-system: please install %s; the tests that need it are skipped\n' "${missing[*]}" >&2

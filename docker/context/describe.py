@@ -1,7 +1,7 @@
 """The last step of an image's build: ask the real UCX and the real binding what they are, and write the manifest.
 
-Runs with the image's own Python (3.9 or newer) and nothing else. The build fails with one line where the image isn't
-what its recipe says.
+Runs with the image's own Python (3.9 or newer) and nothing else; the only argument is UCX's folder where that isn't the
+one of a container. The build fails with one line where the image isn't what its recipe says.
 """
 
 import ctypes
@@ -23,7 +23,7 @@ MODULES = {"ucxx": "ucxx", "ucx-py": "ucp"}
 LOADED = """
 import importlib, sys
 importlib.import_module(sys.argv[1])
-print([line.split()[-1] for line in open("/proc/self/maps") if "/libucp.so" in line][-1])
+print([line.split(None, 5)[-1].strip() for line in open("/proc/self/maps") if "/libucp.so" in line][-1])
 """
 
 
@@ -36,34 +36,51 @@ def manifest(facts: Dict[str, Any], ucx: Path = UCX) -> Dict[str, Any]:
     asked = facts["ucx"]
     found = {"release": "none", "revision": "", "configure": "", "libucp": ""}
     if asked["source"] != "none":
-        found = library(ucx)
+        found = library(ucx, environment(facts, ucx))
         check_release(asked["release"], found["release"])
         if facts["binding"]["name"] in MODULES:
-            check_binding(facts["binding"]["name"], found["libucp"], ucx)
-    elif (ucx / "lib" / "libucp.so.0").exists():
+            check_binding(facts["binding"]["name"], found["libucp"], environment(facts, ucx))
+    elif libucp_of(ucx).exists():
         raise WrongImageError(f"there is a UCX in {ucx}, and the recipe says none")
     version = asked["version"] if asked["source"] == "wheel" else found["release"]
+    conda = {"conda": conda_packages()} if facts["kind"] == "conda" else {}
     return {
         "schema": "gpubench/manifest/1",
-        "kind": "docker",
+        "kind": facts["kind"],
         "build_id": facts["build_id"],
         "base": {**facts["base"], "os": operating_system()},
         "env": facts["env"],
         "ucx": {**asked, **found, "version": version},
-        "stack": {**facts["stack"], "python": platform.python_version(), "packages": packages()},
+        "stack": {**facts["stack"], "python": platform.python_version(), "packages": packages(), **conda},
         "binding": facts["binding"],
     }
 
 
-def library(ucx: Path) -> Dict[str, str]:
+def libucp_of(ucx: Path) -> Path:
+    """The library in UCX's folder; on some systems 64-bit libraries are installed in a folder of their own."""
+    path = ucx / "lib64" / "libucp.so.0"
+    return path if path.exists() else ucx / "lib" / path.name
+
+
+def environment(facts: Dict[str, Any], ucx: Path) -> Dict[str, str]:
+    """In which programs are asked: this UCX first, then what the image sets."""
+    folders = [str(libucp_of(ucx).parent), *facts["env"].get("LD_LIBRARY_PATH", "").split(":")]
+    return {
+        **os.environ,
+        "LD_LIBRARY_PATH": ":".join(dict.fromkeys(filter(None, folders))),
+        "RAPIDS_LIBUCX_PREFER_SYSTEM_LIBRARY": "true",
+    }
+
+
+def library(ucx: Path, env: Dict[str, str]) -> Dict[str, str]:
     """What libucp and ucx_info say."""
-    path = ucx / "lib" / "libucp.so.0"
+    path = libucp_of(ucx)
     try:
         libucp = ctypes.CDLL(str(path))
     except OSError as error:
         raise WrongImageError(f"UCX can't be loaded: {error}") from None
     libucp.ucp_get_version_string.restype = ctypes.c_char_p
-    said = run([str(ucx / "bin" / "ucx_info"), "-v"], ucx)
+    said = run([str(ucx / "bin" / "ucx_info"), "-v"], env)
     facts = {
         key: match[1] if (match := re.search(pattern, said)) else ""
         for key, pattern in {"revision": r"revision (\w+)", "configure": r"[Cc]onfigured with: *(.*\S)"}.items()
@@ -77,16 +94,15 @@ def check_release(expected: str, found: str) -> None:
         raise WrongImageError(f"UCX {expected} was to be built, the library says {found}")
 
 
-def check_binding(name: str, libucp: str, ucx: Path) -> None:
+def check_binding(name: str, libucp: str, env: Dict[str, str]) -> None:
     """The binding must load with this UCX, and no other."""
-    loaded = run([sys.executable, "-I", "-B", "-c", LOADED, MODULES[name]], ucx).split()[-1]
+    loaded = run([sys.executable, "-I", "-B", "-c", LOADED, MODULES[name]], env).splitlines()[-1]
     if os.path.realpath(loaded) != libucp:
         raise WrongImageError(f"{name} loads {loaded}, the image's UCX is {libucp}")
 
 
-def run(words: "list[str]", ucx: Path) -> str:
+def run(words: "list[str]", env: Dict[str, str]) -> str:
     """Standard output of a program that must succeed."""
-    env = {**os.environ, "LD_LIBRARY_PATH": str(ucx / "lib"), "RAPIDS_LIBUCX_PREFER_SYSTEM_LIBRARY": "true"}
     try:
         done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=120, check=False)
     except (OSError, subprocess.SubprocessError) as error:
@@ -103,6 +119,15 @@ def packages() -> Dict[str, str]:
     return dict(sorted((name.lower().replace("_", "-"), version) for name, version in found if name))
 
 
+def conda_packages() -> Dict[str, str]:
+    """Version, build and SHA-256 by name of every package that conda installed; what no pin fixes stands here."""
+    found = {}
+    for path in sorted((Path(sys.prefix) / "conda-meta").glob("*.json")):
+        item = json.loads(path.read_text(encoding="utf-8"))
+        found[item["name"]] = " ".join([item["version"], item["build"], item.get("sha256") or item.get("md5") or ""])
+    return dict(sorted(found.items()))
+
+
 def operating_system() -> str:
     """``PRETTY_NAME`` of os-release; empty where there is none."""
     try:
@@ -116,8 +141,9 @@ def operating_system() -> str:
 def main() -> int:
     """Write ``manifest.json`` beside this file; 1 and one line where the image is wrong."""
     facts = json.loads((HERE / "build.json").read_text(encoding="utf-8"))
+    ucx = Path(sys.argv[1]) if sys.argv[1:] else UCX
     try:
-        text = json.dumps(manifest(facts), indent=1, sort_keys=True) + "\n"
+        text = json.dumps(manifest(facts, ucx), indent=1, sort_keys=True) + "\n"
     except WrongImageError as error:
         sys.stderr.write(f"gpubench: {error}\n")
         return 1

@@ -49,7 +49,7 @@ class Progress:
         """Another job has the machine."""
         if holder != self._holder:
             self._holder = holder
-            self._print(f"waiting for this machine; it is held by {holder or 'another campaign'}")
+            self.tell(f"waiting for this machine; it is held by {holder or 'another campaign'}")
         self._show(f"waiting for {holder or 'another campaign'}  {format_seconds(time.monotonic() - self.began)}")
 
     def look(self) -> None:
@@ -87,7 +87,7 @@ class Progress:
             self._durations.append(seconds)
         failed = [f"{one.workload} {one.status}: {one.reason}" for one in record.workloads if one.status != "ok"]
         words = "; ".join([record.status, *failed]) if record.status == "ok" else f"{record.status}: {record.reason}"
-        self._print(
+        self.tell(
             f"[{len(self._done)}/{len(self.rows)}] block {block.block} {run.variant}: {words}"
             f"  {format_seconds(seconds)}{self._left()}"
         )
@@ -111,7 +111,8 @@ class Progress:
         elapsed = format_seconds(time.monotonic() - self.began)
         return f"  ({elapsed} elapsed, about {format_seconds(left * each)} left)" if left else f"  ({elapsed} elapsed)"
 
-    def _print(self, line: str) -> None:
+    def tell(self, line: str) -> None:
+        """A line that stays."""
         if self.live:
             self.live.console.print(rich.text.Text(line))
         elif not self.quiet:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from gpubench.model.image import Image
@@ -34,6 +35,39 @@ def docker_image(row: LockRow) -> Image:
         reference=reference(row),
         build_id=row.build_id,
         build_manifest=BUILD_MANIFEST,
+    )
+
+
+def prefix_image(row: LockRow) -> Image:
+    """The image of a ``conda`` row."""
+    prefix = Path(row.python).parents[1]
+    return _installed_image(row, str(prefix), prefix / "gpubench" / "manifest.json")
+
+
+def modules_folder(root: Path, row: LockRow) -> Path:
+    """Where the load lines and the manifest of a ``modules`` row lie; ``root`` is ``paths.images``."""
+    return root.resolve() / "modules" / f"{row.site}-{row.build_id}"
+
+
+def modules_image(root: Path, row: LockRow) -> Image:
+    """The image of a ``modules`` row."""
+    folder = modules_folder(root, row)
+    return _installed_image(row, str(folder / "load.sh"), folder / "manifest.json")
+
+
+def _installed_image(row: LockRow, reference: str, manifest: Path) -> Image:
+    return Image(
+        kind=row.kind,
+        id=row.digest,
+        ucx_spec=row.spec,
+        ucx_version=row.ucx_version,
+        binding=row.binding,
+        python=row.python,
+        env=row.env,
+        manifest=row.manifest,
+        reference=reference,
+        build_id=row.build_id,
+        build_manifest=str(manifest),
     )
 
 

@@ -1,5 +1,25 @@
-"""How one supervisor per node is started: a template each, named in the one dict."""
+"""How one supervisor per node is started: one module each, named in the one dict."""
 
-LAUNCHERS = {
-    "fork": "launchers/fork.sh.j2",
+from __future__ import annotations
+
+from typing import Protocol
+
+from gpubench.launchers import fork, srun
+from gpubench.model.site import Site
+
+
+class Launcher(Protocol):
+    """An adapter to a command that starts one process on every node."""
+
+    @property
+    def TEMPLATE(self) -> str:  # noqa: N802 - a module's constant
+        """Shell below ``templates/`` that defines ``launch COMMAND...``, ``aside COMMAND...`` and heeds signals."""
+
+    def shape(self, site: Site) -> list[str]:
+        """Words that every step says about itself."""
+
+
+LAUNCHERS: dict[str, Launcher] = {
+    "fork": fork,
+    "srun": srun,
 }

@@ -24,7 +24,7 @@ class Image(Settings):
         env: what the image sets in every process of a run.
         manifest: the hash under which the package list stands in the campaign's ``manifests/``.
         reference: how the runtime names it: ``HOST/REPO@sha256:…`` or a local image's ``sha256:…`` (docker), the file's
-            path (squashfs), the prefix (conda), the load lines (modules); empty for a venv.
+            path (squashfs), the prefix (conda), the file that loads them (modules); empty for a venv.
         build_id: what ``build_manifest`` inside the image must say when a run starts; empty: nothing to compare.
         build_manifest: path of that file inside the image.
     """

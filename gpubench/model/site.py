@@ -23,15 +23,55 @@ class Layout(Settings):
     one_machine: bool = False
 
 
+class Node(Settings):
+    """What a job asks for on each node: cores, GPUs, memory; 0 or unset: nothing is asked for."""
+
+    cores: int = pydantic.Field(default=0, ge=0)
+    gpus: int = pydantic.Field(default=0, ge=0)
+    memory: Bytes | None = None
+
+
+class Batch(Settings):
+    """What the site's scheduler wants to be told.
+
+    Args:
+        queue: partition or queue.
+        account: that is charged.
+        qos: quality of service.
+        constraint: features that the nodes must have.
+        options: further directives, written as they stand (``--exclusive``).
+        warning: how long before the job's end it is told, so that it can end in order.
+    """
+
+    queue: str = ""
+    account: str = ""
+    qos: str = ""
+    constraint: str = ""
+    options: list[str] = pydantic.Field(default_factory=list)
+    warning: Seconds = 120.0
+
+
+class Setup(Settings):
+    """What a job does before its first run: ``modules`` are loaded in this order."""
+
+    modules: list[str] = pydantic.Field(default_factory=list)
+
+
 class Paths(Settings):
-    """Where things live; ``~`` and ``$VARIABLES`` are resolved by the front end, unset means the user's own default."""
+    """Where things live; ``~`` and ``$VARIABLES`` are resolved by the front end, unset means the user's own default.
+
+    ``shared`` are the file systems that every node sees: a campaign must lie below one of them; empty: not known.
+    ``scratch`` is a directory of each node's own, resolved there.
+    """
 
     images: str = ""
     outputs: str = "outputs"
+    scratch: str = ""
+    shared: list[str] = pydantic.Field(default_factory=list)
 
 
 class ImageSettings(Settings):
-    """What a container image must be like to run on this site.
+    """What an image must be like to run on this site.
 
     Args:
         base: the image that every build starts from, ``--base`` on the command line overrides it.
@@ -44,6 +84,8 @@ class ImageSettings(Settings):
         registry: where images are pushed to and pulled from, ``HOST[:PORT]/REPOSITORY``.
         ucx_repository: where branches and tags of UCX are looked up.
         build_network: Docker's network mode of the build steps; empty: the engine's default.
+        modules: of the runtime ``modules``, loaded in this order; ``{ucx}`` stands for the UCX spec.
+        prefix: ``bin`` and ``lib`` of this folder come before what the modules bring, ``{ucx}`` as above; empty: none.
     """
 
     base: str = "debian:12"
@@ -55,6 +97,8 @@ class ImageSettings(Settings):
     registry: str = ""
     ucx_repository: str = "https://github.com/openucx/ucx.git"
     build_network: str = ""
+    modules: list[str] = pydantic.Field(default_factory=list)
+    prefix: str = ""
 
 
 class ContainerSettings(Settings):
@@ -125,6 +169,9 @@ class Site(Settings):
     protocol: str = "ucx"
     interface: str
     layout: Layout
+    node: Node = Node()
+    batch: Batch = Batch()
+    setup: Setup = Setup()
     env: dict[str, str] = pydantic.Field(default_factory=dict)
     env_allow: list[str] = pydantic.Field(default_factory=list)
     expect_transport: list[str] = pydantic.Field(default_factory=list)

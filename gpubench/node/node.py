@@ -11,7 +11,7 @@ from typing import Dict, List, Optional
 
 from gpubench.node import machine
 from gpubench.node.environment import CLUSTER_VARIABLE, build
-from gpubench.node.process import Child, maps_anywhere, marked, role_command, stop_all
+from gpubench.node.process import Child, maps_anywhere, marked, role_command, stop_all, supervisor_of
 from gpubench.spec import RunSpec
 
 GRACE_S = 1.0
@@ -65,21 +65,26 @@ class Node:
         self.load = machine.LoadSampler()
 
     def ensure_clean(self) -> None:
-        """Wait until no process of an earlier run of this campaign lives here; kill what a dead supervisor left.
+        """Wait until no process of another run of this campaign lives here; kill what a dead supervisor left.
 
         Raises:
-            NotCleanError: something is left after the stop deadline.
+            NotCleanError: something is left after the stop deadline, or another job of the campaign has the node.
         """
         deadline = time.monotonic() + self.spec.deadlines.stop_s
         while True:
             strays = self._strays()
             if not strays:
                 break
-            for pid in strays:
+            owners = {pid: supervisor_of(pid) for pid in strays}
+            for pid in [pid for pid, owner in owners.items() if not owner]:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
             if time.monotonic() > deadline:
-                raise NotCleanError(f"node not clean: process {sorted(strays)} of an earlier run lives on")
+                owner = next((owner for owner in owners.values() if owner), 0)
+                whose = (
+                    f"another job of this campaign (its supervisor is process {owner})" if owner else "an earlier run"
+                )
+                raise NotCleanError(f"node not clean: process {sorted(strays)} of {whose} lives on")
             time.sleep(0.1)
 
     def start(self, role: str, name: str, *options: str) -> Child:

@@ -12,6 +12,7 @@ from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, 
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 TAIL_LINES = 20
+NODE_HALF = b"node.pyz"
 
 
 def die_with_parent(parent: Optional[int]) -> None:
@@ -121,6 +122,21 @@ def marked(variable: str, accept: Callable[[str], bool]) -> Dict[int, str]:
                     if accept(value):
                         found[int(entry.name)] = value
     return found
+
+
+def supervisor_of(pid: int) -> int:
+    """The living supervisor above a process; 0 where there is none."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        while pid > 1:
+            stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+            pid = int(stat.rpartition(")")[2].split()[1])
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            if (
+                any(word.endswith(b"/" + NODE_HALF) or word == NODE_HALF for word in words[:4])
+                and b"--role" not in words
+            ):
+                return pid
+    return 0
 
 
 def maps_anywhere(files: Sequence[str]) -> Set[str]:

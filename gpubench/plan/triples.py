@@ -7,8 +7,14 @@ from gpubench.model.site import Site
 
 VALID = {
     ("local", "fork", "charliecloud"),
+    ("local", "fork", "conda"),
     ("local", "fork", "docker"),
+    ("local", "fork", "modules"),
     ("local", "fork", "venv"),
+    ("slurm", "srun", "charliecloud"),
+    ("slurm", "srun", "conda"),
+    ("slurm", "srun", "pyxis"),
+    ("slurm", "srun", "venv"),
 }
 
 

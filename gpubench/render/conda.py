@@ -2,41 +2,94 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import tomllib
 from collections.abc import Mapping
 
 from gpubench.model.recipe import Recipe
 from gpubench.render import ucx
 from gpubench.render.environment import environment
+from gpubench.render.facts import facts, process_env
 from gpubench.spec.plain import content_id
+
+SCRIPT = "create.sh"
+
+
+@dataclasses.dataclass(frozen=True)
+class Prefix:
+    """A conda prefix before it is made.
+
+    Args:
+        files: the script that makes it, and all that it reads.
+        path: where it will lie, absolute; it can't be moved.
+        build_id: identity of everything that goes in.
+        env: what it sets in every process of a run.
+    """
+
+    files: dict[str, bytes]
+    path: str
+    build_id: str
+    env: dict[str, str]
 
 
 def render_environment(recipe: Recipe, templates: Mapping[str, str], sources: Mapping[str, bytes]) -> str:
-    """``environment.yml`` of a recipe; ``sources`` are the files below ``docker/``, the row's pins among them."""
-    pins = tomllib.loads(sources[recipe.lock].decode())
-    cuda = [f"cudatoolkit={recipe.cuda}", *pins["cuda"]] if recipe.cuda else []
+    """``environment.yml`` of a recipe; ``sources`` are the files below ``docker/``, the row's pins among them.
+
+    A row whose packages are wheels gets only its Python from conda.
+    """
+    pinned = recipe.stack_source == "conda"
+    pins = (
+        tomllib.loads(sources[recipe.lock].decode()) if pinned else {"channels": ["conda-forge"], "packages": ["pip"]}
+    )
+    cuda = [f"cudatoolkit={recipe.cuda}", *pins["cuda"]] if pinned and recipe.cuda else []
     return (
         environment(templates)
         .get_template("conda/environment.yml.j2")
         .render(
             stack=recipe.stack,
             site=recipe.site,
+            pinned=pinned,
             channels=pins["channels"],
             packages=sorted([f"python={recipe.python}", *pins["packages"], *cuda]),
         )
     )
 
 
-def render_prefix(
-    recipe: Recipe, templates: Mapping[str, str], sources: Mapping[str, bytes], folder: str
-) -> tuple[dict[str, bytes], str]:
-    """``environment.yml`` and ``create.sh``, which makes a prefix below ``folder``, and the prefix's path.
+def render_prefix(recipe: Recipe, templates: Mapping[str, str], sources: Mapping[str, bytes], folder: str) -> Prefix:
+    """The prefix of a recipe below ``folder``, named by all that goes into it: another content is another prefix."""
+    recipe = recipe.model_copy(update={"base": "", "pinned": ""})
+    files = {
+        "environment.yml": render_environment(recipe, templates, sources).encode(),
+        "describe.py": sources["context/describe.py"],
+        **wheel_files(recipe, sources),
+    }
+    script = "conda/create.sh.j2"
+    key = content_id(
+        {
+            "recipe": recipe.model_dump(),
+            "script": templates[script],
+            "files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
+        }
+    )
+    path = f"{folder}/conda/{recipe.stack}-{key}"
+    made = (
+        environment(templates)
+        .get_template(script)
+        .render(recipe=recipe, prefix=path, key=key, configure=ucx.configure(recipe))
+    )
+    env = process_env(f"{path}/ucx/lib")
+    lock_hash = hashlib.sha256(sources[recipe.lock]).hexdigest()
+    files["build.json"] = facts(recipe, kind="conda", build_id=key, lock_hash=lock_hash, env=env)
+    files[SCRIPT] = made.encode()
+    return Prefix(files=dict(sorted(files.items())), path=path, build_id=key, env=env)
 
-    The prefix is named by all that goes into it: another content is another prefix.
-    """
-    text = render_environment(recipe, templates, sources)
-    script = environment(templates).get_template("conda/create.sh.j2")
-    key = content_id({"environment": text, "recipe": recipe.model_dump(), "script": templates["conda/create.sh.j2"]})
-    prefix = f"{folder}/conda/{recipe.stack}-{key}"
-    made = script.render(recipe=recipe, prefix=prefix, key=key, configure=ucx.configure(recipe))
-    return {"environment.yml": text.encode(), "create.sh": made.encode()}, prefix
+
+def wheel_files(recipe: Recipe, sources: Mapping[str, bytes]) -> dict[str, bytes]:
+    """What a build reads of a stack, or of a UCX, whose packages are wheels."""
+    files: dict[str, bytes] = {}
+    if recipe.stack_source == "wheels":
+        files |= {"stack.txt": sources[recipe.lock], "libucx.py": sources["venv/libucx.py"]}
+    if recipe.source == "wheel":
+        files["ucx.txt"] = f"libucx-cu12=={recipe.ucx_version} --hash=sha256:{recipe.wheel_sha256}\n".encode()
+    return files

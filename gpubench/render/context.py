@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 import tomllib
 from collections.abc import Mapping
-from typing import Any
 
 from gpubench.model.recipe import Recipe
 from gpubench.render import ucx
-from gpubench.render.conda import render_environment
+from gpubench.render.conda import render_environment, wheel_files
 from gpubench.render.environment import environment
+from gpubench.render.facts import facts, process_env
 from gpubench.spec.plain import content_id
 
 PYTHON = "/opt/gpubench/stack/bin/python"
 LIBRARIES = "/opt/gpubench/ucx/lib"
 MINIFORGE = "locks/miniforge.toml"
 
-PROCESS_ENV = {
-    "LD_LIBRARY_PATH": LIBRARIES,
-    "RAPIDS_LIBUCX_PREFER_SYSTEM_LIBRARY": "true",
-    "UCX_WARN_UNUSED_ENV_VARS": "n",
-}
+PROCESS_ENV = process_env(LIBRARIES)
 """What an image sets in every process; the node half gets it from the run spec."""
 DEVICE_ENV = {
     "NVIDIA_VISIBLE_DEVICES": "all",
@@ -66,12 +61,12 @@ def render_context(
     """
     lock_hash = hashlib.sha256(sources[recipe.lock]).hexdigest()
     files = {"gpubench": sources["context/gpubench"], "describe.py": sources["context/describe.py"]}
-    files |= _stack_files(recipe, templates, sources)
-    if recipe.source == "wheel":
-        files["ucx.txt"] = f"libucx-cu12=={recipe.ucx_version} --hash=sha256:{recipe.wheel_sha256}\n".encode()
+    files |= wheel_files(recipe, sources)
+    if recipe.stack_source == "conda":
+        files["environment.yml"] = render_environment(recipe, templates, sources).encode()
     build_id = _build_id(recipe, templates, files, gpubench)
     labels = _labels(recipe, build_id, lock_hash, gpubench)
-    files["build.json"] = _facts(recipe, build_id, lock_hash)
+    files["build.json"] = facts(recipe, kind="docker", build_id=build_id, lock_hash=lock_hash, env=PROCESS_ENV)
     files["Dockerfile"] = _dockerfile(recipe, templates, sources, labels, gpubench)
     return Context(
         files=dict(sorted(files.items())),
@@ -81,12 +76,6 @@ def render_context(
         python=PYTHON,
         lock_hash=lock_hash,
     )
-
-
-def _stack_files(recipe: Recipe, templates: Mapping[str, str], sources: Mapping[str, bytes]) -> dict[str, bytes]:
-    if recipe.stack_source == "conda":
-        return {"environment.yml": render_environment(recipe, templates, sources).encode()}
-    return {"stack.txt": sources[recipe.lock], "libucx.py": sources["venv/libucx.py"]}
 
 
 def _build_id(recipe: Recipe, templates: Mapping[str, str], files: Mapping[str, bytes], gpubench: str) -> str:
@@ -99,25 +88,6 @@ def _build_id(recipe: Recipe, templates: Mapping[str, str], files: Mapping[str, 
         },
         length=32,
     )
-
-
-def _facts(recipe: Recipe, build_id: str, lock_hash: str) -> bytes:
-    """What ``describe.py`` puts into the manifest beside what it finds."""
-    facts: dict[str, Any] = {
-        "build_id": build_id,
-        "base": {"name": recipe.base, "digest": recipe.pinned, "cuda": recipe.cuda},
-        "env": PROCESS_ENV,
-        "ucx": {
-            "spec": recipe.spec,
-            "source": recipe.source,
-            "version": recipe.ucx_version,
-            "release": recipe.ucx_release,
-            "commit": recipe.ucx_commit,
-        },
-        "stack": {"name": recipe.stack, "lock": lock_hash},
-        "binding": {"name": recipe.binding, "version": recipe.binding_version, "scheme": recipe.scheme},
-    }
-    return (json.dumps(facts, indent=1, sort_keys=True) + "\n").encode()
 
 
 def _labels(recipe: Recipe, build_id: str, lock_hash: str, gpubench: str) -> dict[str, str]:

@@ -14,8 +14,8 @@ from gpubench.model.image import Image
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.model.quantities import format_seconds
 from gpubench.plan.jobs import SAFETY
-from gpubench.render.quote import words
-from gpubench.runtimes import RUNTIMES, Place
+from gpubench.render.environment import environment
+from gpubench.runtimes import RUNTIMES, Expanded, Place
 from gpubench.spec import Deadlines, RunSpec, WorkloadSpec
 from gpubench.spec.run import RUN_SPEC
 
@@ -49,21 +49,11 @@ def render_jobs(plan: Plan, jobs: list[PlannedJob], templates: Mapping[str, str]
         templates: texts by path below ``templates/``.
         node_pyz: the packed node half; its hash goes into every spec.
     """
-    environment = jinja2.Environment(
-        loader=jinja2.DictLoader(dict(templates)),
-        undefined=jinja2.StrictUndefined,
-        comment_start_string="{##",  # ${#array[@]} is shell, not a comment
-        comment_end_string="##}",
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701 - shell, not HTML: every word goes through `words`
-    )
-    environment.filters["words"] = words
+    shell = environment(templates)
     node_half = hashlib.sha256(node_pyz).hexdigest()
     files: dict[str, bytes] = {}
     for job in jobs:
-        files[f"jobs/{job.job}/job.sh"] = _script(environment, plan, job).encode()
+        files[f"jobs/{job.job}/job.sh"] = _script(shell, plan, job).encode()
         for block in job.blocks:
             for run in block.runs:
                 spec = run_spec(plan, job, block, run, node_half)
@@ -126,7 +116,8 @@ def _release(version: str) -> str:
     return ".".join(version.split(".")[:3])
 
 
-def _script(environment: jinja2.Environment, plan: Plan, job: PlannedJob) -> str:
+def _script(shell: jinja2.Environment, plan: Plan, job: PlannedJob) -> str:
+    site = plan.site
     seconds = math.ceil(plan.time.block_s * SAFETY)
     blocks = [
         {
@@ -136,7 +127,7 @@ def _script(environment: jinja2.Environment, plan: Plan, job: PlannedJob) -> str
         }
         for block in job.blocks
     ]
-    return environment.get_template(f"{plan.site.scheduler}/job.sh.j2").render(
+    return shell.get_template(f"{site.scheduler}/job.sh.j2").render(
         job=job.job,
         nodes=job.nodes,
         blocks=blocks,
@@ -144,9 +135,14 @@ def _script(environment: jinja2.Environment, plan: Plan, job: PlannedJob) -> str
         about=format_seconds(plan.time.block_s * len(blocks)),
         limit_s=int(job.limit_s),
         gpubench=plan.gpubench,
-        launcher=LAUNCHERS[plan.site.launcher],
-        runtime=RUNTIMES[plan.site.runtime].TEMPLATE,
-        in_image=RUNTIMES[plan.site.runtime].prefix(_place(plan)),
+        node=site.node,
+        batch=site.batch,
+        modules=site.setup.modules,
+        scratch=[Expanded(site.paths.scratch)] if site.paths.scratch else [],
+        launcher=LAUNCHERS[site.launcher].TEMPLATE,
+        step_shape=LAUNCHERS[site.launcher].shape(site),
+        runtime=RUNTIMES[site.runtime].TEMPLATE,
+        in_image=RUNTIMES[site.runtime].prefix(_place(plan)),
     )
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from gpubench.runtimes import charliecloud, conda, docker, pyxis, venv
+from gpubench.runtimes import charliecloud, conda, docker, modules, pyxis, venv
 from gpubench.runtimes.base import Expanded, Place, Runtime
 
 RUNTIMES: dict[str, Runtime] = {
     "charliecloud": charliecloud,
     "conda": conda,
     "docker": docker,
+    "modules": modules,
     "pyxis": pyxis,
     "venv": venv,
 }

@@ -24,7 +24,7 @@ def prefix(place: Place) -> list[str]:
         Expanded("--container-mounts=" + ",".join([*mounts, *place.mounts])),
         Expanded("--container-workdir=$PWD"),
         # Without it the image's own settings win over the job's (same page, --container-env).
-        f"--container-env={','.join(place.passed)}",
+        Expanded(f"--container-env={','.join(place.passed)}"),
         *place.options,
     ]
 

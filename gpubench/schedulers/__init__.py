@@ -1,17 +1,28 @@
-"""Where jobs go: one module each, named in the one dict."""
+"""Where jobs go: one module each, named in the dicts."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from gpubench.schedulers import local
+from gpubench.schedulers import local, slurm
+from gpubench.schedulers.state import JobState
 
 
-class Job(Protocol):
-    """A job that was submitted."""
+class Scheduler(Protocol):
+    """What every scheduler can be asked."""
+
+    def state(self, job_dir: Path) -> JobState:
+        """How the job that was last submitted from ``job_dir`` stands; raises SchedulerError, MissingToolError."""
+
+    def cancel(self, job_dir: Path) -> None:
+        """End it, and come back when it has ended; nothing where it has."""
+
+
+class Running(Protocol):
+    """A job whose queue is this very process."""
 
     def ended(self) -> bool:
         """Whether it neither waits nor runs."""
@@ -23,26 +34,30 @@ class Job(Protocol):
         """Come back when it has ended; its exit code."""
 
 
-class Scheduler(Protocol):
-    """An adapter to a scheduler."""
-
-    @property
-    def HERE(self) -> bool:  # noqa: N802 - a module's constant
-        """Whether jobs run on this very machine."""
+class Attached(Scheduler, Protocol):
+    """Jobs live on this machine, and no longer than the front end that submitted them."""
 
     def turn(self, job_dir: Path, waiting: Callable[[str], None]) -> contextlib.AbstractContextManager[int]:
         """Wait for the machine."""
 
-    def submit(self, job_dir: Path, environ: Mapping[str, str], hold: int) -> Job:
-        """Hand over ``job_dir/job.sh``; raises SchedulerError when it is refused."""
-
-    def alive(self, job_dir: Path) -> bool:
-        """Whether the job that was last submitted from ``job_dir`` waits or runs."""
-
-    def cancel(self, job_dir: Path) -> None:
-        """End it, and come back when it has ended."""
+    def submit(self, job_dir: Path, environ: Mapping[str, str], hold: int) -> Running:
+        """Start ``job_dir/job.sh``; raises SchedulerError when it can't be."""
 
 
-SCHEDULERS: dict[str, Scheduler] = {
-    "local": local,
-}
+class Detached(Scheduler, Protocol):
+    """Jobs wait in a queue and run when nobody looks."""
+
+    def submit(self, job_dir: Path, environ: Mapping[str, str], after: Sequence[str] = ()) -> str:
+        """Hand over ``job_dir/job.sh``, to start when the jobs ``after`` have ended well; returns the job's id.
+
+        Raises:
+            SchedulerError: it is refused.
+            MissingToolError: this machine has no such scheduler.
+        """
+
+
+ATTACHED: dict[str, Attached] = {"local": local}
+DETACHED: dict[str, Detached] = {"slurm": slurm}
+SCHEDULERS: dict[str, Scheduler] = {**ATTACHED, **DETACHED}
+
+__all__ = ["ATTACHED", "DETACHED", "SCHEDULERS", "Attached", "Detached", "JobState", "Running", "Scheduler"]

@@ -18,13 +18,15 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import platformdirs
 
 from gpubench.errors import MissingToolError, SchedulerError
+from gpubench.schedulers.state import JobState
 
-HERE = True
 STATE_FILE = "local.json"
+LOG = "job.log"
 CANCEL_S = 60.0
 
 
@@ -53,6 +55,7 @@ class Job:
             code = self.process.wait()
         if self.process.stdin:
             self.process.stdin.close()
+        _remember(self.job_dir, self.process.pid, code)
         return code
 
 
@@ -109,7 +112,7 @@ def submit(job_dir: Path, environ: Mapping[str, str], hold: int) -> Job:
     Raises:
         SchedulerError: bash can't be started.
     """
-    log = job_dir / "job.log"
+    log = job_dir / LOG
     try:
         with log.open("ab") as out:
             process = subprocess.Popen(
@@ -124,29 +127,53 @@ def submit(job_dir: Path, environ: Mapping[str, str], hold: int) -> Job:
             )
     except OSError as error:
         raise SchedulerError(f"can't start {job_dir / 'job.sh'}: {error}") from None
-    state = {"pid": process.pid, "started": _start_time(process.pid)}
-    (job_dir / STATE_FILE).write_text(json.dumps(state), encoding="utf-8")
+    _remember(job_dir, process.pid, None)
     return Job(process, job_dir)
 
 
-def alive(job_dir: Path) -> bool:
-    """Whether the script that was last started from ``job_dir`` still runs."""
+def state(job_dir: Path) -> JobState:
+    """How the script that was last started from ``job_dir`` stands; with its last line where it failed."""
+    known = _known(job_dir)
+    if known is None:
+        return JobState("unsubmitted")
+    job_id, code = str(known["pid"]), known["code"]
+    if code is None:
+        running = bool(known["started"]) and _start_time(known["pid"]) == known["started"]
+        return JobState("running" if running else "ended", "RUNNING" if running else "KILLED", job_id=job_id)
+    return JobState("ended", "FAILED" if code else "COMPLETED", _last_line(job_dir) if code else "", code, job_id)
+
+
+def _remember(job_dir: Path, pid: int, code: int | None) -> None:
+    known = {"pid": pid, "started": _start_time(pid), "code": code}
+    (job_dir / STATE_FILE).write_text(json.dumps(known), encoding="utf-8")
+
+
+def _known(job_dir: Path) -> dict[str, Any] | None:
     try:
-        state = json.loads((job_dir / STATE_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return bool(state["started"]) and _start_time(state["pid"]) == state["started"]
+        known = json.loads((job_dir / STATE_FILE).read_text(encoding="utf-8"))
+        return {"pid": known["pid"], "started": known["started"], "code": known["code"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _last_line(job_dir: Path) -> str:
+    try:
+        lines = (job_dir / LOG).read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    except OSError:
+        return ""
+    return lines[-1][:300] if lines else ""
 
 
 def cancel(job_dir: Path) -> None:
     """End the script that was last started from ``job_dir``, and come back when it has ended."""
-    if not alive(job_dir):
+    known = _known(job_dir)
+    if known is None or not state(job_dir).alive:
         return
-    pid = json.loads((job_dir / STATE_FILE).read_text(encoding="utf-8"))["pid"]
+    pid = known["pid"]
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + CANCEL_S
-    while alive(job_dir):
+    while state(job_dir).alive:
         if time.monotonic() > deadline:
             _kill_session(pid)
             return

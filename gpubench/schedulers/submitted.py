@@ -43,3 +43,8 @@ def write(job_dir: Path, scheduler: str, name: str, job_id: str = "") -> None:
     now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
     entry = Submitted(scheduler, name, job_id, now)
     write_atomically(job_dir / FILE, json.dumps(dataclasses.asdict(entry), indent=1) + "\n")
+
+
+def forget(job_dir: Path) -> None:
+    """Nothing was submitted after all."""
+    (job_dir / FILE).unlink(missing_ok=True)

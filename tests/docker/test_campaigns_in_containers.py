@@ -44,9 +44,7 @@ class Site:
         (campaign,) = (self.directory / outputs).iterdir()
         return campaign
 
-    def run(
-        self, *words: str, env: Mapping[str, str] | None = None, user: int | None = None, group: int | None = None
-    ) -> subprocess.CompletedProcess[str]:
+    def run(self, *words: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [str(GPUBENCH), *words],
             cwd=self.directory,
@@ -56,9 +54,6 @@ class Site:
             text=True,
             timeout=850,
             check=False,
-            user=user,
-            group=group,
-            extra_groups=None if user is None else [],
         )
 
     def front(self, *words: str) -> Front:
@@ -156,13 +151,26 @@ def test_a_killed_front_end_leaves_no_container_behind(site: Site) -> None:
 def test_what_containers_write_belongs_to_the_caller(site: Site) -> None:
     somebody, group = 4711, grp.getgrnam("docker").gr_gid  # the engine's socket is its group's
     campaign = site.planned("of-somebody")
-    for path in (site.directory, campaign, *campaign.rglob("*"), *(site.directory / "cache").rglob("*")):
+    for path in (campaign, *campaign.rglob("*")):
         os.chown(path, somebody, group)
-    for path in (site.directory, *site.directory.parents):  # pytest's own directories are closed to others
-        if path.stat().st_uid == 0 and not path.stat().st_mode & 0o001:
-            path.chmod(path.stat().st_mode | 0o011)
-    done = site.run("submit", str(campaign), user=somebody, group=group)
+    for path in site.directory.parents[:2]:  # pytest closes its directories to others
+        path.chmod(0o755)
+    site.directory.chmod(0o755)
+    (script,) = campaign.glob("jobs/*/job.sh")
+    # By hand, as the script's head says: the Python of these tests may lie where only root may read.
+    env = {"PATH": os.environ["PATH"], "DOCKER_HOST": site.env["DOCKER_HOST"], "HOME": str(campaign)}
+    done = subprocess.run(
+        ["bash", str(script)],
+        check=False,
+        env=env,
+        user=somebody,
+        group=group,
+        extra_groups=[],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
+    assert site.run("status", str(campaign)).returncode == 0
     written = [path for path in campaign.glob("runs/*/*") if path.is_file()]
     assert written
     assert {path.stat().st_uid for path in written} == {somebody}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import mmap
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ import pytest
 
 from gpubench.node.environment import CLUSTER_VARIABLE
 from gpubench.node.node import Node, NotCleanError, unused_segments
-from gpubench.node.process import Child, marked, stop_all
+from gpubench.node.process import Child, marked, stop_all, supervisor_of
 from gpubench.spec import Deadlines
 from tests.node.specs_by_hand import RUN, quiet_environment, run_spec
 
@@ -145,3 +146,31 @@ def test_segments_that_ucx_left_behind_are_removed_and_used_ones_stay(make: Call
     finally:
         for path in (left, used, foreign):
             path.unlink(missing_ok=True)
+
+
+def test_processes_of_another_living_job_of_the_campaign_are_left_alone(
+    make: Callable[..., Node], runs: Path, tmp_path: Path
+) -> None:
+    mark = MARKS["earlier run"].format(runs=runs)
+    (tmp_path / "other").mkdir()
+    supervisor = tmp_path / "other" / "node.pyz"
+    supervisor.write_text(
+        "import subprocess, sys\n"
+        f"env = {{{CLUSTER_VARIABLE!r}: {mark!r}}}\n"
+        "subprocess.run([sys.executable, '-c', 'input()'], env=env, check=False)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, str(supervisor), "run"],
+        env=quiet_environment(),
+        stdin=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        until(lambda: living(runs))
+        (child,) = marked(CLUSTER_VARIABLE, mark.__eq__)
+        assert supervisor_of(child) == process.pid
+        with pytest.raises(
+            NotCleanError, match=rf"another job of this campaign \(its supervisor is process {process.pid}\)"
+        ):
+            make(stop_s=0.3).ensure_clean()
+        assert living(runs)
+    assert not living(runs)

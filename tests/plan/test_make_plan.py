@@ -96,10 +96,9 @@ def test_a_profile_that_expects_no_time_at_all_still_makes_a_plan() -> None:
 def test_a_triple_that_does_not_go_together_is_refused_with_the_valid_ones() -> None:
     with pytest.raises(PlanRefusedError) as caught:
         plan(site=site(launcher="srun"))
-    assert str(caught.value) == (
-        "site bench: scheduler, launcher and runtime local + srun + venv don't go together; "
-        "valid: local + fork + charliecloud; local + fork + docker; local + fork + venv"
-    )
+    said = str(caught.value)
+    assert said.startswith("site bench: scheduler, launcher and runtime local + srun + venv don't go together; valid: ")
+    assert "; local + fork + venv; " in said
 
 
 def test_an_unknown_protocol_is_refused() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from gpubench import resources
 from gpubench.model.plan import Plan
-from gpubench.model.site import ContainerSettings
+from gpubench.model.site import Batch, ContainerSettings, Node, Paths, Setup
 from gpubench.render import render_jobs
 from gpubench.spec import RunSpec
 from tests.plan.requests_by_hand import image, plan, site
@@ -33,10 +33,20 @@ CONTAINERS = {
     )
     for number, version in enumerate(("1.17.0", "1.19.0"))
 }
+SQUASHFS = {
+    spec: one.model_copy(update={"kind": "squashfs", "reference": f"/images/{one.id.replace(':', '-')}/image.sqsh"})
+    for spec, one in CONTAINERS.items()
+}
+VENVS = {version: image(version) for version in ("1.17.0", "1.19.0")}
+SLURM = {
+    "scheduler": "slurm",
+    "launcher": "srun",
+    "node": Node(cores=16, gpus=8, memory="64GiB"),
+    "batch": Batch(queue="batch m2", account="team", options=["--nv-meta=ml-model.x"]),
+    "setup": Setup(modules=["cuda/11.2", "a b"]),
+}
 PLANS = {
-    "local-fork-venv": plan(
-        VARIANTS, nodes=[1, 2], blocks=2, images={version: image(version) for version in ("1.17.0", "1.19.0")}
-    ),
+    "local-fork-venv": plan(VARIANTS, nodes=[1, 2], blocks=2, images=VENVS),
     "local-fork-docker": plan(
         VARIANTS,
         site=site(
@@ -50,12 +60,24 @@ PLANS = {
         VARIANTS,
         site=site(runtime="charliecloud", container=ContainerSettings(mounts=["/data sets:/mnt"])),
         blocks=1,
-        images={
-            spec: one.model_copy(
-                update={"kind": "squashfs", "reference": f"/images/{one.id.replace(':', '-')}/image.sqsh"}
-            )
-            for spec, one in CONTAINERS.items()
-        },
+        images=SQUASHFS,
+    ),
+    "slurm-srun-pyxis": plan(
+        VARIANTS,
+        site=site(**SLURM, runtime="pyxis", container=ContainerSettings(mounts=["/data:/data:ro"])),
+        nodes=[8],
+        blocks=2,
+        images=SQUASHFS,
+    ),
+    "slurm-srun-charliecloud": plan(
+        VARIANTS, site=site(**SLURM, runtime="charliecloud"), nodes=[2], blocks=1, images=SQUASHFS
+    ),
+    "slurm-srun-venv": plan(
+        VARIANTS,
+        site=site(scheduler="slurm", launcher="srun", paths=Paths(scratch="$SLURM_TMPDIR/my scratch")),
+        nodes=[1, 4],
+        blocks=2,
+        images=VENVS,
     ),
 }
 PLAN = PLANS["local-fork-venv"]

@@ -142,7 +142,7 @@ def test_a_job_whose_front_end_was_killed_sees_it_and_holds_the_machine_to_its_o
     front.stdout.close()
     until((tmp_path / "eof").exists)
 
-    assert local.alive(directory)
+    assert local.state(directory).alive
     holders: list[str] = []
 
     def waiting(holder: str) -> None:
@@ -150,7 +150,7 @@ def test_a_job_whose_front_end_was_killed_sees_it_and_holds_the_machine_to_its_o
         (tmp_path / "go").touch()
 
     with local.turn(tmp_path, waiting):
-        assert not local.alive(directory)
+        assert not local.state(directory).alive
     assert holders, f"the machine was free while the job was ending (the lock was handed over as {hold})"
 
 
@@ -159,9 +159,9 @@ def test_cancel_ends_the_script_and_comes_back_when_it_has_ended(tmp_path: Path)
     directory = job_dir(tmp_path, script)
     job = submit(directory)
     until((directory / "ready").exists)
-    assert local.alive(directory)
+    assert local.state(directory).alive
     local.cancel(directory)
-    assert not local.alive(directory)
+    assert not local.state(directory).alive
     assert job.close() == 130
     assert (directory / "job.log").read_text() == "asked\n"
     local.cancel(directory)
@@ -191,19 +191,29 @@ def test_a_script_that_does_not_end_is_killed_with_all_that_it_started(
 
 
 def test_nothing_is_alive_where_nothing_was_started_or_the_state_is_cut_off(tmp_path: Path) -> None:
-    assert not local.alive(tmp_path)
+    assert not local.state(tmp_path).alive
     for text in ("", '{"pid"', '{"pid": 1, "started": ""}'):
         (tmp_path / "local.json").write_text(text)
-        assert not local.alive(tmp_path)
+        assert not local.state(tmp_path).alive
+
+
+def test_a_job_that_failed_is_told_with_its_exit_code_and_its_last_line(tmp_path: Path) -> None:
+    assert local.state(tmp_path).phase == "unsubmitted"
+    directory = job_dir(tmp_path, "echo one; echo docker: no such image >&2; exit 125\n")
+    submit(directory).close()
+    assert local.state(directory).end == "FAILED, exit code 125: docker: no such image"
+    other = job_dir(tmp_path, "true\n", "other")
+    submit(other).close()
+    assert (local.state(other).phase, local.state(other).end) == ("ended", "")
 
 
 def test_another_process_with_the_same_id_is_not_the_job(tmp_path: Path) -> None:
     directory = job_dir(tmp_path, "read -r _\n")
     job = submit(directory)
-    assert local.alive(directory)
+    assert local.state(directory).alive
     state = json.loads((directory / "local.json").read_text())
     (directory / "local.json").write_text(json.dumps({**state, "started": str(int(state["started"]) - 1)}))
-    assert not local.alive(directory)
+    assert not local.state(directory).alive
     local.cancel(directory)
     assert not job.ended()
     assert job.process.stdin
@@ -226,5 +236,5 @@ def test_a_queue_that_can_not_be_opened_is_one_line_with_the_way_out(
 
 def test_every_scheduler_has_what_the_front_end_calls() -> None:
     for name, scheduler in SCHEDULERS.items():
-        assert all(callable(getattr(scheduler, call)) for call in ("turn", "submit", "alive", "cancel")), name
+        assert all(callable(getattr(scheduler, call)) for call in ("submit", "state", "cancel")), name
         assert "/job.sh.j2" in str([path for path in resources.texts("templates") if path.startswith(f"{name}/")])

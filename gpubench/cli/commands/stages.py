@@ -12,7 +12,7 @@ from gpubench.cli.options import Asked
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    for command in (plan, render, submit, status):
+    for command in (plan, render, submit, status, cancel, logs):
         app.command()(command)
 
 
@@ -88,22 +88,52 @@ def render(campaign: options.CampaignDir) -> None:
 
 
 def submit(campaign: options.CampaignDir) -> None:
-    """Run the jobs of a planned campaign. On the local site this command is the queue: it ends when they have ended."""
+    """Hand the jobs of a planned campaign to the site's scheduler; on the local site this command runs them itself."""
     from gpubench.cli.steps import whole
 
     whole.submit(campaign)
 
 
-def status(campaign: options.MaybeCampaign = None, outputs: options.Outputs = None) -> None:
-    """What became of every planned run: ok, failed, skipped, lost or pending, with reasons. Exit 4 if incomplete."""
+def status(
+    campaign: options.MaybeCampaign = None,
+    outputs: options.Outputs = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Stay, and show what changes, until every job has ended.")
+    ] = False,
+) -> None:
+    """What became of every job and run: ok, failed, skipped, lost or pending, with reasons. Exit 4 if incomplete."""
     from gpubench.cli.say import say
     from gpubench.cli.steps.choosing import chosen_campaign
-    from gpubench.cli.steps.running import alive_jobs
-    from gpubench.cli.steps.showing import require_complete, status_lines
-    from gpubench.store.accounting import account
+    from gpubench.cli.steps.queueing import watch_jobs
+    from gpubench.cli.steps.running import account_now, job_states
+    from gpubench.cli.steps.showing import job_lines, require_complete, status_lines
 
     opened = chosen_campaign(campaign, outputs)
-    accounting = account(opened, alive=alive_jobs(opened))
+    if watch:
+        watch_jobs(opened)
+    for line in job_lines(opened, job_states(opened)):
+        say(line)
+    accounting = account_now(opened)
     for line in status_lines(opened, accounting):
         say(line)
     require_complete(opened, accounting)
+
+
+def cancel(campaign: options.MaybeCampaign = None, outputs: options.Outputs = None) -> None:
+    """End every job of the campaign that waits or runs; what has been finished is kept."""
+    from gpubench.cli.steps.choosing import chosen_campaign
+    from gpubench.cli.steps.queueing import cancel_jobs
+
+    cancel_jobs(chosen_campaign(campaign, outputs))
+
+
+def logs(
+    campaign: options.MaybeCampaign = None,
+    outputs: options.Outputs = None,
+    run: Annotated[str | None, typer.Option(help="Only this run; default: every run that failed.")] = None,
+) -> None:
+    """Where the jobs' own logs are, and the last lines of every process of the runs that failed."""
+    from gpubench.cli.steps.choosing import chosen_campaign
+    from gpubench.cli.steps.logs import show_logs
+
+    show_logs(chosen_campaign(campaign, outputs), run)

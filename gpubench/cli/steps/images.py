@@ -26,7 +26,7 @@ from gpubench.model.images_lock import LockRow
 from gpubench.model.site import Site
 from gpubench.render.context import Context
 from gpubench.runtimes import RUNTIMES
-from gpubench.schedulers import SCHEDULERS
+from gpubench.schedulers import ATTACHED
 
 _NO_REGISTRY = "name it: --set image.registry=HOST/NAME"
 
@@ -56,7 +56,7 @@ def obtain_images(
         lock=read_lock(),
         date=asked.chosen_date(),
         base=asked.base or "",
-        build=build and SCHEDULERS[site.scheduler].HERE,
+        build=build and site.scheduler in ATTACHED,
         progress=_ignore if quiet else say,
     )
     obtained = KINDS[kind_of(site)].obtain(order)
@@ -149,7 +149,25 @@ def _pushes(wish: Wish) -> bool:
     return bool(registry) if wish.push is None else wish.push
 
 
-_BUILDERS = {"venv": _build_venvs, "docker": _build_containers, "squashfs": _build_containers}
+def _build_conda(wish: Wish) -> None:
+    from gpubench.cli.steps.prefixes import build_conda
+
+    build_conda(wish)
+
+
+def _build_modules(wish: Wish) -> None:
+    from gpubench.cli.steps.prefixes import build_modules
+
+    build_modules(wish)
+
+
+_BUILDERS = {
+    "conda": _build_conda,
+    "docker": _build_containers,
+    "modules": _build_modules,
+    "squashfs": _build_containers,
+    "venv": _build_venvs,
+}
 
 
 def _write_contexts(wish: Wish, rendered: Mapping[str, Context]) -> Path:

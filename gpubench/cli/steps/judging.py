@@ -10,7 +10,7 @@ from typing import Any
 
 from gpubench import resources
 from gpubench.cli.say import warn
-from gpubench.cli.steps.running import alive_jobs
+from gpubench.cli.steps.running import account_now
 from gpubench.errors import UsageError
 from gpubench.files import write_atomically
 from gpubench.images.by_itself import set_by_binding
@@ -24,7 +24,7 @@ from gpubench.model.plan import Comparison, Plan
 from gpubench.report import ReportInputs, verdicts_json
 from gpubench.stats.settings import Looks, Settings
 from gpubench.stats.verdict import Verdict, judge
-from gpubench.store.accounting import Accounting, account
+from gpubench.store.accounting import Accounting
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import read_provenance
 
@@ -72,7 +72,7 @@ def judge_campaign(campaign: Campaign, question: Question | None = None) -> Judg
         UsageError: a variant that the campaign doesn't have.
     """
     question = _less_what_is_planned(question or Question(), campaign.plan)
-    accounting = account(campaign, alive=alive_jobs(campaign))
+    accounting = account_now(campaign)
     read = read_runs(campaign.runs_dir)
     merged = merge(read.runs)
     problems = [str(error) for error in (*read.errors, *merged.errors)]

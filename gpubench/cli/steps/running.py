@@ -11,17 +11,18 @@ from types import FrameType
 
 from gpubench.cli.progress import Progress, progress_for
 from gpubench.cli.steps.images import make_ready
-from gpubench.errors import InterruptedByUserError, PlanRefusedError
+from gpubench.errors import InterruptedByUserError, PlanRefusedError, SchedulerError
+from gpubench.model.image import Image
 from gpubench.model.plan import PlannedJob
-from gpubench.schedulers import SCHEDULERS, Job
-from gpubench.store.accounting import account
+from gpubench.schedulers import ATTACHED, SCHEDULERS, JobState, Running
+from gpubench.store.accounting import Accounting, account
 from gpubench.store.campaign import Campaign
 
 LOOK_S = 0.25
 
 
 def run_jobs(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None = None, *, quiet: bool = False) -> None:
-    """Run jobs of the campaign to their end.
+    """Run jobs of the campaign on this machine, one after the other, to their end.
 
     Args:
         campaign: planned and rendered.
@@ -33,24 +34,30 @@ def run_jobs(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None = No
         SchedulerError: a job was refused.
         InterruptedByUserError: Ctrl-C or a signal; the job has ended by then, and what was finished is kept.
     """
+    for image in planned_images(campaign):
+        make_ready(image)
+    jobs = [job for job in campaign.jobs if blocks is None or job.job in blocks]
+    with interrupts() as interrupted, progress_for(campaign, quiet=quiet) as progress:
+        for job in jobs:
+            chosen = [block.block for block in job.blocks] if blocks is None else list(blocks[job.job])
+            _run_job(campaign, job, chosen, interrupted, progress)
+
+
+def planned_images(campaign: Campaign) -> list[Image]:
+    """The image of every variant; raises PlanRefusedError where one isn't built."""
     for variant in campaign.plan.variants:
         if variant.image is None:
             raise PlanRefusedError(
                 f"variant {variant.label} has no image",
                 then=f"build it (gpubench images build {variant.ucx} --site {campaign.plan.site.name}), then plan anew",
             )
-        make_ready(variant.image)
-    jobs = [job for job in campaign.jobs if blocks is None or job.job in blocks]
-    with _interrupts() as interrupted, progress_for(campaign, quiet=quiet) as progress:
-        for job in jobs:
-            chosen = [block.block for block in job.blocks] if blocks is None else list(blocks[job.job])
-            _run_job(campaign, job, chosen, interrupted, progress)
+    return [variant.image for variant in campaign.plan.variants if variant.image]
 
 
 def _run_job(
     campaign: Campaign, job: PlannedJob, blocks: Sequence[int], interrupted: list[str], progress: Progress
 ) -> None:
-    scheduler = SCHEDULERS[campaign.plan.site.scheduler]
+    scheduler = ATTACHED[campaign.plan.site.scheduler]
     directory = campaign.job_dir(job.job)
 
     def waiting(holder: str) -> None:
@@ -71,7 +78,7 @@ def _run_job(
         _stop_if(interrupted, None)
 
 
-def _stop_if(interrupted: list[str], running: Job | None) -> None:
+def _stop_if(interrupted: list[str], running: Running | None) -> None:
     if not interrupted:
         return
     if running is not None:
@@ -81,7 +88,7 @@ def _stop_if(interrupted: list[str], running: Job | None) -> None:
 
 
 @contextmanager
-def _interrupts() -> Iterator[list[str]]:
+def interrupts() -> Iterator[list[str]]:
     """Names of the signals that arrived, for the loop to act on: the job has to be ended before we are."""
     seen: list[str] = []
 
@@ -96,10 +103,29 @@ def _interrupts() -> Iterator[list[str]]:
             signal.signal(number, handler)
 
 
-def alive_jobs(campaign: Campaign) -> set[str]:
-    """Jobs that wait or run now."""
+def job_states(campaign: Campaign) -> dict[str, JobState]:
+    """How every job stands; raises SchedulerError and MissingToolError where its scheduler can't be asked."""
     scheduler = SCHEDULERS[campaign.plan.site.scheduler]
-    return {job.job for job in campaign.jobs if scheduler.alive(campaign.job_dir(job.job))}
+    return {job.job: scheduler.state(campaign.job_dir(job.job)) for job in campaign.jobs}
+
+
+def account_now(campaign: Campaign) -> Accounting:
+    """What became of every planned run; what may still come is pending, and a lost run says how its job ended.
+
+    Of a job that nobody knows (on a copy at home, say) nothing is said to be lost.
+    """
+    scheduler = SCHEDULERS[campaign.plan.site.scheduler]
+    states: dict[str, JobState] = {}
+    for job in campaign.jobs:
+        try:
+            states[job.job] = scheduler.state(campaign.job_dir(job.job))
+        except SchedulerError as error:  # results that are there can be judged while a controller is down
+            states[job.job] = JobState("unknown", reason=str(error))
+    return account(
+        campaign,
+        alive={job for job, state in states.items() if state.phase != "ended"},
+        ends={job: state.end or state.reason for job, state in states.items()},
+    )
 
 
 def missing_words(campaign: Campaign) -> str:

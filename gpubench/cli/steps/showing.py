@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import rich.console
@@ -12,6 +12,7 @@ from gpubench.cli.say import say
 from gpubench.errors import IncompleteError
 from gpubench.files import write_atomically
 from gpubench.model.quantities import format_seconds
+from gpubench.schedulers import JobState
 from gpubench.store.accounting import Accounting
 from gpubench.store.campaign import Campaign
 
@@ -50,6 +51,18 @@ def plan_lines(campaign: Campaign) -> Iterator[str]:
             f"    {one.workload} on {one.nodes}: finds {least}; for {100 * plan.margin:g} % it takes {needed} blocks, "
             f"for 'equivalent' {same}"
         )
+
+
+def job_lines(campaign: Campaign, states: Mapping[str, JobState]) -> Iterator[str]:
+    """A line per job that isn't simply done."""
+    for job in campaign.jobs:
+        state = states[job.job]
+        if state.phase == "ended" and not state.end:
+            continue
+        number = f" ({state.job_id})" if state.job_id else ""
+        words = [state.end or state.word or state.phase, *([state.reason] if state.reason and not state.end else [])]
+        hosts = f" on {state.hosts}" if state.hosts else ""
+        yield f"job {job.job}{number}: {': '.join(words)}{hosts}"
 
 
 def status_lines(campaign: Campaign, accounting: Accounting) -> Iterator[str]:

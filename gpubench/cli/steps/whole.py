@@ -12,13 +12,13 @@ import typer
 from gpubench.cli.options import Asked
 from gpubench.cli.say import say
 from gpubench.cli.steps.planning import plan_campaign, read_wishes, write_scripts
-from gpubench.cli.steps.running import alive_jobs, missing_words, run_jobs
+from gpubench.cli.steps.queueing import submit_jobs, watch_jobs
+from gpubench.cli.steps.running import account_now, job_states, missing_words, run_jobs
 from gpubench.cli.steps.showing import plan_lines, require_complete, show_verdicts, write_report
 from gpubench.errors import InterruptedByUserError, UsageError
 from gpubench.model.plan import PlanAddition
 from gpubench.model.quantities import format_seconds
 from gpubench.plan import plan_advance, plan_repair
-from gpubench.store.accounting import account
 from gpubench.store.campaign import Campaign
 
 
@@ -47,7 +47,7 @@ def advance(directory: Path, *, stop: bool) -> None:
     if campaign.ended:
         say("the campaign has had its last look")
     else:
-        require_complete(campaign, account(campaign))
+        require_complete(campaign, account_now(campaign))
         campaign = _end(campaign) if stop else _advance(campaign)
     _conclude(campaign, gate=False)
 
@@ -61,15 +61,17 @@ def submit(directory: Path) -> None:
             f"{directory} has been run already", then=f"to run what is missing: gpubench resume {directory}"
         )
     write_scripts(campaign)
+    if submit_jobs(campaign, None):
+        return
     _run(campaign, None)
-    require_complete(campaign, account(campaign))
+    require_complete(campaign, account_now(campaign))
 
 
 def resume(directory: Path, *, gate: bool) -> None:
     """Run only what is missing."""
     campaign = Campaign.open(directory)
     _refuse_alive(campaign)
-    status = {outcome.run.run: outcome.status for outcome in account(campaign).outcomes}
+    status = {outcome.run.run: outcome.status for outcome in account_now(campaign).outcomes}
     repair = plan_repair(campaign.whole_plan, status, dt.datetime.now(dt.UTC).isoformat())
     blocks: dict[str, list[int]] = dict(repair.again)
     if repair.addition is not None:
@@ -80,13 +82,18 @@ def resume(directory: Path, *, gate: bool) -> None:
         say("nothing is missing")
     else:
         write_scripts(campaign)
+        if submit_jobs(campaign, blocks):
+            return
         _run(campaign, blocks)
     _conclude(campaign, gate=gate)
 
 
 def _run(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None) -> None:
     try:
-        run_jobs(campaign, blocks)
+        if submit_jobs(campaign, blocks):
+            watch_jobs(campaign)
+        else:
+            run_jobs(campaign, blocks)
     except InterruptedByUserError as stopped:
         raise InterruptedByUserError(
             f"{stopped}; {missing_words(campaign)}", then=f"to go on: make bench CAMPAIGN={campaign.directory}"
@@ -131,7 +138,7 @@ def _conclude(campaign: Campaign, *, gate: bool) -> None:
 
 
 def _refuse_alive(campaign: Campaign) -> None:
-    alive = alive_jobs(campaign)
+    alive = [job for job, state in job_states(campaign).items() if state.alive]
     if alive:
         raise UsageError(
             f"{campaign.directory}: job {', '.join(sorted(alive))} is still running",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
-from gpubench.images.kinds import containers, squashes, venvs
+from gpubench.images.kinds import conda, containers, modules, squashes, venvs
 from gpubench.images.kinds.leftovers import Leftover, Needed
 from gpubench.images.kinds.listing import Entry
 from gpubench.images.order import Obtained, Order
@@ -33,7 +33,9 @@ class Kind(Protocol):
 
 
 KINDS: dict[str, Kind] = {
+    "conda": conda,
     "docker": containers,
+    "modules": modules,
     "squashfs": squashes,
     "venv": venvs,
 }

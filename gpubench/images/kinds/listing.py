@@ -37,10 +37,16 @@ def of_lock(rows: Sequence[LockRow]) -> list[Entry]:
             spec=row.spec,
             ucx=row.ucx_version if not row.ucx_commit else f"{row.ucx_version} {row.ucx_commit[:10]}",
             identity=row.digest,
-            where=reference(row).partition("@")[0] if row.registry else "local engine",
+            where=_where(row),
             site=row.site,
             date=row.date,
             stack=row.stack,
         )
         for row in rows
     ]
+
+
+def _where(row: LockRow) -> str:
+    if row.kind != "docker":
+        return row.python
+    return reference(row).partition("@")[0] if row.registry else "local engine"

@@ -4,10 +4,11 @@
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 40
 export OUTDIR=${OUTDIR:-$(cd ../.. && pwd)}
-export SCRATCHDIR=${SCRATCHDIR:-${TMPDIR:-/tmp}}
-export GPUBENCH_END=$(($(date +%s) + 14400))
+SCRATCHDIR=${SCRATCHDIR:-${TMPDIR:-/tmp}}
+export SCRATCHDIR
 GPUBENCH_JOB_TOKEN=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
 export GPUBENCH_JOB_TOKEN
+export GPUBENCH_END=$(($(date +%s) + 14400))
 
 # Launcher fork: one supervisor per node, all on this machine.
 supervisors=() stopping=''
@@ -37,6 +38,7 @@ forward() {
   if ((${#supervisors[@]})); then kill -TERM "${supervisors[@]}" 2>/dev/null; fi
 }
 trap forward TERM INT HUP
+aside() { "$@"; } # what only writes a record
 
 # Runtime charliecloud. ch-run itself serves the squashfs file: a signal would end it while the program inside lives on
 # without its files. So it ignores what it can (not SIGTERM), and the shell around it tells the program inside, again
@@ -67,7 +69,7 @@ SH
 in_image=(bash -c "$GPUBENCH_CH_RUN" charliecloud ch-run --private-tmp '--unset-env=!(USER|GPUBENCH_END|GPUBENCH_JOB_TOKEN|GPUBENCH_RANK|GPUBENCH_STOP_AT_EOF|OUTDIR|SCRATCHDIR|LANG)' --set-env=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin --env-no-expand "--set-env=OUTDIR=/tmp/host$OUTDIR" "--set-env=SCRATCHDIR=/tmp/host$SCRATCHDIR" "--bind=$GPUBENCH_CAMPAIGN:/tmp/host$GPUBENCH_CAMPAIGN" "--bind=$OUTDIR:/tmp/host$OUTDIR" "--bind=$SCRATCHDIR:/tmp/host$SCRATCHDIR" "--cd=/tmp/host$PWD" '--bind=/data sets:/mnt')
 
 # A block starts only if it can end in time; what isn't run gets a record that says why.
-selected='' skip=''
+selected='' skip='' worst=0
 begin_block() { # NUMBER SECONDS
   selected='' skip=''
   case " ${GPUBENCH_BLOCKS:-$1} " in *" $1 "*) selected=1 ;; esac
@@ -78,16 +80,21 @@ run() { # COMMAND...: the supervisor's, on every node
   if [ -n "$stopping" ]; then exit 130; fi
   [ -n "$selected" ] || return 0
   if [ -n "$skip" ]; then
-    "$@" --rank 0 --skip "$skip"
+    aside "$@" --rank 0 --skip "$skip" || worst=$?
     if [ -n "$stopping" ]; then exit 130; fi
     return 0
   fi
   launch "$@"
   local code=$?
   if [ -n "$stopping" ]; then exit 130; fi
-  if ((code != 0)); then skip="the run before it ended with exit code $code (40: the node isn't clean)"; fi
+  if ((code != 0)); then
+    worst=$code
+    skip="the run before it ended with exit code $code (40: the node isn't clean)"
+  fi
 }
 
 begin_block 1 24
 run "${in_image[@]}" /images/sha256-0000000000000000000000000000000000000000000000000000000000000000/image.sqsh -- /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-0-07901c8a5c8a.json
 run "${in_image[@]}" /images/sha256-0000000000000000000000000000000000000000000000000000000000000001/image.sqsh -- /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-1-76341a82326b.json
+
+exit "$worst"

@@ -4,10 +4,11 @@
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 40
 export OUTDIR=${OUTDIR:-$(cd ../.. && pwd)}
-export SCRATCHDIR=${SCRATCHDIR:-${TMPDIR:-/tmp}}
-export GPUBENCH_END=$(($(date +%s) + 14400))
+SCRATCHDIR=${SCRATCHDIR:-${TMPDIR:-/tmp}}
+export SCRATCHDIR
 GPUBENCH_JOB_TOKEN=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
 export GPUBENCH_JOB_TOKEN
+export GPUBENCH_END=$(($(date +%s) + 14400))
 
 # Launcher fork: one supervisor per node, all on this machine.
 supervisors=() stopping=''
@@ -37,6 +38,7 @@ forward() {
   if ((${#supervisors[@]})); then kill -TERM "${supervisors[@]}" 2>/dev/null; fi
 }
 trap forward TERM INT HUP
+aside() { "$@"; } # what only writes a record
 
 # Runtime docker: containers run as you, so that what they write is yours.
 GPUBENCH_USER=$(id -u):$(id -g)
@@ -44,7 +46,7 @@ GPUBENCH_CAMPAIGN=$(cd ../.. && pwd)
 in_image=(docker run --rm --interactive --pull=never --network=host --pid=host --ipc=host "--user=$GPUBENCH_USER" "--volume=$OUTDIR:$OUTDIR" "--volume=$GPUBENCH_CAMPAIGN/jobs:$GPUBENCH_CAMPAIGN/jobs:ro" "--volume=$GPUBENCH_CAMPAIGN/node.pyz:$GPUBENCH_CAMPAIGN/node.pyz:ro" "--volume=$SCRATCHDIR:$SCRATCHDIR" "--workdir=$PWD" '--volume=/data sets:/data sets:ro' --env=GPUBENCH_END --env=GPUBENCH_JOB_TOKEN --env=GPUBENCH_RANK --env=GPUBENCH_STOP_AT_EOF --env=OUTDIR --env=SCRATCHDIR --env=LANG --ulimit memlock=-1)
 
 # A block starts only if it can end in time; what isn't run gets a record that says why.
-selected='' skip=''
+selected='' skip='' worst=0
 begin_block() { # NUMBER SECONDS
   selected='' skip=''
   case " ${GPUBENCH_BLOCKS:-$1} " in *" $1 "*) selected=1 ;; esac
@@ -55,14 +57,17 @@ run() { # COMMAND...: the supervisor's, on every node
   if [ -n "$stopping" ]; then exit 130; fi
   [ -n "$selected" ] || return 0
   if [ -n "$skip" ]; then
-    "$@" --rank 0 --skip "$skip"
+    aside "$@" --rank 0 --skip "$skip" || worst=$?
     if [ -n "$stopping" ]; then exit 130; fi
     return 0
   fi
   launch "$@"
   local code=$?
   if [ -n "$stopping" ]; then exit 130; fi
-  if ((code != 0)); then skip="the run before it ended with exit code $code (40: the node isn't clean)"; fi
+  if ((code != 0)); then
+    worst=$code
+    skip="the run before it ended with exit code $code (40: the node isn't clean)"
+  fi
 }
 
 begin_block 1 24
@@ -72,3 +77,5 @@ run "${in_image[@]}" --entrypoint /opt/gpubench/stack/bin/python registry.exampl
 begin_block 2 24
 run "${in_image[@]}" --entrypoint /opt/gpubench/stack/bin/python registry.example/team/bench@sha256:0000000000000000000000000000000000000000000000000000000000000001 -I ../../node.pyz run --spec specs/002-0-e24d5818bb9d.json
 run "${in_image[@]}" --entrypoint /opt/gpubench/stack/bin/python registry.example/team/bench@sha256:0000000000000000000000000000000000000000000000000000000000000000 -I ../../node.pyz run --spec specs/002-1-6c2f10b4d392.json
+
+exit "$worst"

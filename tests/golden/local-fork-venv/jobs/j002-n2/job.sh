@@ -4,10 +4,11 @@
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 40
 export OUTDIR=${OUTDIR:-$(cd ../.. && pwd)}
-export SCRATCHDIR=${SCRATCHDIR:-${TMPDIR:-/tmp}}
-export GPUBENCH_END=$(($(date +%s) + 14400))
+SCRATCHDIR=${SCRATCHDIR:-${TMPDIR:-/tmp}}
+export SCRATCHDIR
 GPUBENCH_JOB_TOKEN=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
 export GPUBENCH_JOB_TOKEN
+export GPUBENCH_END=$(($(date +%s) + 14400))
 
 # Launcher fork: one supervisor per node, all on this machine.
 supervisors=() stopping=''
@@ -37,9 +38,10 @@ forward() {
   if ((${#supervisors[@]})); then kill -TERM "${supervisors[@]}" 2>/dev/null; fi
 }
 trap forward TERM INT HUP
+aside() { "$@"; } # what only writes a record
 
 # A block starts only if it can end in time; what isn't run gets a record that says why.
-selected='' skip=''
+selected='' skip='' worst=0
 begin_block() { # NUMBER SECONDS
   selected='' skip=''
   case " ${GPUBENCH_BLOCKS:-$1} " in *" $1 "*) selected=1 ;; esac
@@ -50,14 +52,17 @@ run() { # COMMAND...: the supervisor's, on every node
   if [ -n "$stopping" ]; then exit 130; fi
   [ -n "$selected" ] || return 0
   if [ -n "$skip" ]; then
-    "$@" --rank 0 --skip "$skip"
+    aside "$@" --rank 0 --skip "$skip" || worst=$?
     if [ -n "$stopping" ]; then exit 130; fi
     return 0
   fi
   launch "$@"
   local code=$?
   if [ -n "$stopping" ]; then exit 130; fi
-  if ((code != 0)); then skip="the run before it ended with exit code $code (40: the node isn't clean)"; fi
+  if ((code != 0)); then
+    worst=$code
+    skip="the run before it ended with exit code $code (40: the node isn't clean)"
+  fi
 }
 
 begin_block 3 24
@@ -67,3 +72,5 @@ run /images/stack/bin/python -I ../../node.pyz run --spec specs/003-1-3ad67fe59f
 begin_block 4 24
 run /images/stack/bin/python -I ../../node.pyz run --spec specs/004-0-89089b2472e7.json
 run /images/stack/bin/python -I ../../node.pyz run --spec specs/004-1-b49b244d81ae.json
+
+exit "$worst"

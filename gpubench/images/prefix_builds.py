@@ -1,0 +1,102 @@
+"""Conda prefixes from recipes: the script is run where conda is, and what it made is read back."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gpubench.errors import DataError, GpubenchError, MissingToolError
+from gpubench.images import manifests
+from gpubench.model.images_lock import LockRow
+from gpubench.model.recipe import Recipe
+from gpubench.render.conda import SCRIPT, Prefix
+
+Step = Callable[[str, float], None]
+"""Gets the text of a step and the share of the steps before it, 0 to 1."""
+
+_CAUSES: dict[int, type[GpubenchError]] = {3: DataError, 5: MissingToolError}
+_STEP = "== "
+_SECRET = re.compile(r"(?<=//)[^/@\s]+@")
+
+
+def make_prefix(recipe: Recipe, prefix: Prefix, folder: Path, root: Path, step: Step) -> LockRow:
+    """Run the script of ``folder``, keep the manifest below ``root`` (``paths.images``); the row has no date yet.
+
+    Raises:
+        MissingToolError: no conda here, another architecture, a channel that doesn't answer, a full disk.
+        DataError: what was made isn't what the recipe says.
+    """
+    log = root / "logs" / f"conda-{recipe.spec.replace('/', '_')}.log"
+    said, code = _run(folder / SCRIPT, log, step)
+    if code:
+        # Only what a message of ours names is the cause; of other programs the log tells more than one line.
+        then = f"see {log}" if code != 5 else (
+            f"run it where conda is and {Path(prefix.path).parent} is seen: bash {folder / SCRIPT}; then this again"
+        )  # fmt: skip
+        raise _CAUSES.get(code, MissingToolError)(f"{said}; {SCRIPT} written to {folder}", then=then)
+    path = Path(prefix.path) / "gpubench" / "manifest.json"
+    try:
+        document = manifests.read_manifest(path.read_bytes(), str(path))
+    except OSError as error:
+        raise DataError(f"can't read {path}: {error.strerror}", then=f"rm -r {prefix.path}, and build again") from None
+    return _row(recipe, prefix, document, manifests.keep(root, document))
+
+
+def _row(recipe: Recipe, prefix: Prefix, document: dict[str, Any], manifest: str) -> LockRow:
+    return LockRow(
+        kind="conda",
+        spec=recipe.spec,
+        site=recipe.site,
+        date="",
+        digest=manifest,
+        build_id=document["build_id"],
+        ucx_version=document["ucx"]["version"],
+        ucx_commit=recipe.ucx_commit,
+        binding=recipe.binding,
+        stack=recipe.stack,
+        python=f"{prefix.path}/bin/python",
+        env=prefix.env,
+        manifest=manifest,
+        architecture=recipe.settings.architecture,
+    )
+
+
+def _run(script: Path, log: Path, step: Step) -> tuple[str, int]:
+    """The last line of its output without our name in front, and the exit code; ``log`` gets all of it."""
+    steps = max(1, script.read_text("utf-8").count('\nstep "'))
+    done, last = 0, ""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        log.open("w", encoding="utf-8") as file,
+        subprocess.Popen(
+            ["bash", str(script.resolve())],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        ) as process,
+    ):
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                shown = _SECRET.sub("", line)
+                file.write(shown)
+                file.flush()
+                if shown.startswith(_STEP):
+                    step(shown.removeprefix(_STEP).strip(), done / steps)
+                    done = min(done + 1, steps)
+                elif shown.strip():
+                    last = shown.strip()
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return last.removeprefix("gpubench: "), process.returncode

@@ -1,0 +1,26 @@
+"""Launcher ``srun``: one task on every node of the allocation."""
+
+from __future__ import annotations
+
+from gpubench.model.site import Site
+
+TEMPLATE = "launchers/srun.sh.j2"
+GRACE_S = 30
+
+
+def shape(site: Site) -> list[str]:
+    """The whole of it in every step: srun since Slurm 22.05 doesn't inherit ``--cpus-per-task``.
+
+    https://slurm.schedmd.com/archive/slurm-22.05.0/srun.html#OPT_cpus-per-task
+    """
+    node = site.node
+    # A supervisor that fails must not end rank 0 before it has written what happened; the others leave by themselves.
+    wait = int(2 * site.limits.stop + GRACE_S)
+    return [
+        "--ntasks-per-node=1",
+        *([f"--cpus-per-task={node.cores}"] if node.cores else []),
+        *([f"--gpus-per-node={node.gpus}"] if node.gpus else []),
+        "--kill-on-bad-exit=0",
+        f"--wait={wait}",
+        "--export=ALL",
+    ]

@@ -1,0 +1,23 @@
+"""Runtime ``modules``: a shell loads the site's modules and becomes their Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpubench.model.image import Image
+from gpubench.runtimes.base import Place
+
+KIND = "modules"
+TEMPLATE = ""
+LOAD = '. "$0" && exec "$@"'
+"""``bash -c LOAD FILE COMMAND...`` runs the command with what the file loads."""
+
+
+def prefix(place: Place) -> list[str]:  # noqa: ARG001 - no container is started
+    """The shell; it doesn't stay: a signal reaches Python."""
+    return ["bash", "-c", LOAD]
+
+
+def command(image: Image, words: Sequence[str]) -> list[str]:
+    """The file of load lines, and the Python that it was found to bring."""
+    return [image.reference, image.python, "-I", *words]
