@@ -15,6 +15,7 @@ from typing import Any, Literal
 from gpubench.images.manifest import differences
 from gpubench.merge.facts import ENVIRONMENT, UNSET, Facts, word
 from gpubench.model.plan import Plan, PlannedVariant
+from gpubench.spec import PROCESS_DEFAULTS
 from gpubench.stats.data import ComparisonInput
 
 Why = Literal["planned", "known", "allowed", ""]
@@ -93,7 +94,7 @@ class Expected:
     def _variables(self, label: str) -> dict[str, str]:
         variant = self._variant(label)
         image = variant.image.env if variant.image else {}
-        return {**image, **self.plan.site.env, **variant.env}
+        return {**PROCESS_DEFAULTS, **image, **self.plan.site.env, **variant.env}
 
     def _in_manifests(self, baseline: str, candidate: str, field: str) -> bool:
         one, other = (self._manifest(label) for label in (baseline, candidate))

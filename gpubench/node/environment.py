@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Dict, List, Mapping, Tuple
 
-from gpubench.spec import RunSpec
+from gpubench.spec import PROCESS_DEFAULTS, RunSpec
 
 # What would change a benchmark without anybody noticing. Dropped, and said.
 FOREIGN_PREFIXES = (
@@ -21,15 +21,6 @@ FOREIGN_PREFIXES = (
     "NUMBA_",
 )
 
-# distributed's nanny sets these for its workers; ours run without one and get the same.
-# https://distributed.dask.org/en/stable/worker-memory.html
-WORKER_DEFAULTS = {
-    "MALLOC_TRIM_THRESHOLD_": "65536",
-    "OMP_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-}
-
 CLUSTER_VARIABLE = "GPUBENCH_CLUSTER"
 
 
@@ -41,7 +32,7 @@ def build(spec: RunSpec, inherited: Mapping[str, str], scratch: Path, mark: str)
     where it names the library that it loaded and the lanes that it chose.
     """
     env = {name: inherited[name] for name in spec.env_allow if name in inherited}
-    env.update(WORKER_DEFAULTS)
+    env.update(PROCESS_DEFAULTS)
     env.update(
         HOME=str(scratch),
         TMPDIR=str(scratch),

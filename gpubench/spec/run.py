@@ -8,6 +8,16 @@ from gpubench.spec.plain import SpecError, content_id, from_plain, to_plain
 
 RUN_SPEC = "gpubench/run-spec/1"
 
+# distributed's nanny sets these for its workers; ours run without one and get the same.
+# https://distributed.dask.org/en/stable/worker-memory.html
+PROCESS_DEFAULTS = {
+    "MALLOC_TRIM_THRESHOLD_": "65536",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+"""What every process of a run gets unless site, image or variant say otherwise."""
+
 
 @dataclasses.dataclass(frozen=True)
 class WorkloadSpec:

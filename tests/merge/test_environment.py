@@ -166,6 +166,13 @@ def test_what_a_variant_sets_itself_is_planned(name: str, value: str) -> None:
     ]
 
 
+def test_a_variant_may_change_what_every_process_gets_by_default() -> None:
+    plan = make_plan((variant("1.17.0"), variant("1.19.0", env={"OMP_NUM_THREADS": "2"})))
+    before = changed("environment.OMP_NUM_THREADS", whole(), "1")
+    after = changed("environment.OMP_NUM_THREADS", whole(), "2")
+    assert [change.why for change in between(before, after, plan)] == ["planned"]
+
+
 def test_another_value_than_the_variant_sets_is_not_planned() -> None:
     plan = make_plan((variant("1.17.0"), variant("1.19.0", env={"UCX_IB_SL": "1"})))
     assert [one.why for one in between(whole(), changed("environment.UCX_IB_SL", whole(), "2"), plan)] == [""]
