@@ -6,4 +6,13 @@ Node half: Python 3.9, standard library only. The tool imports this package too,
 from gpubench.spec.records import RUN_STATUSES, RunRecord, SampleLine, WorkloadRecord
 from gpubench.spec.run import PROCESS_DEFAULTS, Deadlines, RunSpec, WorkloadSpec
 
-__all__ = ["PROCESS_DEFAULTS", "RUN_STATUSES", "Deadlines", "RunRecord", "RunSpec", "SampleLine", "WorkloadRecord", "WorkloadSpec"]
+__all__ = [
+    "PROCESS_DEFAULTS",
+    "RUN_STATUSES",
+    "Deadlines",
+    "RunRecord",
+    "RunSpec",
+    "SampleLine",
+    "WorkloadRecord",
+    "WorkloadSpec",
+]

@@ -6,17 +6,19 @@ import grp
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cli.campaigns import Front, cluster_processes, until
-from tests.conftest import GPUBENCH, own_queue, plain_environment
-from tests.docker.daemon import DockerDaemon, RegistryServer
+from tests.conftest import GPUBENCH, ROOT, need, own_queue, plain_environment
+from tests.docker.daemon import DockerDaemon, RegistryServer, debian_base
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
 VERSIONS = ("1.16.0", "1.22.0")
@@ -115,10 +117,7 @@ def test_a_whole_campaign_runs_inside_the_containers_by_digest(site: Site) -> No
     script = next(campaign.glob("jobs/*/job.sh")).read_text()
     for row in site.rows.values():
         assert f"{row['registry']}@{row['digest']}" in script
-    seen = set()
-    for path in campaign.glob("runs/*/provenance.json"):
-        for process in json.loads(path.read_text())["processes"]:
-            seen.add((process["ucx"]["loaded"], process["ucx"]["path"], process["build_id"]))
+    seen = {(one["ucx"]["loaded"], one["ucx"]["path"], one["build_id"]) for one in processes(campaign)}
     assert seen == {(spec, "/opt/gpubench/ucx/lib/libucp.so.0", row["build_id"]) for spec, row in site.rows.items()}
     assert re.search(r"^message \| 1\.22\.0 vs 1\.16\.0 \|.* 2 blocks \| inconclusive", done.stdout, re.MULTILINE)
 
@@ -148,11 +147,12 @@ def test_a_killed_front_end_leaves_no_container_behind(site: Site) -> None:
     until(lambda: not containers(site) and not cluster_processes(site.directory), "the end of every container")
 
 
-def test_what_containers_write_belongs_to_the_caller(site: Site) -> None:
+def test_what_containers_write_belongs_to_the_caller(site: Site, daemon: DockerDaemon) -> None:
     somebody, group = 4711, grp.getgrnam("docker").gr_gid  # the engine's socket is its group's
     campaign = site.planned("of-somebody")
     for path in (campaign, *campaign.rglob("*")):
         os.chown(path, somebody, group)
+    daemon.home.chmod(0o711)  # its socket is the group's, its directory was nobody else's
     for path in site.directory.parents[:2]:  # pytest closes its directories to others
         path.chmod(0o755)
     site.directory.chmod(0o755)
@@ -174,6 +174,51 @@ def test_what_containers_write_belongs_to_the_caller(site: Site) -> None:
     written = [path for path in campaign.glob("runs/*/*") if path.is_file()]
     assert written
     assert {path.stat().st_uid for path in written} == {somebody}
+
+
+def test_an_image_imported_into_a_squashfs_file_runs_the_campaign_without_docker(site: Site) -> None:
+    need(shutil.which("ch-run") is not None, "ch-run (Debian: charliecloud-runtime)")
+    need(shutil.which("mksquashfs") is not None, "mksquashfs (Debian: squashfs-tools)")
+    # enroot is in no package registry; the stand-in fetches from the real registry and packs with the real mksquashfs.
+    enroot = {"PATH": f"{ROOT / 'tests' / 'stand_ins'}:{os.environ['PATH']}", "ENROOT_ALLOW_HTTP": "yes"}
+    done = site.run("images", "import", "1.22.0", *site.settings, env=enroot)
+    assert done.returncode == 0, done.stdout + done.stderr
+    words = ["bench", "--runtime", "charliecloud", "--suite", "verify", "--variants", "a=1.22.0 b=1.22.0"]
+    nowhere = {"DOCKER_HOST": "unix:///nowhere/docker.sock"}
+    done = site.run(*words, "--blocks", "1", "--seed", "1", "--outputs", "squashed", env=nowhere)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (campaign,) = (site.directory / "squashed").iterdir()
+    row = site.rows["1.22.0"]
+    for process in processes(campaign):
+        assert (process["ucx"]["loaded"], process["build_id"]) == ("1.22.0", row["build_id"])
+    assert row["digest"].replace(":", "-") in next(campaign.glob("jobs/*/job.sh")).read_text()
+    listed = json.loads(site.run("images", "list", "--json").stdout)["images"]
+    assert [one["identity"] for one in listed if one["kind"] == "squashfs"] == [row["digest"]]
+
+
+def test_an_image_of_python_39_and_the_dask_of_its_time_runs_the_same_node_half(
+    tmp_path: Path, daemon: DockerDaemon, registry: RegistryServer
+) -> None:
+    old = Site(tmp_path, daemon, registry, debian_base(daemon, "bullseye"))
+    network = ["--set", "image.build_network=host"]
+    done = old.run("images", "build", "none", "--stack", "dask-2023.3.2", "--base", old.base, *network)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    words = ["bench", "--runtime", "docker", "--protocol", "tcp", "--variants", "a=none b=none", "--seed", "1"]
+    done = old.run(*words, "--blocks", "1", "--reps", "1")  # every workload of the suite
+    assert done.returncode == 0, done.stdout + done.stderr
+    (campaign,) = (tmp_path / "outputs").iterdir()
+    found = processes(campaign)
+    assert {(process["ucx"]["loaded"], process["versions"]["distributed"]) for process in found} == {
+        ("none", "2023.3.2")
+    }
+    assert {process["python"].rpartition(".")[0] for process in found} == {"3.9"}
+    assert len({process["node_half"] for process in found}) == 1
+
+
+def processes(campaign: Path) -> list[dict[str, Any]]:
+    """What every process of every run said of itself."""
+    records = [json.loads(path.read_text()) for path in campaign.glob("runs/*/provenance.json")]
+    return [process for record in records for process in record["processes"]]
 
 
 def containers(site: Site) -> str:

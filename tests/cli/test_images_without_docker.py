@@ -1,0 +1,73 @@
+"""``gpubench images`` where there is no Docker, no network and nothing built yet: one line, and nothing lost."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from tests.conftest import Run
+
+NOWHERE = {"DOCKER_HOST": "unix:///nowhere/docker.sock"}
+
+
+def last_line(done: subprocess.CompletedProcess[str]) -> str:
+    return done.stderr.strip().splitlines()[-1]
+
+
+def test_without_docker_the_dockerfiles_are_written_and_the_exit_code_says_so(gpubench: Run, tmp_path: Path) -> None:
+    done = gpubench("images", "build", "1.16.0", "1.22.0", "--out", "files", env=NOWHERE)
+    assert done.returncode == 5
+    assert last_line(done).startswith("gpubench: Docker doesn't answer")
+    assert "Dockerfiles written to files" in last_line(done)
+    for version in ("1.16.0", "1.22.0"):
+        text = (tmp_path / "files" / f"local-{version}" / "Dockerfile").read_text()
+        assert f'io.gpubench.ucx-spec="{version}"' in text
+    assert not (tmp_path / "images.lock.toml").exists()
+
+
+def test_a_branch_that_nobody_can_resolve_leaves_a_dockerfile_that_says_so(gpubench: Run, tmp_path: Path) -> None:
+    repository = f"image.ucx_repository=file://{tmp_path}/no-such-repository"
+    done = gpubench("images", "build", "v1.18.x", "--out", "files", "--set", repository, env=NOWHERE)
+    assert done.returncode == 5
+    assert "doesn't say which commit v1.18.x is; Dockerfiles written to files" in last_line(done)
+    assert "pin it yourself: v1.18.x@COMMIT" in last_line(done)
+    assert "ARG UCX_COMMIT" in (tmp_path / "files" / "local-v1.18.x" / "Dockerfile").read_text()
+
+
+def test_a_version_that_no_stack_carries_is_refused_before_anything_is_written(gpubench: Run, tmp_path: Path) -> None:
+    done = gpubench("images", "build", "1.3.0", "--out", "files", env=NOWHERE)
+    assert done.returncode in (2, 6), done.stderr
+    assert not (tmp_path / "files").exists()
+
+
+def test_an_empty_table_says_how_to_fill_it(gpubench: Run, tmp_path: Path) -> None:
+    done = gpubench("images", "list", env={"XDG_CACHE_HOME": str(tmp_path / "cache")})
+    assert (done.returncode, done.stdout.splitlines()[0][:12]) == (0, "no image yet")
+
+
+def test_push_show_and_import_name_the_missing_image_and_how_to_build_it(gpubench: Run) -> None:
+    for words in (["push", "1.16.0", "--set", "image.registry=localhost:1/x"], ["import", "1.16.0"]):
+        done = gpubench("images", *words, env=NOWHERE)
+        assert done.returncode == 2
+        assert "images.lock.toml has no image 1.16.0 for site local; build it: gpubench images build" in last_line(done)
+
+
+def test_push_without_a_registry_says_how_to_name_one(gpubench: Run) -> None:
+    for words in (["push"], ["build", "1.16.0", "--push"], ["lock", "--from-registry"]):
+        done = gpubench("images", *words, env=NOWHERE)
+        assert (done.returncode, "--set image.registry=HOST/NAME" in last_line(done)) == (2, True), words
+
+
+def test_a_registry_that_is_down_is_one_line_and_exit_7(gpubench: Run) -> None:
+    done = gpubench("images", "lock", "--from-registry", "--set", "image.registry=127.0.0.1:9/team/bench", env=NOWHERE)
+    assert done.returncode == 7
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "127.0.0.1:9" in last_line(done)
+
+
+def test_a_damaged_lock_is_named_and_left_as_it_is(gpubench: Run, tmp_path: Path) -> None:
+    (tmp_path / "images.lock.toml").write_text("schema = 'gpubench/images-lock/1'\n[[image]]\nspec = 3\n")
+    before = (tmp_path / "images.lock.toml").read_text()
+    done = gpubench("images", "list")
+    assert (done.returncode, "images.lock.toml: " in last_line(done)) == (2, True)
+    assert (tmp_path / "images.lock.toml").read_text() == before
