@@ -18,6 +18,9 @@ RUN_MARKS = {"ok": "●", "failed": "✕", "skipped": "○", "lost": "∅", "pen
 Key = Mapping[str, object]
 
 
+WIDE = 999
+
+
 def percent(ratio: float) -> str:
     """``0.4812`` → ``+48.1 %``."""
     return f"{100 * ratio:+.1f} %"
@@ -29,12 +32,16 @@ def effect(verdict: Verdict) -> str:
 
 
 def interval(verdict: Verdict) -> str:
-    """``[+39, +58]`` in percent, with a decimal where both bounds are small; empty without an interval."""
+    """``[+39, +58]`` in percent, with a decimal where both bounds are small; empty without an interval.
+
+    Two blocks can give a bound of twenty digits: what is above WIDE says no more than that.
+    """
     if verdict.low is None or verdict.high is None:
         return ""
     low, high = 100 * verdict.low, 100 * verdict.high
     digits = 1 if max(abs(low), abs(high)) < 10 else 0
-    return f"[{low:+.{digits}f}, {high:+.{digits}f}]"
+    words = [f"{bound:+.{digits}f}" if bound <= WIDE else f">+{WIDE}" for bound in (low, high)]
+    return f"[{', '.join(words)}]"
 
 
 def blocks(verdict: Verdict) -> str:

@@ -196,6 +196,23 @@ def test_an_image_imported_into_a_squashfs_file_runs_the_campaign_without_docker
     assert [one["identity"] for one in listed if one["kind"] == "squashfs"] == [row["digest"]]
 
 
+def test_prune_lists_what_nobody_names_and_removes_it_only_when_told(site: Site) -> None:
+    listed = site.run("images", "prune")
+    assert listed.returncode == 0, listed.stderr
+    assert "gpubench:stack-ucxx-0.45.1" in listed.stdout  # what the versions share; a build made it, no row names it
+    assert not [row for row in site.rows.values() if row["digest"] in listed.stdout]
+    assert "gpubench:stack-ucxx-0.45.1" in local_images(site)
+    assert site.run("images", "prune", "--yes").returncode == 0
+    assert "gpubench:stack-ucxx-0.45.1" not in local_images(site)
+    assert {f"{row['registry']}:{row['tag']}" for row in site.rows.values()} <= local_images(site)
+
+
+def local_images(site: Site) -> set[str]:
+    words = ["docker", "images", "--format", "{{.Repository}}:{{.Tag}}"]
+    listed = subprocess.run(words, env=plain_environment(site.env), capture_output=True, text=True, check=True)
+    return set(listed.stdout.split())
+
+
 def test_an_image_of_python_39_and_the_dask_of_its_time_runs_the_same_node_half(
     tmp_path: Path, daemon: DockerDaemon, registry: RegistryServer
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 import reports
 from campaign_builder import QUICK, Writer, begin, finish, make_plan, variant
 
-from gpubench.report import ReportInputs, charts, provenance, rows, verdicts_json
+from gpubench.report import ReportInputs, charts, labels, provenance, rows, verdicts_json
 from gpubench.report.markdown import markdown
 from gpubench.report.page import html
 from gpubench.store import Campaign
@@ -251,6 +251,15 @@ def test_one_hopeless_interval_does_not_hide_the_others(
     spec = charts.forest(wide, [f"row {number}" for number in range(10)], 0.03)
     (low, high) = spec["layer"][0]["encoding"]["x"]["scale"]["domain"]
     assert (low, high) == pytest.approx((-99.0, 193.0), abs=1)
+
+
+def test_a_bound_of_twenty_digits_is_not_printed_in_full(
+    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
+) -> None:
+    verdict = campaigns["story"][1].verdicts[0]
+    wide = dataclasses.replace(verdict, low=-0.999, high=4.4e20)
+    assert labels.interval(wide) == "[-100, >+999]"
+    assert labels.interval(dataclasses.replace(verdict, low=-0.012, high=0.034)) == "[-1.2, +3.4]"
 
 
 def test_the_shape_of_verdicts_json(campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]]) -> None:
