@@ -51,7 +51,7 @@ class Plain:
 
 def contexts(wanted: Sequence[Recipe], engine: Engine | None, *, gpubench: str) -> dict[str, Context]:
     """The build context of every recipe, by spec; with an engine, the base pinned to what it really is."""
-    templates = resources.texts("templates", "docker/**/*.j2")
+    templates = resources.texts("templates")
     sources = resources.docker_sources()
     return {
         recipe.spec: render_context(

@@ -35,17 +35,24 @@ def make_prefix(recipe: Recipe, prefix: Prefix, folder: Path, root: Path, step: 
     log = root / "logs" / f"conda-{recipe.spec.replace('/', '_')}.log"
     said, code = _run(folder / SCRIPT, log, step)
     if code:
-        # Only what a message of ours names is the cause; of other programs the log tells more than one line.
-        then = f"see {log}" if code != 5 else (
-            f"run it where conda is and {Path(prefix.path).parent} is seen: bash {folder / SCRIPT}; then this again"
-        )  # fmt: skip
-        raise _CAUSES.get(code, MissingToolError)(f"{said}; {SCRIPT} written to {folder}", then=then)
+        raise _failure(said, code, folder / SCRIPT, log, prefix)
     path = Path(prefix.path) / "gpubench" / "manifest.json"
     try:
         document = manifests.read_manifest(path.read_bytes(), str(path))
     except OSError as error:
         raise DataError(f"can't read {path}: {error.strerror}", then=f"rm -r {prefix.path}, and build again") from None
     return _row(recipe, prefix, document, manifests.keep(root, document))
+
+
+def _failure(said: str, code: int, script: Path, log: Path, prefix: Prefix) -> GpubenchError:
+    """One line; the script's own words only where it is the script that refused."""
+    kind = _CAUSES.get(code)
+    what = said if kind else f"conda prefix {prefix.path} couldn't be made ({said})"
+    then = f"see {log}, then run it again"
+    if kind is MissingToolError:
+        home = Path(prefix.path).parent
+        then = f"run it where conda is and {home} is seen: bash {script}; then this command again"
+    return (kind or MissingToolError)(f"{what}; {script.name} written to {script.parent}", then=then)
 
 
 def _row(recipe: Recipe, prefix: Prefix, document: dict[str, Any], manifest: str) -> LockRow:

@@ -27,11 +27,12 @@ def test_without_docker_the_dockerfiles_are_written_and_the_exit_code_says_so(gp
 
 def test_a_branch_that_nobody_can_resolve_leaves_a_dockerfile_that_says_so(gpubench: Run, tmp_path: Path) -> None:
     repository = f"image.ucx_repository=file://{tmp_path}/no-such-repository"
-    done = gpubench("images", "build", "v1.18.x", "--out", "files", "--set", repository, env=NOWHERE)
+    done = gpubench("images", "build", "v1.18.x", "v1.14.x", "--out", "files", "--set", repository, env=NOWHERE)
     assert done.returncode == 5
     assert "doesn't say which commit v1.18.x is; Dockerfiles written to files" in last_line(done)
     assert "pin it yourself: v1.18.x@COMMIT" in last_line(done)
-    assert "ARG UCX_COMMIT" in (tmp_path / "files" / "local-v1.18.x" / "Dockerfile").read_text()
+    for version in ("v1.18.x", "v1.14.x"):  # a stack of wheels, and one of conda packages with ucx-py
+        assert "ARG UCX_COMMIT" in (tmp_path / "files" / f"local-{version}" / "Dockerfile").read_text()
 
 
 def test_a_version_that_no_stack_carries_is_refused_before_anything_is_written(gpubench: Run, tmp_path: Path) -> None:
