@@ -23,6 +23,7 @@ need munged munge
 need slurmdbd slurmdbd
 need mariadbd mariadb-server
 need ip iproute2
+[ -e /usr/share/modules/init/bash ] || missing+=(environment-modules)
 need sshd openssh-server
 if ((${#missing[@]} == 0)); then exit 0; fi
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then

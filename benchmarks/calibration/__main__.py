@@ -21,7 +21,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--seed", type=int, default=20260101)
     parser.add_argument(
-        "--models", nargs="+", choices=MODELS, default=list(MODELS), metavar="MODEL", help=", ".join(MODELS)
+        "--models",
+        nargs="+",
+        choices=MODELS,
+        default=list(MODELS),
+        metavar="MODEL",
+        help=", ".join(MODELS).replace("%", "%%"),
     )
     parser.add_argument("--cells", nargs="+", type=int, default=[1, 6, 45])
     parser.add_argument("--blocks", nargs="+", type=int, default=[3, 5, 8, 12])

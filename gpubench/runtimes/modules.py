@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpubench.model.image import Image
-from gpubench.runtimes.base import Place
+from gpubench.runtimes.base import Expanded, Place
 
 KIND = "modules"
 TEMPLATE = ""
@@ -15,7 +15,7 @@ LOAD = '. "$0" && exec "$@"'
 
 def prefix(place: Place) -> list[str]:  # noqa: ARG001 - no container is started
     """The shell; it doesn't stay: a signal reaches Python."""
-    return ["bash", "-c", LOAD]
+    return ["bash", "-c", Expanded(LOAD)]
 
 
 def command(image: Image, words: Sequence[str]) -> list[str]:

@@ -17,6 +17,7 @@ from gpubench import resources
 from gpubench.cli.steps.profiles import load_site
 from gpubench.images.recipes import recipes
 from gpubench.model.recipe import Recipe
+from gpubench.model.site import ImageSettings
 from gpubench.render.conda import render_prefix
 from gpubench.render.context import Context, render_context
 from gpubench.render.modules import render_modules
@@ -179,18 +180,36 @@ def test_no_text_becomes_an_instruction(spec: str, gpubench: str, site: str) -> 
 
 def test_a_conda_prefix_is_named_by_its_content_and_its_script_is_sound(tmp_path: Path) -> None:
     made = RECIPES["deepops/git-conda"]
-    files, prefix = render_prefix(made, TEMPLATES, SOURCES, "/shared/o'neill & co")
-    key = prefix.rpartition("-")[2]
-    assert prefix == f"/shared/o'neill & co/conda/ucx-py-0.35-{key}"
-    check(GOLDEN / "conda" / "create.sh", files["create.sh"].decode().replace(key, "KEY"))
-    (tmp_path / "create.sh").write_bytes(files["create.sh"])
+    prefix = render_prefix(made, TEMPLATES, SOURCES, "/shared/o'neill & co")
+    key = prefix.build_id
+    assert prefix.path == f"/shared/o'neill & co/conda/ucx-py-0.35-{key}"
+    check(GOLDEN / "conda" / "create.sh", prefix.files["create.sh"].decode().replace(key, "KEY"))
+    (tmp_path / "create.sh").write_bytes(prefix.files["create.sh"])
     tool("shellcheck", tmp_path / "create.sh")
-    assert render_prefix(made, TEMPLATES, SOURCES, "/shared")[1].endswith(key)
-    assert not render_prefix(RECIPES["draco/git-conda"], TEMPLATES, SOURCES, "/shared")[1].endswith(key)
+    assert json.loads(prefix.files["build.json"])["build_id"] == key
+    assert prefix.env["LD_LIBRARY_PATH"] == f"{prefix.path}/ucx/lib"
+    assert render_prefix(made, TEMPLATES, SOURCES, "/shared").build_id == key
+    other_describe = {**SOURCES, "context/describe.py": b""}
+    others = [
+        render_prefix(RECIPES["draco/git-conda"], TEMPLATES, SOURCES, "/shared"),
+        render_prefix(made, TEMPLATES, other_describe, "/shared"),
+    ]
+    assert len({key, *(other.build_id for other in others)}) == 3
+
+
+@pytest.mark.parametrize("name", ["perlmutter/git", "local/wheel"])
+def test_a_prefix_of_wheels_reads_only_what_lies_beside_its_script(name: str, tmp_path: Path) -> None:
+    files = render_prefix(RECIPES[name], TEMPLATES, SOURCES, "/shared").files
+    text = files["create.sh"].decode()
+    (tmp_path / "create.sh").write_text(text)
+    tool("shellcheck", tmp_path / "create.sh")
+    named = {word for word in files if re.search(rf"\s{re.escape(word)}\s", text)}
+    assert named == files.keys() - {"create.sh"}
+    assert files["environment.yml"].decode().endswith("dependencies:\n  - pip\n  - python=3.11\n")
 
 
 def test_a_prefix_whose_commit_is_open_says_so_and_makes_nothing(tmp_path: Path) -> None:
-    files, _ = render_prefix(RECIPES["draco/git-conda-unresolved"], TEMPLATES, SOURCES, str(tmp_path / "images"))
+    files = render_prefix(RECIPES["draco/git-conda-unresolved"], TEMPLATES, SOURCES, str(tmp_path / "images")).files
     (tmp_path / "create.sh").write_bytes(files["create.sh"])
     done = subprocess.run(
         ["bash", str(tmp_path / "create.sh")], capture_output=True, text=True, timeout=60, check=False
@@ -202,11 +221,14 @@ def test_a_prefix_whose_commit_is_open_says_so_and_makes_nothing(tmp_path: Path)
     assert not (tmp_path / "images").exists()
 
 
-def test_modules_are_loaded_in_their_order() -> None:
-    names = ["gcc/7.4.0", "cuda/10.1.243", "python/3.7.0-anaconda3-5.3.0"]
-    text, key = render_modules("summit", names, "/ccs/proj/o'neill", TEMPLATES)
+def test_modules_are_loaded_in_their_order(tmp_path: Path) -> None:
+    names = ["gcc/7.4.0", "cuda/10.1.243", "ucx/{ucx}"]
+    settings = ImageSettings(modules=names, prefix="/ccs/proj/o'neill/{ucx}")
+    text = render_modules("summit", settings, "1.8.0", TEMPLATES)
     check(GOLDEN / "modules" / "load.sh", text)
-    assert render_modules("summit", names, "/ccs/proj/o'neill", TEMPLATES) == (text, key)
-    assert render_modules("summit", names[::-1], "/ccs/proj/o'neill", TEMPLATES)[1] != key
-    parsed = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True, timeout=60, check=False)
-    assert (parsed.returncode, parsed.stderr) == (0, "")
+    turned = settings.model_copy(update={"modules": names[::-1]})
+    assert render_modules("summit", turned, "1.8.0", TEMPLATES) != text
+    (tmp_path / "load.sh").write_text(text)
+    tool("shellcheck", tmp_path / "load.sh")
+    bare = render_modules("summit", ImageSettings(modules=names[:1]), "1.8.0", TEMPLATES)
+    assert "export" not in bare

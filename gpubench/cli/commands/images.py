@@ -50,9 +50,9 @@ def build(
     at_once: Annotated[int, typer.Option("--at-once", min=1, help="Builds at the same time.")] = 2,
     settings: options.Set = None,
 ) -> None:
-    """Write a Dockerfile per version, build it, push it, and lock its digest in images.lock.toml.
+    """Write a Dockerfile, create.sh or load.sh per version, build it, push it, and lock it in images.lock.toml.
 
-    Without Docker the Dockerfiles are written all the same, and the exit code is 5. One version that fails leaves the
+    Without Docker or conda the files are written all the same, and the exit code is 5. One version that fails leaves the
     others; the exit code is then that of the failure.
     """
     from gpubench.cli.steps import images

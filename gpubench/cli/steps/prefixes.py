@@ -71,7 +71,7 @@ def build_modules(wish: Wish) -> None:
     makers: dict[str, Make] = {}
     for spec in wish.specs:
         parse(spec)
-        text, _ = render_modules(site.name, settings, spec, templates)
+        text = render_modules(site.name, settings, spec, templates)
         load = _write(wish, spec, {SCRIPT: text.encode()}) / SCRIPT
         makers[spec] = functools.partial(describe_modules, spec, site, load, root)
     _build(wish, makers)

@@ -4,17 +4,29 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 prefix='/shared/o'"'"'neill & co/conda/ucx-py-0.35-KEY'
+step() { echo "== $*"; }
+missing() { # WHAT
+  echo "gpubench: $*" >&2
+  exit 5
+}
 mkdir -p "$(dirname "$prefix")"
 # A conda prefix can't be renamed (its programs name it by path), so a marker says that it is finished.
 exec 9>"$prefix.lock"
-flock 9
+if ! flock -n 9; then
+  step "waiting for another builder"
+  flock 9
+fi
 if [ -e "$prefix/gpubench-finished" ]; then
   echo "$prefix is there"
   exit 0
 fi
+[ "$(uname -m)" = x86_64 ] || missing "the prefix is for x86_64, $(hostname) is $(uname -m)"
+conda=$(command -v "${CONDA_EXE:-conda}" || command -v mamba) || missing "neither conda nor mamba is on the PATH of $(hostname)"
 rm -rf "$prefix"
 export CONDA_OVERRIDE_CUDA=11.8
-"${CONDA_EXE:-conda}" env create -q -p "$prefix" -f environment.yml
+step "conda env create"
+"$conda" env create -q -p "$prefix" -f environment.yml
+step "UCX "v1.14.x
 sources=$(mktemp -d)
 trap 'rm -rf "$sources"' EXIT
 (
@@ -22,11 +34,16 @@ trap 'rm -rf "$sources"' EXIT
   git init -q
   git fetch -q --depth 1 file:///nowhere/ucx.git 0123456789abcdef0123456789abcdef01234567
   git checkout -q FETCH_HEAD
+  test "$(git rev-parse HEAD)" = 0123456789abcdef0123456789abcdef01234567
   ./autogen.sh
   ./contrib/configure-release --prefix="$prefix/ucx" --enable-cma --enable-mt --enable-numa --with-gnu-ld --without-rdmacm --without-verbs --with-cuda=/usr/local/cuda --with-nvcc-gencode=-gencode=arch=compute_61,code=sm_61
   make -j"$(nproc)"
   make install
 )
+step "ucx-py 0.35.00"
 CPATH=$prefix/ucx/include LIBRARY_PATH=$prefix/ucx/lib LD_LIBRARY_PATH=$prefix/ucx/lib \
-  "$prefix/bin/python" -m pip install --no-deps --no-build-isolation git+https://github.com/rapidsai/ucx-py.git@v0.35.00
+  "$prefix/bin/python" -I -m pip install --disable-pip-version-check --no-deps --no-build-isolation git+https://github.com/rapidsai/ucx-py.git@v0.35.00
+step "manifest"
+install -m 0644 -D -t "$prefix/gpubench" describe.py build.json
+LD_LIBRARY_PATH=$prefix/ucx/lib "$prefix/bin/python" -I -B "$prefix/gpubench/describe.py" "$prefix/ucx" || exit 3
 echo KEY >"$prefix/gpubench-finished"
