@@ -23,25 +23,13 @@ def reference(row: LockRow) -> str:
 
 def docker_image(row: LockRow) -> Image:
     """The image of a ``docker`` row."""
-    return Image(
-        kind="docker",
-        id=row.digest,
-        ucx_spec=row.spec,
-        ucx_version=row.ucx_version,
-        binding=row.binding,
-        python=row.python,
-        env=row.env,
-        manifest=row.manifest,
-        reference=reference(row),
-        build_id=row.build_id,
-        build_manifest=BUILD_MANIFEST,
-    )
+    return _image(row, reference(row), BUILD_MANIFEST)
 
 
 def prefix_image(row: LockRow) -> Image:
     """The image of a ``conda`` row."""
     prefix = Path(row.python).parents[1]
-    return _installed_image(row, str(prefix), prefix / "gpubench" / "manifest.json")
+    return _image(row, str(prefix), str(prefix / "gpubench" / "manifest.json"))
 
 
 def modules_folder(root: Path, row: LockRow) -> Path:
@@ -52,10 +40,10 @@ def modules_folder(root: Path, row: LockRow) -> Path:
 def modules_image(root: Path, row: LockRow) -> Image:
     """The image of a ``modules`` row."""
     folder = modules_folder(root, row)
-    return _installed_image(row, str(folder / "load.sh"), folder / "manifest.json")
+    return _image(row, str(folder / "load.sh"), str(folder / "manifest.json"))
 
 
-def _installed_image(row: LockRow, reference: str, manifest: Path) -> Image:
+def _image(row: LockRow, name: str, manifest: str) -> Image:
     return Image(
         kind=row.kind,
         id=row.digest,
@@ -65,9 +53,9 @@ def _installed_image(row: LockRow, reference: str, manifest: Path) -> Image:
         python=row.python,
         env=row.env,
         manifest=row.manifest,
-        reference=reference,
+        reference=name,
         build_id=row.build_id,
-        build_manifest=str(manifest),
+        build_manifest=manifest,
     )
 
 

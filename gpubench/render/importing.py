@@ -7,9 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-import jinja2
-
-from gpubench.render.quote import words
+from gpubench.render.environment import environment
 
 SIDECAR = "gpubench/squashfs/1"
 TEMPLATE = "enroot/import.sh.j2"
@@ -67,17 +65,7 @@ def render_import(items: Sequence[ImportItem], folder: str, templates: Mapping[s
         templates: texts by path below ``templates/``.
         gpubench: version of the tool.
     """
-    environment = jinja2.Environment(
-        undefined=jinja2.StrictUndefined,
-        comment_start_string="{##",  # ${#array[@]} is shell, not a comment
-        comment_end_string="##}",
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701 - shell, not HTML: every word goes through `words`
-    )
-    environment.filters["words"] = words
-    return environment.from_string(templates[TEMPLATE]).render(
+    return environment(templates).get_template(TEMPLATE).render(
         folder=folder,
         gpubench=gpubench,
         images=[_arguments(item) for item in items],
