@@ -11,7 +11,7 @@ GPUBENCH := $(BIN)/gpubench
 # that happens to export SITE or NODES must not change a benchmark.
 given = $(if $(filter command line,$(origin $(1))),$(2))
 given_each = $(if $(filter command line,$(origin $(1))),$(foreach word,$(value $(1)),$(2) '$(word)'))
-OPTIONS = \
+PLANNING = \
 	$(call given,SITE,--site '$(SITE)') \
 	$(call given,UCX,--ucx '$(UCX)') \
 	$(call given,VARIANTS,--variants '$(VARIANTS)') \
@@ -26,8 +26,8 @@ OPTIONS = \
 	$(call given,DATE,--date '$(DATE)') \
 	$(call given,BUDGET,--budget '$(BUDGET)') \
 	$(call given,SEED,--seed '$(SEED)') \
-	$(call given_each,SET,--set) \
-	$(call given,CAMPAIGN,--campaign '$(CAMPAIGN)')
+	$(call given_each,SET,--set)
+ONE_CAMPAIGN = $(call given,CAMPAIGN,'$(CAMPAIGN)')
 
 IMAGE_OPTIONS = \
 	$(call given,SITE,--site '$(SITE)') \
@@ -44,7 +44,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@awk '/^#:/{sub(/^#: ?/, ""); print}' $(MAKEFILE_LIST)
 #:
-#: variables of make bench, and the option of `gpubench bench` that each becomes:
+#: variables of make bench, plan, render and submit, and the option of the command of that name that each becomes:
 #:   SITE --site         profile in sites/, default local
 #:   UCX --ucx           versions, e.g. UCX="1.16.0 1.22.0"; the first is the baseline
 #:   VARIANTS --variants [LABEL=]SPEC[,KEY=VALUE...], parted by blanks
@@ -60,13 +60,32 @@ help: ## this list
 #:   DATE --date         YYYYMMDD: images of that day, default the newest in images.lock.toml
 #:   SEED --seed         seed of the order
 #:   SET --set           any key of the site profile, e.g. SET=limits.start=2m
-#:   CAMPAIGN --campaign directory: run only what is missing there; make report: which one
+#:   CAMPAIGN            directory; bench: run only what is missing there (--campaign); the others: this one, not a new one
+#:   OUT --out           make render: directory for the scripts
 #: make images takes UCX SITE RUNTIME BASE DATE SET, and OUT=dir for the Dockerfiles, PUSH=0 not to push (default: if the site names a registry);
 #: make import takes UCX SITE DATE SET, and OUT=dir to write the script only.
 #: They count only on the command line: the environment of the shell never changes a benchmark.
 
 bench: $(VENV)/.tool ## compare real UCX versions on this machine; the variables are below
-	@$(GPUBENCH) bench $(OPTIONS)
+	@$(GPUBENCH) bench $(PLANNING) $(call given,CAMPAIGN,--campaign '$(CAMPAIGN)')
+
+plan: $(VENV)/.tool ## jobs, blocks, runs, what is skipped and why, time, node-hours; runs nothing
+	@$(GPUBENCH) plan $(ONE_CAMPAIGN) $(PLANNING)
+
+render: $(VENV)/.tool ## scripts into OUT=dir, offline; the same words give the same bytes
+	@$(GPUBENCH) render $(ONE_CAMPAIGN) $(PLANNING) $(call given,OUT,--out '$(OUT)')
+
+submit: $(VENV)/.tool ## plan, and hand the jobs to the scheduler of SITE
+	@$(GPUBENCH) submit $(ONE_CAMPAIGN) $(PLANNING)
+
+status: $(VENV)/.tool ## what became of the jobs and runs of CAMPAIGN (default: the newest)
+	@$(GPUBENCH) status $(ONE_CAMPAIGN)
+
+cancel: $(VENV)/.tool ## end the jobs of CAMPAIGN that wait or run
+	@$(GPUBENCH) cancel $(ONE_CAMPAIGN)
+
+resume: $(VENV)/.tool ## run what is missing in CAMPAIGN
+	@$(GPUBENCH) resume $(ONE_CAMPAIGN)
 
 images: $(VENV)/.tool ## a container image per UCX version: Dockerfile, build, push
 	@$(GPUBENCH) images build $(BUILD_OPTIONS)
@@ -75,7 +94,7 @@ import: $(VENV)/.tool ## import pushed images into squashfs files (enroot), here
 	@$(GPUBENCH) images import $(IMAGE_OPTIONS) $(call given,OUT,--out '$(OUT)')
 
 report: $(VENV)/.tool ## merge, verdicts and report.html of CAMPAIGN (default: the newest)
-	@$(GPUBENCH) report $(call given,CAMPAIGN,'$(CAMPAIGN)')
+	@$(GPUBENCH) report $(ONE_CAMPAIGN)
 
 test: $(VENV)/.dev ## unit, golden, property and integration tests
 	@$(BIN)/pytest -m 'not system' $(PYTEST)
@@ -108,4 +127,4 @@ $(VENV)/.tool: requirements/tool.txt requirements/uv.txt pyproject.toml
 $(VENV)/.dev: $(VENV)/.tool requirements/dev.txt
 	@bash requirements/install.sh $(VENV) dev
 
-.PHONY: help bench images import report test test-system lint format install lock clean
+.PHONY: help bench plan render submit status cancel resume images import report test test-system lint format install lock clean

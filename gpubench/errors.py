@@ -9,7 +9,7 @@ one line; a traceback that reaches the user is a bug (exit code 1).
 | 1 | a bug in gpubench |
 | 2 | usage: an option, a name or a value that does not exist |
 | 3 | bad data: a file that can't be read, torn records, samples no verdict can stand on |
-| 4 | campaign incomplete: a planned run was skipped or lost, or every run failed |
+| 4 | campaign incomplete: a run was skipped (other than for a known issue, as planned) or lost, or every run failed |
 | 5 | a tool, a daemon or a package index is missing or doesn't answer (files are still written) |
 | 6 | plan refused: it can't fit the budget, the site or the images |
 | 7 | scheduler or registry error |

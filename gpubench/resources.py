@@ -1,4 +1,4 @@
-"""Files that come with gpubench: sites, suites, templates, docker; the checkout's, or the copy in a wheel."""
+"""Files that come with gpubench: sites, suites, issues, templates, docker; the checkout's, or the copy in a wheel."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).resolve().parent
 
 
 def root() -> Path:
-    """The directory that holds ``sites/``, ``suites/``, ``templates/`` and ``docker/``."""
+    """The directory that holds ``sites/``, ``suites/``, ``issues/``, ``templates/`` and ``docker/``."""
     packed = PACKAGE / "_data"
     return packed if packed.is_dir() else PACKAGE.parent
 

@@ -12,3 +12,4 @@ compile() {
 printf 'uv\n' | compile uv.txt -
 compile tool.txt pyproject.toml requirements/build.in
 compile dev.txt --extra dev pyproject.toml requirements/build.in
+compile ansible.txt requirements/ansible.in

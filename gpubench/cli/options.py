@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import re
+import datetime as dt
 from pathlib import Path
 from typing import Annotated, cast, get_args
 
@@ -49,6 +49,10 @@ Power = Annotated[
 ]
 MaxBlocks = Annotated[int, typer.Option(min=5, help="With --adaptive: never more blocks than this.")]
 CampaignDir = Annotated[Path, typer.Argument(help="Directory of the campaign.", show_default=False)]
+Planned = Annotated[
+    Path | None,
+    typer.Argument(help="Directory of a planned campaign, instead of the options that plan one.", show_default=False),
+]
 MaybeCampaign = Annotated[
     Path | None, typer.Argument(help="Directory of the campaign; default: the newest in outputs/.", show_default=False)
 ]
@@ -106,9 +110,13 @@ class Asked:
 
     def chosen_date(self) -> str:
         """``YYYYMMDD``, empty where none was given; raises UsageError."""
-        if self.date and not re.fullmatch(r"\d{8}", self.date):
-            raise UsageError(f"--date '{self.date}' is no date", then="write it like 20261107")
-        return self.date or ""
+        date = self.date or ""
+        try:
+            if date and (len(date) != 8 or not dt.datetime.strptime(date, "%Y%m%d")):
+                raise ValueError
+        except ValueError:
+            raise UsageError(f"--date '{date}' is no date", then="write it like 20261107") from None
+        return date
 
     def chosen_budget(self) -> float | None:
         """Seconds, None where no budget was given; raises UsageError."""

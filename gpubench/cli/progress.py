@@ -31,7 +31,9 @@ class _Seen:
 class Progress:
     """Watches the run directories of a campaign; prints a line when a run ends, and on a terminal a live one too."""
 
-    def __init__(self, campaign: Campaign, live: rich.live.Live | None, *, quiet: bool = False) -> None:
+    def __init__(
+        self, campaign: Campaign, live: rich.live.Live | None, *, quiet: bool = False, joining: bool = False
+    ) -> None:
         self.campaign = campaign
         self.live = live
         self.quiet = quiet
@@ -41,7 +43,8 @@ class Progress:
         self.workloads = {item.params_id: item for item in campaign.plan.workloads}
         self._seen: dict[Path, _Seen] = {}
         self._durations: list[float] = []
-        self._old = set(campaign.runs_dir.glob("*-*"))  # attempts from before this job are not news
+        # Attempts from before this job are not news; whoever joins a job that runs wants to see how its run ends.
+        self._old = {path for path in campaign.runs_dir.glob("*-*") if not joining or (path / RUN_FILE).exists()}
         self._done = {run.run for _, run in self.rows if self._finished_before(run)}
         self._holder = ""
 
@@ -124,10 +127,10 @@ class Progress:
 
 
 @contextlib.contextmanager
-def progress_for(campaign: Campaign, *, quiet: bool = False) -> Iterator[Progress]:
-    """Live on a terminal, plain lines elsewhere; nothing at all when ``quiet``."""
+def progress_for(campaign: Campaign, *, quiet: bool = False, joining: bool = False) -> Iterator[Progress]:
+    """Live on a terminal, plain lines elsewhere; nothing at all when ``quiet``. ``joining``: the job may be running."""
     if quiet or not sys.stdout.isatty():
-        yield Progress(campaign, None, quiet=quiet)
+        yield Progress(campaign, None, quiet=quiet, joining=joining)
         return
     with rich.live.Live(console=rich.console.Console(), refresh_per_second=4, transient=True) as live:
-        yield Progress(campaign, live)
+        yield Progress(campaign, live, joining=joining)

@@ -15,6 +15,10 @@ class Launcher(Protocol):
     def TEMPLATE(self) -> str:  # noqa: N802 - a module's constant
         """Shell below ``templates/`` that defines ``launch COMMAND...``, ``aside COMMAND...`` and heeds signals."""
 
+    @property
+    def RANK(self) -> str:  # noqa: N802
+        """Variable that tells a supervisor which node it is on; a container has to get it."""
+
     def shape(self, site: Site) -> list[str]:
         """Words that every step says about itself."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpubench.model.site import Site
 
 TEMPLATE = "launchers/srun.sh.j2"
+RANK = "SLURM_NODEID"
 GRACE_S = 30
 
 

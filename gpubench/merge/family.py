@@ -95,6 +95,7 @@ def _comparison(
         runs=[_run(cell) for side in sides.values() for cell in side if cell.status in RUN_STATUSES],
         planned_blocks=len(set.intersection(*blocks)),
         frozen_at=frozen_at.get((one.params_id, one.nodes, one.candidate)),
+        skipped=plan.skip_reason(one.nodes, one.baseline, one.candidate),
     )
 
 

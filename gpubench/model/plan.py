@@ -95,6 +95,20 @@ class Foreseen(Settings):
     blocks_for_equivalence: int | None
 
 
+class AppliedIssue(Settings):
+    """A known issue that concerns one variant at one node count; ``variant`` is its label.
+
+    ``env`` is what it sets for all variants at that node count: what one of them alone had would be compared too.
+    """
+
+    name: str
+    action: Literal["skip", "warn", "env"]
+    why: str
+    nodes: int
+    variant: str
+    env: dict[str, str] = pydantic.Field(default_factory=dict)
+
+
 class TimeModel(Settings):
     """Where the minutes come from: seconds of one run and of one block, and what the numbers rest on."""
 
@@ -129,6 +143,7 @@ class Plan(Settings):
     comparisons: list[Comparison]
     power: float = 0.9
     foreseen: list[Foreseen] = pydantic.Field(default_factory=list)
+    known_issues: list[AppliedIssue] = pydantic.Field(default_factory=list)
     time: TimeModel
     budget_s: float | None
     notes: list[str]
@@ -139,6 +154,21 @@ class Plan(Settings):
     def baseline(self) -> str:
         """Label of the first variant."""
         return self.variants[0].label
+
+    def skip_reason(self, nodes: int, *variants: str) -> str:
+        """Why runs of one of these variants at this node count are planned to be skipped; empty where they aren't."""
+        return next(
+            (
+                issue.why
+                for issue in self.known_issues
+                if issue.action == "skip" and issue.nodes == nodes and issue.variant in variants
+            ),
+            "",
+        )
+
+    def workarounds(self, nodes: int) -> dict[str, str]:
+        """Variables that known issues set in every run at this node count."""
+        return {name: value for issue in self.known_issues if issue.nodes == nodes for name, value in issue.env.items()}
 
     def runs(self) -> Iterator[tuple[PlannedJob, PlannedBlock, PlannedRun]]:
         """Every planned run, in the order in which it is planned to run."""

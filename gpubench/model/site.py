@@ -60,7 +60,8 @@ class Setup(Settings):
 class Paths(Settings):
     """Where things live; ``~`` and ``$VARIABLES`` are resolved by the front end, unset means the user's own default.
 
-    ``shared`` are the file systems that every node sees: a campaign must lie below one of them; empty: not known.
+    ``shared`` are the file systems that every node sees: a campaign that waits in a queue must lie below one of them,
+    symbolic links and variables resolved where it is submitted; empty: not known, and not checked.
     ``scratch`` is a directory of each node's own, resolved there.
     """
 
@@ -153,11 +154,22 @@ class Defaults(Settings):
     allow_changed: list[str] = pydantic.Field(default_factory=list)
 
 
+class FetchSettings(Settings):
+    """Where ``gpubench fetch`` finds this site's campaigns from afar: a ``host`` for ssh, empty: this machine's files;
+    ``path`` holds them, below the home directory unless it is absolute."""
+
+    host: str = ""
+    path: str = ""
+
+
 class Site(Settings):
     """One machine as ``sites/<name>.toml`` describes it.
 
     ``env`` is set in every process of a run, under every variant. ``expect_transport`` are the transports that UCX may
     use here; a run that used another one is failed. ``env_allow`` names what a run may inherit from the shell.
+    ``known_issues`` is a file of rules beside those that come with gpubench (``issues/known.toml``).
+
+    A file may begin with ``inherits = "NAME"``: it then only says what differs from that profile.
     """
 
     name: str
@@ -175,6 +187,7 @@ class Site(Settings):
     env: dict[str, str] = pydantic.Field(default_factory=dict)
     env_allow: list[str] = pydantic.Field(default_factory=list)
     expect_transport: list[str] = pydantic.Field(default_factory=list)
+    known_issues: str = ""
     image: ImageSettings = ImageSettings()
     container: ContainerSettings = ContainerSettings()
     imports: ImportSettings = ImportSettings()
@@ -182,3 +195,4 @@ class Site(Settings):
     limits: Limits = Limits()
     estimates: Estimates = Estimates()
     defaults: Defaults = Defaults()
+    fetch: FetchSettings = FetchSettings()

@@ -50,7 +50,7 @@ def new_record(spec: RunSpec, run_dir: Path, started_at: str, node_half: str) ->
 
 def without_result(spec: RunSpec, record: RunRecord) -> None:
     """No client came back: every workload shares the run's fate, so that its samples still say what they belong to."""
-    status = "skipped" if record.status == "skipped" else "failed"
+    status = "failed" if record.status == "failed" else "skipped"
     record.workloads = [workload_record(planned, status, record.reason) for planned in spec.workloads]
 
 

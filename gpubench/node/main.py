@@ -18,7 +18,7 @@ from gpubench.node.process import die_with_parent
 from gpubench.node.rank import RankError, find_rank
 from gpubench.node.rendezvous import RendezvousTimeoutError
 from gpubench.node.stop import StoppedError, StopRequest
-from gpubench.node.supervisor import Leader, RunFailedError
+from gpubench.node.supervisor import Leader, NodeLostError, RunFailedError
 from gpubench.spec import RunSpec
 from gpubench.spec.plain import SpecError
 from gpubench.workloads import families
@@ -135,6 +135,8 @@ def _lead(node: Node, run_dir: Path, token: str, stop: StopRequest) -> int:
         node.ensure_clean()
         result = leader.run()
         finish.take_result(record, result)
+    except NodeLostError as error:
+        record.status, record.reason = "lost", str(error)
     except RunFailedError as error:
         record.reason, record.cause = str(error), error.cause
     except WrongImageError as error:

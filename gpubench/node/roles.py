@@ -1,5 +1,6 @@
 """Scheduler and workers: Dask's own command-line entry points, started in a process that dies with its supervisor."""
 
+import os
 from typing import List
 
 from gpubench.node.checks import scheme
@@ -31,12 +32,17 @@ def worker_arguments(spec: RunSpec, address: str, name: str, directory: str) -> 
         *("--protocol", scheme(spec)),
         *("--interface", spec.interface),
         *("--nthreads", str(spec.threads_per_worker)),
-        *("--memory-limit", str(spec.memory_limit)),
+        *("--memory-limit", str(spec.memory_limit or _fair_share(spec))),
         *("--name", name),
         *("--local-directory", directory),
         *("--death-timeout", str(int(spec.deadlines.start_s))),
         *no_dashboard(spec.interface),
     ]
+
+
+def _fair_share(spec: RunSpec) -> int:
+    """Bytes: half of this node's memory over its workers, where the plan couldn't know how much a node has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 // spec.workers_per_node
 
 
 def run_scheduler(arguments: List[str]) -> None:

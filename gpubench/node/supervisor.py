@@ -4,11 +4,11 @@ import contextlib
 import json
 import time
 from pathlib import Path
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional
 
 from gpubench.node import rendezvous
 from gpubench.node.client import RESULT_FILE
-from gpubench.node.hub import Hub
+from gpubench.node.hub import Hub, Message
 from gpubench.node.net import answers, interface_address, split_address
 from gpubench.node.node import Node
 from gpubench.node.process import Child
@@ -16,6 +16,8 @@ from gpubench.node.stop import StoppedError, StopRequest
 from gpubench.spec import RunSpec
 
 TICK_S = 0.1
+ORDER_S = 1.0
+"""Within which the processes of a job that is ended have all been signalled, on every node."""
 SCHEDULER_FILE = "scheduler.json"
 
 
@@ -25,6 +27,10 @@ class RunFailedError(Exception):
     def __init__(self, reason: str, cause: Optional[Dict[str, Any]] = None) -> None:
         super().__init__(reason)
         self.cause = cause
+
+
+class NodeLostError(RunFailedError):
+    """A node fell silent: that says something about the machine, nothing about what was measured."""
 
 
 class Leader:
@@ -46,7 +52,8 @@ class Leader:
         """Bring the cluster up, let the client measure, and return what the client wrote.
 
         Raises:
-            RunFailedError: a process died, a deadline passed, a peer is gone, or the client found a wrong cluster.
+            RunFailedError: a process died, a deadline passed, or the client found a wrong cluster.
+            NodeLostError: a node is gone.
             StoppedError: a signal or the end of the front end ended it, here or on another node.
         """
         began = time.monotonic()
@@ -84,9 +91,7 @@ class Leader:
         while True:
             self._tick()
             if child.code is not None:
-                raise RunFailedError(
-                    "the scheduler ended while starting: {}".format(child.cause()["how"]), child.cause()
-                )
+                raise self._failed("the scheduler ended while starting", child.cause())
             address = _address_in(path)
             if address and answers(*split_address(address)[1:]):
                 return address
@@ -103,8 +108,7 @@ class Leader:
             self._listen(hub, fatal=True)
             child = self.node.dead()
             if child is not None and child is not client:
-                self.stop.check()  # who ends a whole job may signal its processes in any order
-                raise RunFailedError("{} ended: {}".format(child.name, child.cause()["how"]), child.cause())
+                raise self._failed(f"{child.name} ended", child.cause())
             now = time.monotonic()
             if len(self.peers) + 1 < self.spec.nodes and now > all_joined:
                 missing = sorted(set(range(1, self.spec.nodes)) - set(self.peers))
@@ -113,22 +117,35 @@ class Leader:
                 raise RunFailedError(f"the run did not end within {limit - began:.0f} s", client.cause())
 
     def _listen(self, hub: Hub, *, fatal: bool) -> None:
-        for message in hub.poll(TICK_S):
-            rank = message["rank"]
-            if message["kind"] == "hello":
-                self.peers[rank] = message["facts"]
-            elif message["kind"] == "farewell":
-                self._farewells[rank] = message
-            elif message["kind"] == "stopped" and fatal:
-                raise StoppedError("node rank {}: {}".format(rank, message["reason"]))
-            elif message["kind"] == "died" and fatal:
-                raise RunFailedError(
-                    "{} ended: {}".format(message["cause"]["process"], message["cause"]["how"]),
-                    dict(message["cause"], rank=rank),
-                )
+        messages = self._heard(hub, fatal=fatal)
+        died = next((message for message in messages if message["kind"] == "died"), None)
+        if fatal and died is not None:
+            raise self._failed("{} ended".format(died["cause"]["process"]), dict(died["cause"], rank=died["rank"]))
         gone = [rank for rank in hub.gone(self.spec.deadlines.silence_s) if rank not in self._farewells]
         if fatal and gone:
-            raise RunFailedError("lost node rank {}".format(", ".join(str(rank) for rank in gone)))
+            raise NodeLostError("lost node rank {}".format(", ".join(str(rank) for rank in gone)))
+
+    def _heard(self, hub: Hub, *, fatal: bool) -> List[Message]:
+        messages = hub.poll(TICK_S)
+        for message in messages:
+            if message["kind"] == "hello":
+                self.peers[message["rank"]] = message["facts"]
+            elif message["kind"] == "farewell":
+                self._farewells[message["rank"]] = message
+            elif message["kind"] == "stopped" and fatal:
+                raise StoppedError("node rank {}: {}".format(message["rank"], message["reason"]))
+        return messages
+
+    def _failed(self, what: str, cause: Dict[str, Any]) -> RunFailedError:
+        """The failure, unless the run was asked to end: who ends a whole job signals its processes in any order."""
+        deadline = time.monotonic() + ORDER_S
+        while time.monotonic() < deadline:
+            self.stop.check()
+            if self.hub is None:
+                time.sleep(TICK_S)
+            else:
+                self._heard(self.hub, fatal=True)
+        return RunFailedError("{}: {}".format(what, cause["how"]), cause)
 
     def _tick(self) -> None:
         self.stop.check()
@@ -137,7 +154,7 @@ class Leader:
     def _result(self, client: Child) -> Dict[str, Any]:
         path = self.node.scratch / RESULT_FILE
         if client.code != 0 or not path.exists():
-            raise RunFailedError("the client ended: {}".format(client.cause()["how"]), client.cause())
+            raise self._failed("the client ended", client.cause())
         result: Dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return result
 

@@ -44,6 +44,7 @@ def plan_advance(
                 (one.params_id, one.nodes, one.candidate) not in known
                 for one in plan.comparisons
                 if (one.params_id, one.nodes) == (item.params_id, nodes)
+                and not plan.skip_reason(one.nodes, one.baseline, one.candidate)
             )
         ]
         if not workloads:

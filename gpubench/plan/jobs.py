@@ -44,7 +44,10 @@ def plan_jobs(
     if fitting < 1:
         raise PlanRefusedError(
             f"a block may take {format_seconds(block_s * SAFETY)}, a job at most {format_seconds(limit_s)}",
-            then="raise limits.job of the site, or take fewer variants or workloads",
+            then=(
+                "raise limits.job of the site (--set limits.job=..., as far as its queue allows), "
+                "or take fewer variants, workloads or REPS"
+            ),
         )
     per_job = min(fitting, per_job or fitting)
     jobs: list[PlannedJob] = []

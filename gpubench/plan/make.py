@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpubench.errors import PlanRefusedError
 from gpubench.model.image import Image, Variant
+from gpubench.model.known_issue import KnownIssue
 from gpubench.model.plan import (
     Comparison,
     Foreseen,
@@ -20,6 +21,7 @@ from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
 from gpubench.plan.budget import LEAST_BLOCKS, blocks_that_fit
 from gpubench.plan.jobs import plan_jobs
+from gpubench.plan.known import apply_issues
 from gpubench.plan.triples import check_triple
 from gpubench.spec import WorkloadSpec
 from gpubench.stats.data import ComparisonInput
@@ -47,8 +49,10 @@ class History:
 class Request:
     """Everything that decides a plan; the front end has read the files and the clock.
 
-    ``machine_memory`` in bytes and ``machine_cores`` describe one node. ``images`` hold an image per UCX spec, None
-    where it isn't built. ``budget_firm`` says that the user gave the budget (the site's own is a habit, not a limit).
+    ``machine_memory`` in bytes (0: not known) and ``machine_cores`` describe one node. ``images`` hold an image per UCX
+    spec, None where it isn't built. ``budget_firm`` says that the user gave the budget (the site's own is a habit, not
+    a limit).
+    ``known_issues`` are all rules there are.
     """
 
     campaign: str
@@ -74,6 +78,7 @@ class Request:
     budget_firm: bool = False
     history: History | None = None
     power: float = 0.9
+    known_issues: Sequence[KnownIssue] = ()
 
 
 def make_plan(request: Request) -> Plan:
@@ -111,6 +116,16 @@ def make_plan(request: Request) -> Plan:
         limit_s=site.limits.job,
         per_job=1 if request.max_blocks else None,
     )
+    variants = [_variant(item, request.images) for item in request.variants]
+    applied, about_issues = apply_issues(
+        request.known_issues,
+        site=site,
+        protocol=request.protocol,
+        variants=variants,
+        nodes=request.nodes,
+        today=request.created_at[:10],
+    )
+    skipped = len({(one.nodes, one.variant) for one in applied if one.action == "skip"})
     return Plan(
         campaign=request.campaign,
         created_at=request.created_at,
@@ -119,7 +134,7 @@ def make_plan(request: Request) -> Plan:
         site=site,
         suite=request.suite,
         workloads=[planned_workload(item) for item in request.workloads],
-        variants=[_variant(item, request.images) for item in request.variants],
+        variants=variants,
         protocol=request.protocol,
         device=request.device,
         workers_per_node=workers,
@@ -132,9 +147,10 @@ def make_plan(request: Request) -> Plan:
         comparisons=_comparisons(request, workers),
         power=request.power,
         foreseen=_foreseen(request, workers, blocks),
-        time=time.model_copy(update={"total_s": round(blocks * all_nodes_s, 1)}),
+        known_issues=applied,
+        time=time.model_copy(update={"total_s": round(blocks * (all_nodes_s - skipped * time.run_s), 1)}),
         budget_s=request.budget_s,
-        notes=_notes(request, workers, blocks),
+        notes=[*_notes(request, workers, blocks), *about_issues],
     )
 
 
@@ -159,7 +175,7 @@ def _time_model(request: Request) -> TimeModel:
 
 
 def _memory_limit(request: Request, workers: int) -> int:
-    """Bytes per worker."""
+    """Bytes per worker; 0: half of the node's over its workers, worked out on the node."""
     shared = request.site.layout.memory
     if shared is None:
         processes = workers * (max(request.nodes) if request.site.layout.one_machine else 1)
@@ -234,7 +250,9 @@ def _notes(request: Request, workers: int, blocks: int) -> list[str]:
         notes.append(
             f"over-subscribed: {busy} worker threads, a scheduler and a client on {request.machine_cores} cores"
         )
-    notes.append(f"{workers} workers per node, {format_bytes(_memory_limit(request, workers))} each")
+    limit = _memory_limit(request, workers)
+    share = f"{format_bytes(limit)} each" if limit else "half of its memory for all of them"
+    notes.append(f"{workers} workers per node, {share}")
     identical = _identical(request)
     if identical:
         notes.append(f"A against A: {' and '.join(identical)} are the same thing twice; every alarm would be false")

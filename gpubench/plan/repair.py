@@ -42,7 +42,9 @@ def plan_repair(plan: Plan, status: Mapping[str, str], created_at: str) -> Repai
     broken: dict[int, list[PlannedBlock]] = {}
     for job in plan.jobs:
         for block in job.blocks:
-            ended = [status.get(run.run, "lost") in ENDED for run in block.runs]
+            # What is planned to be skipped is no hole.
+            wanted = [run for run in block.runs if not plan.skip_reason(job.nodes, run.variant)]
+            ended = [status.get(run.run, "lost") in ENDED for run in wanted]
             if all(ended) or block.block in replaced:
                 continue
             if any(ended):

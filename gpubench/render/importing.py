@@ -65,10 +65,14 @@ def render_import(items: Sequence[ImportItem], folder: str, templates: Mapping[s
         templates: texts by path below ``templates/``.
         gpubench: version of the tool.
     """
-    return environment(templates).get_template(TEMPLATE).render(
-        folder=folder,
-        gpubench=gpubench,
-        images=[_arguments(item) for item in items],
+    return (
+        environment(templates)
+        .get_template(TEMPLATE)
+        .render(
+            folder=folder,
+            gpubench=gpubench,
+            images=[_arguments(item) for item in items],
+        )
     )
 
 

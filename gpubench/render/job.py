@@ -13,6 +13,7 @@ from gpubench.launchers import LAUNCHERS
 from gpubench.model.image import Image
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.model.quantities import format_seconds
+from gpubench.model.site import Site
 from gpubench.plan.jobs import SAFETY
 from gpubench.render.environment import environment
 from gpubench.runtimes import RUNTIMES, Expanded, Place
@@ -23,12 +24,11 @@ NODE_HALF = "node.pyz"
 NODE_VARIABLES = (
     "GPUBENCH_END",
     "GPUBENCH_JOB_TOKEN",
-    "GPUBENCH_RANK",
     "GPUBENCH_STOP_AT_EOF",
     "OUTDIR",
     "SCRATCHDIR",
 )
-"""What the job script tells the node half; a container gets nothing else of the script's environment."""
+"""What the job script tells the node half; with the rank, all that a container gets of the script's environment."""
 UNRESOLVED = Image(
     kind="unresolved",
     id="unresolved",
@@ -92,7 +92,7 @@ def run_spec(plan: Plan, job: PlannedJob, block: PlannedBlock, run: PlannedRun, 
         memory_limit=plan.memory_limit,
         interface=site.interface,
         manifest=image.manifest,
-        env={**image.env, **site.env, **variant.env},
+        env={**image.env, **site.env, **plan.workarounds(job.nodes), **variant.env},
         variant_env=sorted(variant.env),
         env_allow=sorted(site.env_allow),
         expect_transport=site.expect_transport,
@@ -123,7 +123,7 @@ def _script(shell: jinja2.Environment, plan: Plan, job: PlannedJob) -> str:
         {
             "number": block.block,
             "seconds": seconds,
-            "commands": [_command(plan, block, run) for run in block.runs],
+            "commands": [(_step(plan, job, run), _command(plan, block, run)) for run in block.runs],
         }
         for block in job.blocks
     ]
@@ -135,15 +135,29 @@ def _script(shell: jinja2.Environment, plan: Plan, job: PlannedJob) -> str:
         about=format_seconds(plan.time.block_s * len(blocks)),
         limit_s=int(job.limit_s),
         gpubench=plan.gpubench,
-        node=site.node,
-        batch=site.batch,
-        modules=site.setup.modules,
-        scratch=[Expanded(site.paths.scratch)] if site.paths.scratch else [],
-        launcher=LAUNCHERS[site.launcher].TEMPLATE,
-        step_shape=LAUNCHERS[site.launcher].shape(site),
-        runtime=RUNTIMES[site.runtime].TEMPLATE,
-        in_image=RUNTIMES[site.runtime].prefix(_place(plan)),
+        in_image=RUNTIMES[site.runtime].prefix(place_of(site, plan.device)),
+        leaves_out=any(plan.skip_reason(job.nodes, run.variant) for block in job.blocks for run in block.runs),
+        **of_the_site(site),
     )
+
+
+def of_the_site(site: Site) -> dict[str, Any]:
+    """What every script of a site is rendered with."""
+    return {
+        "node": site.node,
+        "batch": site.batch,
+        "modules": site.setup.modules,
+        "scratch": [Expanded(site.paths.scratch)] if site.paths.scratch else [],
+        "launcher": LAUNCHERS[site.launcher].TEMPLATE,
+        "step_shape": LAUNCHERS[site.launcher].shape(site),
+        "runtime": RUNTIMES[site.runtime].TEMPLATE,
+    }
+
+
+def _step(plan: Plan, job: PlannedJob, run: PlannedRun) -> list[str]:
+    """The function of the script that takes the command: runs it, or writes down why it isn't run."""
+    why = plan.skip_reason(job.nodes, run.variant)
+    return ["leave_out", why] if why else ["run"]
 
 
 def _command(plan: Plan, block: PlannedBlock, run: PlannedRun) -> list[str]:
@@ -152,11 +166,15 @@ def _command(plan: Plan, block: PlannedBlock, run: PlannedRun) -> list[str]:
     return RUNTIMES[plan.site.runtime].command(image, entry)
 
 
-def _place(plan: Plan) -> Place:
+def place_of(site: Site, device: str) -> Place:
+    """Where the site's containers are started."""
     return Place(
-        options=plan.site.container.options,
-        mounts=plan.site.container.mounts,
+        options=site.container.options,
+        mounts=site.container.mounts,
         # PATH is the image's own: the host's names programs that aren't inside.
-        passed=[*NODE_VARIABLES, *sorted(set(plan.site.env_allow) - {"PATH"})],
-        device=plan.device,
+        passed=[
+            *sorted([*NODE_VARIABLES, LAUNCHERS[site.launcher].RANK]),
+            *sorted(set(site.env_allow) - {"PATH"}),
+        ],
+        device=device,
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from gpubench.schedulers import local, slurm
+from gpubench.schedulers.held import Held
 from gpubench.schedulers.state import JobState
 
 
@@ -45,10 +46,19 @@ class Attached(Scheduler, Protocol):
 
 
 class Detached(Scheduler, Protocol):
-    """Jobs wait in a queue and run when nobody looks."""
+    """Jobs wait in a queue and run when nobody looks.
+
+    ``SUBMIT`` is the command that a submit needs, ``ALLOCATE`` the words with which a user gets ``{nodes}`` nodes.
+    """
+
+    SUBMIT: str
+    ALLOCATE: str
+
+    def held(self, environ: Mapping[str, str]) -> Held | None:
+        """The allocation that a process with these variables runs in; None where it is in none."""
 
     def submit(self, job_dir: Path, environ: Mapping[str, str], after: Sequence[str] = ()) -> str:
-        """Hand over ``job_dir/job.sh``, to start when the jobs ``after`` have ended well; returns the job's id.
+        """Hand over ``job_dir/job.sh``, to start when the jobs ``after`` have ended, well or not; returns its id.
 
         Raises:
             SchedulerError: it is refused.
@@ -60,4 +70,4 @@ ATTACHED: dict[str, Attached] = {"local": local}
 DETACHED: dict[str, Detached] = {"slurm": slurm}
 SCHEDULERS: dict[str, Scheduler] = {**ATTACHED, **DETACHED}
 
-__all__ = ["ATTACHED", "DETACHED", "SCHEDULERS", "Attached", "Detached", "JobState", "Running", "Scheduler"]
+__all__ = ["ATTACHED", "DETACHED", "SCHEDULERS", "Attached", "Detached", "Held", "JobState", "Running", "Scheduler"]

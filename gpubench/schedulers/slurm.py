@@ -2,34 +2,67 @@
 
 What slurmctld has forgotten (MinJobAge, five minutes by default) is asked of sacct; without an accounting database, and
 on a copy of the campaign far from the site, the job's own last word counts, which its script writes on exit.
+
+Found on a real Slurm (22.05), and kept by the tests:
+
+* ``squeue --name`` takes a list parted by commas, so no job whose name holds one is ever found by it. A job that nobody
+  wrote down is found by its working directory instead, which is also the campaign's only where the name is not.
+* ``scontrol`` puts values in as they are: a directory called ``a JobState=FAILED`` looks like a field. Only what stands
+  before ``Command=`` is believed, where no text of ours stands but the name, which holds no blank.
+* ``%`` and a backslash in the directory's name are read as patterns of the log's name; the job fails with
+  JobLaunchFailure (exit code ``0:53``) and no word. So does one whose directory isn't there on the node.
+* The exit code of a job that waits or runs reads ``0:0``.
+* A job that waits for ``--dependency=afterok`` of one that failed waits for ever, unless told otherwise; benchmarks want
+  to run one after the other whatever became of the first: ``afterany``.
+* Clients hang for minutes while the controller is down. A busy one lets sbatch say ``Socket timed out on send/recv
+  operation`` and takes the job all the same.
+* ``scancel`` sends SIGTERM to every process of the job at once, and SIGKILL after KillWait (30 s by default).
+* ``--signal=B:TERM@S`` comes up to a minute early.
+* The script of a job on a lost node is killed before it can write its last word: only the controller and the database
+  know NODE_FAIL.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gpubench.errors import MissingToolError, SchedulerError
+from gpubench.errors import MissingToolError, SchedulerError, UsageError
 from gpubench.schedulers import submitted
 from gpubench.schedulers.client import call, said
+from gpubench.schedulers.held import Held
 from gpubench.schedulers.state import JobState, Phase
 
 NAME = "slurm"
+SUBMIT = "sbatch"
+ALLOCATE = "salloc --nodes={nodes}"
 CANCEL_S = 60.0
 LAST_WORD = "end-{job_id}"
 """File in the job's directory: the script's exit code."""
 
+STOPPED = 130
+"""Exit code of a script that heard a signal and ended in order."""
+
 _WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT"}
 _RUNNING = {"RUNNING", "COMPLETING", "SIGNALING", "STAGE_OUT", "STOPPED", "SUSPENDED", "RESIZING"}
 _FIELD = re.compile(r"(?:^| )(\w+(?::\w+)?)=(\S*)")
+_UNPLAIN = re.compile(r"[^\w.+@-]", re.ASCII)
+_UNHEARD = "timed out"
 _KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER")
 
 
 def submit(job_dir: Path, environ: Mapping[str, str], after: Sequence[str] = ()) -> str:
     """``sbatch`` from the job's directory; see ``Detached.submit``."""
+    if {"%", "\\"} & set(str(job_dir.resolve())):
+        raise UsageError(
+            f"Slurm can't write logs into {job_dir.resolve()}: it reads % and \\ as patterns",
+            then="name another --outputs",
+        )
     name = job_name(job_dir)
+    before = submitted.read(job_dir)
     submitted.write(job_dir, NAME, name)
     # sbatch reads SBATCH_* and, inside an allocation, SLURM_* as options that beat those of the script.
     env = {
@@ -37,27 +70,42 @@ def submit(job_dir: Path, environ: Mapping[str, str], after: Sequence[str] = ())
         for key, value in environ.items()
         if key in _KEPT or not key.startswith(("SBATCH_", "SLURM_", "SRUN_"))
     }
-    dependency = [f"--dependency=afterok:{':'.join(after)}", "--kill-on-invalid-dep=yes"] if after else []
+    dependency = [f"--dependency=afterany:{':'.join(after)}"] if after else []
     words = ["sbatch", "--parsable", f"--chdir={job_dir.resolve()}", f"--job-name={name}", *dependency, "job.sh"]
     try:
         done = call(words, env=env, cwd=job_dir)
     except SchedulerError:
-        raise  # it may have been submitted all the same: `state` finds it by its name
+        raise  # it may have been submitted all the same: `state` finds it
     except BaseException:
-        submitted.forget(job_dir)
+        submitted.restore(job_dir, before)
         raise
+    if done.returncode and _UNHEARD in done.stderr:
+        raise SchedulerError(f"sbatch got no answer: {said(done)}", then="gpubench status tells whether it was heard")
     if done.returncode:
-        submitted.forget(job_dir)
+        submitted.restore(job_dir, before)
         raise SchedulerError(f"sbatch refuses job {name}: {said(done)}", then=f"the script is {job_dir / 'job.sh'}")
     job_id = done.stdout.strip().splitlines()[-1].partition(";")[0]
     submitted.write(job_dir, NAME, name, job_id)
     return job_id
 
 
+def held(environ: Mapping[str, str]) -> Held | None:
+    """See ``Detached.held``."""
+    job_id, nodes = environ.get("SLURM_JOB_ID", ""), environ.get("SLURM_JOB_NUM_NODES", "")
+    if not job_id or not nodes.isdigit():
+        return None
+    return Held(
+        job_id=job_id,
+        nodes=int(nodes),
+        count_variables=("SLURM_JOB_NUM_NODES", "SLURM_NNODES"),
+        log=f"slurm-{job_id}.log",
+        last_word=LAST_WORD.format(job_id=job_id),
+    )
+
+
 def job_name(job_dir: Path) -> str:
-    """``<campaign>-<job>``: finds a job whose id nobody wrote down."""
-    campaign = job_dir.resolve().parents[1].name
-    return f"{campaign}-{job_dir.name}"
+    """``<campaign>-<job>`` for people who look at the queue; what a shell or a table could stumble over is ``_``."""
+    return _UNPLAIN.sub("_", f"{job_dir.resolve().parents[1].name}-{job_dir.name}")
 
 
 def state(job_dir: Path) -> JobState:
@@ -66,11 +114,12 @@ def state(job_dir: Path) -> JobState:
     if entry is None:
         return JobState("unsubmitted")
     try:
-        job_id = entry.job_id or _id_of(entry.name)
+        if entry.here:  # the allocation lives on when the script has ended
+            ended = _last_word(job_dir, entry.job_id)
+            return ended if ended.phase == "ended" else _controller(entry.job_id) or _accounting(entry.job_id) or ended
+        job_id = entry.job_id or _id_by_directory(job_dir.resolve())
         if not job_id:
-            return JobState(
-                "unknown", reason=f"the front end died while it submitted {entry.name}; squeue knows no such job"
-            )
+            return JobState("unknown", reason="the front end ended while it submitted the job; squeue knows none here")
         return _controller(job_id) or _accounting(job_id) or _last_word(job_dir, job_id)
     except MissingToolError:
         return _last_word(job_dir, entry.job_id)
@@ -81,6 +130,12 @@ def cancel(job_dir: Path) -> None:
     now = state(job_dir)
     if not now.alive:
         return
+    entry = submitted.read(job_dir)
+    if entry is not None and entry.here:
+        raise SchedulerError(
+            f"job {job_dir.name} runs inside the allocation {now.job_id}, where other work may run too",
+            then=f"press Ctrl-C where 'gpubench submit --here' runs, or give up the allocation: scancel {now.job_id}",
+        )
     done = call(["scancel", now.job_id])
     if done.returncode:
         raise SchedulerError(f"scancel {now.job_id} failed: {said(done)}")
@@ -94,9 +149,13 @@ def cancel(job_dir: Path) -> None:
         time.sleep(0.5)
 
 
-def _id_of(name: str) -> str:
-    done = call(["squeue", "--noheader", "--states=all", f"--name={name}", "--format=%i"])
-    return (done.stdout.split() or [""])[-1] if not done.returncode else ""
+def _id_by_directory(job_dir: Path) -> str:
+    """The newest of this user's jobs that were submitted from there; empty where Slurm knows none (any more)."""
+    done = call(["squeue", "--noheader", "--states=all", f"--user={os.getuid()}", "--format=%A %Z"])
+    if done.returncode:
+        raise SchedulerError(f"squeue failed: {said(done)}", then="is slurmctld up? try again later")
+    rows = (line.partition(" ") for line in done.stdout.splitlines())
+    return max((number for number, _, directory in rows if directory == str(job_dir)), key=int, default="")
 
 
 def _controller(job_id: str) -> JobState | None:
@@ -107,7 +166,7 @@ def _controller(job_id: str) -> JobState | None:
         raise SchedulerError(
             f"scontrol show job {job_id} failed: {said(done)}", then="is slurmctld up? try again later"
         )
-    fields = dict(_FIELD.findall(done.stdout.splitlines()[0]))
+    fields = dict(_FIELD.findall(done.stdout.partition(" Command=")[0]))
     return _state(
         fields["JobState"], fields.get("ExitCode", ""), fields.get("Reason", ""), job_id, fields.get("NodeList", "")
     )
@@ -137,6 +196,15 @@ def _state(word: str, code: str, reason: str, job_id: str, hosts: str) -> JobSta
     """``CANCELLED by 0`` is CANCELLED; an exit code reads ``CODE:SIGNAL``."""
     word = word.split(maxsplit=1)[0]
     phase: Phase = "pending" if word in _WAITING else "running" if word in _RUNNING else "ended"
-    first, _, signal = code.partition(":")
-    number = (int(first) or (128 + int(signal) if signal and signal != "0" else 0)) if first.isdigit() else None
+    number = _exit_code(code) if phase == "ended" else None
+    if number == STOPPED and reason == "NonZeroExitCode":
+        reason = "it was asked to end: by scancel, or because its time was nearly over"
     return JobState(phase, word, reason, number, job_id, "" if hosts in ("(null)", "None assigned") else hosts)
+
+
+def _exit_code(text: str) -> int | None:
+    """``CODE:SIGNAL`` as a shell would say it."""
+    code, _, signal = text.partition(":")
+    if not code.isdigit():
+        return None
+    return int(code) or (128 + int(signal) if signal.isdigit() and signal != "0" else 0)

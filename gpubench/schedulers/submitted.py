@@ -15,12 +15,16 @@ FILE = "submitted.json"
 
 @dataclasses.dataclass(frozen=True)
 class Submitted:
-    """``job_id`` is empty when the front end died between the submit and its answer; then ``name`` finds the job."""
+    """``job_id`` is empty when the front end died between the submit and its answer; then the queue is asked.
+
+    ``here``: the script was started inside the allocation ``job_id``, which is older and lives longer than it.
+    """
 
     scheduler: str
     name: str
     job_id: str
     at: str
+    here: bool = False
 
 
 def read(job_dir: Path) -> Submitted | None:
@@ -38,13 +42,19 @@ def read(job_dir: Path) -> Submitted | None:
         raise DataError(f"{path} can't be read", then=f"if no such job waits or runs, remove {path}") from None
 
 
-def write(job_dir: Path, scheduler: str, name: str, job_id: str = "") -> None:
+def write(job_dir: Path, scheduler: str, name: str, job_id: str = "", *, here: bool = False) -> None:
     """Remember the job; without an id, that one is about to be submitted."""
     now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-    entry = Submitted(scheduler, name, job_id, now)
+    _write(job_dir, Submitted(scheduler, name, job_id, now, here))
+
+
+def restore(job_dir: Path, before: Submitted | None) -> None:
+    """Nothing was submitted after all: what stood there before counts again."""
+    if before is None:
+        (job_dir / FILE).unlink(missing_ok=True)
+    else:
+        _write(job_dir, before)
+
+
+def _write(job_dir: Path, entry: Submitted) -> None:
     write_atomically(job_dir / FILE, json.dumps(dataclasses.asdict(entry), indent=1) + "\n")
-
-
-def forget(job_dir: Path) -> None:
-    """Nothing was submitted after all."""
-    (job_dir / FILE).unlink(missing_ok=True)

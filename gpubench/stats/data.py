@@ -46,6 +46,7 @@ class ComparisonInput:
         planned_blocks: how many blocks the plan holds for this cell.
         frozen_at: for a cell that an earlier look of an adaptive campaign has decided: the last block that counts.
             Without it, the end of a campaign would spend what is left of alpha on cells that had stopped already.
+        skipped: why none of its blocks was run: planned so, by a known issue.
         changed: what else changed with the variant though nobody asked for it (``kernel``: ``6.1.0 → 6.2.0``).
     """
 
@@ -56,3 +57,4 @@ class ComparisonInput:
     planned_blocks: int
     frozen_at: int | None = None
     changed: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    skipped: str = ""

@@ -165,7 +165,8 @@ def _verdict(family: _Family, row: int, flags: tuple[str, ...]) -> Verdict:
 def _more_blocks(family: _Family, row: int) -> int | None:
     decisions, settings = family.decisions, family.settings
     obstacle = OBSTACLES[int(decisions.obstacle[row])]
-    if decisions.word[row] != INCONCLUSIVE or obstacle in ("order", "no variation", "environment"):
+    skipped = family.cells[row].comparison.skipped
+    if decisions.word[row] != INCONCLUSIVE or skipped or obstacle in ("order", "no variation", "environment"):
         return None
     located = decisions.estimates.location
     blocks, effect = int(located.blocks[row]), float(located.effect[row])

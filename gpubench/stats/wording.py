@@ -55,13 +55,20 @@ def _why_inconclusive(cell: Cell, row: int, decisions: Decisions, settings: Sett
 def _obstacle(obstacle: str, cell: Cell, row: int, decisions: Decisions) -> str:
     blocks = _blocks(decisions, row)
     return {
-        "no data": f"no block in which both variants ran, of {cell.comparison.planned_blocks} planned",
+        "no data": _no_data(cell),
         "few blocks": f"{blocks} can't carry a verdict; 5 are the least",
         "one sample": f"{blocks} of one sample each say nothing about noise; take more blocks or repetitions",
         "no variation": f"all {blocks} show the same difference; repeated rows are not repeated runs",
         "order": f"{cell.order_problem}; shuffle the order within blocks",
         "environment": _changed(cell.comparison.changed),
     }[obstacle]
+
+
+def _no_data(cell: Cell) -> str:
+    one = cell.comparison
+    if one.skipped:
+        return f"skipped, as planned: {one.skipped}"
+    return f"no block in which both variants ran, of {one.planned_blocks} planned"
 
 
 def _changed(changed: Mapping[str, str]) -> str:

@@ -64,7 +64,12 @@ def account(campaign: Campaign, alive: Collection[str] = (), ends: Mapping[str, 
     for directory in run_directories(campaign.runs_dir):
         attempts[directory.run].append(directory)
     outcomes = [
-        _outcome(job, block, run, attempts.get(run.run, []), alive=job.job in alive, end=(ends or {}).get(job.job, ""))
+        _left_out(
+            _outcome(
+                job, block, run, attempts.get(run.run, []), alive=job.job in alive, end=(ends or {}).get(job.job, "")
+            ),
+            campaign.plan.skip_reason(job.nodes, run.variant),
+        )
         for job, block, run in campaign.rows()
     ]
     planned = {run.run for _, _, run in campaign.rows()}
@@ -103,6 +108,12 @@ def _outcome(
     if found != expected:
         return ended_as("lost", f"its record is that of another run: {found}, not {expected}")
     return ended_as(record.status, record.reason or ("" if record.status == "ok" else "no reason given"), record)
+
+
+def _left_out(outcome: Outcome, why: str) -> Outcome:
+    """A run that is planned to be skipped is skipped, whether or not its job came to write that down."""
+    lost = why and outcome.status == "lost"
+    return dataclasses.replace(outcome, status="skipped", reason=why, record=None) if lost else outcome
 
 
 def _repeated(attempts: Mapping[str, list[RunDirectory]], planned: Collection[str]) -> Iterator[str]:

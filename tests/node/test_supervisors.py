@@ -146,7 +146,7 @@ def test_a_node_whose_supervisor_is_killed_is_lost_and_its_workers_with_it(run: 
     runner.processes[1].kill()
     assert runner.processes[0].wait(60) == 0
     record = runner.record()
-    assert (record.status, record.reason) == ("failed", "lost node rank 1")
+    assert (record.status, record.reason) == ("lost", "lost node rank 1")
     until(lambda: living(runner) == {})
 
 

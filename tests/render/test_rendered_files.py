@@ -56,6 +56,23 @@ PLANS = {
         blocks=2,
         images=CONTAINERS,
     ),
+    "local-fork-modules": plan(
+        VARIANTS,
+        site=site(runtime="modules"),
+        blocks=1,
+        images={
+            spec: one.model_copy(
+                update={
+                    "kind": "modules",
+                    "id": f"m{one.build_id}",
+                    "reference": f"/home/o'neill & co/modules/summit-{one.build_id}/load.sh",
+                    "python": "/sw/python/bin/python3",
+                    "build_manifest": f"/home/o'neill & co/modules/summit-{one.build_id}/manifest.json",
+                }
+            )
+            for spec, one in CONTAINERS.items()
+        },
+    ),
     "local-fork-charliecloud": plan(
         VARIANTS,
         site=site(runtime="charliecloud", container=ContainerSettings(mounts=["/data sets:/mnt"])),

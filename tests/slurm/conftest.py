@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.slurm.cluster import SlurmCluster
+from gpubench.model.images_lock import LockRow
+from tests.slurm.campaigns import Login, copy_images, stack_image
+from tests.slurm.cluster import OTHER_USER, SlurmCluster
 from tests.slurm.images import make_image
 
 
@@ -26,7 +28,34 @@ def shared(slurm: SlurmCluster, request: pytest.FixtureRequest) -> Iterator[Path
     directory.chmod(0o1777)
     yield directory
     slurm.say("scancel", "--me")
+    slurm.say("scancel", f"--user={OTHER_USER}")
     slurm.wait_idle()
+
+
+@pytest.fixture(scope="session")
+def cache(slurm: SlurmCluster) -> Path:
+    """``XDG_CACHE_HOME`` with venv images on the directory that all hosts see."""
+    directory = slurm.shared / "cache"
+    copy_images(directory)
+    return directory
+
+
+@pytest.fixture(scope="session")
+def imported(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> LockRow:
+    """A squashfs image with Dask and UCX."""
+    return stack_image(tmp_path_factory.mktemp("stack"), cache)
+
+
+@pytest.fixture
+def login(slurm: SlurmCluster, shared: Path, cache: Path) -> Login:
+    """Root at work in ``shared``."""
+    return Login(slurm, shared, cache)
+
+
+@pytest.fixture
+def nobody(slurm: SlurmCluster, shared: Path, cache: Path) -> Login:
+    """Another user at work in ``shared``."""
+    return Login(slurm, shared, cache, other=True)
 
 
 @pytest.fixture(scope="session")

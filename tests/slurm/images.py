@@ -1,7 +1,9 @@
-"""A small squashfs image: a shell, a few tools and this Python with its standard library."""
+"""Small squashfs images: a shell, a few tools and this Python with its standard library; one has Dask and UCX too."""
 
 from __future__ import annotations
 
+import dataclasses
+import os
 import shutil
 import subprocess
 import sys
@@ -13,7 +15,22 @@ from tests.conftest import need
 _TOOLS = ("bash", "cat", "env", "ls", "sleep", "touch", "true")
 
 
-def make_image(work: Path, image: Path, *, environment: str = "", directory: str = "") -> Path:
+_NEEDLESS = ("nvidia", "pyarrow", "llvmlite", "numba", "numba_cuda", "pandas", "__pycache__")
+"""Nine tenths of the stack, and nothing that a run on CPUs imports."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Stack:
+    """A venv on this Python and a folder with libucx, put where gpubench's own images have them, and their manifest."""
+
+    venv: Path
+    ucx: Path
+    manifest: str
+
+
+def make_image(
+    work: Path, image: Path, *, environment: str = "", directory: str = "", stack: Stack | None = None
+) -> Path:
     """Make ``image`` by way of a root file system below ``work``.
 
     ``environment`` and ``directory`` stand where enroot leaves an image's ENV and WORKDIR.
@@ -28,8 +45,10 @@ def make_image(work: Path, image: Path, *, environment: str = "", directory: str
     python = Path(sys.base_prefix) / "bin" / f"python{sysconfig.get_python_version()}"
     tools = [Path(shutil.which(tool) or "") for tool in _TOOLS]
     extensions = list((library / "lib-dynload").glob("*.so"))
+    extensions += _add_stack(root, stack) if stack else []
     linked = subprocess.run(["ldd", python, *tools, *extensions], capture_output=True, text=True, check=True).stdout
-    libraries = {word for word in linked.split() if word.startswith("/") and not word.endswith(":")}
+    own = f"{root}/"
+    libraries = {word for word in linked.split() if word[0] == "/" and word[-1] != ":" and not word.startswith(own)}
     for path in [python, *map(Path, sorted(libraries))]:
         inside = root / path.relative_to("/")
         inside.parent.mkdir(parents=True, exist_ok=True)
@@ -38,9 +57,35 @@ def make_image(work: Path, image: Path, *, environment: str = "", directory: str
         shutil.copy(tool, root / "usr/bin" / tool.name)
     (root / "usr/bin/python3").symlink_to(python)
     (root / "bin").symlink_to("usr/bin")
+    for name in ("passwd", "group", "hosts", "resolv.conf"):  # ch-run mounts the node's
+        (root / "etc" / name).touch()
     (root / "etc/environment").write_text(environment)
     (root / "etc/rc").write_text(f'cd "{directory}" && unset OLDPWD || exit 1\n' if directory else "")
     subprocess.run(
-        ["mksquashfs", root, image, "-quiet", "-no-progress", "-comp", "lzo", "-noD"], check=True, stdout=sys.stderr
+        ["mksquashfs", root, image, "-quiet", "-no-progress", "-comp", "lzo", "-noD", "-noF", "-noI", "-noX"], check=True, stdout=sys.stderr
     )
     return image
+
+
+def _add_stack(root: Path, stack: Stack) -> list[Path]:
+    """Some of its libraries, which need others of the system."""
+    home = root / "opt/gpubench"
+    needless = shutil.ignore_patterns(*_NEEDLESS)
+    shutil.copytree(stack.venv, home / "stack", symlinks=True, copy_function=link_or_copy, ignore=needless)
+    shutil.copytree(stack.ucx / "libucx", home / "ucx", symlinks=True, copy_function=link_or_copy)
+    bundled = next(stack.ucx.glob("libucx*.libs"))
+    shutil.copytree(bundled, home / bundled.name)
+    (root / "gpubench").mkdir()
+    (root / "gpubench/manifest.json").write_text(stack.manifest)
+    return list(home.glob("stack/lib/python3*/site-packages/ucxx/_lib/*.so"))
+
+
+def link_or_copy(source: str, target: str) -> None:
+    """For ``shutil.copytree``: hard links where both are on one file system."""
+    if Path(source).is_symlink():
+        Path(target).symlink_to(Path(source).readlink())
+        return
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import typer
 
-from gpubench.cli.commands import bench, images, node, results, stages
+from gpubench.cli.commands import bench, fetch, images, node, prereqs, results, sites, stages
 
 
 def register(app: typer.Typer) -> None:
     """Add every command, in the order in which ``--help`` lists them."""
     bench.register(app)
     stages.register(app)
+    fetch.register(app)
     results.register(app)
     images.register(app)
+    sites.register(app)
+    prereqs.register(app)
     node.register(app)

@@ -9,36 +9,18 @@ import typer
 
 from gpubench.cli import options
 from gpubench.cli.options import Asked
+from gpubench.cli.planned import planning_options
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    app.command()(bench)
+    app.command()(planning_options(bench))
     app.command()(resume)
     app.command()(advance)
 
 
 def bench(
-    site: options.Site = "local",
-    ucx: options.Ucx = None,
-    variants: options.Variants = None,
-    nodes: options.Nodes = None,
-    suite: options.SuiteName = None,
-    blocks: options.Blocks = None,
-    budget: options.Budget = None,
-    reps: options.Reps = None,
-    workers: options.Workers = None,
-    protocol: options.Protocol = None,
-    runtime: options.Runtime = None,
-    base: options.Base = None,
-    date: options.Date = None,
-    seed: options.Seed = None,
-    margin: options.Margin = None,
-    summary: options.Summary = None,
-    adaptive: options.Adaptive = False,
-    max_blocks: options.MaxBlocks = 12,
-    settings: options.Set = None,
-    outputs: options.Outputs = None,
+    asked: Asked,
     campaign: Annotated[Path | None, typer.Option(help="Run only what is missing in this campaign.")] = None,
     gate: Annotated[
         bool, typer.Option("--gate", help="Exit 20 on a regression, 21 when something is undecided.")
@@ -52,29 +34,8 @@ def bench(
 
     if campaign is not None:
         whole.resume(campaign, gate=gate)
-        return
-    asked = Asked(
-        site=site,
-        ucx=ucx,
-        variants=variants,
-        nodes=nodes,
-        suite=suite,
-        blocks=blocks,
-        budget=budget,
-        reps=reps,
-        workers=workers,
-        protocol=protocol,
-        runtime=runtime,
-        base=base,
-        date=date,
-        seed=seed,
-        margin=margin,
-        summary=summary,
-        max_blocks=max_blocks if adaptive else None,
-        settings=settings,
-        outputs=outputs,
-    )
-    whole.bench(asked, gate=gate)
+    else:
+        whole.bench(asked, gate=gate)
 
 
 def resume(campaign: options.CampaignDir) -> None:

@@ -52,8 +52,8 @@ def build(
 ) -> None:
     """Write a Dockerfile, create.sh or load.sh per version, build it, push it, and lock it in images.lock.toml.
 
-    Without Docker or conda the files are written all the same, and the exit code is 5. One version that fails leaves the
-    others; the exit code is then that of the failure.
+    Without Docker or conda the files are written all the same, and the exit code is 5. One version that fails leaves
+    the others; the exit code is then that of the failure.
     """
     from gpubench.cli.steps import images
 

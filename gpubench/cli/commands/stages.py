@@ -2,96 +2,104 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from gpubench.cli import options
 from gpubench.cli.options import Asked
+from gpubench.cli.planned import planning_options
+from gpubench.errors import UsageError
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    for command in (plan, render, submit, status, cancel, logs):
-        app.command()(command)
+    for command in (plan, render, submit):
+        app.command()(planning_options(command))
+    for other in (status, cancel, logs):
+        app.command()(other)
 
 
 def plan(
-    site: options.Site = "local",
-    ucx: options.Ucx = None,
-    variants: options.Variants = None,
-    nodes: options.Nodes = None,
-    suite: options.SuiteName = None,
-    blocks: options.Blocks = None,
-    budget: options.Budget = None,
-    reps: options.Reps = None,
-    workers: options.Workers = None,
-    protocol: options.Protocol = None,
-    runtime: options.Runtime = None,
-    base: options.Base = None,
-    date: options.Date = None,
-    seed: options.Seed = None,
-    margin: options.Margin = None,
-    summary: options.Summary = None,
-    adaptive: options.Adaptive = False,
-    max_blocks: options.MaxBlocks = 12,
-    power: options.Power = 0.9,
-    settings: options.Set = None,
-    outputs: options.Outputs = None,
+    asked: Asked,
+    campaign: options.Planned = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print plan.json instead of the summary.")] = False,
 ) -> None:
-    """Plan a campaign: build what images are missing, write plan.json and scripts; run nothing."""
+    """Plan a campaign, write plan.json and scripts, run nothing; with CAMPAIGN: show what was planned.
+
+    Images are built where that takes no more than this machine (kind venv; containers of the local site). Any other
+    variant without an image is planned all the same: its scripts are written, and submit refuses them.
+    """
     from gpubench.cli.say import say
+    from gpubench.cli.steps.choosing import only_one
     from gpubench.cli.steps.planning import plan_campaign, read_wishes
     from gpubench.cli.steps.showing import plan_lines
+    from gpubench.store.campaign import Campaign
 
-    asked = Asked(
-        site=site,
-        ucx=ucx,
-        variants=variants,
-        nodes=nodes,
-        suite=suite,
-        blocks=blocks,
-        budget=budget,
-        reps=reps,
-        workers=workers,
-        protocol=protocol,
-        runtime=runtime,
-        base=base,
-        date=date,
-        seed=seed,
-        margin=margin,
-        summary=summary,
-        max_blocks=max_blocks if adaptive else None,
-        power=power,
-        settings=settings,
-        outputs=outputs,
-    )
-    campaign = plan_campaign(read_wishes(asked), quiet=as_json)
+    only_one(campaign, asked)
+    opened = Campaign.open(campaign) if campaign else plan_campaign(read_wishes(asked), quiet=as_json)
     if as_json:
-        say(campaign.plan.dump().rstrip())
+        say(opened.plan.dump().rstrip())
         return
-    for line in plan_lines(campaign):
+    for line in plan_lines(opened):
         say(line)
 
 
-def render(campaign: options.CampaignDir) -> None:
-    """Write the scripts and run specs of a planned campaign again; the same plan gives the same bytes."""
+def render(
+    asked: Asked,
+    campaign: options.Planned = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Directory of the new campaign; with the options that plan one.")
+    ] = None,
+) -> None:
+    """Write the scripts and run specs: of the planned CAMPAIGN again, or of a new one in --out DIR.
+
+    With --out nothing is asked of anybody (no engine, registry, repository or scheduler): every image is `unresolved`,
+    and the same words give the same bytes, on any day and wherever DIR is.
+    """
     from gpubench.cli.say import say
-    from gpubench.cli.steps.planning import write_scripts
+    from gpubench.cli.steps.choosing import only_one
+    from gpubench.cli.steps.planning import read_wishes, render_campaign, write_scripts
     from gpubench.store.campaign import Campaign
 
-    opened = Campaign.open(campaign)
-    write_scripts(opened)
+    only_one(campaign, asked)
+    if (campaign is None) == (out is None):
+        raise UsageError("render needs a planned campaign, or --out DIR and the options that plan a new one")
+    if campaign:
+        opened = Campaign.open(campaign)
+        write_scripts(opened)
+    else:
+        assert out is not None
+        opened = render_campaign(read_wishes(asked), out)
     for job in opened.jobs:
         say(str(opened.job_dir(job.job) / "job.sh"))
 
 
-def submit(campaign: options.CampaignDir) -> None:
-    """Hand the jobs of a planned campaign to the site's scheduler; on the local site this command runs them itself."""
-    from gpubench.cli.steps import whole
+def submit(
+    asked: Asked,
+    campaign: options.Planned = None,
+    here: Annotated[
+        bool,
+        typer.Option("--here", help="Run on the nodes of the allocation that this shell is in; CAMPAIGN: the newest."),
+    ] = False,
+) -> None:
+    """Hand the jobs of CAMPAIGN, or of one planned now, to the site's scheduler; the local site's are run right here.
 
-    whole.submit(campaign)
+    Where the scheduler's commands are missing the scripts are written all the same, and the exit code is 5; 6 where a
+    variant has no image yet.
+    """
+    from gpubench.cli.steps import whole
+    from gpubench.cli.steps.choosing import chosen_campaign, only_one
+    from gpubench.store.campaign import Campaign
+
+    only_one(campaign, asked)
+    if campaign:
+        whole.submit(Campaign.open(campaign), here=here)
+    elif here and asked == Asked(outputs=asked.outputs):
+        whole.submit(chosen_campaign(None, asked.outputs), here=True)
+    else:
+        whole.plan_and_submit(asked, here=here)
 
 
 def status(

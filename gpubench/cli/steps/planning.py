@@ -13,15 +13,22 @@ from gpubench import __version__, resources
 from gpubench.cli.options import Asked
 from gpubench.cli.steps.history import find_history
 from gpubench.cli.steps.images import obtain_images
-from gpubench.cli.steps.profiles import load_site, load_suite
+from gpubench.cli.steps.profiles import expanded, known_issues, load_site, load_suite
+from gpubench.errors import UsageError
 from gpubench.files import write_atomically
 from gpubench.model.image import Image, Variant
+from gpubench.model.known_issue import KnownIssue
 from gpubench.model.site import Site
 from gpubench.plan import Request, make_plan
 from gpubench.render import pack, render_jobs
+from gpubench.schedulers import ATTACHED
 from gpubench.spec import WorkloadSpec
-from gpubench.store.campaign import Campaign
+from gpubench.spec.plain import content_id
+from gpubench.store.campaign import PLAN_FILE, Campaign
 from gpubench.store.outputs import create_campaign
+
+SEEDS = 2**31
+EPOCH = "19700101"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +42,7 @@ class Wanted:
     variants: list[Variant]
     nodes: list[int]
     outputs: Path
+    known_issues: list[KnownIssue]
 
 
 def read_wishes(asked: Asked) -> Wanted:
@@ -50,22 +58,58 @@ def read_wishes(asked: Asked) -> Wanted:
         workloads=workloads,
         variants=asked.chosen_variants(site.defaults.variants),
         nodes=asked.chosen_nodes(site.defaults.nodes),
-        outputs=asked.outputs or Path(os.path.expandvars(site.paths.outputs)).expanduser(),
+        outputs=asked.outputs or expanded(site.paths.outputs, "paths.outputs", site),
+        known_issues=known_issues(site),
     )
 
 
 def plan_campaign(wanted: Wanted, *, quiet: bool = False) -> Campaign:
     """Build what images are missing, plan, and write plan, manifests and scripts into a new campaign directory."""
     now = dt.datetime.now(dt.UTC)
-    request = _request(wanted, now, campaign="planned")
+    asked, site = wanted.asked, wanted.site
+    request = dataclasses.replace(
+        _request(wanted),
+        created_at=now.isoformat(),
+        seed=random.SystemRandom().randrange(SEEDS) if asked.seed is None else asked.seed,
+        history=find_history(wanted.outputs, site.name, _shape(wanted)),
+    )
     make_plan(request)  # refused plans leave no image built and no directory behind
-    built = obtain_images(wanted.site, [variant.ucx for variant in wanted.variants], wanted.asked, quiet=quiet)
-    directory = create_campaign(wanted.outputs, wanted.site.name, wanted.suite, now)
+    built = obtain_images(site, [variant.ucx for variant in wanted.variants], asked, quiet=quiet)
+    directory = create_campaign(wanted.outputs, site.name, wanted.suite, now)
     images: dict[str, Image | None] = {spec: found[0] if found else None for spec, found in built.items()}
     plan = make_plan(dataclasses.replace(request, campaign=directory.name, images=images))
     campaign = Campaign.begin(directory, plan)
     for image, manifest in filter(None, built.values()):
         campaign.write_manifest(image.manifest, manifest)
+    write_scripts(campaign)
+    return campaign
+
+
+def render_campaign(wanted: Wanted, directory: Path) -> Campaign:
+    """Plan and render into ``directory`` with every image unresolved; the same words give the same bytes.
+
+    So the name, the time and the seed come from the words: ``<site>-<suite>[-<date>]``, the date's midnight UTC (the
+    epoch without one), a hash. No history is looked at, and nothing outside this process is asked; where the site's
+    nodes are this machine, its cores and memory count too.
+
+    Raises:
+        UsageError: ``directory`` holds another plan.
+    """
+    asked = wanted.asked
+    words = {key: value for key, value in dataclasses.asdict(asked).items() if key != "outputs"}
+    date = asked.chosen_date()
+    at = dt.datetime.strptime(date or EPOCH, "%Y%m%d").replace(tzinfo=dt.UTC)
+    request = dataclasses.replace(
+        _request(wanted),
+        campaign="-".join(filter(None, (wanted.site.name, wanted.suite, date))),
+        created_at=at.isoformat(),
+        seed=int(content_id(words), 16) % SEEDS if asked.seed is None else asked.seed,
+    )
+    plan = make_plan(request)
+    there = Campaign.open(directory) if (directory / PLAN_FILE).exists() else None
+    if there is not None and there.whole_plan != plan:
+        raise UsageError(f"{directory} already holds another campaign", then="name another directory")
+    campaign = there or Campaign.begin(directory, plan)
     write_scripts(campaign)
     return campaign
 
@@ -80,14 +124,14 @@ def write_scripts(campaign: Campaign) -> None:
             write_atomically(path, data)
 
 
-def _request(wanted: Wanted, now: dt.datetime, campaign: str) -> Request:
+def _request(wanted: Wanted) -> Request:
+    """What the words decide; who plans adds name, time, seed and images."""
     asked, site = wanted.asked, wanted.site
-    protocol = asked.protocol or site.protocol
     budget = asked.chosen_budget()
     habit = site.defaults.budget if asked.blocks is None else None
     return Request(
-        campaign=campaign,
-        created_at=now.isoformat(),
+        campaign="planned",
+        created_at="",
         gpubench=__version__,
         site=site,
         suite=wanted.suite,
@@ -96,11 +140,11 @@ def _request(wanted: Wanted, now: dt.datetime, campaign: str) -> Request:
         images={},
         nodes=wanted.nodes,
         blocks=asked.blocks or site.defaults.blocks,
-        seed=random.SystemRandom().randrange(2**31) if asked.seed is None else asked.seed,
-        protocol=protocol,
+        seed=0,
+        protocol=asked.protocol or site.protocol,
         device=site.device,
-        machine_cores=os.cpu_count() or 1,
-        machine_memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        machine_cores=site.node.cores or os.cpu_count() or 1,
+        machine_memory=_node_memory(site),
         workers=asked.workers,
         margin=asked.chosen_margin(),
         summary=asked.chosen_summary(),
@@ -108,14 +152,21 @@ def _request(wanted: Wanted, now: dt.datetime, campaign: str) -> Request:
         power=asked.power,
         budget_s=habit if budget is None else budget,
         budget_firm=budget is not None,
-        history=find_history(wanted.outputs, site.name, _shape(wanted, protocol)),
+        known_issues=wanted.known_issues,
     )
 
 
-def _shape(wanted: Wanted, protocol: str) -> dict[str, Any]:
+def _node_memory(site: Site) -> int:
+    """Bytes of one node; 0 where nobody here knows: the memory of a login node says nothing of it."""
+    if site.node.memory or not (site.layout.one_machine or site.scheduler in ATTACHED):
+        return site.node.memory or 0
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _shape(wanted: Wanted) -> dict[str, Any]:
     """As ``shape_of`` of a plan, before there is one."""
     return {
-        "protocol": protocol,
+        "protocol": wanted.asked.protocol or wanted.site.protocol,
         "runtime": wanted.site.runtime,
         "device": wanted.site.device,
         "workers_per_node": wanted.asked.workers or wanted.site.layout.workers,

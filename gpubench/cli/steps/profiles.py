@@ -1,24 +1,59 @@
-"""Find and read site profiles and suites."""
+"""Find and read site profiles, suites and known issues."""
 
 from __future__ import annotations
 
+import dataclasses
+import os
+import re
 from pathlib import Path
 from typing import Any
 
 from gpubench import resources
 from gpubench.errors import UsageError
 from gpubench.model.base import nearest, parse_toml
+from gpubench.model.known_issue import KnownIssue, load_known_issues
 from gpubench.model.site import Site
 from gpubench.model.suite import Suite
+
+INHERITS = "inherits"
+OF_ITS_OWN = ("name", "description", INHERITS)
+"""Keys that no profile inherits."""
+SET = "--set"
+_VARIABLE = re.compile(r"\$(\w+|\{\w+\})")
+
+
+@dataclasses.dataclass(frozen=True)
+class Profile:
+    """A profile with all that it inherits and all that was laid over it, not yet checked.
+
+    ``origins`` say for every dotted key which file (or ``--set``) its value comes from; ``source`` is the profile's own
+    file.
+    """
+
+    plain: dict[str, Any]
+    origins: dict[str, str]
+    source: str
+
+    def site(self) -> Site:
+        """The checked profile; raises UsageError."""
+        return Site.of(self.plain, self.source)
 
 
 def load_site(name: str, settings: list[str] | None = None) -> Site:
     """A profile by name or path, with ``KEY=VALUE`` settings laid over it; raises UsageError."""
-    text, source = _find("sites", name)
-    plain = parse_toml(text, source)
+    return read_profile(name, settings).site()
+
+
+def read_profile(name: str, settings: list[str] | None = None) -> Profile:
+    """A profile by name or path with what it inherits, and ``KEY=VALUE`` settings laid over it; raises UsageError."""
+    profile = _inherited(name, Path(), ())
+    plain, origins = profile.plain, profile.origins
     for setting in settings or []:
-        _lay_over(plain, setting)
-    return Site.of(plain, source + (" with --set" if settings else ""))
+        dotted = _lay_over(plain, setting)
+        for key in [key for key in origins if key == dotted or key.startswith(f"{dotted}.")]:
+            del origins[key]
+        origins[dotted] = SET
+    return dataclasses.replace(profile, source=profile.source + (f" with {SET}" if settings else ""))
 
 
 def site_names() -> list[str]:
@@ -32,6 +67,70 @@ def load_suite(name: str) -> tuple[Suite, str]:
     return Suite.load(text, source), source
 
 
+def known_issues(site: Site) -> list[KnownIssue]:
+    """The rules that come with gpubench, and those of the file that the profile names: the same name is replaced."""
+    path = resources.root() / "issues" / "known.toml"
+    rules = load_known_issues(path.read_text(encoding="utf-8"), "issues/known.toml")
+    if site.known_issues:
+        own = expanded(site.known_issues, "known_issues", site)
+        try:
+            text = own.read_text(encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"known_issues of site {site.name}: can't read {own}: {error.strerror}") from None
+        rules += load_known_issues(text, str(own))
+    return list({rule.name: rule for rule in rules}.values())
+
+
+def expanded(text: str, key: str, site: Site) -> Path:
+    """A path of the profile with ``~`` and variables put in; raises UsageError where one isn't set here."""
+    put_in = os.path.expandvars(text)
+    unset = _VARIABLE.search(put_in)
+    if unset:
+        raise UsageError(
+            f"{key} of site {site.name} is {text}, and {unset[0]} isn't set here",
+            then=f"set it, or give the path: --set {key}=...",
+        )
+    return Path(put_in).expanduser()
+
+
+def _inherited(name: str, folder: Path, above: tuple[str, ...]) -> Profile:
+    """The profile laid over what it inherits; a path is relative to the folder of the file that names it."""
+    text, source = _find("sites", str(folder / name) if name.endswith(".toml") else name)
+    if source in above:
+        raise UsageError(f"{' inherits '.join([*above, source])}: a circle", then="let one of them inherit nothing")
+    own = parse_toml(text, source)
+    parent = own.pop(INHERITS, None)
+    if parent is None:
+        return Profile(own, _origins(own, source), source)
+    if not isinstance(parent, str):
+        raise UsageError(f"{source}: '{INHERITS}' = {parent!r}: write the name or path of one profile")
+    base = _inherited(parent, Path(source).parent if name.endswith(".toml") else Path(), (*above, source))
+    kept = {key: value for key, value in base.plain.items() if key not in OF_ITS_OWN}
+    plain, origins = _merged(kept, own), _origins(own, source)
+    inherited = {key: base.origins.get(key, base.source) for key in _leaves(plain) if key not in origins}
+    return Profile(plain, {**inherited, **origins}, source)
+
+
+def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """Tables key by key; everything else, lists too, is replaced."""
+    merged = dict(below)
+    for key, value in above.items():
+        here = merged.get(key)
+        merged[key] = _merged(here, value) if isinstance(here, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def _origins(plain: dict[str, Any], source: str) -> dict[str, str]:
+    return dict.fromkeys(_leaves(plain), source)
+
+
+def _leaves(plain: dict[str, Any], before: str = "") -> list[str]:
+    found: list[str] = []
+    for key, value in plain.items():
+        found += _leaves(value, f"{before}{key}.") if isinstance(value, dict) else [f"{before}{key}"]
+    return found
+
+
 def _find(folder: str, name: str) -> tuple[str, str]:
     base = resources.root() / folder
     path = Path(name) if name.endswith(".toml") else base / f"{name}.toml"
@@ -43,7 +142,8 @@ def _find(folder: str, name: str) -> tuple[str, str]:
     return text, str(path) if name.endswith(".toml") else f"{folder}/{name}.toml"
 
 
-def _lay_over(plain: dict[str, Any], setting: str) -> None:
+def _lay_over(plain: dict[str, Any], setting: str) -> str:
+    """Put one ``KEY=VALUE`` in; the dotted key."""
     dotted, equals, value = setting.partition("=")
     if not equals:
         raise UsageError(f"--set {setting}: no value", then="write it like --set limits.start=2m")
@@ -54,6 +154,7 @@ def _lay_over(plain: dict[str, Any], setting: str) -> None:
         if not isinstance(here, dict):
             raise UsageError(f"--set {setting}: '{part}' holds no further keys")
     here[last] = _value(value)
+    return dotted
 
 
 def _value(text: str) -> Any:

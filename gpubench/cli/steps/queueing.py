@@ -33,6 +33,7 @@ def submit_jobs(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None) 
     if scheduler is None:
         return False
     planned_images(campaign)
+    before: list[str] = []
     for job in campaign.jobs:
         if blocks is not None and job.job not in blocks:
             continue
@@ -40,20 +41,22 @@ def submit_jobs(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None) 
         directory = campaign.job_dir(job.job)
         environ = {**os.environ, "GPUBENCH_BLOCKS": " ".join(str(block) for block in chosen)}
         try:
-            job_id = scheduler.submit(directory, environ)
+            job_id = scheduler.submit(directory, environ, before)
         except MissingToolError as error:
             raise MissingToolError(
                 f"{error.what}; the scripts are in {campaign.directory / 'jobs'}",
                 then=f"on a login node of the site: gpubench submit {campaign.directory}",
             ) from None
         say(f"job {job.job}: {job_id}")
+        if campaign.plan.site.layout.one_machine:  # two at once would measure each other
+            before = [job_id]
     say(f"to see how it goes: gpubench status --watch {campaign.directory}")
     return True
 
 
 def watch_jobs(campaign: Campaign) -> None:
     """Come back when no job of the campaign waits or runs; Ctrl-C ends the watching, not the jobs."""
-    with interrupts() as interrupted, progress_for(campaign) as progress:
+    with interrupts() as interrupted, progress_for(campaign, joining=True) as progress:
         told: dict[str, str] = {}
         asked = 0.0
         while True:

@@ -14,8 +14,9 @@ from gpubench.cli.steps.images import make_ready
 from gpubench.errors import InterruptedByUserError, PlanRefusedError, SchedulerError
 from gpubench.model.image import Image
 from gpubench.model.plan import PlannedJob
+from gpubench.runtimes import RUNTIMES
 from gpubench.schedulers import ATTACHED, SCHEDULERS, JobState, Running
-from gpubench.store.accounting import Accounting, account
+from gpubench.store.accounting import PENDING, Accounting, account
 from gpubench.store.campaign import Campaign
 
 LOOK_S = 0.25
@@ -45,13 +46,22 @@ def run_jobs(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None = No
 
 def planned_images(campaign: Campaign) -> list[Image]:
     """The image of every variant; raises PlanRefusedError where one isn't built."""
-    for variant in campaign.plan.variants:
-        if variant.image is None:
-            raise PlanRefusedError(
-                f"variant {variant.label} has no image",
-                then=f"build it (gpubench images build {variant.ucx} --site {campaign.plan.site.name}), then plan anew",
-            )
+    missing = [variant.label for variant in campaign.plan.variants if variant.image is None]
+    if missing:
+        raise PlanRefusedError(
+            f"no image yet for variant {', '.join(missing)}",
+            then=f"build what is missing, and plan anew: {unbuilt(campaign)}",
+        )
     return [variant.image for variant in campaign.plan.variants if variant.image]
+
+
+def unbuilt(campaign: Campaign) -> str:
+    """The command that makes the images which the plan lacks; empty where it lacks none."""
+    specs = dict.fromkeys(variant.ucx for variant in campaign.plan.variants if variant.image is None)
+    site = campaign.plan.site
+    words = f'SITE={site.name} UCX="{" ".join(specs)}"'
+    imported = RUNTIMES[site.runtime].KIND == "squashfs"
+    return f"make images {words}{f' && make import {words}' if imported else ''}" if specs else ""
 
 
 def _run_job(
@@ -115,12 +125,18 @@ def account_now(campaign: Campaign) -> Accounting:
     Of a job that nobody knows (on a copy at home, say) nothing is said to be lost.
     """
     scheduler = SCHEDULERS[campaign.plan.site.scheduler]
+    open_jobs = {
+        one.job.job
+        for one in account(campaign, alive={job.job for job in campaign.jobs}).outcomes
+        if one.status == PENDING
+    }
     states: dict[str, JobState] = {}
-    for job in campaign.jobs:
+    for job in sorted(open_jobs):
         try:
-            states[job.job] = scheduler.state(campaign.job_dir(job.job))
+            states[job] = scheduler.state(campaign.job_dir(job))
         except SchedulerError as error:  # results that are there can be judged while a controller is down
-            states[job.job] = JobState("unknown", reason=str(error))
+            states |= {other: JobState("unknown", reason=str(error)) for other in open_jobs - states.keys()}
+            break
     return account(
         campaign,
         alive={job for job, state in states.items() if state.phase != "ended"},

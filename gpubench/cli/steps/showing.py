@@ -12,6 +12,8 @@ from gpubench.cli.say import say
 from gpubench.errors import IncompleteError
 from gpubench.files import write_atomically
 from gpubench.model.quantities import format_seconds
+from gpubench.plan.cost import node_hours
+from gpubench.plan.known import issue_lines
 from gpubench.schedulers import JobState
 from gpubench.store.accounting import Accounting
 from gpubench.store.campaign import Campaign
@@ -38,6 +40,13 @@ def plan_lines(campaign: Campaign) -> Iterator[str]:
         f"on site {plan.site.name}, nodes {nodes}, {len(plan.comparisons)} comparisons, seed {plan.seed}"
     )
     yield f"  about {format_seconds(plan.time.total_s)}: {format_seconds(plan.time.run_s)} a run ({plan.time.source})"
+    for cost in node_hours(plan):
+        yield (
+            f"    {cost.nodes} node{'s' if cost.nodes > 1 else ''}: {cost.jobs} job{'s' if cost.jobs > 1 else ''}, "
+            f"{cost.runs} runs, about {format_seconds(cost.seconds)} = {cost.node_hours:.2g} node-hours"
+        )
+    for line in issue_lines(plan.known_issues):
+        yield f"  {line}"
     for note in plan.notes:
         yield f"  {note}"
     if plan.foreseen:
@@ -80,7 +89,9 @@ def require_complete(campaign: Campaign, accounting: Accounting) -> None:
     missing = [
         outcome
         for outcome in accounting.outcomes
-        if outcome.status not in ("ok", "failed") and outcome.block.block not in replaced
+        if outcome.status not in ("ok", "failed")
+        and outcome.block.block not in replaced
+        and not campaign.plan.skip_reason(outcome.job.nodes, outcome.run.variant)
     ]
     if missing:
         first = missing[0]

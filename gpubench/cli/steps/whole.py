@@ -11,7 +11,10 @@ import typer
 
 from gpubench.cli.options import Asked
 from gpubench.cli.say import say
+from gpubench.cli.steps.here import run_here
+from gpubench.cli.steps.placing import place_campaign
 from gpubench.cli.steps.planning import plan_campaign, read_wishes, write_scripts
+from gpubench.cli.steps.presence import require_scheduler
 from gpubench.cli.steps.queueing import submit_jobs, watch_jobs
 from gpubench.cli.steps.running import account_now, job_states, missing_words, run_jobs
 from gpubench.cli.steps.showing import plan_lines, require_complete, show_verdicts, write_report
@@ -30,6 +33,8 @@ def bench(asked: Asked, *, gate: bool) -> None:
     for line in plan_lines(campaign):
         say(line)
     say(f"images and plan took {format_seconds(time.monotonic() - began)}\n")
+    require_scheduler(campaign)
+    place_campaign(campaign)
     _run(campaign, None)
     while campaign.plan.max_blocks is not None and not campaign.ended:
         campaign = _advance(campaign)
@@ -52,18 +57,32 @@ def advance(directory: Path, *, stop: bool) -> None:
     _conclude(campaign, gate=False)
 
 
-def submit(directory: Path) -> None:
-    """Run the planned jobs that have not been run."""
-    campaign = Campaign.open(directory)
+def plan_and_submit(asked: Asked, *, here: bool) -> None:
+    """Plan a campaign and submit its jobs."""
+    campaign = plan_campaign(read_wishes(asked))
+    for line in plan_lines(campaign):
+        say(line)
+    submit(campaign, here=here)
+
+
+def submit(campaign: Campaign, *, here: bool) -> None:
+    """Run the planned jobs of a campaign that has not been run; ``here``: on the nodes that this shell holds."""
     _refuse_alive(campaign)
     if any(campaign.runs_dir.glob("*-*")):
         raise UsageError(
-            f"{directory} has been run already", then=f"to run what is missing: gpubench resume {directory}"
+            f"{campaign.directory} has been run already",
+            then=f"to run what is missing: gpubench resume {campaign.directory}",
         )
     write_scripts(campaign)
-    if submit_jobs(campaign, None):
-        return
-    _run(campaign, None)
+    if here:
+        place_campaign(campaign)
+        run_here(campaign)
+    else:
+        require_scheduler(campaign)
+        place_campaign(campaign)
+        if submit_jobs(campaign, None):
+            return
+        _run(campaign, None)
     require_complete(campaign, account_now(campaign))
 
 
@@ -82,6 +101,8 @@ def resume(directory: Path, *, gate: bool) -> None:
         say("nothing is missing")
     else:
         write_scripts(campaign)
+        require_scheduler(campaign)
+        place_campaign(campaign)
         if submit_jobs(campaign, blocks):
             return
         _run(campaign, blocks)

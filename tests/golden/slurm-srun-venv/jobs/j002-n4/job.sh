@@ -29,16 +29,19 @@ export GPUBENCH_END
 
 # Launcher srun: one supervisor per node. Every step says its whole shape: newer Slurm doesn't hand on --cpus-per-task.
 # In the background, so that signals are heard. No step ends its peers at once: rank 0 still has a record to write.
-stopping='' step=''
+stopping='' told='' step=''
 shape=(--ntasks-per-node=1 --kill-on-bad-exit=0 --wait=90 --export=ALL)
 launch() {
-  local code
+  local code=130
   srun "--nodes=$SLURM_JOB_NUM_NODES" "--ntasks=$SLURM_JOB_NUM_NODES" "${shape[@]}" "$@" &
   step=$!
-  if [ -n "$stopping" ]; then forward; fi
   while true; do # a signal interrupts wait; the supervisors still have to end their processes
-    wait "$step"
-    code=$?
+    if [ -n "$stopping" ] && [ -z "$told" ]; then
+      tell || sleep 0.5 # srun has only begun: Slurm knows no step yet
+    else
+      wait "$step"
+      code=$?
+    fi
     kill -0 "$step" 2>/dev/null || return "$code"
   done
 }
@@ -46,13 +49,12 @@ aside() { # what only writes a record, on the first node
   srun --overlap --nodes=1 --ntasks=1 "${shape[@]}" "$@"
 }
 # Not by a signal to srun: it kills its tasks at once, and a supervisor has to end its processes and write its record.
-forward() {
-  stopping=1
+tell() {
   local steps
   mapfile -t steps < <(timeout 20 squeue --steps --noheader --jobs="$SLURM_JOB_ID" --format=%i | grep -E '\.[0-9]+$')
-  if ((${#steps[@]})); then timeout 20 scancel --signal=TERM "${steps[@]}"; fi
+  ((${#steps[@]})) && timeout 20 scancel --signal=TERM "${steps[@]}" && told=1
 }
-trap forward TERM INT HUP
+trap 'stopping=1 told=' TERM INT HUP
 
 # A block starts only if it can end in time; what isn't run gets a record that says why.
 selected='' skip='' worst=0

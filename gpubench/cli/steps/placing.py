@@ -1,0 +1,79 @@
+"""Paths of the profile on this machine, resolved when a campaign is submitted: nodes must see what they are sent to."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import json
+import os
+import re
+import socket
+from pathlib import Path
+
+from gpubench.files import write_atomically
+from gpubench.images import images_root
+from gpubench.model.image import Image
+from gpubench.model.site import Site
+from gpubench.plan.shared import Resolved, require_shared
+from gpubench.schedulers import DETACHED
+from gpubench.store.campaign import Campaign
+
+PATHS = "gpubench/paths/1"
+PATHS_FILE = "paths.json"
+"""In the campaign: what its paths were where it was last submitted."""
+
+_VARIABLE = re.compile(r"\$(\w+|\{\w+\})|^~")
+
+
+def place_campaign(campaign: Campaign) -> None:
+    """Resolve the paths of a campaign that goes to a queue, see that nodes can see them, and record them.
+
+    Raises:
+        PlanRefusedError: the campaign or an image lies on no shared file system.
+    """
+    site = campaign.plan.site
+    if site.scheduler not in DETACHED:
+        return
+    shared = shared_paths(site)
+    places = {"the campaign": resolve(str(campaign.directory))}
+    for variant in campaign.plan.variants:
+        if variant.image and (path := _on_disk(variant.image)):
+            places[f"the image of {variant.label}"] = _folder_of(path)
+    for what, place in places.items():
+        require_shared(what, place, shared)
+    write_atomically(campaign.directory / PATHS_FILE, _record(site, places, shared))
+
+
+def shared_paths(site: Site) -> list[Resolved]:
+    """The shared file systems of the profile, as they are here."""
+    return [resolve(text) for text in site.paths.shared]
+
+
+def resolve(text: str) -> Resolved:
+    """Variables, ``~`` and symbolic links put in; nothing need be there."""
+    expanded = os.path.expanduser(os.path.expandvars(text))  # noqa: PTH111 - pathlib raises for an unknown user
+    return Resolved(text, "" if _VARIABLE.search(expanded) else str(Path(expanded).resolve()))
+
+
+def _on_disk(image: Image) -> str:
+    """A file of the image that nodes open by its path; empty where they fetch it, or have it as a module."""
+    if image.kind == "squashfs":
+        return image.reference
+    return image.python if image.kind in ("venv", "conda") else ""
+
+
+def _folder_of(path: str) -> Resolved:
+    # Not the file: a venv's Python is a link to that of the system, which every node has its own of.
+    return Resolved(path, str(Path(path).parent.resolve() / Path(path).name))
+
+
+def _record(site: Site, places: dict[str, Resolved], shared: list[Resolved]) -> str:
+    plain = {
+        "schema": PATHS,
+        "at": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        "host": socket.gethostname(),
+        "places": {what: dataclasses.asdict(path) for what, path in places.items()},
+        "shared": [dataclasses.asdict(path) for path in shared],
+        "images": str(images_root(site.paths.images)),
+    }
+    return json.dumps(plain, indent=1, ensure_ascii=False) + "\n"

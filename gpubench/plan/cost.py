@@ -1,0 +1,33 @@
+"""What a campaign costs, by node count."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from gpubench.model.plan import Plan
+
+
+@dataclasses.dataclass(frozen=True)
+class Cost:
+    """At one node count: ``runs`` that really run, their ``seconds`` by the time model, and nodes times hours."""
+
+    nodes: int
+    jobs: int
+    runs: int
+    seconds: float
+
+    @property
+    def node_hours(self) -> float:
+        """Nodes times hours; waiting in the queue is free."""
+        return self.nodes * self.seconds / 3600
+
+
+def node_hours(plan: Plan) -> Iterator[Cost]:
+    """A row per node count, ascending."""
+    for nodes in sorted({job.nodes for job in plan.jobs}):
+        jobs = [job for job in plan.jobs if job.nodes == nodes]
+        runs = sum(
+            not plan.skip_reason(nodes, run.variant) for job in jobs for block in job.blocks for run in block.runs
+        )
+        yield Cost(nodes, len(jobs), runs, runs * plan.time.run_s)

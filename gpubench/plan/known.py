@@ -1,0 +1,104 @@
+"""Known issues against a plan: which variants they concern at which node counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from gpubench.model.known_issue import Circumstances, KnownIssue
+from gpubench.model.plan import AppliedIssue, PlannedVariant
+from gpubench.model.site import Site
+
+
+def apply_issues(
+    issues: Iterable[KnownIssue],
+    *,
+    site: Site,
+    protocol: str,
+    variants: Sequence[PlannedVariant],
+    nodes: Sequence[int],
+    today: str,
+) -> tuple[list[AppliedIssue], list[str]]:
+    """What the rules say of a campaign.
+
+    Args:
+        issues: all that are known.
+        site: with its environment and GPUs.
+        protocol: of the campaign.
+        variants: with their images where those are built, which know their version best.
+        nodes: the node counts.
+        today: ``2026-11-21``.
+
+    Returns:
+        The rules applied, and a note for every rule that would have been if it hadn't expired, and for every node count
+        at which they leave nothing to compare.
+    """
+    given = set(site.env).union(*(variant.env for variant in variants))
+    applied: list[AppliedIssue] = []
+    notes: list[str] = []
+    for issue in issues:
+        concerned = [
+            (count, variant.label)
+            for count in nodes
+            for variant in variants
+            if issue.when.hold(_circumstances(site, protocol, variant, count))
+        ]
+        if concerned and issue.expires and issue.expires <= today:
+            notes.append(
+                f"expired on {issue.expires} and not applied: {issue.why}; "
+                f"it would concern {_places(concerned)}: renew the rule or remove it"
+            )
+            continue
+        env = {name: value for name, value in issue.env.items() if name not in given}
+        applied += [
+            AppliedIssue(name=issue.name, action=issue.action, why=issue.why, nodes=count, variant=label, env=env)
+            for count, label in concerned
+        ]
+    return applied, [*notes, *_nothing_left(applied, [variant.label for variant in variants], nodes)]
+
+
+def issue_lines(applied: Iterable[AppliedIssue]) -> Iterator[str]:
+    """A line per rule: what it does to which variants on how many nodes, and why."""
+    grouped: dict[tuple[str, str], list[AppliedIssue]] = {}
+    for one in applied:
+        grouped.setdefault((one.name, one.why), []).append(one)
+    for (_, why), found in grouped.items():
+        places = _places([(one.nodes, one.variant) for one in found])
+        if found[0].action == "env":
+            counts = ", ".join(map(str, sorted({one.nodes for one in found})))
+            setting = (
+                " ".join(f"{name}={value}" for name, value in found[0].env.items()) or "nothing: all is set already"
+            )
+            yield f"set for every variant on {counts} nodes: {setting}, for {places}: {why}"
+        else:
+            yield f"{'skipped' if found[0].action == 'skip' else 'warning'}: {places}: {why}"
+
+
+def _circumstances(site: Site, protocol: str, variant: PlannedVariant, nodes: int) -> Circumstances:
+    image = variant.image
+    return Circumstances(
+        ucx=image.ucx_version if image and image.ucx_version else variant.ucx,
+        nodes=nodes,
+        gpus=nodes * site.node.gpus,
+        protocol=protocol,
+        runtime=site.runtime,
+        transports=site.expect_transport,
+        env={**(image.env if image else {}), **site.env, **variant.env},
+    )
+
+
+def _places(concerned: Iterable[tuple[int, str]]) -> str:
+    """``v1.13.x on 8 and 16 nodes``."""
+    counts: dict[str, list[str]] = {}
+    for count, label in concerned:
+        counts.setdefault(label, []).append(str(count))
+    return ", ".join(
+        f"{label} on {' and '.join(each)} node{'' if each == ['1'] else 's'}" for label, each in counts.items()
+    )
+
+
+def _nothing_left(applied: Sequence[AppliedIssue], labels: Sequence[str], nodes: Sequence[int]) -> Iterator[str]:
+    for count in nodes:
+        skipped = {one.variant for one in applied if one.action == "skip" and one.nodes == count}
+        if labels[0] in skipped or skipped >= set(labels[1:]):
+            what = f"the baseline {labels[0]}" if labels[0] in skipped else "every candidate"
+            yield f"on {count} node{'s' if count > 1 else ''} nothing can be compared: {what} is skipped"

@@ -1,0 +1,106 @@
+"""What a profile says against itself: keys are known by then, here it is about what they mean together. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator
+
+from gpubench.errors import PlanRefusedError
+from gpubench.model.quantities import format_seconds
+from gpubench.model.site import Site
+from gpubench.plan.make import PROTOCOLS
+from gpubench.plan.triples import check_triple
+
+LONGEST_INTERFACE = 15
+"""Letters: IFNAMSIZ of Linux less its final zero."""
+_INTERFACE = re.compile(r"[^\s/:]+")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at. ``ok`` is None where it couldn't be checked."""
+
+    ok: bool | None
+    what: str
+
+    def __str__(self) -> str:
+        return f"{ {True: 'ok', False: 'wrong', None: 'not checked'}[self.ok] }: {self.what}"
+
+
+def check_site(site: Site) -> list[Finding]:
+    """Everything that can be said of a profile without its machine."""
+    return [_triple(site), _protocol(site), _interface(site), *_shape(site), *_time(site), *_words(site), *_paths(site)]
+
+
+def _triple(site: Site) -> Finding:
+    try:
+        check_triple(site)
+    except PlanRefusedError as error:
+        return Finding(False, str(error))
+    return Finding(True, f"{site.scheduler} + {site.launcher} + {site.runtime} go together")
+
+
+def _protocol(site: Site) -> Finding:
+    known = site.protocol in PROTOCOLS
+    return Finding(known, f"protocol {site.protocol}" + ("" if known else f": there is {', '.join(PROTOCOLS)}"))
+
+
+def _interface(site: Site) -> Finding:
+    name = site.interface
+    if not _INTERFACE.fullmatch(name) or name in (".", ".."):
+        return Finding(False, f"interface '{name}' can't be the name of a network device")
+    if len(name.encode()) > LONGEST_INTERFACE:
+        return Finding(False, f"interface '{name}' has more than {LONGEST_INTERFACE} letters, which no device has")
+    return Finding(True, f"interface {name} can be the name of a network device")
+
+
+def _shape(site: Site) -> Iterator[Finding]:
+    workers, threads, node = site.layout.workers, site.layout.threads, site.node
+    busy = f"{workers} workers x {threads} threads = {workers * threads}"
+    if node.cores:
+        fits = workers * threads <= node.cores
+        yield Finding(fits, f"{busy} {'fit into' if fits else 'are more than'} the {node.cores} cores of node.cores")
+    else:
+        yield Finding(None, f"{busy} against cores: node.cores isn't set, a job gets what its scheduler gives")
+    if site.device == "gpu":
+        yield Finding(workers == node.gpus, f"{workers} workers and {node.gpus} GPUs per node, a worker takes one GPU")
+    elif site.device == "cpu" and node.gpus:
+        yield Finding(False, f'node.gpus = {node.gpus} is asked for, but device = "cpu" uses none')
+    memory = site.layout.memory
+    if memory is not None and node.memory is not None:
+        fits = memory <= node.memory
+        yield Finding(fits, f"layout.memory {'fits into' if fits else 'is more than'} node.memory")
+
+
+def _time(site: Site) -> Iterator[Finding]:
+    limit, warning = site.limits.job, site.batch.warning
+    words = f"batch.warning {format_seconds(warning)} and limits.job {format_seconds(limit)}"
+    yield Finding(warning < limit, f"{words}: the warning comes before the end")
+    counts = site.defaults.nodes
+    yield Finding(
+        sorted(set(counts)) == counts, f"default node counts {', '.join(map(str, counts))}: ascending, each once"
+    )
+
+
+def _words(site: Site) -> Iterator[Finding]:
+    bad = [option for option in site.batch.options if not option.startswith("-") or option != option.strip()]
+    if site.batch.options:
+        yield Finding(not bad, f"batch.options: {', '.join(bad) + ' is no option' if bad else 'all are options'}")
+    named = {"env": [*site.env], "env_allow": site.env_allow}
+    wrong = [f"{key}: '{name}'" for key, names in named.items() for name in names if not _VARIABLE.fullmatch(name)]
+    yield Finding(not wrong, f"names of variables{': ' + ', '.join(wrong) if wrong else ''}")
+    mounts = [mount for mount in site.container.mounts if not 2 <= len(mount.split(":")) <= 3]
+    if site.container.mounts:
+        yield Finding(not mounts, f"container.mounts{': not HOST:INSIDE[:ro]: ' + ', '.join(mounts) if mounts else ''}")
+
+
+def _paths(site: Site) -> Iterator[Finding]:
+    relative = [path for path in site.paths.shared if not path.startswith(("/", "~", "$"))]
+    if relative:
+        yield Finding(False, f"paths.shared: {', '.join(relative)} is no absolute path")
+    elif site.paths.shared:
+        yield Finding(True, f"paths.shared: {', '.join(site.paths.shared)}")
+    elif not site.layout.one_machine:
+        yield Finding(None, "paths.shared is empty: nobody can tell whether nodes see a campaign")

@@ -1,0 +1,147 @@
+"""Plan, render and submit for a cluster that this machine knows only by its profile."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT, Run, need, own_queue, plain_environment
+
+DRACO = ["--site", "draco", "--ucx", "v1.12.x master", "--suite", "quick"]
+
+
+def files(directory: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> Path:
+    """A PATH without any scheduler, git, Docker or network tool."""
+    folder = tmp_path / "tools"
+    folder.mkdir()
+    for name in ("bash", "make", "test", "env"):
+        found = shutil.which(name)
+        need(bool(found), name)
+        (folder / name).symlink_to(found or "")
+    return folder
+
+
+def test_render_gives_the_same_bytes_in_every_directory_on_every_day(
+    gpubench: Run, tmp_path: Path, tools: Path
+) -> None:
+    first = gpubench("render", *DRACO, "--nodes", "1 8", "--out", "a", env={"PATH": str(tools)})
+    assert first.returncode == 0, first.stderr
+    assert first.stdout.splitlines()[0] == "a/jobs/j001-n1/job.sh"
+    deep = tmp_path / "another" / "place"
+    env = {"TZ": "Asia/Tokyo", "LANG": "C", "PYTHONHASHSEED": "7"}
+    assert gpubench("render", *DRACO, "--nodes", "1 8", "--out", deep, env=env).returncode == 0
+    assert files(tmp_path / "a") == files(deep)
+    plan = json.loads((deep / "plan.json").read_text())
+    assert plan["campaign"] == "draco-quick"
+    assert [variant["image"] for variant in plan["variants"]] == [None, None]
+    assert plan["memory_limit"] == 0, "how much memory this machine has says nothing of a node's"
+    again = gpubench("render", *DRACO, "--nodes", "1 8", "--out", "a")
+    assert again.returncode == 0, again.stderr
+    assert files(tmp_path / "a") == files(deep)
+
+
+def test_the_date_and_the_seed_are_words_too(gpubench: Run, tmp_path: Path) -> None:
+    dated = [*DRACO, "--nodes", "2", "--date", "20221107"]
+    assert gpubench("render", *dated, "--seed", "5", "--out", "a").returncode == 0
+    plan = json.loads((tmp_path / "a" / "plan.json").read_text())
+    assert (plan["campaign"], plan["created_at"], plan["seed"]) == (
+        "draco-quick-20221107",
+        "2022-11-07T00:00:00+00:00",
+        5,
+    )
+    other = gpubench("render", *dated, "--seed", "6", "--out", "a")
+    assert other.returncode == 2
+    assert "a already holds another campaign" in other.stderr
+    assert json.loads((tmp_path / "a" / "plan.json").read_text()) == plan
+    assert gpubench("render", *DRACO, "--date", "20221332", "--out", "b").returncode == 2
+
+
+def test_a_plan_without_images_is_planned_and_refused_by_submit(gpubench: Run, tmp_path: Path, tools: Path) -> None:
+    done = gpubench("plan", *DRACO, "--nodes", "2", env={"PATH": str(tools)})
+    assert done.returncode == 0, done.stderr
+    assert "master: UCX not built" in done.stdout
+    (campaign,) = (tmp_path / "outputs").iterdir()
+    (tools / "sbatch").symlink_to("/bin/false")
+    refused = gpubench("submit", campaign, env={"PATH": str(tools)})
+    assert refused.returncode == 6, refused.stderr
+    assert 'make images SITE=draco UCX="v1.12.x master"' in refused.stderr
+    shown = gpubench("plan", campaign.relative_to(tmp_path))
+    assert shown.stdout == done.stdout
+
+
+def test_without_sbatch_submit_writes_the_scripts_and_says_what_to_run_where(
+    gpubench: Run, tmp_path: Path, tools: Path
+) -> None:
+    done = gpubench("submit", *DRACO, "--nodes", "8", env={"PATH": str(tools)})
+    assert done.returncode == 5, done.stderr
+    (campaign,) = (tmp_path / "outputs").iterdir()
+    (line,) = done.stderr.splitlines()
+    assert f"there is no sbatch on this machine; the scripts are in outputs/{campaign.name}/jobs" in line
+    assert 'on a login node of draco: make images SITE=draco UCX="v1.12.x master"' in line
+    script = campaign / "jobs" / "j001-n8" / "job.sh"
+    subprocess.run(["bash", "-n", script], check=True)
+    assert "#SBATCH --nodes=8" in script.read_text()
+
+
+@pytest.mark.parametrize("command", ["plan", "render", "submit"])
+def test_a_campaign_and_options_that_plan_another_exclude_each_other(
+    gpubench: Run, tmp_path: Path, command: str
+) -> None:
+    done = gpubench(command, "some/campaign", "--nodes", "2")
+    assert done.returncode == 2
+    assert "some/campaign is planned already" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_render_wants_a_campaign_or_a_directory(gpubench: Run, tmp_path: Path) -> None:
+    done = gpubench("render", *DRACO)
+    assert done.returncode == 2
+    assert "--out DIR" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_here_means_nothing_on_a_site_without_allocations(gpubench: Run, tmp_path: Path) -> None:
+    site = ["--set", f"paths.outputs={tmp_path / 'outputs'}", "--suite", "verify", "--set", "scheduler=local"]
+    done = gpubench("submit", "--here", "--site", "draco", *site, "--set", "launcher=fork", "--set", "runtime=conda")
+    assert done.returncode == 2, done.stderr
+    assert "runs its jobs on this machine, in no allocation; leave --here out" in done.stderr
+
+
+def test_make_hands_on_what_stands_on_its_command_line(tmp_path: Path) -> None:
+    """Make's own variables become options, one to one; the shell's environment does not."""
+    need(shutil.which("make") is not None, "make")
+    said = tmp_path / "said"
+    stub = tmp_path / "gpubench"
+    stub.write_text(f'#!/usr/bin/env bash\nprintf "%s|" "$@" >>"{said}"; echo >>"{said}"\n')
+    stub.chmod(0o755)
+    common = ["make", "-s", "-C", ROOT, f"GPUBENCH={stub}", "-o", ".venv/.tool"]
+    env = plain_environment({**own_queue(tmp_path), "NODES": "9", "SITE": "elsewhere", "PATH": os.environ["PATH"]})
+    for words in (
+        ["plan", "SITE=draco", "NODES=1 2 4 8 16", "UCX=v1.12.x master"],
+        ["render", "SITE=draco", "NODES=1 8", "OUT=dir"],
+        ["submit", "SITE=draco", "NODES=8", "SUITE=draco", "DATE=20221107"],
+        ["submit", "CAMPAIGN=outputs/a b"],
+        ["status"],
+        ["cancel", "CAMPAIGN=c"],
+        ["resume", "CAMPAIGN=c"],
+    ):
+        subprocess.run([*common, *words], check=True, env=env)
+    assert said.read_text().splitlines() == [
+        "plan|--site|draco|--ucx|v1.12.x master|--nodes|1 2 4 8 16|",
+        "render|--site|draco|--nodes|1 8|--out|dir|",
+        "submit|--site|draco|--nodes|8|--suite|draco|--date|20221107|",
+        "submit|outputs/a b|",
+        "status|",
+        "cancel|c|",
+        "resume|c|",
+    ]

@@ -1,0 +1,191 @@
+"""`gpubench sites`, and what a profile inherits."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from gpubench.cli.steps.profiles import known_issues, load_site, read_profile, site_names
+from gpubench.errors import UsageError
+from gpubench.plan.site_checks import check_site
+from tests.conftest import Run
+
+MINE = """
+inherits = "draco"
+name = "mine"
+[layout]
+threads = 2
+[batch]
+options = []
+"""
+RULES = """
+[[issue]]
+name = "ucx-8461"
+action = "warn"
+reason = "not here"
+url = "https://example.org/1"
+[issue.when]
+nodes_above = 8
+[[issue]]
+name = "own"
+action = "skip"
+reason = "it crashes"
+url = "https://example.org/2"
+[issue.when]
+nodes_above = 1
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.toml").write_text(MINE)
+    return tmp_path
+
+
+def test_a_profile_inherits_tables_key_by_key_and_replaces_lists(folder: Path) -> None:
+    mine, draco = load_site("mine.toml"), load_site("draco")
+    assert (mine.name, mine.description) == ("mine", "")
+    assert (mine.layout.workers, mine.layout.threads) == (8, 2)
+    assert (mine.batch.queue, mine.batch.options) == (draco.batch.queue, [])
+    kept = {
+        key: value for key, value in draco.model_dump().items() if key not in ("name", "description", "layout", "batch")
+    }
+    assert kept == {key: mine.model_dump()[key] for key in kept}
+
+
+def test_a_chain_of_profiles_ends_with_set_and_every_value_knows_its_file(folder: Path) -> None:
+    (folder / "deep").mkdir()
+    (folder / "deep" / "child.toml").write_text('inherits = "../mine.toml"\nname = "child"\n[layout]\nthreads = 1\n')
+    found = read_profile("deep/child.toml", ["batch.queue=fast", "limits.start=2m"])
+    site = found.site()
+    assert (site.layout.workers, site.layout.threads, site.batch.queue, site.limits.start) == (8, 1, "fast", 120.0)
+    assert {key: found.origins[key] for key in ("name", "layout.workers", "batch.options", "batch.queue")} == {
+        "name": "deep/child.toml",
+        "layout.workers": "sites/draco.toml",
+        "batch.options": "deep/../mine.toml",
+        "batch.queue": "--set",
+    }
+
+
+def test_a_circle_is_refused_with_the_way_it_goes(folder: Path) -> None:
+    (folder / "a.toml").write_text('inherits = "b.toml"\nname = "a"\n')
+    (folder / "b.toml").write_text('inherits = "a.toml"\nname = "b"\n')
+    with pytest.raises(UsageError, match=r"a\.toml inherits b\.toml inherits a\.toml: a circle"):
+        load_site("a.toml")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"draco"', '"drako"', "no site 'drako' (did you mean 'draco'?)"),
+        ('name = "mine"', "", "mine.toml: key 'name' is missing"),
+        ('"draco"', "3", "mine.toml: 'inherits' = 3: write the name or path of one profile"),
+        ("[layout]", "[layuot]", "mine.toml: unknown key 'layuot' (did you mean 'layout'?)"),
+    ],
+)
+def test_a_mistake_in_an_inheriting_profile_names_the_file(folder: Path, old: str, new: str, message: str) -> None:
+    (folder / "mine.toml").write_text(MINE.replace(old, new, 1))
+    with pytest.raises(UsageError) as caught:
+        load_site("mine.toml")
+    assert str(caught.value).startswith(message)
+
+
+def test_rules_of_ones_own_come_beside_the_shipped_ones_and_replace_those_of_the_same_name(folder: Path) -> None:
+    (folder / "rules.toml").write_text(RULES)
+    rules = {rule.name: rule for rule in known_issues(load_site("draco", ["known_issues=rules.toml"]))}
+    assert set(rules) == {"ucx-8461", "ucx-11202", "own"}
+    assert rules["ucx-8461"].action == "warn"
+    with pytest.raises(UsageError, match=r"known_issues of site draco: can't read gone\.toml: No such file"):
+        known_issues(load_site("draco", ["known_issues=gone.toml"]))
+
+
+def test_a_path_with_a_variable_that_is_not_set_here_is_refused_where_it_would_be_used(
+    gpubench: Run, folder: Path
+) -> None:
+    done = gpubench("plan", "--site", "local", "--set", "paths.outputs=$NOT_SET/x", env={"NOT_SET_EITHER": ""})
+    assert done.returncode == 2
+    assert done.stderr == (
+        "gpubench: paths.outputs of site local is $NOT_SET/x, and $NOT_SET isn't set here; "
+        "set it, or give the path: --set paths.outputs=...\n"
+    )
+    assert not list(folder.glob("$*"))
+
+
+@pytest.mark.parametrize("name", [name for name in site_names() if name != "summit"])
+def test_a_shipped_profile_has_no_wrong_line(name: str) -> None:
+    assert [finding for finding in check_site(load_site(name)) if finding.ok is False] == []
+
+
+def test_draco_asks_its_scheduler_for_what_its_old_scripts_asked_for() -> None:
+    site = load_site("draco")
+    assert site.batch.model_dump(include={"queue", "account", "options"}) == {
+        "queue": "batch_dgx1_m2",
+        "account": "sw_rapids_testing",
+        "options": ["--nv-meta=ml-model.rapids-benchmarks"],
+    }
+    assert (site.node.cores, site.node.gpus, site.layout.workers, site.limits.job) == (16, 8, 8, 7200.0)
+    assert (site.interface, site.defaults.nodes) == ("ibp132s0", [1, 2, 4, 8, 16])
+
+
+def test_list_names_every_profile_with_its_adapters(gpubench: Run) -> None:
+    done = gpubench("sites", "list")
+    rows = [line.split(maxsplit=6) for line in done.stdout.splitlines()]
+    assert [row[0] for row in rows] == site_names()
+    (draco,) = [row for row in rows if row[0] == "draco"]
+    assert " ".join(draco[1:6]) == "slurm + srun + pyxis"
+    assert draco[6] == "DGX-1 nodes, Slurm with pyxis"
+
+
+def test_show_is_a_profile_again_and_says_where_values_come_from(gpubench: Run, folder: Path) -> None:
+    done = gpubench("sites", "show", "mine.toml", "--set", "batch.queue=fast lane")
+    assert done.returncode == 0, done.stderr
+    assert tomllib.loads(done.stdout) == read_profile("mine.toml", ["batch.queue=fast lane"]).plain
+    lines = done.stdout.splitlines()
+    assert 'queue = "fast lane"  # --set' in lines
+    assert "workers = 8  # sites/draco.toml" in lines
+    assert "threads = 2" in lines
+
+
+def test_check_says_a_line_each_and_exits_with_2_when_one_is_wrong(gpubench: Run, folder: Path) -> None:
+    right = gpubench("sites", "check", "mine.toml")
+    assert right.returncode == 0, right.stdout + right.stderr
+    assert {line.partition(":")[0] for line in right.stdout.splitlines()} == {"ok", "not checked"}
+    wrong = gpubench("sites", "check", "mine.toml", "--set", "layout.threads=3")
+    assert wrong.returncode == 2
+    assert "wrong: 8 workers x 3 threads = 24 are more than the 16 cores of node.cores" in wrong.stdout
+    assert wrong.stderr.startswith("gpubench: 1 of these lines is wrong")
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("layout.wrokers=2", "wrong: mine.toml with --set: unknown key 'layout.wrokers' (did you mean 'workers'?)"),
+        ("defaults.suite=quik", "wrong: no suite 'quik' (did you mean 'quick'?)"),
+        ("defaults.variants=['a=1']", "wrong: a comparison needs two variants at least"),
+    ],
+)
+def test_check_finds_unknown_keys_suites_and_variants(gpubench: Run, folder: Path, setting: str, message: str) -> None:
+    done = gpubench("sites", "check", "mine.toml", "--set", setting)
+    assert done.returncode == 2
+    assert message in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (["local", "--live"], 2, "site local has no queue"),
+        (["--live"], 2, "--live needs the name of a profile"),
+        (["draco", "--nodes", "2"], 2, "go with --live only"),
+        (["draco", "--live"], 5, "there is no sbatch on this machine; run it on a login node of site draco"),
+        (["draco", "--live", "--set", "node.gpus=1"], 2, "8 workers and 1 GPUs per node"),
+    ],
+)
+def test_live_needs_a_right_profile_a_queue_and_its_commands(
+    gpubench: Run, tmp_path: Path, words: list[str], code: int, message: str
+) -> None:
+    done = gpubench("sites", "check", *words, env={"PATH": str(tmp_path)})
+    assert (done.returncode, message in done.stderr) == (code, True), done.stderr
+    assert not (tmp_path / "outputs").exists()

@@ -1,0 +1,157 @@
+"""Every finding of `sites check`, right and wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpubench.model.site import Site
+from gpubench.plan.live_checks import check_images, check_nodes, parse_facts
+from gpubench.plan.site_checks import check_site
+from tests.plan.requests_by_hand import site
+
+BATCH = """
+name = "cluster"
+scheduler = "slurm"
+launcher = "srun"
+runtime = "pyxis"
+device = "gpu"
+interface = "ibp132s0"
+[env]
+UCX_TLS = "rc"
+[layout]
+workers = 8
+memory = "200GB"
+[node]
+cores = 16
+gpus = 8
+memory = "400GB"
+[batch]
+options = ["--nv-meta=x"]
+[container]
+mounts = ["/data:/data:ro"]
+[image]
+fabric = ["verbs"]
+[setup]
+modules = ["cuda"]
+[paths]
+shared = ["/scratch"]
+[defaults]
+nodes = [1, 2]
+"""
+HOST = """host n1
+login secret
+interfaces ibp132s0, lo
+addresses 10.0.0.1/24 fe80::1/64
+gpus 8
+memlock unlimited
+cores 16
+fabric rdma_cm, uverbs0
+modules gcc/12:cuda/11.2
+"""
+INSIDE = "host n1\nfabric uverbs0\nucx rc_verbs/mlx5_0:1 tcp/ibp132s0\n"
+
+
+def cluster(old: str = "", new: str = "") -> Site:
+    assert old in BATCH
+    return Site.load(BATCH.replace(old, new, 1) if old else BATCH, "cluster.toml")
+
+
+def wrong(found: Site) -> list[str]:
+    return [finding.what for finding in check_site(found) if finding.ok is False]
+
+
+def test_a_right_profile_has_only_right_lines() -> None:
+    found = check_site(cluster())
+    assert [finding for finding in found if finding.ok is not True] == []
+    assert len(found) == 12
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('runtime = "pyxis"', 'runtime = "docker"', "slurm + srun + docker don't go together"),
+        ('interface = "ibp132s0"', 'interface = "ib0:1"', "interface 'ib0:1' can't be the name"),
+        ('interface = "ibp132s0"', 'interface = ".."', "interface '..' can't be the name"),
+        ('interface = "ibp132s0"', 'interface = "enp0s31f6000000x"', "has more than 15 letters"),
+        ('device = "gpu"', 'device = "gpu"\nprotocol = "ucxx"', "protocol ucxx: there is tcp, ucx"),
+        ("workers = 8", "workers = 8\nthreads = 3", "8 workers x 3 threads = 24 are more than the 16 cores"),
+        ("gpus = 8", "gpus = 4", "8 workers and 4 GPUs per node"),
+        ("gpus = 8", "", "8 workers and 0 GPUs per node"),
+        ('device = "gpu"', 'device = "cpu"', "node.gpus = 8 is asked for"),
+        ('memory = "200GB"', 'memory = "500GB"', "layout.memory is more than node.memory"),
+        ("[env]", '[limits]\njob = "1m"\n[env]', "batch.warning 2m00s and limits.job 1m00s"),
+        ("nodes = [1, 2]", "nodes = [2, 1]", "default node counts 2, 1"),
+        ('"--nv-meta=x"', '"nv-meta=x"', "batch.options: nv-meta=x is no option"),
+        ('UCX_TLS = "rc"', '"UCX-TLS" = "rc"', "names of variables: env: 'UCX-TLS'"),
+        ('"/data:/data:ro"', '"/data"', "container.mounts: not HOST:INSIDE[:ro]: /data"),
+        ('"/scratch"', '"scratch"', "paths.shared: scratch is no absolute path"),
+    ],
+)
+def test_one_untruth_is_one_wrong_line(old: str, new: str, message: str) -> None:
+    (what,) = wrong(cluster(old, new))
+    assert message in what
+
+
+def test_what_cannot_be_known_is_called_unchecked() -> None:
+    plain = cluster().model_copy(update={"paths": site().paths, "node": site().node, "device": "auto"})
+    assert wrong(plain) == []
+    assert [finding.what.split(" ")[0] for finding in check_site(plain) if finding.ok is None] == ["8", "paths.shared"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("", "", ""),
+        ("login secret", "login ", "a file of this machine is read on every node: n1 has nothing"),
+        ("ibp132s0, lo", "ib0, lo", "interface ibp132s0 is on every node: n1 has ib0, lo"),
+        ("addresses 10.0.0.1/24 fe80::1/64", "addresses ", "interface ibp132s0 has an address: n1 has nothing"),
+        ("gpus 8", "gpus 7", "8 GPUs on every node: n1 has 7"),
+        ("memlock unlimited", "memlock 64", "memlock is unlimited, as NICs want it: n1 has 64"),
+        ("cores 16", "cores 7", "cores for 8 worker threads: n1 has 7"),
+        ("rdma_cm, uverbs0", "", "NICs in /dev/infiniband on every node: n1 has nothing"),
+        ("cuda/11.2", "cudatoolkit", "module cuda is loaded: n1 has gcc/12:cudatoolkit"),
+    ],
+)
+def test_what_a_node_says_is_held_against_the_profile(old: str, new: str, message: str) -> None:
+    assert old in HOST
+    other = HOST.replace("host n1", "host n2")
+    found = list(
+        check_nodes(cluster(), 2, [parse_facts(text) for text in (HOST.replace(old, new, 1), other)], "secret")
+    )
+    assert [finding.what for finding in found if not finding.ok] == ([message] if message else [])
+
+
+def test_a_node_that_left_nothing_is_missed() -> None:
+    assert [str(finding) for finding in check_nodes(cluster(), 2, [], "secret")] == [
+        "wrong: srun: 0 of 2 nodes left a file"
+    ]
+    first = next(check_nodes(cluster(), 2, [parse_facts(HOST)], "secret"))
+    assert str(first) == "wrong: srun: 1 of 2 nodes left a file: n1"
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (INSIDE, ["ok", "ok", "ok"]),
+        (INSIDE.replace("uverbs0", ""), ["ok", "wrong", "ok"]),
+        (INSIDE.replace("rc_verbs", "posix"), ["ok", "ok", "wrong"]),
+        ("host n1\nfabric uverbs0\n", ["ok", "ok", "not checked"]),
+    ],
+)
+def test_inside_the_image_there_must_be_nics_and_ucx_must_see_one(text: str, lines: list[str]) -> None:
+    hosts = [parse_facts(HOST)]
+    found = check_images(cluster(), hosts, [parse_facts(text)])
+    assert [str(finding).partition(":")[0] for finding in found] == lines
+
+
+def test_without_a_fabric_ucx_must_see_the_interface() -> None:
+    plain = cluster('fabric = ["verbs"]', "")
+    found = list(check_images(plain, [parse_facts(HOST)], [parse_facts(INSIDE)]))
+    assert [str(finding) for finding in found][1:] == ["ok: UCX sees tcp/ibp132s0"]
+    gone = list(check_images(plain, [parse_facts(HOST)], [parse_facts(INSIDE.replace("tcp/ibp132s0", "tcp/lo"))]))
+    assert str(gone[-1]).startswith("wrong: UCX sees tcp/ibp132s0: n1 has rc_verbs/mlx5_0:1 tcp/lo")
+
+
+def test_without_an_image_nothing_is_said_of_it() -> None:
+    (only,) = check_images(cluster(), [parse_facts(HOST)], None)
+    assert str(only).startswith("not checked: what UCX sees")

@@ -1,0 +1,111 @@
+"""Scripts of the shipped profiles, known issues included."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpubench import resources
+from gpubench.cli.steps.profiles import known_issues, load_site, site_names
+from gpubench.model.image import Image
+from gpubench.model.site import Site
+from gpubench.plan.triples import VALID
+from gpubench.render import render_jobs
+from gpubench.render.check import render_check
+from gpubench.runtimes import RUNTIMES
+from tests.plan.requests_by_hand import image, plan
+
+TEMPLATES = resources.texts("templates", "**/*.sh.j2")
+SITES = [
+    name
+    for name in site_names()
+    if (load_site(name).scheduler, load_site(name).launcher, load_site(name).runtime) in VALID
+]
+QUEUED = [name for name in SITES if load_site(name).scheduler != "local"]
+
+
+def an_image(site: Site, spec: str) -> Image:
+    return image("1.22.0").model_copy(
+        update={
+            "kind": RUNTIMES[site.runtime].KIND,
+            "ucx_spec": spec,
+            "ucx_version": spec,
+            "reference": f"/images/{spec}.sqsh",
+        }
+    )
+
+
+def scripts(name: str) -> dict[int, str]:
+    """One script per default node count."""
+    site = load_site(name)
+    words = site.defaults.variants or ["1.21.0", "1.22.0"]
+    made = plan(
+        " ".join(words),
+        site=site,
+        images={word.partition("=")[2].partition(",")[0] or word: an_image(site, word) for word in words},
+        nodes=site.defaults.nodes,
+        blocks=len(words),
+        known_issues=known_issues(site),
+    )
+    files = render_jobs(made, made.jobs, TEMPLATES, b"node half")
+    return {job.nodes: files[f"jobs/{job.job}/job.sh"].decode() for job in made.jobs}
+
+
+def sound(script: str, path: Path) -> None:
+    path.write_text(script)
+    checked = subprocess.run(
+        [Path(sys.executable).with_name("shellcheck"), path], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (checked.returncode, checked.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("name", SITES)
+def test_every_script_of_a_shipped_profile_is_sound_shell(name: str, tmp_path: Path) -> None:
+    for nodes, script in scripts(name).items():
+        sound(script, tmp_path / f"{nodes}.sh")
+
+
+def test_draco_leaves_out_ucx_1_13_on_more_than_four_nodes_and_nowhere_else() -> None:
+    found = scripts("draco")
+    left_out = {
+        nodes: [line for line in script.splitlines() if line.startswith("leave_out ")]
+        for nodes, script in found.items()
+    }
+    assert {nodes: len(lines) for nodes, lines in left_out.items()} == {1: 0, 2: 0, 4: 0, 8: 4, 16: 4}
+    for line in [*left_out[8], *left_out[16]]:
+        assert "https://github.com/openucx/ucx/issues/8461" in line
+        assert "--container-image=/images/v1.13.x.sqsh" in line
+    assert all("leave_out" not in found[nodes] for nodes in (1, 2, 4))
+    for nodes, script in found.items():
+        assert script.count("\nrun ") == 16 - len(left_out[nodes])
+
+
+def test_dracos_header_says_what_its_old_scripts_said() -> None:
+    header = [line.removeprefix("#SBATCH ") for line in scripts("draco")[8].splitlines() if line.startswith("#SBATCH")]
+    assert {
+        *("--nodes=8", "--ntasks-per-node=1", "--cpus-per-task=16", "--gpus-per-node=8", "--time=120"),
+        *("--partition=batch_dgx1_m2", "--account=sw_rapids_testing", "--nv-meta=ml-model.rapids-benchmarks"),
+    } <= set(header)
+
+
+@pytest.mark.parametrize("name", QUEUED)
+def test_a_check_runs_under_the_header_of_the_sites_own_jobs(name: str, tmp_path: Path) -> None:
+    site = load_site(name)
+    files = render_check(site, 8, an_image(site, "1.22.0"), TEMPLATES, inside="", node_pyz=b"", gpubench="0")
+    script = files["jobs/check/job.sh"].decode()
+    header, own = (
+        [
+            line
+            for line in text.splitlines()
+            if line.startswith("#SBATCH") and "--time" not in line and "--signal" not in line
+        ]
+        for text in (script, scripts(name).get(8) or scripts(name)[site.defaults.nodes[-1]])
+    )
+    assert [line for line in header if "--nodes=" not in line] == [line for line in own if "--nodes=" not in line]
+    assert "#SBATCH --time=2\n" in script
+    assert f"\nrun bash facts.sh {site.interface}\n" in script
+    sound(script, tmp_path / "job.sh")
+    sound(files["jobs/check/facts.sh"].decode(), tmp_path / "facts.sh")

@@ -1,0 +1,26 @@
+"""A real Slurm of these tests' own: they stop its controller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.slurm.cluster import SlurmCluster
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[SlurmCluster]:
+    """Four hosts, no accounting."""
+    with SlurmCluster() as made:
+        yield made
+
+
+@pytest.fixture
+def slurm_here(cluster: SlurmCluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlurmCluster]:
+    """Clients that this process starts talk to the cluster; afterwards no job is left."""
+    for name, value in cluster.env().items():
+        monkeypatch.setenv(name, value)
+    yield cluster
+    cluster.say("scancel", "--me")
+    cluster.wait_idle()

@@ -1,0 +1,350 @@
+"""What every scheduler adapter has to do alike, with real jobs; and what only one with a queue can get wrong."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from gpubench.errors import MissingToolError, SchedulerError, UsageError
+from gpubench.schedulers import JobState, client, local, slurm, submitted
+from tests.slurm.cluster import SlurmCluster
+from tests.slurm.hosts import until
+
+ODD = "o'dd \"name\" $(date), `x` a=1 JobState=FAILED ü*"
+HEAD = "#!/usr/bin/env bash\n#SBATCH --output=slurm-%j.log\n"
+SLEEP = "trap 'exit 130' TERM\ntouch ready\nwhile true; do sleep 0.1; done\n"
+
+
+class Subject(Protocol):
+    """An adapter with what a test needs to wait for its jobs."""
+
+    def submit(self, job_dir: Path, **env: str) -> None: ...
+
+    def state(self, job_dir: Path) -> JobState: ...
+
+    def cancel(self, job_dir: Path) -> None: ...
+
+    def ended(self, job_dir: Path) -> JobState:
+        """Wait for the end."""
+
+
+class Local:
+    """The front end is the queue."""
+
+    state, cancel = staticmethod(local.state), staticmethod(local.cancel)
+
+    def __init__(self) -> None:
+        self._jobs: dict[Path, local.Job] = {}
+
+    def submit(self, job_dir: Path, **env: str) -> None:
+        with local.turn(job_dir, lambda holder: pytest.fail(f"had to wait for {holder}")) as hold:
+            self._jobs[job_dir] = local.submit(job_dir, {**os.environ, **env}, hold)
+
+    def ended(self, job_dir: Path) -> JobState:
+        self._jobs[job_dir].close()
+        return local.state(job_dir)
+
+
+class Slurm:
+    """Jobs run when nobody looks."""
+
+    state, cancel = staticmethod(slurm.state), staticmethod(slurm.cancel)
+
+    def submit(self, job_dir: Path, **env: str) -> None:
+        slurm.submit(job_dir, {**os.environ, **env})
+
+    def ended(self, job_dir: Path) -> JobState:
+        until(lambda: not slurm.state(job_dir).alive, "the end of the job", 60, 0.2)
+        return slurm.state(job_dir)
+
+
+@pytest.fixture(
+    params=[pytest.param("local", marks=pytest.mark.integration), pytest.param("slurm", marks=pytest.mark.system)]
+)
+def subject(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Subject]:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    if request.param == "slurm":
+        request.getfixturevalue("slurm_here")
+    yield Local() if request.param == "local" else Slurm()
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Where campaigns can lie: what a cluster's nodes see."""
+    if not {"cluster", "slurm_here"} & set(request.fixturenames) and "[slurm" not in request.node.name:
+        return tmp_path
+    shared: Path = request.getfixturevalue("cluster").shared / tmp_path.name
+    shared.mkdir(exist_ok=True)
+    return shared
+
+
+def job(place: Path, script: str, *, campaign: str = "campaign", name: str = "j001-n1") -> Path:
+    directory = place / campaign / "jobs" / name
+    directory.mkdir(parents=True)
+    (directory / "job.sh").write_text(HEAD + script)
+    return directory
+
+
+@pytest.mark.parametrize("campaign", ["plain", ODD], ids=["plain", "odd"])
+def test_a_job_runs_in_its_directory_with_the_given_environment_and_its_output_is_in_a_log(
+    subject: Subject, place: Path, campaign: str
+) -> None:
+    directory = job(place, 'printf "%s|" "$PWD" "$GREETING"; echo wrong >&2\n', campaign=campaign)
+    assert subject.state(directory).phase == "unsubmitted"
+    greeting = "two\nlines, $(x) 'q' \"d\" \\"
+    subject.submit(directory, GREETING=greeting)
+    ended = subject.ended(directory)
+    assert (ended.phase, ended.word, ended.exit_code, ended.end) == ("ended", "COMPLETED", 0, "")
+    (log,) = directory.glob("*.log")
+    assert log.read_text() == f"{directory}|{greeting}|wrong\n"
+
+
+def test_a_script_that_fails_is_told_with_its_exit_code(subject: Subject, place: Path) -> None:
+    directory = job(place, "exit 7\n")
+    subject.submit(directory)
+    ended = subject.ended(directory)
+    assert (ended.phase, ended.word, ended.exit_code) == ("ended", "FAILED", 7)
+    assert ended.end.startswith("FAILED, exit code 7")
+
+
+def test_a_running_job_has_no_exit_code_and_ends_when_it_is_cancelled(subject: Subject, place: Path) -> None:
+    directory = job(place, SLEEP, campaign=ODD)
+    subject.submit(directory)
+    until((directory / "ready").exists, "the script", 60)
+    now = subject.state(directory)
+    assert (now.phase, now.alive, now.exit_code, now.end) == ("running", True, None, "")
+    subject.cancel(directory)
+    ended = subject.ended(directory)
+    assert (ended.phase, ended.alive) == ("ended", False)
+    assert ended.end
+    subject.cancel(directory)
+
+
+def test_a_job_directory_stands_for_its_last_job(subject: Subject, place: Path) -> None:
+    directory = job(place, "exit 3\n")
+    for script, code in (("exit 3\n", 3), ("exit 0\n", 0)):
+        (directory / "job.sh").write_text(HEAD + script)
+        subject.submit(directory)
+        assert subject.ended(directory).exit_code == code
+
+
+@pytest.mark.system
+def test_slurm_jobs_wait_until_those_before_them_have_ended_whatever_became_of_them(
+    slurm_here: SlurmCluster, place: Path
+) -> None:
+    first = job(place, "until [ -e go ]; do sleep 0.1; done; exit 9\n")
+    second = job(place, "cat ../j001-n1/end\n", name="j002-n1")
+    number = slurm.submit(first, os.environ)
+    slurm.submit(second, os.environ, [number])
+    until(lambda: slurm.state(second).reason == "Dependency", "the reason", 30)
+    waiting = slurm.state(second)
+    assert (waiting.phase, waiting.exit_code, waiting.hosts) == ("pending", None, "")
+    (first / "end").write_text("over\n")
+    (first / "go").touch()
+    until(lambda: not slurm.state(second).alive, "the end of the job", 60, 0.2)
+    assert (slurm.state(first).exit_code, slurm.state(second).exit_code) == (9, 0)
+    assert [log.read_text() for log in second.glob("*.log")] == ["over\n"]
+
+
+@pytest.mark.system
+def test_a_slurm_job_that_no_node_can_take_is_pending_with_the_reason(slurm_here: SlurmCluster, place: Path) -> None:
+    slurm_here.say("scontrol", "update", "NodeName=n[1-4]", "State=DRAIN", "Reason=maintenance")
+    try:
+        directory = job(place, "true\n")
+        slurm.submit(directory, os.environ)
+        until(lambda: slurm.state(directory).reason not in ("None", "Priority"), "the reason", 30)
+        now = slurm.state(directory)
+        assert (now.phase, now.alive) == ("pending", True)
+        assert "n[1-4]" in now.reason
+        slurm.cancel(directory)
+        assert slurm.state(directory).word == "CANCELLED"
+    finally:
+        slurm_here.say("scontrol", "update", "NodeName=n[1-4]", "State=RESUME")
+
+
+@pytest.mark.system
+def test_slurm_does_not_start_a_job_again_that_forbids_it(slurm_here: SlurmCluster, place: Path) -> None:
+    directory = job(place, "#SBATCH --no-requeue\n" + SLEEP)
+    number = slurm.submit(directory, os.environ)
+    until((directory / "ready").exists, "the script", 60)
+    refused = slurm_here.run(["scontrol", "requeue", number])
+    assert refused.returncode != 0
+    assert "Requested operation is presently disabled" in refused.stderr
+    assert slurm.state(directory).phase == "running"
+
+
+@pytest.mark.system
+def test_a_refusal_names_sbatchs_words_and_leaves_the_job_before_it_as_it_was(
+    slurm_here: SlurmCluster, place: Path
+) -> None:
+    directory = job(place, "#SBATCH --partition=nope\n")
+    with pytest.raises(SchedulerError, match=r"sbatch refuses job campaign-j001-n1: .*partition specified: nope"):
+        slurm.submit(directory, os.environ)
+    assert submitted.read(directory) is None
+    (directory / "job.sh").write_text(f"{HEAD}exit 4\n")
+    number = slurm.submit(directory, os.environ)
+    (directory / "job.sh").write_text(f"{HEAD}#SBATCH --nodes=9\n")
+    with pytest.raises(SchedulerError, match="Node count specification invalid"):
+        slurm.submit(directory, os.environ)
+    assert slurm.state(directory).job_id == number
+
+
+@pytest.mark.parametrize("name", ["100%", "back\\slash"])
+def test_a_directory_whose_name_slurm_would_expand_is_refused(tmp_path: Path, name: str) -> None:
+    directory = job(tmp_path, "true\n", campaign=name)
+    with pytest.raises(UsageError, match=r"Slurm can't write logs into .*; name another --outputs"):
+        slurm.submit(directory, os.environ)
+
+
+@pytest.mark.system
+def test_a_job_that_slurm_no_longer_knows_has_the_last_word_itself(slurm_here: SlurmCluster, place: Path) -> None:
+    directory = job(place, "true\n")
+    submitted.write(directory, "slurm", "campaign-j001-n1", "99999")
+    assert slurm.state(directory).phase == "unknown"
+    assert "left no word" in slurm.state(directory).reason
+    for code, end in ((0, ""), (143, "FAILED, exit code 143")):
+        (directory / "end-99999").write_text(f"{code}\n")
+        assert (slurm.state(directory).phase, slurm.state(directory).end) == ("ended", end)
+
+
+@pytest.mark.system
+def test_the_database_remembers_what_the_controller_has_forgotten(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with SlurmCluster(accounting=True) as cluster:
+        for name, value in cluster.env().items():
+            monkeypatch.setenv(name, value)
+        directory = job(cluster.shared, "exit 5\n")
+        slurm.submit(directory, os.environ)
+        until(lambda: not slurm.state(directory).alive, "the end of the job", 60, 0.2)
+        shown = slurm.state(directory)
+        until(lambda: "FAILED" in cluster.say("sacct", "-nXo", "State"), "the job in the database", 30, 0.2)
+        cluster.controller_down()
+        shutil.rmtree(cluster.root / "state")
+        (cluster.root / "state").mkdir()
+        cluster.controller_up()
+        assert cluster.run(["scontrol", "show", "job", shown.job_id]).returncode != 0
+        remembered = slurm.state(directory)
+    assert (remembered.word, remembered.exit_code, remembered.hosts) == ("FAILED", 5, shown.hosts)
+
+
+@pytest.mark.system
+def test_a_job_killed_for_its_memory_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    with SlurmCluster(memory_limits=True) as cluster:
+        for name, value in cluster.env().items():
+            monkeypatch.setenv(name, value)
+        directory = job(cluster.shared, "#SBATCH --mem=100\nexec python3 -c 'bytearray(2**30)'\n")
+        slurm.submit(directory, os.environ)
+        until(lambda: not slurm.state(directory).alive, "the end of the job", 60, 0.2)
+        ended = slurm.state(directory)
+    assert (ended.phase, ended.word) == ("ended", "OUT_OF_MEMORY")
+    assert ended.end.startswith("OUT_OF_MEMORY")
+
+
+@pytest.mark.system
+def test_a_controller_that_does_not_answer_is_an_error_within_the_deadline(
+    slurm_here: SlurmCluster, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory, other = job(place, "true\n"), job(place, "true\n", name="j002-n1")
+    slurm.submit(directory, os.environ)
+    until(lambda: not slurm.state(directory).alive, "the end of the job", 60, 0.2)
+    monkeypatch.setattr(client, "DEADLINE_S", 2.0)
+    slurm_here.controller_down()
+    try:
+        with pytest.raises(SchedulerError, match=r"scontrol didn't answer within 2 s; is the controller up\?"):
+            slurm.state(directory)
+        with pytest.raises(SchedulerError, match="sbatch didn't answer within 2 s"):
+            slurm.submit(other, os.environ)
+    finally:
+        slurm_here.controller_up()
+    assert slurm.state(directory).end == ""
+    assert slurm.state(other).phase == "unknown"
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("campaign", ["plain", ODD], ids=["plain", "odd"])
+def test_a_job_whose_number_nobody_wrote_down_is_found_by_its_directory(
+    slurm_here: SlurmCluster, place: Path, monkeypatch: pytest.MonkeyPatch, campaign: str
+) -> None:
+    deaf = place / "bin"
+    deaf.mkdir()
+    (deaf / "sbatch").write_text(f'#!/bin/bash\n{shutil.which("sbatch")} "$@" >/dev/null\nexec sleep 600\n')
+    (deaf / "sbatch").chmod(0o755)
+    monkeypatch.setattr(client, "DEADLINE_S", 3.0)
+    directory = job(place, "exit 6\n", campaign=campaign)
+    neighbour = job(place / "elsewhere", "true\n", campaign=campaign)
+    slurm.submit(neighbour, os.environ)
+    monkeypatch.setenv("PATH", f"{deaf}:{os.environ['PATH']}")
+    with pytest.raises(SchedulerError, match="sbatch didn't answer"):
+        slurm.submit(directory, os.environ)
+    entry = submitted.read(directory)
+    assert entry is not None
+    assert entry.job_id == ""
+    until(lambda: slurm.state(directory).phase == "ended", "the end of the job", 60, 0.2)
+    assert slurm.state(directory).exit_code == 6
+
+
+@pytest.mark.system
+def test_an_answer_that_got_lost_is_no_refusal(slurm_here: SlurmCluster, place: Path) -> None:
+    busy = place / "bin"
+    busy.mkdir()
+    lost = "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"
+    (busy / "sbatch").write_text(f'#!/bin/bash\n{shutil.which("sbatch")} "$@" >/dev/null\necho "{lost}" >&2; exit 1\n')
+    (busy / "sbatch").chmod(0o755)
+    directory = job(place, "true\n")
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(SchedulerError, match="got no answer: .*timed out"):
+        patched.setenv("PATH", f"{busy}:{os.environ['PATH']}")
+        slurm.submit(directory, os.environ)
+    until(lambda: slurm.state(directory).phase == "ended", "the end of the job", 60, 0.2)
+    assert slurm.state(directory).job_id
+
+
+def test_without_the_clients_a_submit_says_so_and_a_copy_of_a_campaign_has_its_last_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    directory = job(tmp_path, "true\n")
+    with pytest.raises(MissingToolError, match="there is no sbatch on this machine"):
+        slurm.submit(directory, os.environ)
+    assert slurm.state(directory).phase == "unsubmitted"
+    submitted.write(directory, "slurm", "campaign-j001-n1", "12")
+    assert slurm.state(directory).phase == "unknown"
+    (directory / "end-12").write_text("0\n")
+    assert slurm.state(directory).word == "COMPLETED"
+
+
+WORDS = {
+    "PENDING": "pending",
+    "CONFIGURING": "pending",
+    "REQUEUED": "pending",
+    "RUNNING": "running",
+    "COMPLETING": "running",
+    "SUSPENDED": "running",
+    "COMPLETED": "ended",
+    "FAILED": "ended",
+    "TIMEOUT": "ended",
+    "NODE_FAIL": "ended",
+    "OUT_OF_MEMORY": "ended",
+    "PREEMPTED": "ended",
+    "BOOT_FAIL": "ended",
+    "DEADLINE": "ended",
+    "CANCELLED by 1000": "ended",
+}
+
+
+@pytest.mark.parametrize(("word", "phase"), WORDS.items())
+def test_every_word_of_slurm_has_its_phase(
+    word: str, phase: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some can't be brought about here; the words are those of squeue(1), JOB STATE CODES, and sacct(1)."""
+    for name, body in {"scontrol": "echo Invalid job id specified >&2; exit 1", "sacct": f"echo '{word}|0:9|n1'"}.items():
+        (tmp_path / name).write_text(f"#!/bin/bash\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    directory = job(tmp_path, "true\n")
+    submitted.write(directory, "slurm", "campaign-j001-n1", "12")
+    state = slurm.state(directory)
+    assert (state.phase, state.word, state.exit_code) == (phase, word.split()[0], 137 if phase == "ended" else None)

@@ -1,0 +1,166 @@
+"""Users of a private Slurm: the public command on its login node, and images that every user can run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from gpubench.images import ensure, images_root, manifests
+from gpubench.model.images_lock import LOCK_FILE, ImagesLock, LockRow
+from gpubench.render.importing import SIDECAR, squashfs_name
+from tests.cli.campaigns import write_suite
+from tests.conftest import GPUBENCH, need, plain_environment
+from tests.slurm.cluster import OTHER_USER, SlurmCluster
+from tests.slurm.images import Stack, link_or_copy, make_image
+
+UCX = "1.22.0"
+# Gpubench's own Python may lie in a home directory that others can't enter. The front end may read it all the same;
+# what Slurm starts as this user may not.
+_BECOME = (
+    *("setpriv", f"--reuid={OTHER_USER}", "--regid=nogroup", "--clear-groups"),
+    *("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"),
+)
+
+
+class Login:
+    """A user on the login node, in a directory that all nodes see."""
+
+    def __init__(self, slurm: SlurmCluster, directory: Path, cache: Path, *, other: bool = False) -> None:
+        self.slurm = slurm
+        self.directory = directory
+        self._become = _BECOME if other else ()
+        user = {"USER": OTHER_USER, "HOME": str(directory)} if other else {}
+        self._env = {"XDG_CACHE_HOME": str(cache), "XDG_STATE_HOME": str(directory / "state"), **user}
+
+    def lock(self, row: LockRow) -> None:
+        """``images.lock.toml`` with this one image."""
+        (self.directory / LOCK_FILE).write_text(ImagesLock(image=[row]).dump())
+
+    def start(
+        self, *words: str | Path, env: Mapping[str, str] | None = None, pyxis: bool = False
+    ) -> subprocess.Popen[str]:
+        """Start ``gpubench``; its output is one pipe."""
+        return subprocess.Popen(
+            [*self._become, str(GPUBENCH), *map(str, words)],
+            cwd=self.directory,
+            env=plain_environment({**self.slurm.env(pyxis=pyxis), **self._env, **(env or {})}),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def run(
+        self, *words: str | Path, code: int = 0, env: Mapping[str, str] | None = None, pyxis: bool = False
+    ) -> str:
+        """What ``gpubench`` says; it must exit with ``code``."""
+        with self.start(*words, env=env, pyxis=pyxis) as started:
+            said, _ = started.communicate(timeout=240)
+        assert started.returncode == code, said
+        return said
+
+    def plan(self, *words: str | Path, reps: int = 2, pyxis: bool = False) -> Path:
+        """A campaign below ``outputs/``: A against A over tcp on one node unless ``words`` say more."""
+        before = set(self.directory.glob("outputs/*"))
+        self.run("plan", "--site", "local-slurm", *self.shape(reps=reps), *words, pyxis=pyxis)
+        (campaign,) = set(self.directory.glob("outputs/*")) - before
+        return campaign
+
+    def shape(self, *, reps: int = 2) -> Iterable[str]:
+        """Options of a small campaign."""
+        variants = f"a={UCX} b={UCX}"
+        suite = write_suite(self.directory, reps=reps)
+        return (
+            *("--suite", str(suite), "--variants", variants, "--protocol", "tcp", "--nodes", "1"),
+            *("--blocks", "1", "--workers", "1", "--seed", "1"),
+        )
+
+
+def job_ids(campaign: Path) -> dict[str, str]:
+    """Slurm's numbers by job, as the campaign remembers them."""
+    return {
+        path.parent.name: json.loads(path.read_text())["job_id"]
+        for path in sorted(campaign.glob("jobs/*/submitted.json"))
+    }
+
+
+def copy_images(cache: Path) -> None:
+    """The user's venv images below ``cache``, built before if need be; on a Python that every user can start."""
+    ensure([UCX], images_root(), lambda line: print(line, file=sys.stderr))
+    home = cache / "gpubench" / "venv"
+    shutil.copytree(images_root() / "venv", home, symlinks=True, copy_function=link_or_copy)
+    for stack in home.glob("ucxx-*"):
+        if not _reachable((stack / "files/bin/python").resolve()):
+            _move_to(stack, _public_python())
+
+
+def stack_image(work: Path, cache: Path) -> LockRow:
+    """A squashfs image with Dask and UCX, as ``images import`` leaves one below ``cache``; the row that names it.
+
+    Its own environment is wrong wherever a job has something to say.
+    """
+    image, document = ensure([UCX], images_root(), lambda line: print(line, file=sys.stderr))[UCX]
+    document = {**document, "kind": "docker", "build_id": "5" * 32}
+    stack = Stack(Path(image.python).parents[1], Path(image.env["LD_LIBRARY_PATH"]).parents[1], json.dumps(document))
+    environment = "UCX_TLS=of-the-image\nOUTDIR=/of/the/image\nGPUBENCH_JOB_TOKEN=of-the-image\nLANG=of-the-image\n"
+    made = make_image(work, work / "image.sqsh", environment=environment, stack=stack)
+    root = cache / "gpubench"
+    size, sha256 = made.stat().st_size, hashlib.sha256(made.read_bytes()).hexdigest()
+    row = LockRow(
+        kind="docker",
+        spec=UCX,
+        site="local-slurm",
+        date="20261107",
+        digest=f"sha256:{sha256}",
+        build_id="5" * 32,
+        ucx_version=UCX,
+        binding=image.binding,
+        stack="of-a-test",
+        python="/opt/gpubench/stack/bin/python",
+        env={**image.env, "LD_LIBRARY_PATH": "/opt/gpubench/ucx/lib"},
+        manifest=manifests.keep(root, document),
+        architecture=platform.machine(),
+    )
+    file = root / "squashfs" / squashfs_name(row.digest)
+    file.parent.mkdir(parents=True)
+    shutil.move(made, file)
+    facts = {"digest": row.digest, "ucx_spec": UCX, "date": row.date, "build_id": row.build_id}
+    facts |= {"architecture": row.architecture, "squashfs_sha256": sha256}
+    file.with_name(f"{file.name}.json").write_text(json.dumps({"schema": SIDECAR, **facts, "size": size}))
+    return row
+
+
+def _reachable(path: Path) -> bool:
+    return all(each.stat().st_mode & 0o001 for each in (path, *path.parents))
+
+
+def _public_python() -> Path:
+    wanted = ".".join(platform.python_version_tuple()[:2])
+    found = shutil.which(f"python{wanted}", path="/usr/local/bin:/usr/bin")
+    need(bool(found), f"a Python {wanted} that every user can start")
+    return Path(found or "")
+
+
+def _move_to(stack: Path, python: Path) -> None:
+    """Let the venv stand on another Python of the same release; its marker and content stay true."""
+    files, inventory = stack / "files", stack / "inventory.json"
+    link, settings = files / "bin" / "python", files / "pyvenv.cfg"
+    lines = settings.read_text().splitlines()
+    for path in (link, settings):
+        path.unlink()
+    link.symlink_to(python)
+    settings.write_text("\n".join(f"home = {python.parent}" if line.startswith("home") else line for line in lines))
+    rows = json.loads(inventory.read_text())
+    for path, content in ((link, b"link " + os.fsencode(python)), (settings, settings.read_bytes())):
+        status = path.lstat()
+        row = (status.st_size, status.st_mtime_ns, hashlib.sha256(content).hexdigest())
+        rows[str(path.relative_to(files))] = row
+    inventory.unlink()
+    inventory.write_text(json.dumps(rows))

@@ -1,0 +1,80 @@
+"""Whole campaigns on a real Slurm through the public command."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.cli.campaigns import records
+from tests.slurm.campaigns import Login, job_ids
+from tests.slurm.cluster import OTHER_USER, SlurmCluster
+from tests.slurm.hosts import NAMES, until
+
+pytestmark = pytest.mark.system
+
+
+def running(campaign: Path) -> bool:
+    """Whether a run has taken a sample and isn't finished."""
+    return any(not (path.parent / "run.json").exists() for path in campaign.glob("runs/*/samples.jsonl"))
+
+
+def left_on(slurm: SlurmCluster) -> dict[str, list[str]]:
+    """What jobs run on the hosts."""
+    found = {name: sorted(slurm.processes_on(name).values()) for name in NAMES}
+    return {name: lines for name, lines in found.items() if lines}
+
+
+def test_a_campaign_over_1_2_and_4_nodes_by_a_user_other_than_root(slurm: SlurmCluster, nobody: Login) -> None:
+    said = nobody.run("bench", "--site", "local-slurm", *nobody.shape(), "--protocol", "ucx", "--nodes", "1 2 4")
+    assert "[6/6] block 3" in said
+    (campaign,) = (nobody.directory / "outputs").iterdir()
+    assert campaign.owner() == OTHER_USER
+    found = sorted(records(campaign).values(), key=lambda record: str(record["started_at"]))
+    assert [(run["nodes"], run["status"], run["transport"]) for run in found] == [
+        (nodes, "ok", ["tcp"]) for nodes in (1, 1, 2, 2, 4, 4)
+    ]
+    assert all(len(set(run["hosts"])) == run["nodes"] and set(run["hosts"]) <= set(NAMES) for run in found)
+    # All hosts are one machine: a job that began before another had ended would have measured it too.
+    assert all(before["ended_at"] <= after["started_at"] for before, after in zip(found, found[1:], strict=False))
+    assert nobody.run("status", campaign).endswith("6 ok of 6 runs\n")
+    assert nobody.run("compare", campaign, code=21).count("inconclusive") == 3
+    for job, number in job_ids(campaign).items():
+        assert (campaign / "jobs" / job / f"end-{number}").read_text() == "0\n"
+        assert str(campaign / "jobs" / job / f"slurm-{number}.log") in nobody.run("logs", campaign)
+    assert left_on(slurm) == {}
+
+
+def test_a_killed_worker_fails_its_run_with_the_cause_and_the_next_runs_go_on(
+    slurm: SlurmCluster, login: Login
+) -> None:
+    campaign = login.plan(reps=60)
+    login.run("submit", campaign)
+    until(lambda: running(campaign), "a run", 60)
+    workers = [pid for name in NAMES for pid, line in slurm.processes_on(name).items() if "--role worker" in line]
+    os.kill(workers[0], signal.SIGKILL)
+    login.run("status", "--watch", campaign)
+    failed, well = sorted(records(campaign).values(), key=lambda record: str(record["started_at"]))
+    assert (failed["status"], failed["reason"]) == ("failed", "worker-0-0 ended: killed by SIGKILL")
+    assert failed["cause"]["process"] == "worker-0-0"
+    assert well["status"] == "ok"
+    assert slurm.job(job_ids(campaign)["j001-n1"])["JobState"] == "COMPLETED"
+
+
+def test_cancelling_accounts_for_every_run_and_leaves_no_process(slurm: SlurmCluster, login: Login) -> None:
+    campaign = login.plan("--nodes", "2", reps=5000)
+    login.run("submit", campaign)
+    until(lambda: running(campaign), "a run", 60)
+    assert "is still running" in login.run("resume", campaign, code=2)
+    assert login.run("cancel", campaign) == "job j001-n2: cancelled\n"
+    said = login.run("status", campaign, code=4)
+    assert f"job j001-n2 ({job_ids(campaign)['j001-n2']}): CANCELLED" in said
+    first, second = (line for line in said.splitlines() if line.startswith("block 1"))
+    assert "interrupted by SIGTERM" in first
+    assert "lost: job j001-n2 ended (CANCELLED" in second
+    assert "before this run started" in second
+    assert left_on(slurm) == {}
+    assert login.run("cancel", campaign) == "no job waits or runs\n"
+    assert list(campaign.glob("runs/.rendezvous*")) == []

@@ -1,0 +1,98 @@
+"""Campaigns on a real Slurm whose hosts, jobs, queue or front end fail them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.cli.campaigns import records
+from tests.slurm.campaigns import Login, job_ids
+from tests.slurm.cluster import SlurmCluster
+from tests.slurm.hosts import until
+from tests.slurm.test_campaigns import left_on, running
+
+pytestmark = pytest.mark.system
+
+
+def test_a_lost_host_is_the_reason_of_lost_runs_and_resume_replaces_them(slurm: SlurmCluster, login: Login) -> None:
+    campaign = login.plan("--nodes", "2", reps=100)
+    login.run("submit", campaign)
+    until(lambda: running(campaign), "a run", 90)
+    number = job_ids(campaign)["j001-n2"]
+    assert slurm.job(number)["NodeList"] == "n[1-2]"
+    slurm.crash("n2")
+    try:
+        slurm.wait_job(number, {"NODE_FAIL"}, timeout=90)
+        said = login.run("status", campaign, code=4)
+    finally:
+        slurm.revive("n2")
+    assert re.search(rf"^job j001-n2 \({number}\): NODE_FAIL.*: NodeDown on n\[1-2\]", said)
+    first, second = (line for line in said.splitlines() if line.startswith("block 1"))
+    assert "lost: lost node rank 1" in first or "NODE_FAIL" in first
+    assert re.search(r"lost: job j001-n2 ended \(NODE_FAIL.*: NodeDown\) before this run started", second)
+    assert left_on(slurm) == {}
+    slurm.wait_idle(["n2"])
+    assert login.run("resume", campaign).startswith("job j001-n2: ")
+    assert job_ids(campaign)["j001-n2"] != number
+    said = login.run("status", "--watch", campaign)
+    assert said.endswith("2 ok of 2 runs\n")
+
+
+def test_a_job_ends_in_order_before_its_time_is_over(login: Login) -> None:
+    limits = ("--set", "limits.job=1m", "--set", "batch.warning=5s", "--set", "estimates.run=1s")
+    campaign = login.plan(*limits, "--blocks", "2", reps=5000)
+    login.run("submit", campaign)
+    said = login.run("status", "--watch", campaign, code=4)
+    assert "FAILED, exit code 130: it was asked to end" in said
+    (record,) = records(campaign).values()
+    assert (record["status"], record["reason"]) == ("skipped", "interrupted by SIGTERM")
+    assert said.count("lost: job j001-n1 ended (FAILED, exit code 130: it was asked to end") == 3
+
+
+def test_what_the_queue_refuses_is_said_in_its_words_and_leaves_nothing_submitted(login: Login) -> None:
+    campaign = login.plan("--set", 'batch.queue="nope"')
+    said = login.run("submit", campaign, code=7)
+    assert "sbatch refuses job" in said
+    assert "invalid partition specified: nope" in said
+    assert job_ids(campaign) == {}
+    assert login.run("status", campaign, code=4).startswith("job j001-n1: unsubmitted\n")
+
+
+def test_without_sbatch_the_scripts_are_written_and_the_way_on_is_named(login: Login) -> None:
+    campaign = login.plan()
+    shutil.rmtree(campaign / "jobs")
+    said = login.run("submit", campaign, code=5, env={"PATH": str(login.directory)})
+    assert f"there is no sbatch on this machine; the scripts are in {campaign / 'jobs'}" in said
+    assert f"on a login node of the site: gpubench submit {campaign}" in said
+    assert (campaign / "jobs" / "j001-n1" / "job.sh").exists()
+    assert job_ids(campaign) == {}
+
+
+def test_a_front_end_that_is_killed_before_it_hears_the_number_leaves_a_job_that_is_found(
+    slurm: SlurmCluster, login: Login
+) -> None:
+    campaign = login.plan()
+    path = command(login.directory, "sbatch", f'{shutil.which("sbatch")} "$@" >/dev/null; kill -9 $PPID')
+    login.run("submit", campaign, code=-signal.SIGKILL, env={"PATH": f"{path}{os.environ['PATH']}"})
+    assert job_ids(campaign) == {"j001-n1": ""}
+    assert "is still running" in login.run("submit", campaign, code=2)
+    assert login.run("status", "--watch", campaign).endswith("2 ok of 2 runs\n")
+    slurm.controller_down()
+    try:
+        assert "is slurmctld up?" in login.run("status", campaign, code=7).replace("the controller", "slurmctld")
+        assert login.run("compare", campaign, code=21).count("inconclusive")
+    finally:
+        slurm.controller_up()
+
+
+def command(directory: Path, name: str, body: str) -> str:
+    """A PATH in which ``name`` is another program first."""
+    (directory / "bin").mkdir()
+    (directory / "bin" / name).write_text(f"#!/bin/bash\n{body}\n")
+    (directory / "bin" / name).chmod(0o755)
+    return f"{directory / 'bin'}:"

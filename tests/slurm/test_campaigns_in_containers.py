@@ -1,0 +1,93 @@
+"""Campaigns from squashfs images on two hosts: by the options of pyxis, and by Charliecloud."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from gpubench.model.images_lock import LockRow
+from gpubench.store.rundirs import read_provenance
+from tests.cli.campaigns import records
+from tests.slurm.campaigns import Login, job_ids
+from tests.slurm.cluster import SlurmCluster
+from tests.slurm.hosts import until
+from tests.slurm.test_campaigns import left_on, running
+
+pytestmark = pytest.mark.system
+RUNTIMES = ["pyxis", "charliecloud"]
+
+
+@pytest.fixture
+def user(request: pytest.FixtureRequest, imported: LockRow) -> Login:
+    """A user other than root, whose images are squashfs files; root where those are mounted and only root may."""
+    charliecloud = "charliecloud" in request.node.name and not Path("/dev/fuse").stat().st_mode & 0o002
+    login: Login = request.getfixturevalue("login" if charliecloud else "nobody")
+    login.lock(imported)
+    return login
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_runs_take_place_in_the_image_on_two_hosts(
+    slurm: SlurmCluster, user: Login, imported: LockRow, runtime: str
+) -> None:
+    before = len(creations(slurm))
+    campaign = user.plan("--runtime", runtime, "--protocol", "ucx", "--nodes", "2", pyxis=True)
+    user.run("submit", campaign, pyxis=True)
+    user.run("status", "--watch", campaign)
+    for run, record in records(campaign).items():
+        assert (record["status"], record["transport"], sorted(record["hosts"])) == ("ok", ["tcp"], ["n1", "n2"])
+        provenance = read_provenance(campaign / "runs" / run)
+        assert {process["build_id"] for process in provenance["processes"]} == {imported.build_id}
+        assert {process["ucx"]["path"].startswith("/opt/gpubench/ucx/") for process in provenance["processes"]} == {True}
+    made = [line.split() for line in creations(slurm)[before:]]
+    if runtime == "pyxis":  # one container for both runs
+        assert [node for node, *_ in sorted(made)] == ["n1", "n2"]
+        assert {name for _, _, name, _ in made} == {f"pyxis_gpubench-{imported.digest[7:23]}"}
+    assert left_on(slurm) == {}
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_job_that_is_warned_of_its_end_leaves_a_record_from_inside_the_container(
+    slurm: SlurmCluster, user: Login, runtime: str
+) -> None:
+    campaign = user.plan("--runtime", runtime, "--nodes", "2", reps=5000, pyxis=True)
+    user.run("submit", campaign, pyxis=True)
+    until(lambda: running(campaign), "a run", 90)
+    number = job_ids(campaign)["j001-n2"]
+    slurm.say("scancel", "--batch", "--signal=TERM", number)  # as --signal=B:TERM@ does
+    slurm.wait_job(number)
+    said = user.run("status", campaign, code=4)
+    assert re.search(r"block 1 \w \(\w+\): skipped: (node rank 1: )?interrupted by SIGTERM", said)
+    assert "it was asked to end" in said
+    assert slurm.job(number)["ExitCode"] == "130:0"
+    assert left_on(slurm) == {}
+
+
+@pytest.mark.parametrize("runtime", ["venv", *RUNTIMES])
+def test_a_block_that_the_time_limit_does_not_hold_is_skipped_with_the_reason(
+    slurm: SlurmCluster, user: Login, runtime: str
+) -> None:
+    campaign = user.plan("--runtime", runtime, "--set", "estimates.run=60s", pyxis=True)
+    slurm.say("scontrol", "update", "NodeName=n[1-4]", "State=DRAIN", "Reason=maintenance")
+    try:
+        user.run("submit", campaign, pyxis=True)
+        number = job_ids(campaign)["j001-n1"]
+        until(lambda: "Nodes" in slurm.job(number)["Reason"], "the reason", 30)
+        said = user.run("status", campaign, code=4)
+        assert re.search(rf"^job j001-n1 \({number}\): PENDING: \S*(_DRAINED_|UnavailableNodes:n\[1-4\])", said)
+        slurm.say("scontrol", "update", f"JobId={number}", "TimeLimit=1")
+    finally:
+        slurm.say("scontrol", "update", "NodeName=n[1-4]", "State=RESUME")
+    assert slurm.wait_job(number)["JobState"] == "COMPLETED"
+    said = user.run("status", campaign, code=4)
+    why = "skipped: no time left: the block takes about 192 s, the job ends in"
+    assert len(re.findall(rf"^block 1 \w \(\w+\): {why} \d+ s$", said, re.MULTILINE)) == 2
+    assert {record["status"] for record in records(campaign).values()} == {"skipped"}
+
+
+def creations(slurm: SlurmCluster) -> list[str]:
+    """What the stand-in for pyxis unpacked."""
+    file = slurm.shared / "pyxis" / "creations"
+    return file.read_text().splitlines() if file.exists() else []
