@@ -5,21 +5,20 @@ on a copy of the campaign far from the site, the job's own last word counts, whi
 
 Found on a real Slurm (22.05), and kept by the tests:
 
-* ``squeue --name`` takes a list parted by commas, so no job whose name holds one is ever found by it. A job that nobody
-  wrote down is found by its working directory instead, which is also the campaign's only where the name is not.
+* ``squeue --name`` takes a list parted by commas, so no job whose name holds one is ever found by it. A job whose
+  number nobody wrote down is found by its working directory, which is its campaign's alone; a name may not be.
 * ``scontrol`` puts values in as they are: a directory called ``a JobState=FAILED`` looks like a field. Only what stands
   before ``Command=`` is believed, where no text of ours stands but the name, which holds no blank.
-* ``%`` and a backslash in the directory's name are read as patterns of the log's name; the job fails with
-  JobLaunchFailure (exit code ``0:53``) and no word. So does one whose directory isn't there on the node.
+* ``%`` and a backslash in the directory's name are read as patterns of the log's name; the job fails without a word
+  (JobLaunchFailure, exit code ``0:53``). So does one whose directory isn't there on the node.
 * The exit code of a job that waits or runs reads ``0:0``.
-* A job that waits for ``--dependency=afterok`` of one that failed waits for ever, unless told otherwise; benchmarks want
-  to run one after the other whatever became of the first: ``afterany``.
-* Clients hang for minutes while the controller is down. A busy one lets sbatch say ``Socket timed out on send/recv
-  operation`` and takes the job all the same.
+* Clients hang for minutes while the controller is down, or give up with ``Unable to contact slurm controller``.
 * ``scancel`` sends SIGTERM to every process of the job at once, and SIGKILL after KillWait (30 s by default).
-* ``--signal=B:TERM@S`` comes up to a minute early.
-* The script of a job on a lost node is killed before it can write its last word: only the controller and the database
-  know NODE_FAIL.
+* ``--signal=B:TERM@S`` comes up to a minute early (``@5`` came after 40 s of 60).
+* A lost node ends the whole job: a script on another node hears SIGTERM, and the word is NODE_FAIL all the same.
+
+Not found here, but known: a busy controller lets sbatch say ``Socket timed out`` and takes the job all the same.
+Jobs run one after the other whatever became of the first, so they depend by ``afterany``, not ``afterok``.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -15,7 +14,7 @@ from gpubench.schedulers import JobState, client, local, slurm, submitted
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.hosts import until
 
-ODD = "o'dd \"name\" $(date), `x` a=1 JobState=FAILED ü*"
+ODD = 'o\'dd "name" $(date), `x` a=1 JobState=FAILED ü*'
 HEAD = "#!/usr/bin/env bash\n#SBATCH --output=slurm-%j.log\n"
 SLEEP = "trap 'exit 130' TERM\ntouch ready\nwhile true; do sleep 0.1; done\n"
 
@@ -66,11 +65,11 @@ class Slurm:
 @pytest.fixture(
     params=[pytest.param("local", marks=pytest.mark.integration), pytest.param("slurm", marks=pytest.mark.system)]
 )
-def subject(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Subject]:
+def subject(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Subject:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     if request.param == "slurm":
         request.getfixturevalue("slurm_here")
-    yield Local() if request.param == "local" else Slurm()
+    return Local() if request.param == "local" else Slurm()
 
 
 @pytest.fixture
@@ -295,9 +294,10 @@ def test_an_answer_that_got_lost_is_no_refusal(slurm_here: SlurmCluster, place: 
     (busy / "sbatch").write_text(f'#!/bin/bash\n{shutil.which("sbatch")} "$@" >/dev/null\necho "{lost}" >&2; exit 1\n')
     (busy / "sbatch").chmod(0o755)
     directory = job(place, "true\n")
-    with pytest.MonkeyPatch.context() as patched, pytest.raises(SchedulerError, match="got no answer: .*timed out"):
+    with pytest.MonkeyPatch.context() as patched:
         patched.setenv("PATH", f"{busy}:{os.environ['PATH']}")
-        slurm.submit(directory, os.environ)
+        with pytest.raises(SchedulerError, match=r"got no answer: .*timed out"):
+            slurm.submit(directory, os.environ)
     until(lambda: slurm.state(directory).phase == "ended", "the end of the job", 60, 0.2)
     assert slurm.state(directory).job_id
 
@@ -340,11 +340,18 @@ def test_every_word_of_slurm_has_its_phase(
     word: str, phase: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Some can't be brought about here; the words are those of squeue(1), JOB STATE CODES, and sacct(1)."""
-    for name, body in {"scontrol": "echo Invalid job id specified >&2; exit 1", "sacct": f"echo '{word}|0:9|n1'"}.items():
+    for name, body in {
+        "scontrol": "echo Invalid job id specified >&2; exit 1",
+        "sacct": f"echo '{word}|0:9|n1'",
+    }.items():
         (tmp_path / name).write_text(f"#!/bin/bash\n{body}\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     directory = job(tmp_path, "true\n")
     submitted.write(directory, "slurm", "campaign-j001-n1", "12")
     state = slurm.state(directory)
-    assert (state.phase, state.word, state.exit_code) == (phase, word.split()[0], 137 if phase == "ended" else None)
+    assert (state.phase, state.word, state.exit_code) == (
+        phase,
+        word.split(maxsplit=1)[0],
+        137 if phase == "ended" else None,
+    )

@@ -62,7 +62,9 @@ def make_image(
     (root / "etc/environment").write_text(environment)
     (root / "etc/rc").write_text(f'cd "{directory}" && unset OLDPWD || exit 1\n' if directory else "")
     subprocess.run(
-        ["mksquashfs", root, image, "-quiet", "-no-progress", "-comp", "lzo", "-noD", "-noF", "-noI", "-noX"], check=True, stdout=sys.stderr
+        ["mksquashfs", root, image, "-quiet", "-no-progress", "-comp", "lzo", "-noD", "-noF", "-noI", "-noX"],
+        check=True,
+        stdout=sys.stderr,
     )
     return image
 

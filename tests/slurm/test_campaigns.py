@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 from pathlib import Path
@@ -38,7 +39,7 @@ def test_a_campaign_over_1_2_and_4_nodes_by_a_user_other_than_root(slurm: SlurmC
     ]
     assert all(len(set(run["hosts"])) == run["nodes"] and set(run["hosts"]) <= set(NAMES) for run in found)
     # All hosts are one machine: a job that began before another had ended would have measured it too.
-    assert all(before["ended_at"] <= after["started_at"] for before, after in zip(found, found[1:], strict=False))
+    assert all(before["ended_at"] <= after["started_at"] for before, after in itertools.pairwise(found))
     assert nobody.run("status", campaign).endswith("6 ok of 6 runs\n")
     assert nobody.run("compare", campaign, code=21).count("inconclusive") == 3
     for job, number in job_ids(campaign).items():

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.system
 
 
 def test_a_lost_host_is_the_reason_of_lost_runs_and_resume_replaces_them(slurm: SlurmCluster, login: Login) -> None:
-    campaign = login.plan("--nodes", "2", reps=100)
+    campaign = login.plan("--nodes", "2", reps=40)
     login.run("submit", campaign)
     until(lambda: running(campaign), "a run", 90)
     number = job_ids(campaign)["j001-n2"]
@@ -68,7 +68,7 @@ def test_without_sbatch_the_scripts_are_written_and_the_way_on_is_named(login: L
     shutil.rmtree(campaign / "jobs")
     said = login.run("submit", campaign, code=5, env={"PATH": str(login.directory)})
     assert f"there is no sbatch on this machine; the scripts are in {campaign / 'jobs'}" in said
-    assert f"on a login node of the site: gpubench submit {campaign}" in said
+    assert f"gpubench submit {campaign}" in said, said
     assert (campaign / "jobs" / "j001-n1" / "job.sh").exists()
     assert job_ids(campaign) == {}
 

@@ -16,24 +16,25 @@ __all__ = ["user"]
 
 VALUES = {
     "GB_BLANKS": "  a  b ",
-    "GB_QUOTES": "it's \"quoted\" `date`",
+    "GB_QUOTES": 'it\'s "quoted" `date`',
     "GB_SUBSTITUTION": "$(date) ${HOME} $PATH !! ~ *",
     "GB_LINES": "one\ntwo\\n\ttab\\",
     "GB_UNICODE": "ü 漢字 🙂",
     "GB_SHELL": "; exit 1 # & | > out",
 }
 PLACES = {
-    "venv": "o'dd \"name\" $(date), `x` a=1: JobState=FAILED ü",
-    "pyxis": "o'dd \"name\" $(date) `x` a=1 JobState=FAILED ü",  # its grammar parts mounts by commas and colons
-    "charliecloud": "o'dd \"name\" $(date), `x` a=1 JobState=FAILED ü",  # its grammar parts mounts by colons
+    "venv": 'o\'dd "name" $(date), `x` a=1: JobState=FAILED ü',
+    "pyxis": 'o\'dd "name" $(date) `x` a=1 JobState=FAILED ü',  # its grammar parts mounts by commas and colons
+    "charliecloud": 'o\'dd "name" $(date), `x` a=1 JobState=FAILED ü',  # its grammar parts mounts by colons
 }
 
 
 @pytest.mark.parametrize("runtime", PLACES)
 def test_directories_and_variables_arrive_as_they_were_written(user: Login, runtime: str) -> None:
-    settings = [word for name, value in VALUES.items() for word in ("--set", f"env.{name}={json.dumps(value, ensure_ascii=False)}")]
+    texts = {name: json.dumps(value, ensure_ascii=False) for name, value in VALUES.items()}
+    settings = [word for name, text in texts.items() for word in ("--set", f"env.{name}={text}")]
     outputs = user.directory / PLACES[runtime]
-    odd_locale = "it's \"odd\" $(date) `x`\nand long"
+    odd_locale = 'it\'s "odd" $(date) `x`\nand long'
     variants = f"""a={UCX} b={UCX},GB_OF_VARIANT=it's-"q"$(date)`x`;*"""
     user.run(
         *("plan", "--site", "local-slurm", *user.shape(), "--runtime", runtime, "--outputs", outputs),
@@ -48,6 +49,6 @@ def test_directories_and_variables_arrive_as_they_were_written(user: Login, runt
     (node,) = read_provenance(campaign / "runs" / run)["nodes"]
     seen = node["environment"]
     assert {name: seen.get(name) for name in VALUES} == VALUES
-    assert (seen["GB_OF_VARIANT"], seen["TZ"]) == ("it's-\"q\"$(date)`x`;*", odd_locale)
+    assert (seen["GB_OF_VARIANT"], seen["TZ"]) == ('it\'s-"q"$(date)`x`;*', odd_locale)
     (number,) = job_ids(campaign).values()
     assert (campaign / "jobs" / "j001-n1" / f"end-{number}").read_text() == "0\n"
