@@ -83,7 +83,7 @@ class SlurmCluster:
         (state / "creations").chmod(0o666)
         return {
             "SLURM_CONF": str(self.conf),
-            "PATH": f"{STAND_INS}:{path}",
+            "PATH": f"{self.root / STAND_INS.name}:{path}",
             "STAND_IN_PYXIS_STATE": str(state),
             "STAND_IN_ENROOT_STATE": str(state),
         }
@@ -192,6 +192,8 @@ class SlurmCluster:
     def _set_up(self) -> None:
         for name in ("etc", "state", "run", "log", "munge", "dev", "spool", "shared"):
             (self.root / name).mkdir()
+        # The hosts hide /tmp, where the checkout may lie; a script that a node starts must be where nodes see it.
+        shutil.copytree(STAND_INS, self.root / STAND_INS.name)
         self.root.chmod(0o755)
         self.shared.chmod(0o1777)
         self._network = Network()

@@ -46,9 +46,7 @@ class Transport:
 
     def __init__(self, place: Place) -> None:
         self.place = place
-        self._session = requests.Session()
-        # A proxy of the environment is for other machines.
-        self._session.trust_env = not is_loopback(place.host)
+        self._session: requests.Session
         self._auth: requests.auth.AuthBase = Header()
 
     def get(self, path: str, *, limit: int, what: str, accept: str = "*/*") -> Answer:
@@ -57,6 +55,13 @@ class Transport:
         Raises:
             SchedulerError: refused, down, overloaded, too slow, or an answer of more than ``limit`` bytes.
         """
+        # One session per request, closed after it: a login node's front end asks a handful, and none may keep a socket.
+        with requests.Session() as self._session:
+            # A proxy of the environment is for other machines.
+            self._session.trust_env = not is_loopback(self.place.host)
+            return self._attempts(path, limit, what, accept)
+
+    def _attempts(self, path: str, limit: int, what: str, accept: str) -> Answer:
         cause = ""
         for attempt in range(ATTEMPTS):
             try:
