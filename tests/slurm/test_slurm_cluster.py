@@ -52,7 +52,7 @@ def test_a_batch_job_runs_on_four_hosts_with_names_networks_and_directories_of_t
         others = {
             other for other in NAMES if other != name
         }  # an earlier test's crash may have left a directory of its own
-        assert name in said[3:]
+        assert name in said[3:]  # an earlier test's crash may have left a directory beside it
         assert not others & set(said)
         assert "bash" in said  # the host's own first process
         assert f"{slurm.hosts[name].address}/24" in said
