@@ -41,7 +41,7 @@ BUILD_OPTIONS = $(IMAGE_OPTIONS) \
 	$(call given,PUSH,$(if $(filter 0,$(PUSH)),--no-push,--push))
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@awk '/^#:/{sub(/^#: ?/, ""); print}' $(MAKEFILE_LIST)
 #:
 #: variables of make bench, plan, render and submit, and the option of the command of that name that each becomes:
@@ -97,11 +97,15 @@ report: $(VENV)/.tool ## merge, verdicts and report.html of CAMPAIGN (default: t
 	@$(GPUBENCH) report $(ONE_CAMPAIGN)
 
 test: $(VENV)/.dev ## unit, golden, property and integration tests
-	@$(BIN)/pytest -m 'not system' $(PYTEST)
+	@$(BIN)/pytest -m 'not system and not testbed' $(PYTEST)
 
 test-system: $(VENV)/.dev ## tests on the real thing that are too slow for `make test`
 	@bash requirements/system.sh
 	@$(BIN)/pytest -m system --timeout 600 $(PYTEST)
+
+test-testbed: $(VENV)/.dev ## tests of the Slurm test cluster and the stand-ins themselves; when those change
+	@bash requirements/system.sh
+	@$(BIN)/pytest -m testbed --timeout 600 $(PYTEST)
 
 lint: $(VENV)/.dev ## ruff, mypy --strict, import-linter, shellcheck
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
@@ -127,4 +131,4 @@ $(VENV)/.tool: requirements/tool.txt requirements/uv.txt pyproject.toml
 $(VENV)/.dev: $(VENV)/.tool requirements/dev.txt
 	@bash requirements/install.sh $(VENV) dev
 
-.PHONY: help bench plan render submit status cancel resume images import report test test-system lint format install lock clean
+.PHONY: help bench plan render submit status cancel resume images import report test test-system test-testbed lint format install lock clean

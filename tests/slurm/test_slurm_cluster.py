@@ -16,7 +16,7 @@ from tests.slurm.cluster import OTHER_USER, SlurmCluster
 from tests.slurm.configuration import ACCOUNT
 from tests.slurm.hosts import INTERFACE, NAMES, until
 
-pytestmark = pytest.mark.system
+pytestmark = pytest.mark.testbed
 REFUSED = {
     "partition": (["-p", "nope"], 1, "invalid partition specified: nope"),
     "nodes": (["-N", "9"], 1, "Node count specification invalid"),

@@ -9,7 +9,7 @@ import pytest
 from tests.slurm.cluster import OTHER_USER, SlurmCluster
 from tests.slurm.hosts import until
 
-pytestmark = pytest.mark.system
+pytestmark = pytest.mark.testbed
 REFUSED = {
     "unknown": (["--container-image=/x", "--container-mount=/a:/b"], "unrecognized option '--container-mount=/a:/b'"),
     "empty": (["--container-image="], "--container-image: argument required"),
