@@ -73,9 +73,9 @@ def submit(job_dir: Path, environ: Mapping[str, str], after: Sequence[str] = ())
     words = ["sbatch", "--parsable", f"--chdir={job_dir.resolve()}", f"--job-name={name}", *dependency, "job.sh"]
     try:
         done = call(words, env=env, cwd=job_dir)
-    except SchedulerError:
-        raise  # it may have been submitted all the same: `state` finds it
-    except BaseException:
+    except (
+        MissingToolError
+    ):  # of any other failure, Ctrl-C too, it may have been submitted all the same: `state` finds it
         submitted.restore(job_dir, before)
         raise
     if done.returncode and _UNHEARD in done.stderr:
