@@ -109,11 +109,10 @@ def _handler(proxy: Proxy) -> type[http.server.BaseHTTPRequestHandler]:
                 self._answer(401, {}, b"{}")
 
         def _forward(self, body: bytes, fault: Fault | None) -> None:
-            upstream = http.client.HTTPConnection(proxy.upstream, timeout=60)
-            upstream.request(self.command, self.path, body, dict(self.headers))
-            answer = upstream.getresponse()
-            content = answer.read()
-            upstream.close()
+            with contextlib.closing(http.client.HTTPConnection(proxy.upstream, timeout=60)) as upstream:
+                upstream.request(self.command, self.path, body, dict(self.headers))
+                answer = upstream.getresponse()
+                content = answer.read()
             content = fault.change(content) if fault and fault.change else content
             headers = {**dict(answer.getheaders()), **(fault.headers if fault else {})}
             self._answer(answer.status, headers, content, fault.silent if fault else 0.0)

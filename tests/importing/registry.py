@@ -131,7 +131,8 @@ class Proxy:
                     with urllib.request.urlopen(request, timeout=30) as passed:
                         self._pass(passed.status, passed.headers, passed.read(), status)
                 except urllib.error.HTTPError as refused:
-                    self._pass(refused.code, refused.headers, refused.read(), status)
+                    with refused:
+                        self._pass(refused.code, refused.headers, refused.read(), status)
 
             def _pass(self, code: int, headers: Mapping[str, str], body: bytes, status: int | None) -> None:
                 self.send_response(code)

@@ -77,7 +77,8 @@ def test_a_block_that_the_time_limit_does_not_hold_is_skipped_with_the_reason(
         until(lambda: "Nodes" in slurm.job(number)["Reason"], "the reason", 30)
         said = user.run("status", campaign, code=4)
         assert re.search(rf"^job j001-n1 \({number}\): PENDING: \S*(_DRAINED_|UnavailableNodes:n\[1-4\])", said)
-        slurm.say("scontrol", "update", f"JobId={number}", "TimeLimit=1")
+        # Less than the block takes, and more than the warning: a job that is warned as it starts ends with 130.
+        slurm.say("scontrol", "update", f"JobId={number}", "TimeLimit=3")
     finally:
         slurm.say("scontrol", "update", "NodeName=n[1-4]", "State=RESUME")
     assert slurm.wait_job(number)["JobState"] == "COMPLETED"
