@@ -24,11 +24,15 @@ class Layout(Settings):
 
 
 class Node(Settings):
-    """What a job asks for on each node: cores, GPUs, memory; 0 or unset: nothing is asked for."""
+    """What a job asks for on each node: cores, GPUs, memory; 0 or unset: nothing is asked for.
+
+    ``gpu_memory`` is what one GPU has: a workload that needs more is refused at plan. Unset: not checked.
+    """
 
     cores: int = pydantic.Field(default=0, ge=0)
     gpus: int = pydantic.Field(default=0, ge=0)
     memory: Bytes | None = None
+    gpu_memory: Bytes | None = None
 
 
 class Batch(Settings):

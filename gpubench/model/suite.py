@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pydantic
 
 from gpubench.errors import UsageError
 from gpubench.model.base import Settings, nearest
-from gpubench.model.quantities import parse_bytes, parse_fraction
+from gpubench.model.quantities import parse_bytes, parse_fraction, parse_seconds
 from gpubench.spec import WorkloadSpec
 from gpubench.workloads.catalogue import CATALOGUE, Param, Workload
 
@@ -75,21 +75,10 @@ def _params(known: Workload, given: Mapping[str, Any], where: str) -> dict[str, 
 
 
 def _value(param: Param, value: Any, where: str) -> Any:
-    problem = f"{where} = {value!r}"
     try:
-        if param.kind == "size":
-            return parse_bytes(_with_unit(value, "64KiB"))
-        if param.kind == "fraction":
-            return parse_fraction(_with_unit(value, "30%"))
-        if param.kind == "count":
-            return _count(value)
+        return _READERS[param.kind](param, value)
     except ValueError as error:
-        raise UsageError(f"{problem}: {error}") from None
-    if param.kind == "flag" and not isinstance(value, bool):
-        raise UsageError(f"{problem}: write true or false")
-    if param.kind == "choice" and value not in param.choices:
-        raise UsageError(f"{problem}: not one of {', '.join(param.choices)}")
-    return value
+        raise UsageError(f"{where} = {value!r}: {error}") from None
 
 
 def _with_unit(value: Any, example: str) -> str:
@@ -99,6 +88,46 @@ def _with_unit(value: Any, example: str) -> str:
 
 
 def _count(value: Any) -> int:
+    if isinstance(value, float) and value.is_integer():  # 1e6
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise ValueError("not a whole number ≥ 0")
     return value
+
+
+def _counts(value: Any) -> list[int]:
+    if not isinstance(value, list):
+        raise ValueError("write a list: [10, 100]")
+    return [_count(item) for item in value]
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("write true or false")
+    return value
+
+
+def _choice(param: Param, value: Any) -> str:
+    if value not in param.choices:
+        raise ValueError(f"not one of {', '.join(param.choices)}")
+    return str(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("write a string")
+    return value
+
+
+_READERS: Mapping[str, Callable[[Param, Any], Any]] = {
+    "count": lambda _param, value: _count(value),
+    "counts": lambda _param, value: _counts(value),
+    "size": lambda _param, value: parse_bytes(_with_unit(value, "64KiB")),
+    "duration": lambda _param, value: parse_seconds(_with_unit(value, "2m")),
+    "fraction": lambda _param, value: parse_fraction(_with_unit(value, "30%")),
+    "flag": lambda _param, value: _flag(value),
+    "choice": _choice,
+    "name": lambda _param, value: _text(value),
+    "path": lambda _param, value: _text(value),
+}
+"""From what a suite says to a parameter's plain value, by the parameter's kind; each raises ValueError."""

@@ -19,7 +19,7 @@ from gpubench.node.probe import count_workers, describe, describe_scheduler
 from gpubench.spec import RunSpec, SampleLine, WorkloadRecord, WorkloadSpec
 from gpubench.spec.plain import to_plain
 from gpubench.spec.records import workload_record
-from gpubench.workloads.base import Context
+from gpubench.workloads.base import Context, UnavailableError
 from gpubench.workloads.families import create, load
 from gpubench.workloads.measure import measure
 from gpubench.writer.atomic import write_atomic
@@ -111,6 +111,8 @@ def _measure_all(context: Context, spec: RunSpec, outcome: Outcome, run_dir: Pat
         try:
             with _limit(planned.timeout_s):
                 _measure_one(context, spec, planned, record, run_dir)
+        except UnavailableError as error:  # nothing was begun: the others may go on
+            record.status, record.reason = "skipped", str(error)
         except checks.CheckError as error:  # not the workload's fault: no sample of this cluster counts
             record.status, record.reason = "failed", str(error)
             outcome.error = outcome.error or str(error)

@@ -20,12 +20,14 @@ from gpubench.model.plan import (
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
 from gpubench.plan.budget import LEAST_BLOCKS, blocks_that_fit
+from gpubench.plan.fits import check_fits
 from gpubench.plan.jobs import plan_jobs
 from gpubench.plan.known import apply_issues
 from gpubench.plan.triples import check_triple
 from gpubench.spec import WorkloadSpec
 from gpubench.stats.data import ComparisonInput
 from gpubench.stats.settings import Summary
+from gpubench.workloads.catalogue import Shape
 
 if TYPE_CHECKING:
     from gpubench.stats.power import Sigma
@@ -92,6 +94,8 @@ def make_plan(request: Request) -> Plan:
     if request.protocol not in PROTOCOLS:
         raise PlanRefusedError(f"no protocol '{request.protocol}'", then=f"there is: {', '.join(PROTOCOLS)}")
     workers = request.workers or site.layout.workers
+    shapes = [Shape(nodes, workers, site.layout.threads) for nodes in request.nodes]
+    check_fits(site, request.workloads, shapes, _memory_limit(request, workers), request.device)
     time = _time_model(request)
     all_nodes_s = time.block_s * len(request.nodes)
     blocks = request.blocks

@@ -24,6 +24,10 @@ class Context:
     seed: int = 20221107
 
 
+class UnavailableError(Exception):
+    """This image can't measure a workload: it lacks what the back-end needs. The message says what, and what it has."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Answer:
     """Outcome of the oracle: ``ok`` or ``wrong``, with the figures that say why (plain JSON values)."""
@@ -45,6 +49,9 @@ class Measurement(abc.ABC):
 
     uses_transfer_log = True
     """False where nothing moves through Dask: then nobody asks the workers for their logs around each repetition."""
+
+    backend = "dask"
+    """Which of the catalogue's back-ends measures; set before ``setup``."""
 
     def __init__(self, context: Context, params: Mapping[str, Any]) -> None:
         self.context = context

@@ -34,4 +34,5 @@ def create(name: str, context: Context, backend: str, params: Mapping[str, Any])
         raise ValueError(f"{name} takes {sorted(known.params)}, not {sorted(params)}")
     module, _, kind = known.factory.partition(":")
     measurement: Measurement = getattr(importlib.import_module("gpubench.workloads." + module), kind)(context, params)
+    measurement.backend = backend
     return measurement

@@ -15,7 +15,7 @@ import gpubench.workloads
 from gpubench.model.suite import Suite
 from gpubench.workloads import bindings, families
 from gpubench.workloads.base import Context, Measurement
-from gpubench.workloads.catalogue import CATALOGUE
+from gpubench.workloads.catalogue import CATALOGUE, Shape
 
 FOLDER = Path(gpubench.workloads.__file__).parent
 SUITES = Path(__file__).parents[2] / "suites"
@@ -42,11 +42,14 @@ def test_every_workload_has_the_class_that_the_catalogue_names(name: str) -> Non
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_every_parameter_says_what_it_is_and_has_a_default_of_its_kind(name: str) -> None:
     workload = CATALOGUE[name]
-    assert all((workload.timed, workload.counted, workload.oracle))
+    assert all((workload.timed, workload.counted, workload.oracle, workload.source, workload.held_text))
+    assert workload.graph in ("timed", "before the clock", "none")
+    assert {name for name, _ in workload.grows} <= set(workload.params)
+    assert set(workload.needs) <= set(workload.backends)
     for param in workload.params.values():
         assert param.text
-        kinds = {"count": int, "size": int, "fraction": float, "flag": bool, "choice": str}
-        assert type(param.default) is kinds[param.kind]
+        kinds = {"count": int, "counts": list, "size": int, "duration": float, "fraction": float, "flag": bool}
+        assert type(param.default) is kinds.get(param.kind, str)
         assert (param.kind == "choice") == bool(param.choices)
         assert not param.choices or param.default in param.choices
 
@@ -59,10 +62,20 @@ def test_the_catalogue_is_importable_where_there_is_no_dask() -> None:
     assert done.stdout.strip() == ""
 
 
-def test_the_quick_suite_measures_every_workload_few_times() -> None:
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_a_larger_preset_of_a_workload_holds_more_and_so_does_a_smaller_cluster_of_the_same_sizes(name: str) -> None:
+    workload = CATALOGUE[name]
+    defaults = {key: param.default for key, param in workload.params.items()}
+    larger = defaults | {key: int(defaults[key] * 100**exponent) for key, exponent in workload.grows}
+    shape = Shape(nodes=2, workers_per_node=2, threads_per_worker=1)
+    held = workload.held(defaults, shape)
+    assert held == 0 or workload.held(larger, shape) == pytest.approx(100 * held, rel=0.2)
+
+
+def test_the_quick_suite_measures_a_workload_of_every_kind_few_times() -> None:
     suite = Suite.model_validate(tomllib.loads((SUITES / "quick.toml").read_text()))
     resolved = suite.resolve("quick.toml", reps=None, timeout_s=60.0)
-    assert {entry.name for entry in resolved} == set(CATALOGUE)
+    assert {entry.name for entry in resolved} == {"merge", "transpose-sum", "strided-sum", "tasks", "message"}
     assert [entry.params["size"] for entry in resolved if entry.name == "message"] == [1024, 10_000_000]
     assert {(entry.reps, entry.warmup) for entry in resolved if entry.name != "message"} == {(3, 1), (4, 1)}
     (merge,) = (entry for entry in resolved if entry.name == "merge")

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from gpubench.spec import SampleLine
 from gpubench.workloads import families, links
 from gpubench.workloads.base import Answer, Context, Measurement
-from gpubench.workloads.measure import Result, measure
+from tests.workloads.running import called_wrong, measured_rightly, run
 
 pytestmark = pytest.mark.integration
 
@@ -29,28 +28,12 @@ WORKLOADS: list[tuple[str, dict[str, Any]]] = [
 NOTHING_MOVES = {"tasks"}
 
 
-def run(measurement: Measurement, **changes: Any) -> tuple[Result, list[SampleLine]]:
-    lines: list[SampleLine] = []
-    facts = {"name": "x", "backend": "dask", "params_id": "0", "reps": 2, "warmup": 1, "emit": lines.append} | changes
-    return measure(measurement, **facts), lines
-
-
 @pytest.mark.parametrize(("name", "params"), WORKLOADS, ids=str)
 def test_a_workload_answers_rightly_and_what_it_must_move_is_seen(
     cluster: Context, name: str, params: dict[str, Any]
 ) -> None:
-    result, lines = run(families.create(name, cluster, "dask", params), name=name)
-    assert (result.status, result.reason) == ("ok", "")
-    assert [(line.rep, line.warmup, line.answer) for line in lines] == [
-        (0, True, "ok"),
-        (0, False, "ok"),
-        (1, False, "ok"),
-    ]
-    assert all(line.wall_s > 0 for line in lines)
-    assert result.seen_bytes >= result.least_moved_bytes
     lazy = params.get("generate", False)
-    assert (result.least_moved_bytes > 0) == (name not in NOTHING_MOVES and not lazy)
-    assert result.keys_left == 0
+    measured_rightly(cluster, name, params, moves=name not in NOTHING_MOVES and not lazy)
 
 
 FALSIFIED: list[tuple[str, dict[str, Any], Callable[[Any], Any]]] = [
@@ -71,15 +54,7 @@ FALSIFIED: list[tuple[str, dict[str, Any], Callable[[Any], Any]]] = [
 def test_a_falsified_answer_is_called_wrong(
     cluster: Context, name: str, params: dict[str, Any], falsify: Callable[[Any], Any]
 ) -> None:
-    measurement = families.create(name, cluster, "dask", params)
-    try:
-        measurement.setup()
-        measurement.prepare()
-        _, answer = measurement.once()
-        assert measurement.check(answer).status == "ok"
-        assert measurement.check(falsify(answer)).status == "wrong"
-    finally:
-        measurement.teardown()
+    called_wrong(cluster, name, params, falsify)
 
 
 def test_a_transpose_moves_the_same_bytes_in_every_repetition(cluster: Context) -> None:

@@ -1,0 +1,16 @@
+"""What can be measured: plain data, so that the tool can plan and explain without importing dask.
+
+Node half: Python 3.9, standard library only. The tool imports this package and nothing else of the workloads. One file
+per family.
+"""
+
+from typing import Dict
+
+from gpubench.workloads.catalogue import array, communication, dataframe, scheduler
+from gpubench.workloads.catalogue.entry import Param, Shape, Workload
+
+CATALOGUE: Dict[str, Workload] = {
+    workload.name: workload for family in (dataframe, array, scheduler, communication) for workload in family.WORKLOADS
+}
+
+__all__ = ["CATALOGUE", "Param", "Shape", "Workload"]

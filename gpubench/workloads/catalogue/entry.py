@@ -1,0 +1,87 @@
+"""How a workload is described: what can be set, what is timed and counted, what it needs.
+
+Node half: Python 3.9, standard library only.
+"""
+
+import dataclasses
+from typing import Any, Callable, Mapping, Tuple
+
+BOTH_DEVICES = ("cpu", "gpu")
+
+
+@dataclasses.dataclass(frozen=True)
+class Param:
+    """One parameter.
+
+    ``kind`` is ``count`` (whole, ≥ 0), ``counts`` (a list of them), ``size`` (written with a unit, kept in bytes),
+    ``duration`` (with a unit, kept in seconds), ``fraction``, ``flag``, ``choice``, ``name`` (a free word) or ``path``.
+    ``original`` is what the prior system takes that this workload comes from, in its own spelling.
+    """
+
+    kind: str
+    default: Any
+    text: str
+    choices: Tuple[str, ...] = ()
+    original: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """The cluster that a workload is planned for."""
+
+    nodes: int
+    workers_per_node: int
+    threads_per_worker: int
+
+    @property
+    def workers(self) -> int:
+        """Of all nodes."""
+        return self.nodes * self.workers_per_node
+
+    @property
+    def threads(self) -> int:
+        """Of all workers."""
+        return self.workers * self.threads_per_worker
+
+
+def nothing_held(_params: Mapping[str, Any], _shape: Shape) -> int:
+    """For workloads without data worth counting."""
+    return 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Workload:
+    """One measured operation.
+
+    Args:
+        factory: ``module:class``, the module inside ``gpubench.workloads``.
+        scaling: ``weak`` (size grows with the workers), ``strong`` (fixed size) or ``none``.
+        source: the prior system's name of it.
+        timed: in words, what stands inside the clock.
+        graph: whether building the graph is timed: ``timed``, ``before the clock`` or ``none``.
+        counted: in words, which bytes are nominal.
+        oracle: in words, what can call the answer wrong.
+        held: bytes that one worker holds at a repetition's worst moment, 0 where that isn't worth counting.
+        held_text: the arithmetic of ``held``, in words.
+        grows: parameters that a larger preset raises, each with its exponent: ``held`` grows by the product.
+        least_workers: it needs at least as many, all nodes together.
+        needs: Python packages that a backend wants beside Dask, by backend, as ``name`` or ``name<version``.
+    """
+
+    name: str
+    factory: str
+    family: str
+    source: str
+    scaling: str
+    backends: Tuple[str, ...]
+    devices: Tuple[str, ...]
+    params: Mapping[str, Param]
+    timed: str
+    graph: str
+    counted: str
+    oracle: str
+    held: Callable[[Mapping[str, Any], Shape], int] = nothing_held
+    held_text: str = "hardly anything"
+    grows: Tuple[Tuple[str, float], ...] = ()
+    least_workers: int = 1
+    needs: Mapping[str, Tuple[str, ...]] = dataclasses.field(default_factory=dict)
