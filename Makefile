@@ -53,7 +53,7 @@ help: ## this list
 #:   BLOCKS --blocks     this many blocks, fixed
 #:   BUDGET --budget     the most blocks that fit, e.g. BUDGET=10m
 #:   REPS --reps         timed repetitions of each workload
-#:   WORKERS --workers   workers per node
+#:   WORKERS --workers   workers per node, or a sweep: WORKERS="1 2 4"
 #:   PROTOCOL --protocol tcp or ucx
 #:   RUNTIME --runtime   how runs enter their image: venv, docker, charliecloud
 #:   BASE --base         image that container builds start from

@@ -114,7 +114,7 @@ def _plan(campaigns: Campaigns, which: int, seed: int) -> Plan:
             plan_block(
                 plan.campaign,
                 number=block.block,
-                nodes=job.nodes,
+                place=job.place,
                 order=_VARIANTS[:: first[block.block]],
                 workloads=[item.params_id for item in workloads],
                 rng=rng,
@@ -198,7 +198,7 @@ class _Writer:
             protocol=plan.protocol,
             device=plan.device,
             nodes=job.nodes,
-            workers_per_node=plan.workers_per_node,
+            workers_per_node=job.workers_per_node,
             threads_per_worker=plan.threads_per_worker,
             status="failed",
             reason="",

@@ -24,7 +24,7 @@ SuiteName = Annotated[str | None, typer.Option("--suite", help="Suite in suites/
 Blocks = Annotated[int | None, typer.Option(min=1, help="This many blocks, fixed.")]
 Budget = Annotated[str | None, typer.Option(help="The most blocks that fit into this time, like 10m.")]
 Reps = Annotated[int | None, typer.Option(min=1, help="Timed repetitions of every workload.")]
-Workers = Annotated[int | None, typer.Option(min=1, help="Workers per node.")]
+Workers = Annotated[str | None, typer.Option(help='Workers per node: "2", or a sweep: "1 2 4".')]
 Protocol = Annotated[str | None, typer.Option(help="tcp or ucx.")]
 Runtime = Annotated[str | None, typer.Option(help="venv, docker, ...: how runs enter their image.")]
 Base = Annotated[str | None, typer.Option(help="Image that container builds start from; default: the profile's.")]
@@ -71,7 +71,7 @@ class Asked:
     blocks: int | None = None
     budget: str | None = None
     reps: int | None = None
-    workers: int | None = None
+    workers: str | None = None
     protocol: str | None = None
     runtime: str | None = None
     base: str | None = None
@@ -96,12 +96,11 @@ class Asked:
 
     def chosen_nodes(self, default: list[int]) -> list[int]:
         """The node counts, ascending and once each; raises UsageError."""
-        if self.nodes is None:
-            return default
-        words = _words(self.nodes)
-        if not words or not all(word.isdigit() and int(word) > 0 for word in words):
-            raise UsageError(f"--nodes '{self.nodes}' is no list of node counts", then='write it like --nodes "1 2 4"')
-        return sorted({int(word) for word in words})
+        return default if self.nodes is None else _counts("--nodes", self.nodes)
+
+    def chosen_workers(self, default: int) -> list[int]:
+        """The counts of workers per node, ascending and once each; raises UsageError."""
+        return [default] if self.workers is None else _counts("--workers", self.workers)
 
     def chosen_settings(self) -> list[str]:
         """``--set`` and the options that are short for it."""
@@ -143,6 +142,13 @@ class Asked:
 
 def _words(text: str) -> list[str]:
     return text.replace(",", " ").split()
+
+
+def _counts(option: str, text: str) -> list[int]:
+    words = _words(text)
+    if not words or not all(word.isdigit() and int(word) > 0 for word in words):
+        raise UsageError(f"{option} '{text}' is no list of counts", then=f'write it like {option} "1 2 4"')
+    return sorted({int(word) for word in words})
 
 
 def _quantity(option: str, text: str, parse: object) -> float:

@@ -8,7 +8,7 @@ from typing import cast
 
 import polars as pl
 
-from gpubench.model.plan import Comparison, Frozen, Plan, PlannedWorkload
+from gpubench.model.plan import Comparison, Frozen, Place, Plan, PlannedWorkload
 from gpubench.spec import RUN_STATUSES
 from gpubench.spec.plain import canonical
 from gpubench.stats.data import ComparisonInput, RunSamples, Status
@@ -39,6 +39,9 @@ class _Timed:
     started_at: float
 
 
+_Side = tuple[str, Place, str]
+"""``params_id``, place and variant."""
+
 _CellKey = tuple[str, int, str, str, str]
 
 
@@ -60,12 +63,12 @@ def family(plan: Plan, table: Iterable[Cell], frozen: Iterable[Frozen] = ()) -> 
     Runs that may still end (``pending``) are left out: they are neither lost nor failed. ``planned_blocks`` counts the
     appended blocks too. ``frozen`` are comparisons that earlier looks of an adaptive campaign have decided.
     """
-    by_place: dict[tuple[str, int, str], list[Cell]] = {}
+    by_place: dict[_Side, list[Cell]] = {}
     for cell in table:
-        place = (cell.workload.params_id, cell.outcome.job.nodes, cell.outcome.run.variant)
+        place = (cell.workload.params_id, cell.outcome.job.place, cell.outcome.run.variant)
         by_place.setdefault(place, []).append(cell)
     params = {workload.params_id: canonical(workload.params).decode() for workload in plan.workloads}
-    frozen_at = {(item.params_id, item.nodes, item.candidate): item.block for item in frozen}
+    frozen_at = {(item.params_id, item.place, item.candidate): item.block for item in frozen}
     return [_comparison(plan, one, params[one.params_id], by_place, frozen_at) for one in plan.comparisons]
 
 
@@ -73,10 +76,10 @@ def _comparison(
     plan: Plan,
     one: Comparison,
     params: str,
-    by_place: Mapping[tuple[str, int, str], list[Cell]],
-    frozen_at: Mapping[tuple[str, int, str], int],
+    by_place: Mapping[_Side, list[Cell]],
+    frozen_at: Mapping[_Side, int],
 ) -> ComparisonInput:
-    sides = {name: by_place.get((one.params_id, one.nodes, name), []) for name in (one.baseline, one.candidate)}
+    sides = {name: by_place.get((one.params_id, one.place, name), []) for name in (one.baseline, one.candidate)}
     blocks = [{cell.outcome.block.block for cell in side} for side in sides.values()]
     return ComparisonInput(
         key={
@@ -94,7 +97,7 @@ def _comparison(
         candidate=one.candidate,
         runs=[_run(cell) for side in sides.values() for cell in side if cell.status in RUN_STATUSES],
         planned_blocks=len(set.intersection(*blocks)),
-        frozen_at=frozen_at.get((one.params_id, one.nodes, one.candidate)),
+        frozen_at=frozen_at.get((one.params_id, one.place, one.candidate)),
         skipped=plan.skip_reason(one.nodes, one.baseline, one.candidate),
     )
 

@@ -55,13 +55,28 @@ class PlannedBlock(Settings):
     replaces: int | None = None
 
 
+Place = tuple[int, int]
+"""Nodes and workers per node: what two runs must have in common to be compared, and blocks to count together."""
+
+
 class PlannedJob(Settings):
-    """One allocation at one node count. ``limit_s`` is its time limit."""
+    """One allocation at one node count, its runs with so many workers on each node.
+
+    ``limit_s`` is its time limit, ``memory_limit`` bytes per worker; 0: half of the node's over its workers, worked out
+    on the node.
+    """
 
     job: str
     nodes: int
+    workers_per_node: int
+    memory_limit: int
     limit_s: float
     blocks: list[PlannedBlock]
+
+    @property
+    def place(self) -> Place:
+        """Where its runs take place."""
+        return self.nodes, self.workers_per_node
 
 
 class Comparison(Settings):
@@ -76,9 +91,14 @@ class Comparison(Settings):
     baseline: str
     candidate: str
 
+    @property
+    def place(self) -> Place:
+        """Where its runs take place."""
+        return self.nodes, self.workers_per_node
+
 
 class Foreseen(Settings):
-    """What the planned blocks can do for one workload at one node count; effects are ratios minus one.
+    """What the planned blocks can do for one workload at one place; effects are ratios minus one.
 
     ``sigma`` is σ_d of an earlier campaign of this shape in logs, ``sigma_upper`` its 80 % upper limit; ``detectable``
     and ``detectable_upper`` the effects found with the wished power at the one and the other. Blocks: None above 200.
@@ -87,6 +107,7 @@ class Foreseen(Settings):
     workload: str
     params_id: str
     nodes: int
+    workers_per_node: int
     sigma: float
     sigma_upper: float
     detectable: float
@@ -132,9 +153,7 @@ class Plan(Settings):
     variants: list[PlannedVariant]
     protocol: str
     device: str
-    workers_per_node: int
     threads_per_worker: int
-    memory_limit: int
     margin: float
     summary: Literal["mean", "geomean", "median"]
     max_blocks: int | None = None
@@ -154,6 +173,15 @@ class Plan(Settings):
     def baseline(self) -> str:
         """Label of the first variant."""
         return self.variants[0].label
+
+    @property
+    def places(self) -> list[Place]:
+        """All of them, ascending."""
+        return sorted({job.place for job in self.jobs})
+
+    def memory_limit(self, place: Place) -> int:
+        """Bytes per worker there; 0: worked out on the node."""
+        return next(job.memory_limit for job in self.jobs if job.place == place)
 
     def skip_reason(self, nodes: int, *variants: str) -> str:
         """Why runs of one of these variants at this node count are planned to be skipped; empty where they aren't."""
@@ -192,8 +220,14 @@ class Frozen(Settings):
 
     params_id: str
     nodes: int
+    workers_per_node: int
     candidate: str
     block: int
+
+    @property
+    def place(self) -> Place:
+        """Where its runs take place."""
+        return self.nodes, self.workers_per_node
 
 
 class PlanAddition(Settings):

@@ -9,8 +9,8 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Sequence
 
-from gpubench.model.plan import Comparison, Frozen, Plan, PlanAddition, PlannedJob
-from gpubench.plan.jobs import plan_block
+from gpubench.model.plan import Comparison, Frozen, Place, Plan, PlanAddition, PlannedJob
+from gpubench.plan.jobs import job_name, new_job, plan_block
 from gpubench.plan.order import campaign_orders
 
 
@@ -30,20 +30,20 @@ def plan_advance(
 
     assert plan.max_blocks is not None
     newly = _newly_frozen(plan, decided, frozen)
-    known = {(item.params_id, item.nodes, item.candidate) for item in (*frozen, *newly)}
+    known = {(item.params_id, item.place, item.candidate) for item in (*frozen, *newly)}
     jobs: list[PlannedJob] = []
     number = max(block.block for job in plan.jobs for block in job.blocks)
     rng = random.Random(f"{plan.seed}:{number}")  # noqa: S311 - repeatable
-    for nodes in sorted({job.nodes for job in plan.jobs}):
-        have = _blocks_at(plan, nodes)
+    for place in plan.places:
+        have = _blocks_at(plan, place)
         wanted = next((count for count in schedule(plan.max_blocks) if count > have), have)
         workloads = [
             item.params_id
             for item in plan.workloads
             if any(
-                (one.params_id, one.nodes, one.candidate) not in known
+                (one.params_id, one.place, one.candidate) not in known
                 for one in plan.comparisons
-                if (one.params_id, one.nodes) == (item.params_id, nodes)
+                if (one.params_id, one.place) == (item.params_id, place)
                 and not plan.skip_reason(one.nodes, one.baseline, one.candidate)
             )
         ]
@@ -51,33 +51,39 @@ def plan_advance(
             continue
         labels = [variant.label for variant in plan.variants]
         # The orders go on where the plan's own set of balanced orders stopped, so that the whole stays balanced.
-        for order in campaign_orders(plan.seed, nodes, len(labels), wanted)[have:]:
+        for order in campaign_orders(plan.seed, place, len(labels), wanted)[have:]:
             number += 1
             block = plan_block(
                 plan.campaign,
                 number=number,
-                nodes=nodes,
-                order=[labels[place] for place in order],
+                place=place,
+                order=[labels[position] for position in order],
                 workloads=workloads,
                 rng=rng,
             )
-            name = f"j{len(plan.jobs) + len(jobs) + 1:03d}-n{nodes}"
-            jobs.append(PlannedJob(job=name, nodes=nodes, limit_s=plan.site.limits.job, blocks=[block]))
+            name = job_name(len(plan.jobs) + len(jobs) + 1, place, plan.places)
+            jobs.append(new_job(name, place, plan.memory_limit(place), plan.site.limits.job, [block]))
     reason = f"advance: {len(jobs)} more blocks, {len(known)} of {len(plan.comparisons)} comparisons decided"
     return PlanAddition(created_at=created_at, reason=reason, jobs=jobs, frozen=newly, ended=not jobs)
 
 
-def _blocks_at(plan: Plan, nodes: int) -> int:
-    """Blocks at one node count; one that replaces a broken block counts once with it."""
-    blocks = [block for job in plan.jobs if job.nodes == nodes for block in job.blocks]
+def _blocks_at(plan: Plan, place: Place) -> int:
+    """Blocks at one place; one that replaces a broken block counts once with it."""
+    blocks = [block for job in plan.jobs if job.place == place for block in job.blocks]
     return sum(block.replaces is None for block in blocks)
 
 
 def _newly_frozen(plan: Plan, decided: Collection[Comparison], frozen: Sequence[Frozen]) -> list[Frozen]:
-    last = {job.nodes: max(block.block for block in job.blocks) for job in plan.jobs}
-    before = {(item.params_id, item.nodes, item.candidate) for item in frozen}
+    last = {job.place: max(block.block for block in job.blocks) for job in plan.jobs}
+    before = {(item.params_id, item.place, item.candidate) for item in frozen}
     return [
-        Frozen(params_id=one.params_id, nodes=one.nodes, candidate=one.candidate, block=last[one.nodes])
+        Frozen(
+            params_id=one.params_id,
+            nodes=one.nodes,
+            workers_per_node=one.workers_per_node,
+            candidate=one.candidate,
+            block=last[one.place],
+        )
         for one in plan.comparisons
-        if one in decided and (one.params_id, one.nodes, one.candidate) not in before
+        if one in decided and (one.params_id, one.place, one.candidate) not in before
     ]

@@ -13,13 +13,13 @@ def least_whole_sets(variants: int) -> int:
     return -(-LEAST_BLOCKS // variants) * variants
 
 
-def blocks_that_fit(*, asked: int, variants: int, all_nodes_block_s: float, budget_s: float, firm: bool) -> int:
+def blocks_that_fit(*, asked: int, variants: int, all_places_block_s: float, budget_s: float, firm: bool) -> int:
     """The most blocks ≤ ``asked`` that fit, in whole balanced sets, at least five.
 
     Args:
-        asked: blocks per node count.
+        asked: blocks per place.
         variants: size of a balanced set.
-        all_nodes_block_s: seconds of one block at every node count together.
+        all_places_block_s: seconds of one block at every place (nodes x workers per node) together.
         budget_s: seconds in all.
         firm: the user gave the budget; else it is the site's habit, and the fewest useful blocks are taken over it.
 
@@ -28,15 +28,15 @@ def blocks_that_fit(*, asked: int, variants: int, all_nodes_block_s: float, budg
     """
     least = least_whole_sets(variants)
     most = max(least, asked // variants * variants)
-    fitting = int(budget_s // all_nodes_block_s) // variants * variants
+    fitting = int(budget_s // all_places_block_s) // variants * variants
     if fitting >= least:
         return min(fitting, most)
     if firm:
-        needed = least * all_nodes_block_s
+        needed = least * all_places_block_s
         raise PlanRefusedError(
-            f"a budget of {format_seconds(budget_s)} holds {int(budget_s // all_nodes_block_s)} blocks of about "
-            f"{format_seconds(all_nodes_block_s)}; {variants} variants need {least} "
-            f"({least} x {format_seconds(all_nodes_block_s)} = {format_seconds(needed)})",
-            then=f"give BUDGET={int(needed // 60) + 1}m, fewer variants or node counts, fewer REPS, or a smaller SUITE",
+            f"a budget of {format_seconds(budget_s)} holds {int(budget_s // all_places_block_s)} blocks of about "
+            f"{format_seconds(all_places_block_s)}; {variants} variants need {least} "
+            f"({least} x {format_seconds(all_places_block_s)} = {format_seconds(needed)})",
+            then=f"give BUDGET={int(needed // 60) + 1}m, fewer variants, NODES, WORKERS or REPS, or a smaller SUITE",
         )
     return least

@@ -1,4 +1,4 @@
-"""What a campaign costs, by node count."""
+"""What a campaign costs, by place."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from gpubench.model.plan import Plan
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
-    """At one node count: ``runs`` that really run, their ``seconds`` by the time model, and nodes times hours."""
+    """At one place: ``runs`` that really run, their ``seconds`` by the time model, and nodes times hours."""
 
     nodes: int
+    workers_per_node: int
     jobs: int
     runs: int
     seconds: float
@@ -24,10 +25,10 @@ class Cost:
 
 
 def node_hours(plan: Plan) -> Iterator[Cost]:
-    """A row per node count, ascending."""
-    for nodes in sorted({job.nodes for job in plan.jobs}):
-        jobs = [job for job in plan.jobs if job.nodes == nodes]
+    """A row per place, ascending."""
+    for place in plan.places:
+        jobs = [job for job in plan.jobs if job.place == place]
         runs = sum(
-            not plan.skip_reason(nodes, run.variant) for job in jobs for block in job.blocks for run in block.runs
+            not plan.skip_reason(place[0], run.variant) for job in jobs for block in job.blocks for run in block.runs
         )
-        yield Cost(nodes, len(jobs), runs, runs * plan.time.run_s)
+        yield Cost(*place, len(jobs), runs, runs * plan.time.run_s)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from gpubench.errors import PlanRefusedError
-from gpubench.model.plan import PlannedBlock, PlannedJob, PlannedRun
+from gpubench.model.plan import Place, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.model.quantities import format_seconds
 from gpubench.plan.order import campaign_orders
 from gpubench.spec.plain import content_id
@@ -15,23 +16,30 @@ SAFETY = 1.5
 """A block may take up to this much longer than the time model says."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Room:
+    """A place, the bytes that each of its workers has, and the ``params_id`` of what can be measured there."""
+
+    place: Place
+    memory_limit: int
+    workloads: Sequence[str]
+
+
 def plan_jobs(
     campaign: str,
     *,
-    nodes: Sequence[int],
+    rooms: Sequence[Room],
     blocks: int,
     variants: Sequence[str],
-    workloads: Sequence[str],
     seed: int,
     block_s: float,
     limit_s: float,
     per_job: int | None = None,
 ) -> list[PlannedJob]:
-    """One node count after the other; as many blocks to a job as its time limit surely holds.
+    """One place after the other; as many blocks to a job as its time limit surely holds.
 
     Args:
-        blocks: per node count.
-        workloads: their ``params_id``.
+        blocks: per place.
         block_s: seconds of one block, from the time model.
         limit_s: seconds of one job.
         per_job: blocks of one job; None: as many as surely fit.
@@ -52,23 +60,42 @@ def plan_jobs(
     per_job = min(fitting, per_job or fitting)
     jobs: list[PlannedJob] = []
     number = 0
-    for count in nodes:
+    places = [room.place for room in rooms]
+    for room in rooms:
         planned = []
-        for order in campaign_orders(seed, count, len(variants), blocks):
+        for order in campaign_orders(seed, room.place, len(variants), blocks):
             number += 1
-            labels = [variants[place] for place in order]
-            planned.append(plan_block(campaign, number=number, nodes=count, order=labels, workloads=workloads, rng=rng))
+            labels = [variants[at] for at in order]
+            planned.append(
+                plan_block(campaign, number=number, place=room.place, order=labels, workloads=room.workloads, rng=rng)
+            )
         for start in range(0, blocks, per_job):
             part = planned[start : start + per_job]
-            jobs.append(PlannedJob(job=f"j{len(jobs) + 1:03d}-n{count}", nodes=count, limit_s=limit_s, blocks=part))
+            name = job_name(len(jobs) + 1, room.place, places)
+            jobs.append(new_job(name, room.place, room.memory_limit, limit_s, part))
     return jobs
+
+
+def job_name(number: int, place: Place, places: Iterable[Place]) -> str:
+    """``j003-n8``; ``j003-n8-w2`` where the campaign has several counts of workers per node."""
+    nodes, workers = place
+    sweep = len({other for _, other in places}) > 1
+    return f"j{number:03d}-n{nodes}" + (f"-w{workers}" if sweep else "")
+
+
+def new_job(name: str, place: Place, memory_limit: int, limit_s: float, blocks: list[PlannedBlock]) -> PlannedJob:
+    """A job at one place."""
+    nodes, workers = place
+    return PlannedJob(
+        job=name, nodes=nodes, workers_per_node=workers, memory_limit=memory_limit, limit_s=limit_s, blocks=blocks
+    )
 
 
 def plan_block(
     campaign: str,
     *,
     number: int,
-    nodes: int,
+    place: Place,
     order: Sequence[str],
     workloads: Sequence[str],
     rng: random.Random,
@@ -80,7 +107,15 @@ def plan_block(
     """
     shuffled = rng.sample(list(workloads), len(workloads))
     runs = []
-    for place, variant in enumerate(order):
-        row = {"campaign": campaign, "block": number, "nodes": nodes, "variant": variant, "workloads": shuffled}
-        runs.append(PlannedRun(run=content_id(row), variant=variant, order=place, workloads=shuffled))
+    nodes, workers = place
+    for position, variant in enumerate(order):
+        row = {
+            "campaign": campaign,
+            "block": number,
+            "nodes": nodes,
+            "workers": workers,
+            "variant": variant,
+            "workloads": shuffled,
+        }
+        runs.append(PlannedRun(run=content_id(row), variant=variant, order=position, workloads=shuffled))
     return PlannedBlock(block=number, runs=runs, replaces=replaces)

@@ -12,6 +12,7 @@ from gpubench.model.known_issue import KnownIssue
 from gpubench.model.plan import (
     Comparison,
     Foreseen,
+    Place,
     Plan,
     PlannedVariant,
     PlannedWorkload,
@@ -20,14 +21,13 @@ from gpubench.model.plan import (
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
 from gpubench.plan.budget import LEAST_BLOCKS, blocks_that_fit
-from gpubench.plan.fits import check_fits
-from gpubench.plan.jobs import plan_jobs
+from gpubench.plan.jobs import Room, plan_jobs
 from gpubench.plan.known import apply_issues
+from gpubench.plan.rooms import plan_rooms
 from gpubench.plan.triples import check_triple
 from gpubench.spec import WorkloadSpec
 from gpubench.stats.data import ComparisonInput
 from gpubench.stats.settings import Summary
-from gpubench.workloads.catalogue import Shape
 
 if TYPE_CHECKING:
     from gpubench.stats.power import Sigma
@@ -51,8 +51,9 @@ class History:
 class Request:
     """Everything that decides a plan; the front end has read the files and the clock.
 
-    ``machine_memory`` in bytes (0: not known) and ``machine_cores`` describe one node. ``images`` hold an image per UCX
-    spec, None where it isn't built. ``budget_firm`` says that the user gave the budget (the site's own is a habit, not
+    ``workers`` are the counts per node, none: the profile's. ``machine_memory`` in bytes (0: not known) and
+    ``machine_cores`` describe one node. ``images`` hold an image per UCX spec, None where it isn't built.
+    ``budget_firm`` says that the user gave the budget (the site's own is a habit, not
     a limit).
     ``known_issues`` are all rules there are.
     """
@@ -72,7 +73,7 @@ class Request:
     device: str
     machine_cores: int
     machine_memory: int
-    workers: int | None = None
+    workers: Sequence[int] = ()
     margin: float | None = None
     summary: Summary = "mean"
     max_blocks: int | None = None
@@ -93,11 +94,9 @@ def make_plan(request: Request) -> Plan:
     check_triple(site)
     if request.protocol not in PROTOCOLS:
         raise PlanRefusedError(f"no protocol '{request.protocol}'", then=f"there is: {', '.join(PROTOCOLS)}")
-    workers = request.workers or site.layout.workers
-    shapes = [Shape(nodes, workers, site.layout.threads) for nodes in request.nodes]
-    check_fits(site, request.workloads, shapes, _memory_limit(request, workers), request.device)
+    rooms, left_out = plan_rooms(request)
     time = _time_model(request)
-    all_nodes_s = time.block_s * len(request.nodes)
+    all_places_s = time.block_s * len(rooms)
     blocks = request.blocks
     if request.max_blocks is not None:
         blocks = LEAST_BLOCKS  # the first look
@@ -105,16 +104,15 @@ def make_plan(request: Request) -> Plan:
         blocks = blocks_that_fit(
             asked=request.blocks,
             variants=len(request.variants),
-            all_nodes_block_s=all_nodes_s,
+            all_places_block_s=all_places_s,
             budget_s=request.budget_s,
             firm=request.budget_firm,
         )
     jobs = plan_jobs(
         request.campaign,
-        nodes=request.nodes,
+        rooms=rooms,
         blocks=blocks,
         variants=[variant.label for variant in request.variants],
-        workloads=[item.params_id for item in request.workloads],
         seed=request.seed,
         block_s=time.block_s,
         limit_s=site.limits.job,
@@ -129,6 +127,7 @@ def make_plan(request: Request) -> Plan:
         nodes=request.nodes,
         today=request.created_at[:10],
     )
+    layouts = len({room.place[1] for room in rooms})
     skipped = len({(one.nodes, one.variant) for one in applied if one.action == "skip"})
     return Plan(
         campaign=request.campaign,
@@ -141,20 +140,18 @@ def make_plan(request: Request) -> Plan:
         variants=variants,
         protocol=request.protocol,
         device=request.device,
-        workers_per_node=workers,
         threads_per_worker=site.layout.threads,
-        memory_limit=_memory_limit(request, workers),
         margin=site.defaults.margin if request.margin is None else request.margin,
         summary=request.summary,
         max_blocks=request.max_blocks,
         jobs=jobs,
-        comparisons=_comparisons(request, workers),
+        comparisons=_comparisons(request, rooms),
         power=request.power,
-        foreseen=_foreseen(request, workers, blocks),
+        foreseen=_foreseen(request, rooms, blocks),
         known_issues=applied,
-        time=time.model_copy(update={"total_s": round(blocks * (all_nodes_s - skipped * time.run_s), 1)}),
+        time=time.model_copy(update={"total_s": round(blocks * (all_places_s - skipped * layouts * time.run_s), 1)}),
         budget_s=request.budget_s,
-        notes=[*_notes(request, workers, blocks), *about_issues],
+        notes=[*_notes(request, rooms, blocks), *left_out, *about_issues],
     )
 
 
@@ -178,60 +175,54 @@ def _time_model(request: Request) -> TimeModel:
     return TimeModel(run_s=run_s, block_s=round(run_s * len(request.variants), 2), total_s=0.0, source=source)
 
 
-def _memory_limit(request: Request, workers: int) -> int:
-    """Bytes per worker; 0: half of the node's over its workers, worked out on the node."""
-    shared = request.site.layout.memory
-    if shared is None:
-        processes = workers * (max(request.nodes) if request.site.layout.one_machine else 1)
-        return request.machine_memory // 2 // processes
-    return shared // workers
-
-
-def _comparisons(request: Request, workers: int) -> list[Comparison]:
+def _comparisons(request: Request, rooms: Sequence[Room]) -> list[Comparison]:
     baseline, *candidates = [variant.label for variant in request.variants]
     return [
         Comparison(
             workload=item.name,
             backend=item.backend,
             params_id=item.params_id,
-            nodes=nodes,
-            workers_per_node=workers,
+            nodes=room.place[0],
+            workers_per_node=room.place[1],
             threads_per_worker=request.site.layout.threads,
             baseline=baseline,
             candidate=candidate,
         )
-        for nodes in request.nodes
+        for room in rooms
         for item in request.workloads
+        if item.params_id in room.workloads
         for candidate in candidates
     ]
 
 
-def _foreseen(request: Request, workers: int, blocks: int) -> list[Foreseen]:
-    """Per workload and node count, with the noisiest of the pilot's comparisons of that cell."""
+def _foreseen(request: Request, rooms: Sequence[Room], blocks: int) -> list[Foreseen]:
+    """Per workload and place, with the noisiest of the pilot's comparisons of that cell."""
     pilot = request.history.pilot if request.history else ()
     if not pilot or blocks < 2:
         return []
     # Late: scipy takes more than a second, which a mistyped word needn't wait for.
     from gpubench.stats.foresight import foresee, pilot_sigmas  # noqa: PLC0415
 
-    comparisons = _comparisons(request, workers)
+    comparisons = _comparisons(request, rooms)
     margin = request.site.defaults.margin if request.margin is None else request.margin
-    noisiest: dict[tuple[str, int], Sigma] = {}
+    noisiest: dict[tuple[str, Place], Sigma] = {}
     for one, sigma in zip(pilot, pilot_sigmas(pilot, request.summary), strict=True):
-        place = (str(one.key["params_id"]), int(str(one.key["nodes"])))
-        if sigma is not None and (place not in noisiest or sigma.upper > noisiest[place].upper):
-            noisiest[place] = sigma
+        nodes, workers = (int(str(one.key[name])) for name in ("nodes", "workers_per_node"))
+        cell = (str(one.key["params_id"]), (nodes, workers))
+        if sigma is not None and (cell not in noisiest or sigma.upper > noisiest[cell].upper):
+            noisiest[cell] = sigma
     found = []
-    for place, name in {(one.params_id, one.nodes): one.workload for one in comparisons}.items():
-        if place in noisiest:
-            sigma = noisiest[place]
+    for cell, name in {(one.params_id, one.place): one.workload for one in comparisons}.items():
+        if cell in noisiest:
+            sigma = noisiest[cell]
             seen = foresee(sigma, blocks=blocks, family=len(comparisons), margin=margin, power=request.power)
             figures = {key: value for key, value in dataclasses.asdict(seen).items() if key != "sigma"}
             found.append(
                 Foreseen(
                     workload=name,
-                    params_id=place[0],
-                    nodes=place[1],
+                    params_id=cell[0],
+                    nodes=cell[1][0],
+                    workers_per_node=cell[1][1],
                     sigma=sigma.value,
                     sigma_upper=sigma.upper,
                     **figures,
@@ -240,7 +231,7 @@ def _foreseen(request: Request, workers: int, blocks: int) -> list[Foreseen]:
     return found
 
 
-def _notes(request: Request, workers: int, blocks: int) -> list[str]:
+def _notes(request: Request, rooms: Sequence[Room], blocks: int) -> list[str]:
     notes = []
     if request.max_blocks:
         notes.append(f"adaptive: looks after 5, 6, then every second block, and at {request.max_blocks} at most")
@@ -248,15 +239,14 @@ def _notes(request: Request, workers: int, blocks: int) -> list[str]:
         notes.append(f"{blocks} blocks instead of {request.blocks}: the most whole balanced sets within the budget")
     if blocks < 5:
         notes.append(f"{blocks} blocks: with fewer than 5 hardly any difference can be confirmed")
-    nodes = max(request.nodes)
-    busy = workers * request.site.layout.threads * nodes
+    busy = max(nodes * workers for nodes, workers in (room.place for room in rooms)) * request.site.layout.threads
     if request.site.layout.one_machine and busy > request.machine_cores:
         notes.append(
             f"over-subscribed: {busy} worker threads, a scheduler and a client on {request.machine_cores} cores"
         )
-    limit = _memory_limit(request, workers)
-    share = f"{format_bytes(limit)} each" if limit else "half of its memory for all of them"
-    notes.append(f"{workers} workers per node, {share}")
+    for workers, limit in {room.place[1]: room.memory_limit for room in rooms}.items():
+        share = f"{format_bytes(limit)} each" if limit else "half of its memory for all of them"
+        notes.append(f"{workers} worker{'' if workers == 1 else 's'} per node, {share}")
     identical = _identical(request)
     if identical:
         notes.append(f"A against A: {' and '.join(identical)} are the same thing twice; every alarm would be false")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 
+from gpubench.model.plan import Place
 
-def campaign_orders(seed: int, nodes: int, variants: int, blocks: int) -> list[list[int]]:
-    """The balanced orders of a campaign at one node count; more blocks only make the list longer."""
-    rng = random.Random(f"{seed}:{nodes}")  # noqa: S311 - a shuffle that anybody can repeat
+
+def campaign_orders(seed: int, place: Place, variants: int, blocks: int) -> list[list[int]]:
+    """The balanced orders of a campaign at one place; more blocks only make the list longer."""
+    rng = random.Random(f"{seed}:{place[0]}:{place[1]}")  # noqa: S311 - a shuffle that anybody can repeat
     return balanced_orders(variants, blocks, rng)
 
 

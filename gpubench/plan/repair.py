@@ -9,8 +9,8 @@ import dataclasses
 import random
 from collections.abc import Mapping
 
-from gpubench.model.plan import Plan, PlanAddition, PlannedBlock, PlannedJob
-from gpubench.plan.jobs import plan_block
+from gpubench.model.plan import Place, Plan, PlanAddition, PlannedBlock, PlannedJob
+from gpubench.plan.jobs import job_name, new_job, plan_block
 
 ENDED = ("ok", "failed")
 
@@ -39,7 +39,7 @@ def plan_repair(plan: Plan, status: Mapping[str, str], created_at: str) -> Repai
     """
     replaced = {block.replaces for job in plan.jobs for block in job.blocks}
     again: dict[str, list[int]] = {}
-    broken: dict[int, list[PlannedBlock]] = {}
+    broken: dict[Place, list[PlannedBlock]] = {}
     for job in plan.jobs:
         for block in job.blocks:
             # What is planned to be skipped is no hole.
@@ -48,17 +48,17 @@ def plan_repair(plan: Plan, status: Mapping[str, str], created_at: str) -> Repai
             if all(ended) or block.block in replaced:
                 continue
             if any(ended):
-                broken.setdefault(job.nodes, []).append(block)
+                broken.setdefault(job.place, []).append(block)
             else:
                 again.setdefault(job.job, []).append(block.block)
     return Repair(again=again, addition=_addition(plan, broken, created_at) if broken else None)
 
 
-def _addition(plan: Plan, broken: Mapping[int, list[PlannedBlock]], created_at: str) -> PlanAddition:
+def _addition(plan: Plan, broken: Mapping[Place, list[PlannedBlock]], created_at: str) -> PlanAddition:
     number = max(block.block for job in plan.jobs for block in job.blocks)
     rng = random.Random(f"{plan.seed}:{number}")  # noqa: S311 - repeatable
     jobs: list[PlannedJob] = []
-    for nodes, blocks in broken.items():
+    for place, blocks in broken.items():
         renewed = []
         for old in blocks:
             number += 1
@@ -68,14 +68,14 @@ def _addition(plan: Plan, broken: Mapping[int, list[PlannedBlock]], created_at: 
                 plan_block(
                     plan.campaign,
                     number=number,
-                    nodes=nodes,
+                    place=place,
                     order=order,
                     workloads=[item.params_id for item in plan.workloads if item.params_id in taken],
                     rng=rng,
                     replaces=old.block,
                 )
             )
-        name = f"j{len(plan.jobs) + len(jobs) + 1:03d}-n{nodes}"
-        jobs.append(PlannedJob(job=name, nodes=nodes, limit_s=plan.site.limits.job, blocks=renewed))
+        name = job_name(len(plan.jobs) + len(jobs) + 1, place, plan.places)
+        jobs.append(new_job(name, place, plan.memory_limit(place), plan.site.limits.job, renewed))
     numbers = ", ".join(str(block.block) for blocks in broken.values() for block in blocks)
     return PlanAddition(created_at=created_at, reason=f"resume: replaces broken block {numbers}", jobs=jobs)

@@ -41,7 +41,8 @@ def facts(inputs: ReportInputs) -> list[tuple[str, str]]:
     plan = inputs.plan
     counts = Counter(one.status for one in inputs.outcomes)
     nodes = sorted({one.job.nodes for one in inputs.outcomes})
-    blocks = {(one.job.nodes, one.block.block) for one in inputs.outcomes}
+    workers = sorted({one.job.workers_per_node for one in inputs.outcomes})
+    blocks = {one.block.block for one in inputs.outcomes}
     threads = f", {plan.threads_per_worker} thread{'' if plan.threads_per_worker == 1 else 's'} each"
     return [
         ("campaign", plan.campaign),
@@ -49,7 +50,7 @@ def facts(inputs: ReportInputs) -> list[tuple[str, str]]:
         ("suite", plan.suite),
         ("planned", moment(dt.datetime.fromisoformat(plan.created_at))),
         ("nodes", ", ".join(map(str, nodes))),
-        ("workers per node", f"{plan.workers_per_node}{threads}"),
+        ("workers per node", f"{', '.join(map(str, workers))}{threads}"),
         ("protocol", f"{plan.protocol} on {plan.device}"),
         ("blocks", f"{len(blocks)}, each of {len(plan.variants)} variants in an order shuffled from seed {plan.seed}"),
         ("runs", ", ".join(f"{counts[word]} {word}" for word in labels.RUN_MARKS if word in counts)),

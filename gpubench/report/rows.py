@@ -39,7 +39,8 @@ def matrix(inputs: ReportInputs) -> list[dict[str, Any]]:
     heads: dict[str, str] = {}
     for one in inputs.outcomes:
         jobs.setdefault(one.job.job, {}).setdefault(one.block.block, {})[one.run.variant] = one
-        heads[one.job.job] = f"{one.job.job} · {one.job.nodes} node{'' if one.job.nodes == 1 else 's'}"
+        nodes, workers = _count(one.job.nodes, "node"), _count(one.job.workers_per_node, "worker")
+        heads[one.job.job] = f"{one.job.job} · {nodes} x {workers}"
     variants = [one.label for one in inputs.plan.variants]
     return [
         {
@@ -68,8 +69,8 @@ def groups(inputs: ReportInputs, names: Sequence[str]) -> list[Group]:
     for verdict, name in zip(inputs.verdicts, names, strict=True):
         anchor = _anchor(verdict)
         if anchor not in found:
-            place = (verdict.key["params_id"], verdict.key["nodes"])
-            cells = [cell for cell in inputs.cells if (cell.workload.params_id, cell.outcome.job.nodes) == place]
+            place = (verdict.key["params_id"], (verdict.key["nodes"], verdict.key["workers_per_node"]))
+            cells = [cell for cell in inputs.cells if (cell.workload.params_id, cell.outcome.job.place) == place]
             found[anchor] = _group(anchor, name, cells, inputs)
         found[anchor].beside.append(_beside(verdict))
     return list(found.values())
@@ -114,8 +115,12 @@ def _p_values(one: Verdict) -> list[tuple[str, float | None]]:
     ]
 
 
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def _anchor(one: Verdict) -> str:
-    return f"samples-{one.key['params_id']}-{one.key['nodes']}"
+    return f"samples-{one.key['params_id']}-{one.key['nodes']}-{one.key['workers_per_node']}"
 
 
 def _workload_reasons(cells: Sequence[Cell]) -> dict[str, list[str]]:

@@ -34,7 +34,7 @@ def one_line(done: subprocess.CompletedProcess[str]) -> str:
         (["--ucx", "1.16.0 9.9.9"], 2, "9.9.9"),
         (["--ucx", "1.16.0 v1.14.x"], 6, "v1.14.x"),
         (["--ucx", "1.16.0 1.17.0", "--variants", "a=1.16.0 b=1.17.0"], 2, "exclude each other"),
-        (["--nodes", "two"], 2, "--nodes 'two' is no list of node counts"),
+        (["--nodes", "two"], 2, "--nodes 'two' is no list of counts"),
         (["--budget", "10"], 2, "--budget: '10' is not a duration"),
         (["--budget", "10s"], 6, "a budget of 10s holds"),
         (["--margin", "3"], 2, "--margin: '3' is not a percentage"),

@@ -44,7 +44,7 @@ def test_render_gives_the_same_bytes_in_every_directory_on_every_day(
     plan = json.loads((deep / "plan.json").read_text())
     assert plan["campaign"] == "draco-quick"
     assert [variant["image"] for variant in plan["variants"]] == [None, None]
-    assert plan["memory_limit"] == 0, "how much memory this machine has says nothing of a node's"
+    assert plan["jobs"][0]["memory_limit"] == 0, "how much memory this machine has says nothing of a node's"
     again = gpubench("render", *DRACO, "--nodes", "1 8", "--out", "a")
     assert again.returncode == 0, again.stderr
     assert files(tmp_path / "a") == files(deep)
@@ -145,3 +145,15 @@ def test_make_hands_on_what_stands_on_its_command_line(tmp_path: Path) -> None:
         "cancel|c|",
         "resume|c|",
     ]
+
+
+def test_a_sweep_of_workers_per_node_is_planned_like_one_of_nodes(gpubench: Run, tmp_path: Path) -> None:
+    words = ("--site", "local-slurm", "--nodes", "1,2", "--workers", "4 2", "--blocks", "2", "--out", "a")
+    done = gpubench("render", *words)
+    assert done.returncode == 0, done.stderr
+    assert "a/jobs/j003-n2-w2/job.sh" in done.stdout.splitlines()
+    specs = [json.loads(path.read_text()) for path in (tmp_path / "a").glob("jobs/*/specs/*.json")]
+    assert {(spec["nodes"], spec["workers_per_node"]) for spec in specs} == {(1, 2), (1, 4), (2, 2), (2, 4)}
+    refused = gpubench("render", "--workers", "1 two", "--out", "b")
+    assert refused.returncode == 2
+    assert """--workers '1 two' is no list of counts; write it like --workers "1 2 4\"""" in refused.stderr

@@ -99,7 +99,14 @@ def test_pending_runs_are_neither_lost_nor_failed(tmp_path: Path) -> None:
 def test_appended_blocks_count_and_node_counts_do_not_mix(tmp_path: Path) -> None:
     campaign = begin(tmp_path / "c", make_plan(blocks=2, nodes=(1, 2)))
     only = [campaign.plan.workloads[1].params_id]
-    job = PlannedJob(job="n1-2", nodes=1, limit_s=60, blocks=[make_block(2, ["1.17.0", "1.19.0"], only)])
+    job = PlannedJob(
+        job="n1-2",
+        nodes=1,
+        workers_per_node=2,
+        memory_limit=0,
+        limit_s=60,
+        blocks=[make_block(2, ["1.17.0", "1.19.0"], only)],
+    )
     campaign = campaign.append(PlanAddition(created_at=campaign.plan.created_at, reason="a look", jobs=[job]))
     finish(campaign)
     found = {(one.key["nodes"], one.key["params_id"]): one for one in comparisons(campaign)}

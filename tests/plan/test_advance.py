@@ -45,7 +45,7 @@ def test_looks_come_by_the_schedule_until_the_declared_maximum() -> None:
     assert counts == [6, 8, 10, 12]
     assert plan_advance(made, [], [], NOW).jobs == []
     orders = [[run.variant for run in block.runs] for job in made.jobs for block in job.blocks]
-    assert orders == [[["base", "b", "c"][place] for place in order] for order in campaign_orders(7, 1, 3, 12)]
+    assert orders == [[["base", "b", "c"][place] for place in order] for order in campaign_orders(7, (1, 2), 3, 12)]
     assert Counter(order[0] for order in orders) == {"base": 4, "b": 4, "c": 4}
     ids = [run.run for _, _, run in made.runs()]
     assert len(ids) == len(set(ids)) == 36

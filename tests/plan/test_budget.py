@@ -21,7 +21,7 @@ def test_blocks_are_whole_sets_that_fit_and_no_more_than_asked(
     least = least_whole_sets(variants)
     try:
         blocks = blocks_that_fit(
-            asked=asked, variants=variants, all_nodes_block_s=block_s, budget_s=budget_s, firm=True
+            asked=asked, variants=variants, all_places_block_s=block_s, budget_s=budget_s, firm=True
         )
     except PlanRefusedError:
         assert budget_s < least * block_s
@@ -39,7 +39,7 @@ def test_a_firm_budget_that_is_too_small_is_refused_with_the_arithmetic() -> Non
         plan(budget_s=60.0, budget_firm=True)
     assert str(caught.value) == (
         "a budget of 1m00s holds 3 blocks of about 16s; 2 variants need 6 (6 x 16s = 1m36s); "
-        "give BUDGET=2m, fewer variants or node counts, fewer REPS, or a smaller SUITE"
+        "give BUDGET=2m, fewer variants, NODES, WORKERS or REPS, or a smaller SUITE"
     )
     assert caught.value.exit_code == 6
 

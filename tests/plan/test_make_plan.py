@@ -133,11 +133,11 @@ def test_a_block_that_no_job_holds_is_refused() -> None:
 
 
 def test_workers_share_half_of_the_machine_also_when_several_nodes_are_one_machine() -> None:
-    assert plan(nodes=[1, 2]).memory_limit == 16 * GIB // 2 // 4
+    assert plan(nodes=[1, 2]).memory_limit((1, 2)) == 16 * GIB // 2 // 4
     apart = site(layout=site().layout.model_copy(update={"one_machine": False}))
-    assert plan(site=apart, nodes=[1, 2]).memory_limit == 16 * GIB // 2 // 2
+    assert plan(site=apart, nodes=[1, 2]).memory_limit((1, 2)) == 16 * GIB // 2 // 2
     named = site(layout=site().layout.model_copy(update={"memory": 6 * GIB}))
-    assert plan(site=named, workers=3).memory_limit == 2 * GIB
+    assert plan(site=named, workers=[3]).memory_limit((1, 3)) == 2 * GIB
 
 
 def test_over_subscription_is_said() -> None:
@@ -148,7 +148,7 @@ def test_over_subscription_is_said() -> None:
     assert said(machine_cores=3, nodes=[1, 2]) == [
         "over-subscribed: 4 worker threads, a scheduler and a client on 3 cores"
     ]
-    assert said(machine_cores=3, workers=4) == [
+    assert said(machine_cores=3, workers=[4]) == [
         "over-subscribed: 4 worker threads, a scheduler and a client on 3 cores"
     ]
 
@@ -188,7 +188,7 @@ def test_variants_without_image_are_planned_as_unresolved() -> None:
 
 
 def test_the_users_wishes_beat_the_profile() -> None:
-    made = plan(workers=5, margin=0.1)
-    assert (made.workers_per_node, made.margin) == (5, 0.1)
+    made = plan(workers=[5], margin=0.1)
+    assert (made.places, made.margin) == ([(1, 5)], 0.1)
     assert plan(margin=0.0).margin == 0.0
-    assert (plan().workers_per_node, plan().margin) == (2, 0.03)
+    assert (plan().places, plan().margin) == ([(1, 2)], 0.03)

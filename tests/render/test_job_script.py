@@ -145,7 +145,8 @@ def test_the_worst_exit_code_of_the_nodes_counts(two_nodes: Campaign) -> None:
     assert two_nodes.run() == 40
     reason = "--rank 0 --skip the run before it ended with exit code 40 (40: the node isn't clean)"
     second = "b" if first == "a" else "a"
-    assert sorted(two_nodes.calls[:3]) == [f"1 {first} 0 ", f"1 {first} 1 ", f"1 {second} none {reason}"]
+    assert sorted(two_nodes.calls[:2]) == [f"1 {first} 0 ", f"1 {first} 1 "]
+    assert two_nodes.calls[2] == f"1 {second} none {reason}"
 
 
 def test_a_run_that_wrote_a_record_of_a_failure_ends_nothing(campaign: Campaign) -> None:

@@ -78,7 +78,7 @@ def troubled(directory: Path) -> Campaign:
     campaign = begin(directory, plan)
     ids = [one.params_id for one in plan.workloads]
     block = make_block(6, [one.label for one in plan.variants], ids, replaces=2)
-    job = PlannedJob(job="n1-2", nodes=1, limit_s=60.0, blocks=[block])
+    job = PlannedJob(job="n1-2", nodes=1, workers_per_node=2, memory_limit=0, limit_s=60.0, blocks=[block])
     campaign = campaign.append(PlanAddition(created_at=plan.created_at, reason="block 2 was broken", jobs=[job]))
     writer = Writer(campaign, slower_message)
     for number, row in enumerate(campaign.rows()):

@@ -97,6 +97,8 @@ def make_plan(
         PlannedJob(
             job=f"n{count}-1",
             nodes=count,
+            workers_per_node=2,
+            memory_limit=2**31,
             limit_s=600.0,
             blocks=[make_block(number, labels, ids, count) for number in range(blocks)],
         )
@@ -131,9 +133,7 @@ def make_plan(
         variants=list(variants),
         protocol="ucx",
         device="cpu",
-        workers_per_node=2,
         threads_per_worker=1,
-        memory_limit=2**31,
         margin=0.03,
         summary="mean",
         jobs=jobs,
@@ -241,7 +241,7 @@ class Writer:
             protocol=plan.protocol,
             device=plan.device,
             nodes=job.nodes,
-            workers_per_node=plan.workers_per_node,
+            workers_per_node=job.workers_per_node,
             threads_per_worker=plan.threads_per_worker,
             **ending,
             ended_at=self.clock.isoformat(),

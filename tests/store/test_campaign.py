@@ -18,6 +18,8 @@ def addition(number: int, block: int) -> PlanAddition:
     job = PlannedJob(
         job=f"n1-{number + 1}",
         nodes=1,
+        workers_per_node=2,
+        memory_limit=0,
         limit_s=60.0,
         blocks=[make_block(block, ["1.17.0", "1.19.0"], ids, replaces=3)],
     )

@@ -41,6 +41,7 @@ class Wanted:
     workloads: list[WorkloadSpec]
     variants: list[Variant]
     nodes: list[int]
+    workers: list[int]
     outputs: Path
     known_issues: list[KnownIssue]
 
@@ -58,6 +59,7 @@ def read_wishes(asked: Asked) -> Wanted:
         workloads=workloads,
         variants=asked.chosen_variants(site.defaults.variants),
         nodes=asked.chosen_nodes(site.defaults.nodes),
+        workers=asked.chosen_workers(site.layout.workers),
         outputs=asked.outputs or expanded(site.paths.outputs, "paths.outputs", site),
         known_issues=known_issues(site),
     )
@@ -145,7 +147,7 @@ def _request(wanted: Wanted) -> Request:
         device=site.device,
         machine_cores=site.node.cores or os.cpu_count() or 1,
         machine_memory=_node_memory(site),
-        workers=asked.workers,
+        workers=wanted.workers,
         margin=asked.chosen_margin(),
         summary=asked.chosen_summary(),
         max_blocks=asked.max_blocks,
@@ -169,6 +171,6 @@ def _shape(wanted: Wanted) -> dict[str, Any]:
         "protocol": wanted.asked.protocol or wanted.site.protocol,
         "runtime": wanted.site.runtime,
         "device": wanted.site.device,
-        "workers_per_node": wanted.asked.workers or wanted.site.layout.workers,
+        "workers_per_node": wanted.workers,
         "workloads": sorted((item.params_id, item.reps, item.warmup) for item in wanted.workloads),
     }

@@ -34,16 +34,20 @@ def plan_lines(campaign: Campaign) -> Iterator[str]:
         settings = "".join(f" {key}={value}" for key, value in variant.env.items())
         role = "  (baseline)" if variant.label == plan.baseline else ""
         yield f"  {variant.label}: UCX {version}{settings}{role}"
-    nodes = ", ".join(str(count) for count in sorted({job.nodes for job in plan.jobs}))
+    nodes, workers = (", ".join(map(str, sorted(set(counts)))) for counts in zip(*plan.places, strict=True))
     yield (
         f"  {blocks} blocks x {len(plan.variants)} variants = {len(runs)} runs of suite {plan.suite} "
-        f"on site {plan.site.name}, nodes {nodes}, {len(plan.comparisons)} comparisons, seed {plan.seed}"
+        f"on site {plan.site.name}, nodes {nodes}, workers per node {workers}, {len(plan.comparisons)} comparisons, "
+        f"seed {plan.seed}"
     )
     yield f"  about {format_seconds(plan.time.total_s)}: {format_seconds(plan.time.run_s)} a run ({plan.time.source})"
+    sweep = len({workers_per_node for _, workers_per_node in plan.places}) > 1
     for cost in node_hours(plan):
+        layout = f" x {cost.workers_per_node} worker{'s' if cost.workers_per_node > 1 else ''}" if sweep else ""
         yield (
-            f"    {cost.nodes} node{'s' if cost.nodes > 1 else ''}: {cost.jobs} job{'s' if cost.jobs > 1 else ''}, "
-            f"{cost.runs} runs, about {format_seconds(cost.seconds)} = {cost.node_hours:.2g} node-hours"
+            f"    {cost.nodes} node{'s' if cost.nodes > 1 else ''}{layout}: {cost.jobs} job"
+            f"{'s' if cost.jobs > 1 else ''}, {cost.runs} runs, about {format_seconds(cost.seconds)} = "
+            f"{cost.node_hours:.2g} node-hours"
         )
     for line in issue_lines(plan.known_issues):
         yield f"  {line}"
@@ -56,9 +60,10 @@ def plan_lines(campaign: Campaign) -> Iterator[str]:
         needed, same = (
             "over 200" if blocks is None else blocks for blocks in (one.blocks_for_margin, one.blocks_for_equivalence)
         )
+        layout = f" x {one.workers_per_node}" if sweep else ""
         yield (
-            f"    {one.workload} on {one.nodes}: finds {least}; for {100 * plan.margin:g} % it takes {needed} blocks, "
-            f"for 'equivalent' {same}"
+            f"    {one.workload} on {one.nodes}{layout}: finds {least}; "
+            f"for {100 * plan.margin:g} % it takes {needed} blocks, for 'equivalent' {same}"
         )
 
 

@@ -71,11 +71,11 @@ run() { # COMMAND...: the supervisor's, on every node
 }
 
 begin_block 1 24
-run "${in_image[@]}" --entrypoint /opt/gpubench/stack/bin/python registry.example/team/bench@sha256:0000000000000000000000000000000000000000000000000000000000000000 -I ../../node.pyz run --spec specs/001-0-07901c8a5c8a.json
-run "${in_image[@]}" --entrypoint /opt/gpubench/stack/bin/python registry.example/team/bench@sha256:0000000000000000000000000000000000000000000000000000000000000001 -I ../../node.pyz run --spec specs/001-1-76341a82326b.json
+run "${in_image[@]}" --entrypoint /opt/gpubench/stack/bin/python registry.example/team/bench@sha256:0000000000000000000000000000000000000000000000000000000000000001 -I ../../node.pyz run --spec specs/001-0-f1ac134b719d.json
+run "${in_image[@]}" --entrypoint /opt/gpubench/stack/bin/python registry.example/team/bench@sha256:0000000000000000000000000000000000000000000000000000000000000000 -I ../../node.pyz run --spec specs/001-1-b2e7117c2b86.json
 
 begin_block 2 24
-run "${in_image[@]}" --entrypoint /opt/gpubench/stack/bin/python registry.example/team/bench@sha256:0000000000000000000000000000000000000000000000000000000000000001 -I ../../node.pyz run --spec specs/002-0-e24d5818bb9d.json
-run "${in_image[@]}" --entrypoint /opt/gpubench/stack/bin/python registry.example/team/bench@sha256:0000000000000000000000000000000000000000000000000000000000000000 -I ../../node.pyz run --spec specs/002-1-6c2f10b4d392.json
+run "${in_image[@]}" --entrypoint /opt/gpubench/stack/bin/python registry.example/team/bench@sha256:0000000000000000000000000000000000000000000000000000000000000000 -I ../../node.pyz run --spec specs/002-0-be79ee601bde.json
+run "${in_image[@]}" --entrypoint /opt/gpubench/stack/bin/python registry.example/team/bench@sha256:0000000000000000000000000000000000000000000000000000000000000001 -I ../../node.pyz run --spec specs/002-1-ed607b767ac0.json
 
 exit "$worst"

@@ -66,11 +66,11 @@ run() { # COMMAND...: the supervisor's, on every node
 }
 
 begin_block 3 24
-run /images/stack/bin/python -I ../../node.pyz run --spec specs/003-0-c289ae3ae885.json
-run /images/stack/bin/python -I ../../node.pyz run --spec specs/003-1-3ad67fe59ff5.json
+run /images/stack/bin/python -I ../../node.pyz run --spec specs/003-0-47c664cd8567.json
+run /images/stack/bin/python -I ../../node.pyz run --spec specs/003-1-b178c839c67f.json
 
 begin_block 4 24
-run /images/stack/bin/python -I ../../node.pyz run --spec specs/004-0-89089b2472e7.json
-run /images/stack/bin/python -I ../../node.pyz run --spec specs/004-1-b49b244d81ae.json
+run /images/stack/bin/python -I ../../node.pyz run --spec specs/004-0-fe0647c394c7.json
+run /images/stack/bin/python -I ../../node.pyz run --spec specs/004-1-2797939609fb.json
 
 exit "$worst"

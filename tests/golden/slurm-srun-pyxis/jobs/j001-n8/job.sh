@@ -94,11 +94,11 @@ run() { # COMMAND...: the supervisor's, on every node
 }
 
 begin_block 1 24
-run "${in_image[@]}" --container-image=/images/sha256-0000000000000000000000000000000000000000000000000000000000000001/image.sqsh --container-name=gpubench-0000000000000000 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-0-60725e07c908.json
-run "${in_image[@]}" --container-image=/images/sha256-0000000000000000000000000000000000000000000000000000000000000000/image.sqsh --container-name=gpubench-0000000000000000 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-1-a360fd1f75e9.json
+run "${in_image[@]}" --container-image=/images/sha256-0000000000000000000000000000000000000000000000000000000000000000/image.sqsh --container-name=gpubench-0000000000000000 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-0-0ceae5bd0160.json
+run "${in_image[@]}" --container-image=/images/sha256-0000000000000000000000000000000000000000000000000000000000000001/image.sqsh --container-name=gpubench-0000000000000000 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-1-39ca49ba1cf5.json
 
 begin_block 2 24
-run "${in_image[@]}" --container-image=/images/sha256-0000000000000000000000000000000000000000000000000000000000000000/image.sqsh --container-name=gpubench-0000000000000000 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/002-0-b30e1bbdc7a2.json
-run "${in_image[@]}" --container-image=/images/sha256-0000000000000000000000000000000000000000000000000000000000000001/image.sqsh --container-name=gpubench-0000000000000000 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/002-1-a8816c098a19.json
+run "${in_image[@]}" --container-image=/images/sha256-0000000000000000000000000000000000000000000000000000000000000001/image.sqsh --container-name=gpubench-0000000000000000 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/002-0-625928193daa.json
+run "${in_image[@]}" --container-image=/images/sha256-0000000000000000000000000000000000000000000000000000000000000000/image.sqsh --container-name=gpubench-0000000000000000 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/002-1-e9bd4cedddd5.json
 
 exit "$worst"

@@ -1,0 +1,82 @@
+"""Where a campaign runs: node counts times workers per node, and what fits there.
+
+What doesn't fit is refused with the arithmetic before a node-hour is spent on finding out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpubench.errors import PlanRefusedError
+from gpubench.model.quantities import format_bytes
+from gpubench.plan.jobs import Room
+from gpubench.spec import WorkloadSpec
+from gpubench.workloads.catalogue import CATALOGUE, Shape
+
+if TYPE_CHECKING:
+    from gpubench.plan.make import Request
+
+
+def plan_rooms(request: Request) -> tuple[list[Room], list[str]]:
+    """Every place of the campaign in the order of its jobs, and what is left out at some of them and why.
+
+    GPU memory comes from the profile (``node.gpu_memory``) and isn't checked where it doesn't say; nor is a node's
+    memory that nobody here knows.
+
+    Raises:
+        PlanRefusedError: a workload doesn't fit, or nothing is left to measure at a place.
+    """
+    layout = request.site.layout
+    rooms: list[Room] = []
+    notes: dict[str, list[str]] = {}
+    for nodes in request.nodes:
+        for workers in request.workers or [layout.workers]:
+            shape = Shape(nodes, workers, layout.threads)
+            limit = _memory_limit(request, workers)
+            enough = [item for item in request.workloads if shape.workers >= CATALOGUE[item.name].least_workers]
+            for item in enough:
+                _check_memory(item, shape, _device_memory(request, workers) if request.device == "gpu" else limit)
+            for item in request.workloads:
+                if item not in enough:
+                    notes.setdefault(_too_few(item), []).append(_words(shape))
+            if not enough:
+                raise PlanRefusedError(
+                    f"nothing can be measured on {_words(shape)}: {_too_few(request.workloads[0])}",
+                    then="more --workers or --nodes, or another suite",
+                )
+            rooms.append(Room((nodes, workers), limit, [item.params_id for item in enough]))
+    return rooms, [f"{why}: left out on {', '.join(places)}" for why, places in notes.items()]
+
+
+def _memory_limit(request: Request, workers: int) -> int:
+    """Bytes per worker; 0: half of the node's over its workers, worked out on the node."""
+    layout = request.site.layout
+    if layout.memory is not None:
+        return layout.memory // workers
+    return request.machine_memory // 2 // (workers * (max(request.nodes) if layout.one_machine else 1))
+
+
+def _device_memory(request: Request, workers: int) -> int:
+    node = request.site.node
+    return (node.gpu_memory or 0) * node.gpus // workers
+
+
+def _check_memory(item: WorkloadSpec, shape: Shape, limit: int) -> None:
+    known = CATALOGUE[item.name]
+    held = known.held(item.params, shape)
+    if limit and held > limit:
+        smaller = ", ".join(name for name, _ in known.grows)
+        raise PlanRefusedError(
+            f"{item.name} doesn't fit on {_words(shape)}: a worker holds up to {format_bytes(held)} "
+            f"({known.held_text}), and has {format_bytes(limit)}",
+            then=f"a smaller {smaller}, fewer workers per node, or layout.memory if the node has more",
+        )
+
+
+def _too_few(item: WorkloadSpec) -> str:
+    return f"{item.name} needs at least {CATALOGUE[item.name].least_workers} workers"
+
+
+def _words(shape: Shape) -> str:
+    nodes = f"{shape.nodes} node{'' if shape.nodes == 1 else 's'}"
+    return f"{nodes} x {shape.workers_per_node} worker{'' if shape.workers_per_node == 1 else 's'}"

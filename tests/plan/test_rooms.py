@@ -1,0 +1,91 @@
+"""Where a campaign runs: node counts times workers per node, and what fits there."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from gpubench.errors import PlanRefusedError
+from gpubench.plan.advance import plan_advance
+from gpubench.plan.cost import node_hours
+from gpubench.plan.repair import plan_repair
+from tests.plan.requests_by_hand import plan, site, workload
+
+SWEEP: dict[str, Any] = {"nodes": [1, 2], "workers": [2, 4], "blocks": 2}
+
+
+def test_a_sweep_of_workers_per_node_is_planned_place_by_place() -> None:
+    made = plan(**SWEEP)
+    assert [job.job for job in made.jobs] == ["j001-n1-w2", "j002-n1-w4", "j003-n2-w2", "j004-n2-w4"]
+    assert made.places == [(1, 2), (1, 4), (2, 2), (2, 4)]
+    assert {one.place for one in made.comparisons} == set(made.places)
+    assert len(made.comparisons) == 4 * 2
+    assert len({run.run for _, _, run in made.runs()}) == 4 * 2 * 2
+    assert [(cost.nodes, cost.workers_per_node, cost.runs) for cost in node_hours(made)] == [
+        (*place, 4) for place in made.places
+    ]
+
+
+def test_the_workers_of_a_node_share_its_memory_whatever_their_number() -> None:
+    limits = {job.place: job.memory_limit for job in plan(**SWEEP).jobs}
+    assert limits[1, 2] == 2 * limits[1, 4] == limits[2, 2]
+
+
+def test_a_broken_block_of_a_sweep_is_replaced_at_its_own_place() -> None:
+    made = plan(**SWEEP)
+    status = {run.run: "ok" for _, _, run in made.runs()}
+    job = made.jobs[1]
+    status[job.blocks[0].runs[1].run] = "lost"
+    addition = plan_repair(made, status, "2026-11-20T13:00:00+00:00").addition
+    assert addition is not None
+    (new,) = addition.jobs
+    assert (new.job, new.place, new.memory_limit) == ("j005-n1-w4", job.place, job.memory_limit)
+
+
+def test_a_decision_at_one_place_freezes_no_other() -> None:
+    made = plan(nodes=[1], workers=[2, 4], max_blocks=12)
+    decided = [one for one in made.comparisons if one.place == (1, 4)]
+    addition = plan_advance(made, decided, [], "2026-11-20T13:00:00+00:00")
+    assert {job.place for job in addition.jobs} == {(1, 2)}
+    assert {(one.workers_per_node, one.block) for one in addition.frozen} == {(4, 10)}
+
+
+def test_a_workload_that_needs_more_workers_is_left_out_where_there_are_too_few_and_said() -> None:
+    made = plan(nodes=[1, 2], workers=[1], blocks=2)
+    measured = {job.nodes: len(job.blocks[0].runs[0].workloads) for job in made.jobs}
+    assert measured == {1: 1, 2: 2}
+    assert {one.nodes for one in made.comparisons if one.workload == "message"} == {2}
+    assert "message needs at least 2 workers: left out on 1 node x 1 worker" in made.notes
+
+
+def test_a_place_where_nothing_can_be_measured_is_refused() -> None:
+    message = workload("message", size=1024, round_trips=2)
+    with pytest.raises(PlanRefusedError, match="nothing can be measured on 1 node x 1 worker: message needs"):
+        plan(workloads=[message], workers=[1])
+
+
+def test_a_workload_that_does_not_fit_is_refused_with_the_arithmetic() -> None:
+    merge = workload("merge", rows_per_worker=100_000_000, frac_match=0.3, join="default")
+    with pytest.raises(PlanRefusedError) as refused:
+        plan(workloads=[merge])
+    expected = (
+        r"merge doesn't fit on 1 node x 2 workers: a worker holds up to 8\.9 GiB \(6 × rows.*\), and has 4\.0 GiB"
+    )
+    assert re.match(expected, str(refused.value))
+    assert "a smaller rows_per_worker" in refused.value.then
+
+
+def test_memory_that_nobody_knows_refuses_nothing() -> None:
+    merge = workload("merge", rows_per_worker=100_000_000, frac_match=0.3, join="default")
+    assert plan(workloads=[merge], machine_memory=0).jobs[0].memory_limit == 0
+
+
+def test_on_gpus_the_memory_of_a_gpu_counts_where_the_profile_knows_it() -> None:
+    merge = workload("merge", rows_per_worker=100_000_000, frac_match=0.3, join="default")
+    node = site().node.model_copy(update={"gpus": 2, "gpu_memory": None})
+    assert plan(workloads=[merge], device="gpu", site=site(node=node))
+    small = node.model_copy(update={"gpu_memory": 8 * 1024**3})
+    with pytest.raises(PlanRefusedError, match=r"and has 8\.0 GiB"):
+        plan(workloads=[merge], device="gpu", site=site(node=small))
