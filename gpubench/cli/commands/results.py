@@ -1,4 +1,4 @@
-"""What came out: merge, compare, report."""
+"""What came out: merge, compare, scaling, report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpubench.errors import UsageError
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    for command in (merge, compare, summary, report):
+    for command in (merge, compare, summary, scaling, report):
         app.command()(command)
 
 
@@ -86,6 +86,17 @@ def summary(
     else:
         show_verdicts(judged.verdicts, judged.accounting)
         show_notes(judged)
+
+
+def scaling(
+    campaign: options.MaybeCampaign = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    outputs: options.Outputs = None,
+) -> None:
+    """Speed-up and efficiency over nodes and workers with intervals, the scalability law, the scheduler's share."""
+    from gpubench.cli.steps.scaling import show_scaling
+
+    show_scaling(campaign, outputs, as_json=as_json)
 
 
 def report(

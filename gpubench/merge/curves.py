@@ -1,0 +1,103 @@
+"""From the cells of a campaign to what its scaling is judged by. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from gpubench.merge.family import Cell
+from gpubench.model.plan import Place, Plan, PlannedWorkload
+from gpubench.spec.plain import content_id
+from gpubench.stats.runs import number_runs
+from gpubench.stats.scaling import Interval, Measured, Rule, share
+from gpubench.workloads.catalogue import CATALOGUE
+
+IDLE = "dask-noop"
+"""The back-end that leaves only the scheduler's part of a graph."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """One workload under one variant at every place of the campaign, ``measured`` ascending by place."""
+
+    workload: PlannedWorkload
+    variant: str
+    rule: Rule
+    measured: list[Measured]
+
+
+@dataclasses.dataclass(frozen=True)
+class Share:
+    """The scheduler's share of a workload's time under one variant at one place; ``runs`` had both."""
+
+    workload: str
+    params: dict[str, Any]
+    variant: str
+    place: Place
+    share: Interval
+    runs: int
+
+
+def curves(plan: Plan, table: Iterable[Cell]) -> list[Curve]:
+    """One per workload and variant, in the plan's order; of runs that are ``ok``."""
+    logs = _logs(plan, table)
+    return [
+        Curve(
+            workload,
+            variant.label,
+            _rule(workload.name),
+            [
+                Measured(
+                    *place,
+                    plan.threads_per_worker,
+                    tuple(logs.get((workload.params_id, variant.label, place), {}).values()),
+                )
+                for place in plan.places
+            ],
+        )
+        for workload in plan.workloads
+        for variant in plan.variants
+    ]
+
+
+def scheduler_shares(plan: Plan, table: Iterable[Cell]) -> list[Share]:
+    """Of every workload that the suite measures with ``dask`` and with IDLE, paired by run."""
+    logs = _logs(plan, table)
+    idle = {_question(one): one for one in plan.workloads if one.backend == IDLE}
+    found = []
+    for workload in plan.workloads:
+        other = idle.get(_question(workload)) if workload.backend == "dask" else None
+        for variant in plan.variants if other else ():
+            for place in plan.places:
+                wholes, parts = (
+                    logs.get((each.params_id, variant.label, place), {}) for each in (workload, other) if each
+                )
+                both = sorted(wholes.keys() & parts.keys())
+                ratio = share([parts[run] for run in both], [wholes[run] for run in both])
+                if ratio is not None:
+                    found.append(Share(workload.name, workload.params, variant.label, place, ratio, len(both)))
+    return found
+
+
+def _rule(name: str) -> Rule:
+    known = CATALOGUE.get(name)
+    return "weak" if known and known.scaling == "weak" else "strong" if known and known.scaling == "strong" else "none"
+
+
+def _question(workload: PlannedWorkload) -> str:
+    return content_id({"name": workload.name, "params": workload.params})
+
+
+def _logs(plan: Plan, table: Iterable[Cell]) -> dict[tuple[str, str, Place], dict[str, float]]:
+    """Log seconds of every run, by workload, variant and place."""
+    found: dict[tuple[str, str, Place], dict[str, float]] = {}
+    for cell in table:
+        if cell.status == "ok" and cell.wall_s:
+            number = number_runs(np.asarray(cell.wall_s)).summary(plan.summary)
+            outcome = cell.outcome
+            key = (cell.workload.params_id, outcome.run.variant, outcome.job.place)
+            found.setdefault(key, {})[outcome.run.run] = float(number)
+    return found

@@ -1,0 +1,116 @@
+"""Scaling in words and as JSON: speed-up, efficiency, the law behind them, and the scheduler's share."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from gpubench.merge.curves import Curve, Share
+from gpubench.report import labels
+from gpubench.spec.plain import canonical
+from gpubench.stats.scaling import Interval, Scaled, scale
+from gpubench.stats.usl import LEAST_SIZES, REACH, Usl, fit_usl
+
+SCHEMA = "gpubench/scaling/1"
+RULES = {
+    "weak": "weak: the work grows with the workers",
+    "strong": "strong: the same work at every size",
+    "none": "the same work at every size",
+}
+
+
+def scaling_lines(curves: Sequence[Curve], shares: Sequence[Share]) -> Iterator[str]:
+    """For people: a table per workload and variant, aligned with blanks."""
+    names = labels.cell_names([_key(curve) for curve in curves])
+    for curve, name in zip(curves, names, strict=True):
+        yield f"{name}, {curve.variant} ({RULES[curve.rule]})"
+        scaled = scale(curve.measured, curve.rule)
+        if not scaled:
+            yield "  no run of it is ok"
+            continue
+        rows = [("nodes x workers", "seconds", "speed-up", "efficiency", "runs"), *(_row(one) for one in scaled)]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+        for row in rows:
+            yield "  " + "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
+        yield f"  {_law(curve)}"
+    for one in shares:
+        yield (
+            f"the scheduler's share of {one.workload}, {one.variant}, {one.place[0]} x {one.place[1]}: "
+            f"{_percent(one.share)} ({one.runs} runs)"
+        )
+
+
+def scaling_json(campaign: str, curves: Sequence[Curve], shares: Sequence[Share]) -> dict[str, Any]:
+    """The same, complete: seconds, ratios and shares as numbers."""
+    return {
+        "schema": SCHEMA,
+        "campaign": campaign,
+        "curves": [_plain(curve) for curve in curves],
+        "scheduler_shares": [dataclasses.asdict(one) for one in shares],
+    }
+
+
+def _plain(curve: Curve) -> dict[str, Any]:
+    law = fit_usl(curve.measured, curve.rule)
+    sizes = [
+        {
+            "nodes": one.at.nodes,
+            "workers_per_node": one.at.workers_per_node,
+            "threads_per_worker": one.at.threads_per_worker,
+            "runs": len(one.at.logs),
+            **{name: dataclasses.asdict(getattr(one, name)) for name in ("seconds", "speedup", "efficiency")},
+        }
+        for one in scale(curve.measured, curve.rule)
+    ]
+    return {
+        "workload": curve.workload.name,
+        "backend": curve.workload.backend,
+        "params": curve.workload.params,
+        "variant": curve.variant,
+        "rule": curve.rule,
+        "sizes": sizes,
+        "law": None if law is None else {**dataclasses.asdict(law), "peak": law.peak},
+    }
+
+
+def _key(curve: Curve) -> dict[str, object]:
+    workload = curve.workload
+    return {"workload": workload.name, "backend": workload.backend, "params": canonical(workload.params).decode()}
+
+
+def _row(one: Scaled) -> tuple[str, ...]:
+    at = one.at
+    threads = f" x {at.threads_per_worker} threads" if at.threads_per_worker > 1 else ""
+    return (
+        f"{at.nodes} x {at.workers_per_node}{threads}",
+        f"{labels.seconds(one.seconds.value)}",
+        f"{one.speedup.value:.3g}{_bounds(one.speedup, '.3g')}",
+        _percent(one.efficiency),
+        f"{len(at.logs)}",
+    )
+
+
+def _law(curve: Curve) -> str:
+    law = fit_usl(curve.measured, curve.rule)
+    if law is None:
+        return f"no law fitted: that takes {LEAST_SIZES} sizes, and runs to spare"
+    return f"contention {_percent(law.contention)}, coherency {_percent(law.coherency)}; {_peak(law)}"
+
+
+def _peak(law: Usl) -> str:
+    reach = int(REACH * law.largest)
+    if law.peak is None:
+        return f"more threads still help up to {reach}, beyond which nothing is said"
+    return f"beyond {law.peak:.0f} threads more of them do less"
+
+
+def _percent(interval: Interval) -> str:
+    return f"{100 * interval.value:.3g} %{_bounds(interval.times(100), '.3g')}"
+
+
+def _bounds(interval: Interval, form: str) -> str:
+    if interval.low is None:
+        return ""
+    high = "..." if interval.high is None else format(interval.high, form)
+    return f" [{interval.low:{form}}, {high}]"

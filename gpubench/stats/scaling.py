@@ -1,0 +1,134 @@
+"""Speed-up and efficiency of one workload over the sizes of its cluster, with intervals."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from scipy import special
+
+Rule = Literal["weak", "strong", "none"]
+"""How the work grows: with the cluster, not at all, or in a way that says nothing of scaling."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Measured:
+    """What one workload took under one variant at one place.
+
+    Args:
+        nodes: of the cluster.
+        workers_per_node: worker processes.
+        threads_per_worker: of each process.
+        logs: log of each run's seconds, as the verdicts take it: the run is the unit.
+    """
+
+    nodes: int
+    workers_per_node: int
+    threads_per_worker: int
+    logs: tuple[float, ...]
+
+    @property
+    def units(self) -> int:
+        """Worker threads of the whole cluster; on GPUs there is one to a GPU."""
+        return self.nodes * self.workers_per_node * self.threads_per_worker
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Interval:
+    """A value with its interval; bounds are None where the runs don't give one."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+    def times(self, factor: float) -> Interval:
+        """Multiplied by an exact number."""
+        bounds = (None if bound is None else bound * factor for bound in (self.low, self.high))
+        return Interval(self.value * factor, *bounds)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Scaled:
+    """One size of the cluster against the smallest.
+
+    ``speedup`` is of the rate at which work is done (weak: the work grew with the units), ``efficiency`` that over the
+    ratio of units. The smallest size's own are 1 by definition, and have no interval.
+    """
+
+    at: Measured
+    seconds: Interval
+    speedup: Interval
+    efficiency: Interval
+
+
+def scale(measured: Sequence[Measured], rule: Rule, alpha: float = 0.05) -> list[Scaled]:
+    """Every size against the smallest one with runs, ascending.
+
+    The intervals are Welch's on the logs of the runs (Welch 1947): sizes are measured in different allocations, so runs
+    aren't paired between them. All share the smallest size, whose error moves them together. What an allocation itself
+    adds is in them only where a size was measured in several.
+
+    Args:
+        measured: one entry per size; sizes without runs are left out.
+        rule: of the workload; ``none`` counts as ``strong``: the same work at every size.
+        alpha: one minus the level of each interval, not adjusted for their number.
+    """
+    sizes = sorted((one for one in measured if one.logs), key=lambda one: one.units)
+    return [_against(sizes[0], one, rule, alpha) for one in sizes]
+
+
+def _against(base: Measured, one: Measured, rule: Rule, alpha: float) -> Scaled:
+    ratio = one.units / base.units
+    work = ratio if rule == "weak" else 1.0
+    if one is base:
+        speedup = Interval(1.0)
+    else:
+        mean = float(np.mean(base.logs) - np.mean(one.logs))
+        speedup = _exponential(mean, _welch(base.logs, one.logs, alpha)).times(work)
+    return Scaled(one, _exponential(float(np.mean(one.logs)), _own(one.logs, alpha)), speedup, speedup.times(1 / ratio))
+
+
+def _exponential(mean: float, half: float | None) -> Interval:
+    if half is None:
+        return Interval(math.exp(mean))
+    return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
+
+
+def _own(logs: Sequence[float], alpha: float) -> float | None:
+    """Half the width of the interval of the mean."""
+    if len(logs) < 2:
+        return None
+    return float(-special.stdtrit(len(logs) - 1, alpha / 2) * np.std(logs, ddof=1) / math.sqrt(len(logs)))
+
+
+def _welch(first: Sequence[float], second: Sequence[float], alpha: float) -> float | None:
+    """Half the width of the interval of the difference of the means, by Welch and Satterthwaite."""
+    if min(len(first), len(second)) < 2:
+        return None
+    shares = [float(np.var(logs, ddof=1)) / len(logs) for logs in (first, second)]
+    if not sum(shares):
+        return None
+    freedom = sum(shares) ** 2 / sum(
+        share**2 / (len(logs) - 1) for share, logs in zip(shares, (first, second), strict=True)
+    )
+    return float(-special.stdtrit(freedom, alpha / 2) * math.sqrt(sum(shares)))
+
+
+def share(parts: Sequence[float], wholes: Sequence[float], alpha: float = 0.05) -> Interval | None:
+    """Which share of the whole a part takes: the scheduler's, say, that of a graph whose tasks do nothing.
+
+    Args:
+        parts: log of each run's seconds of the part.
+        wholes: of the whole, of the same runs in the same order; the two are paired.
+        alpha: one minus the level of the interval.
+
+    Returns:
+        The ratio with Student's interval on the logs; None without runs.
+    """
+    if not parts:
+        return None
+    differences = np.subtract(parts, wholes)
+    return _exponential(float(np.mean(differences)), _own([float(each) for each in differences], alpha))

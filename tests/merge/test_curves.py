@@ -1,0 +1,98 @@
+"""What scaling is judged by, out of a campaign on disk."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from campaign_builder import begin, finish, make_plan
+
+from gpubench.merge import cells, merge, read_runs
+from gpubench.merge.curves import curves, scheduler_shares
+from gpubench.merge.family import Cell
+from gpubench.model.plan import Plan, PlannedWorkload
+from gpubench.report.scaling import scaling_json, scaling_lines
+from gpubench.store import Campaign, account
+
+
+def table(campaign: Campaign) -> list[Cell]:
+    return cells(campaign.plan, account(campaign).outcomes, merge(read_runs(campaign.runs_dir).runs).frame)
+
+
+def with_idle(plan: Plan) -> Plan:
+    """The same plan, every merge measured with tasks that do nothing, too."""
+    merge_ = next(one for one in plan.workloads if one.name == "merge")
+    idle = merge_.model_copy(update={"backend": "dask-noop", "params_id": "0" * 12})
+
+    def more(ids: Sequence[str]) -> list[str]:
+        return [*ids, idle.params_id]
+
+    jobs = [
+        job.model_copy(
+            update={
+                "blocks": [
+                    block.model_copy(
+                        update={
+                            "runs": [run.model_copy(update={"workloads": more(run.workloads)}) for run in block.runs]
+                        }
+                    )
+                    for block in job.blocks
+                ]
+            }
+        )
+        for job in plan.jobs
+    ]
+    return plan.model_copy(update={"workloads": [*plan.workloads, idle], "jobs": jobs})
+
+
+def test_a_curve_per_workload_and_variant_with_the_runs_of_every_place(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "c", make_plan(nodes=(1, 2, 4), blocks=6))
+    finish(campaign)
+    found = curves(campaign.plan, table(campaign))
+    assert len(found) == 5 * 2
+    assert {one.workload.name: one.rule for one in found} == {
+        "message": "none",
+        "merge": "weak",
+        "transpose-sum": "strong",
+        "tasks": "none",
+    }
+    for curve in found:
+        assert [(one.nodes, one.workers_per_node, len(one.logs)) for one in curve.measured] == [
+            (1, 2, 6),
+            (2, 2, 6),
+            (4, 2, 6),
+        ]
+    lines = list(scaling_lines(found, []))
+    merge_ = lines.index("merge, 1.17.0 (weak: the work grows with the workers)")
+    assert lines[merge_ + 1].split() == ["nodes", "x", "workers", "seconds", "speed-up", "efficiency", "runs"]
+    assert lines[merge_ + 2].split()[:3] == ["1", "x", "2"]
+    assert lines[merge_ + 5].startswith("  contention ")
+    plain = scaling_json("c", found, [])
+    assert [size["nodes"] for size in plain["curves"][0]["sizes"]] == [1, 2, 4]
+    assert plain["curves"][0]["law"]["largest"] == 8
+
+
+def test_the_schedulers_share_is_that_of_tasks_that_do_nothing(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "c", with_idle(make_plan(blocks=6)))
+
+    def quarter(_label: str, workload: PlannedWorkload) -> float:
+        return 4.1 if workload.backend == "dask" and workload.name == "merge" else 1.0
+
+    finish(campaign, quarter)
+    found = scheduler_shares(campaign.plan, table(campaign))
+    assert [(one.workload, one.variant, one.place, one.runs) for one in found] == [
+        ("merge", "1.17.0", (1, 2), 6),
+        ("merge", "1.19.0", (1, 2), 6),
+    ]
+    # The builder's merge takes 0.41 s times the effect, what it doesn't know 0.1 s.
+    assert math.isclose(found[0].share.value, 0.1 / (0.41 * 4.1), rel_tol=0.1)
+    (line, _) = scaling_lines([], found)
+    assert line.startswith("the scheduler's share of merge, 1.17.0, 1 x 2: ")
+
+
+def test_a_campaign_without_a_single_run_has_empty_curves(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "c")
+    found = curves(campaign.plan, table(campaign))
+    assert all(not one.logs for curve in found for one in curve.measured)
+    assert "  no run of it is ok" in list(scaling_lines(found, []))
