@@ -9,11 +9,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
+from gpubench.spec import PROCESS_DEFAULTS
+
 CLOCK = 'echo "$EPOCHREALTIME" >"began-$SLURM_JOB_ID"'
 
 HEAD = """#!/bin/bash
 #SBATCH --ntasks-per-node=1 --exclusive --time=10 --output=log-%j
 set -u
+unset "${{!PYTHON@}}"
 {exports}
 srun "--nodes=$SLURM_JOB_NUM_NODES" "--ntasks=$SLURM_JOB_NUM_NODES" bash "$PWD/{role}"
 """
@@ -35,7 +38,7 @@ client() {{ {python} -I client.py "$file" $((SLURM_JOB_NUM_NODES * {workers})) "
 BARE = """
 if ((SLURM_PROCID == 0)); then dask scheduler --port 0 & fi
 workers
-if ((SLURM_PROCID == 0)); then client 0.01; fi
+if ((SLURM_PROCID == 0)); then client 0.05; fi
 wait
 """
 
@@ -68,7 +71,8 @@ client.shutdown()
 
 def files(python: str, env: Mapping[str, str], workers: int) -> dict[str, str]:
     """Every file by name; ``bare.sh`` and ``sleeps.sh`` are the jobs."""
-    exports = "\n".join(f"export {name}={shlex.quote(value)}" for name, value in sorted(env.items()))
+    settings = {**PROCESS_DEFAULTS, **env}
+    exports = "\n".join(f"export {name}={shlex.quote(value)}" for name, value in sorted(settings.items()))
     common = COMMON.format(python=shlex.quote(python), workers=workers)
     return {
         "bare.sh": HEAD.format(exports=exports, role="bare-role.sh"),
