@@ -23,15 +23,20 @@ srun "--nodes=$SLURM_JOB_NUM_NODES" "--ntasks=$SLURM_JOB_NUM_NODES" bash "$PWD/{
 
 COMMON = """
 file=$PWD/scheduler-$SLURM_JOB_ID.json
+# A session for each process, as ours have: where the kernel groups by session (autogroup), one session of many
+# processes gets the share of one beside what else the machine does.
 dask() {{
-  {python} -I -m "distributed.cli.dask_$1" --interface eth0 --no-dashboard --scheduler-file "$file" "${{@:2}}"
+  setsid --wait {python} -I -m "distributed.cli.dask_$1" --interface eth0 --no-dashboard \\
+    --scheduler-file "$file" "${{@:2}}"
 }}
 workers() {{
   for ((i = 0; i < {workers}; i++)); do
     dask worker --no-nanny --nthreads 1 --local-directory "/tmp/dask-$SLURM_PROCID-$i" &
   done
 }}
-client() {{ {python} -I client.py "$file" $((SLURM_JOB_NUM_NODES * {workers})) "$1" "first-$SLURM_JOB_ID"; }}
+client() {{
+  setsid --wait {python} -I client.py "$file" $((SLURM_JOB_NUM_NODES * {workers})) "$1" "first-$SLURM_JOB_ID"
+}}
 """
 
 # Everything at once: workers and client wait for the scheduler's file.
