@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from gpubench.errors import DataError, MissingToolError
@@ -28,6 +28,34 @@ def write_atomically(path: Path, data: bytes | str) -> None:
         MissingToolError: the disk is full, read-only or not ours. Nothing is half written, the old file still stands.
     """
     _write(path, data, lambda temporary: temporary.replace(path))
+
+
+def write_many_atomically(files: Mapping[Path, bytes]) -> None:
+    """Like ``write_atomically`` for each file, but the disk is asked to keep them together, which is faster.
+
+    Raises:
+        MissingToolError: as in ``write_atomically``, for the first file that fails; none or some of the others are new.
+    """
+    temporaries = {path: _temporary(path) for path in files}
+    try:
+        for path, temporary in temporaries.items():
+            with writing(path):
+                _make_directory(path.parent)
+                with temporary.open("xb") as handle:
+                    handle.write(files[path])
+        for path, temporary in temporaries.items():
+            with writing(path):
+                _sync(temporary)
+        for path, temporary in temporaries.items():
+            with writing(path):
+                temporary.replace(path)
+        for directory in {path.parent for path in files}:
+            with writing(directory):
+                _sync(directory)
+    finally:
+        for temporary in temporaries.values():
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
 
 
 def create_exclusively(path: Path, data: bytes | str) -> None:
@@ -77,7 +105,7 @@ def reading(path: Path) -> Iterator[None]:
 
 def _write(path: Path, data: bytes | str, publish: Callable[[Path], object]) -> None:
     content = data.encode() if isinstance(data, str) else data
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    temporary = _temporary(path)
     with writing(path):
         _make_directory(path.parent)
         try:
@@ -89,7 +117,12 @@ def _write(path: Path, data: bytes | str, publish: Callable[[Path], object]) -> 
         finally:
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
-        _sync_directory(path.parent)
+        # Without this the rename itself can be forgotten by a power cut, although the file's bytes are safe.
+        _sync(path.parent)
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
 
 
 def _make_directory(directory: Path) -> None:
@@ -99,9 +132,8 @@ def _make_directory(directory: Path) -> None:
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)) from None
 
 
-def _sync_directory(directory: Path) -> None:
-    # Without this the rename itself can be forgotten by a power cut, although the file's bytes are safe.
-    handle = os.open(directory, os.O_RDONLY)
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.errors import MissingToolError
-from gpubench.files import create_exclusively, write_atomically
+from gpubench.files import create_exclusively, write_atomically, write_many_atomically
 from tests.conftest import need
 
 
@@ -49,6 +49,32 @@ def test_a_failed_write_is_one_line_and_the_old_file_stands(
     assert "\n" not in str(caught.value)
     assert path.read_text() == "old"
     assert names(tmp_path) == ["report.html"]
+
+
+def test_many_files_are_written_and_replaced_and_nothing_else_is_left(tmp_path: Path) -> None:
+    files = {tmp_path / folder / name: f"{folder} {name}".encode() for folder in ("a", "b/c") for name in ("1", "2")}
+    write_atomically(tmp_path / "a" / "1", "old")
+    write_many_atomically(files)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == files
+
+
+def test_of_many_files_none_is_new_where_one_does_not_reach_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    write_atomically(first, "old")
+    kept = []
+
+    def refuse_the_second(handle: int) -> None:
+        kept.append(handle)
+        if len(kept) == 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", refuse_the_second)
+    with pytest.raises(MissingToolError, match=f"{second}.*free some space"):
+        write_many_atomically({first: b"new", second: b"new"})
+    assert first.read_text() == "old"
+    assert names(tmp_path) == ["first"]
 
 
 @pytest.mark.parametrize("below", ["plan.json", "x/plan.json"])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
-import traceback
 
 import typer
 
@@ -44,6 +42,9 @@ def main() -> None:
         sys.stderr.close()  # the reader of our output has gone; there is nobody to tell
         sys.exit(0)
     except Exception as error:  # noqa: BLE001 - whatever arrives here is a bug of ours; say so, and keep the details
+        import tempfile
+        import traceback
+
         with tempfile.NamedTemporaryFile("w", prefix="gpubench-bug-", suffix=".txt", delete=False) as out:
             traceback.print_exc(file=out)
         _say(f"a bug in gpubench: {type(error).__name__}: {error}; please report it with {out.name}")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, cast, get_args
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
 from gpubench.errors import UsageError
-from gpubench.model.image import Variant, parse_variants
-from gpubench.model.quantities import parse_fraction, parse_seconds
 from gpubench.stats.settings import Summary as SummaryWord
+
+if TYPE_CHECKING:
+    from gpubench.model.image import Variant
 
 Site = Annotated[str, typer.Option(help="Profile in sites/, or a .toml file.")]
 Ucx = Annotated[str | None, typer.Option(help="UCX versions, parted by commas or blanks; the first is the baseline.")]
@@ -86,6 +88,8 @@ class Asked:
 
     def chosen_variants(self, default: list[str]) -> list[Variant]:
         """The variants, from ``--variants``, ``--ucx`` or the profile; raises UsageError."""
+        from gpubench.model.image import parse_variants
+
         if self.ucx is not None and self.variants is not None:
             raise UsageError("--ucx and --variants exclude each other", then="write the versions into --variants")
         if self.variants is not None:
@@ -119,6 +123,8 @@ class Asked:
 
     def chosen_budget(self) -> float | None:
         """Seconds, None where no budget was given; raises UsageError."""
+        from gpubench.model.quantities import parse_seconds
+
         return None if self.budget is None else _quantity("--budget", self.budget, parse_seconds)
 
     def chosen_summary(self) -> SummaryWord:
@@ -137,6 +143,8 @@ class Asked:
 
     def chosen_margin(self) -> float | None:
         """A fraction, None where no margin was given; raises UsageError."""
+        from gpubench.model.quantities import parse_fraction
+
         return None if self.margin is None else _quantity("--margin", self.margin, parse_fraction)
 
 
@@ -151,8 +159,8 @@ def _counts(option: str, text: str) -> list[int]:
     return sorted({int(word) for word in words})
 
 
-def _quantity(option: str, text: str, parse: object) -> float:
+def _quantity(option: str, text: str, parse: Callable[[str], float]) -> float:
     try:
-        return float(parse(text))  # type: ignore[operator]
+        return parse(text)
     except ValueError as error:
         raise UsageError(f"{option}: {error}") from None

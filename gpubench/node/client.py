@@ -16,6 +16,7 @@ from typing import Any, Dict, List, Optional
 
 from gpubench.node import checks, ucx
 from gpubench.node.probe import count_workers, describe, describe_scheduler
+from gpubench.node.roles import address_in
 from gpubench.spec import RunSpec, SampleLine, WorkloadRecord, WorkloadSpec
 from gpubench.spec.plain import to_plain
 from gpubench.spec.records import workload_record
@@ -49,12 +50,13 @@ class Outcome:
 
 
 def run_client(spec: RunSpec, address: str, scratch: Path, run_dir: Path) -> int:
-    """Measure everything that the spec names; returns the process's exit code."""
+    """Measure everything that the spec names; returns the process's exit code. ``address`` as for ``address_in``."""
     import dask
     from distributed import Client
 
     load(planned.name for planned in spec.workloads)
     outcome = Outcome(dask_config=dict(dask.config.config))
+    address = address_in(address, spec.deadlines.start_s)
     started = time.monotonic()
     client = Client(address, timeout=spec.deadlines.start_s, name="gpubench", set_as_default=True)
     try:

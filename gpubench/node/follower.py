@@ -24,12 +24,13 @@ def follow(node: Node, token: str, stop: StopRequest) -> None:
         StoppedError: a signal ended it.
     """
     spec = node.spec
+    node.start_workers()
     met = _meet(node, token, stop)
     if met is None:
         return
     line, scheduler = met
     try:
-        node.start_workers(scheduler)
+        node.tell_address(scheduler)
         whole_logs = _until_stop(node, line, stop)
     except StoppedError as stopped:
         line.send({"kind": "stopped", "reason": str(stopped)})

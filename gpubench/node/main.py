@@ -55,7 +55,7 @@ def _by_hand(options: argparse.Namespace) -> int:
     if options.role == "scheduler":
         roles.run_scheduler(by_hand.scheduler_arguments(options))
     else:
-        roles.WORKERS[resolve(options.device or "auto")](by_hand.worker_arguments(options))
+        roles.WORKERS[resolve(options.device or "auto")]()(by_hand.worker_arguments(options))
     return EXIT_OK
 
 
@@ -70,8 +70,9 @@ def _act(options: argparse.Namespace, spec: RunSpec) -> int:
         roles.run_scheduler(roles.scheduler_arguments(started, options.scheduler_file))
     elif options.role == "worker":
         families.load(planned.name for planned in spec.workloads)
-        arguments = roles.worker_arguments(started, options.address, options.name, options.local_directory or ".")
-        roles.WORKERS[spec.device](arguments)
+        become_worker = roles.WORKERS[spec.device]()  # imports, while the scheduler does the same
+        address = roles.address_in(options.address, spec.deadlines.start_s)
+        become_worker(roles.worker_arguments(started, address, options.name, options.local_directory or "."))
     else:
         from gpubench.node.client import run_client
 
@@ -179,7 +180,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--device", choices=DEVICES, help="auto asks NVML; default: as the spec says")
     run.add_argument("--protocol", help="another protocol than the planned one, for trying; such a run can't be ok")
     run.add_argument("--skip", metavar="REASON", help="write a record that says the run was skipped, and why")
-    run.add_argument("--address", help="scheduler's address (roles worker and client)")
+    run.add_argument("--address", help="scheduler's address (roles worker and client), or @FILE that will hold it")
     run.add_argument("--name", help="the worker's name")
     run.add_argument("--run-dir", help="where the client appends its samples")
     run.add_argument("--scheduler-file", metavar="FILE", help="where the scheduler writes its address")

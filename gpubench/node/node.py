@@ -12,7 +12,9 @@ from typing import Dict, List, Optional
 from gpubench.node import machine
 from gpubench.node.environment import CLUSTER_VARIABLE, build
 from gpubench.node.process import Child, maps_anywhere, marked, role_command, stop_all, supervisor_of
+from gpubench.node.roles import LATE
 from gpubench.spec import RunSpec
+from gpubench.writer.atomic import write_atomic
 
 GRACE_S = 1.0
 SHM = Path("/dev/shm")  # noqa: S108 - the place itself is meant
@@ -59,6 +61,8 @@ class Node:
         base = Path(os.environ.get("SCRATCHDIR") or tempfile.gettempdir())
         self.scratch = Path(tempfile.mkdtemp(prefix=f"gpubench-{spec.run}-{rank}-", dir=str(base)))
         self.env, self.warnings = build(spec, os.environ, self.scratch, f"{self.run_mark}{rank}")
+        self._address_file = self.scratch / "address"
+        self.address = f"{LATE}{self._address_file}"
         self._protocol = ("--protocol", protocol) if protocol else ()
         self.children: List[Child] = []
         self.facts = machine.facts()
@@ -94,11 +98,15 @@ class Node:
         self.children.append(child)
         return child
 
-    def start_workers(self, address: str) -> None:
-        """Start this node's workers."""
+    def start_workers(self) -> None:
+        """Start this node's workers. They import what they need, and wait until ``tell_address`` is called."""
         for index in range(self.spec.workers_per_node):
             name = f"worker-{self.rank}-{index}"
-            self.start("worker", name, "--address", address, "--name", name)
+            self.start("worker", name, "--address", self.address, "--name", name)
+
+    def tell_address(self, address: str) -> None:
+        """Let this node's workers and client know the scheduler's address, which they wait for."""
+        write_atomic(self._address_file, address.encode("utf-8"))
 
     def dead(self) -> Optional[Child]:
         """A child that has ended, if one has."""

@@ -1,11 +1,34 @@
 """Scheduler and workers: Dask's own command-line entry points, started in a process that dies with its supervisor."""
 
 import os
-from typing import List
+import time
+from pathlib import Path
+from typing import Callable, List
 
 from gpubench.node.checks import scheme
 from gpubench.node.net import interface_address
 from gpubench.spec import RunSpec
+
+LATE = "@"
+POLL_S = 0.02
+
+
+def address_in(word: str, timeout_s: float) -> str:
+    """The scheduler's address: the word itself, or what stands in FILE of ``@FILE``, once that is there.
+
+    Raises:
+        OSError: no such file within ``timeout_s``.
+    """
+    if not word.startswith(LATE):
+        return word
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            return Path(word[len(LATE) :]).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(POLL_S)
 
 
 def no_dashboard(interface: str) -> List[str]:
@@ -52,18 +75,19 @@ def run_scheduler(arguments: List[str]) -> None:
     main.main(args=arguments, prog_name="dask scheduler")
 
 
-def run_cpu_worker(arguments: List[str]) -> None:
-    """Become ``dask worker``, without a nanny: a worker that dies ends the run, it isn't quietly replaced."""
+def cpu_worker() -> Callable[[List[str]], None]:
+    """``dask worker``, without a nanny: a worker that dies ends the run, it isn't quietly replaced."""
     from distributed.cli.dask_worker import main
 
-    main.main(args=[*arguments, "--no-nanny"], prog_name="dask worker")
+    return lambda arguments: main.main(args=[*arguments, "--no-nanny"], prog_name="dask worker")
 
 
-def run_gpu_worker(arguments: List[str]) -> None:
-    """Become ``dask cuda worker``; one process per GPU that ``CUDA_VISIBLE_DEVICES`` names."""
+def gpu_worker() -> Callable[[List[str]], None]:
+    """``dask cuda worker``; one process per GPU that ``CUDA_VISIBLE_DEVICES`` names."""
     from dask_cuda.cli import worker
 
-    worker.main(args=arguments, prog_name="dask cuda worker")
+    return lambda arguments: worker.main(args=arguments, prog_name="dask cuda worker")
 
 
-WORKERS = {"cpu": run_cpu_worker, "gpu": run_gpu_worker}
+WORKERS = {"cpu": cpu_worker, "gpu": gpu_worker}
+"""By device: imports what it needs, and returns what becomes the worker when it is called with its words."""

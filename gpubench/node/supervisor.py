@@ -43,6 +43,7 @@ class Leader:
         self.token = token
         self.stop = stop
         self.hub: Optional[Hub] = None
+        self._scheduler_file = node.scratch / SCHEDULER_FILE
         self.rendezvous = rendezvous.path_for(node.runs_dir, self.spec.run, token)
         self.peers: Dict[int, Dict[str, Any]] = {}
         self.phases: Dict[str, float] = {}
@@ -58,11 +59,13 @@ class Leader:
         """
         began = time.monotonic()
         hub = self.hub = Hub(interface_address(self.spec.interface), self.token)
-        address = self._start_scheduler(began + self.spec.deadlines.start_s)
+        scheduler = self.node.start("scheduler", "scheduler", "--scheduler-file", str(self._scheduler_file))
+        self.node.start_workers()
+        client = self.node.start("client", "client", "--address", self.node.address, "--run-dir", str(self.run_dir))
+        address = self._address(scheduler, began + self.spec.deadlines.start_s)
+        self.node.tell_address(address)
         facts = {"scheduler": address, "hub": [hub.host, hub.port], "attempt": self.run_dir.name}
         rendezvous.publish(self.rendezvous, self.token, facts)
-        self.node.start_workers(address)
-        client = self.node.start("client", "client", "--address", address, "--run-dir", str(self.run_dir))
         self._supervise(client, hub, began)
         result = self._result(client)
         self.phases["start"] = round(result.get("ready_s", 0.0), 3)
@@ -85,14 +88,13 @@ class Leader:
         self.phases["stop"] = round(time.monotonic() - began, 3)
         return self._farewells
 
-    def _start_scheduler(self, deadline: float) -> str:
-        path = self.node.scratch / SCHEDULER_FILE
-        child = self.node.start("scheduler", "scheduler", "--scheduler-file", str(path))
+    def _address(self, child: Child, deadline: float) -> str:
+        """The scheduler's, once it answers."""
         while True:
             self._tick()
             if child.code is not None:
                 raise self._failed("the scheduler ended while starting", child.cause())
-            address = _address_in(path)
+            address = _address_in(self._scheduler_file)
             if address and answers(*split_address(address)[1:]):
                 return address
             if time.monotonic() > deadline:

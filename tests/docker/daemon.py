@@ -14,6 +14,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 import docker
 from tests.conftest import need
@@ -177,7 +178,7 @@ class RegistryServer(_Server):
             return False
         return True
 
-    def __enter__(self) -> RegistryServer:
+    def __enter__(self) -> Self:
         return self
 
 

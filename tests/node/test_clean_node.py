@@ -110,7 +110,8 @@ def test_the_processes_of_a_node_carry_the_mark_of_their_run_and_end_with_it(
     monkeypatch.setattr(sys, "executable", str(python))
     node = make(workers_per_node=2)
     node.start("scheduler", "scheduler")
-    node.start_workers("tcp://127.0.0.1:1")
+    node.start_workers()
+    node.tell_address("tcp://127.0.0.1:1")
     until(lambda: living(runs) == [f"{runs}:{RUN}:t:0"] * 3)
     assert node.dead() is None
     until(lambda: list(node.logs(whole=False).values()) == ["scheduler", "worker", "worker"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from gpubench.node import by_hand, roles
 from gpubench.node.main import _parser, main
 from gpubench.spec import Deadlines
+from gpubench.writer.atomic import write_atomic
 from tests.node.specs_by_hand import run_spec, write_campaign
 
 QUIET = ("--no-dashboard", "--dashboard-address", "127.0.0.1:0")
@@ -197,3 +199,14 @@ def test_a_spec_outside_of_a_campaign_needs_outdir(
         code, line = code_and_line(capsys, "--spec", shallow.name, "--skip", "why")
     assert code == 2
     assert line == f"gpubench run: {shallow.name} stands in no campaign; set OUTDIR to the campaign's directory\n"
+
+
+def test_an_address_that_a_file_will_hold_is_waited_for(tmp_path: Path) -> None:
+    file = tmp_path / "address"
+    assert roles.address_in("tcp://127.0.0.1:1", 0.0) == "tcp://127.0.0.1:1"
+    with pytest.raises(FileNotFoundError):
+        roles.address_in(f"@{file}", 0.0)
+    late = threading.Timer(0.1, write_atomic, [file, b"tcp://127.0.0.1:2"])
+    late.start()
+    assert roles.address_in(f"@{file}", 60.0) == "tcp://127.0.0.1:2"
+    late.join()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gpubench.cli import options
 from gpubench.cli.options import Asked
-from gpubench.cli.steps.profiles import load_site
 from gpubench.errors import UsageError
-from gpubench.model.site import Site
+
+if TYPE_CHECKING:
+    from gpubench.model.site import Site
 
 Specs = Annotated[
     list[str] | None,
@@ -82,7 +83,7 @@ def push(
     from gpubench.cli.steps import images
 
     asked = Asked(site=site, date=date, settings=settings)
-    images.push(load_site(site, asked.chosen_settings()), _words(specs, ucx), asked.chosen_date())
+    images.push(_site(asked), _words(specs, ucx), asked.chosen_date())
 
 
 def import_(
@@ -100,7 +101,7 @@ def import_(
     from gpubench.cli.steps import importing
 
     asked = Asked(site=site, date=date, settings=settings)
-    importing.import_images(load_site(site, asked.chosen_settings()), _words(specs, ucx), asked.chosen_date(), out)
+    importing.import_images(_site(asked), _words(specs, ucx), asked.chosen_date(), out)
 
 
 def list_(site: Annotated[str | None, typer.Option(help="Only of this site.")] = None, as_json: AsJson = False) -> None:
@@ -115,7 +116,7 @@ def show(spec: str, site: options.Site = "local", date: options.Date = None, set
     from gpubench.cli.steps import listing
 
     asked = Asked(site=site, date=date, settings=settings)
-    listing.show_image(load_site(site, asked.chosen_settings()), spec, asked)
+    listing.show_image(_site(asked), spec, asked)
 
 
 def verify(
@@ -134,7 +135,7 @@ def verify(
     from gpubench.cli.steps import verifying
 
     asked = Asked(site=site, runtime=runtime, date=date, settings=settings)
-    verifying.verify_images(load_site(site, asked.chosen_settings()), _required(specs, ucx), asked)
+    verifying.verify_images(_site(asked), _required(specs, ucx), asked)
 
 
 def lock(
@@ -148,7 +149,7 @@ def lock(
     from gpubench.cli.steps import relocking
 
     asked = Asked(site=site, settings=settings)
-    relocking.lock(load_site(site, asked.chosen_settings()), from_registry=from_registry)
+    relocking.lock(_site(asked), from_registry=from_registry)
 
 
 def prune(
@@ -161,7 +162,7 @@ def prune(
     from gpubench.cli.steps import pruning
 
     asked = Asked(site=site, settings=settings)
-    pruning.prune(load_site(site, asked.chosen_settings()), outputs, remove=yes)
+    pruning.prune(_site(asked), outputs, remove=yes)
 
 
 def _words(specs: list[str] | None, ucx: str | None) -> list[str]:
@@ -178,12 +179,18 @@ def _required(specs: list[str] | None, ucx: str | None) -> list[str]:
     return words
 
 
+def _site(asked: Asked) -> Site:
+    from gpubench.cli.steps.profiles import load_site
+
+    return load_site(asked.site, asked.chosen_settings())
+
+
 def _container_site(asked: Asked) -> Site:
     """The site; where campaigns build their images themselves, containers are what is left to ask for."""
     from gpubench.cli.steps.images import kind_of
     from gpubench.images.kinds import KINDS
 
-    site = load_site(asked.site, asked.chosen_settings())
+    site = _site(asked)
     if asked.runtime is None and KINDS[kind_of(site)].ON_DEMAND:
         return site.model_copy(update={"runtime": "docker"})
     return site

@@ -6,7 +6,6 @@ import os
 import sys
 from pathlib import Path
 
-import platformdirs
 import typer
 
 from gpubench import __version__
@@ -39,6 +38,8 @@ def run(context: typer.Context) -> None:
 
 
 def _packed() -> Path:
+    import platformdirs
+
     from gpubench import resources
     from gpubench.files import write_atomically
     from gpubench.render import pack

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpubench import __version__
 from gpubench.cli.options import Asked
@@ -14,9 +15,6 @@ from gpubench.cli.steps.locking import add_rows, read_lock
 from gpubench.errors import GpubenchError, MissingToolError, PlanRefusedError, SchedulerError, UsageError
 from gpubench.files import write_atomically
 from gpubench.images import images_root
-from gpubench.images.container_builds import Built
-from gpubench.images.docker.build import Display
-from gpubench.images.docker.push import Progress
 from gpubench.images.kinds import KINDS
 from gpubench.images.order import Found, Order
 from gpubench.images.rows import reference
@@ -27,6 +25,11 @@ from gpubench.model.site import Site
 from gpubench.render.context import Context
 from gpubench.runtimes import RUNTIMES
 from gpubench.schedulers import ATTACHED
+
+if TYPE_CHECKING:
+    from gpubench.images.container_builds import Built
+    from gpubench.images.docker.build import Display
+    from gpubench.images.docker.push import Progress
 
 _NO_REGISTRY = "name it: --set image.registry=HOST/NAME"
 

@@ -15,7 +15,7 @@ from gpubench.cli.steps.history import find_history
 from gpubench.cli.steps.images import obtain_images
 from gpubench.cli.steps.profiles import expanded, known_issues, load_site, load_suite
 from gpubench.errors import UsageError
-from gpubench.files import write_atomically
+from gpubench.files import write_many_atomically
 from gpubench.model.image import Image, Variant
 from gpubench.model.known_issue import KnownIssue
 from gpubench.model.site import Site
@@ -120,10 +120,9 @@ def write_scripts(campaign: Campaign) -> None:
     """Render every job of the campaign; the node half is packed once, and stays what it is when jobs are added."""
     node_half = campaign.node_half.read_bytes() if campaign.node_half.exists() else pack(resources.node_half())
     files = render_jobs(campaign.plan, campaign.jobs, resources.texts("templates", "**/*.sh.j2"), node_half)
-    for name, data in {campaign.node_half.name: node_half, **files}.items():
-        path = campaign.directory / name
-        if not path.exists() or path.read_bytes() != data:
-            write_atomically(path, data)
+    paths = {campaign.directory / name: data for name, data in {campaign.node_half.name: node_half, **files}.items()}
+    changed = {path: data for path, data in paths.items() if not path.exists() or path.read_bytes() != data}
+    write_many_atomically(changed)
 
 
 def _request(wanted: Wanted) -> Request:

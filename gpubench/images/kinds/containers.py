@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpubench import __version__
 from gpubench.errors import DataError, MissingToolError
 from gpubench.images import manifests
-from gpubench.images.container_builds import Built, Plain, build_all_images, contexts
-from gpubench.images.docker.engine import Engine
 from gpubench.images.kinds.leftovers import Leftover, Needed
 from gpubench.images.kinds.listing import Entry
 from gpubench.images.order import Found, Obtained, Order
@@ -18,6 +17,10 @@ from gpubench.images.rows import STAGE_LABEL, docker_image
 from gpubench.model.image import Image
 from gpubench.model.images_lock import LockRow
 from gpubench.spec.plain import content_id
+
+if TYPE_CHECKING:
+    from gpubench.images.container_builds import Built
+    from gpubench.images.docker.engine import Engine
 
 ON_DEMAND = False
 
@@ -44,7 +47,7 @@ def obtain(order: Order) -> Obtained:
 
 def ready(image: Image) -> None:
     """Have the image in this machine's engine, pulled by its digest if need be; raises as ``Engine``."""
-    Engine.connect().ensure(image.reference)
+    _engine().ensure(image.reference)
 
 
 def entries(root: Path) -> list[Entry]:  # noqa: ARG001 - containers lie in an engine or a registry
@@ -55,7 +58,7 @@ def entries(root: Path) -> list[Entry]:  # noqa: ARG001 - containers lie in an e
 def leftovers(root: Path, needed: Needed) -> list[Leftover]:  # noqa: ARG001 - as above
     """Images of the local engine that were built by gpubench, and that nobody names; none where no engine runs."""
     try:
-        engine = Engine.connect()
+        engine = _engine()
     except MissingToolError:
         return []
     return [
@@ -69,16 +72,25 @@ def leftovers(root: Path, needed: Needed) -> list[Leftover]:  # noqa: ARG001 - a
     ]
 
 
+def _engine() -> Engine:
+    # Late: the Docker SDK takes half a second, and few plans ask an engine.
+    from gpubench.images.docker.engine import Engine  # noqa: PLC0415
+
+    return Engine.connect()
+
+
 def _row(order: Order, spec: str) -> LockRow | None:
     row = order.lock.find(kind="docker", spec=spec, site=order.site.name, date=order.date)
     if row is None or row.registry or not order.build:
         return row
     wanted = order.base in ("", row.base)
-    return row if wanted and Engine.connect().has(row.digest) else None
+    return row if wanted and _engine().has(row.digest) else None
 
 
 def _build(order: Order, specs: list[str]) -> list[Built]:
-    engine = Engine.connect()
+    from gpubench.images.container_builds import Plain, build_all_images, contexts  # noqa: PLC0415 - as above
+
+    engine = _engine()
     wanted = recipes(specs, order.site)
     built = build_all_images(
         engine, wanted, contexts(wanted, engine, gpubench=__version__), root=order.root, date=order.date, push=False,
@@ -94,7 +106,7 @@ def _found(order: Order, row: LockRow) -> Found:
     document = manifests.find(order.root, row.manifest)
     if document is None:
         image = docker_image(row)
-        engine = Engine.connect()
+        engine = _engine()
         engine.ensure(image.reference)
         document = manifests.read_manifest(engine.read_file(image.reference, image.build_manifest), image.reference)
         if content_id(document) != row.manifest:

@@ -1,0 +1,1 @@
+"""How long ``--help`` takes, beside Dask's."""

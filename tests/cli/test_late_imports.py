@@ -1,0 +1,58 @@
+"""What a command doesn't need it doesn't import: help comes at once, and a plan waits for no library."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import own_queue, plain_environment
+
+# The modules that an application of ours has imported when it ends.
+COMMAND = """
+import json, sys
+from gpubench.cli import main
+sys.argv = ["gpubench", *sys.argv[1:]]
+try:
+    main()
+finally:
+    with open("modules.json", "w") as out:
+        json.dump(sorted({name.partition(".")[0] for name in sys.modules}), out)
+"""
+STATISTICS = {"altair", "numpy", "polars", "scipy", "vl_convert"}
+NETWORK = {"asyncio", "docker", "http", "requests", "ssl", "urllib3"}
+
+
+def imported(directory: Path, *words: str | Path) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND, *map(str, words)],
+        cwd=directory,
+        env=plain_environment(own_queue(directory)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return set(json.loads((directory / "modules.json").read_text()))
+
+
+def test_help_imports_no_library_but_typer(tmp_path: Path) -> None:
+    found = imported(tmp_path, "--help")
+    assert "typer" in found
+    assert found & (STATISTICS | NETWORK | {"jinja2", "platformdirs", "pydantic", "rich", "tomllib", "uv"}) == set()
+
+
+@pytest.mark.parametrize("command", ["plan", "bench", "submit"])
+def test_help_of_a_command_imports_only_what_typer_reads_options_with(tmp_path: Path, command: str) -> None:
+    found = imported(tmp_path, command, "--help")
+    assert found & (STATISTICS | NETWORK | {"jinja2", "platformdirs", "rich", "tomllib", "uv"}) == set()
+
+
+@pytest.mark.parametrize("site", ["local", "local-slurm", "draco", "deepops"])
+def test_plan_and_render_import_no_statistics_and_no_container_engine(tmp_path: Path, site: str) -> None:
+    found = imported(tmp_path, "render", "--site", site, "--ucx", "1.16.0 1.22.0", "--out", tmp_path / "rendered")
+    assert "jinja2" in found
+    assert found & (STATISTICS | NETWORK | {"rich"}) == set()
