@@ -1,0 +1,87 @@
+"""A slow link and a slow node are found in a noisy matrix, and sound ones left alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gpubench.stats.links import LinkRates, judge_links
+
+RATE = 10e9
+
+
+def matrix(
+    nodes: int,
+    per_node: int,
+    *,
+    seed: int,
+    noise: float = 0.02,
+    slow: dict[tuple[int, int], float] | None = None,
+    slow_node: tuple[int, float] | None = None,
+    runs: int = 5,
+) -> tuple[list[LinkRates], dict[str, str]]:
+    """All ordered pairs; every worker has a speed of its own, links between nodes have a fifth of those inside."""
+    rng = np.random.default_rng(seed)
+    workers = [f"n{node}-{index}" for node in range(nodes) for index in range(per_node)]
+    places = {name: name.partition("-")[0] for name in workers}
+    own = rng.normal(0, 0.05, (2, len(workers)))
+    links = []
+    for i, sender in enumerate(workers):
+        for j, receiver in enumerate(workers):
+            if i == j:
+                continue
+            same = places[sender] == places[receiver]
+            rate = RATE * (1 if same else 0.2) * np.exp(own[0, i] + own[1, j])
+            rate *= (slow or {}).get((i, j), 1.0)
+            if slow_node and not same and f"n{slow_node[0]}" in (places[sender], places[receiver]):
+                rate *= slow_node[1]
+            rates = rate * np.exp(rng.normal(0, noise, runs))
+            links.append(LinkRates(sender, receiver, "same node" if same else "two nodes", tuple(rates)))
+    return links, places
+
+
+def test_a_link_15_percent_slow_in_a_64_by_64_matrix_is_found_and_hardly_a_sound_one_accused() -> None:
+    found = false = 0
+    for seed in range(20):
+        pair = (seed, 63 - seed)
+        report = judge_links(*matrix(64, 1, seed=seed, slow={pair: 0.85}))
+        names = [one.names for one in report.outliers if one.what == "link"]
+        found += (f"n{pair[0]}-0", f"n{pair[1]}-0") in names
+        false += len(names) - ((f"n{pair[0]}-0", f"n{pair[1]}-0") in names)
+    assert found >= 19
+    assert false <= 3, "of 80,640 sound links"
+
+
+def test_classes_are_judged_apart_and_described() -> None:
+    report = judge_links(*matrix(4, 4, seed=1, slow={(0, 1): 0.8}))
+    assert [(group.name, group.links) for group in report.groups] == [("same node", 48), ("two nodes", 192)]
+    same, two = report.groups
+    assert same.median == pytest.approx(RATE, rel=0.1)
+    assert two.median == pytest.approx(RATE / 5, rel=0.1)
+    assert two.detectable is not None
+    assert 0.85 < two.detectable <= 0.95
+    assert [(one.what, one.group, one.names) for one in report.outliers] == [("link", "same node", ("n0-0", "n0-1"))]
+    assert report.outliers[0].ratio == pytest.approx(0.8, rel=0.05)
+
+
+def test_a_slow_node_is_named_once_and_none_of_its_links() -> None:
+    links, places = matrix(16, 2, seed=2, slow_node=(3, 0.7))
+    report = judge_links(links, places)
+    assert [(one.what, one.names) for one in report.outliers] == [("node", ("n3",))]
+
+
+def test_sound_matrices_accuse_nobody_more_often_than_promised() -> None:
+    accused = sum(bool(judge_links(*matrix(8, 2, seed=seed)).outliers) for seed in range(100, 140))
+    assert accused <= 8, "40 matrices of two classes, 5 % each for links and for nodes"
+
+
+def test_a_handful_of_links_is_described_but_not_judged() -> None:
+    report = judge_links(*matrix(2, 1, seed=3, slow={(0, 1): 0.5}))
+    assert report.outliers == []
+    assert report.groups[0].detectable is None
+    assert report.groups[0].slowest < report.groups[0].fastest
+
+
+def test_links_without_a_rate_are_left_out() -> None:
+    report = judge_links([LinkRates("a", "b", "same node", ())], {"a": "n1", "b": "n1"})
+    assert report.groups == report.outliers == []
