@@ -1,8 +1,9 @@
 """Which link, and which node, is slower than the others: bandwidths between all pairs of workers.
 
-A link's rate depends on its class (same node, two nodes), its sender, its receiver, and on itself. The logs of the rates
-of one class are split into those parts by median polish (Tukey, Exploratory Data Analysis, 1977, ch. 11), so that one bad
-link doesn't pull its row along; what is left of a link, over the robust spread of all that is left, says whether it is one.
+A link's rate depends on its class (same node, two nodes), its sender, its receiver, and on itself. The logs of the
+rates of one class are split into those parts by median polish (Tukey, Exploratory Data Analysis, 1977, ch. 11), so that
+one bad link doesn't pull its row along; what is left of a link, over the robust spread of all that is left, says
+whether it is one.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class LinkRates:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outlier:
-    """``what`` is ``link`` or ``node``; ``ratio`` of its rate to what the others foretell, ``z`` in robust deviations."""
+    """A slow ``link`` or ``node``: ``ratio`` to the rate that the others foretell, and ``z`` in robust deviations."""
 
     what: str
     group: str
