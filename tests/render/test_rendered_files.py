@@ -86,6 +86,14 @@ PLANS = {
         blocks=2,
         images=SQUASHFS,
     ),
+    "slurm-srun-enroot": plan(
+        VARIANTS,
+        site=site(**SLURM, runtime="enroot", container=ContainerSettings(mounts=["/data sets:/data:ro"])),
+        nodes=[2],
+        blocks=1,
+        images=SQUASHFS,
+    ),
+    "local-fork-enroot": plan(VARIANTS, site=site(runtime="enroot"), blocks=1, images=SQUASHFS),
     "slurm-srun-charliecloud": plan(
         VARIANTS, site=site(**SLURM, runtime="charliecloud"), nodes=[2], blocks=1, images=SQUASHFS
     ),
