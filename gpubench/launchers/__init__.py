@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from gpubench.launchers import fork, srun
+from gpubench.launchers import fork, srun, ssh
 from gpubench.model.site import Site
 
 
@@ -26,4 +26,5 @@ class Launcher(Protocol):
 LAUNCHERS: dict[str, Launcher] = {
     "fork": fork,
     "srun": srun,
+    "ssh": ssh,
 }

@@ -17,6 +17,9 @@ VALID = {
     ("slurm", "srun", "enroot"),
     ("slurm", "srun", "pyxis"),
     ("slurm", "srun", "venv"),
+    ("slurm", "ssh", "conda"),
+    ("slurm", "ssh", "modules"),
+    ("slurm", "ssh", "venv"),
 }
 
 

@@ -97,6 +97,7 @@ PLANS = {
     "slurm-srun-charliecloud": plan(
         VARIANTS, site=site(**SLURM, runtime="charliecloud"), nodes=[2], blocks=1, images=SQUASHFS
     ),
+    "slurm-ssh-venv": plan(VARIANTS, site=site(**{**SLURM, "launcher": "ssh"}), nodes=[2], blocks=1, images=VENVS),
     "slurm-srun-venv": plan(
         VARIANTS,
         site=site(scheduler="slurm", launcher="srun", paths=Paths(scratch="$SLURM_TMPDIR/my scratch")),
