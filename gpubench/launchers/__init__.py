@@ -20,7 +20,7 @@ class Launcher(Protocol):
         """Variable that tells a supervisor which node it is on; a container has to get it."""
 
     def shape(self, site: Site) -> list[str]:
-        """Words that every step says about itself."""
+        """Words that the template gets as ``step_shape``: what every step says about itself, or how long it takes."""
 
 
 LAUNCHERS: dict[str, Launcher] = {
