@@ -55,7 +55,7 @@ help: ## this list
 #:   REPS --reps         timed repetitions of each workload
 #:   WORKERS --workers   workers per node, or a sweep: WORKERS="1 2 4"
 #:   PROTOCOL --protocol tcp or ucx
-#:   RUNTIME --runtime   how runs enter their image: venv, docker, charliecloud
+#:   RUNTIME --runtime   how runs enter their image: venv, docker, charliecloud, enroot, pyxis
 #:   BASE --base         image that container builds start from
 #:   DATE --date         YYYYMMDD: images of that day, default the newest in images.lock.toml
 #:   SEED --seed         seed of the order

@@ -28,7 +28,10 @@ Budget = Annotated[str | None, typer.Option(help="The most blocks that fit into 
 Reps = Annotated[int | None, typer.Option(min=1, help="Timed repetitions of every workload.")]
 Workers = Annotated[str | None, typer.Option(help='Workers per node: "2", or a sweep: "1 2 4".')]
 Protocol = Annotated[str | None, typer.Option(help="tcp or ucx.")]
-Runtime = Annotated[str | None, typer.Option(help="venv, docker, ...: how runs enter their image.")]
+Runtime = Annotated[
+    str | None,
+    typer.Option(help="How runs enter their image: venv, conda, modules, docker, pyxis, enroot or charliecloud."),
+]
 Base = Annotated[str | None, typer.Option(help="Image that container builds start from; default: the profile's.")]
 Date = Annotated[
     str | None, typer.Option(help="YYYYMMDD: images of that day; default: the newest in images.lock.toml.")
@@ -39,7 +42,9 @@ Allow = Annotated[
     list[str] | None,
     typer.Option(help="What may differ between the variants of a block, like kernel or 'network.*'; repeatable."),
 ]
-Set = Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE: any key of the site profile, dotted.")]
+Set = Annotated[
+    list[str] | None, typer.Option("--set", help="KEY=VALUE: any key of the site profile, dotted, like launcher=ssh.")
+]
 Summary = Annotated[
     str | None, typer.Option(help="The number of a run: mean (default), geomean or median; chosen before looking.")
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from gpubench.launchers import fork, srun
+from gpubench.launchers import fork, srun, ssh
 from gpubench.model.site import Site
 
 
@@ -20,10 +20,11 @@ class Launcher(Protocol):
         """Variable that tells a supervisor which node it is on; a container has to get it."""
 
     def shape(self, site: Site) -> list[str]:
-        """Words that every step says about itself."""
+        """Words that the template gets as ``step_shape``: what every step says about itself, or how long it takes."""
 
 
 LAUNCHERS: dict[str, Launcher] = {
     "fork": fork,
     "srun": srun,
+    "ssh": ssh,
 }

@@ -50,7 +50,7 @@ def _meet(node: Node, token: str, stop: StopRequest) -> "Optional[tuple[Line, st
         return finished(node.runs_dir, spec.run) is not None or recorded(node.runs_dir, spec.run) != before
 
     def stopped() -> bool:
-        return stop.reason is not None or over()
+        return stop.asked() or over()
 
     path = rendezvous.path_for(node.runs_dir, spec.run, token)
     try:

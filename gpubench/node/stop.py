@@ -20,12 +20,16 @@ class StopRequest:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._remember)
 
-    def check(self) -> None:
-        """Raise StoppedError if somebody asked for it."""
+    def asked(self) -> bool:
+        """Whether somebody asked for it."""
         if self.reason is None and self._watch_stdin and _at_end(0):
             self.reason = "the front end is gone"
-        if self.reason is not None:
-            raise StoppedError(self.reason)
+        return self.reason is not None
+
+    def check(self) -> None:
+        """Raise StoppedError if somebody asked for it."""
+        if self.asked():
+            raise StoppedError(str(self.reason))
 
     def _remember(self, number: int, _frame: Optional[FrameType]) -> None:
         self.reason = self.reason or f"interrupted by {signal.Signals(number).name}"

@@ -9,12 +9,17 @@ VALID = {
     ("local", "fork", "charliecloud"),
     ("local", "fork", "conda"),
     ("local", "fork", "docker"),
+    ("local", "fork", "enroot"),
     ("local", "fork", "modules"),
     ("local", "fork", "venv"),
     ("slurm", "srun", "charliecloud"),
     ("slurm", "srun", "conda"),
+    ("slurm", "srun", "enroot"),
     ("slurm", "srun", "pyxis"),
     ("slurm", "srun", "venv"),
+    ("slurm", "ssh", "conda"),
+    ("slurm", "ssh", "modules"),
+    ("slurm", "ssh", "venv"),
 }
 
 

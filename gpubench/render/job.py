@@ -151,6 +151,7 @@ def of_the_site(site: Site) -> dict[str, Any]:
         "launcher": LAUNCHERS[site.launcher].TEMPLATE,
         "step_shape": LAUNCHERS[site.launcher].shape(site),
         "runtime": RUNTIMES[site.runtime].TEMPLATE,
+        "leaves": RUNTIMES[site.runtime].LEAVES,
     }
 
 

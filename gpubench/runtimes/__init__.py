@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from gpubench.runtimes import charliecloud, conda, docker, modules, pyxis, venv
+from gpubench.runtimes import charliecloud, conda, docker, enroot, modules, pyxis, venv
 from gpubench.runtimes.base import Expanded, Place, Runtime
 
 RUNTIMES: dict[str, Runtime] = {
     "charliecloud": charliecloud,
     "conda": conda,
     "docker": docker,
+    "enroot": enroot,
     "modules": modules,
     "pyxis": pyxis,
     "venv": venv,

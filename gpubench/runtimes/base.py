@@ -45,6 +45,10 @@ class Runtime(Protocol):
     def TEMPLATE(self) -> str:  # noqa: N802
         """Shell that the job script needs before the first run, below ``templates/``; empty: none."""
 
+    @property
+    def LEAVES(self) -> bool:  # noqa: N802
+        """Whether that shell defines ``leave``, which takes away what the job left on its nodes."""
+
     def prefix(self, place: Place) -> list[str]:
         """The words before every command, the same for all images; empty: none."""
 

@@ -9,6 +9,7 @@ from gpubench.runtimes.base import Place
 
 KIND = "conda"
 TEMPLATE = ""
+LEAVES = False
 
 
 def prefix(place: Place) -> list[str]:  # noqa: ARG001 - no container is started

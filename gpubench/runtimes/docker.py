@@ -14,6 +14,7 @@ from gpubench.runtimes.base import Expanded, Place
 
 KIND = "docker"
 TEMPLATE = "runtimes/docker.sh.j2"
+LEAVES = False
 
 
 def prefix(place: Place) -> list[str]:

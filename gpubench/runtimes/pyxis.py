@@ -12,6 +12,7 @@ from gpubench.runtimes.base import Expanded, Place
 
 KIND = "squashfs"
 TEMPLATE = "runtimes/pyxis.sh.j2"
+LEAVES = False
 
 
 def prefix(place: Place) -> list[str]:

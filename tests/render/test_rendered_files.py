@@ -86,9 +86,18 @@ PLANS = {
         blocks=2,
         images=SQUASHFS,
     ),
+    "slurm-srun-enroot": plan(
+        VARIANTS,
+        site=site(**SLURM, runtime="enroot", container=ContainerSettings(mounts=["/data sets:/data:ro"])),
+        nodes=[2],
+        blocks=1,
+        images=SQUASHFS,
+    ),
+    "local-fork-enroot": plan(VARIANTS, site=site(runtime="enroot"), blocks=1, images=SQUASHFS),
     "slurm-srun-charliecloud": plan(
         VARIANTS, site=site(**SLURM, runtime="charliecloud"), nodes=[2], blocks=1, images=SQUASHFS
     ),
+    "slurm-ssh-venv": plan(VARIANTS, site=site(**{**SLURM, "launcher": "ssh"}), nodes=[2], blocks=1, images=VENVS),
     "slurm-srun-venv": plan(
         VARIANTS,
         site=site(scheduler="slurm", launcher="srun", paths=Paths(scratch="$SLURM_TMPDIR/my scratch")),

@@ -1,7 +1,8 @@
-"""Scripts of the shipped profiles, known issues included."""
+"""Scripts of the shipped profiles, known issues included. GPUBENCH_UPDATE_GOLDEN=1 rewrites those of draco."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,9 +16,11 @@ from gpubench.model.site import Site
 from gpubench.plan.triples import VALID
 from gpubench.render import render_jobs
 from gpubench.render.check import render_check
+from gpubench.render.context import PYTHON
 from gpubench.runtimes import RUNTIMES
 from tests.plan.requests_by_hand import image, plan
 
+GOLDEN = Path(__file__).parents[1] / "golden" / "draco"
 TEMPLATES = resources.texts("templates", "**/*.sh.j2")
 SITES = [
     name
@@ -28,9 +31,11 @@ QUEUED = [name for name in SITES if load_site(name).scheduler != "local"]
 
 
 def an_image(site: Site, spec: str) -> Image:
-    return image("1.22.0").model_copy(
+    made, kind = image(spec), RUNTIMES[site.runtime].KIND
+    return made.model_copy(
         update={
-            "kind": RUNTIMES[site.runtime].KIND,
+            "kind": kind,
+            "python": PYTHON if kind == "squashfs" else made.python,
             "ucx_spec": spec,
             "ucx_version": spec,
             "reference": f"/images/{spec}.sqsh",
@@ -66,6 +71,15 @@ def sound(script: str, path: Path) -> None:
 def test_every_script_of_a_shipped_profile_is_sound_shell(name: str, tmp_path: Path) -> None:
     for nodes, script in scripts(name).items():
         sound(script, tmp_path / f"{nodes}.sh")
+
+
+@pytest.mark.parametrize("nodes", [2, 8])
+def test_dracos_script_is_what_a_person_has_read(nodes: int) -> None:
+    path, script = GOLDEN / f"n{nodes}.sh", scripts("draco")[nodes]
+    if os.environ.get("GPUBENCH_UPDATE_GOLDEN"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(script, encoding="utf-8")
+    assert script == path.read_text(encoding="utf-8")
 
 
 def test_draco_leaves_out_ucx_1_13_on_more_than_four_nodes_and_nowhere_else() -> None:

@@ -79,8 +79,9 @@ class SlurmCluster:
         state = self.shared / "pyxis"
         state.mkdir(exist_ok=True)
         state.chmod(0o777)
-        (state / "creations").touch()
-        (state / "creations").chmod(0o666)
+        for name in ("creations", "containers"):
+            (state / name).touch()
+            (state / name).chmod(0o666)
         return {
             "SLURM_CONF": str(self.conf),
             "PATH": f"{self.root / STAND_INS.name}:{path}",

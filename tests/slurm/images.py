@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.conftest import need
 
-_TOOLS = ("bash", "cat", "env", "ls", "sleep", "touch", "true")
+_TOOLS = ("bash", "cat", "env", "ls", "sh", "sleep", "touch", "true")
 
 
 _NEEDLESS = ("nvidia", "pyarrow", "llvmlite", "numba", "numba_cuda", "pandas", "__pycache__")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import re
 import shutil
@@ -52,6 +53,30 @@ def test_a_job_ends_in_order_before_its_time_is_over(login: Login) -> None:
     (record,) = records(campaign).values()
     assert (record["status"], record["reason"]) == ("skipped", "interrupted by SIGTERM")
     assert said.count("lost: job j001-n1 ended (FAILED, exit code 130: it was asked to end") == 3
+
+
+def test_a_job_that_slurm_ends_at_its_limit_is_said_so_and_its_runs_are_planned_again(
+    slurm: SlurmCluster, login: Login
+) -> None:
+    campaign = login.plan("--nodes", "2", reps=5000)
+    login.run("submit", campaign)
+    until(lambda: running(campaign), "a run", 90)
+    number = job_ids(campaign)["j001-n2"]
+    (script,) = (pid for pid, line in slurm.processes_on("n1").items() if "slurm_script" in line)
+    os.kill(script, signal.SIGSTOP)  # hears no warning
+    # A time limit is a number of minutes; an end may be any second. Slurm looks every half minute.
+    end = dt.datetime.now() + dt.timedelta(seconds=3)
+    slurm.say("scontrol", "update", f"JobId={number}", f"EndTime={end:%Y-%m-%dT%H:%M:%S}")
+    slurm.wait_job(number, {"TIMEOUT"}, timeout=120)
+    said = login.run("status", campaign, code=4)
+    assert re.search(rf"^job j001-n2 \({number}\): TIMEOUT.*: TimeLimit on n\[1-2\]$", said, re.MULTILINE), said
+    first, second = (line for line in said.splitlines() if line.startswith("block 1"))
+    assert re.search(r"skipped: (node rank 1: )?interrupted by SIGTERM|lost: job j001-n2 ended \(TIMEOUT", first), said
+    assert re.search(r"lost: job j001-n2 ended \(TIMEOUT.*: TimeLimit\) before this run started", second), said
+    until(lambda: left_on(slurm) == {}, "the end of the job's processes", 30)
+    assert login.run("resume", campaign).startswith("job j001-n2: ")
+    assert job_ids(campaign)["j001-n2"] != number
+    login.run("cancel", campaign)
 
 
 def test_what_the_queue_refuses_is_said_in_its_words_and_leaves_nothing_submitted(login: Login) -> None:

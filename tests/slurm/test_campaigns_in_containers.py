@@ -1,4 +1,4 @@
-"""Campaigns from squashfs images on two hosts: by the options of pyxis, and by Charliecloud."""
+"""Campaigns from squashfs images on two hosts: by the options of pyxis, by enroot itself, and by Charliecloud."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.slurm.hosts import until
 from tests.slurm.test_campaigns import left_on, running
 
 pytestmark = pytest.mark.system
-RUNTIMES = ["pyxis", "charliecloud"]
+RUNTIMES = ["pyxis", "enroot", "charliecloud"]
 
 
 @pytest.fixture
@@ -45,6 +45,11 @@ def test_runs_take_place_in_the_image_on_two_hosts(
     if runtime == "pyxis":  # one container for both runs
         assert [node for node, *_ in sorted(made)] == ["n1", "n2"]
         assert {name for _, _, name, _ in made} == {f"pyxis_gpubench-{imported.digest[7:23]}"}
+    if runtime == "enroot":  # created once for both runs, and removed at the end
+        name = f"gpubench-{imported.digest[7:23]}"
+        done = (slurm.shared / "pyxis" / "containers").read_text().splitlines()
+        assert sorted(done) == [f"{node} {what} {name}" for node in ("n1", "n2") for what in ("create", "remove")]
+        assert containers(slurm) == []
     assert left_on(slurm) == {}
 
 
@@ -63,6 +68,7 @@ def test_a_job_that_is_warned_of_its_end_leaves_a_record_from_inside_the_contain
     assert "it was asked to end" in said
     assert slurm.job(number)["ExitCode"] == "130:0"
     assert left_on(slurm) == {}
+    assert containers(slurm) == []
 
 
 @pytest.mark.parametrize("runtime", ["venv", *RUNTIMES])
@@ -86,6 +92,11 @@ def test_a_block_that_the_time_limit_does_not_hold_is_skipped_with_the_reason(
     why = "skipped: no time left: the block takes about 192 s, the job ends in"
     assert len(re.findall(rf"^block 1 \w \(\w+\): {why} \d+ s$", said, re.MULTILINE)) == 2
     assert {record["status"] for record in records(campaign).values()} == {"skipped"}
+
+
+def containers(slurm: SlurmCluster) -> list[str]:
+    """What enroot has unpacked and nobody has removed."""
+    return [path.name for path in slurm.root.glob("hosts/n*/tmp/gpubench-enroot-*/containers/*")]
 
 
 def creations(slurm: SlurmCluster) -> list[str]:

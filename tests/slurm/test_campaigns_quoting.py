@@ -25,7 +25,8 @@ VALUES = {
 PLACES = {
     "venv": 'o\'dd "name" $(date), `x` a=1: JobState=FAILED ü',
     "pyxis": 'o\'dd "name" $(date) `x` a=1 JobState=FAILED ü',  # its grammar parts mounts by commas and colons
-    "charliecloud": 'o\'dd "name" $(date), `x` a=1 JobState=FAILED ü',  # its grammar parts mounts by colons
+    "enroot": 'o\'dd "name" $(date), `x` a=1 JobState=FAILED ü',  # its grammar parts mounts by colons
+    "charliecloud": 'o\'dd "name" $(date), `x` a=1 JobState=FAILED ü',  # the same
 }
 
 
@@ -35,6 +36,8 @@ def test_directories_and_variables_arrive_as_they_were_written(user: Login, runt
     settings = [word for name, text in texts.items() for word in ("--set", f"env.{name}={text}")]
     outputs = user.directory / PLACES[runtime]
     odd_locale = 'it\'s "odd" $(date) `x`\nand long'
+    if runtime == "enroot":  # which hands variables on in lines
+        odd_locale = odd_locale.replace("\n", " ")
     variants = f"""a={UCX} b={UCX},GB_OF_VARIANT=it's-"q"$(date)`x`;*"""
     user.run(
         *("plan", "--site", "local-slurm", *user.shape(), "--runtime", runtime, "--outputs", outputs),

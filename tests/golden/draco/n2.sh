@@ -1,0 +1,117 @@
+#!/usr/bin/env bash
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --exclusive
+#SBATCH --cpus-per-task=16
+#SBATCH --gpus-per-node=8
+#SBATCH --time=120
+#SBATCH --signal=B:TERM@120
+#SBATCH --no-requeue
+#SBATCH --output=slurm-%j.log
+#SBATCH --open-mode=append
+#SBATCH --partition=batch_dgx1_m2
+#SBATCH --account=sw_rapids_testing
+#SBATCH --nv-meta=ml-model.rapids-benchmarks
+# j002-n2: 4 blocks, 16 runs, nodes: 2, about 4m16s.
+# Rendered by gpubench 0.1. By hand: sbatch job.sh, in the directory where it stands; some blocks only:
+# GPUBENCH_BLOCKS="1 2" sbatch job.sh
+set -u
+if [ ! -d specs ]; then
+  echo "submit it from its own directory: cd JOB; sbatch job.sh" >&2
+  exit 2
+fi
+trap 'echo "$?" >"end-$SLURM_JOB_ID"' EXIT
+export OUTDIR=${OUTDIR:-$(cd ../.. && pwd)}
+if [ -z "${SCRATCHDIR:-}" ]; then SCRATCHDIR="/tmp"; fi
+export SCRATCHDIR
+GPUBENCH_JOB_TOKEN=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
+export GPUBENCH_JOB_TOKEN
+# When the job ends, as Slurm says; if it doesn't, as late as it may end.
+GPUBENCH_END=$(($(date +%s) + 7200))
+end=$(timeout 20 squeue --noheader --jobs="$SLURM_JOB_ID" --format=%e)
+if end=$(date -d "${end:-unknown}" +%s 2>/dev/null); then GPUBENCH_END=$end; fi
+export GPUBENCH_END
+
+# Launcher srun: one supervisor per node. Every step says its whole shape: newer Slurm doesn't hand on --cpus-per-task.
+# In the background, so that signals are heard. No step ends its peers at once: rank 0 still has a record to write.
+stopping='' told='' step=''
+shape=(--ntasks-per-node=1 --cpus-per-task=16 --gpus-per-node=8 --kill-on-bad-exit=0 --wait=90 --export=ALL)
+launch() {
+  local code=130
+  srun "--nodes=$SLURM_JOB_NUM_NODES" "--ntasks=$SLURM_JOB_NUM_NODES" "${shape[@]}" "$@" &
+  step=$!
+  while true; do # a signal interrupts wait; the supervisors still have to end their processes
+    if [ -n "$stopping" ] && [ -z "$told" ]; then
+      tell || sleep 0.5 # srun has only begun: Slurm knows no step yet
+    else
+      wait "$step"
+      code=$?
+    fi
+    kill -0 "$step" 2>/dev/null || return "$code"
+  done
+}
+aside() { # what only writes a record, on the first node
+  srun --overlap --nodes=1 --ntasks=1 "${shape[@]}" "$@"
+}
+# Not by a signal to srun: it kills its tasks at once, and a supervisor has to end its processes and write its record.
+tell() {
+  local steps
+  mapfile -t steps < <(timeout 20 squeue --steps --noheader --jobs="$SLURM_JOB_ID" --format=%i | grep -E '\.[0-9]+$')
+  ((${#steps[@]})) && timeout 20 scancel --signal=TERM "${steps[@]}" && told=1
+}
+trap 'stopping=1 told=' TERM INT HUP
+
+# Runtime pyxis: the paths that srun mounts.
+GPUBENCH_CAMPAIGN=$(cd ../.. && pwd)
+in_image=(--no-container-mount-home --no-container-entrypoint "--container-mounts=$OUTDIR:$OUTDIR:rw,$GPUBENCH_CAMPAIGN/jobs:$GPUBENCH_CAMPAIGN/jobs:ro,$GPUBENCH_CAMPAIGN/node.pyz:$GPUBENCH_CAMPAIGN/node.pyz:ro,$SCRATCHDIR:$SCRATCHDIR:rw" "--container-workdir=$PWD" "--container-env=GPUBENCH_END,GPUBENCH_JOB_TOKEN,GPUBENCH_STOP_AT_EOF,OUTDIR,SCRATCHDIR,SLURM_NODEID")
+
+# A block starts only if it can end in time; what isn't run gets a record that says why.
+selected='' skip='' worst=0
+begin_block() { # NUMBER SECONDS
+  selected='' skip=''
+  case " ${GPUBENCH_BLOCKS:-$1} " in *" $1 "*) selected=1 ;; esac
+  local left=$((GPUBENCH_END - $(date +%s)))
+  if ((left < $2)); then skip="no time left: the block takes about $2 s, the job ends in $left s"; fi
+}
+run() { # COMMAND...: the supervisor's, on every node
+  if [ -n "$stopping" ]; then exit 130; fi
+  [ -n "$selected" ] || return 0
+  if [ -n "$skip" ]; then
+    aside "$@" --rank 0 --skip "$skip" || worst=$?
+    if [ -n "$stopping" ]; then exit 130; fi
+    return 0
+  fi
+  launch "$@"
+  local code=$?
+  if [ -n "$stopping" ]; then exit 130; fi
+  if ((code != 0)); then
+    worst=$code
+    skip="the run before it ended with exit code $code (40: the node isn't clean)"
+  fi
+}
+
+begin_block 5 96
+run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh --container-name=gpubench-f1fe6655b18bb5a5 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/005-0-3828f26e3152.json
+run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh --container-name=gpubench-1f8ad6ac78064d33 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/005-1-f4088c692647.json
+run "${in_image[@]}" --container-image=/images/v1.13.x.sqsh --container-name=gpubench-bd07d9afccb721df /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/005-2-a608709d0464.json
+run "${in_image[@]}" --container-image=/images/master.sqsh --container-name=gpubench-2bf16226d9980f7b /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/005-3-7c491e789dad.json
+
+begin_block 6 96
+run "${in_image[@]}" --container-image=/images/v1.13.x.sqsh --container-name=gpubench-bd07d9afccb721df /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/006-0-a314aea143af.json
+run "${in_image[@]}" --container-image=/images/master.sqsh --container-name=gpubench-2bf16226d9980f7b /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/006-1-da088be88c01.json
+run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh --container-name=gpubench-f1fe6655b18bb5a5 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/006-2-2e2d971bcd69.json
+run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh --container-name=gpubench-1f8ad6ac78064d33 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/006-3-4ed25c32c129.json
+
+begin_block 7 96
+run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh --container-name=gpubench-1f8ad6ac78064d33 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/007-0-e6b7d3f12e19.json
+run "${in_image[@]}" --container-image=/images/v1.13.x.sqsh --container-name=gpubench-bd07d9afccb721df /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/007-1-31e98ff5b43b.json
+run "${in_image[@]}" --container-image=/images/master.sqsh --container-name=gpubench-2bf16226d9980f7b /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/007-2-4da083e8958c.json
+run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh --container-name=gpubench-f1fe6655b18bb5a5 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/007-3-8423a1eeaa57.json
+
+begin_block 8 96
+run "${in_image[@]}" --container-image=/images/master.sqsh --container-name=gpubench-2bf16226d9980f7b /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/008-0-1eec47d22ef2.json
+run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh --container-name=gpubench-f1fe6655b18bb5a5 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/008-1-431f804ab172.json
+run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh --container-name=gpubench-1f8ad6ac78064d33 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/008-2-c8dc03c3c8ff.json
+run "${in_image[@]}" --container-image=/images/v1.13.x.sqsh --container-name=gpubench-bd07d9afccb721df /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/008-3-6c27838471bc.json
+
+exit "$worst"

@@ -1,0 +1,174 @@
+#!/usr/bin/env bash
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --exclusive
+#SBATCH --cpus-per-task=16
+#SBATCH --gpus-per-node=8
+#SBATCH --mem=65536M
+#SBATCH --time=240
+#SBATCH --signal=B:TERM@120
+#SBATCH --no-requeue
+#SBATCH --output=slurm-%j.log
+#SBATCH --open-mode=append
+#SBATCH --partition='batch m2'
+#SBATCH --account=team
+#SBATCH --nv-meta=ml-model.x
+# j001-n2: 1 blocks, 2 runs, nodes: 2, about 16s.
+# Rendered by gpubench 0.1. By hand: sbatch job.sh, in the directory where it stands; some blocks only:
+# GPUBENCH_BLOCKS="1 2" sbatch job.sh
+set -u
+if [ ! -d specs ]; then
+  echo "submit it from its own directory: cd JOB; sbatch job.sh" >&2
+  exit 2
+fi
+trap 'echo "$?" >"end-$SLURM_JOB_ID"' EXIT
+export OUTDIR=${OUTDIR:-$(cd ../.. && pwd)}
+SCRATCHDIR=${SCRATCHDIR:-${TMPDIR:-/tmp}}
+export SCRATCHDIR
+GPUBENCH_JOB_TOKEN=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
+export GPUBENCH_JOB_TOKEN
+# When the job ends, as Slurm says; if it doesn't, as late as it may end.
+GPUBENCH_END=$(($(date +%s) + 14400))
+end=$(timeout 20 squeue --noheader --jobs="$SLURM_JOB_ID" --format=%e)
+if end=$(date -d "${end:-unknown}" +%s 2>/dev/null); then GPUBENCH_END=$end; fi
+export GPUBENCH_END
+module load cuda/11.2
+module load 'a b'
+
+# Launcher srun: one supervisor per node. Every step says its whole shape: newer Slurm doesn't hand on --cpus-per-task.
+# In the background, so that signals are heard. No step ends its peers at once: rank 0 still has a record to write.
+stopping='' told='' step=''
+shape=(--ntasks-per-node=1 --cpus-per-task=16 --gpus-per-node=8 --kill-on-bad-exit=0 --wait=90 --export=ALL)
+launch() {
+  local code=130
+  srun "--nodes=$SLURM_JOB_NUM_NODES" "--ntasks=$SLURM_JOB_NUM_NODES" "${shape[@]}" "$@" &
+  step=$!
+  while true; do # a signal interrupts wait; the supervisors still have to end their processes
+    if [ -n "$stopping" ] && [ -z "$told" ]; then
+      tell || sleep 0.5 # srun has only begun: Slurm knows no step yet
+    else
+      wait "$step"
+      code=$?
+    fi
+    kill -0 "$step" 2>/dev/null || return "$code"
+  done
+}
+aside() { # what only writes a record, on the first node
+  srun --overlap --nodes=1 --ntasks=1 "${shape[@]}" "$@"
+}
+# Not by a signal to srun: it kills its tasks at once, and a supervisor has to end its processes and write its record.
+tell() {
+  local steps
+  mapfile -t steps < <(timeout 20 squeue --steps --noheader --jobs="$SLURM_JOB_ID" --format=%i | grep -E '\.[0-9]+$')
+  ((${#steps[@]})) && timeout 20 scancel --signal=TERM "${steps[@]}" && told=1
+}
+trap 'stopping=1 told=' TERM INT HUP
+
+# Runtime enroot. An image is unpacked once per node, into a container named by its digest, and kept for the job's blocks.
+# Containers lie on the node, below a directory of this user's: others than this job may use or want the same one, so
+# every command holds a lock. A file with a word in it says that the container is whole; an unpacking that was killed
+# leaves it empty.
+GPUBENCH_CAMPAIGN=$(cd ../.. && pwd)
+in_fstab() { sed 's/\\/\\134/g; s/ /\\040/g; s/\t/\\011/g' <<<"$1"; } # PATH: as in fstab(5), where blanks part fields
+GPUBENCH_OUTDIR_MOUNT=$(in_fstab "$OUTDIR")
+GPUBENCH_SCRATCHDIR_MOUNT=$(in_fstab "$SCRATCHDIR")
+GPUBENCH_CAMPAIGN_MOUNT=$(in_fstab "$GPUBENCH_CAMPAIGN")
+GPUBENCH_ENROOT_PLACE=$(
+  cat <<'SH'
+home=$SCRATCHDIR/gpubench-enroot-$(id -u)
+# What enroot.conf says of these may be a shared home directory, or one that only pyxis makes. No login shell, whose
+# profiles set what no variant names.
+export ENROOT_DATA_PATH=$home/containers ENROOT_RUNTIME_PATH=$home/run ENROOT_LOGIN_SHELL=no ENROOT_MOUNT_HOME=no
+(umask 077 && mkdir -p "$home/containers" "$home/run") || exit 1
+SH
+)
+GPUBENCH_ENROOT=$GPUBENCH_ENROOT_PLACE$(
+  cat <<'SH'
+
+options=() child='' signalled=''
+while [ "$1" != -- ]; do
+  name=${1#--env=}
+  if ! [[ $1 =~ ^--env=[A-Za-z_][A-Za-z_0-9]*$ ]] || [ -n "${!name+set}" ]; then options+=("$1"); fi
+  shift
+done
+image=$2 name=$3
+shift 3
+trap 'signalled=1; if [ -n "$child" ]; then kill -TERM "$child" 2>/dev/null; fi' TERM INT HUP
+exec {lock}<>"$home/$name" || exit 1
+while flock --shared "$lock" && [ ! -s "$home/$name" ]; do
+  [ -z "$signalled" ] || exit 143
+  flock --exclusive "$lock"
+  if [ ! -s "$home/$name" ]; then
+    if [ -d "$ENROOT_DATA_PATH/$name" ]; then enroot remove --force "$name" || exit 1; fi
+    enroot create --name "$name" "$image" || exit 1
+    echo whole >"$home/$name"
+  fi
+done
+# enroot has no option for the working directory, and no image's entry point shall run: this is the command script.
+if [ ! -s "$home/rc" ]; then
+  # shellcheck disable=SC2016 # for the shell inside
+  echo 'cd -- "$1" && shift && exec "$@"' >"$home/rc.$$" || exit 1
+  mv "$home/rc.$$" "$home/rc" || exit 1
+fi
+[ -z "$signalled" ] || exit 143
+enroot start --rc "$home/rc" "${options[@]}" "$name" "$PWD" "$@" <&0 &
+child=$!
+if [ -n "$signalled" ]; then kill -TERM "$child" 2>/dev/null; fi
+while true; do # a signal interrupts wait; the program inside still has to end its processes
+  wait "$child"
+  code=$?
+  kill -0 "$child" 2>/dev/null || exit "$code"
+done
+SH
+)
+GPUBENCH_ENROOT_REMOVE=$GPUBENCH_ENROOT_PLACE$(
+  cat <<'SH'
+
+enroot list | while read -r name; do
+  exec {lock}<>"$home/$name" || continue
+  if flock --exclusive --nonblock "$lock" && [ -d "$ENROOT_DATA_PATH/$name" ]; then
+    : >"$home/$name"
+    enroot remove --force "$name"
+  fi
+  exec {lock}<&-
+done
+SH
+)
+# shellcheck disable=SC2329 # called as the script ends
+leave() { # the job is over: remove what nobody uses, also what a killed job left
+  stopping=''
+  launch bash -c "$GPUBENCH_ENROOT_REMOVE"
+}
+trap 'code=$?; leave; echo "$code" >"end-$SLURM_JOB_ID"' EXIT
+in_image=(bash -c "$GPUBENCH_ENROOT" gpubench-enroot "--mount=$GPUBENCH_OUTDIR_MOUNT:$GPUBENCH_OUTDIR_MOUNT:none:x-create=auto,rbind" "--mount=$GPUBENCH_CAMPAIGN_MOUNT/jobs:$GPUBENCH_CAMPAIGN_MOUNT/jobs:none:x-create=auto,rbind,ro" "--mount=$GPUBENCH_CAMPAIGN_MOUNT/node.pyz:$GPUBENCH_CAMPAIGN_MOUNT/node.pyz:none:x-create=auto,rbind,ro" "--mount=$GPUBENCH_SCRATCHDIR_MOUNT:$GPUBENCH_SCRATCHDIR_MOUNT:none:x-create=auto,rbind" '--mount=/data\040sets:/data:none:x-create=auto,rbind,ro' --env=GPUBENCH_END --env=GPUBENCH_JOB_TOKEN --env=GPUBENCH_STOP_AT_EOF --env=OUTDIR --env=SCRATCHDIR --env=SLURM_NODEID --env=LANG)
+
+# A block starts only if it can end in time; what isn't run gets a record that says why.
+selected='' skip='' worst=0
+begin_block() { # NUMBER SECONDS
+  selected='' skip=''
+  case " ${GPUBENCH_BLOCKS:-$1} " in *" $1 "*) selected=1 ;; esac
+  local left=$((GPUBENCH_END - $(date +%s)))
+  if ((left < $2)); then skip="no time left: the block takes about $2 s, the job ends in $left s"; fi
+}
+run() { # COMMAND...: the supervisor's, on every node
+  if [ -n "$stopping" ]; then exit 130; fi
+  [ -n "$selected" ] || return 0
+  if [ -n "$skip" ]; then
+    aside "$@" --rank 0 --skip "$skip" || worst=$?
+    if [ -n "$stopping" ]; then exit 130; fi
+    return 0
+  fi
+  launch "$@"
+  local code=$?
+  if [ -n "$stopping" ]; then exit 130; fi
+  if ((code != 0)); then
+    worst=$code
+    skip="the run before it ended with exit code $code (40: the node isn't clean)"
+  fi
+}
+
+begin_block 1 24
+run "${in_image[@]}" -- /images/sha256-0000000000000000000000000000000000000000000000000000000000000000/image.sqsh gpubench-0000000000000000 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-0-b0044a64b610.json
+run "${in_image[@]}" -- /images/sha256-0000000000000000000000000000000000000000000000000000000000000001/image.sqsh gpubench-0000000000000000 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-1-3e8e3e319a15.json
+
+exit "$worst"
