@@ -19,6 +19,7 @@ from gpubench.node.probe import count_workers, describe, describe_scheduler
 from gpubench.spec import RunSpec, SampleLine, WorkloadRecord, WorkloadSpec
 from gpubench.spec.plain import to_plain
 from gpubench.spec.records import workload_record
+from gpubench.workloads import links
 from gpubench.workloads.base import Context, UnavailableError
 from gpubench.workloads.families import create, load
 from gpubench.workloads.measure import measure
@@ -137,7 +138,8 @@ def _measure_one(context: Context, spec: RunSpec, planned: WorkloadSpec, record:
         warmup=planned.warmup,
         emit=emit,
     )
-    append_links(run_dir, [{**row, "workload": planned.name, "params_id": planned.params_id} for row in result.links])
+    about = {"workload": planned.name, "params_id": planned.params_id}
+    append_links(run_dir, [{**row, **about} for row in links.rows(result.links)])
     senders = [row["sender"] for row in result.links]
     checks.check_moved(spec, planned.name, result.seen_bytes, result.least_moved_bytes, senders)
     record.details = result.details

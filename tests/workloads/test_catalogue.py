@@ -82,6 +82,14 @@ def test_the_quick_suite_measures_a_workload_of_every_kind_few_times() -> None:
     assert merge.params == {"rows_per_worker": 200_000, "frac_match": 0.3, "join": "default"}
 
 
+def test_the_fabric_suite_sends_eight_sizes_from_a_byte_to_64_mib_between_all_pairs() -> None:
+    suite = Suite.model_validate(tomllib.loads((SUITES / "fabric.toml").read_text()))
+    resolved = suite.resolve("fabric.toml", reps=None, timeout_s=60.0)
+    assert {(entry.name, entry.params["pairs"]) for entry in resolved} == {("message", "all")}
+    sizes = [1, 64, 2**10, 2**13, 2**16, 2**20, 2**23, 2**26]
+    assert [entry.params["size"] for entry in resolved] == sizes
+
+
 @pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.py")), ids=lambda path: str(path.relative_to(FOLDER)))
 def test_a_file_imports_only_what_every_image_has_or_the_optional_library_it_is_for(path: Path) -> None:
     here = str(path.relative_to(FOLDER))
