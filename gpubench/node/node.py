@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Dict, List, Optional
 
-from gpubench.node import machine
+from gpubench.node import gpu, machine
 from gpubench.node.environment import CLUSTER_VARIABLE, build
 from gpubench.node.process import Child, maps_anywhere, marked, role_command, stop_all, supervisor_of
 from gpubench.spec import RunSpec
@@ -96,7 +96,7 @@ class Node:
 
     def start_workers(self, address: str) -> None:
         """Start this node's workers."""
-        for index in range(self.spec.workers_per_node):
+        for index in range(gpu.worker_processes(self.spec.device, self.spec.workers_per_node)):
             name = f"worker-{self.rank}-{index}"
             self.start("worker", name, "--address", address, "--name", name)
 

@@ -3,6 +3,7 @@
 import os
 from typing import List
 
+from gpubench.node import gpu
 from gpubench.node.checks import scheme
 from gpubench.node.net import interface_address
 from gpubench.spec import RunSpec
@@ -26,7 +27,7 @@ def scheduler_arguments(spec: RunSpec, scheduler_file: str) -> List[str]:
 
 
 def worker_arguments(spec: RunSpec, address: str, name: str, directory: str) -> List[str]:
-    """Words for ``dask worker`` and ``dask cuda worker``: what both accept."""
+    """Words for ``dask worker`` and ``dask cuda worker``: what both accept, and the GPU's own."""
     return [
         address,
         *("--protocol", scheme(spec)),
@@ -37,6 +38,7 @@ def worker_arguments(spec: RunSpec, address: str, name: str, directory: str) -> 
         *("--local-directory", directory),
         *("--death-timeout", str(int(spec.deadlines.start_s))),
         *no_dashboard(spec.interface),
+        *gpu.worker_options(spec.device, spec.rmm_pool),
     ]
 
 
@@ -59,11 +61,4 @@ def run_cpu_worker(arguments: List[str]) -> None:
     main.main(args=[*arguments, "--no-nanny"], prog_name="dask worker")
 
 
-def run_gpu_worker(arguments: List[str]) -> None:
-    """Become ``dask cuda worker``; one process per GPU that ``CUDA_VISIBLE_DEVICES`` names."""
-    from dask_cuda.cli import worker
-
-    worker.main(args=arguments, prog_name="dask cuda worker")
-
-
-WORKERS = {"cpu": run_cpu_worker, "gpu": run_gpu_worker}
+WORKERS = {"cpu": run_cpu_worker, "gpu": gpu.run_worker}

@@ -21,10 +21,21 @@ def check_fits(site: Site, workloads: Sequence[WorkloadSpec], shapes: Sequence[S
     Raises:
         PlanRefusedError: one doesn't fit.
     """
+    pool = site.layout.rmm_pool
+    if isinstance(pool, int) and device == "cpu":
+        raise PlanRefusedError(
+            "layout.rmm_pool is a pool of GPU memory, and workers run on the cpu", then="--set layout.rmm_pool=default"
+        )
     for shape in shapes:
+        per_gpu = (site.node.gpu_memory or 0) * site.node.gpus // shape.workers_per_node
+        if isinstance(pool, int) and per_gpu and pool > per_gpu:
+            raise PlanRefusedError(
+                f"a memory pool of {format_bytes(pool)} doesn't fit: a worker has {format_bytes(per_gpu)} on its GPU",
+                then="a smaller layout.rmm_pool",
+            )
         per_worker = limit
         if device == "gpu":
-            per_worker = (site.node.gpu_memory or 0) * site.node.gpus // shape.workers_per_node
+            per_worker = per_gpu
         for one in workloads:
             _check(one, shape, per_worker)
 

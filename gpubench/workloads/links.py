@@ -30,8 +30,8 @@ def _cut(dask_worker: Any) -> int:
 
 
 def _since(dask_worker: Any, marks: Dict[str, int]) -> List[Tuple[str, int, float]]:
-    if marks[dask_worker.address] != os.getpid():
-        raise RuntimeError(f"worker {dask_worker.address} restarted while its traffic was being counted")
+    if marks.get(dask_worker.address) != os.getpid():
+        raise RuntimeError(f"worker {dask_worker.address} joined or restarted while its traffic was being counted")
     entries = list(dasks.incoming_log(dask_worker))
     return [(entry["who"], int(entry["total"]), float(entry["duration"])) for entry in entries]
 
@@ -50,8 +50,7 @@ def collect(client: Any, marks: Dict[str, int]) -> List[Link]:
     Bytes are sizes of Dask results in memory, so headers and the workers' talk with the scheduler are not in them.
 
     Raises:
-        KeyError: a worker joined after ``marks`` were taken.
-        RuntimeError: a worker is another process than then.
+        RuntimeError: a worker joined after ``marks`` were taken, or is another process than then.
     """
     logs = client.run(functools.partial(_since, marks=marks))
     return summed(

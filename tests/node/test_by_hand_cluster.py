@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
+import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +21,7 @@ from gpubench.node.client import Outcome, _measure_all
 from gpubench.spec import Deadlines, WorkloadSpec
 from gpubench.workloads.base import Context
 from tests.node.runners import until
-from tests.node.specs_by_hand import quiet_environment, run_spec, write_campaign
+from tests.node.specs_by_hand import node_half, quiet_environment, run_spec, write_campaign
 
 pytestmark = pytest.mark.integration
 
@@ -140,7 +144,7 @@ def measured(cluster: Cluster, directory: Path, **changes: Any) -> dict[str, Any
     path = directory / "spec.json"
     path.write_text(dataclasses.replace(SPEC, **changes).dump())
     words = ("--spec", str(path), "--role", "client", "--address", cluster.address, "--run-dir", str(directory))
-    assert cluster.run(*words, cwd=directory).wait(60) == 0
+    assert cluster.run(*words, cwd=directory).wait(120) == 0
     result: dict[str, Any] = json.loads((directory / "client-result.json").read_text())
     return result
 
@@ -153,6 +157,71 @@ def test_too_few_workers_are_counted_and_no_workload_is_forgotten(cluster: Clust
         ("transpose-sum", "failed", result["error"]),
     ]
     assert not (tmp_path / "samples.jsonl").exists()
+
+
+def test_too_many_workers_are_no_cluster_of_the_planned_size(cluster: Cluster, tmp_path: Path) -> None:
+    result = measured(cluster, tmp_path, workers_per_node=1)
+    assert result["error"] == "2 workers connected, 1 planned"
+    assert [item["status"] for item in result["workloads"]] == ["failed", "failed"]
+    assert not (tmp_path / "samples.jsonl").exists()
+
+
+def test_a_worker_that_joins_while_workloads_run_fails_the_run(
+    client: Any, cluster: Cluster, tmp_path: Path, alarm: None
+) -> None:
+    workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
+    late = cluster.run(
+        "--role", "worker", "--interface", "lo", "--address", cluster.address, "--name", "late", "--device", "cpu"
+    )
+    outcome = Outcome()
+    try:
+        client.wait_for_workers(3, timeout=60)
+        (address,) = set(client.scheduler_info(n_workers=-1)["workers"]) - set(workers)
+        _measure_all(Context(client, workers, 2, "cpu", "tcp"), SPEC, outcome, tmp_path)
+    finally:
+        late.kill()
+        until(lambda: len(client.scheduler_info(n_workers=-1)["workers"]) == 2)
+    assert outcome.error == f"the cluster changed while it was measured: {address} joined"
+    assert [(record.workload, record.status, record.reason) for record in outcome.workloads] == [
+        ("tasks", "failed", outcome.error),
+        ("transpose-sum", "skipped", "after the failure of tasks"),
+    ]
+    assert not (tmp_path / "samples.jsonl").exists()
+
+
+def test_a_worker_that_is_held_back_is_named_and_its_figures_are_recorded(cluster: Cluster, tmp_path: Path) -> None:
+    with held_back(cluster.processes[2].pid, share=0.04):
+        result = measured(
+            cluster, tmp_path, workloads=[TASKS], node_half=node_half(), deadlines=Deadlines(start_s=60.0)
+        )
+    assert result["error"] == ""
+    (warning,) = result["warnings"]
+    assert warning.startswith("slow worker: w1 on ")
+    assert warning.endswith(" times as long as the median worker, before and after the workloads")
+    by_name = {row["name"]: row for row in result["speed"]}
+    assert set(by_name) == {"w0", "w1"}
+    assert all(slow > fast for slow, fast in zip(by_name["w1"]["wall_s"], by_name["w0"]["wall_s"], strict=True))
+
+
+@contextlib.contextmanager
+def held_back(pid: int, share: float, period_s: float = 0.1) -> Iterator[None]:
+    """A process that may run ``share`` of the time only, as a limit on its CPU would have it."""
+    over = threading.Event()
+
+    def hold() -> None:
+        while not over.is_set():
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(period_s * (1 - share))
+            os.kill(pid, signal.SIGCONT)
+            time.sleep(period_s * share)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def test_a_node_half_that_was_not_planned_is_refused_before_anything_is_measured(

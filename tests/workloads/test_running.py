@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpubench.workloads import families, links
+from gpubench.workloads import dasks, families, links
 from gpubench.workloads.base import Answer, Context, Measurement
 from gpubench.workloads.message import chosen_pairs
 from tests.workloads.running import called_wrong, measured_rightly, run
@@ -181,6 +181,21 @@ def test_traffic_is_counted_from_the_mark_on_by_receiver_and_sender(cluster: Con
     assert (link["receiver"], link["sender"], link["count"]) == (first, second, 1)
     assert 20_000 <= link["bytes"] < 20_100
     assert links.total_bytes(links.summed([link, link])) == 2 * link["bytes"]
+
+
+def log_lengths(dask_worker: Any) -> int:
+    return len(dasks.incoming_log(dask_worker))
+
+
+def test_a_log_holds_one_repetition_at_most_and_nothing_once_the_workers_are_cleaned(cluster: Context) -> None:
+    lengths = []
+    for reps in (1, 4):
+        run(families.create("transpose-sum", cluster, "dask", ARRAY), reps=reps)
+        lengths.append(cluster.client.run(log_lengths))
+    assert sum(lengths[1].values()) < 2 * sum(lengths[0].values())
+    assert sum(lengths[0].values()) > 0
+    cluster.client.run(dasks.clean)
+    assert set(cluster.client.run(log_lengths).values()) == {0}
 
 
 def test_a_worker_that_is_another_process_than_before_is_an_error_and_not_less_traffic(cluster: Context) -> None:
