@@ -48,10 +48,10 @@ def watched(client: Any, end: Callable[[Exception], None], every_s: float = LOOK
 
 
 def describe(facts: Mapping[str, Any]) -> str:
-    """``worker-0-1 is out of memory: paused, 240 MiB of 300 MiB in use, 12 MiB spilled to disk``."""
+    """``worker-0-1 ran out of memory: paused, 240 MiB of 300 MiB in use, 12 MiB spilled to disk``."""
     words = ["paused"] if facts["paused"] else []
     of = " of {:.0f} MiB".format(facts["limit"] / MIB) if facts["limit"] else ""
     words.append("{:.0f} MiB{} in use".format(facts["used"] / MIB, of))
     if facts["spilled"]:
         words.append("{:.0f} MiB spilled to disk".format(facts["spilled"] / MIB))
-    return "{} is out of memory: {}".format(facts["name"], ", ".join(words))
+    return "{} ran out of memory: {}".format(facts["name"], ", ".join(words))

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from gpubench.node import speed
 from gpubench.node.client import Outcome, _measure_all
 from gpubench.spec import Deadlines, WorkloadSpec
 from gpubench.workloads.base import Context
@@ -189,22 +190,31 @@ def test_a_worker_that_joins_while_workloads_run_fails_the_run(
     assert not (tmp_path / "samples.jsonl").exists()
 
 
-def test_a_worker_that_is_held_back_is_named_and_its_figures_are_recorded(cluster: Cluster, tmp_path: Path) -> None:
-    with held_back(cluster.processes[2].pid, share=0.04):
-        result = measured(
-            cluster, tmp_path, workloads=[TASKS], node_half=node_half(), deadlines=Deadlines(start_s=60.0)
-        )
-    assert result["error"] == ""
-    (warning,) = result["warnings"]
+def test_a_worker_that_is_held_back_is_named(client: Any, cluster: Cluster) -> None:
+    with held_back(cluster.processes[2].pid, share=0.02, period_s=0.5):
+        probes = [client.run(speed.probe), client.run(speed.probe)]
+    (warning,) = speed.warnings(probes)
     assert warning.startswith("slow worker: w1 on ")
     assert warning.endswith(" times as long as the median worker, before and after the workloads")
-    by_name = {row["name"]: row for row in result["speed"]}
-    assert set(by_name) == {"w0", "w1"}
-    assert all(slow > fast for slow, fast in zip(by_name["w1"]["wall_s"], by_name["w0"]["wall_s"], strict=True))
+
+
+def test_every_worker_is_probed_before_and_after_and_warnings_are_what_the_figures_say(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    result = measured(cluster, tmp_path, workloads=[TASKS], node_half=node_half(), deadlines=Deadlines(start_s=60.0))
+    assert result["error"] == ""
+    rows = result["speed"]
+    assert {row["name"] for row in rows} == {"w0", "w1"}
+    assert {len(figures) for row in rows for figures in (row["wall_s"], row["cpu_s"])} == {2}
+    probes = [
+        {row["worker"]: {**row, "wall_s": row["wall_s"][number], "cpu_s": row["cpu_s"][number]} for row in rows}
+        for number in range(2)
+    ]
+    assert result["warnings"] == speed.warnings(probes)
 
 
 @contextlib.contextmanager
-def held_back(pid: int, share: float, period_s: float = 0.1) -> Iterator[None]:
+def held_back(pid: int, share: float, period_s: float) -> Iterator[None]:
     """A process that may run ``share`` of the time only, as a limit on its CPU would have it."""
     over = threading.Event()
 

@@ -27,7 +27,7 @@ def test_a_worker_out_of_memory_fails_its_workload_at_once_and_skips_the_rest_wi
     assert [item.status for item in record.workloads] == ["ok", "failed", "skipped"], record.reason
     reason = record.workloads[1].reason
     assert reason.startswith("OutOfMemoryError: worker-0-")
-    assert "is out of memory: " in reason
+    assert "ran out of memory: " in reason
     assert " of 300 MiB in use" in reason
     assert record.workloads[2].reason == "after the failure of transpose-sum"
     with zipfile.ZipFile(runner.run_dir() / "logs.zip") as logs:
