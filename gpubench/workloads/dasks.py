@@ -5,7 +5,6 @@ Node half: runs in the client and, through ``client.run``, in the workers.
 
 import collections
 import gc
-import importlib
 import inspect
 import time
 from typing import Any, Deque, Dict, List, Set
@@ -35,7 +34,9 @@ def clean(dask_worker: Any) -> None:
     ``cache_loads`` holds what tasks are made of, large arrays among it; distributed has it until 2023.
     Source: DeepOps and draco collect between benchmarks in the same way.
     """
-    cache = getattr(importlib.import_module("distributed.worker"), "cache_loads", None)
+    from distributed import worker
+
+    cache = getattr(worker, "cache_loads", None)
     if cache is not None:
         cache.clear()
     incoming_log(dask_worker).clear()
