@@ -25,12 +25,14 @@ STANDARD = sys.stdlib_module_names - NEWER_THAN_39
 # The libraries of the image that each file of the node half imports, exactly; every other file imports none.
 LIBRARIES: dict[str, set[str]] = {
     "gpubench/node/client.py": {"dask", "distributed"},
-    "gpubench/node/roles.py": {"dask_cuda", "distributed"},
+    "gpubench/node/gpu.py": {"dask_cuda"},
+    "gpubench/node/roles.py": {"distributed"},
     "gpubench/workloads/arrays.py": {"dask", "distributed", "numpy"},
     "gpubench/workloads/bindings/tcp.py": {"distributed"},
     "gpubench/workloads/bindings/ucx_py.py": {"ucp"},
     "gpubench/workloads/bindings/ucxx.py": {"ucxx"},
-    "gpubench/workloads/device.py": {"cudf", "cupy", "numpy", "pandas"},
+    "gpubench/workloads/dasks.py": {"distributed"},
+    "gpubench/workloads/device.py": {"cudf", "cupy", "numpy", "pandas", "rmm"},
     "gpubench/workloads/merge.py": {"dask", "distributed"},
     "gpubench/workloads/message.py": {"distributed"},
     "gpubench/workloads/pingpong.py": {"numpy"},
@@ -76,7 +78,12 @@ def test_a_library_that_an_image_may_lack_is_imported_in_one_file_only() -> None
 
 
 def test_optional_libraries_of_shared_files_are_imported_inside_functions() -> None:
-    for name in ("gpubench/node/client.py", "gpubench/node/roles.py", "gpubench/workloads/device.py"):
+    for name in (
+        "gpubench/node/client.py",
+        "gpubench/node/gpu.py",
+        "gpubench/node/roles.py",
+        "gpubench/workloads/device.py",
+    ):
         top = ast.Module([node for node in tree(name).body if isinstance(node, ast.Import | ast.ImportFrom)], [])
         assert not {module.partition(".")[0] for module in imported(top)} & LIBRARIES[name], name
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pydantic
 
@@ -101,3 +101,10 @@ def _plain_or(parse: Any) -> Any:
 Bytes = Annotated[int, pydantic.BeforeValidator(_plain_or(parse_bytes))]
 Seconds = Annotated[float, pydantic.BeforeValidator(_plain_or(parse_seconds))]
 Fraction = Annotated[float, pydantic.BeforeValidator(_plain_or(parse_fraction))]
+
+
+def _pool(value: Any, info: pydantic.ValidationInfo) -> Any:
+    return value if value in ("none", "default") else _plain_or(parse_bytes)(value, info)
+
+
+MemoryPool = Annotated[int | Literal["none", "default"], pydantic.BeforeValidator(_pool)]

@@ -7,20 +7,22 @@ from typing import Literal
 import pydantic
 
 from gpubench.model.base import Settings
-from gpubench.model.quantities import Bytes, Fraction, Seconds
+from gpubench.model.quantities import Bytes, Fraction, MemoryPool, Seconds
 
 
 class Layout(Settings):
     """Processes per node.
 
     ``memory`` is what all workers of a node may use together; unset: half of the node's. ``one_machine`` says that all
-    nodes of a job are this one machine, so that they share its cores and its memory.
+    nodes of a job are this one machine, so that they share its cores and its memory. ``rmm_pool`` is the size of every
+    GPU worker's memory pool (RMM), ``none``, or ``default``: whatever the image has, recorded only.
     """
 
     workers: int = pydantic.Field(ge=1)
     threads: int = pydantic.Field(default=1, ge=1)
     memory: Bytes | None = None
     one_machine: bool = False
+    rmm_pool: MemoryPool = "default"
 
 
 class Node(Settings):

@@ -1,12 +1,14 @@
 """Is this the cluster that was planned? A benchmark of the wrong library is worse than none."""
 
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Dict, Iterable, List, Mapping, Sequence
 
 from gpubench.node import ucx
 from gpubench.node.environment import ucx_variables
 from gpubench.spec import RunSpec
 
 Facts = Mapping[str, Any]
+RMM_ALIGNMENT = 256
+"""dask-cuda rounds the size of a pool down to multiples of that many bytes, as RMM allocates."""
 
 
 class CheckError(Exception):
@@ -27,6 +29,32 @@ def check_protocol(spec: RunSpec, addresses: Sequence[str]) -> None:
         found = address.partition("://")[0]
         if found != planned:
             raise CheckError(f"{address} speaks {found}, planned {planned} (protocol {spec.protocol})")
+
+
+def check_pools(spec: RunSpec, workers: Sequence[Facts]) -> None:
+    """Every GPU worker's memory pool is what the site wants, as RMM itself says (``device.memory_pool``)."""
+    if spec.device != "gpu" or spec.rmm_pool == "default":
+        return
+    planned = 0 if spec.rmm_pool == "none" else int(spec.rmm_pool) // RMM_ALIGNMENT * RMM_ALIGNMENT
+    for worker in workers:
+        who = "{} (pid {} on {})".format(worker["role"], worker["pid"], worker["host"])
+        found = worker["memory_pool"]
+        if not found:
+            raise CheckError(f"{who} has no RMM, the site wants the memory pool {spec.rmm_pool}")
+        # An asynchronous resource is a pool too, of CUDA's own.
+        pools = [name for name in found["resources"] if "Pool" in name or "Async" in name or "Arena" in name]
+        if found["pool_bytes"] != planned or bool(pools) != bool(planned):
+            words = "{} of {} bytes".format(" over ".join(found["resources"]), found["pool_bytes"])
+            raise CheckError(f"{who} allocates with {words}, the site wants the memory pool {spec.rmm_pool}")
+
+
+def check_same_workers(planned: Sequence[str], found: Iterable[str]) -> None:
+    """The workers that were there at the start, all of them and no other: Dask gives tasks to whoever has joined."""
+    left, joined = sorted(set(planned) - set(found)), sorted(set(found) - set(planned))
+    words = [f"{', '.join(left)} left"] if left else []
+    words += [f"{', '.join(joined)} joined"] if joined else []
+    if words:
+        raise CheckError(f"the cluster changed while it was measured: {' and '.join(words)}")
 
 
 def check_processes(spec: RunSpec, processes: Sequence[Facts]) -> None:

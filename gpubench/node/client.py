@@ -8,18 +8,19 @@ import ctypes
 import dataclasses
 import json
 import os
-import signal
 import time
 from pathlib import Path
-from types import FrameType
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List
 
-from gpubench.node import checks, ucx
+from gpubench.node import checks, speed, ucx
+from gpubench.node.limit import Limit
+from gpubench.node.memory import watched
 from gpubench.node.probe import count_workers, describe, describe_scheduler
 from gpubench.node.roles import address_in
 from gpubench.spec import RunSpec, SampleLine, WorkloadRecord, WorkloadSpec
 from gpubench.spec.plain import to_plain
 from gpubench.spec.records import workload_record
+from gpubench.workloads import dasks, device, links
 from gpubench.workloads.base import Context, UnavailableError
 from gpubench.workloads.families import create, load
 from gpubench.workloads.measure import measure
@@ -28,11 +29,6 @@ from gpubench.writer.run_dir import append_links, append_sample
 
 RESULT_FILE = "client-result.json"
 POLL_S = 0.05
-AGAIN_S = 1.0
-
-
-class WorkloadTimeoutError(Exception):
-    """A workload didn't end within its limit."""
 
 
 @dataclasses.dataclass
@@ -47,6 +43,7 @@ class Outcome:
     dask_config: Dict[str, Any] = dataclasses.field(default_factory=dict)
     ready_s: float = 0.0
     warnings: List[str] = dataclasses.field(default_factory=list)
+    speed: List[Dict[str, Any]] = dataclasses.field(default_factory=list)
 
 
 def run_client(spec: RunSpec, address: str, scratch: Path, run_dir: Path) -> int:
@@ -62,7 +59,11 @@ def run_client(spec: RunSpec, address: str, scratch: Path, run_dir: Path) -> int
     try:
         context = _ready(client, spec, outcome, started)
         outcome.ready_s = time.monotonic() - started
-        _measure_all(context, spec, outcome, run_dir)
+        probes = [client.run(speed.probe)]
+        outcome.speed = speed.table(probes)
+        if _measure_all(context, spec, outcome, run_dir):
+            probes.append(client.run(speed.probe))
+        outcome.speed, outcome.warnings = speed.table(probes), [*outcome.warnings, *speed.warnings(probes)]
         _check_transport(client, spec, outcome)
     except checks.CheckError as error:
         outcome.error = outcome.error or str(error)
@@ -84,15 +85,20 @@ def _ready(client: Any, spec: RunSpec, outcome: Outcome, started: float) -> Cont
                 f"{connected} of {spec.workers} workers connected within {spec.deadlines.start_s:g} s"
             )
         time.sleep(POLL_S)
-    if connected > spec.workers:
-        outcome.warnings.append(f"{connected} workers connected, {spec.workers} planned")
+    if connected > spec.workers:  # Dask would use them: the numbers would be those of a larger cluster
+        raise checks.CheckError(f"{connected} workers connected, {spec.workers} planned")
     where = spec.build_manifest
     scheduler = client.run_on_scheduler(describe_scheduler, build_manifest=where)
     by_address = client.run(describe, build_manifest=where)
-    processes = [scheduler, *(dict(facts, address=worker) for worker, facts in sorted(by_address.items()))]
+    pools = client.run(device.memory_pool, spec.device)
+    workers = [
+        dict(facts, address=worker, memory_pool=pools.get(worker, {})) for worker, facts in sorted(by_address.items())
+    ]
+    processes = [scheduler, *workers]
     outcome.processes = [*processes, describe("client", where)]
     checks.check_protocol(spec, [process["address"] for process in processes])
     checks.check_processes(spec, outcome.processes)
+    checks.check_pools(spec, workers)
     return Context(
         client=client,
         workers=sorted(by_address),
@@ -102,7 +108,12 @@ def _ready(client: Any, spec: RunSpec, outcome: Outcome, started: float) -> Cont
     )
 
 
-def _measure_all(context: Context, spec: RunSpec, outcome: Outcome, run_dir: Path) -> None:
+def _measure_all(context: Context, spec: RunSpec, outcome: Outcome, run_dir: Path) -> bool:
+    """Every workload in turn, each on clean workers; False when one may have hurt the cluster.
+
+    Raises:
+        CheckError: the cluster isn't the same any more after the last one.
+    """
     hurt = ""
     for planned in spec.workloads:
         record = workload_record(planned, "ok")
@@ -111,7 +122,8 @@ def _measure_all(context: Context, spec: RunSpec, outcome: Outcome, run_dir: Pat
             record.status, record.reason = "skipped", f"after the failure of {hurt}"
             continue
         try:
-            with _limit(planned.timeout_s):
+            with Limit(planned.timeout_s) as limit, watched(context.client, limit.end):
+                _clean(context)
                 _measure_one(context, spec, planned, record, run_dir)
         except UnavailableError as error:  # nothing was begun: the others may go on
             record.status, record.reason = "skipped", str(error)
@@ -123,6 +135,13 @@ def _measure_all(context: Context, spec: RunSpec, outcome: Outcome, run_dir: Pat
             record.status = "failed"
             record.reason = "{}: {}".format(type(error).__name__, str(error).strip().split("\n")[0][:300])
             hurt = planned.name
+    if not hurt:
+        _clean(context)
+    return not hurt
+
+
+def _clean(context: Context) -> None:
+    checks.check_same_workers(context.workers, context.client.run(dasks.clean))
 
 
 def _measure_one(context: Context, spec: RunSpec, planned: WorkloadSpec, record: WorkloadRecord, run_dir: Path) -> None:
@@ -139,7 +158,8 @@ def _measure_one(context: Context, spec: RunSpec, planned: WorkloadSpec, record:
         warmup=planned.warmup,
         emit=emit,
     )
-    append_links(run_dir, [{**row, "workload": planned.name, "params_id": planned.params_id} for row in result.links])
+    about = {"workload": planned.name, "params_id": planned.params_id}
+    append_links(run_dir, [{**row, **about} for row in links.rows(result.links)])
     senders = [row["sender"] for row in result.links]
     checks.check_moved(spec, planned.name, result.seen_bytes, result.least_moved_bytes, senders)
     record.details = result.details
@@ -162,27 +182,3 @@ def own_lanes() -> List[str]:
     ctypes.CDLL(None).fflush(None)  # UCX's log is a C stream, and holds lines back until its buffer is full
     path = Path(os.environ["UCX_LOG_FILE"].replace("%p", str(os.getpid())))
     return ucx.lanes(path.read_text(encoding="utf-8", errors="replace")) if path.exists() else []
-
-
-class _limit:  # noqa: N801 - reads as a statement
-    """Raise WorkloadTimeoutError in the main thread when the block takes longer than ``seconds``.
-
-    And again every second until the block is left: Python swallows what is raised while an object is being deleted, and
-    a workload lets go of thousands of futures.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self._over = False
-
-    def __enter__(self) -> None:
-        signal.signal(signal.SIGALRM, self._expired)
-        signal.setitimer(signal.ITIMER_REAL, self.seconds, AGAIN_S)
-
-    def __exit__(self, *_: object) -> None:
-        self._over = True
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-
-    def _expired(self, _number: int, _frame: Optional[FrameType]) -> None:
-        if not self._over:
-            raise WorkloadTimeoutError(f"no answer within {self.seconds:g} s")

@@ -89,6 +89,7 @@ def provenance(
             "observed": ucx.transports(result["lanes"]) if result else [],
         },
         "dask_config": result["dask_config"] if result else {},
+        "speed": result.get("speed", []) if result else [],
         "nodes": nodes,
         "warnings": record.warnings,
     }

@@ -1,6 +1,7 @@
-"""Is there a GPU? NVML is asked: that a CUDA library imports proves nothing."""
+"""Is there a GPU, and how are workers started on it? NVML is asked: that a CUDA library imports proves nothing."""
 
 import ctypes
+from typing import Callable, List
 
 DEVICES = ("auto", "cpu", "gpu")
 
@@ -27,3 +28,27 @@ def resolve(device: str) -> str:
     if device != "auto":
         return device
     return "gpu" if count() else "cpu"
+
+
+def worker_processes(device: str, workers: int) -> int:
+    """How many commands start the ``workers`` of a node: ``dask cuda worker`` starts one per GPU that it sees."""
+    return 1 if device == "gpu" else workers
+
+
+def worker_options(device: str, rmm_pool: str) -> List[str]:
+    """Words for ``dask cuda worker`` beside those that it shares with ``dask worker``.
+
+    ``rmm_pool`` in bytes makes a pool of that size; under ``none`` and ``default`` nothing is said: without the option
+    ``dask cuda worker`` makes no pool.
+    Source: dask-cuda's API reference, ``dask cuda worker --rmm-pool-size``.
+    """
+    if device == "gpu" and rmm_pool.isdigit():
+        return ["--rmm-pool-size", rmm_pool]
+    return []
+
+
+def cuda_worker() -> Callable[[List[str]], None]:
+    """``dask cuda worker``: one process per GPU that ``CUDA_VISIBLE_DEVICES`` names, all of them without it."""
+    from dask_cuda.cli import worker
+
+    return lambda arguments: worker.main(args=arguments, prog_name="dask cuda worker")

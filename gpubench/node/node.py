@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Dict, List, Optional
 
-from gpubench.node import machine
+from gpubench.node import gpu, machine
 from gpubench.node.environment import CLUSTER_VARIABLE, build
 from gpubench.node.process import Child, maps_anywhere, marked, role_command, stop_all, supervisor_of
 from gpubench.node.roles import LATE
@@ -100,7 +100,7 @@ class Node:
 
     def start_workers(self) -> None:
         """Start this node's workers. They import what they need, and wait until ``tell_address`` is called."""
-        for index in range(self.spec.workers_per_node):
+        for index in range(gpu.worker_processes(self.spec.device, self.spec.workers_per_node)):
             name = f"worker-{self.rank}-{index}"
             self.start("worker", name, "--address", self.address, "--name", name)
 

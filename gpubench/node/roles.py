@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 from typing import Callable, List
 
+from gpubench.node import gpu
 from gpubench.node.checks import scheme
 from gpubench.node.net import interface_address
 from gpubench.spec import RunSpec
@@ -49,7 +50,7 @@ def scheduler_arguments(spec: RunSpec, scheduler_file: str) -> List[str]:
 
 
 def worker_arguments(spec: RunSpec, address: str, name: str, directory: str) -> List[str]:
-    """Words for ``dask worker`` and ``dask cuda worker``: what both accept."""
+    """Words for ``dask worker`` and ``dask cuda worker``: what both accept, and the GPU's own."""
     return [
         address,
         *("--protocol", scheme(spec)),
@@ -60,6 +61,7 @@ def worker_arguments(spec: RunSpec, address: str, name: str, directory: str) -> 
         *("--local-directory", directory),
         *("--death-timeout", str(int(spec.deadlines.start_s))),
         *no_dashboard(spec.interface),
+        *gpu.worker_options(spec.device, spec.rmm_pool),
     ]
 
 
@@ -82,12 +84,5 @@ def cpu_worker() -> Callable[[List[str]], None]:
     return lambda arguments: main.main(args=[*arguments, "--no-nanny"], prog_name="dask worker")
 
 
-def gpu_worker() -> Callable[[List[str]], None]:
-    """``dask cuda worker``; one process per GPU that ``CUDA_VISIBLE_DEVICES`` names."""
-    from dask_cuda.cli import worker
-
-    return lambda arguments: worker.main(args=arguments, prog_name="dask cuda worker")
-
-
-WORKERS = {"cpu": cpu_worker, "gpu": gpu_worker}
+WORKERS = {"cpu": cpu_worker, "gpu": gpu.cuda_worker}
 """By device: imports what it needs, and returns what becomes the worker when it is called with its words."""

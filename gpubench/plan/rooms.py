@@ -27,6 +27,7 @@ def plan_rooms(request: Request) -> tuple[list[Room], list[str]]:
         PlanRefusedError: a workload doesn't fit, or nothing is left to measure at a place.
     """
     layout = request.site.layout
+    _check_pool(request)
     rooms: list[Room] = []
     notes: dict[str, list[str]] = {}
     for nodes in request.nodes:
@@ -59,6 +60,23 @@ def _memory_limit(request: Request, workers: int) -> int:
 def _device_memory(request: Request, workers: int) -> int:
     node = request.site.node
     return (node.gpu_memory or 0) * node.gpus // workers
+
+
+def _check_pool(request: Request) -> None:
+    pool = request.site.layout.rmm_pool
+    if not isinstance(pool, int):
+        return
+    if request.device == "cpu":
+        raise PlanRefusedError(
+            "layout.rmm_pool is a pool of GPU memory, and workers run on the cpu", then="--set layout.rmm_pool=default"
+        )
+    for workers in request.workers or [request.site.layout.workers]:
+        has = _device_memory(request, workers)
+        if has and pool > has:
+            raise PlanRefusedError(
+                f"a memory pool of {format_bytes(pool)} doesn't fit: a worker has {format_bytes(has)} on its GPU",
+                then="a smaller layout.rmm_pool",
+            )
 
 
 def _check_memory(item: WorkloadSpec, shape: Shape, limit: int) -> None:

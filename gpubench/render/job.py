@@ -103,6 +103,7 @@ def run_spec(plan: Plan, job: PlannedJob, block: PlannedBlock, run: PlannedRun, 
         node_half=node_half,
         build_id=image.build_id,
         build_manifest=image.build_manifest,
+        rmm_pool=str(site.layout.rmm_pool),
     )
 
 

@@ -13,6 +13,7 @@ import vl_convert
 
 from gpubench.report import charts, headline, labels, provenance, rows
 from gpubench.report.inputs import ReportInputs
+from gpubench.store.accounting import run_warnings
 
 
 def html(inputs: ReportInputs) -> bytes:
@@ -56,7 +57,7 @@ def _context(inputs: ReportInputs) -> dict[str, Any]:
             *provenance.unplanned(inputs.plan, inputs.changes),
             *inputs.plan.notes,
             *inputs.warnings,
-            *_run_warnings(inputs),
+            *run_warnings(inputs.outcomes),
         ],
         "specs": _script_safe(specs),
         "bundle": _bundle(),
@@ -71,15 +72,6 @@ def _noise(inputs: ReportInputs) -> list[dict[str, Any]]:
         for one in inputs.outcomes
         if one.directory and one.record
     ]
-
-
-def _run_warnings(inputs: ReportInputs) -> list[str]:
-    """Warnings of the runs themselves, each once with the number of runs that gave it."""
-    counts: dict[str, int] = {}
-    for one in inputs.outcomes:
-        for warning in one.record.warnings if one.record else []:
-            counts[warning] = counts.get(warning, 0) + 1
-    return [f"{warning} ({count} run{'' if count == 1 else 's'})" for warning, count in counts.items()]
 
 
 def _script_safe(specs: Mapping[str, Any]) -> markupsafe.Markup:

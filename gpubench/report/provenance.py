@@ -52,6 +52,7 @@ def by_variant(inputs: ReportInputs) -> list[Fact]:
         fact("Python", (_counted(_processes(found[v.label]), "python") for v in variants)),
         fact("Dask, distributed", (_versions(_processes(found[v.label])) for v in variants)),
         fact("node half", (_counted(_processes(found[v.label]), "node_half", cut=12) for v in variants)),
+        fact("slowest worker against the median of its run, most", (_slowest(found[v.label]) for v in variants)),
         fact("load average, mean", (_load(_nodes(found[v.label]), "load1", "{:.2f}") for v in variants)),
         fact("CPU stolen by other machines, mean | most", (_steal(_nodes(found[v.label])) for v in variants)),
     ]
@@ -176,6 +177,17 @@ def _versions(processes: Sequence[Provenance]) -> str:
 
 def _image(variant: PlannedVariant) -> str:
     return f"{variant.image.kind} {variant.image.id[:16]}" if variant.image else "unresolved"
+
+
+def _slowest(found: Iterable[Provenance]) -> str:
+    """Of all runs: the worker whose probe took longest beside the median worker of the same probe."""
+    worst: tuple[float, str] = (0.0, "")
+    for one in found:
+        rows = [row for row in _dicts([one], "speed") if isinstance(row.get("wall_s"), list)]
+        for times in zip(*(row["wall_s"] for row in rows), strict=False):
+            median = statistics.median_low(times)
+            worst = max([worst, *((t / median, str(row.get("name", "?"))) for t, row in zip(times, rows, strict=True))])
+    return f"{worst[0]:.2f} ({worst[1]})" if worst[1] else ""
 
 
 def _series(nodes: Iterable[Provenance], name: str) -> list[float]:

@@ -60,7 +60,8 @@ class RunSpec:
     shell that started the job. ``variant_env`` are the keys of ``env`` whose value must still hold when the workloads
     run. ``expect_transport`` are the transports (``tcp``, ``rc_mlx5`` …) that UCX may use, empty when any will do.
     ``block_s`` is how long the whole block surely takes: no block starts that can't end in time. ``build_id`` is what
-    the file ``build_manifest`` inside the image must say, empty where there is nothing to compare.
+    the file ``build_manifest`` inside the image must say, empty where there is nothing to compare. ``rmm_pool`` is the
+    size in bytes of every GPU worker's memory pool, ``none``, or ``default``: whatever the image has.
     """
 
     schema: str
@@ -93,6 +94,7 @@ class RunSpec:
     node_half: str = ""
     build_id: str = ""
     build_manifest: str = ""
+    rmm_pool: str = "default"
 
     @property
     def workers(self) -> int:

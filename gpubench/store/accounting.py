@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from gpubench.errors import DataError
@@ -50,6 +50,12 @@ class Accounting:
     def complete(self) -> bool:
         """Whether every planned run is ``ok``."""
         return all(outcome.status == "ok" for outcome in self.outcomes)
+
+
+def run_warnings(outcomes: Iterable[Outcome]) -> list[str]:
+    """Warnings of the runs themselves, each once with the number of runs that gave it."""
+    counts = Counter(warning for one in outcomes if one.record for warning in one.record.warnings)
+    return [f"{warning} ({count} run{'' if count == 1 else 's'})" for warning, count in counts.items()]
 
 
 def account(campaign: Campaign, alive: Collection[str] = (), ends: Mapping[str, str] | None = None) -> Accounting:

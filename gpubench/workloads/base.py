@@ -80,6 +80,11 @@ class Measurement(abc.ABC):
         """
         return 0
 
+    @property
+    def links_own(self) -> List[Dict[str, Any]]:
+        """Of the same bytes as ``moved_bytes_own``: which worker got how many from which, as ``links.Link``."""
+        return []
+
     def setup(self) -> None:  # noqa: B027 - most workloads need nothing
         """Do what is needed once: open connections, compute what every answer must be."""
 

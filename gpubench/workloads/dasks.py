@@ -4,12 +4,14 @@ Node half: runs in the client and, through ``client.run``, in the workers.
 """
 
 import collections
+import gc
 import inspect
 import time
 from typing import Any, Deque, Dict, List, Set
 
 _LOG_NAMES = ("transfer_incoming_log", "incoming_transfer_log")
 """The second in early 2022; both, the old one deprecated, in 2023.3 and 2025.7; only the first in 2026.8."""
+_OUTGOING_NAMES = ("transfer_outgoing_log", "outgoing_transfer_log")
 
 
 def incoming_log(worker: Any) -> Deque[Dict[str, Any]]:
@@ -24,6 +26,46 @@ def incoming_log(worker: Any) -> Deque[Dict[str, Any]]:
         log = collections.deque(log)
         setattr(worker, name, log)
     return log
+
+
+def clean(dask_worker: Any) -> None:
+    """Leave nothing of the last workload in a worker: functions kept unpickled, garbage, logs of transfers.
+
+    ``cache_loads`` holds what tasks are made of, large arrays among it; distributed has it until 2023.
+    Source: DeepOps and draco collect between benchmarks in the same way.
+    """
+    from distributed import worker
+
+    cache = getattr(worker, "cache_loads", None)
+    if cache is not None:
+        cache.clear()
+    incoming_log(dask_worker).clear()
+    for name in _OUTGOING_NAMES[:1] if hasattr(dask_worker, _OUTGOING_NAMES[0]) else _OUTGOING_NAMES[1:]:
+        getattr(dask_worker, name).clear()
+    gc.collect()
+
+
+def short_of_memory(dask_scheduler: Any) -> Dict[str, Dict[str, Any]]:
+    """Workers that are paused or have spilled, as their last heartbeat says, for ``Client.run_on_scheduler``.
+
+    By address: ``name``, ``paused``, and in bytes ``used``, ``spilled`` and ``limit`` (0: none).
+    """
+    found = {}
+    for address, worker in dask_scheduler.workers.items():
+        metrics = worker.metrics or {}
+        spilled = metrics.get("spilled_bytes", metrics.get("spilled_nbytes", 0))  # the second in 2022
+        if isinstance(spilled, dict):
+            spilled = spilled.get("disk", 0)
+        paused = getattr(worker.status, "name", worker.status) == "paused"
+        if paused or spilled:
+            found[address] = {
+                "name": str(worker.name),
+                "paused": paused,
+                "used": int(metrics.get("memory", 0)),
+                "spilled": int(spilled),
+                "limit": int(worker.memory_limit or 0),
+            }
+    return found
 
 
 def holders(client: Any, collection: Any) -> Dict[str, List[str]]:

@@ -1,6 +1,7 @@
-"""Everything that differs between CPU and GPU. The one file of the workloads that names cupy and cudf."""
+"""Everything that differs between CPU and GPU. The one file of the workloads that names cupy, cudf and rmm."""
 
-from typing import Any
+import importlib.util
+from typing import Any, Dict, List
 
 
 def array_module(device: str) -> Any:
@@ -30,6 +31,26 @@ def synchronize() -> None:
     import cupy
 
     cupy.cuda.Device().synchronize()
+
+
+def memory_pool(device: str) -> Dict[str, Any]:
+    """What this process allocates GPU memory with, as it really is; empty on the CPU and in an image without RMM.
+
+    ``resources``: RMM's memory resources from the outside in, by class; ``pool_bytes``: size of the pool among them, 0
+    without one. Source: RMM's API reference, ``rmm.mr``.
+    """
+    if device != "gpu" or importlib.util.find_spec("rmm") is None:
+        return {}
+    import rmm
+
+    resources: List[str] = []
+    pool_bytes = 0
+    resource = rmm.mr.get_current_device_resource()
+    while resource is not None:
+        resources.append(type(resource).__name__)
+        pool_bytes = int(resource.pool_size()) if hasattr(resource, "pool_size") else pool_bytes
+        resource = getattr(resource, "upstream_mr", None)
+    return {"resources": resources, "pool_bytes": pool_bytes}
 
 
 def synchronize_workers(client: Any, device: str) -> None:

@@ -16,7 +16,8 @@ class Result:
     """How a workload ended: ``status`` ``ok`` or ``failed``, ``reason`` for people.
 
     Bytes are sums over the timed repetitions: ``least_moved_bytes`` had to move between worker processes,
-    ``seen_bytes`` were seen to, in Dask's transfer logs (``links``, the clock's part only) or by the workload itself.
+    ``seen_bytes`` were seen to, in Dask's transfer logs or by the workload itself; ``links`` are the same bytes by pair
+    of workers (the clock's part only).
     The caller fails the run when ``seen_bytes < least_moved_bytes``.
     """
 
@@ -96,7 +97,7 @@ def _repeat(measurement: Measurement, result: Result, is_warmup: bool) -> Dict[s
     answer = measurement.check(outcome)
     result.answers.append(answer)
     if not is_warmup:
-        result.links = summed(result.links + traffic)
+        result.links = summed(result.links + traffic + measurement.links_own)
         result.seen_bytes += total_bytes(traffic) + measurement.moved_bytes_own
         result.least_moved_bytes += least_moved_bytes
     return {

@@ -7,7 +7,7 @@ import dataclasses
 import os
 import socket
 import time
-from typing import Any, Dict
+from typing import Any, Dict, List, Sequence, Tuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ GREETING_BYTES = 8
 class _End:
     index: int
     device: str
-    size: int
+    sent: Any
     listener: Any = None
     channels: Dict[int, Any] = dataclasses.field(default_factory=dict)
 
@@ -29,10 +29,14 @@ class _End:
 _ENDS: Dict[str, _End] = {}
 
 
-async def open_end(token: str, binding: str, hosts: Dict[str, str], *, kind: str, size: int, dask_worker: Any) -> int:
+async def open_end(
+    token: str, binding: str, hosts: Dict[str, str], *, kind: str, size: int, seed: int, dask_worker: Any
+) -> int:
     """Listen for the other workers; the port. ``hosts`` has every worker's host by address, in the order of workers."""
     adapter = bindings.adapter(binding)
-    end = _ENDS[token] = _End(list(hosts).index(dask_worker.address), kind, size)
+    index = list(hosts).index(dask_worker.address)
+    pattern = np.frombuffer(np.random.RandomState(seed + index).bytes(size), dtype="uint8").copy()
+    end = _ENDS[token] = _End(index, kind, device.array_module(kind).asarray(pattern))
 
     async def accept(channel: Any) -> None:
         greeting = await channel.receive(np.zeros(GREETING_BYTES, dtype="uint8"))
@@ -44,35 +48,38 @@ async def open_end(token: str, binding: str, hosts: Dict[str, str], *, kind: str
     return int(end.listener.port)
 
 
-async def connect_end(token: str, binding: str, hosts: Dict[str, str], ports: Dict[str, int]) -> None:
-    """Connect to every worker that comes later in the order, and say who connects."""
+async def connect_end(
+    token: str, binding: str, hosts: Dict[str, str], ports: Dict[str, int], pairs: Sequence[Tuple[int, int]]
+) -> None:
+    """Connect to the second worker of every pair in which this one is the first, and say who connects."""
     adapter = bindings.adapter(binding)
     end = _ENDS[token]
     greeting = np.array([end.index], dtype="int64").view("uint8")
-    for index, (address, host) in enumerate(hosts.items()):
-        if index > end.index:
-            channel = await adapter.connect(host, ports[address])
-            await channel.send(greeting)
-            await channel.receive(np.zeros(GREETING_BYTES, dtype="uint8"))
-            end.channels[index] = channel
+    workers = list(hosts.items())
+    for index in (second for first, second in pairs if first == end.index):
+        address, host = workers[index]
+        channel = await adapter.connect(host, ports[address])
+        await channel.send(greeting)
+        await channel.receive(np.zeros(GREETING_BYTES, dtype="uint8"))
+        end.channels[index] = channel
 
 
-async def play(token: str, first: int, second: int, seed: int, trips: int) -> Dict[str, Any]:
+async def play(token: str, first: int, second: int, trips: int) -> Dict[str, Any]:
     """One side of ``trips`` ping-pongs between workers ``first`` and ``second``: the first pings, the second echoes.
 
-    Returns ``process`` (who played), ``received_bytes``, and of the pinging side ``seconds`` (sum over the trips, each
-    timed for itself) and ``wrong_bytes``.
+    Returns ``process`` (who played), ``received_bytes``, and of the pinging side ``trips_s`` (seconds of each round
+    trip) and ``wrong_bytes``.
     """
     end = _ENDS[token]
     if end.index == second:
         figures = await _echo(end, end.channels[first], trips)
     else:
-        figures = await _ping(end, end.channels[second], seed, trips)
+        figures = await _ping(end, end.channels[second], trips)
     return {"process": f"{socket.gethostname()}:{os.getpid()}", **figures}
 
 
 async def _echo(end: _End, channel: Any, trips: int) -> Dict[str, Any]:
-    buffer = device.array_module(end.device).empty(end.size, dtype="uint8")
+    buffer = device.array_module(end.device).empty(end.sent.size, dtype="uint8")
     received_bytes = 0
     for _ in range(trips):
         received = await channel.receive(buffer)
@@ -81,11 +88,11 @@ async def _echo(end: _End, channel: Any, trips: int) -> Dict[str, Any]:
     return {"received_bytes": received_bytes}
 
 
-async def _ping(end: _End, channel: Any, seed: int, trips: int) -> Dict[str, Any]:
-    xp = device.array_module(end.device)
-    sent = xp.asarray(np.frombuffer(np.random.RandomState(seed).bytes(end.size), dtype="uint8").copy())
-    buffer = xp.empty(end.size, dtype="uint8")
-    seconds, received_bytes, wrong_bytes = 0.0, 0, 0
+async def _ping(end: _End, channel: Any, trips: int) -> Dict[str, Any]:
+    sent = end.sent
+    buffer = device.array_module(end.device).empty(sent.size, dtype="uint8")
+    trips_s: List[float] = []
+    received_bytes, wrong_bytes = 0, 0
     for _ in range(trips):
         sent += 1  # wraps; every byte differs from the last trip's, so nothing stale can pass for an echo
         if end.device == "gpu":
@@ -93,10 +100,10 @@ async def _ping(end: _End, channel: Any, seed: int, trips: int) -> Dict[str, Any
         start = time.perf_counter()
         await channel.send(sent)
         received = await channel.receive(buffer)
-        seconds += time.perf_counter() - start
+        trips_s.append(time.perf_counter() - start)
         received_bytes += received.nbytes
-        wrong_bytes += int((received != sent).sum()) if received.shape == sent.shape else end.size
-    return {"received_bytes": received_bytes, "seconds": seconds, "wrong_bytes": wrong_bytes}
+        wrong_bytes += int((received != sent).sum()) if received.shape == sent.shape else sent.size
+    return {"received_bytes": received_bytes, "trips_s": trips_s, "wrong_bytes": wrong_bytes}
 
 
 async def close_end(token: str) -> None:

@@ -10,6 +10,7 @@ from gpubench.model.base import Settings
 from gpubench.model.quantities import (
     Bytes,
     Fraction,
+    MemoryPool,
     Seconds,
     format_bytes,
     format_seconds,
@@ -136,3 +137,15 @@ def test_durations_for_people(seconds: float, words: str) -> None:
 )
 def test_sizes_for_people(count: float, words: str) -> None:
     assert format_bytes(count) == words
+
+
+class Pools(Settings):
+    pool: MemoryPool = "default"
+
+
+def test_a_memory_pool_is_a_size_or_one_of_two_words() -> None:
+    assert [Pools(pool=word).pool for word in ("none", "default", "2GiB")] == ["none", "default", 2 * 2**30]
+    assert Pools.model_validate({"pool": 1024}, context={"plain": True}).pool == 1024
+    for wrong in ("some", 1024, True):
+        with pytest.raises(pydantic.ValidationError, match=r"is not a size|needs its unit"):
+            Pools(pool=wrong)

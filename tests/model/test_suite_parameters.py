@@ -34,7 +34,7 @@ def test_repetitions_of_the_user_beat_the_entry_and_the_entry_beats_the_suite() 
 
 def test_quantities_become_plain_numbers() -> None:
     message, merge = resolve(entry("message", 'size = "1KiB"\nround_trips = 2') + entry("merge", 'frac_match = "25%"'))
-    assert message.params == {"size": 1024, "round_trips": 2}
+    assert message.params == {"size": 1024, "round_trips": 2, "pairs": "all"}
     assert merge.params["frac_match"] == 0.25
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import os
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,11 @@ def run_spec(**changes: Any) -> RunSpec:
         block_s=10.0,
     )
     return dataclasses.replace(base, **changes)
+
+
+def node_half() -> str:
+    """The hash that processes report which were started from the ``node.pyz`` of ``write_campaign``."""
+    return hashlib.sha256(pack(resources.node_half())).hexdigest()
 
 
 def write_campaign(directory: Path, spec: RunSpec) -> Path:

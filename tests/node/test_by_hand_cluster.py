@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
+import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gpubench.node import speed
 from gpubench.node.client import Outcome, _measure_all
 from gpubench.spec import Deadlines, WorkloadSpec
 from gpubench.workloads.base import Context
 from tests.node.runners import until
-from tests.node.specs_by_hand import quiet_environment, run_spec, write_campaign
+from tests.node.specs_by_hand import node_half, quiet_environment, run_spec, write_campaign
 
 pytestmark = pytest.mark.integration
 
@@ -140,7 +145,7 @@ def measured(cluster: Cluster, directory: Path, **changes: Any) -> dict[str, Any
     path = directory / "spec.json"
     path.write_text(dataclasses.replace(SPEC, **changes).dump())
     words = ("--spec", str(path), "--role", "client", "--address", cluster.address, "--run-dir", str(directory))
-    assert cluster.run(*words, cwd=directory).wait(60) == 0
+    assert cluster.run(*words, cwd=directory).wait(120) == 0
     result: dict[str, Any] = json.loads((directory / "client-result.json").read_text())
     return result
 
@@ -153,6 +158,80 @@ def test_too_few_workers_are_counted_and_no_workload_is_forgotten(cluster: Clust
         ("transpose-sum", "failed", result["error"]),
     ]
     assert not (tmp_path / "samples.jsonl").exists()
+
+
+def test_too_many_workers_are_no_cluster_of_the_planned_size(cluster: Cluster, tmp_path: Path) -> None:
+    result = measured(cluster, tmp_path, workers_per_node=1)
+    assert result["error"] == "2 workers connected, 1 planned"
+    assert [item["status"] for item in result["workloads"]] == ["failed", "failed"]
+    assert not (tmp_path / "samples.jsonl").exists()
+
+
+def test_a_worker_that_joins_while_workloads_run_fails_the_run(
+    client: Any, cluster: Cluster, tmp_path: Path, alarm: None
+) -> None:
+    workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
+    late = cluster.run(
+        "--role", "worker", "--interface", "lo", "--address", cluster.address, "--name", "late", "--device", "cpu"
+    )
+    outcome = Outcome()
+    try:
+        client.wait_for_workers(3, timeout=60)
+        (address,) = set(client.scheduler_info(n_workers=-1)["workers"]) - set(workers)
+        _measure_all(Context(client, workers, 2, "cpu", "tcp"), SPEC, outcome, tmp_path)
+    finally:
+        late.kill()
+        until(lambda: len(client.scheduler_info(n_workers=-1)["workers"]) == 2)
+    assert outcome.error == f"the cluster changed while it was measured: {address} joined"
+    assert [(record.workload, record.status, record.reason) for record in outcome.workloads] == [
+        ("tasks", "failed", outcome.error),
+        ("transpose-sum", "skipped", "after the failure of tasks"),
+    ]
+    assert not (tmp_path / "samples.jsonl").exists()
+
+
+def test_a_worker_that_is_held_back_is_named(client: Any, cluster: Cluster) -> None:
+    with held_back(cluster.processes[2].pid, share=0.02, period_s=0.5):
+        probes = [client.run(speed.probe), client.run(speed.probe)]
+    (warning,) = speed.warnings(probes)
+    assert warning.startswith("slow worker: w1 on ")
+    assert warning.endswith(" times as long as the median worker, before and after the workloads")
+
+
+def test_every_worker_is_probed_before_and_after_and_warnings_are_what_the_figures_say(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    result = measured(cluster, tmp_path, workloads=[TASKS], node_half=node_half(), deadlines=Deadlines(start_s=60.0))
+    assert result["error"] == ""
+    rows = result["speed"]
+    assert {row["name"] for row in rows} == {"w0", "w1"}
+    assert {len(figures) for row in rows for figures in (row["wall_s"], row["cpu_s"])} == {2}
+    probes = [
+        {row["worker"]: {**row, "wall_s": row["wall_s"][number], "cpu_s": row["cpu_s"][number]} for row in rows}
+        for number in range(2)
+    ]
+    assert result["warnings"] == speed.warnings(probes)
+
+
+@contextlib.contextmanager
+def held_back(pid: int, share: float, period_s: float) -> Iterator[None]:
+    """A process that may run ``share`` of the time only, as a limit on its CPU would have it."""
+    over = threading.Event()
+
+    def hold() -> None:
+        while not over.is_set():
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(period_s * (1 - share))
+            os.kill(pid, signal.SIGCONT)
+            time.sleep(period_s * share)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def test_a_node_half_that_was_not_planned_is_refused_before_anything_is_measured(

@@ -9,7 +9,7 @@ import pytest
 
 HEAD = """
 import time
-from gpubench.node.client import WorkloadTimeoutError, _limit
+from gpubench.node.limit import Limit, WorkloadTimeoutError
 """
 
 
@@ -21,7 +21,7 @@ def said(code: str) -> str:
 def test_what_takes_too_long_is_ended_and_says_its_limit() -> None:
     code = """
 try:
-    with _limit(0.05):
+    with Limit(0.05):
         time.sleep(600)
 except WorkloadTimeoutError as error:
     print(error)
@@ -37,7 +37,7 @@ class Slow:
         while time.monotonic() < end:
             pass
 try:
-    with _limit(0.05):
+    with Limit(0.05):
         Slow()
         print("swallowed")
         time.sleep(600)
@@ -52,7 +52,7 @@ def test_a_limit_ends_with_its_block(ending: str) -> None:
     code = f"""
 import signal
 try:
-    with _limit(0.2):
+    with Limit(0.2):
         {ending}
 except ValueError:
     pass
@@ -61,3 +61,16 @@ time.sleep(0.3)
 print("goes on")
 """
     assert said(code) == "goes on\n"
+
+
+def test_another_thread_ends_the_block_with_its_own_reason() -> None:
+    code = """
+import threading
+try:
+    with Limit(600) as limit:
+        threading.Timer(0.05, limit.end, [ValueError("enough")]).start()
+        time.sleep(600)
+except ValueError as error:
+    print(error)
+"""
+    assert said(code) == "enough\n"

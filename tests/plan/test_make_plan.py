@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from gpubench.errors import PlanRefusedError
 from gpubench.model.plan import Plan
+from gpubench.model.site import Site
 from gpubench.plan import History, make_plan
-from tests.plan.requests_by_hand import GIB, image, plan, request, site, workload
+from tests.plan.requests_by_hand import GIB, SITE, image, plan, request, site, workload
 
 
 def run_ids(made: Plan) -> list[str]:
@@ -104,6 +105,20 @@ def test_a_triple_that_does_not_go_together_is_refused_with_the_valid_ones() -> 
 def test_an_unknown_protocol_is_refused() -> None:
     with pytest.raises(PlanRefusedError, match=r"^no protocol 'rdma'; there is: tcp, ucx$"):
         plan(protocol="rdma")
+
+
+@pytest.mark.parametrize(
+    ("device", "said"),
+    [
+        ("cpu", r"^layout\.rmm_pool is a pool of GPU memory, and workers run on the cpu; "),
+        ("gpu", r"^a memory pool of 24\.0 GiB doesn't fit: a worker has 16\.0 GiB on its GPU; "),
+    ],
+)
+def test_a_memory_pool_that_no_worker_can_have_is_refused(device: str, said: str) -> None:
+    profile = SITE.replace("one_machine = true", 'one_machine = true\nrmm_pool = "24GiB"')
+    pooled = Site.load(profile + '[node]\ngpus = 2\ngpu_memory = "16GiB"\n', "bench.toml")
+    with pytest.raises(PlanRefusedError, match=said):
+        plan(site=pooled, device=device)
 
 
 def test_the_family_is_every_candidate_against_the_baseline_in_every_cell() -> None:

@@ -211,7 +211,9 @@ def test_processes_that_disagree_are_counted(campaigns: dict[str, tuple[Campaign
     first = next(name for name, one in inputs.provenance.items() if one["processes"][0]["ucx"]["loaded"] == "1.17.0")
     changed = json.loads(json.dumps(inputs.provenance))
     changed[first]["processes"][0]["ucx"]["loaded"] = "1.18.1"
-    facts = {fact.name: fact for fact in provenance.by_variant(dataclasses.replace(inputs, provenance=changed))}
+    facts = {
+        fact.name: fact for fact in provenance.provenance.by_variant(dataclasses.replace(inputs, provenance=changed))
+    }
     loaded = facts["UCX loaded, as read in every process"]
     assert loaded.values[0] == "1.17.0 in 31 of 32 processes, 1.18.1 in 1 of 32 processes"
     assert loaded.differs
@@ -275,3 +277,21 @@ def test_markdown_for_a_pull_request(campaigns: dict[str, tuple[Campaign, Report
     assert text.startswith("**1.19.0 is slower than 1.17.0 in 1 of 5 comparisons.")
     assert "| message 10 MB | 1.19.0 vs 1.17.0 | +48.1 % \\[+46, +50] | 5 | ▲ regression |" in text
     assert "- block 2, 1.19.0: lost: job n1-1 ended before this run started" in text
+
+
+def test_the_slowest_worker_is_named_against_the_median_of_its_own_run(
+    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
+) -> None:
+    inputs = campaigns["story"][1]
+    speed = [
+        {"name": "w0", "wall_s": [1.0, 1.0]},
+        {"name": "w1", "wall_s": [1.1, 1.0]},
+        {"name": "w2", "wall_s": [1.2, 2.5]},
+    ]
+    (first, *_) = inputs.provenance
+    told = {name: {**one, "speed": speed} if name == first else one for name, one in inputs.provenance.items()}
+    facts = {fact.name: fact.values for fact in provenance.by_variant(dataclasses.replace(inputs, provenance=told))}
+    assert sorted(facts["slowest worker against the median of its run, most"]) == [
+        "2.50 (w2)",
+        *["not recorded"] * (len(inputs.plan.variants) - 1),
+    ]

@@ -4,6 +4,7 @@ from pathlib import Path
 from campaign_builder import Writer, begin, finish, make_plan
 
 from gpubench.store import Campaign, account, read_provenance
+from gpubench.store.accounting import run_warnings
 
 
 def statuses(campaign: Campaign, **options: object) -> list[tuple[str, str]]:
@@ -107,3 +108,13 @@ def test_provenance_is_read_where_it_is_there(tmp_path: Path) -> None:
         assert read_provenance(directory) == {}
     (directory / "provenance.json").unlink()
     assert read_provenance(directory) == {}
+
+
+def test_a_warning_of_several_runs_is_said_once_with_their_number(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "c", make_plan(blocks=2))
+    finish(campaign)
+    outcomes = account(campaign).outcomes
+    for one, warnings in zip(outcomes, (["slow worker: w1"], ["slow worker: w1", "other"], []), strict=False):
+        assert one.record
+        one.record.warnings[:] = warnings
+    assert run_warnings(outcomes) == ["slow worker: w1 (2 runs)", "other (1 run)"]

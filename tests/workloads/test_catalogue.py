@@ -19,7 +19,13 @@ from gpubench.workloads.catalogue import CATALOGUE, Shape
 
 FOLDER = Path(gpubench.workloads.__file__).parent
 SUITES = Path(__file__).parents[2] / "suites"
-OPTIONAL = {"cupy": {"device.py"}, "cudf": {"device.py"}, "ucxx": {"bindings/ucxx.py"}, "ucp": {"bindings/ucx_py.py"}}
+OPTIONAL = {
+    "cupy": {"device.py"},
+    "cudf": {"device.py"},
+    "rmm": {"device.py"},
+    "ucxx": {"bindings/ucxx.py"},
+    "ucp": {"bindings/ucx_py.py"},
+}
 IMAGE_HAS = {"dask", "distributed", "numpy", "pandas", "gpubench"}
 
 
@@ -80,6 +86,14 @@ def test_the_quick_suite_measures_a_workload_of_every_kind_few_times() -> None:
     assert {(entry.reps, entry.warmup) for entry in resolved if entry.name != "message"} == {(3, 1), (4, 1)}
     (merge,) = (entry for entry in resolved if entry.name == "merge")
     assert merge.params == {"rows_per_worker": 200_000, "frac_match": 0.3, "join": "default"}
+
+
+def test_the_fabric_suite_sends_eight_sizes_from_a_byte_to_64_mib_between_all_pairs() -> None:
+    suite = Suite.model_validate(tomllib.loads((SUITES / "fabric.toml").read_text()))
+    resolved = suite.resolve("fabric.toml", reps=None, timeout_s=60.0)
+    assert {(entry.name, entry.params["pairs"]) for entry in resolved} == {("message", "all")}
+    sizes = [1, 64, 2**10, 2**13, 2**16, 2**20, 2**23, 2**26]
+    assert [entry.params["size"] for entry in resolved] == sizes
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.py")), ids=lambda path: str(path.relative_to(FOLDER)))

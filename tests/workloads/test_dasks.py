@@ -28,3 +28,47 @@ def test_the_shuffle_keyword_follows_the_signature() -> None:
 
     assert dasks.task_shuffle(new) == {"shuffle_method": "tasks"}
     assert dasks.task_shuffle(old) == {"shuffle": "tasks"}
+
+
+class Transfers:
+    """What ``clean`` touches of a worker, by the names of early 2022 or of today."""
+
+    def __init__(self, names: tuple[str, str]) -> None:
+        for name in names:
+            setattr(self, name, collections.deque([{"total": 1}] * 3, maxlen=10))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("transfer_incoming_log", "transfer_outgoing_log"), ("incoming_transfer_log", "outgoing_transfer_log")],
+)
+def test_cleaning_empties_both_logs_and_the_functions_that_old_workers_keep(
+    names: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = {b"function": object()}
+    monkeypatch.setattr("distributed.worker.cache_loads", kept, raising=False)
+    worker = Transfers(names)
+    dasks.clean(worker)
+    assert [len(getattr(worker, name)) for name in names] == [0, 0]
+    assert kept == {}
+
+
+def worker(**changes: Any) -> Any:
+    metrics = {"memory": 100, "spilled_bytes": {"memory": 0, "disk": 0}} | changes.pop("metrics", {})
+    facts = {"name": "w", "status": types.SimpleNamespace(name="running"), "memory_limit": 200, "metrics": metrics}
+    return types.SimpleNamespace(**facts | changes)
+
+
+@pytest.mark.parametrize(
+    ("one", "paused", "spilled"),
+    [
+        (worker(status=types.SimpleNamespace(name="paused")), True, 0),
+        (worker(metrics={"spilled_bytes": {"memory": 9, "disk": 5}}), False, 5),
+        (worker(metrics={"spilled_bytes": 7}), False, 7),
+    ],
+)
+def test_a_worker_short_of_memory_is_paused_or_has_spilled(one: Any, paused: bool, spilled: int) -> None:
+    scheduler = types.SimpleNamespace(workers={"tcp://a": one, "tcp://b": worker(), "tcp://c": worker(metrics={})})
+    assert dasks.short_of_memory(scheduler) == {
+        "tcp://a": {"name": "w", "paused": paused, "used": 100, "spilled": spilled, "limit": 200}
+    }

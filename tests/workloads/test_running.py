@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
-from gpubench.workloads import families, links
+from gpubench.workloads import dasks, families, links
 from gpubench.workloads.base import Answer, Context, Measurement
+from gpubench.workloads.message import chosen_pairs
 from tests.workloads.running import called_wrong, measured_rightly, run
 
 pytestmark = pytest.mark.integration
 
 JOIN = {"rows_per_worker": 2000, "frac_match": 0.3, "join": "default"}
 ARRAY = {"size": 250, "chunk": 100}
+MESSAGE = {"size": 1000, "round_trips": 3, "pairs": "all"}
 WORKLOADS: list[tuple[str, dict[str, Any]]] = [
     ("merge", JOIN),
     ("merge", JOIN | {"join": "shuffle"}),
@@ -23,7 +26,7 @@ WORKLOADS: list[tuple[str, dict[str, Any]]] = [
     ("strided-sum", ARRAY | {"generate": False}),
     ("strided-sum", ARRAY | {"generate": True}),
     ("tasks", {"count": 10}),
-    ("message", {"size": 1000, "round_trips": 3}),
+    ("message", MESSAGE),
 ]
 NOTHING_MOVES = {"tasks"}
 
@@ -44,9 +47,9 @@ FALSIFIED: list[tuple[str, dict[str, Any], Callable[[Any], Any]]] = [
     ("tasks", {"count": 10}, lambda results: [*results[1:], 8]),
     ("merge", JOIN, lambda parts: [[parts[0][0] - 1, *parts[0][1:]], *parts[1:]]),
     ("merge", JOIN, lambda parts: [[*parts[0][:4], parts[0][4] + 1], *parts[1:]]),
-    ("message", {"size": 1000, "round_trips": 3}, lambda sides: [sides[0] | {"wrong_bytes": 1}, sides[1]]),
-    ("message", {"size": 1000, "round_trips": 3}, lambda sides: [sides[0], sides[1] | {"received_bytes": 2000}]),
-    ("message", {"size": 1000, "round_trips": 3}, lambda sides: [side | {"is_other_process": False} for side in sides]),
+    ("message", MESSAGE, lambda sides: [sides[0] | {"wrong_bytes": 1}, sides[1]]),
+    ("message", MESSAGE, lambda sides: [sides[0], sides[1] | {"received_bytes": 2000}]),
+    ("message", MESSAGE, lambda sides: [side | {"is_other_process": False} for side in sides]),
 ]
 
 
@@ -63,16 +66,50 @@ def test_a_transpose_moves_the_same_bytes_in_every_repetition(cluster: Context) 
     assert three.least_moved_bytes == 3 * one.least_moved_bytes > 0
 
 
-def test_messages_between_workers_are_counted_by_their_receivers(cluster: Context) -> None:
-    result, _ = run(families.create("message", cluster, "dask", {"size": 1000, "round_trips": 3}))
-    assert result.links == []
+def test_messages_between_workers_are_counted_by_their_receivers_and_timed_pair_by_pair(cluster: Context) -> None:
+    result, lines = run(families.create("message", cluster, "dask", MESSAGE))
     assert result.seen_bytes == 2 * 2 * 3 * 1000
+    there, back = links.rows(result.links)
+    assert (there["receiver"], there["sender"]) == (back["sender"], back["receiver"]) == tuple(cluster.workers)
+    assert (there["bytes"], there["count"]) == (back["bytes"], back["count"]) == (2 * 3 * 1000, 2 * 3)
+    assert there["round_trip_s"] == back["round_trip_s"]
+    assert 2 * there["seconds"] == pytest.approx(sum(line.wall_s for line in lines if not line.warmup))
+    assert 0 < there["round_trip_s"]["min"] <= there["round_trip_s"]["median"] <= there["round_trip_s"]["max"]
+
+
+def test_quantiles_are_numpys() -> None:
+    values = [0.3, 0.1, 0.7, 0.2, 1.9]
+    assert list(links.quantiles(values).values()) == pytest.approx(np.quantile(values, list(links.QUANTILES.values())))
+    assert set(links.quantiles([0.5]).values()) == {0.5}
+
+
+@pytest.mark.parametrize(
+    ("which", "hosts", "pairs"),
+    [
+        ("all", "aabb", [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]),
+        ("ring", "aabb", [(0, 1), (0, 3), (1, 2), (2, 3)]),
+        ("ring", "ab", [(0, 1)]),
+        ("hosts", "aabb", [(0, 1), (0, 2), (2, 3)]),
+        ("hosts", "abc", [(0, 1), (0, 2), (1, 2)]),
+        ("hosts", "bab", [(0, 1), (0, 2)]),
+        ("hosts", "aaa", [(0, 1)]),
+    ],
+)
+def test_the_pairs_that_play_are_chosen_by_worker_and_host(
+    which: str, hosts: str, pairs: list[tuple[int, int]]
+) -> None:
+    assert chosen_pairs(which, hosts) == pairs
+
+
+def test_every_pair_of_sixty_four_workers_is_two_thousand_and_sixteen_and_their_ring_sixty_four() -> None:
+    hosts = [f"host{number // 4}" for number in range(64)]
+    assert [len(chosen_pairs(which, hosts)) for which in ("all", "ring", "hosts")] == [2016, 64, 120 + 16]
 
 
 def test_a_message_workload_without_a_second_worker_says_so(cluster: Context) -> None:
     alone = Context(cluster.client, cluster.workers[:1], 1, "cpu", "tcp")
     with pytest.raises(ValueError, match="at least two workers"):
-        run(families.create("message", alone, "dask", {"size": 1000, "round_trips": 3}))
+        run(families.create("message", alone, "dask", MESSAGE))
 
 
 class Scripted(Measurement):
@@ -146,7 +183,22 @@ def test_traffic_is_counted_from_the_mark_on_by_receiver_and_sender(cluster: Con
     assert links.total_bytes(links.summed([link, link])) == 2 * link["bytes"]
 
 
-def test_a_log_that_shrank_is_an_error_and_not_less_traffic(cluster: Context) -> None:
-    marks = dict.fromkeys(cluster.workers, 10**6)
+def log_lengths(dask_worker: Any) -> int:
+    return len(dasks.incoming_log(dask_worker))
+
+
+def test_a_log_holds_one_repetition_at_most_and_nothing_once_the_workers_are_cleaned(cluster: Context) -> None:
+    lengths = []
+    for reps in (1, 4):
+        run(families.create("transpose-sum", cluster, "dask", ARRAY), reps=reps)
+        lengths.append(cluster.client.run(log_lengths))
+    assert sum(lengths[1].values()) < 2 * sum(lengths[0].values())
+    assert sum(lengths[0].values()) > 0
+    cluster.client.run(dasks.clean)
+    assert set(cluster.client.run(log_lengths).values()) == {0}
+
+
+def test_a_worker_that_is_another_process_than_before_is_an_error_and_not_less_traffic(cluster: Context) -> None:
+    marks = dict.fromkeys(cluster.workers, 0)
     with pytest.raises(RuntimeError, match="restarted"):
         links.collect(cluster.client, marks)

@@ -15,7 +15,7 @@ from gpubench.model.quantities import format_seconds
 from gpubench.plan.cost import node_hours
 from gpubench.plan.known import issue_lines
 from gpubench.schedulers import JobState
-from gpubench.store.accounting import Accounting
+from gpubench.store.accounting import Accounting, run_warnings
 from gpubench.store.campaign import Campaign
 
 if TYPE_CHECKING:
@@ -80,11 +80,13 @@ def job_lines(campaign: Campaign, states: Mapping[str, JobState]) -> Iterator[st
 
 
 def status_lines(campaign: Campaign, accounting: Accounting) -> Iterator[str]:
-    """A line for every run that isn't ok, then the counts."""
+    """A line for every run that isn't ok, the runs' own warnings, then the counts."""
     for outcome in accounting.outcomes:
         if outcome.status != "ok":
             place = f"block {outcome.block.block} {outcome.run.variant} ({outcome.run.run})"
             yield f"{place}: {outcome.status}: {outcome.reason}"
+    for warning in run_warnings(accounting.outcomes):
+        yield f"warning: {warning}"
     yield f"{campaign.directory}: {counts(accounting)} of {len(accounting.outcomes)} runs"
 
 

@@ -1,0 +1,57 @@
+"""A worker that runs out of memory ends its workload.
+
+Without that nothing would happen for a long time: Dask spills a worker's results to disk (times would be the disk's),
+then pauses it, and a paused worker takes no task: the workload waits until its limit.
+"""
+
+import contextlib
+import threading
+from typing import Any, Callable, Dict, Iterator, Mapping
+
+from gpubench.workloads import dasks
+
+LOOK_S = 1.0
+"""One small message to the scheduler in that time."""
+MIB = 1 << 20
+
+
+class OutOfMemoryError(Exception):
+    """A worker spilled to disk, or was paused for longer than a moment."""
+
+
+@contextlib.contextmanager
+def watched(client: Any, end: Callable[[Exception], None], every_s: float = LOOK_S) -> Iterator[None]:
+    """Look every second, in a thread, and call ``end`` with an OutOfMemoryError once a worker has no memory left."""
+    over = threading.Event()
+
+    def look() -> None:
+        before: Dict[str, Any] = {}
+        while not over.wait(every_s):
+            try:
+                found: Dict[str, Any] = client.run_on_scheduler(dasks.short_of_memory)
+            except Exception:  # noqa: BLE001 - whoever waits for the cluster hears of it himself
+                return
+            # A worker may be paused for a moment, until garbage is collected; what is on disk stays there.
+            gone = [facts for address, facts in found.items() if facts["spilled"] or address in before]
+            if gone:
+                end(OutOfMemoryError("; ".join(describe(facts) for facts in gone)))
+                return
+            before = found
+
+    thread = threading.Thread(target=look, name="gpubench-memory", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(5.0)
+
+
+def describe(facts: Mapping[str, Any]) -> str:
+    """``worker-0-1 ran out of memory: paused, 240 MiB of 300 MiB in use, 12 MiB spilled to disk``."""
+    words = ["paused"] if facts["paused"] else []
+    of = " of {:.0f} MiB".format(facts["limit"] / MIB) if facts["limit"] else ""
+    words.append("{:.0f} MiB{} in use".format(facts["used"] / MIB, of))
+    if facts["spilled"]:
+        words.append("{:.0f} MiB spilled to disk".format(facts["spilled"] / MIB))
+    return "{} ran out of memory: {}".format(facts["name"], ", ".join(words))

@@ -1,0 +1,90 @@
+"""How fast each worker's core is, measured before and after the workloads: a slow worker would hide in an average.
+
+Every worker, all at the same time, does a fixed piece of work some times over, and its fastest time counts: what comes
+and goes isn't a slow worker. A piece takes longer than the kernel lets one process run where two want the same core, so
+that a neighbour bound to a worker's core doubles even the fastest.
+"""
+
+import socket
+import statistics
+import time
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
+
+PIECES = 8
+LONGEST_S = 1.0
+"""No further piece is begun after that."""
+STEPS = 200_000
+"""Of one piece: about 20 ms."""
+FACTOR = 1.5
+
+Figures = Mapping[str, Any]
+"""``name``, ``host``, and of the fastest piece ``wall_s`` and ``cpu_s`` (the processor time in it)."""
+
+
+def _piece() -> Tuple[float, float]:
+    wall, cpu = time.perf_counter(), time.thread_time()
+    number = 1
+    for _ in range(STEPS):
+        number = (number * 1103515245 + 12345) % 2147483648
+    return time.perf_counter() - wall, time.thread_time() - cpu
+
+
+def probe(dask_worker: Any) -> Dict[str, Any]:
+    """This worker's figures, for ``Client.run``; takes 0.2 s on a core of its own."""
+    end = time.perf_counter() + LONGEST_S
+    pieces = [_piece()]
+    while len(pieces) < PIECES and time.perf_counter() < end:
+        pieces.append(_piece())
+    wall_s, cpu_s = min(pieces)
+    return {"name": str(dask_worker.name), "host": socket.gethostname(), "wall_s": wall_s, "cpu_s": cpu_s}
+
+
+def slow(probes: Sequence[Mapping[str, Figures]]) -> Dict[str, float]:
+    """Workers that were slow in every probe: how many times as long as the median worker they took, the least of it.
+
+    Slow is who takes 1.5 times as long as the median worker; and where even that one had to wait for its core (more
+    processes than cores), as many times longer again: waiting is everybody's there. The median is the lower one, so
+    that of two workers the slower is compared with the faster.
+
+    Args:
+        probes: figures by worker address, one mapping per probe.
+    """
+    if not probes or not all(probes):
+        return {}
+    over = [_over(figures) for figures in probes]
+    return {worker: min(one[worker] for one in over) for worker in over[0] if all(worker in one for one in over)}
+
+
+def _over(figures: Mapping[str, Figures]) -> Dict[str, float]:
+    median = statistics.median_low(one["wall_s"] for one in figures.values())
+    waiting = statistics.median_low(one["wall_s"] / max(one["cpu_s"], 1e-9) for one in figures.values())
+    factors = {worker: one["wall_s"] / median for worker, one in figures.items()}
+    return {worker: factor for worker, factor in factors.items() if factor > FACTOR * max(1.0, waiting)}
+
+
+def warnings(probes: Sequence[Mapping[str, Figures]]) -> List[str]:
+    """One for each slow worker."""
+    when = "before and after the workloads" if len(probes) > 1 else "before the workloads"
+    return [
+        "slow worker: {name} on {host} takes {factor:.1f} times as long as the median worker, {when}".format(
+            name=probes[0][worker]["name"], host=probes[0][worker]["host"], factor=factor, when=when
+        )
+        for worker, factor in sorted(slow(probes).items())
+    ]
+
+
+def table(probes: Sequence[Mapping[str, Figures]]) -> List[Dict[str, Any]]:
+    """For the provenance: every worker's figures at every probe, in lists."""
+    rows = []
+    for worker in sorted(probes[0]) if probes else []:
+        seen = [figures[worker] for figures in probes if worker in figures]
+        rows.append(
+            {
+                "worker": worker,
+                "name": seen[0]["name"],
+                "host": seen[0]["host"],
+                "wall_s": [one["wall_s"] for one in seen],
+                "cpu_s": [one["cpu_s"] for one in seen],
+            }
+        )
+    return rows

@@ -1,0 +1,184 @@
+"""Every line that is about GPUs runs, on stand-ins: a real cluster whose ``cupy`` is numpy and ``cudf`` is pandas.
+
+All such lines stand in two files. That they fit the real libraries this can't show.
+"""
+
+from __future__ import annotations
+
+import dis
+import json
+import shutil
+import subprocess
+import sys
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gpubench
+from gpubench.node.checks import CheckError, check_pools
+from gpubench.spec import Deadlines, WorkloadSpec
+from gpubench.workloads.catalogue import CATALOGUE
+from tests.conftest import need
+from tests.node.runners import Runner
+from tests.node.specs_by_hand import node_half, quiet_environment, run_spec
+
+STAND_INS = Path(__file__).parents[1] / "stand_ins" / "gpu"
+PACKAGE = Path(gpubench.__file__).parent
+FILES = ("gpubench/workloads/device.py", "gpubench/node/gpu.py")
+SMALLER = 1e-3
+POOL = 1 << 30
+
+Environment = Callable[..., dict[str, str]]
+
+
+def smallest(name: str) -> dict[str, Any]:
+    """The catalogue's defaults, a thousandth as large."""
+    workload = CATALOGUE[name]
+    grows = dict(workload.grows)
+    return {
+        key: max(1, int(param.default * SMALLER ** grows[key])) if key in grows else param.default
+        for key, param in workload.params.items()
+    }
+
+
+def specs() -> list[WorkloadSpec]:
+    return [
+        WorkloadSpec(name, backend, smallest(name), reps=1, warmup=1, timeout_s=120.0)
+        for name, known in CATALOGUE.items()
+        for backend in known.backends
+        if "gpu" in known.devices
+    ]
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """Variables of a process that finds the stand-ins, and tells its lines to a directory of the module."""
+    compiler = shutil.which("gcc") or ""
+    need(bool(compiler), "gcc, for the stand-in of libnvidia-ml.so.1")
+    library, lines = tmp_path_factory.mktemp("nvml"), tmp_path_factory.mktemp("lines")
+    target = str(library / "libnvidia-ml.so.1")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", target, str(STAND_INS / "nvml.c")], check=True)
+
+    def variables(**more: str) -> dict[str, str]:
+        found = {"PYTHONPATH": str(STAND_INS), "LD_LIBRARY_PATH": str(library)}
+        return found | {"STAND_IN_LINES": str(lines), "STAND_IN_LINES_OF": ":".join(FILES)} | more
+
+    return variables
+
+
+def lines_of(code: types.CodeType) -> Iterator[int]:
+    """Numbers of the lines that the interpreter would report, functions included."""
+    yield from (line for _, line in dis.findlinestarts(code) if line)
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            yield from lines_of(inner)
+
+
+def executable(path: Path) -> set[int]:
+    """All lines that can run, less those that only open a function's body and docstrings."""
+    code = compile(path.read_text(), str(path), "exec")
+    heads = {inner.co_firstlineno for inner in code.co_consts if isinstance(inner, types.CodeType)}
+    return {line for line in lines_of(code) if line not in heads}
+
+
+def ask(environment: dict[str, str], code: str) -> str:
+    """What a Python with these variables prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=quiet_environment(**environment | {"PYTHONPATH": f"{environment['PYTHONPATH']}:{PACKAGE.parent}"}),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+COUNT = "from gpubench.node import gpu; print(gpu.count(), gpu.resolve('auto'), gpu.resolve('cpu'))"
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, "2 gpu cpu"),
+        ({"STAND_IN_GPUS": "0"}, "0 cpu cpu"),
+        ({"STAND_IN_NVML_INIT": "9"}, "0 cpu cpu"),
+        ({"LD_LIBRARY_PATH": ""}, "0 cpu cpu"),
+    ],
+)
+def test_a_gpu_is_there_when_nvml_counts_one(environment: Environment, more: dict[str, str], said: str) -> None:
+    assert ask(environment(**more), COUNT) == said
+
+
+@pytest.mark.system
+def test_every_workload_runs_on_gpu_workers_and_every_line_about_gpus_is_executed(
+    environment: Environment, tmp_path: Path
+) -> None:
+    variables = environment()
+    runner = Runner(
+        [sys.executable],
+        tmp_path,
+        node_half=node_half(),
+        env=variables,
+        device="auto",
+        workers_per_node=2,
+        rmm_pool=str(POOL),
+        workloads=specs(),
+        deadlines=Deadlines(start_s=120.0, stop_s=20.0, silence_s=30.0),
+    )
+    runner.start("--rank", "0", **variables).communicate(timeout=500)
+    record = runner.record()
+    assert (record.status, record.reason, record.device) == ("ok", "", "gpu")
+    failed = {item.workload: item.reason for item in record.workloads if item.status == "failed"}
+    assert failed == {}
+    assert {item.workload for item in record.workloads if item.status == "ok"} >= {"merge", "transpose-sum", "message"}
+    provenance = json.loads((runner.run_dir() / "provenance.json").read_text())
+    workers = [one for one in provenance["processes"] if one["role"] == "worker"]
+    pool = {"resources": ["PoolMemoryResource", "CudaMemoryResource"], "pool_bytes": POOL}
+    assert [one["memory_pool"] for one in workers] == [pool, pool]
+
+    for more in ({}, {"STAND_IN_NVML_INIT": "9"}, {"LD_LIBRARY_PATH": ""}):
+        ask(environment(**more), COUNT)
+    ask(variables, "from gpubench.node import gpu; gpu.worker_options('cpu', 'default')")
+    ask(variables, "from gpubench.workloads import device; device.array_module('cpu'), device.frame_module('cpu')")
+    ask(variables, "from gpubench.workloads import device; print(device.memory_pool('cpu'))")
+    seen = {line for path in Path(variables["STAND_IN_LINES"]).iterdir() for line in path.read_text().split()}
+    for name in FILES:
+        missed = {line for line in executable(PACKAGE.parent / name) if f"{name}:{line}" not in seen}
+        assert missed == set(), name
+
+
+WORKER = {"role": "worker", "pid": 7, "host": "a"}
+NONE: dict[str, Any] = {"resources": ["CudaMemoryResource"], "pool_bytes": 0}
+SOME: dict[str, Any] = {"resources": ["PoolMemoryResource", "CudaMemoryResource"], "pool_bytes": POOL}
+ASYNC: dict[str, Any] = {"resources": ["CudaAsyncMemoryResource"], "pool_bytes": 0}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found", "refused"),
+    [
+        (str(POOL), SOME, ""),
+        (str(POOL + 100), SOME, ""),
+        (str(2 * POOL), SOME, "allocates with PoolMemoryResource over CudaMemoryResource of 1073741824 bytes"),
+        (str(POOL), NONE, "allocates with CudaMemoryResource of 0 bytes, the site wants the memory pool 1073741824"),
+        (str(POOL), {}, "has no RMM, the site wants the memory pool 1073741824"),
+        ("none", NONE, ""),
+        ("none", SOME, "the site wants the memory pool none"),
+        ("none", ASYNC, "allocates with CudaAsyncMemoryResource"),
+        ("default", SOME, ""),
+        ("default", {}, ""),
+    ],
+)
+def test_a_memory_pool_that_the_site_does_not_want_fails_the_run(
+    wanted: str, found: dict[str, Any], refused: str
+) -> None:
+    spec = run_spec(device="gpu", rmm_pool=wanted)
+    if not refused:
+        check_pools(spec, [{**WORKER, "memory_pool": found}])
+        return
+    with pytest.raises(CheckError, match=refused):
+        check_pools(spec, [{**WORKER, "memory_pool": found}])
