@@ -8,7 +8,7 @@ import numpy as np
 from gpubench.workloads import dasks, weak_data
 from gpubench.workloads.arrays import drawn
 from gpubench.workloads.base import Answer
-from gpubench.workloads.catalogue.weak import ITEM_BYTES, square
+from gpubench.workloads.catalogue.weak import ITEM_BYTES, square, square_chunks
 from gpubench.workloads.weak import WeakTask, close, deviation, exactly, exactly_and_likely
 
 ROW, COLUMN = 42, 314
@@ -39,8 +39,7 @@ class ArrayTask(WeakTask):
     @property
     def chunks(self) -> Tuple[Tuple[int, ...], Tuple[int, ...]]:
         """Lengths of the blocks along both axes."""
-        side, chunk = square(self.problem_size, self.threads)
-        lengths = tuple(min(chunk, side - start) for start in range(0, side, chunk))
+        lengths = square_chunks(self.problem_size, self.threads)
         return lengths, lengths
 
     def blocks(self) -> Dict[Place, Tuple[Tuple[int, ...], Place, Place]]:

@@ -21,6 +21,22 @@ def square(problem_size: int, threads: int) -> Tuple[int, int]:
     return side, max(1, int(side / math.sqrt(threads)))
 
 
+def square_chunks(problem_size: int, threads: int) -> Tuple[int, ...]:
+    """Lengths of the chunks along both axes."""
+    side, chunk = square(problem_size, threads)
+    return tuple(min(chunk, side - start) for start in range(0, side, chunk))
+
+
+def _largest_share(problem_size: int, threads: int, workers: int) -> int:
+    """Elements of the worker that holds the most, chunks dealt out row by row in equal contiguous shares."""
+    lengths = square_chunks(problem_size, threads)
+    shares = [0] * workers
+    for position in range(len(lengths) ** 2):
+        owner = position * workers // len(lengths) ** 2
+        shares[owner] += lengths[position // len(lengths)] * lengths[position % len(lengths)]
+    return max(shares)
+
+
 def partition_starts(problem_size: int, threads: int) -> Tuple[int, ...]:
     """First row of each of the frame's two partitions per thread, and the number of rows; alike in length ± 1."""
     rows, parts = problem_size * threads, 2 * threads
@@ -46,10 +62,11 @@ class _Task:
 
 def _array_held(task: _Task) -> Callable[[Mapping[str, Any], Shape], int]:
     def held(params: Mapping[str, Any], shape: Shape) -> int:
-        side, chunk = square(int(params["problem_size"]), shape.threads)
-        chunks = math.ceil(math.ceil(side / chunk) ** 2 / shape.workers)
+        problem_size = int(params["problem_size"])
+        share = _largest_share(problem_size, shape.threads, shape.workers)
+        in_work = shape.threads_per_worker * square(problem_size, shape.threads)[1] ** 2
         kept = task.kept + (params.get("mode") == "persisted")
-        return int((chunks * kept + shape.threads_per_worker * task.worked) * chunk**2 * ITEM_BYTES)
+        return int((share * kept + in_work * task.worked) * ITEM_BYTES)
 
     return held
 
@@ -191,8 +208,8 @@ def _workload(task: _Task) -> Workload:
         counted="8 (one element)" if task.name == "access" else "rows × columns × 8",
         oracle=task.oracle,
         held=_array_held(task) if is_array else _frame_held(task),
-        held_text=f"chunks per worker × {task.kept} (+ 1 persisted) and {task.worked} chunks per thread in work, "
-        "chunk² × 8 B each; rows of the array = int(problem_size·√threads)"
+        held_text=f"{task.kept} (+ 1 persisted) × the largest share of the chunks of rows², rows = "
+        f"int(problem_size·√threads); {task.worked} chunks per thread in work, each int(rows/√threads)²; × 8 B"
         if is_array
         else f"(problem_size × threads per worker × {1 + task.kept} + problem_size × threads × {task.worked}) × 48 B",
         grows=(("problem_size", 0.5 if is_array else 1.0),),
