@@ -36,6 +36,10 @@ LIBRARIES: dict[str, set[str]] = {
     "gpubench/workloads/merge.py": {"dask", "distributed"},
     "gpubench/workloads/message.py": {"distributed"},
     "gpubench/workloads/pingpong.py": {"numpy"},
+    "gpubench/workloads/weak.py": {"distributed"},
+    "gpubench/workloads/weak_arrays.py": {"dask", "numpy"},
+    "gpubench/workloads/weak_frames.py": {"dask", "distributed"},
+    "gpubench/workloads/weak_groups.py": {"dask", "numpy"},
 }
 IN_EVERY_IMAGE = {"dask", "distributed", "numpy", "pandas"}
 IMPORTS_BY_NAME = {"gpubench/workloads/bindings/__init__.py", "gpubench/workloads/families.py"}

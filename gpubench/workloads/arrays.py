@@ -28,13 +28,37 @@ def random_state(device_name: str, entropy: Tuple[int, ...]) -> Any:
     return device.array_module(device_name).random.RandomState(int(seed))
 
 
-class ArraySum(Measurement):
-    """The sum of a square of float64 random numbers, (size, size) in (chunk, chunk) blocks, somehow transformed.
+def drawn(
+    context: Context,
+    name: str,
+    draw: Any,
+    entropy: Tuple[int, ...],
+    chunks: Tuple[Tuple[int, ...], ...],
+    *,
+    settled: bool,
+    dtype: str = "float64",
+) -> Any:
+    """A two-dimensional array of blocks that ``draw`` (device, entropy + (i, j), shape) gives: settled, or to be drawn.
 
-    Blocks are dealt out in row-major order, an equal contiguous share to every worker in the order of
-    ``context.workers``. Left to itself, Dask places them by the moment's load: between no and all of the transpose's
+    Settled blocks are dealt out in row-major order, an equal contiguous share to every worker in the order of
+    ``context.workers``. Left to itself, Dask places them by the moment's load: between no and all of a transpose's
     block pairs then lie apart, differently in each repetition, and that would be most of what one measures.
     """
+    places = [(i, j) for i in range(len(chunks[0])) for j in range(len(chunks[1]))]
+    graph: Dict[Tuple[str, int, int], Any] = {}
+    for position, (i, j) in enumerate(places):
+        task = (draw, context.device, (*entropy, i, j), (chunks[0][i], chunks[1][j]))
+        worker = context.workers[position * len(context.workers) // len(places)]
+        key = (name, i, j)
+        graph[key] = context.client.submit(*task, key=key, workers=[worker]) if settled else task
+    if settled:
+        distributed.wait(list(graph.values()))
+    meta = device.array_module(context.device).empty((0, 0), dtype=dtype)
+    return dask.array.Array(graph, name, chunks, meta=meta)
+
+
+class ArraySum(Measurement):
+    """The sum of a square of float64 random numbers, (size, size) in (chunk, chunk) blocks, somehow transformed."""
 
     draw: Any
     """Importable function (device, entropy, shape) → block; each worker draws its own."""
@@ -72,18 +96,7 @@ class ArraySum(Measurement):
         """Other numbers in every repetition: blocks that lie on their workers, or ones still to be drawn."""
         name = f"{type(self).__name__}-{self._token}-{self._round}"
         chunks = dask.array.core.normalize_chunks(int(self.params["chunk"]), (self.size, self.size))
-        places = [(i, j) for i in range(len(chunks[0])) for j in range(len(chunks[1]))]
-        graph: Dict[Tuple[str, int, int], Any] = {}
-        for position, (i, j) in enumerate(places):
-            entropy = (self.context.seed, self._round, i, j)
-            task = (type(self).draw, self.context.device, entropy, (chunks[0][i], chunks[1][j]))
-            worker = self.context.workers[position * len(self.context.workers) // len(places)]
-            key = (name, i, j)
-            graph[key] = self.context.client.submit(*task, key=key, workers=[worker]) if settled else task
-        if settled:
-            distributed.wait(list(graph.values()))
-        meta = device.array_module(self.context.device).empty((0, 0))
-        return dask.array.Array(graph, name, chunks, meta=meta)
+        return drawn(self.context, name, type(self).draw, (self.context.seed, self._round), chunks, settled=settled)
 
     def prepare(self) -> None:
         """Draw the next array and build the graph of what will be timed."""

@@ -81,8 +81,22 @@ def partition_holders(client: Any, frame: Any) -> List[Set[str]]:
 
     By the number at the end of each key: with dask-expr (2025.7) a persisted frame's own keys are aliases of those.
     """
-    numbered = {int(key.rstrip(")").rpartition(",")[2]): held for key, held in holders(client, frame).items()}
+    numbered = {_partition_number(key): held for key, held in holders(client, frame).items()}
     return [set(numbered[number]) for number in sorted(numbered)]
+
+
+def block_futures(client: Any, array: Any) -> Dict[str, Any]:
+    """The future of each block of a persisted array, by ``str(key)``; see ``holders``."""
+    return {str(future.key): future for future in client.futures_of(array)}
+
+
+def partition_futures(client: Any, frame: Any) -> List[Any]:
+    """The future of each partition of a persisted dataframe, in their order; see ``partition_holders``."""
+    return sorted(client.futures_of(frame), key=lambda future: _partition_number(str(future.key)))
+
+
+def _partition_number(key: str) -> int:
+    return int(key.rstrip(")").rpartition(",")[2])
 
 
 def task_shuffle(method: Any) -> Dict[str, str]:
