@@ -11,8 +11,9 @@ from typing import Dict, List, Optional
 
 from gpubench.node import machine
 from gpubench.node.environment import CLUSTER_VARIABLE, build
-from gpubench.node.process import Child, maps_anywhere, marked, role_command, stop_all, supervisor_of
+from gpubench.node.process import Child, maps_anywhere, role_command, stop_all, supervisor_of
 from gpubench.spec import RunSpec
+from gpubench.workloads.strays import end_marked, marked
 
 GRACE_S = 1.0
 SHM = Path("/dev/shm")  # noqa: S108 - the place itself is meant
@@ -107,6 +108,7 @@ class Node:
     def stop(self) -> None:
         """End every process of this node, and take away what they left in shared memory."""
         stop_all(self.children, GRACE_S)
+        end_marked(CLUSTER_VARIABLE, self.env[CLUSTER_VARIABLE])  # what a workload started in sessions of its own
         for path in unused_segments():
             with contextlib.suppress(OSError):
                 path.unlink()

@@ -80,6 +80,11 @@ class Measurement(abc.ABC):
         """
         return 0
 
+    @property
+    def figures(self) -> Dict[str, Any]:
+        """What the run record keeps of all repetitions, beside the last answer's details (plain JSON values)."""
+        return {}
+
     def setup(self) -> None:  # noqa: B027 - most workloads need nothing
         """Do what is needed once: open connections, compute what every answer must be."""
 
