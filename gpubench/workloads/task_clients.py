@@ -39,7 +39,7 @@ class Clients:
 
     Args:
         kind: ``module:class`` in ``gpubench.workloads``, built in each process from the facts meant for it; it has
-            ``batch`` and ``close``.
+            ``batch``, ``close`` and ``about`` (plain data for the run record).
         facts: plain data, one for each process.
 
     Raises:
@@ -52,10 +52,12 @@ class Clients:
         self._folder = Path(tempfile.mkdtemp(prefix="gpubench-clients-"))
         self._guard = strays.guard(MARK, self._mark)
         self._processes: List[subprocess.Popen[bytes]] = []
+        self.about: Dict[str, Any] = {}
         try:
             for index, own in enumerate(facts):
                 self._processes.append(self._start(kind, own, self._folder / str(index)))
-            self._answers()
+            for process in self._processes:
+                self.about = _answer(process)
         except BaseException:
             self._end()
             raise
@@ -92,9 +94,6 @@ class Clients:
         process = strays.start(__name__, kind, env=env, cwd=str(folder), **pipes)
         _tell(process, dict(facts))
         return process
-
-    def _answers(self) -> List[Any]:
-        return [_answer(process) for process in self._processes]
 
     def _end(self) -> None:
         strays.end_marked(MARK, self._mark)
@@ -151,7 +150,7 @@ def _serve(kind: str, say: Any) -> None:
     facts = json.loads(sys.stdin.readline())
     submitter = getattr(importlib.import_module("gpubench.workloads." + module), name)(facts)
     try:
-        say("ready", None)
+        say("ready", submitter.about)
         for line in sys.stdin:
             say("batch", submitter.batch(json.loads(line)))
     finally:

@@ -43,8 +43,8 @@ class Tasks(Measurement):
 
     @property
     def figures(self) -> Dict[str, Any]:
-        """Every batch of every repetition, warm-ups first."""
-        return {"repetitions": self._kept}
+        """What submitted, and every batch of every repetition, warm-ups first."""
+        return {**(self._submitter.about if self._submitter else {}), "repetitions": self._kept}
 
     def setup(self) -> None:
         """Start what submits.

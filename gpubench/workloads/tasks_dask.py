@@ -22,6 +22,8 @@ class DaskSubmitter:
     bytes: Dask pickles a graph as a whole, and would send one string that all tasks share only once.
     """
 
+    about: Dict[str, Any] = {}  # noqa: RUF012 - the run's provenance knows all of Dask
+
     def __init__(self, client: Any, argsize: int) -> None:
         self.client = client
         self.argsize = argsize

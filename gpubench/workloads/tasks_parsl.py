@@ -44,6 +44,9 @@ class ParslSubmitter:
         self._padding = "x" * int(facts["argsize"])
         config = user_config(Path(facts["config"])) if facts["config"] else own_config(facts)
         self._kernel = parsl.load(config)
+        providers = [type(getattr(one, "provider", None)).__name__ for one in config.executors]
+        executors = [type(one).__name__ for one in config.executors]
+        self.about = {"parsl": parsl.__version__, "executors": executors, "providers": providers}
         try:
             if not facts["config"]:
                 self._wait_for(int(facts["nodes"]) * int(facts["workers_per_node"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import signal
 import subprocess
@@ -59,6 +60,9 @@ def test_parsl_has_as_many_workers_as_the_cluster_has_threads_and_leaves_nothing
     params = {"mode": "explicit", "batches": [20, 40], "argsize": 100}
     result = measured_rightly(cluster, "tasks", params, backend="parsl", moves=False)
     assert [[batch["tasks"] for batch in batches] for batches in result.details["repetitions"]] == [[20, 40]] * 3
+    assert result.details["executors"] == ["HighThroughputExecutor"]
+    assert result.details["providers"] == ["LocalProvider"]
+    assert result.details["parsl"] == importlib.metadata.version("parsl")
     latency = result.details["repetitions"][0][0]["latency_s"]
     assert 0 < latency["p50"] <= latency["max"]
     assert living() == before
