@@ -67,22 +67,26 @@ def parsl_ways(workers: int, tasks: int) -> Iterator[tuple[Way, Way]]:
         submitter.close()
 
 
+WAYS = {"client.map": dask_ways, "parsl-perf": parsl_ways}
+
+
 def main() -> None:
     """Print one table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.task_rate", description=__doc__)
     parser.add_argument("--blocks", type=int, default=12)
     parser.add_argument("--tasks", type=int, default=1000)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--against", nargs="+", choices=WAYS, default=list(WAYS))
     parser.add_argument("--seed", type=int, default=20260101)
     options = parser.parse_args()
     os.environ["SPT_NOENV"] = "1"
     order = random.Random(options.seed)
     print(f"{options.blocks} blocks of {options.tasks} tasks, {os.cpu_count()} cores\n")
-    print("| back-end | workers | ours, tasks/s | theirs, tasks/s | ratio of rates | 95 % interval |")
+    print("| against | workers | ours, tasks/s | theirs, tasks/s | ratio of rates | 95 % interval |")
     print("|---|---|---|---|---|---|")
-    for name, ways in (("dask, bare `client.map`", dask_ways), ("parsl, parsl-perf", parsl_ways)):
+    for name in options.against:
         for workers in options.workers:
-            with ways(workers, options.tasks) as (ours, theirs):
+            with WAYS[name](workers, options.tasks) as (ours, theirs):
                 found = ratio(interleaved(ours, theirs, options.blocks, order))
             figures = f"{found.ours:.0f} | {found.theirs:.0f} | {found.ratio:.3f} | {found.low:.3f}–{found.high:.3f}"
             print(f"| {name} | {workers} | {figures} |", flush=True)

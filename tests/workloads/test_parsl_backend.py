@@ -125,3 +125,13 @@ def test_interchange_and_workers_die_with_the_process_that_measures_even_when_it
         assert len(commands) >= 3  # the client, the interchange, the manager
         os.kill(owner.pid, signal.SIGKILL)
     until(lambda: not set(living()) - before)
+
+
+def test_the_slurm_provider_asks_for_one_block_of_the_cluster_s_nodes_with_workers_of_this_python() -> None:
+    facts = {"provider": "slurm", "partition": "gpu", "account": "", "address": "10.0.0.1", "nodes": 2}
+    (executor,) = tasks_parsl.own_config({**facts, "workers_per_node": 4}).executors
+    provider = executor.provider
+    assert (provider.partition, provider.account, provider.nodes_per_block) == ("gpu", None, 2)
+    assert (provider.init_blocks, provider.max_blocks, executor.max_workers_per_node) == (1, 1, 4)
+    assert executor.address == "10.0.0.1"
+    assert executor.launch_cmd.startswith(f"{sys.executable} -I -m parsl.")
