@@ -16,9 +16,10 @@ import distributed
 from parsl.benchmark import perf
 
 from benchmarks.task_rate.ratios import Way, interleaved, ratio
-from gpubench.workloads import families
+from gpubench.workloads import families, strays
 from gpubench.workloads.base import Context
 from gpubench.workloads.catalogue import CATALOGUE
+from gpubench.workloads.task_clients import MARK
 from gpubench.workloads.tasks_dask import seven
 from gpubench.workloads.tasks_parsl import ParslSubmitter
 
@@ -79,7 +80,9 @@ def main() -> None:
     parser.add_argument("--against", nargs="+", choices=WAYS, default=list(WAYS))
     parser.add_argument("--seed", type=int, default=20260101)
     options = parser.parse_args()
-    os.environ["SPT_NOENV"] = "1"
+    token = str(os.getpid())
+    os.environ.update({"SPT_NOENV": "1", MARK: token})
+    guard = strays.guard(MARK, token)  # parsl's processes end with us, however we end
     order = random.Random(options.seed)
     print(f"{options.blocks} blocks of {options.tasks} tasks, {os.cpu_count()} cores\n")
     print("| against | workers | ours, tasks/s | theirs, tasks/s | ratio of rates | 95 % interval |")
@@ -90,6 +93,8 @@ def main() -> None:
                 found = ratio(interleaved(ours, theirs, options.blocks, order))
             figures = f"{found.ours:.0f} | {found.theirs:.0f} | {found.ratio:.3f} | {found.low:.3f}–{found.high:.3f}"
             print(f"| {name} | {workers} | {figures} |", flush=True)
+    assert guard.stdin is not None
+    guard.stdin.close()
 
 
 if __name__ == "__main__":

@@ -118,7 +118,8 @@ def test_what_the_local_provider_can_not_do_is_said_before_anything_starts(clust
 
 def test_interchange_and_workers_die_with_the_process_that_measures_even_when_it_is_killed(tmp_path: Path) -> None:
     before = set(living())
-    with subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True) as owner:
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True, env=env) as owner:
         assert owner.stdout is not None
         assert owner.stdout.readline() == "{'7': 3}\n"
         commands = {Path(f"/proc/{pid}/cmdline").read_bytes() for pid in set(living()) - before}
