@@ -54,10 +54,13 @@ class Suite(Settings):
             raise UsageError(
                 f"{source}: {entry.name} has no backend '{entry.backend}'{nearest(entry.backend, known.backends)}"
             )
+        params = _params(known, entry.params, f"{source}: {entry.name}")
+        if fault := known.fault(entry.backend, params):
+            raise UsageError(f"{source}: {entry.name}: {fault}")
         return WorkloadSpec(
             name=entry.name,
             backend=entry.backend,
-            params=_params(known, entry.params, f"{source}: {entry.name}"),
+            params=params,
             reps=reps or entry.reps or self.reps,
             warmup=self.warmup if entry.warmup is None else entry.warmup,
             timeout_s=timeout_s,

@@ -11,9 +11,10 @@ from typing import Dict, List, Optional
 
 from gpubench.node import gpu, machine
 from gpubench.node.environment import CLUSTER_VARIABLE, build
-from gpubench.node.process import Child, maps_anywhere, marked, role_command, stop_all, supervisor_of
+from gpubench.node.process import Child, maps_anywhere, role_command, stop_all, supervisor_of
 from gpubench.node.roles import LATE
 from gpubench.spec import RunSpec
+from gpubench.workloads.strays import end_marked, marked
 from gpubench.writer.atomic import write_atomic
 
 GRACE_S = 1.0
@@ -115,6 +116,7 @@ class Node:
     def stop(self) -> None:
         """End every process of this node, and take away what they left in shared memory."""
         stop_all(self.children, GRACE_S)
+        end_marked(CLUSTER_VARIABLE, self.env[CLUSTER_VARIABLE])  # what a workload started in sessions of its own
         for path in unused_segments():
             with contextlib.suppress(OSError):
                 path.unlink()

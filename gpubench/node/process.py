@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set
+from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 TAIL_LINES = 20
@@ -106,22 +106,6 @@ def role_command(role: str, spec_path: Path, *options: str) -> List[str]:
 def archive() -> str:
     """Path of the ``node.pyz`` that this process was started from."""
     return os.path.abspath(sys.argv[0])  # noqa: PTH100 - no link is followed: the path is what the user sees
-
-
-def marked(variable: str, accept: Callable[[str], bool]) -> Dict[int, str]:
-    """Processes on this node whose environment holds ``variable`` with a value that ``accept`` takes."""
-    found: Dict[int, str] = {}
-    prefix = variable.encode() + b"="
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
-        with contextlib.suppress(OSError):
-            for item in (entry / "environ").read_bytes().split(b"\0"):
-                if item.startswith(prefix):
-                    value = item[len(prefix) :].decode("utf-8", "replace")
-                    if accept(value):
-                        found[int(entry.name)] = value
-    return found
 
 
 def supervisor_of(pid: int) -> int:

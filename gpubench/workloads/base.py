@@ -85,6 +85,11 @@ class Measurement(abc.ABC):
         """Of the same bytes as ``moved_bytes_own``: which worker got how many from which, as ``links.Link``."""
         return []
 
+    @property
+    def figures(self) -> Dict[str, Any]:
+        """What the run record keeps of all repetitions, beside the last answer's details (plain JSON values)."""
+        return {}
+
     def setup(self) -> None:  # noqa: B027 - most workloads need nothing
         """Do what is needed once: open connections, compute what every answer must be."""
 

@@ -4,10 +4,11 @@ Node half: runs in the client and, through ``client.run``, in the workers.
 """
 
 import collections
+import contextlib
 import gc
 import inspect
 import time
-from typing import Any, Deque, Dict, List, Set
+from typing import Any, Deque, Dict, Iterator, List, Set
 
 _LOG_NAMES = ("transfer_incoming_log", "incoming_transfer_log")
 """The second in early 2022; both, the old one deprecated, in 2023.3 and 2025.7; only the first in 2026.8."""
@@ -124,3 +125,25 @@ def drain(client: Any, timeout_s: float = 10.0) -> int:
         if not left or time.monotonic() > end:
             return left
         time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def finish_times(client: Any) -> Iterator[Dict[Any, float]]:
+    """When this client hears that a result is ready, by key, in seconds of ``time.perf_counter``.
+
+    By listening to the scheduler's own message, where both old and new clients dispatch it: a callback per future costs
+    a coroutine and a thread switch, which for tasks that do nothing is a good part of what is measured.
+    """
+    handlers = client._stream_handlers
+    original = handlers["key-in-memory"]
+    times: Dict[Any, float] = {}
+
+    def note(key: Any = None, **rest: Any) -> Any:
+        times[key] = time.perf_counter()
+        return original(key=key, **rest)
+
+    handlers["key-in-memory"] = note
+    try:
+        yield times
+    finally:
+        handlers["key-in-memory"] = original

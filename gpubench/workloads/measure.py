@@ -28,13 +28,15 @@ class Result:
     least_moved_bytes: int = 0
     seen_bytes: int = 0
     keys_left: int = 0
+    figures: Dict[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def details(self) -> Dict[str, Any]:
-        """Figures for the run record: the last answer's, the bytes, results that stayed on workers after clean-up."""
+        """Figures for the run record: the last answer's, the workload's own, the bytes, results left on workers."""
         last = self.answers[-1].details if self.answers else {}
         return {
             **last,
+            **self.figures,
             "least_moved_bytes": self.least_moved_bytes,
             "seen_bytes": self.seen_bytes,
             "keys_left": self.keys_left,
@@ -82,6 +84,7 @@ def measure(
             measurement.teardown()
         raise
     measurement.teardown()
+    result.figures = measurement.figures
     result.keys_left = dasks.drain(measurement.context.client)
     return result
 

@@ -1,22 +1,35 @@
-"""Tasks that do nothing: what the scheduler and its messages cost."""
+"""Tasks that do nothing: what the scheduler and its messages cost. After parsl-perf.
 
-import time
-from typing import Any, List, Tuple
+One repetition is what parsl-perf runs: batches, each larger than the one before, until one takes the target time (see
+``task_batches``). Its last batch is the result, those before it are its warm-up, and all of them are kept in the run
+record. In mode `fixed` a repetition is one batch of ``count`` tasks.
 
-from gpubench.workloads.base import Answer, Measurement
+**A sample's seconds are those of ``count`` tasks at the rate of the last batch**, in every mode. The seconds of the
+batch itself would compare nothing: in mode `estimate` the size follows from the speed, so that a fast variant and a
+slow one take the same target time with different numbers of tasks. Seconds of a fixed number can be compared, between
+modes too, and the rate is ``count`` over them. In mode `fixed` they are simply the batch's own.
+"""
 
-RESULT = 7
+import importlib.util
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
+from gpubench.workloads import tasks_dask
+from gpubench.workloads.base import Answer, Measurement, UnavailableError
+from gpubench.workloads.task_batches import Batch, next_size, shares
+from gpubench.workloads.task_clients import Clients
 
-def seven(_number: int) -> int:
-    """The task."""
-    return RESULT
+RIGHT = repr(tasks_dask.RESULT)
 
 
 class Tasks(Measurement):
     """Many small messages between client, scheduler and workers, none between workers."""
 
     uses_transfer_log = False
+    _submitter: Optional[Any] = None
+
+    def __init__(self, context: Any, params: Any) -> None:
+        super().__init__(context, params)
+        self._kept: List[List[Dict[str, Any]]] = []
 
     @property
     def nominal_bytes(self) -> int:
@@ -28,22 +41,86 @@ class Tasks(Measurement):
         """Tasks don't depend on each other."""
         return 0
 
+    @property
+    def figures(self) -> Dict[str, Any]:
+        """What submitted, and every batch of every repetition, warm-ups first."""
+        return {**(self._submitter.about if self._submitter else {}), "repetitions": self._kept}
+
+    def setup(self) -> None:
+        """Start what submits.
+
+        Raises:
+            UnavailableError: parsl or the user's config of it is missing, or it can't reach the other nodes.
+        """
+        self._submitter = _SUBMITTERS[self.backend](self)
+
     def prepare(self) -> None:
         """Nothing to generate."""
 
-    def once(self) -> Tuple[float, List[Any]]:
-        """Submit, wait, gather."""
-        client = self.context.client
-        start = time.perf_counter()
-        results = client.gather(client.map(seven, range(int(self.params["count"])), pure=False))
-        return time.perf_counter() - start, results
+    def once(self) -> Tuple[float, List[Batch]]:
+        """Batches until the last; the seconds of ``count`` tasks at its rate."""
+        assert self._submitter is not None
+        done: List[Batch] = []
+        while True:
+            size = next_size(self.params, done)
+            if size is None:
+                return done[-1].run_s * int(self.params["count"]) / done[-1].count, done
+            done.append(self._submitter.batch(size))
 
-    def check(self, answer: List[Any]) -> Answer:
-        """As many results as tasks, all right."""
-        wrong = sum(1 for result in answer if result != RESULT)
-        is_ok = len(answer) == self.params["count"] and not wrong
-        details = {"results": len(answer), "expected": self.params["count"], "wrong": wrong}
+    def check(self, answer: List[Batch]) -> Answer:
+        """Every batch has as many results as it had tasks, all right."""
+        self._kept.append([batch.figures() for batch in answer])
+        expected = sum(batch.count for batch in answer)
+        results = sum(sum(batch.results.values()) for batch in answer)
+        right = sum(batch.results.get(RIGHT, 0) for batch in answer)
+        is_ok = bool(answer) and all(batch.results == {RIGHT: batch.count} for batch in answer)
+        details = {"results": results, "expected": expected, "wrong": results - right}
         return Answer("ok" if is_ok else "wrong", details)
 
     def teardown(self) -> None:
-        """``once`` keeps no future."""
+        """End what submits, and what it started."""
+        if self._submitter is not None:
+            self._submitter.close()
+
+
+def _dask(measurement: Tasks) -> Any:
+    context, params = measurement.context, measurement.params
+    clients, argsize = int(params["clients"]), int(params["argsize"])
+    if clients == 1:
+        return tasks_dask.DaskSubmitter(context.client, argsize)
+    return Clients("tasks_dask:OwnClient", [tasks_dask.facts(context, argsize)] * clients)
+
+
+def _parsl(measurement: Tasks) -> Any:
+    from distributed.comm.addressing import get_address_host
+    from distributed.utils import get_ip
+
+    context, params = measurement.context, measurement.params
+    if importlib.util.find_spec("parsl") is None:
+        raise UnavailableError("backend parsl needs the package parsl, which this image doesn't have")
+    workers = len(context.workers) * context.threads_per_worker
+    nodes = len({get_address_host(address) for address in context.workers})
+    clients, config = int(params["clients"]), str(params["parsl_config"])
+    if not config and params["parsl_provider"] == "local" and nodes > 1:
+        raise UnavailableError(
+            f"parsl's local provider starts workers on one node, and this cluster has {nodes}: "
+            "parsl_provider = slurm, or a parsl_config"
+        )
+    if clients > workers:
+        raise UnavailableError(f"{clients} clients of parsl need as many workers, each its own; there are {workers}")
+    facts = {
+        "argsize": int(params["argsize"]),
+        "config": config,
+        "provider": params["parsl_provider"],
+        "partition": params["parsl_partition"],
+        "account": params["parsl_account"],
+        "address": get_ip(get_address_host(context.client.scheduler.address)),
+        "nodes": nodes,
+    }
+    return Clients(
+        "tasks_parsl:ParslSubmitter",
+        [{**facts, "workers_per_node": share} for share in shares(workers // nodes, clients)],
+    )
+
+
+_SUBMITTERS: Dict[str, Callable[[Tasks], Any]] = {"dask": _dask, "parsl": _parsl}

@@ -12,6 +12,7 @@ from gpubench import resources
 from gpubench.render.pyz import pack
 from gpubench.spec import Deadlines, RunSpec, WorkloadSpec
 from gpubench.spec.run import RUN_SPEC
+from tests.workloads.running import complete
 
 RUN = "0123456789ab"
 
@@ -43,7 +44,7 @@ def run_spec(**changes: Any) -> RunSpec:
         env_allow=["PATH"],
         expect_transport=[],
         expect_ucx="1.19.0",
-        workloads=[WorkloadSpec("tasks", "dask", {"count": 5}, reps=2, warmup=1, timeout_s=30.0)],
+        workloads=[WorkloadSpec("tasks", "dask", complete("tasks", {"count": 5}), reps=2, warmup=1, timeout_s=30.0)],
         deadlines=Deadlines(start_s=20.0, stop_s=10.0, silence_s=10.0),
         block_s=10.0,
     )

@@ -23,11 +23,12 @@ from gpubench.spec import Deadlines, WorkloadSpec
 from gpubench.workloads.base import Context
 from tests.node.runners import until
 from tests.node.specs_by_hand import node_half, quiet_environment, run_spec, write_campaign
+from tests.workloads.running import complete
 
 pytestmark = pytest.mark.integration
 
 ARRAY = WorkloadSpec("transpose-sum", "dask", {"size": 200, "chunk": 100}, reps=1, warmup=0, timeout_s=60.0)
-TASKS = WorkloadSpec("tasks", "dask", {"count": 3}, reps=1, warmup=0, timeout_s=60.0)
+TASKS = WorkloadSpec("tasks", "dask", complete("tasks", {"count": 3}), reps=1, warmup=0, timeout_s=60.0)
 SPEC = run_spec(nodes=1, workers_per_node=2, workloads=[TASKS, ARRAY], deadlines=Deadlines(start_s=0.5))
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.node.process import Child, describe_exit, maps_anywhere, marked, role_command, stop_all
+from gpubench.node.process import Child, describe_exit, maps_anywhere, role_command, stop_all
+from gpubench.workloads.strays import marked
 from tests.node.specs_by_hand import quiet_environment
 
 SUPERVISOR = """

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from gpubench.node.environment import CLUSTER_VARIABLE
-from gpubench.node.process import marked
+from gpubench.workloads.strays import marked
 from tests.node.runners import Runner, finish, until
 from tests.node.specs_by_hand import RUN
 

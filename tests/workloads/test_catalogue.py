@@ -25,6 +25,7 @@ OPTIONAL = {
     "rmm": {"device.py"},
     "ucxx": {"bindings/ucxx.py"},
     "ucp": {"bindings/ucx_py.py"},
+    "parsl": {"tasks_parsl.py"},
 }
 IMAGE_HAS = {"dask", "distributed", "numpy", "pandas", "gpubench"}
 
@@ -114,7 +115,7 @@ def test_every_binding_has_its_adapter_file() -> None:
     ("name", "backend", "device", "params", "message"),
     [
         ("sort", "dask", "cpu", {}, "no workload"),
-        ("tasks", "parsl", "cpu", {"count": 1}, "no backend"),
+        ("tasks", "dask-noop", "cpu", {"count": 1}, "no backend"),
         ("tasks", "dask", "tpu", {"count": 1}, "doesn't run on"),
         ("tasks", "dask", "cpu", {"counts": 1}, "takes"),
         ("tasks", "dask", "cpu", {}, "takes"),

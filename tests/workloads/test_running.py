@@ -43,8 +43,6 @@ FALSIFIED: list[tuple[str, dict[str, Any], Callable[[Any], Any]]] = [
     ("transpose-sum", ARRAY, lambda total: total * (1 + 1e-8)),
     ("strided-sum", ARRAY | {"generate": False}, lambda total: total - 1.0),
     ("strided-sum", ARRAY | {"generate": True}, lambda total: total - 1.0),
-    ("tasks", {"count": 10}, lambda results: results[1:]),
-    ("tasks", {"count": 10}, lambda results: [*results[1:], 8]),
     ("merge", JOIN, lambda parts: [[parts[0][0] - 1, *parts[0][1:]], *parts[1:]]),
     ("merge", JOIN, lambda parts: [[*parts[0][:4], parts[0][4] + 1], *parts[1:]]),
     ("message", MESSAGE, lambda sides: [sides[0] | {"wrong_bytes": 1}, sides[1]]),

@@ -49,6 +49,11 @@ def nothing_held(_params: Mapping[str, Any], _shape: Shape) -> int:
     return 0
 
 
+def no_fault(_backend: str, _params: Mapping[str, Any]) -> str:
+    """For workloads whose parameters don't depend on each other."""
+    return ""
+
+
 @dataclasses.dataclass(frozen=True)
 class Workload:
     """One measured operation.
@@ -66,6 +71,7 @@ class Workload:
         grows: parameters that a larger preset raises, each with its exponent: ``held`` grows by the product.
         least_workers: it needs at least as many, all nodes together.
         needs: Python packages that a backend wants beside Dask, by backend, as ``name`` or ``name<version``.
+        fault: what is wrong with parameters that are right each for itself, in words, empty where nothing is.
     """
 
     name: str
@@ -85,3 +91,4 @@ class Workload:
     grows: Tuple[Tuple[str, float], ...] = ()
     least_workers: int = 1
     needs: Mapping[str, Tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    fault: Callable[[str, Mapping[str, Any]], str] = no_fault

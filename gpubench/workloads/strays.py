@@ -1,0 +1,73 @@
+"""Processes that a program of somebody else's starts: found by a mark in their environment, and ended with us.
+
+Node half: Python 3.9, standard library only.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, Callable, Dict
+
+import gpubench
+
+HOME = str(Path(gpubench.__file__).parents[1])
+"""What has to be on the path of a process that imports us: ``node.pyz``, or the checkout."""
+
+_BOOT = """
+import importlib, sys
+sys.path.insert(0, sys.argv[1])
+importlib.import_module(sys.argv[2]).main(*sys.argv[3:])
+"""
+_END_S = 10.0
+
+
+def marked(variable: str, accept: Callable[[str], bool]) -> Dict[int, str]:
+    """Processes on this node whose environment holds ``variable`` with a value that ``accept`` takes."""
+    found: Dict[int, str] = {}
+    prefix = variable.encode() + b"="
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        with contextlib.suppress(OSError):
+            for item in (entry / "environ").read_bytes().split(b"\0"):
+                if item.startswith(prefix):
+                    value = item[len(prefix) :].decode("utf-8", "replace")
+                    if accept(value):
+                        found[int(entry.name)] = value
+    return found
+
+
+def end_marked(variable: str, value: str) -> None:
+    """Kill every process on this node that carries the mark, until none is left or 10 s are over."""
+    end = time.monotonic() + _END_S
+    while time.monotonic() < end:
+        found = marked(variable, value.__eq__)
+        if not found:
+            return
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.02)
+
+
+def start(module: str, *words: str, **options: Any) -> "subprocess.Popen[bytes]":
+    """Start ``main(*words)`` of one of our modules in a process of its own; ``options`` go to ``Popen``."""
+    return subprocess.Popen([sys.executable, "-I", "-c", _BOOT, HOME, module, *words], **options)
+
+
+def guard(variable: str, value: str) -> "subprocess.Popen[bytes]":
+    """A process that waits for our end, however we end, and then ends whatever carries the mark.
+
+    In a session of its own, so that what is sent to ours doesn't reach it. Close its ``stdin`` to have it act at once.
+    """
+    return start(__name__, variable, value, stdin=subprocess.PIPE, start_new_session=True)
+
+
+def main(variable: str, value: str) -> None:
+    """The guard: reading ends when the other end of the pipe is closed, which the kernel does for the dead."""
+    sys.stdin.buffer.read()
+    end_marked(variable, value)

@@ -1,0 +1,157 @@
+"""Submitting clients in processes of their own: one process is started for each and told what to submit.
+
+Processes and not threads, because what limits a client is its interpreter: one thread tops out near 1,300 tasks a
+second whatever the cluster is, and further threads of the same process take turns with it. And parsl always runs in
+such a process, also with one client: its threads, its logging and its working directory stay out of the run's own
+client, and whatever it starts can be ended with it.
+
+Answers travel as pickles on what was the process's standard output; what a library or a user's config prints goes to
+standard error.
+"""
+
+import contextlib
+import importlib
+import json
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import tempfile
+import uuid
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Sequence
+
+from gpubench.workloads import strays
+from gpubench.workloads.base import UnavailableError
+from gpubench.workloads.task_batches import Batch, joined, shares
+
+MARK = "GPUBENCH_TASK_CLIENTS"
+CLOSE_S = 20.0
+
+
+class TaskClientError(Exception):
+    """A submitting process failed or ended; the message is its own where it had one."""
+
+
+class Clients:
+    """Submitting processes that work at the same time, as one submitter.
+
+    Args:
+        kind: ``module:class`` in ``gpubench.workloads``, built in each process from the facts meant for it; it has
+            ``batch``, ``close`` and ``about`` (plain data for the run record).
+        facts: plain data, one for each process.
+
+    Raises:
+        UnavailableError: one can't be built with what there is.
+        TaskClientError: one failed.
+    """
+
+    def __init__(self, kind: str, facts: Sequence[Mapping[str, Any]]) -> None:
+        self._mark = uuid.uuid4().hex
+        self._folder = Path(tempfile.mkdtemp(prefix="gpubench-clients-"))
+        self._guard = strays.guard(MARK, self._mark)
+        self._processes: List[subprocess.Popen[bytes]] = []
+        self.about: Dict[str, Any] = {}
+        try:
+            for index, own in enumerate(facts):
+                self._processes.append(self._start(kind, own, self._folder / str(index)))
+            for process in self._processes:
+                self.about = _answer(process)
+        except BaseException:
+            self._end()
+            raise
+
+    def batch(self, count: int) -> Batch:
+        """Every client submits its share of ``count`` tasks at once."""
+        wanted = [
+            (process, size) for process, size in zip(self._processes, shares(count, len(self._processes))) if size
+        ]
+        for process, size in wanted:
+            _tell(process, size)
+        return joined([_answer(process) for process, _ in wanted])
+
+    def close(self) -> None:
+        """Let the processes clean up, then end what is left of them and of what they started."""
+        try:
+            for process in self._processes:
+                with contextlib.suppress(OSError):
+                    assert process.stdin is not None
+                    process.stdin.close()
+            for process in self._processes:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(CLOSE_S)
+        finally:
+            self._end()
+
+    def _start(self, kind: str, facts: Mapping[str, Any], folder: Path) -> "subprocess.Popen[bytes]":
+        folder.mkdir()
+        env = {**os.environ, MARK: self._mark}
+        # setproctitle, which parsl uses, writes over the environment that the mark is found in, unless told not to.
+        env["SPT_NOENV"] = "1"
+        env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), env.get("PATH", os.defpath)])
+        pipes: Dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        process = strays.start(__name__, kind, env=env, cwd=str(folder), **pipes)
+        _tell(process, dict(facts))
+        return process
+
+    def _end(self) -> None:
+        strays.end_marked(MARK, self._mark)
+        for process in [*self._processes, self._guard]:
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    with contextlib.suppress(OSError):
+                        pipe.close()
+            process.wait()
+        shutil.rmtree(str(self._folder), ignore_errors=True)
+
+
+def _tell(process: "subprocess.Popen[bytes]", what: Any) -> None:
+    assert process.stdin is not None
+    try:
+        process.stdin.write(json.dumps(what).encode("utf-8") + b"\n")
+        process.stdin.flush()
+    except BrokenPipeError:
+        raise TaskClientError("a submitting client is gone") from None
+
+
+def _answer(process: "subprocess.Popen[bytes]") -> Any:
+    assert process.stdout is not None
+    try:
+        kind, answer = pickle.load(process.stdout)  # noqa: S301 - from our own process
+    except EOFError:
+        raise TaskClientError(f"a submitting client ended with exit code {process.wait()}") from None
+    if kind == "unavailable":
+        raise UnavailableError(answer)
+    if kind == "failed":
+        raise TaskClientError(answer)
+    return answer
+
+
+def main(kind: str) -> None:
+    """A submitting process: facts first, then a number of tasks per line; the end of the input is the end."""
+    with os.fdopen(os.dup(1), "wb") as answers:
+        os.dup2(2, 1)
+
+        def say(word: str, answer: Any) -> None:
+            pickle.dump((word, answer), answers)
+            answers.flush()
+
+        try:
+            _serve(kind, say)
+        except UnavailableError as error:
+            say("unavailable", str(error))
+        except Exception as error:  # noqa: BLE001 - whatever the library raises is the answer, with its words
+            say("failed", "{}: {}".format(type(error).__name__, str(error).strip().split("\n")[0][:300]))
+
+
+def _serve(kind: str, say: Any) -> None:
+    module, _, name = kind.partition(":")
+    facts = json.loads(sys.stdin.readline())
+    submitter = getattr(importlib.import_module("gpubench.workloads." + module), name)(facts)
+    try:
+        say("ready", submitter.about)
+        for line in sys.stdin:
+            say("batch", submitter.batch(json.loads(line)))
+    finally:
+        submitter.close()

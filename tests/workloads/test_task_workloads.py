@@ -1,0 +1,112 @@
+"""Workload `tasks` on a real cluster: its modes, its clients, its oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpubench.workloads import dasks, families, strays, tasks_dask
+from gpubench.workloads.base import Context
+from gpubench.workloads.task_batches import Batch
+from gpubench.workloads.task_clients import MARK, Clients, TaskClientError
+from tests.workloads.running import called_wrong, complete, measured_rightly, run
+
+pytestmark = pytest.mark.integration
+LADDER = {"mode": "explicit", "batches": [3, 5], "count": 50}
+
+
+@pytest.mark.parametrize(
+    ("params", "sizes"),
+    [({"count": 4}, [4]), (LADDER, [3, 5]), ({"count": 5, "argsize": 1000}, [5]), ({"count": 5, "clients": 2}, [5])],
+    ids=str,
+)
+def test_every_batch_of_every_repetition_is_kept_and_adds_up(
+    cluster: Context, params: dict[str, Any], sizes: list[int]
+) -> None:
+    result = measured_rightly(cluster, "tasks", params, moves=False)
+    kept = result.details["repetitions"]
+    assert [[batch["tasks"] for batch in repetition] for repetition in kept] == [sizes] * 3
+    for batch in [batch for repetition in kept for batch in repetition]:
+        assert 0 < batch["submit_s"] <= batch["run_s"]
+        assert batch["tasks_per_s"] == pytest.approx(batch["tasks"] / batch["run_s"])
+        latency = batch["latency_s"]
+        assert 0 < latency["p50"] <= latency["p90"] <= latency["p99"] <= latency["max"] <= batch["run_s"]
+    assert result.details["results"] == sum(sizes)
+
+
+def test_a_sample_is_the_seconds_of_count_tasks_at_the_rate_of_the_last_batch(cluster: Context) -> None:
+    result, lines = run(families.create("tasks", cluster, "dask", complete("tasks", LADDER)))
+    last = [repetition[-1] for repetition in result.details["repetitions"]]
+    assert [line.wall_s for line in lines] == [pytest.approx(50 / batch["tasks_per_s"]) for batch in last]
+
+
+@pytest.mark.parametrize("mode", ["estimate", "exponential"])
+def test_batches_grow_until_one_takes_the_target_time(cluster: Context, mode: str) -> None:
+    result = measured_rightly(cluster, "tasks", {"mode": mode, "target": 0.05}, moves=False)
+    for repetition in result.details["repetitions"]:
+        assert repetition[0]["tasks"] == 10
+        assert len(repetition) >= 2
+        assert repetition[-1]["run_s"] >= 0.05 * 0.75
+
+
+def falsified(**changes: Any) -> Callable[[list[Batch]], list[Batch]]:
+    def falsify(batches: list[Batch]) -> list[Batch]:
+        return [Batch(**{**vars(batches[0]), **changes}), *batches[1:]]
+
+    return falsify
+
+
+@pytest.mark.parametrize(
+    "falsify",
+    [
+        falsified(results={"7": 2}),
+        falsified(results={"7": 2, "8": 1}),
+        falsified(results={"7": 4}),
+        falsified(results={"7.0": 3}),
+        falsified(count=4),
+        lambda _batches: [],
+    ],
+)
+def test_a_lost_an_additional_or_another_result_is_called_wrong(
+    cluster: Context, falsify: Callable[[list[Batch]], list[Batch]]
+) -> None:
+    called_wrong(cluster, "tasks", LADDER, falsify)
+
+
+def test_every_call_carries_padding_of_its_own(cluster: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks_dask, "seven", len_of)
+    assert tasks_dask.DaskSubmitter(cluster.client, 1000).batch(3).results == {"(1000, True)": 3}
+
+
+def len_of(padding: str) -> tuple[int, bool]:
+    return len(padding), padding.isdigit()
+
+
+def test_when_results_are_ready_is_seen_without_a_callback_each_and_only_while_asked(cluster: Context) -> None:
+    before = dict(cluster.client._stream_handlers)
+    with dasks.finish_times(cluster.client) as times:
+        futures = cluster.client.map(abs, range(3), pure=False)
+        cluster.client.gather(futures)
+    assert {future.key for future in futures} <= set(times)
+    assert dict(cluster.client._stream_handlers) == before
+
+
+def test_a_submitting_process_that_dies_is_a_failure_and_leaves_nothing(cluster: Context, tmp_path: Path) -> None:
+    clients = Clients("tasks_dask:OwnClient", [tasks_dask.facts(cluster, 0)] * 2)
+    assert clients.batch(3).results == {"7": 3}
+    mine = [pid for pid, mark in strays.marked(MARK, bool).items() if mark == clients._mark]
+    assert len(mine) == 2
+    clients._processes[0].kill()
+    with pytest.raises(TaskClientError, match=r"ended with exit code -9|is gone"):
+        clients.batch(2)
+    clients.close()
+    assert strays.marked(MARK, clients._mark.__eq__) == {}
+    assert not clients._folder.exists()
+
+
+def test_a_client_that_can_not_be_built_says_why() -> None:
+    with pytest.raises(TaskClientError, match=r"^KeyError: 'scheduler'$"):
+        Clients("tasks_dask:OwnClient", [{}])
