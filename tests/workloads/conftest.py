@@ -14,7 +14,7 @@ def cluster() -> Iterator[Context]:
 
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, protocol="tcp"
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", protocol="tcp"
         ) as local,
         distributed.Client(local) as client,
     ):

@@ -19,7 +19,13 @@ from gpubench.workloads.catalogue import CATALOGUE, Shape
 
 FOLDER = Path(gpubench.workloads.__file__).parent
 SUITES = Path(__file__).parents[2] / "suites"
-OPTIONAL = {"cupy": {"device.py"}, "cudf": {"device.py"}, "ucxx": {"bindings/ucxx.py"}, "ucp": {"bindings/ucx_py.py"}}
+OPTIONAL = {
+    "cupy": {"device.py"},
+    "cupyx": {"device.py"},
+    "cudf": {"device.py"},
+    "ucxx": {"bindings/ucxx.py"},
+    "ucp": {"bindings/ucx_py.py"},
+}
 IMAGE_HAS = {"dask", "distributed", "numpy", "pandas", "gpubench"}
 
 

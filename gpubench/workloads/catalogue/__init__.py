@@ -6,11 +6,13 @@ per family.
 
 from typing import Dict
 
-from gpubench.workloads.catalogue import array, communication, dataframe, scheduler
+from gpubench.workloads.catalogue import array, array_operations, communication, dataframe, scheduler
 from gpubench.workloads.catalogue.entry import Param, Shape, Workload
 
 CATALOGUE: Dict[str, Workload] = {
-    workload.name: workload for family in (dataframe, array, scheduler, communication) for workload in family.WORKLOADS
+    workload.name: workload
+    for family in (dataframe, array, array_operations, scheduler, communication)
+    for workload in family.WORKLOADS
 }
 
 __all__ = ["CATALOGUE", "Param", "Shape", "Workload"]
