@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any, Dict, List, Optional
 
 from gpubench.node import checks, ucx
-from gpubench.node.probe import count_workers, describe, describe_scheduler
+from gpubench.node.probe import count_workers, describe, describe_scheduler, worker_registrations
 from gpubench.spec import RunSpec, SampleLine, WorkloadRecord, WorkloadSpec
 from gpubench.spec.plain import to_plain
 from gpubench.spec.records import workload_record
@@ -45,6 +45,7 @@ class Outcome:
     workloads: List[WorkloadRecord] = dataclasses.field(default_factory=list)
     dask_config: Dict[str, Any] = dataclasses.field(default_factory=dict)
     ready_s: float = 0.0
+    registered_at: List[float] = dataclasses.field(default_factory=list)
     warnings: List[str] = dataclasses.field(default_factory=list)
 
 
@@ -58,7 +59,7 @@ def run_client(spec: RunSpec, address: str, scratch: Path, run_dir: Path) -> int
     started = time.monotonic()
     client = Client(address, timeout=spec.deadlines.start_s, name="gpubench", set_as_default=True)
     try:
-        context = _ready(client, spec, outcome, started)
+        context = _ready(client, spec, outcome, started, str(run_dir))
         outcome.ready_s = time.monotonic() - started
         _measure_all(context, spec, outcome, run_dir)
         _check_transport(client, spec, outcome)
@@ -70,7 +71,7 @@ def run_client(spec: RunSpec, address: str, scratch: Path, run_dir: Path) -> int
     return 0
 
 
-def _ready(client: Any, spec: RunSpec, outcome: Outcome, started: float) -> Context:
+def _ready(client: Any, spec: RunSpec, outcome: Outcome, started: float, shared: str) -> Context:
     """Every planned worker is connected, and every process is what was planned."""
     deadline = started + spec.deadlines.start_s
     while True:
@@ -84,6 +85,7 @@ def _ready(client: Any, spec: RunSpec, outcome: Outcome, started: float) -> Cont
         time.sleep(POLL_S)
     if connected > spec.workers:
         outcome.warnings.append(f"{connected} workers connected, {spec.workers} planned")
+    outcome.registered_at = client.run_on_scheduler(worker_registrations)
     where = spec.build_manifest
     scheduler = client.run_on_scheduler(describe_scheduler, build_manifest=where)
     by_address = client.run(describe, build_manifest=where)
@@ -97,6 +99,7 @@ def _ready(client: Any, spec: RunSpec, outcome: Outcome, started: float) -> Cont
         threads_per_worker=spec.threads_per_worker,
         device=spec.device,
         binding=spec.binding if spec.protocol == "ucx" else spec.protocol,
+        shared=shared,
     )
 
 

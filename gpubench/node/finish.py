@@ -89,6 +89,7 @@ def provenance(
             "observed": ucx.transports(result["lanes"]) if result else [],
         },
         "dask_config": result["dask_config"] if result else {},
+        "registered_s": result["registered_s"] if result else [],
         "nodes": nodes,
         "warnings": record.warnings,
     }

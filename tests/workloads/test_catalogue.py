@@ -23,6 +23,7 @@ OPTIONAL = {
     "cupy": {"device.py"},
     "cupyx": {"device.py"},
     "cudf": {"device.py"},
+    "dask_cudf": {"device.py"},
     "ucxx": {"bindings/ucxx.py"},
     "ucp": {"bindings/ucx_py.py"},
 }

@@ -6,12 +6,12 @@ per family.
 
 from typing import Dict
 
-from gpubench.workloads.catalogue import array, array_operations, communication, dataframe, scheduler
+from gpubench.workloads.catalogue import array, array_operations, communication, dataframe, scheduler, summit
 from gpubench.workloads.catalogue.entry import Param, Shape, Workload
 
 CATALOGUE: Dict[str, Workload] = {
     workload.name: workload
-    for family in (dataframe, array, array_operations, scheduler, communication)
+    for family in (dataframe, array, array_operations, summit, scheduler, communication)
     for workload in family.WORKLOADS
 }
 
