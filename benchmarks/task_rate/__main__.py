@@ -28,8 +28,8 @@ from gpubench.workloads.tasks_parsl import ParslSubmitter
 def dask_ways(workers: int, tasks: int) -> Iterator[tuple[Way, Way]]:
     """The workload as in a run, and what anybody would write by hand, on one cluster."""
     with (
-        distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,  # type: ignore[no-untyped-call]
-        distributed.Client(cluster) as client,  # type: ignore[no-untyped-call]
+        distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
+        distributed.Client(cluster) as client,
     ):
         context = Context(client, sorted(client.scheduler_info(n_workers=-1)["workers"]), 1, "cpu", "tcp")
         defaults = {name: param.default for name, param in CATALOGUE["tasks"].params.items()}

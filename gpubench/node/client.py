@@ -15,7 +15,7 @@ from typing import Any, Dict, List
 from gpubench.node import checks, speed, ucx
 from gpubench.node.limit import Limit
 from gpubench.node.memory import watched
-from gpubench.node.probe import count_workers, describe, describe_scheduler
+from gpubench.node.probe import count_workers, describe, describe_scheduler, worker_registrations
 from gpubench.node.roles import address_in
 from gpubench.spec import RunSpec, SampleLine, WorkloadRecord, WorkloadSpec
 from gpubench.spec.plain import to_plain
@@ -42,6 +42,7 @@ class Outcome:
     workloads: List[WorkloadRecord] = dataclasses.field(default_factory=list)
     dask_config: Dict[str, Any] = dataclasses.field(default_factory=dict)
     ready_s: float = 0.0
+    registered_at: List[float] = dataclasses.field(default_factory=list)
     warnings: List[str] = dataclasses.field(default_factory=list)
     speed: List[Dict[str, Any]] = dataclasses.field(default_factory=list)
 
@@ -57,7 +58,7 @@ def run_client(spec: RunSpec, address: str, scratch: Path, run_dir: Path) -> int
     started = time.monotonic()
     client = Client(address, timeout=spec.deadlines.start_s, name="gpubench", set_as_default=True)
     try:
-        context = _ready(client, spec, outcome, started)
+        context = _ready(client, spec, outcome, started, str(run_dir))
         outcome.ready_s = time.monotonic() - started
         probes = [client.run(speed.probe)]
         outcome.speed = speed.table(probes)
@@ -73,7 +74,7 @@ def run_client(spec: RunSpec, address: str, scratch: Path, run_dir: Path) -> int
     return 0
 
 
-def _ready(client: Any, spec: RunSpec, outcome: Outcome, started: float) -> Context:
+def _ready(client: Any, spec: RunSpec, outcome: Outcome, started: float, shared: str) -> Context:
     """Every planned worker is connected, and every process is what was planned."""
     deadline = started + spec.deadlines.start_s
     while True:
@@ -87,6 +88,7 @@ def _ready(client: Any, spec: RunSpec, outcome: Outcome, started: float) -> Cont
         time.sleep(POLL_S)
     if connected > spec.workers:  # Dask would use them: the numbers would be those of a larger cluster
         raise checks.CheckError(f"{connected} workers connected, {spec.workers} planned")
+    outcome.registered_at = client.run_on_scheduler(worker_registrations)
     where = spec.build_manifest
     scheduler = client.run_on_scheduler(describe_scheduler, build_manifest=where)
     by_address = client.run(describe, build_manifest=where)
@@ -105,6 +107,7 @@ def _ready(client: Any, spec: RunSpec, outcome: Outcome, started: float) -> Cont
         threads_per_worker=spec.threads_per_worker,
         device=spec.device,
         binding=spec.binding if spec.protocol == "ucx" else spec.protocol,
+        shared=shared,
     )
 
 

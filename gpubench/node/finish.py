@@ -90,6 +90,7 @@ def provenance(
         },
         "dask_config": result["dask_config"] if result else {},
         "speed": result.get("speed", []) if result else [],
+        "registered_s": result["registered_s"] if result else [],
         "nodes": nodes,
         "warnings": record.warnings,
     }

@@ -6,10 +6,11 @@ import platform
 import socket
 import sys
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 from gpubench.node import build, ucx
 from gpubench.node.environment import AT_START, ucx_variables
+from gpubench.workloads import dasks
 
 REPORTED = (
     "dask",
@@ -57,6 +58,11 @@ def describe_scheduler(dask_scheduler: Any, build_manifest: str = "") -> Dict[st
 def count_workers(dask_scheduler: Any) -> int:
     """How many workers the scheduler knows, for ``Client.run_on_scheduler``."""
     return len(dask_scheduler.workers)
+
+
+def worker_registrations(dask_scheduler: Any) -> List[float]:
+    """``dasks.registrations``, for ``Client.run_on_scheduler``."""
+    return dasks.registrations(dask_scheduler)
 
 
 def versions() -> Dict[str, str]:

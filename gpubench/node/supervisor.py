@@ -57,7 +57,7 @@ class Leader:
             NodeLostError: a node is gone.
             StoppedError: a signal or the end of the front end ended it, here or on another node.
         """
-        began = time.monotonic()
+        began, began_at = time.monotonic(), time.time()
         hub = self.hub = Hub(interface_address(self.spec.interface), self.token)
         scheduler = self.node.start("scheduler", "scheduler", "--scheduler-file", str(self._scheduler_file))
         self.node.start_workers()
@@ -68,6 +68,8 @@ class Leader:
         rendezvous.publish(self.rendezvous, self.token, facts)
         self._supervise(client, hub, began)
         result = self._result(client)
+        result["registered_s"] = [round(at - began_at, 3) for at in result.get("registered_at", [])]
+        self.phases.update(registration_phases(result["registered_s"]))
         self.phases["start"] = round(result.get("ready_s", 0.0), 3)
         self.phases["run"] = round(time.monotonic() - began, 3)
         return result
@@ -159,6 +161,19 @@ class Leader:
             raise self._failed("the client ended", client.cause())
         result: Dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return result
+
+
+def registration_phases(registered_s: List[float]) -> Dict[str, float]:
+    """Seconds from the supervisor's start to the registration of the first worker, of half of them and of the last.
+
+    Both clocks are rank 0's: the scheduler runs beside its supervisor. What this holds for N workers is Summit's
+    "time to N workers", which its waiter prints and forgets.
+    """
+    if not registered_s:
+        return {}
+    ordered = sorted(registered_s)
+    half = ordered[(len(ordered) + 1) // 2 - 1]
+    return {"first_worker": ordered[0], "half_workers": half, "all_workers": ordered[-1]}
 
 
 def _address_in(scheduler_file: Path) -> str:

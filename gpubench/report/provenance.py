@@ -53,6 +53,7 @@ def by_variant(inputs: ReportInputs) -> list[Fact]:
         fact("Dask, distributed", (_versions(_processes(found[v.label])) for v in variants)),
         fact("node half", (_counted(_processes(found[v.label]), "node_half", cut=12) for v in variants)),
         fact("slowest worker against the median of its run, most", (_slowest(found[v.label]) for v in variants)),
+        fact("first | half | all workers registered after, median", (_registered(found[v.label]) for v in variants)),
         fact("load average, mean", (_load(_nodes(found[v.label]), "load1", "{:.2f}") for v in variants)),
         fact("CPU stolen by other machines, mean | most", (_steal(_nodes(found[v.label])) for v in variants)),
     ]
@@ -168,6 +169,16 @@ def _listed(found: Iterable[Provenance], *path: str) -> str:
 def _environment(processes: Sequence[Provenance]) -> str:
     seen = {" ".join(f"{k}={v}" for k, v in sorted(_ucx_environment(one).items())) for one in processes}
     return " or ".join(sorted(words for words in seen if words))
+
+
+def _registered(found: Sequence[Provenance]) -> str:
+    """Seconds from a run's start, medians over the runs."""
+    recorded = [times for one in found if isinstance(times := one.get("registered_s"), list) and times]
+    seen = [sorted(times) for times in recorded if all(isinstance(time, int | float) for time in times)]
+    if not seen:
+        return ""
+    columns = zip(*((one[0], one[(len(one) + 1) // 2 - 1], one[-1]) for one in seen), strict=True)
+    return " | ".join(f"{statistics.median(column):.1f} s" for column in columns)
 
 
 def _versions(processes: Sequence[Provenance]) -> str:

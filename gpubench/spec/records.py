@@ -69,7 +69,8 @@ class RunRecord:
     """How the run ended. Written last and by rename: a run directory without it is ``lost``.
 
     ``transport`` is what UCX reported (``["tcp"]``), empty under ``tcp``. Times are UTC in ISO 8601, ``phases`` seconds
-    by name (``start``, ``workloads``, ``stop``).
+    by name: ``first_worker half_workers all_workers`` (from the supervisor's start to their registration), ``start``
+    (the client's wait), ``run``, ``stop``.
     """
 
     schema: str

@@ -13,7 +13,8 @@ class Context:
     """The running cluster.
 
     ``client`` is a ``distributed.Client``; ``workers`` the addresses of all workers, sorted; ``device`` is ``cpu`` or
-    ``gpu``; ``binding`` names the communication library that Dask uses (``tcp ucxx ucx-py``).
+    ``gpu``; ``binding`` names the communication library that Dask uses (``tcp ucxx ucx-py``). ``shared`` is a directory
+    that all nodes see, for data that is read from files; empty where none is known.
     """
 
     client: Any
@@ -22,6 +23,7 @@ class Context:
     device: str
     binding: str
     seed: int = 20221107
+    shared: str = ""
 
 
 class UnavailableError(Exception):

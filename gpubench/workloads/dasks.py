@@ -69,6 +69,15 @@ def short_of_memory(dask_scheduler: Any) -> Dict[str, Dict[str, Any]]:
     return found
 
 
+def registrations(scheduler: Any) -> List[float]:
+    """When each worker that is there now first registered, in seconds of the scheduler's clock since 1970, sorted."""
+    first: Dict[str, float] = {}
+    for at, event in scheduler.get_events("all"):
+        if isinstance(event, dict) and event.get("action") == "add-worker" and event["worker"] in scheduler.workers:
+            first.setdefault(event["worker"], float(at))
+    return sorted(first.values())
+
+
 def holders(client: Any, collection: Any) -> Dict[str, List[str]]:
     """Addresses of the workers that hold each block of a persisted collection, by ``str(key)``.
 
@@ -108,6 +117,10 @@ def task_shuffle(method: Any) -> Dict[str, str]:
     """
     names = inspect.signature(method).parameters
     return {"shuffle_method" if "shuffle_method" in names else "shuffle": "tasks"}
+
+
+BY_TASKS = {"dataframe.shuffle.method": "tasks"}
+"""``task_shuffle`` as configuration, for methods without a keyword that shuffle in newer versions (``nunique``)."""
 
 
 def _count_keys(dask_worker: Any) -> int:

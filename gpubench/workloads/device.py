@@ -26,6 +26,54 @@ def frame_module(device: str) -> Any:
     return pd
 
 
+def read_csv(path: str, chunk: int, device: str) -> Any:
+    """The lazy frame in a CSV file, a partition per ``chunk`` bytes; dask_cudf's keyword for that changed in 2024."""
+    if device == "gpu":
+        import inspect
+
+        import dask_cudf
+
+        known = inspect.signature(dask_cudf.read_csv).parameters
+        return dask_cudf.read_csv(path, **{"chunksize" if "chunksize" in known else "blocksize": chunk})
+    import dask.dataframe
+
+    return dask.dataframe.read_csv(path, blocksize=chunk)
+
+
+def host(device: str, values: Any) -> Any:
+    """An array, series or scalar as a numpy array in main memory."""
+    import numpy as np
+
+    if device == "gpu":
+        import cupy
+
+        return cupy.asnumpy(values)
+    return np.asarray(values)
+
+
+def mean_filter(values: Any, reach: int, device: str) -> Any:
+    """Mean of the (2·reach + 1)² elements around every element of a matrix, which is mirrored at its edges.
+
+    On the GPU the convolution that dask-cuda calls. On the CPU it calls scipy's, which an image may lack, so numpy adds
+    up shifted views.
+    """
+    width = 2 * reach + 1
+    if device == "gpu":
+        import cupy
+        from cupyx.scipy.ndimage import convolve
+
+        return convolve(values, cupy.full((width, width), 1.0 / width**2))
+    import numpy as np
+
+    padded = np.pad(values, reach, mode="symmetric")
+    rows, columns = values.shape
+    total = np.zeros_like(values)
+    for i in range(width):
+        for j in range(width):
+            total += padded[i : i + rows, j : j + columns]
+    return total / width**2
+
+
 def synchronize() -> None:
     """Wait until this process's GPU has done what it was given."""
     import cupy

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from gpubench.node.finish import new_record, provenance, take_result, without_result, write_all
+from gpubench.node.supervisor import registration_phases
 from gpubench.spec import RunRecord, WorkloadSpec
 from gpubench.spec.plain import to_plain
 from gpubench.spec.records import workload_record
@@ -36,6 +37,7 @@ def result(*statuses: str, error: str = "") -> dict[str, Any]:
         "processes": [PROCESS],
         "workloads": workloads,
         "dask_config": {"a": 1},
+        "registered_s": [0.5, 0.75],
         "warnings": ["3 workers connected, 2 planned"],
     }
 
@@ -94,11 +96,26 @@ def test_the_provenance_says_what_ran_where_and_what_nobody_planned(record: RunR
     assert found["binding_env"] == {"UCX_X": "1"}
     assert (found["manifest"], found["node_half"], found["attempt"]) == (SPEC.manifest, "f" * 64, 2)
     assert [node["rank"] for node in found["nodes"]] == [0, 1]
+    assert found["registered_s"] == [0.5, 0.75]
 
 
 def test_the_provenance_of_a_run_without_a_client_has_the_same_keys(record: RunRecord) -> None:
     whole = provenance(SPEC, record, result("ok", "ok", "ok"), [])
     assert set(provenance(SPEC, record, None, [])) == set(whole)
+
+
+@pytest.mark.parametrize(
+    ("registered_s", "half"), [([2.0], 2.0), ([1.0, 3.0], 1.0), ([4.0, 1.0, 2.0], 2.0), ([1.0, 2.0, 3.0, 9.0], 2.0)]
+)
+def test_phases_say_when_the_first_half_and_all_of_the_workers_were_there(
+    registered_s: list[float], half: float
+) -> None:
+    expected = {"first_worker": min(registered_s), "half_workers": half, "all_workers": max(registered_s)}
+    assert registration_phases(registered_s) == expected
+
+
+def test_a_run_without_workers_has_no_such_phases() -> None:
+    assert registration_phases([]) == {}
 
 
 @pytest.mark.parametrize(("full", "written"), [("logs.zip", []), ("provenance.json", ["logs.zip"])])

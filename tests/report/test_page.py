@@ -141,6 +141,7 @@ def test_labels_and_reasons_are_text_not_markup(tmp_path: Path) -> None:
         {
             "processes": ["?", {"ucx": {"env": "?"}}],
             "transport": {"observed": 5},
+            "registered_s": ["?"],
             "nodes": [{"host": "a", "load": [{}, {"t": 1, "load1": "?"}]}],
         },
     ],
@@ -217,6 +218,19 @@ def test_processes_that_disagree_are_counted(campaigns: dict[str, tuple[Campaign
     loaded = facts["UCX loaded, as read in every process"]
     assert loaded.values[0] == "1.17.0 in 31 of 32 processes, 1.18.1 in 1 of 32 processes"
     assert loaded.differs
+
+
+def test_the_page_says_after_what_time_the_workers_were_there(
+    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
+) -> None:
+    _, inputs, _ = campaigns["story"]
+    known = {
+        name: {"registered_s": [3.0, 1.0, 2.0, 7.0 + number]} for number, name in enumerate(sorted(inputs.provenance))
+    }
+    facts = {fact.name: fact for fact in provenance.by_variant(reports.with_provenance(inputs, known))}
+    said = facts["first | half | all workers registered after, median"].values[0]
+    assert said.startswith("1.0 s | 2.0 s | ")
+    assert 7.0 <= float(said.rpartition("| ")[2].removesuffix(" s")) < 7.0 + len(known)
 
 
 def test_a_large_campaign_stays_below_three_megabytes(

@@ -21,7 +21,9 @@ FOLDER = Path(gpubench.workloads.__file__).parent
 SUITES = Path(__file__).parents[2] / "suites"
 OPTIONAL = {
     "cupy": {"device.py"},
+    "cupyx": {"device.py"},
     "cudf": {"device.py"},
+    "dask_cudf": {"device.py"},
     "rmm": {"device.py"},
     "ucxx": {"bindings/ucxx.py"},
     "ucp": {"bindings/ucx_py.py"},

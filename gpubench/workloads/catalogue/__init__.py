@@ -6,12 +6,12 @@ per family.
 
 from typing import Dict
 
-from gpubench.workloads.catalogue import array, communication, dataframe, scheduler, weak
+from gpubench.workloads.catalogue import array, array_operations, communication, dataframe, scheduler, summit, weak
 from gpubench.workloads.catalogue.entry import Param, Shape, Workload
 
 CATALOGUE: Dict[str, Workload] = {
     workload.name: workload
-    for family in (dataframe, array, scheduler, communication, weak)
+    for family in (dataframe, array, array_operations, weak, summit, scheduler, communication)
     for workload in family.WORKLOADS
 }
 

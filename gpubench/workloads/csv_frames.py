@@ -1,0 +1,305 @@
+"""Summit's dataframe benchmark: reading CSV, nunique, groupby and a join on the index, over chunk sizes."""
+
+import abc
+import atexit
+import functools
+import shutil
+import tempfile
+import time
+import uuid
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Tuple
+
+import dask
+import dask.dataframe
+import distributed
+import numpy as np
+
+from gpubench.workloads import csv_data, dasks, device
+from gpubench.workloads.base import Answer, Context, Measurement, UnavailableError
+
+MEAN_CLOSE = 1e-9
+"""Means of numbers in [0, 1): adding up 10⁷ of them in another order is off by 10⁷ · 1.1e-16 of a mean at worst."""
+
+
+@functools.cache
+def folder_in(place: str) -> Path:
+    """This process's own folder in a directory that all workers see; it goes when the process ends."""
+    folder = Path(tempfile.mkdtemp(prefix=".gpubench-csv-", dir=place))
+    atexit.register(shutil.rmtree, str(folder), ignore_errors=True)
+    return folder
+
+
+def size_seen(path: str) -> int:
+    """The size of a file as this process sees it, −1 where there is none."""
+    found = Path(path)
+    return found.stat().st_size if found.is_file() else -1
+
+
+class CsvFrames(Measurement):
+    """One operation on frames that were read from two CSV files, written once per run."""
+
+    def __init__(self, context: Context, params: Any) -> None:
+        super().__init__(context, params)
+        self._token = uuid.uuid4().hex[:8]
+        self._round = 0
+        rows, columns, ids = (int(params[name]) for name in ("rows", "columns", "ids"))
+        self.table = csv_data.Table(rows, columns, ids, context.seed)
+        self.left_path, self.right_path = Path(), Path()
+        self.expected: Any = None
+        self.left: Any = None
+        self.right: Any = None
+
+    def setup(self) -> None:
+        """Write the tables unless a workload before has done so.
+
+        Raises:
+            UnavailableError: a worker doesn't see them.
+            ValueError: not one row or column, or more columns than there are names.
+        """
+        if not self.table.rows or not 1 <= self.table.columns <= 260:
+            raise ValueError(f"needs a row and 1 to 260 columns: {self.table.rows} rows, {self.table.columns} columns")
+        place = self.params["directory"] or self.context.shared or tempfile.gettempdir()
+        self.left_path, self.right_path, self.expected = csv_data.written(self.table, folder_in(place))
+        for path in (self.left_path, self.right_path):
+            size = size_seen(str(path))
+            seen = self.context.client.run(size_seen, str(path))
+            blind = sorted(worker for worker, found in seen.items() if found != size)
+            if blind:
+                raise UnavailableError(f"{', '.join(blind)} can't read {place}: name a shared one as `directory`")
+
+    @property
+    def nominal_bytes(self) -> int:
+        """The left table's bytes in memory."""
+        return self.table.left_bytes
+
+    @property
+    def least_moved_bytes(self) -> int:
+        """Nothing is sure to move, unless an operation says more."""
+        return 0
+
+    @abc.abstractmethod
+    def question(self) -> List[Any]:
+        """The lazy results that are timed."""
+
+    @abc.abstractmethod
+    def verify(self, answer: List[Any]) -> Tuple[bool, Dict[str, Any]]:
+        """Whether the results are right, and the figures that say so."""
+
+    def read(self, path: Path) -> Any:
+        """The lazy frame in a file, a partition per ``chunk`` bytes."""
+        return device.read_csv(str(path), int(self.params["chunk"]), self.context.device)
+
+    def placed(self, name: str, path: Path, index: Optional[str]) -> Any:
+        """The frame in a file, in ``partitions`` if given; each worker has an equal contiguous share of them."""
+        client, workers = self.context.client, self.context.workers
+        frame = self.read(path)
+        if self.params["partitions"]:
+            frame = frame.repartition(npartitions=int(self.params["partitions"]))
+        delayed = frame.to_delayed()
+        futures = []
+        for number, part in enumerate(delayed):
+            worker = workers[number * len(workers) // len(delayed)]
+            table = client.compute(part, workers=[worker])
+            key = f"{name}-{self._token}-{self._round}-{number}"
+            futures.append(client.submit(indexed, table, index, key=key, workers=[worker]))
+        lazy = dask.dataframe.from_delayed(futures, meta=indexed(frame._meta, index), verify_meta=False)
+        held = client.persist(lazy)
+        distributed.wait(held)
+        return held
+
+    def prepare(self) -> None:
+        """Read the left table."""
+        self.teardown()
+        self._round += 1
+        self.left = self.placed("left", self.left_path, None)
+
+    def once(self) -> Tuple[float, List[Any]]:
+        """Build the graph, then compute it here or leave its result with the workers, as ``result`` says."""
+        client = self.context.client
+        with dask.config.set(dasks.BY_TASKS):
+            start = time.perf_counter()
+            if self.params["result"] == "compute":
+                answer = list(client.gather(client.compute(self.question())))
+            else:
+                answer = list(client.persist(self.question()))
+                distributed.wait(answer)
+            device.synchronize_workers(client, self.context.device)
+            return time.perf_counter() - start, answer
+
+    def check(self, answer: List[Any]) -> Answer:
+        """Against the generator's figures."""
+        is_ok, details = self.verify(answer)
+        return Answer("ok" if is_ok else "wrong", details)
+
+    def here(self, answer: List[Any]) -> List[Any]:
+        """Results in this process, wherever they are."""
+        if self.params["result"] == "compute":
+            return answer
+        return list(self.context.client.gather(self.context.client.compute(answer)))
+
+    def teardown(self) -> None:
+        """Drop the frames; the files stay for the next workload."""
+        self.left = self.right = None
+
+
+def indexed(frame: Any, index: Optional[str]) -> Any:
+    """The frame, with one of its columns as index."""
+    return frame.set_index(index) if index else frame
+
+
+def frame_figures(frame: Any, names: List[str], device_name: str) -> List[int]:
+    """``csv_data.read_figures`` of one partition."""
+    rows = device.host(device_name, frame["row"].values).astype("int64")
+    return csv_data.read_figures(rows, csv_data.wholes(device.host(device_name, frame[names].values)))
+
+
+def of_partitions(client: Any, frame: Any, figure: Any) -> List[Any]:
+    """``figure(partition)`` of every partition of a frame, taken where it lies."""
+    return list(client.gather(client.compute([dask.delayed(figure, pure=False)(part) for part in frame.to_delayed()])))
+
+
+class CsvRead(CsvFrames):
+    """Reading itself: nothing is there before the clock starts."""
+
+    def prepare(self) -> None:
+        """Nothing to read before the clock: only a frame of the last repetition to drop."""
+        self.teardown()
+
+    def question(self) -> List[Any]:
+        """The frame in the workers, or how many rows it has, without keeping it.
+
+        Partition by partition: of ``len(frame)`` newer versions of Dask read one column only.
+        """
+        frame = self.read(self.left_path)
+        if self.params["result"] == "compute":
+            return [dask.delayed(sum)([dask.delayed(len)(part) for part in frame.to_delayed()])]
+        return [frame]
+
+    def verify(self, answer: List[Any]) -> Tuple[bool, Dict[str, Any]]:
+        """Rows; where the frame is there, the sums of row numbers and of all floats too: exact."""
+        if self.params["result"] == "compute":
+            found, expected = [int(answer[0])], self.expected.left[:1]
+        else:
+            figure = functools.partial(frame_figures, names=self.table.left_names, device_name=self.context.device)
+            figures = of_partitions(self.context.client, answer[0], figure)
+            found, expected = functools.reduce(csv_data.added, figures), self.expected.left
+        return found == expected, {"figures": found, "expected_figures": expected}
+
+
+class Partials(CsvFrames):
+    """Operations that reduce every partition to a partial result."""
+
+    @property
+    def least_moved_bytes(self) -> int:
+        """One number from every worker with partitions but one."""
+        holders = dasks.partition_holders(self.context.client, self.left)
+        owners = {worker for held in holders if len(held) == 1 for worker in held}
+        return 8 * max(0, len(owners) - 1)
+
+
+class NUnique(Partials):
+    """How many different ids there are."""
+
+    def question(self) -> List[Any]:
+        """What is timed."""
+        return [self.left["id"].nunique()]
+
+    def verify(self, answer: List[Any]) -> Tuple[bool, Dict[str, Any]]:
+        """As many as the generator drew."""
+        found, expected = int(self.here(answer)[0]), len(self.expected.groups)
+        return found == expected, {"ids": found, "expected_ids": expected}
+
+
+class FrameGroupby(Partials):
+    """Smallest, largest, mean and count of every column by id: four groupbys of one graph, as the original."""
+
+    def question(self) -> List[Any]:
+        """What is timed."""
+        groups = self.left.groupby("id")
+        return [groups.min(), groups.max(), groups.mean(), groups.count()]
+
+    def verify(self, answer: List[Any]) -> Tuple[bool, Dict[str, Any]]:
+        """Ids, counts, smallest and largest exactly, means to 1e-9."""
+        names = self.table.left_names
+        smallest, largest, means, counts = (frame.sort_index() for frame in self.here(answer))
+        ids = sorted(self.expected.groups)
+        groups = [self.expected.groups[number] for number in ids]
+        host = functools.partial(device.host, self.context.device)
+        ids_agree = all(host(one.index.values).tolist() == ids for one in (smallest, largest, means, counts))
+        details: Dict[str, Any] = {"ids": len(counts), "expected_ids": len(ids), "ids_agree": ids_agree}
+        if not ids_agree:
+            return False, details
+        expected_means = np.array([total / count for count, _, _, total in groups])
+        off = float(np.abs(host(means[names].values) - expected_means).max())
+        wrong = {
+            "counts": host(counts[names].values) != np.array([[group[0]] for group in groups]),
+            "smallest": csv_data.wholes(host(smallest[names].values)) != np.array([group[1] for group in groups]),
+            "largest": csv_data.wholes(host(largest[names].values)) != np.array([group[2] for group in groups]),
+        }
+        details.update({f"wrong_{name}": int(where.sum()) for name, where in wrong.items()}, means_off_by=off)
+        return off <= MEAN_CLOSE and not any(where.any() for where in wrong.values()), details
+
+
+def index_figures(frame: Any, left: List[str], right: List[str], device_name: str) -> List[int]:
+    """``csv_data.joined_figures`` of one partition of the joined frame."""
+    rows = device.host(device_name, frame.index.values).astype("int64")
+    sides = [csv_data.wholes(device.host(device_name, frame[names].values)) for names in (left, right)]
+    return csv_data.joined_figures(rows, sides, sides[0][:, 0], sides[1][:, 0])
+
+
+def index_values(frame: Any, device_name: str) -> Any:
+    """The index in main memory."""
+    return device.host(device_name, frame.index.values)
+
+
+class IndexMerge(CsvFrames):
+    """The inner join of both tables on their index, the number of the row.
+
+    Dask doesn't know where which numbers lie, as in the original, so it shuffles.
+    """
+
+    def prepare(self) -> None:
+        """Read both tables."""
+        self.teardown()
+        self._round += 1
+        self.left = self.placed("left", self.left_path, "row")
+        self.right = self.placed("right", self.right_path, "row")
+
+    @property
+    def nominal_bytes(self) -> int:
+        """Both tables' bytes in memory."""
+        return self.table.left_bytes + self.table.right_bytes
+
+    def question(self) -> List[Any]:
+        """What is timed."""
+        how = dasks.task_shuffle(self.left.merge)
+        return [self.left.merge(self.right, left_index=True, right_index=True, how="inner", **how)]
+
+    def verify(self, answer: List[Any]) -> Tuple[bool, Dict[str, Any]]:
+        """Rows, sums of row numbers and of all floats, and of the products of each pair's first floats: exact."""
+        figure = functools.partial(
+            index_figures, left=self.table.left_names, right=self.table.right_names, device_name=self.context.device
+        )
+        if self.params["result"] == "compute":
+            found = figure(answer[0])
+        else:
+            found = functools.reduce(csv_data.added, of_partitions(self.context.client, answer[0], figure))
+        expected = self.expected.joined
+        return found == expected, {"figures": found, "expected_figures": expected}
+
+    @property
+    def least_moved_bytes(self) -> int:
+        """The shorter row of every pair whose two rows lie on different workers (Dask moves rows whole)."""
+        client = self.context.client
+        sides = []
+        for frame in (self.left, self.right):
+            figure = functools.partial(index_values, device_name=self.context.device)
+            sides.append(list(zip(of_partitions(client, frame, figure), dasks.partition_holders(client, frame))))
+        pairs = sum(
+            len(np.intersect1d(one, other, assume_unique=True))
+            for one, here in sides[0]
+            for other, there in sides[1]
+            if not here & there
+        )
+        return pairs * self.table.columns * 8
