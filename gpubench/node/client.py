@@ -109,7 +109,7 @@ def _measure_all(context: Context, spec: RunSpec, outcome: Outcome, run_dir: Pat
             record.status, record.reason = "skipped", f"after the failure of {hurt}"
             continue
         try:
-            with _limit(planned.timeout_s):
+            with limit(planned.timeout_s):
                 _measure_one(context, spec, planned, record, run_dir)
         except UnavailableError as error:  # nothing was begun: the others may go on
             record.status, record.reason = "skipped", str(error)
@@ -162,7 +162,7 @@ def own_lanes() -> List[str]:
     return ucx.lanes(path.read_text(encoding="utf-8", errors="replace")) if path.exists() else []
 
 
-class _limit:  # noqa: N801 - reads as a statement
+class limit:  # noqa: N801 - reads as a statement
     """Raise WorkloadTimeoutError in the main thread when the block takes longer than ``seconds``.
 
     And again every second until the block is left: Python swallows what is raised while an object is being deleted, and

@@ -62,11 +62,11 @@ def take_result(record: RunRecord, result: Mapping[str, Any]) -> None:
     record.workloads = [from_plain(WorkloadRecord, item) for item in result["workloads"]]
     record.transport = list(result["transport"])
     record.warnings += result["warnings"]
-    failed = [item for item in record.workloads if item.status == "failed"]
+    worst = sorted(record.workloads, key=lambda item: item.status != "failed")  # before one that was skipped
     if result["error"]:
         record.status, record.reason = "failed", result["error"]
     elif not any(item.status == "ok" for item in record.workloads):
-        record.status, record.reason = "failed", f"{failed[0].workload}: {failed[0].reason}"
+        record.status, record.reason = "failed", f"{worst[0].workload}: {worst[0].reason}"
     else:
         record.status, record.reason = "ok", ""
 

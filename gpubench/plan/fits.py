@@ -22,11 +22,13 @@ def check_fits(site: Site, workloads: Sequence[WorkloadSpec], shapes: Sequence[S
         PlanRefusedError: one doesn't fit.
     """
     for shape in shapes:
-        per_worker = limit
-        if device == "gpu":
-            per_worker = (site.node.gpu_memory or 0) * site.node.gpus // shape.workers_per_node
         for one in workloads:
-            _check(one, shape, per_worker)
+            _check(one, shape, worker_memory(site, shape, limit, device))
+
+
+def worker_memory(site: Site, shape: Shape, limit: int, device: str) -> int:
+    """Bytes that a worker has for its data; 0: not known. ``limit`` as in ``check_fits``."""
+    return (site.node.gpu_memory or 0) * site.node.gpus // shape.workers_per_node if device == "gpu" else limit
 
 
 def _check(one: WorkloadSpec, shape: Shape, limit: int) -> None:

@@ -95,7 +95,7 @@ def make_plan(request: Request) -> Plan:
         raise PlanRefusedError(f"no protocol '{request.protocol}'", then=f"there is: {', '.join(PROTOCOLS)}")
     workers = request.workers or site.layout.workers
     shapes = [Shape(nodes, workers, site.layout.threads) for nodes in request.nodes]
-    check_fits(site, request.workloads, shapes, _memory_limit(request, workers), request.device)
+    check_fits(site, request.workloads, shapes, memory_limit(request, workers), request.device)
     time = _time_model(request)
     all_nodes_s = time.block_s * len(request.nodes)
     blocks = request.blocks
@@ -143,7 +143,7 @@ def make_plan(request: Request) -> Plan:
         device=request.device,
         workers_per_node=workers,
         threads_per_worker=site.layout.threads,
-        memory_limit=_memory_limit(request, workers),
+        memory_limit=memory_limit(request, workers),
         margin=site.defaults.margin if request.margin is None else request.margin,
         summary=request.summary,
         max_blocks=request.max_blocks,
@@ -178,7 +178,7 @@ def _time_model(request: Request) -> TimeModel:
     return TimeModel(run_s=run_s, block_s=round(run_s * len(request.variants), 2), total_s=0.0, source=source)
 
 
-def _memory_limit(request: Request, workers: int) -> int:
+def memory_limit(request: Request, workers: int) -> int:
     """Bytes per worker; 0: half of the node's over its workers, worked out on the node."""
     shared = request.site.layout.memory
     if shared is None:
@@ -246,7 +246,7 @@ def _notes(request: Request, workers: int, blocks: int) -> list[str]:
         notes.append(f"adaptive: looks after 5, 6, then every second block, and at {request.max_blocks} at most")
     elif blocks < request.blocks:
         notes.append(f"{blocks} blocks instead of {request.blocks}: the most whole balanced sets within the budget")
-    if blocks < 5:
+    if blocks < 5 and len(request.variants) > 1:
         notes.append(f"{blocks} blocks: with fewer than 5 hardly any difference can be confirmed")
     nodes = max(request.nodes)
     busy = workers * request.site.layout.threads * nodes
@@ -254,7 +254,7 @@ def _notes(request: Request, workers: int, blocks: int) -> list[str]:
         notes.append(
             f"over-subscribed: {busy} worker threads, a scheduler and a client on {request.machine_cores} cores"
         )
-    limit = _memory_limit(request, workers)
+    limit = memory_limit(request, workers)
     share = f"{format_bytes(limit)} each" if limit else "half of its memory for all of them"
     notes.append(f"{workers} workers per node, {share}")
     identical = _identical(request)

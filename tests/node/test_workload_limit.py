@@ -9,7 +9,7 @@ import pytest
 
 HEAD = """
 import time
-from gpubench.node.client import WorkloadTimeoutError, _limit
+from gpubench.node.client import WorkloadTimeoutError, limit
 """
 
 
@@ -21,7 +21,7 @@ def said(code: str) -> str:
 def test_what_takes_too_long_is_ended_and_says_its_limit() -> None:
     code = """
 try:
-    with _limit(0.05):
+    with limit(0.05):
         time.sleep(600)
 except WorkloadTimeoutError as error:
     print(error)
@@ -37,7 +37,7 @@ class Slow:
         while time.monotonic() < end:
             pass
 try:
-    with _limit(0.05):
+    with limit(0.05):
         Slow()
         print("swallowed")
         time.sleep(600)
@@ -52,7 +52,7 @@ def test_a_limit_ends_with_its_block(ending: str) -> None:
     code = f"""
 import signal
 try:
-    with _limit(0.2):
+    with limit(0.2):
         {ending}
 except ValueError:
     pass

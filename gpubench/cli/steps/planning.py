@@ -20,12 +20,15 @@ from gpubench.model.image import Image, Variant
 from gpubench.model.known_issue import KnownIssue
 from gpubench.model.site import Site
 from gpubench.plan import Request, make_plan
+from gpubench.plan.fits import worker_memory
+from gpubench.plan.make import memory_limit
 from gpubench.render import pack, render_jobs
 from gpubench.schedulers import ATTACHED
 from gpubench.spec import WorkloadSpec
 from gpubench.spec.plain import content_id
 from gpubench.store.campaign import PLAN_FILE, Campaign
 from gpubench.store.outputs import create_campaign
+from gpubench.workloads.catalogue import Shape
 
 SEEDS = 2**31
 EPOCH = "19700101"
@@ -51,16 +54,29 @@ def read_wishes(asked: Asked) -> Wanted:
     suite, source = load_suite(asked.suite or site.defaults.suite)
     workloads = suite.resolve(source, reps=asked.reps, timeout_s=site.limits.workload)
     asked.check()
+    return want(asked, site, suite.name, workloads, asked.chosen_variants(site.defaults.variants))
+
+
+def want(asked: Asked, site: Site, suite: str, workloads: list[WorkloadSpec], variants: list[Variant]) -> Wanted:
+    """What is wanted of workloads and variants that are known already; raises UsageError."""
     return Wanted(
         asked=asked,
         site=site,
-        suite=suite.name,
+        suite=suite,
         workloads=workloads,
-        variants=asked.chosen_variants(site.defaults.variants),
+        variants=variants,
         nodes=asked.chosen_nodes(site.defaults.nodes),
         outputs=asked.outputs or expanded(site.paths.outputs, "paths.outputs", site),
         known_issues=known_issues(site),
     )
+
+
+def memory_of_a_worker(wanted: Wanted) -> int:
+    """Bytes that each worker of the largest planned cluster has for its data; 0: nobody here knows."""
+    request = _request(wanted)
+    workers = request.workers or wanted.site.layout.workers
+    shape = Shape(max(wanted.nodes), workers, wanted.site.layout.threads)
+    return worker_memory(wanted.site, shape, memory_limit(request, workers), request.device)
 
 
 def plan_campaign(wanted: Wanted, *, quiet: bool = False) -> Campaign:
