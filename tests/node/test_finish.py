@@ -63,6 +63,7 @@ def test_a_record_says_from_the_start_what_was_planned(record: RunRecord) -> Non
         (("ok", "ok", "ok"), "", ("ok", "")),
         (("ok", "failed", "skipped"), "", ("ok", "")),
         (("failed", "skipped", "skipped"), "", ("failed", "merge: merge failed")),
+        (("skipped", "skipped", "skipped"), "", ("failed", "merge: merge skipped")),
         (("ok", "ok", "ok"), "UCX used sm, the site expects tcp", ("failed", "UCX used sm, the site expects tcp")),
     ],
 )
