@@ -68,6 +68,15 @@ def format_seconds(seconds: float) -> str:
     return f"{minutes}m{secs:02d}s" if minutes else f"{secs}s"
 
 
+def spell_bytes(count: int) -> str:
+    """``65536`` → ``64KiB``: exact, in the largest unit that leaves a whole number."""
+    return next(
+        f"{count // size}{unit}"
+        for unit, size in sorted(_SIZES.items(), key=lambda item: (-item[1], item[0]))
+        if unit == "B" or (count >= size and count % size == 0)
+    )
+
+
 def format_bytes(count: float) -> str:
     """``2147483648`` → ``2.0 GiB``."""
     for unit in ("B", "KiB", "MiB", "GiB"):

@@ -9,7 +9,7 @@ import pydantic
 
 from gpubench.errors import UsageError
 from gpubench.model.base import Settings, nearest
-from gpubench.model.quantities import parse_bytes, parse_fraction, parse_seconds
+from gpubench.model.quantities import parse_bytes, parse_fraction, parse_seconds, spell_bytes
 from gpubench.spec import WorkloadSpec
 from gpubench.workloads.catalogue import CATALOGUE, Param, Workload
 
@@ -65,6 +65,25 @@ class Suite(Settings):
             warmup=self.warmup if entry.warmup is None else entry.warmup,
             timeout_s=timeout_s,
         )
+
+
+def spelled(param: Param, value: Any) -> str:
+    """A plain value as a user would type it: ``64KiB``, ``30%``, ``true``, ``[10, 100]``."""
+    match param.kind:
+        case "size":
+            return spell_bytes(value)
+        case "duration":
+            return f"{value:g}s"
+        case "fraction":
+            return f"{round(100 * value, 10):g}%"
+        case "flag":
+            return "true" if value else "false"
+    return str(value)
+
+
+def sizes_spelled(known: Workload, params: Mapping[str, Any]) -> str:
+    """``size = 10MB, round_trips = 5``."""
+    return ", ".join(f"{name} = {spelled(param, params[name])}" for name, param in known.params.items())
 
 
 def _params(known: Workload, given: Mapping[str, Any], where: str) -> dict[str, Any]:

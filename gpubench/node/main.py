@@ -20,6 +20,7 @@ from gpubench.node.rendezvous import RendezvousTimeoutError
 from gpubench.node.stop import StoppedError, StopRequest
 from gpubench.node.supervisor import Leader, NodeLostError, RunFailedError
 from gpubench.spec import RunSpec
+from gpubench.spec.attached import AttachSpec
 from gpubench.spec.plain import SpecError
 from gpubench.workloads import families
 from gpubench.writer.run_dir import claim, finished
@@ -35,6 +36,8 @@ def main(arguments: Optional[List[str]] = None) -> int:
     """Parse the command line and act. Returns the exit code: 0 a record was written, 40 none could be, 2 usage."""
     options = _parser().parse_args(arguments)
     try:
+        if options.command == "attach":
+            return _attach(options)
         by_hand.check(options)
         if options.spec is None:
             return _by_hand(options)
@@ -42,13 +45,23 @@ def main(arguments: Optional[List[str]] = None) -> int:
         spec = RunSpec.parse(text, options.spec)
         return _act(options, spec)
     except ModuleNotFoundError as error:
-        if options.spec is not None:
+        if options.command == "run" and options.spec is not None:
             raise  # a role of a run: its supervisor reads the whole story in the log
-        print(f"gpubench run: this Python has no {error.name}; use the image's Python", file=sys.stderr)  # noqa: T201
+        print(f"gpubench {options.command}: this Python has no {error.name}; use the image's Python", file=sys.stderr)  # noqa: T201
         return EXIT_USAGE
+    except StoppedError as error:
+        print(f"gpubench {options.command}: {error}", file=sys.stderr)  # noqa: T201
+        return EXIT_NODE
     except (by_hand.CombinationError, SpecError, RankError, OSError) as error:
-        print(f"gpubench run: {error}", file=sys.stderr)  # noqa: T201
+        print(f"gpubench {options.command}: {error}", file=sys.stderr)  # noqa: T201
         return EXIT_NODE if isinstance(error, OSError) else EXIT_USAGE
+
+
+def _attach(options: argparse.Namespace) -> int:
+    from gpubench.node.attach import attach
+
+    path = Path(options.spec)
+    return attach(AttachSpec.parse(path.read_text(encoding="utf-8")), path.parent, options.parent)
 
 
 def _by_hand(options: argparse.Namespace) -> int:
@@ -190,4 +203,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--local-directory", metavar="DIR", help="where a worker puts its files")
     run.add_argument("--death-timeout", help="seconds that a worker waits for its scheduler (by hand)")
     run.add_argument("--parent", type=int, help=argparse.SUPPRESS)
+    attach = commands.add_parser("attach", help="one workload on a cluster that somebody else started")
+    attach.add_argument("--spec", required=True, help="what to do; the record comes to stand beside it")
+    attach.add_argument("--parent", type=int, help=argparse.SUPPRESS)
     return parser

@@ -15,11 +15,11 @@ TAIL_LINES = 20
 NODE_HALF = b"node.pyz"
 
 
-def die_with_parent(parent: Optional[int]) -> None:
-    """Ask the kernel to kill this process when its supervisor (process id ``parent``) dies, however it dies."""
+def die_with_parent(parent: Optional[int], number: int = signal.SIGKILL) -> None:
+    """Ask the kernel to send this process a signal when its parent (process id ``parent``) dies, however it dies."""
     if parent is None:  # started by hand
         return
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
     if os.getppid() != parent:  # it died before we asked
         os._exit(1)
 

@@ -99,6 +99,6 @@ def _places(concerned: Iterable[tuple[int, str]]) -> str:
 def _nothing_left(applied: Sequence[AppliedIssue], labels: Sequence[str], nodes: Sequence[int]) -> Iterator[str]:
     for count in nodes:
         skipped = {one.variant for one in applied if one.action == "skip" and one.nodes == count}
-        if labels[0] in skipped or skipped >= set(labels[1:]):
+        if labels[0] in skipped or (labels[1:] and skipped >= set(labels[1:])):
             what = f"the baseline {labels[0]}" if labels[0] in skipped else "every candidate"
             yield f"on {count} node{'s' if count > 1 else ''} nothing can be compared: {what} is skipped"

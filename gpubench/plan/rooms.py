@@ -13,6 +13,9 @@ from gpubench.plan.jobs import Room
 from gpubench.spec import WorkloadSpec
 from gpubench.workloads.catalogue import CATALOGUE, Shape
 
+BEFORE_SPILLING = 0.6
+"""Share of its memory limit up to which a worker keeps everything in memory (``distributed.worker.memory.target``)."""
+
 if TYPE_CHECKING:
     from gpubench.plan.make import Request
 
@@ -36,7 +39,7 @@ def plan_rooms(request: Request) -> tuple[list[Room], list[str]]:
             limit = _memory_limit(request, workers)
             enough = [item for item in request.workloads if shape.workers >= CATALOGUE[item.name].least_workers]
             for item in enough:
-                _check_memory(item, shape, _device_memory(request, workers) if request.device == "gpu" else limit)
+                check_memory(item, shape, worker_memory(request, workers), request.device)
             for item in request.workloads:
                 if item not in enough:
                     notes.setdefault(_too_few(item), []).append(_words(shape))
@@ -47,6 +50,11 @@ def plan_rooms(request: Request) -> tuple[list[Room], list[str]]:
                 )
             rooms.append(Room((nodes, workers), limit, [item.params_id for item in enough]))
     return rooms, [f"{why}: left out on {', '.join(places)}" for why, places in notes.items()]
+
+
+def worker_memory(request: Request, workers: int) -> int:
+    """Bytes that each of a node's ``workers`` has for its data: of its GPU, where it has one; 0: nobody here knows."""
+    return _device_memory(request, workers) if request.device == "gpu" else _memory_limit(request, workers)
 
 
 def _memory_limit(request: Request, workers: int) -> int:
@@ -79,16 +87,33 @@ def _check_pool(request: Request) -> None:
             )
 
 
-def _check_memory(item: WorkloadSpec, shape: Shape, limit: int) -> None:
+def check_memory(item: WorkloadSpec, shape: Shape, memory: int, device: str) -> None:
+    """A worker with ``memory`` bytes (0: not known, and not checked) can hold what the workload wants it to.
+
+    Raises:
+        PlanRefusedError: it can't.
+    """
     known = CATALOGUE[item.name]
     held = known.held(item.params, shape)
-    if limit and held > limit:
+    share = 1.0 if device == "gpu" else BEFORE_SPILLING
+    if memory and held > share * memory:
         smaller = ", ".join(name for name, _ in known.grows)
+        less = "" if device == "gpu" else f", {100 * share:.0f} % of which it uses before it spills to disk"
         raise PlanRefusedError(
             f"{item.name} doesn't fit on {_words(shape)}: a worker holds up to {format_bytes(held)} "
-            f"({known.held_text}), and has {format_bytes(limit)}",
+            f"({known.held_text}), and has {format_bytes(memory)}{less}",
             then=f"a smaller {smaller}, fewer workers per node, or layout.memory if the node has more",
         )
+
+
+def check_workers(item: WorkloadSpec, shape: Shape) -> None:
+    """There are as many workers as it needs.
+
+    Raises:
+        PlanRefusedError: there aren't.
+    """
+    if shape.workers < CATALOGUE[item.name].least_workers:
+        raise PlanRefusedError(f"{_too_few(item)}: there are {_words(shape)}", then="more workers, or another workload")
 
 
 def _too_few(item: WorkloadSpec) -> str:

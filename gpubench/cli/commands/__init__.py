@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import typer
 
-from gpubench.cli.commands import bench, fetch, images, node, prereqs, results, sites, stages
+from gpubench.cli.commands import bench, fetch, images, node, prereqs, results, sites, stages, workloads
 
 
 def register(app: typer.Typer) -> None:
     """Add every command, in the order in which ``--help`` lists them."""
     bench.register(app)
     stages.register(app)
+    workloads.register(app)
     fetch.register(app)
     results.register(app)
     images.register(app)

@@ -20,6 +20,7 @@ from gpubench.model.image import Image, Variant
 from gpubench.model.known_issue import KnownIssue
 from gpubench.model.site import Site
 from gpubench.plan import Request, make_plan
+from gpubench.plan.rooms import worker_memory
 from gpubench.render import pack, render_jobs
 from gpubench.schedulers import ATTACHED
 from gpubench.spec import WorkloadSpec
@@ -52,17 +53,27 @@ def read_wishes(asked: Asked) -> Wanted:
     suite, source = load_suite(asked.suite or site.defaults.suite)
     workloads = suite.resolve(source, reps=asked.reps, timeout_s=site.limits.workload)
     asked.check()
+    return want(asked, site, suite.name, workloads, asked.chosen_variants(site.defaults.variants))
+
+
+def want(asked: Asked, site: Site, suite: str, workloads: list[WorkloadSpec], variants: list[Variant]) -> Wanted:
+    """What is wanted of workloads and variants that are known already; raises UsageError."""
     return Wanted(
         asked=asked,
         site=site,
-        suite=suite.name,
+        suite=suite,
         workloads=workloads,
-        variants=asked.chosen_variants(site.defaults.variants),
+        variants=variants,
         nodes=asked.chosen_nodes(site.defaults.nodes),
         workers=asked.chosen_workers(site.layout.workers),
         outputs=asked.outputs or expanded(site.paths.outputs, "paths.outputs", site),
         known_issues=known_issues(site),
     )
+
+
+def memory_of_a_worker(wanted: Wanted) -> int:
+    """Bytes that each worker of the largest planned cluster has for its data; 0: nobody here knows."""
+    return worker_memory(_request(wanted), max(wanted.workers))
 
 
 def plan_campaign(wanted: Wanted, *, quiet: bool = False) -> Campaign:

@@ -153,11 +153,11 @@ def _lay_over(plain: dict[str, Any], setting: str) -> str:
         here = here.setdefault(part, {})
         if not isinstance(here, dict):
             raise UsageError(f"--set {setting}: '{part}' holds no further keys")
-    here[last] = _value(value)
+    here[last] = toml_or_text(value)
     return dotted
 
 
-def _value(text: str) -> Any:
+def toml_or_text(text: str) -> Any:
     """TOML where it is TOML (numbers, true, lists, quoted text), else the words as they stand."""
     try:
         return parse_toml(f"value = {text}", "--set")["value"]

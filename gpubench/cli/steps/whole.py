@@ -35,7 +35,7 @@ def bench(asked: Asked, *, gate: bool) -> None:
     say(f"images and plan took {format_seconds(time.monotonic() - began)}\n")
     require_scheduler(campaign)
     place_campaign(campaign)
-    _run(campaign, None)
+    run_all(campaign, None)
     while campaign.plan.max_blocks is not None and not campaign.ended:
         campaign = _advance(campaign)
     _conclude(campaign, gate=gate)
@@ -82,7 +82,7 @@ def submit(campaign: Campaign, *, here: bool) -> None:
         place_campaign(campaign)
         if submit_jobs(campaign, None):
             return
-        _run(campaign, None)
+        run_all(campaign, None)
     require_complete(campaign, account_now(campaign))
 
 
@@ -105,11 +105,12 @@ def resume(directory: Path, *, gate: bool) -> None:
         place_campaign(campaign)
         if submit_jobs(campaign, blocks):
             return
-        _run(campaign, blocks)
+        run_all(campaign, blocks)
     _conclude(campaign, gate=gate)
 
 
-def _run(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None) -> None:
+def run_all(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None) -> None:
+    """Run the jobs, here or in the site's queue, and show what happens; ``blocks`` by job, None: all of them."""
     try:
         if submit_jobs(campaign, blocks):
             watch_jobs(campaign)
@@ -132,7 +133,7 @@ def _advance(campaign: Campaign) -> Campaign:
     say(addition.reason if addition.jobs else f"{addition.reason}; no block follows")
     if addition.jobs:
         write_scripts(campaign)
-        _run(campaign, {job.job: [block.block for block in job.blocks] for job in addition.jobs})
+        run_all(campaign, {job.job: [block.block for block in job.blocks] for job in addition.jobs})
     return campaign
 
 

@@ -1,0 +1,159 @@
+"""One workload on a cluster that somebody else started. It is left as it was found, and never shut down."""
+
+import signal
+from pathlib import Path
+from types import FrameType
+from typing import Any, Optional
+
+from gpubench.node import checks, foreign, process
+from gpubench.node.limit import Limit
+from gpubench.node.probe import describe, describe_scheduler
+from gpubench.node.stop import StoppedError
+from gpubench.spec import SampleLine, WorkloadSpec
+from gpubench.spec.attached import (
+    ATTACHED,
+    ATTACHED_FILE,
+    REFUSED,
+    UNREACHABLE,
+    VERSIONS,
+    AttachedRecord,
+    AttachSpec,
+)
+from gpubench.spec.records import workload_record
+from gpubench.workloads import families
+from gpubench.workloads.base import Context, UnavailableError
+from gpubench.workloads.measure import measure
+from gpubench.writer.atomic import write_atomic
+from gpubench.writer.run_dir import append_links, append_sample
+
+BINDINGS = {"ucx": "ucx-py", "ucxx": "ucxx"}
+
+
+def attach(spec: AttachSpec, directory: Path, parent: Optional[int]) -> int:
+    """Look, and measure if a workload is named; the record stands in ``directory`` beside samples and links.
+
+    Returns the process's exit code.
+    """
+    _end_in_order(parent)
+    record = AttachedRecord(schema=ATTACHED)
+    client = _connect(spec, record)
+    try:
+        if client is not None:
+            _use(client, spec, record, directory)
+    except foreign.RefusedError as error:
+        record.refusal = VERSIONS if isinstance(error, foreign.VersionsError) else REFUSED
+        record.reason = str(error)
+    finally:
+        if client is not None:
+            client.close()
+    write_atomic(directory / ATTACHED_FILE, record.dump().encode("utf-8"))
+    return 0
+
+
+def _end_in_order(parent: Optional[int]) -> None:
+    """A signal, and the front end's death, become an exception: what we brought has to be taken away again."""
+
+    def stop(number: int, _frame: Optional[FrameType]) -> None:
+        for other in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(other, signal.SIG_IGN)
+        raise StoppedError(f"interrupted by {signal.Signals(number).name}")
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, stop)
+    if parent is not None:
+        process.die_with_parent(parent, signal.SIGTERM)
+
+
+def _connect(spec: AttachSpec, record: AttachedRecord) -> Any:
+    """The client; None where nobody answers, which the record then says."""
+    from distributed import Client
+
+    try:
+        return Client(spec.address, timeout=spec.connect_s, name="gpubench", set_as_default=True)
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        ImportError,
+        RuntimeError,
+    ) as error:  # no answer, no TLS, ...
+        said = str(error).strip().split("\n")[0][:200]
+        record.refusal = UNREACHABLE
+        record.reason = f"no Dask scheduler answers at {spec.address} within {spec.connect_s:g} s ({said})"
+        return None
+
+
+def _use(client: Any, spec: AttachSpec, record: AttachedRecord, directory: Path) -> None:
+    record.versions = foreign.check_versions(client)
+    if spec.workload is not None:
+        families.load([spec.workload.name])
+    with foreign.carried(client, Path(process.archive())):
+        _look(client, spec, record)
+        if spec.workload is not None:
+            _measure(_context(client, record), spec.workload, record, directory)
+
+
+def _look(client: Any, spec: AttachSpec, record: AttachedRecord) -> None:
+    record.workers = client.run_on_scheduler(foreign.workers_of)
+    tasks = client.run_on_scheduler(foreign.tasks_of)
+    if tasks:
+        record.warnings.append(f"the scheduler knows {tasks} tasks of others: the cluster isn't ours alone")
+    scheduler = client.run_on_scheduler(describe_scheduler)
+    by_address = client.run(describe)
+    if len(by_address) != len(record.workers):
+        record.warnings.append(f"{len(record.workers)} workers at the scheduler, {len(by_address)} answer")
+    record.protocol = foreign.common_protocol([scheduler["address"], *by_address])
+    record.device = foreign.device_of(client, spec.device)
+    record.processes = [
+        scheduler,
+        *(dict(facts, address=address) for address, facts in sorted(by_address.items())),
+        describe("client"),
+    ]
+    packages = {facts["packages"] for facts in by_address.values()}
+    if len(packages) > 1:
+        record.warnings.append(f"the workers have {len(packages)} different sets of packages")
+    threads = sorted({int(worker["threads"]) for worker in record.workers})
+    if len(threads) > 1:
+        record.warnings.append(f"workers have {' and '.join(map(str, threads))} threads")
+
+
+def _context(client: Any, record: AttachedRecord) -> Context:
+    return Context(
+        client=client,
+        workers=[worker["address"] for worker in record.workers],
+        threads_per_worker=min(int(worker["threads"]) for worker in record.workers),
+        device=record.device,
+        binding=BINDINGS.get(record.protocol, record.protocol),
+    )
+
+
+def _measure(context: Context, planned: WorkloadSpec, record: AttachedRecord, directory: Path) -> None:
+    found = record.workload = workload_record(planned, "ok")
+
+    def emit(sample: SampleLine) -> None:
+        append_sample(directory, sample)
+
+    try:
+        context.client.run(families.load, [planned.name])
+        with Limit(planned.timeout_s):
+            result = measure(
+                families.create(planned.name, context, planned.backend, planned.params),
+                name=planned.name,
+                backend=planned.backend,
+                params_id=planned.params_id,
+                reps=planned.reps,
+                warmup=planned.warmup,
+                emit=emit,
+            )
+        append_links(directory, [{**row, "workload": planned.name} for row in result.links])
+        found.details, found.status, found.reason = result.details, result.status, result.reason
+        checks.check_seen(planned.name, result.seen_bytes, result.least_moved_bytes)
+    except StoppedError:
+        raise
+    except UnavailableError as error:
+        found.status, found.reason = "skipped", str(error)
+    except checks.CheckError as error:
+        found.status, found.reason = "failed", str(error)
+    except Exception as error:  # noqa: BLE001 - whatever a workload raises is its result, with its words
+        found.status = "failed"
+        found.reason = "{}: {}".format(type(error).__name__, str(error).strip().split("\n")[0][:300])

@@ -1,0 +1,89 @@
+"""What the tool asks of a cluster that somebody else started, and what it is told: ``attach.json``, ``attached.json``.
+
+Node half: Python 3.9, standard library only.
+"""
+
+import dataclasses
+import json
+from typing import Any, Dict, List, Optional
+
+from gpubench.spec.plain import SpecError, from_plain, to_plain
+from gpubench.spec.records import WorkloadRecord
+from gpubench.spec.run import WorkloadSpec
+
+ATTACH = "gpubench/attach/1"
+ATTACHED = "gpubench/attached/1"
+ATTACHED_FILE = "attached.json"
+
+UNREACHABLE = "unreachable"
+VERSIONS = "versions"
+REFUSED = "refused"
+
+
+@dataclasses.dataclass(frozen=True)
+class AttachSpec:
+    """Look at the cluster of the scheduler at ``address``, and measure ``workload`` there if one is named.
+
+    ``device`` is ``auto cpu gpu``, ``connect_s`` how long the scheduler may take to answer.
+    """
+
+    schema: str
+    address: str
+    device: str
+    connect_s: float
+    workload: Optional[WorkloadSpec]
+
+    def dump(self) -> str:
+        """JSON text."""
+        return json.dumps(to_plain(self), indent=1, sort_keys=True) + "\n"
+
+    @staticmethod
+    def parse(text: str) -> "AttachSpec":
+        """Read it; raises SpecError."""
+        plain = _object(text, ATTACH)
+        if plain.get("workload") is not None:
+            plain["workload"] = from_plain(WorkloadSpec, plain["workload"])
+        return from_plain(AttachSpec, plain)
+
+
+@dataclasses.dataclass
+class AttachedRecord:
+    """What was found and measured. ``refusal`` is ``unreachable versions refused`` or empty, ``reason`` its one line.
+
+    ``workers`` are what the scheduler says of each (``address host threads memory_limit``, bytes), ``processes`` what
+    each says of itself; ``versions`` are those of the client, and so of the cluster. ``warnings`` are about what may
+    disturb the figures.
+    """
+
+    schema: str
+    refusal: str = ""
+    reason: str = ""
+    device: str = ""
+    protocol: str = ""
+    versions: Dict[str, str] = dataclasses.field(default_factory=dict)
+    workers: List[Dict[str, Any]] = dataclasses.field(default_factory=list)
+    processes: List[Dict[str, Any]] = dataclasses.field(default_factory=list)
+    warnings: List[str] = dataclasses.field(default_factory=list)
+    workload: Optional[WorkloadRecord] = None
+
+    def dump(self) -> str:
+        """JSON text."""
+        return json.dumps(to_plain(self), indent=1, sort_keys=True, default=str) + "\n"
+
+    @staticmethod
+    def parse(text: str) -> "AttachedRecord":
+        """Read it; raises SpecError."""
+        plain = _object(text, ATTACHED)
+        if plain.get("workload") is not None:
+            plain["workload"] = from_plain(WorkloadRecord, plain["workload"])
+        return from_plain(AttachedRecord, plain)
+
+
+def _object(text: str, schema: str) -> Dict[str, Any]:
+    try:
+        plain = json.loads(text)
+    except ValueError as error:
+        raise SpecError(f"not JSON: {error}") from error
+    if not isinstance(plain, dict) or plain.get("schema") != schema:
+        raise SpecError(f"not a {schema}")
+    return plain

@@ -1,0 +1,64 @@
+"""`gpubench workloads`: the catalogue in 80 columns, whole as JSON, and in the README."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from gpubench.cli.steps import describing
+from gpubench.workloads.catalogue import CATALOGUE
+from tests.conftest import ROOT, Run
+
+README = ROOT / "README.md"
+FIRST = "<!-- `gpubench workloads --markdown`; GPUBENCH_UPDATE_GOLDEN=1 make test rewrites it -->\n"
+LAST = "<!-- end of"
+
+
+def test_the_table_names_every_workload_at_a_lines_beginning_and_fits_80_columns(gpubench: Run) -> None:
+    done = gpubench("workloads")
+    lines = done.stdout.splitlines()
+    assert [line.split()[0] for line in lines if not line.startswith(" ")] == ["workload", *CATALOGUE]
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_the_sheet_of_a_workload_says_every_parameter_and_fits_80_columns(name: str) -> None:
+    lines = list(describing.sheet_lines(CATALOGUE[name]))
+    text = " ".join(" ".join(lines).split())
+    for key, param in CATALOGUE[name].params.items():
+        assert f" {key} = " in text
+        for word in (param.text, param.original, *param.choices):
+            assert " ".join(word.split()) in text
+    assert CATALOGUE[name].held_text in text
+    assert max(map(len, lines)) <= 80
+
+
+def test_json_holds_everything_and_of_one_the_same_document(gpubench: Run) -> None:
+    whole = json.loads(gpubench("workloads", "--json").stdout)
+    assert whole["schema"] == "gpubench/workloads/1"
+    assert [one["name"] for one in whole["workloads"]] == list(CATALOGUE)
+    keys = {"name", "family", "source", "scaling", "backends", "devices", "timed", "graph", "counted", "oracle", "held"}
+    assert set(whole["workloads"][0]) == keys | {"grows", "least_workers", "parameters"}
+    one = json.loads(gpubench("workloads", "merge", "--json").stdout)
+    assert one["workloads"] == [found for found in whole["workloads"] if found["name"] == "merge"]
+    rows = one["workloads"][0]["parameters"][0]
+    assert (rows["name"], rows["kind"], rows["default"]) == ("rows_per_worker", "count", 200_000)
+
+
+def test_a_workload_that_does_not_exist_is_one_line_with_the_nearest_name(gpubench: Run) -> None:
+    done = gpubench("workloads", "mrege")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "gpubench: no workload 'mrege' (did you mean 'merge'?)\n"
+
+
+def test_the_readme_has_the_table_of_the_catalogue() -> None:
+    table = "".join(f"{line}\n" for line in describing.markdown_lines(CATALOGUE.values()))
+    text = README.read_text(encoding="utf-8")
+    before, _, rest = text.partition(FIRST)
+    _, _, after = rest.partition(LAST)
+    wanted = before + FIRST + table + LAST + after
+    if os.environ.get("GPUBENCH_UPDATE_GOLDEN"):
+        README.write_text(wanted, encoding="utf-8")
+    assert README.read_text(encoding="utf-8") == wanted
