@@ -8,7 +8,9 @@ import contextlib
 import gc
 import inspect
 import time
-from typing import Any, Deque, Dict, Iterator, List, Optional, Set
+from typing import Any, Callable, Deque, Dict, Iterator, List, Optional, Set, Tuple
+
+from dask.core import flatten
 
 _LOG_NAMES = ("transfer_incoming_log", "incoming_transfer_log")
 """The second in early 2022; both, the old one deprecated, in 2023.3 and 2025.7; only the first in 2026.8."""
@@ -125,14 +127,59 @@ def _partition_number(key: str) -> int:
     return int(key.rstrip(")").rpartition(",")[2])
 
 
-def task_shuffle(method: Any) -> Dict[str, str]:
-    """The keyword that makes a dataframe ``method`` shuffle by tasks; its name changed between 2023.3 and 2025.7.
-
-    By tasks as in dask-cuda's benchmarks: the newer peer-to-peer shuffle passes neither through the transfer log nor
-    through GPU memory.
-    """
+def shuffle_keyword(method: Any) -> str:
+    """The keyword that says how a dataframe ``method`` shuffles; its name changed between 2023.3 and 2025.7."""
     names = inspect.signature(method).parameters
-    return {"shuffle_method" if "shuffle_method" in names else "shuffle": "tasks"}
+    return "shuffle_method" if "shuffle_method" in names else "shuffle"
+
+
+def task_shuffle(method: Any) -> Dict[str, str]:
+    """Makes a dataframe ``method`` shuffle by tasks.
+
+    As in dask-cuda's benchmarks: the newer peer-to-peer shuffle passes neither through the transfer log nor through GPU
+    memory.
+    """
+    return {shuffle_keyword(method): "tasks"}
+
+
+def materialised(client: Any, collection: Any) -> Tuple[Dict[Any, Any], List[Any]]:
+    """The graph that persisting a collection would run, optimised, and the keys of its partitions in their order.
+
+    Since 2025.4 graphs are expressions, which would otherwise become tasks in the scheduler only.
+    """
+    try:
+        from dask.base import collections_to_expr
+    except ImportError:
+        graph = client.collections_to_dsk([collection], optimize_graph=True)
+        return dict(graph), list(flatten(collection.__dask_keys__()))
+    expression = collections_to_expr([collection], True).optimize()
+    return dict(expression.__dask_graph__()), list(flatten(expression.__dask_keys__()))
+
+
+def with_tasks_replaced(graph: Dict[Any, Any], function: Callable[..., Any]) -> Dict[Any, Any]:
+    """The same keys and dependencies, every task calls ``function``; data, futures and aliases stay as they are.
+
+    Tasks are objects since 2024.12, and were tuples before.
+    """
+    try:
+        from dask._task_spec import Alias, DataNode, Task, TaskRef, convert_legacy_graph
+    except ImportError:
+        return {key: _replaced(graph, task, function) for key, task in graph.items()}
+    return {
+        key: node
+        if isinstance(node, (Alias, DataNode))
+        else Task(key, function, *(TaskRef(other) for other in node.dependencies), _data_producer=node.data_producer)
+        for key, node in convert_legacy_graph(graph).items()
+    }
+
+
+def _replaced(graph: Dict[Any, Any], task: Any, function: Callable[..., Any]) -> Any:
+    from dask.core import get_dependencies, istask
+    from distributed.utils_comm import unpack_remotedata
+
+    if not istask(task) and not isinstance(task, list):
+        return task
+    return (function, *get_dependencies(graph, task=task), *unpack_remotedata(task)[1])
 
 
 BY_TASKS = {"dataframe.shuffle.method": "tasks"}

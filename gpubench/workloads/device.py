@@ -74,6 +74,13 @@ def mean_filter(values: Any, reach: int, device: str) -> Any:
     return total / width**2
 
 
+def frames_of(device: str) -> Any:
+    """Context in which Dask's readers make ``cudf`` or ``pandas`` frames."""
+    import dask
+
+    return dask.config.set({"dataframe.backend": "cudf" if device == "gpu" else "pandas"})
+
+
 def synchronize() -> None:
     """Wait until this process's GPU has done what it was given."""
     import cupy

@@ -34,5 +34,11 @@ def create(name: str, context: Context, backend: str, params: Mapping[str, Any])
         raise ValueError(f"{name} takes {sorted(known.params)}, not {sorted(params)}")
     module, _, kind = known.factory.partition(":")
     measurement: Measurement = getattr(importlib.import_module("gpubench.workloads." + module), kind)(context, params)
+    if backend == "dask-noop":
+        from gpubench.workloads.noop import LazyMeasurement, NoOp
+
+        if not isinstance(measurement, LazyMeasurement):
+            raise ValueError(f"{name} has no graph of its own to run empty")
+        return NoOp(measurement)
     measurement.backend = backend
     return measurement

@@ -5,19 +5,22 @@ import time
 import uuid
 from typing import Any, List, Tuple
 
-import dask.dataframe
 import distributed
 
-from gpubench.workloads import dasks, device, merge_data
-from gpubench.workloads.base import Answer, Context, Measurement
+from gpubench.workloads import dasks, device, explicit_comms, frames, merge_data
+from gpubench.workloads.base import Answer, Context
+from gpubench.workloads.noop import LazyMeasurement
 
 COLUMN_BYTES = 8
 COLUMNS = 2
 BROADCAST = {"default": None, "shuffle": False, "broadcast": True}
 
+Joined = Tuple[List[merge_data.Figures], List[List[int]]]
+"""Figures of the joined frame's partitions; where it was indexed by key, their ranges of keys."""
 
-class Merge(Measurement):
-    """One partition of each frame per worker, in fixed places; each join starts from frames that have no copies yet."""
+
+class Merge(LazyMeasurement):
+    """Partitions of both frames in fixed places; each join starts from frames that have no copies yet."""
 
     def __init__(self, context: Context, params: Any) -> None:
         super().__init__(context, params)
@@ -27,25 +30,30 @@ class Merge(Measurement):
         self._other: Any = None
         self._expected: merge_data.Figures = []
         self._spread: List[List[int]] = []
-
-    @property
-    def rows(self) -> int:
-        """Rows per worker and frame."""
-        return int(self.params["rows_per_worker"])
-
-    @property
-    def chunks(self) -> int:
-        """Partitions per frame: one for each worker."""
-        return len(self.context.workers)
+        workers = len(context.workers)
+        self.rows = int(params["rows_per_worker"])
+        self.base_chunks = int(params["base_chunks"]) or workers
+        self.other_chunks = int(params["other_chunks"]) or workers
+        self.frac_match = float(params["frac_match"])
+        if self.rows < max(self.base_chunks, self.other_chunks):
+            raise ValueError(
+                f"merge needs at least as many rows per chunk as chunks: rows_per_worker {self.rows}, "
+                f"chunks {self.base_chunks} and {self.other_chunks}"
+            )
 
     @property
     def nominal_bytes(self) -> int:
         """Rows × item sizes of both frames."""
-        return 2 * self.chunks * self.rows * COLUMNS * COLUMN_BYTES
+        return (self.base_chunks + self.other_chunks) * self.rows * COLUMNS * COLUMN_BYTES
 
     @property
     def least_moved_bytes(self) -> int:
-        """One row of every matching pair whose two rows lie on different workers (Dask moves rows whole)."""
+        """One row of every matching pair whose two rows lie on different workers (Dask moves rows whole).
+
+        None with explicit comms, which talk past the transfer log.
+        """
+        if self.backend == explicit_comms.BACKEND:
+            return 0
         base = dasks.partition_holders(self.context.client, self._base)
         other = dasks.partition_holders(self.context.client, self._other)
         pairs = sum(
@@ -57,18 +65,20 @@ class Merge(Measurement):
         """Compute what the join must give, in the workers and without joining.
 
         Raises:
-            ValueError: not even one row per pair of chunks.
+            UnavailableError: explicit comms are asked for, and the image's dask-cuda has none.
         """
-        if self.rows < self.chunks:
-            raise ValueError(f"merge needs at least as many rows per worker as workers: {self.rows} < {self.chunks}")
+        if self.backend == explicit_comms.BACKEND:
+            explicit_comms.load()
         expected = functools.partial(
             merge_data.expected_figures,
             rows=self.rows,
-            chunks=self.chunks,
-            frac_match=float(self.params["frac_match"]),
+            base_chunks=self.base_chunks,
+            other_chunks=self.other_chunks,
+            frac_match=self.frac_match,
+            scattered=bool(self.params["shuffle"]),
             device=self.context.device,
         )
-        parts = self.context.client.gather(self.context.client.map(expected, range(self.chunks), pure=False))
+        parts = self.context.client.gather(self.context.client.map(expected, range(self.other_chunks), pure=False))
         self._expected = merge_data.added_up([figures for figures, _ in parts])
         self._spread = [spread for _, spread in parts]
 
@@ -76,35 +86,23 @@ class Merge(Measurement):
         """Generate both frames anew."""
         self.teardown()
         self._round += 1
-        divisions = tuple(range(self.chunks + 1))
-        self._base = self._frame("base", merge_data.base_partition, (), divisions)
-        frac_match = float(self.params["frac_match"])
-        self._other = self._frame("other", merge_data.other_chunk, (frac_match,), (None,) * (self.chunks + 1))
+        generate: Any = merge_data.base_chunk
+        divisions: Tuple[int, ...] = ()
+        if self.params["shuffle"]:
+            generate, divisions = merge_data.base_partition, tuple(range(self.base_chunks + 1))
+        self._base = self._frame("base", generate, (), self.base_chunks, divisions)
+        self._other = self._frame("other", merge_data.other_chunk, (self.frac_match,), self.other_chunks)
 
-    def _frame(self, name: str, generate: Any, extra: Tuple[Any, ...], divisions: Tuple[Any, ...]) -> Any:
-        client = self.context.client
-        futures = [
-            client.submit(
-                generate,
-                number,
-                self.rows,
-                self.chunks,
-                *extra,
-                self.context.device,
-                key=f"{name}-{self._token}-{self._round}-{number}",
-                workers=[worker],
-            )
-            for number, worker in enumerate(self.context.workers)
-        ]
-        meta = generate(0, 4, 1, *extra, self.context.device)
-        frame = client.persist(dask.dataframe.from_delayed(futures, meta=meta, divisions=divisions, verify_meta=False))
-        distributed.wait(frame)
-        return frame
+    def _frame(
+        self, name: str, generate: Any, extra: Tuple[Any, ...], chunks: int, divisions: Tuple[Any, ...] = ()
+    ) -> Any:
+        device_name = self.context.device
+        parts = [(generate, number, self.rows, chunks, *extra, device_name) for number in range(chunks)]
+        meta = generate(0, 4, 1, *extra, device_name)
+        return frames.settled(self.context, f"{name}-{self._token}-{self._round}", parts, meta, divisions)
 
-    def once(self) -> Tuple[float, List[merge_data.Figures]]:
-        """Build the graph, persist, wait, as dask-cuda does; figures of the joined frame are taken after the clock."""
-        client = self.context.client
-        start = time.perf_counter()
+    def lazy(self) -> Any:
+        """The join, and the index where one is asked for: that of the joined frame, as in dask-cuda."""
         joined = self._base.merge(
             self._other,
             on=["key"],
@@ -112,20 +110,37 @@ class Merge(Measurement):
             broadcast=BROADCAST[self.params["join"]],
             **dasks.task_shuffle(self._base.merge),
         )
-        held = client.persist(joined)
-        distributed.wait(held)
+        if self.params["set_index"]:
+            return joined.set_index("key", **dasks.task_shuffle(joined.set_index))
+        return joined
+
+    def once(self) -> Tuple[float, Joined]:
+        """Build the graph, persist, wait, as dask-cuda does; figures of the joined frame are taken after the clock."""
+        client = self.context.client
+        start = time.perf_counter()
+        if self.backend == explicit_comms.BACKEND:
+            futures = explicit_comms.persist(client, self.lazy)
+        else:
+            futures = distributed.futures_of(client.persist(self.lazy()))
+        distributed.wait(futures)
         device.synchronize_workers(client, self.context.device)
         seconds = time.perf_counter() - start
         figures = functools.partial(merge_data.joined_figures, device=self.context.device)
-        return seconds, client.gather(client.map(figures, distributed.futures_of(held), pure=False))
+        parts = client.gather(client.map(figures, futures, pure=False))
+        ranges = client.map(merge_data.key_range, futures, pure=False) if self.params["set_index"] else []
+        return seconds, (parts, client.gather(ranges))
 
-    def check(self, answer: List[merge_data.Figures]) -> Answer:
-        """Rows by formula, sums by looking up."""
-        found = merge_data.added_up(answer)
-        per_pair = merge_data.matches_per_pair(self.rows, self.chunks, float(self.params["frac_match"]))
-        rows = self.chunks * self.chunks * per_pair
+    def check(self, answer: Joined) -> Answer:
+        """Rows by formula, sums by looking up; an index makes partitions that are sorted and don't overlap."""
+        parts, ranges = answer
+        found = merge_data.added_up(parts)
+        rows = merge_data.joined_rows(self.rows, self.base_chunks, self.other_chunks, self.frac_match)
         is_ok = found == self._expected and found[0] == rows
         details = {"rows": found[0], "expected_rows": rows, "sums": found[1:], "expected_sums": self._expected[1:]}
+        if self.params["set_index"]:
+            apart = merge_data.are_apart(ranges)
+            details["partitions_apart"] = apart
+            is_ok = is_ok and apart and len(ranges) == len(parts)
         return Answer("ok" if is_ok else "wrong", details)
 
     def teardown(self) -> None:

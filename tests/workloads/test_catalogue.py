@@ -28,6 +28,8 @@ OPTIONAL = {
     "ucxx": {"bindings/ucxx.py"},
     "ucp": {"bindings/ucx_py.py"},
     "parsl": {"tasks_parsl.py"},
+    "dask_cuda": {"explicit_comms.py"},
+    "pyarrow": {"parquet_files.py"},
 }
 IMAGE_HAS = {"dask", "distributed", "numpy", "pandas", "gpubench"}
 
@@ -88,7 +90,30 @@ def test_the_quick_suite_measures_a_workload_of_every_kind_few_times() -> None:
     assert [entry.params["size"] for entry in resolved if entry.name == "message"] == [1024, 10_000_000]
     assert {(entry.reps, entry.warmup) for entry in resolved if entry.name != "message"} == {(3, 1), (4, 1)}
     (merge,) = (entry for entry in resolved if entry.name == "merge")
-    assert merge.params == {"rows_per_worker": 200_000, "frac_match": 0.3, "join": "default"}
+    assert {key: merge.params[key] for key in ("rows_per_worker", "frac_match", "join")} == {
+        "rows_per_worker": 200_000,
+        "frac_match": 0.3,
+        "join": "default",
+    }
+
+
+def test_the_draco_suite_has_the_five_clients_of_its_campaigns_and_the_site_runs_it_unasked() -> None:
+    suite = Suite.model_validate(tomllib.loads((SUITES / "draco.toml").read_text()))
+    resolved = suite.resolve("draco.toml", reps=None, timeout_s=60.0)
+    assert [(entry.name, entry.backend) for entry in resolved] == [
+        ("merge", "dask"),
+        ("merge", "dask-noop"),
+        ("merge", "explicit-comms"),
+        ("transpose-sum", "dask"),
+        ("transpose-sum", "dask-noop"),
+    ]
+    assert {(entry.reps, entry.warmup) for entry in resolved} == {(30, 1)}
+    for entry in resolved:
+        sizes = [40_000_000, 0.6] if entry.name == "merge" else [50_000, 2500]
+        names = ["rows_per_worker", "frac_match"] if entry.name == "merge" else ["size", "chunk"]
+        assert [entry.params[name] for name in names] == sizes
+    site = tomllib.loads((SUITES.parent / "sites" / "draco.toml").read_text())
+    assert site["defaults"]["suite"] == "draco"
 
 
 def test_the_fabric_suite_sends_eight_sizes_from_a_byte_to_64_mib_between_all_pairs() -> None:

@@ -23,8 +23,22 @@ def join(left: pd.DataFrame, right: pd.DataFrame) -> merge_data.Figures:
     return merge_data.joined_figures(left.merge(right, on=["key"]), "cpu")
 
 
+def looked_up(
+    number: int, rows: int, chunks: tuple[int, int], frac_match: float, *, scattered: bool = True
+) -> tuple[merge_data.Figures, list[int]]:
+    return merge_data.expected_figures(
+        number,
+        rows=rows,
+        base_chunks=chunks[0],
+        other_chunks=chunks[1],
+        frac_match=frac_match,
+        scattered=scattered,
+        device="cpu",
+    )
+
+
 def expected(rows: int, chunks: int, frac_match: float) -> merge_data.Figures:
-    parts = [merge_data.expected_figures(number, rows, chunks, frac_match, "cpu") for number in range(chunks)]
+    parts = [looked_up(number, rows, (chunks, chunks), frac_match) for number in range(chunks)]
     return merge_data.added_up([figures for figures, _ in parts])
 
 
@@ -75,8 +89,48 @@ def test_the_spread_says_in_which_base_partition_the_partners_lie() -> None:
     rows, chunks = 1000, 3
     parts = base(rows, chunks)
     for number, chunk in enumerate(other(rows, chunks, 0.6)):
-        _, spread = merge_data.expected_figures(number, rows, chunks, 0.6, "cpu")
+        _, spread = looked_up(number, rows, (chunks, chunks), 0.6)
         assert spread == [len(part.merge(chunk, on="key")) for part in parts]
+
+
+@pytest.mark.parametrize("scattered", [True, False])
+@pytest.mark.parametrize(
+    ("rows", "base_chunks", "other_chunks", "frac_match"),
+    [(1000, 2, 3, 0.3), (1000, 3, 2, 0.3), (999, 1, 4, 0.6), (999, 7, 2, 0.6), (100, 4, 1, 1.0), (64, 5, 3, 0.01)],
+)
+def test_with_other_numbers_of_chunks_rows_spread_and_figures_are_still_those_of_a_real_join(
+    rows: int, base_chunks: int, other_chunks: int, frac_match: float, scattered: bool
+) -> None:
+    generate = merge_data.base_partition if scattered else merge_data.base_chunk
+    left = [generate(number, rows, base_chunks, "cpu") for number in range(base_chunks)]
+    right = other(rows, other_chunks, frac_match)
+    figures = join(pd.concat(left), pd.concat(right))
+    assert figures[0] == merge_data.joined_rows(rows, base_chunks, other_chunks, frac_match)
+    parts = []
+    for number, chunk in enumerate(right):
+        part, spread = looked_up(number, rows, (base_chunks, other_chunks), frac_match, scattered=scattered)
+        assert spread == [len(one.merge(chunk, on="key")) for one in left]
+        parts.append(part)
+    assert merge_data.added_up(parts) == figures
+
+
+def test_unscattered_chunks_hold_the_same_rows_as_scattered_partitions() -> None:
+    scattered = pd.concat(base(1000, 3)).sort_values("key").reset_index(drop=True)
+    chunks = pd.concat([merge_data.base_chunk(number, 1000, 3, "cpu") for number in range(3)], ignore_index=True)
+    pd.testing.assert_frame_equal(chunks, scattered)
+
+
+@pytest.mark.parametrize(
+    ("ranges", "apart"),
+    [
+        ([[0, 3, 1], [], [4, 4, 1]], True),
+        ([[4, 9, 1], [0, 3, 1]], True),
+        ([[0, 4, 1], [4, 9, 1]], False),
+        ([[0, 3, 0]], False),
+    ],
+)
+def test_sorted_partitions_are_apart_when_none_reaches_into_another(ranges: list[list[int]], apart: bool) -> None:
+    assert merge_data.are_apart(ranges) == apart
 
 
 def test_rows_lost_doubled_or_paired_wrongly_change_the_figures() -> None:

@@ -1,0 +1,39 @@
+"""Dataframes that lie on the workers, in fixed places, before the clock starts."""
+
+from typing import Any, Callable, Sequence, Tuple
+
+import dask.dataframe
+import distributed
+
+from gpubench.workloads.base import Context
+
+
+def settled(
+    context: Context, name: str, parts: Sequence[Tuple[Any, ...]], meta: Any, divisions: Tuple[Any, ...] = ()
+) -> Any:
+    """A persisted frame of one partition per entry of ``parts``, each (function, *arguments).
+
+    Every worker gets an equal contiguous share, in the order of ``context.workers``; ``name`` is new in every
+    repetition. ``divisions`` are unknown unless given.
+    """
+    client, workers = context.client, context.workers
+    futures = [
+        client.submit(*part, key=f"{name}-{number}", workers=[workers[number * len(workers) // len(parts)]])
+        for number, part in enumerate(parts)
+    ]
+    known = divisions or (None,) * (len(parts) + 1)
+    frame = client.persist(dask.dataframe.from_delayed(futures, meta=meta, divisions=known, verify_meta=False))
+    distributed.wait(frame)
+    return frame
+
+
+def generated(function: Callable[..., Any], numbers: Sequence[int], arguments: Tuple[Any, ...], meta: Any) -> Any:
+    """A lazy frame whose partitions are ``function(number, *arguments)``, made wherever and whenever it is used."""
+    return dask.dataframe.from_map(function, numbers, args=arguments, meta=meta, enforce_metadata=False)
+
+
+def fewest_away(context: Context, parts: int) -> int:
+    """Of so many settled partitions, how many lie apart from the worker that has most of them."""
+    workers = len(context.workers)
+    held = [number * workers // parts for number in range(parts)]
+    return parts - max(held.count(worker) for worker in range(workers))
