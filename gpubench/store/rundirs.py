@@ -14,8 +14,9 @@ from gpubench.errors import DataError
 from gpubench.files import reading
 from gpubench.spec import RUN_STATUSES, RunRecord, WorkloadRecord
 from gpubench.spec.plain import SpecError, from_plain
-from gpubench.spec.records import PROVENANCE_FILE, RUN_FILE, RUN_RECORD
+from gpubench.spec.records import LINKS_FILE, PROVENANCE_FILE, RUN_FILE, RUN_RECORD
 
+_LINK = {"receiver", "sender", "bytes", "count", "seconds", "workload", "params_id"}
 _NAME = re.compile(r"(?P<run>.+)-(?P<attempt>[1-9]\d*)")
 
 
@@ -75,6 +76,23 @@ def read_provenance(path: Path) -> Mapping[str, Any]:
     except (OSError, ValueError):
         return {}
     return plain if isinstance(plain, dict) else {}
+
+
+def read_links(path: Path) -> list[Mapping[str, Any]]:
+    """``links.jsonl`` of the run directory ``path``; lines that are damaged or lack a figure are left out."""
+    try:
+        lines = (path / LINKS_FILE).read_bytes().splitlines()
+    except OSError:
+        return []
+    rows: list[Mapping[str, Any]] = []
+    for line in lines:
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(row, dict) and row.keys() >= _LINK:
+            rows.append(row)
+    return rows
 
 
 def _check_types(*records: RunRecord | WorkloadRecord, source: Path) -> None:

@@ -14,7 +14,7 @@ from gpubench.errors import UsageError
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    for command in (merge, compare, summary, scaling, report):
+    for command in (merge, compare, summary, scaling, links, report):
         app.command()(command)
 
 
@@ -97,6 +97,18 @@ def scaling(
     from gpubench.cli.steps.scaling import show_scaling
 
     show_scaling(campaign, outputs, as_json=as_json)
+
+
+def links(
+    campaign: options.MaybeCampaign = None,
+    workload: Annotated[str | None, typer.Option(help="Only this workload; default: all that moved something.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    outputs: options.Outputs = None,
+) -> None:
+    """How fast each pair of workers was, by class of link; slow links and nodes, where there are enough to tell."""
+    from gpubench.cli.steps.links import show_links
+
+    show_links(campaign, outputs, workload, as_json=as_json)
 
 
 def report(

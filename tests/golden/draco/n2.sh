@@ -12,7 +12,7 @@
 #SBATCH --partition=batch_dgx1_m2
 #SBATCH --account=sw_rapids_testing
 #SBATCH --nv-meta=ml-model.rapids-benchmarks
-# j002-n2: 4 blocks, 16 runs, nodes: 2, about 4m16s.
+# j002-n2: 4 blocks, 16 runs, nodes: 2, about 1h04m.
 # Rendered by gpubench 0.1. By hand: sbatch job.sh, in the directory where it stands; some blocks only:
 # GPUBENCH_BLOCKS="1 2" sbatch job.sh
 set -u
@@ -90,28 +90,28 @@ run() { # COMMAND...: the supervisor's, on every node
   fi
 }
 
-begin_block 5 96
-run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh --container-name=gpubench-f1fe6655b18bb5a5 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/005-0-3828f26e3152.json
-run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh --container-name=gpubench-1f8ad6ac78064d33 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/005-1-f4088c692647.json
-run "${in_image[@]}" --container-image=/images/v1.13.x.sqsh --container-name=gpubench-bd07d9afccb721df /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/005-2-a608709d0464.json
-run "${in_image[@]}" --container-image=/images/master.sqsh --container-name=gpubench-2bf16226d9980f7b /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/005-3-7c491e789dad.json
+begin_block 5 1440
+run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh --container-name=gpubench-f1fe6655b18bb5a5 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/005-0-c4e31f12d236.json
+run "${in_image[@]}" --container-image=/images/v1.13.x.sqsh --container-name=gpubench-bd07d9afccb721df /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/005-1-4f876c8d0b48.json
+run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh --container-name=gpubench-1f8ad6ac78064d33 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/005-2-b86257f0adc4.json
+run "${in_image[@]}" --container-image=/images/master.sqsh --container-name=gpubench-2bf16226d9980f7b /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/005-3-c9b762c6da08.json
 
-begin_block 6 96
-run "${in_image[@]}" --container-image=/images/v1.13.x.sqsh --container-name=gpubench-bd07d9afccb721df /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/006-0-a314aea143af.json
-run "${in_image[@]}" --container-image=/images/master.sqsh --container-name=gpubench-2bf16226d9980f7b /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/006-1-da088be88c01.json
-run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh --container-name=gpubench-f1fe6655b18bb5a5 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/006-2-2e2d971bcd69.json
-run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh --container-name=gpubench-1f8ad6ac78064d33 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/006-3-4ed25c32c129.json
+begin_block 6 1440
+run "${in_image[@]}" --container-image=/images/master.sqsh --container-name=gpubench-2bf16226d9980f7b /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/006-0-b759f307318d.json
+run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh --container-name=gpubench-f1fe6655b18bb5a5 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/006-1-7a00fe5054b2.json
+run "${in_image[@]}" --container-image=/images/v1.13.x.sqsh --container-name=gpubench-bd07d9afccb721df /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/006-2-cdccd08da08a.json
+run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh --container-name=gpubench-1f8ad6ac78064d33 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/006-3-cfa8af25c30b.json
 
-begin_block 7 96
-run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh --container-name=gpubench-1f8ad6ac78064d33 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/007-0-e6b7d3f12e19.json
-run "${in_image[@]}" --container-image=/images/v1.13.x.sqsh --container-name=gpubench-bd07d9afccb721df /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/007-1-31e98ff5b43b.json
-run "${in_image[@]}" --container-image=/images/master.sqsh --container-name=gpubench-2bf16226d9980f7b /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/007-2-4da083e8958c.json
-run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh --container-name=gpubench-f1fe6655b18bb5a5 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/007-3-8423a1eeaa57.json
+begin_block 7 1440
+run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh --container-name=gpubench-1f8ad6ac78064d33 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/007-0-6dc1e5e7d515.json
+run "${in_image[@]}" --container-image=/images/master.sqsh --container-name=gpubench-2bf16226d9980f7b /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/007-1-818a3cfa47cd.json
+run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh --container-name=gpubench-f1fe6655b18bb5a5 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/007-2-47da8e42094d.json
+run "${in_image[@]}" --container-image=/images/v1.13.x.sqsh --container-name=gpubench-bd07d9afccb721df /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/007-3-6a8910233975.json
 
-begin_block 8 96
-run "${in_image[@]}" --container-image=/images/master.sqsh --container-name=gpubench-2bf16226d9980f7b /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/008-0-1eec47d22ef2.json
-run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh --container-name=gpubench-f1fe6655b18bb5a5 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/008-1-431f804ab172.json
-run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh --container-name=gpubench-1f8ad6ac78064d33 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/008-2-c8dc03c3c8ff.json
-run "${in_image[@]}" --container-image=/images/v1.13.x.sqsh --container-name=gpubench-bd07d9afccb721df /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/008-3-6c27838471bc.json
+begin_block 8 1440
+run "${in_image[@]}" --container-image=/images/v1.13.x.sqsh --container-name=gpubench-bd07d9afccb721df /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/008-0-9da8bc72d99e.json
+run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh --container-name=gpubench-1f8ad6ac78064d33 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/008-1-44badf0e3666.json
+run "${in_image[@]}" --container-image=/images/master.sqsh --container-name=gpubench-2bf16226d9980f7b /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/008-2-bfcff904c3bf.json
+run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh --container-name=gpubench-f1fe6655b18bb5a5 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/008-3-cfb58016c695.json
 
 exit "$worst"

@@ -12,7 +12,7 @@
 #SBATCH --partition=batch_dgx1_m2
 #SBATCH --account=sw_rapids_testing
 #SBATCH --nv-meta=ml-model.rapids-benchmarks
-# j004-n8: 4 blocks, 16 runs, nodes: 8, about 4m16s.
+# j004-n8: 4 blocks, 16 runs, nodes: 8, about 1h04m.
 # Rendered by gpubench 0.1. By hand: sbatch job.sh, in the directory where it stands; some blocks only:
 # GPUBENCH_BLOCKS="1 2" sbatch job.sh
 set -u
@@ -96,28 +96,28 @@ leave_out() { # REASON COMMAND...: planned to be skipped
   if [ -n "$stopping" ]; then exit 130; fi
 }
 
-begin_block 13 96
-run "${in_image[@]}" --container-image=/images/master.sqsh --container-name=gpubench-2bf16226d9980f7b /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/013-0-27ad95a8dfc6.json
-leave_out 'known issue ucx-8461: UCX 1.13 crashes on more than four nodes (https://github.com/openucx/ucx/issues/8461)' "${in_image[@]}" --container-image=/images/v1.13.x.sqsh --container-name=gpubench-bd07d9afccb721df /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/013-1-bf7ebbb1c976.json
-run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh --container-name=gpubench-1f8ad6ac78064d33 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/013-2-7883894c09c7.json
-run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh --container-name=gpubench-f1fe6655b18bb5a5 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/013-3-3429fca55165.json
+begin_block 13 1440
+run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh --container-name=gpubench-f1fe6655b18bb5a5 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/013-0-86a179c907cf.json
+run "${in_image[@]}" --container-image=/images/master.sqsh --container-name=gpubench-2bf16226d9980f7b /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/013-1-8e2145797091.json
+leave_out 'known issue ucx-8461: UCX 1.13 crashes on more than four nodes (https://github.com/openucx/ucx/issues/8461)' "${in_image[@]}" --container-image=/images/v1.13.x.sqsh --container-name=gpubench-bd07d9afccb721df /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/013-2-5d6c6f0289f9.json
+run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh --container-name=gpubench-1f8ad6ac78064d33 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/013-3-b5bd9520a400.json
 
-begin_block 14 96
-run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh --container-name=gpubench-1f8ad6ac78064d33 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/014-0-93f098ccada0.json
-run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh --container-name=gpubench-f1fe6655b18bb5a5 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/014-1-f89c3fc524a2.json
-run "${in_image[@]}" --container-image=/images/master.sqsh --container-name=gpubench-2bf16226d9980f7b /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/014-2-d616c23bfe68.json
-leave_out 'known issue ucx-8461: UCX 1.13 crashes on more than four nodes (https://github.com/openucx/ucx/issues/8461)' "${in_image[@]}" --container-image=/images/v1.13.x.sqsh --container-name=gpubench-bd07d9afccb721df /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/014-3-c82606994bd0.json
+begin_block 14 1440
+run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh --container-name=gpubench-1f8ad6ac78064d33 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/014-0-ad9d8e2e1de2.json
+run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh --container-name=gpubench-f1fe6655b18bb5a5 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/014-1-37e72d236574.json
+run "${in_image[@]}" --container-image=/images/master.sqsh --container-name=gpubench-2bf16226d9980f7b /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/014-2-9b13a83b0666.json
+leave_out 'known issue ucx-8461: UCX 1.13 crashes on more than four nodes (https://github.com/openucx/ucx/issues/8461)' "${in_image[@]}" --container-image=/images/v1.13.x.sqsh --container-name=gpubench-bd07d9afccb721df /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/014-3-c9532d5ff71f.json
 
-begin_block 15 96
-run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh --container-name=gpubench-f1fe6655b18bb5a5 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/015-0-1b712bbb2520.json
-run "${in_image[@]}" --container-image=/images/master.sqsh --container-name=gpubench-2bf16226d9980f7b /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/015-1-5855d0515cc0.json
-leave_out 'known issue ucx-8461: UCX 1.13 crashes on more than four nodes (https://github.com/openucx/ucx/issues/8461)' "${in_image[@]}" --container-image=/images/v1.13.x.sqsh --container-name=gpubench-bd07d9afccb721df /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/015-2-388dab7cf6b9.json
-run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh --container-name=gpubench-1f8ad6ac78064d33 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/015-3-1f06f8e2bc37.json
+begin_block 15 1440
+run "${in_image[@]}" --container-image=/images/master.sqsh --container-name=gpubench-2bf16226d9980f7b /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/015-0-30e6f308afb6.json
+leave_out 'known issue ucx-8461: UCX 1.13 crashes on more than four nodes (https://github.com/openucx/ucx/issues/8461)' "${in_image[@]}" --container-image=/images/v1.13.x.sqsh --container-name=gpubench-bd07d9afccb721df /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/015-1-74c93829a443.json
+run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh --container-name=gpubench-1f8ad6ac78064d33 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/015-2-7e835904e7cc.json
+run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh --container-name=gpubench-f1fe6655b18bb5a5 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/015-3-78456af06fb8.json
 
-begin_block 16 96
-leave_out 'known issue ucx-8461: UCX 1.13 crashes on more than four nodes (https://github.com/openucx/ucx/issues/8461)' "${in_image[@]}" --container-image=/images/v1.13.x.sqsh --container-name=gpubench-bd07d9afccb721df /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/016-0-21343f9c27a0.json
-run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh --container-name=gpubench-1f8ad6ac78064d33 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/016-1-9c5b884deed4.json
-run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh --container-name=gpubench-f1fe6655b18bb5a5 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/016-2-8d8b4bb13d4a.json
-run "${in_image[@]}" --container-image=/images/master.sqsh --container-name=gpubench-2bf16226d9980f7b /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/016-3-3b28563721be.json
+begin_block 16 1440
+leave_out 'known issue ucx-8461: UCX 1.13 crashes on more than four nodes (https://github.com/openucx/ucx/issues/8461)' "${in_image[@]}" --container-image=/images/v1.13.x.sqsh --container-name=gpubench-bd07d9afccb721df /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/016-0-6e3cce468cff.json
+run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh --container-name=gpubench-1f8ad6ac78064d33 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/016-1-e1043b714b74.json
+run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh --container-name=gpubench-f1fe6655b18bb5a5 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/016-2-0761341b3335.json
+run "${in_image[@]}" --container-image=/images/master.sqsh --container-name=gpubench-2bf16226d9980f7b /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/016-3-cb6e17a29377.json
 
 exit "$worst"

@@ -144,7 +144,7 @@ run() { # COMMAND...: the supervisor's, on every node
 }
 
 begin_block 1 24
-run "${in_image[@]}" -- /images/sha256-0000000000000000000000000000000000000000000000000000000000000000/image.sqsh gpubench-0000000000000000 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-0-07901c8a5c8a.json
-run "${in_image[@]}" -- /images/sha256-0000000000000000000000000000000000000000000000000000000000000001/image.sqsh gpubench-0000000000000000 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-1-76341a82326b.json
+run "${in_image[@]}" -- /images/sha256-0000000000000000000000000000000000000000000000000000000000000001/image.sqsh gpubench-0000000000000000 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-0-f1ac134b719d.json
+run "${in_image[@]}" -- /images/sha256-0000000000000000000000000000000000000000000000000000000000000000/image.sqsh gpubench-0000000000000000 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-1-b2e7117c2b86.json
 
 exit "$worst"

@@ -168,7 +168,7 @@ run() { # COMMAND...: the supervisor's, on every node
 }
 
 begin_block 1 24
-run "${in_image[@]}" -- /images/sha256-0000000000000000000000000000000000000000000000000000000000000000/image.sqsh gpubench-0000000000000000 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-0-b0044a64b610.json
-run "${in_image[@]}" -- /images/sha256-0000000000000000000000000000000000000000000000000000000000000001/image.sqsh gpubench-0000000000000000 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-1-3e8e3e319a15.json
+run "${in_image[@]}" -- /images/sha256-0000000000000000000000000000000000000000000000000000000000000000/image.sqsh gpubench-0000000000000000 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-0-86e1106298f1.json
+run "${in_image[@]}" -- /images/sha256-0000000000000000000000000000000000000000000000000000000000000001/image.sqsh gpubench-0000000000000000 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-1-b8a6bf715f8b.json
 
 exit "$worst"

@@ -1,0 +1,46 @@
+"""``gpubench links``: how fast the workers of a campaign reached each other, and which link or node lagged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from gpubench.cli.say import say
+from gpubench.cli.steps.choosing import chosen_campaign
+from gpubench.cli.steps.running import account_now
+from gpubench.errors import DataError
+from gpubench.merge.links import LinkTable, RunLinks, link_tables, processes_by_address
+from gpubench.report.links import link_lines, links_json
+from gpubench.store.campaign import Campaign
+from gpubench.store.rundirs import read_links, read_provenance
+
+
+def show_links(directory: Path | None, outputs: Path | None, workload: str | None, *, as_json: bool) -> None:
+    """Print tables, or one JSON object.
+
+    Raises:
+        DataError: no run that is ok recorded a link, or none of this workload.
+    """
+    campaign = chosen_campaign(directory, outputs)
+    tables = [table for table in tables_of(campaign) if workload in (None, table.workload.name)]
+    if not tables:
+        whose = f" of {workload}" if workload else ""
+        raise DataError(
+            f"{campaign.directory}: no run that is ok recorded a link{whose}",
+            then="a workload that moves something between workers: suite fabric, merge, transpose-sum",
+        )
+    if as_json:
+        say(json.dumps(links_json(campaign.plan.campaign, tables), indent=1))
+        return
+    for line in link_lines(tables):
+        say(line)
+
+
+def tables_of(campaign: Campaign) -> list[LinkTable]:
+    """All links of the campaign's runs that are ok."""
+    runs = [
+        RunLinks(one, read_links(one.directory), processes_by_address(read_provenance(one.directory)))
+        for one in account_now(campaign).outcomes
+        if one.directory and one.status == "ok"
+    ]
+    return link_tables(campaign.plan, runs)

@@ -1,0 +1,100 @@
+"""From the runs' ``links.jsonl`` to the links of each workload under each variant, put together by worker. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from gpubench.model.plan import Place, Plan, PlannedWorkload
+from gpubench.stats.links import LinkRates
+from gpubench.store.accounting import Outcome
+
+SAME_NODE, TWO_NODES = "same node", "two nodes"
+
+Row = Mapping[str, Any]
+"""A line of ``links.jsonl``: ``receiver sender bytes count seconds workload params_id``."""
+
+
+@dataclasses.dataclass(frozen=True)
+class RunLinks:
+    """What one run recorded: its links, and its processes by their address."""
+
+    outcome: Outcome
+    rows: Sequence[Row]
+    processes: Mapping[str, Mapping[str, Any]]
+
+
+@dataclasses.dataclass(frozen=True)
+class LinkTable:
+    """All links of one workload under one variant at one place, over ``runs`` runs that are ok.
+
+    ``nodes`` are the hosts of the workers by name; ``bytes`` moved over each ordered pair (sender, receiver) per run.
+    """
+
+    workload: PlannedWorkload
+    variant: str
+    place: Place
+    runs: int
+    links: list[LinkRates]
+    nodes: dict[str, str]
+    bytes: dict[tuple[str, str], float]
+
+
+def processes_by_address(provenance: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The processes of a run's ``provenance.json`` that have an address."""
+    found = provenance.get("processes", [])
+    return {one["address"]: one for one in found if isinstance(one, Mapping) and "address" in one}
+
+
+def link_tables(plan: Plan, runs: Iterable[RunLinks]) -> list[LinkTable]:
+    """A table per workload, variant and place that moved anything, in the plan's order.
+
+    A worker is the same one in two runs when host and name are: gpubench numbers the workers of each node.
+    """
+    by_table: dict[tuple[str, str, Place], list[tuple[RunLinks, list[Row]]]] = {}
+    for run in runs:
+        for params_id in run.outcome.run.workloads:
+            rows = [row for row in run.rows if row.get("params_id") == params_id]
+            if rows and run.outcome.status == "ok":
+                key = (params_id, run.outcome.run.variant, run.outcome.job.place)
+                by_table.setdefault(key, []).append((run, rows))
+    return [
+        _table(workload, variant.label, place, by_table[workload.params_id, variant.label, place])
+        for workload in plan.workloads
+        for variant in plan.variants
+        for place in plan.places
+        if (workload.params_id, variant.label, place) in by_table
+    ]
+
+
+def _table(
+    workload: PlannedWorkload, variant: str, place: Place, runs: Sequence[tuple[RunLinks, list[Row]]]
+) -> LinkTable:
+    nodes: dict[str, str] = {}
+    rates: dict[tuple[str, str], list[float]] = {}
+    moved: dict[tuple[str, str], float] = {}
+    for run, rows in runs:
+        for sender, receiver, row in _named(run, rows, nodes):
+            moved[sender, receiver] = moved.get((sender, receiver), 0.0) + float(row["bytes"]) / len(runs)
+            rates.setdefault((sender, receiver), [])
+            if row["bytes"] > 0 and row["seconds"] > 0:
+                rates[sender, receiver].append(float(row["bytes"]) / float(row["seconds"]))
+    links = [
+        LinkRates(*pair, SAME_NODE if nodes[pair[0]] == nodes[pair[1]] else TWO_NODES, tuple(values))
+        for pair, values in sorted(rates.items())
+    ]
+    return LinkTable(workload, variant, place, len(runs), links, dict(sorted(nodes.items())), moved)
+
+
+def _named(run: RunLinks, rows: Sequence[Row], nodes: dict[str, str]) -> Iterator[tuple[str, str, Row]]:
+    for row in rows:
+        ends = [run.processes.get(str(row[end])) for end in ("sender", "receiver")]
+        if None in ends:
+            continue  # without provenance nobody can say whose address that was
+        names = []
+        for end in filter(None, ends):
+            name = f"{end['host']}/{end['name'].rpartition('-')[2]}"
+            nodes[name] = str(end["host"])
+            names.append(name)
+        yield names[0], names[1], row
