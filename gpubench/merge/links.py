@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -50,7 +51,7 @@ def processes_by_address(provenance: Mapping[str, Any]) -> dict[str, Mapping[str
 def link_tables(plan: Plan, runs: Iterable[RunLinks]) -> list[LinkTable]:
     """A table per workload, variant and place that moved anything, in the plan's order.
 
-    A worker is the same one in two runs when host and name are: gpubench numbers the workers of each node.
+    A worker is the same one in two runs when its host and its number there are.
     """
     by_table: dict[tuple[str, str, Place], list[tuple[RunLinks, list[Row]]]] = {}
     for run in runs:
@@ -88,13 +89,28 @@ def _table(
 
 
 def _named(run: RunLinks, rows: Sequence[Row], nodes: dict[str, str]) -> Iterator[tuple[str, str, Row]]:
+    names = _names(run.processes)
     for row in rows:
-        ends = [run.processes.get(str(row[end])) for end in ("sender", "receiver")]
-        if None in ends:
+        sender, receiver = (names.get(str(row[end])) for end in ("sender", "receiver"))
+        if sender is None or receiver is None:
             continue  # without provenance nobody can say whose address that was
-        names = []
-        for end in filter(None, ends):
-            name = f"{end['host']}/{end['name'].rpartition('-')[2]}"
-            nodes[name] = str(end["host"])
-            names.append(name)
-        yield names[0], names[1], row
+        for name in (sender, receiver):
+            nodes[name] = name.rpartition("/")[0]
+        yield sender, receiver, row
+
+
+def _names(processes: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """``HOST/NUMBER`` by address; workers are numbered on each host, in the order of rank and index in their names."""
+    workers = [
+        (str(one["host"]), _numbers(one["name"]), address) for address, one in processes.items() if "name" in one
+    ]
+    names: dict[str, str] = {}
+    counts: dict[str, int] = {}
+    for host, _, address in sorted(workers):
+        names[address] = f"{host}/{counts.setdefault(host, 0)}"
+        counts[host] += 1
+    return names
+
+
+def _numbers(name: str) -> list[int]:
+    return [int(word) for word in re.findall(r"\d+", name)]

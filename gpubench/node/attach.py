@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 from gpubench.node import checks, foreign, process
 from gpubench.node.limit import Limit
-from gpubench.node.probe import describe, describe_scheduler
+from gpubench.node.probe import describe, describe_scheduler, describe_worker
 from gpubench.node.stop import StoppedError
 from gpubench.spec import SampleLine, WorkloadSpec
 from gpubench.spec.attached import (
@@ -99,7 +99,7 @@ def _look(client: Any, spec: AttachSpec, record: AttachedRecord) -> None:
     if tasks:
         record.warnings.append(f"the scheduler knows {tasks} tasks of others: the cluster isn't ours alone")
     scheduler = client.run_on_scheduler(describe_scheduler)
-    by_address = client.run(describe)
+    by_address = client.run(describe_worker)
     if len(by_address) != len(record.workers):
         record.warnings.append(f"{len(record.workers)} workers at the scheduler, {len(by_address)} answer")
     record.protocol = foreign.common_protocol([scheduler["address"], *by_address])

@@ -15,7 +15,7 @@ from typing import Any, Dict, List
 from gpubench.node import checks, speed, ucx
 from gpubench.node.limit import Limit
 from gpubench.node.memory import watched
-from gpubench.node.probe import count_workers, describe, describe_scheduler, worker_registrations
+from gpubench.node.probe import count_workers, describe, describe_scheduler, describe_worker, worker_registrations
 from gpubench.node.roles import address_in
 from gpubench.spec import RunSpec, SampleLine, WorkloadRecord, WorkloadSpec
 from gpubench.spec.plain import to_plain
@@ -91,7 +91,7 @@ def _ready(client: Any, spec: RunSpec, outcome: Outcome, started: float, shared:
     outcome.registered_at = client.run_on_scheduler(worker_registrations)
     where = spec.build_manifest
     scheduler = client.run_on_scheduler(describe_scheduler, build_manifest=where)
-    by_address = client.run(describe, build_manifest=where)
+    by_address = client.run(describe_worker, build_manifest=where)
     pools = client.run(device.memory_pool, spec.device)
     workers = [
         dict(facts, address=worker, memory_pool=pools.get(worker, {})) for worker, facts in sorted(by_address.items())

@@ -27,7 +27,7 @@ REPORTED = (
 )
 
 
-def describe(role: str = "worker", build_manifest: str = "") -> Dict[str, Any]:
+def describe(role: str, build_manifest: str = "") -> Dict[str, Any]:
     """The process's own facts, as JSON-ready values; ``build_manifest`` is where its image says what it is."""
     library = ucx.loaded()
     return {
@@ -53,6 +53,11 @@ def describe(role: str = "worker", build_manifest: str = "") -> Dict[str, Any]:
 def describe_scheduler(dask_scheduler: Any, build_manifest: str = "") -> Dict[str, Any]:
     """``describe`` for ``Client.run_on_scheduler``, with the scheduler's address."""
     return dict(describe("scheduler", build_manifest), address=dask_scheduler.address)
+
+
+def describe_worker(dask_worker: Any, build_manifest: str = "") -> Dict[str, Any]:
+    """``describe`` for ``Client.run``, with the worker's name: its port is another one in every run."""
+    return dict(describe("worker", build_manifest), name=str(dask_worker.name))
 
 
 def count_workers(dask_scheduler: Any) -> int:

@@ -19,7 +19,7 @@ PIPED_COLUMNS = 80
 MOST_COLUMNS = 120
 UNITS = {"size": "bytes", "duration": "seconds", "fraction": "1"}
 """Units of the plain values in records and JSON, by kind; the others count, name or choose."""
-_HEAD = "{:<18} {:<14} {:<7} {:<10} {}"
+_HEAD = "{:<26} {:<14} {:<8} {}"
 
 
 def chosen(name: str | None) -> list[Workload]:
@@ -38,9 +38,10 @@ def document(workloads: Iterable[Workload]) -> dict[str, Any]:
 
 def table_lines(workloads: Iterable[Workload]) -> Iterator[str]:
     """A few lines each; a line that begins in the first column names a workload."""
-    yield _HEAD.format("workload", "family", "scaling", "devices", "backends").rstrip()
+    yield _HEAD.format("workload", "family", "scaling", "devices").rstrip()
     for one in workloads:
-        yield _HEAD.format(one.name, one.family, one.scaling, " ".join(one.devices), " ".join(one.backends)).rstrip()
+        yield _HEAD.format(one.name, one.family, one.scaling, " ".join(one.devices)).rstrip()
+        yield from _field("backend", " ".join(one.backends))
         yield from _field("timed", f"{one.timed} (graph: {one.graph})")
         yield from _field("bytes", one.counted)
         yield from _field("oracle", one.oracle)
@@ -49,7 +50,7 @@ def table_lines(workloads: Iterable[Workload]) -> Iterator[str]:
 def sheet_lines(one: Workload) -> Iterator[str]:
     """Everything of one workload."""
     least = f"; needs {one.least_workers} workers at least" if one.least_workers > 1 else ""
-    yield f"{one.name}: {one.family}, after {one.source}"
+    yield from _wrapped("", "  ", f"{one.name}: {one.family}, after {one.source}")
     yield from _field("scaling", one.scaling + least)
     yield from _field("devices", ", ".join(one.devices))
     for backend in one.backends:

@@ -1,0 +1,93 @@
+"""Links of many runs, put together by worker."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from campaign_builder import begin, finish, make_plan
+
+from gpubench.merge.links import LinkTable, RunLinks, link_tables, processes_by_address
+from gpubench.report.links import link_lines, links_json
+from gpubench.store import Campaign, account, read_provenance
+from gpubench.store.rundirs import read_links
+
+PORTS = {"worker-0-0": 1, "worker-0-1": 2, "worker-1-0": 3, "worker-1-1": 4}
+HOSTS = {name: f"n{name[7]}" for name in PORTS}
+
+
+def with_links(directory: Path) -> Campaign:
+    """Four workers on two hosts, other ports in every run, 1 GB/s inside and 200 MB/s between the hosts."""
+    campaign = begin(directory, make_plan(blocks=3))
+    finish(campaign)
+    message = campaign.plan.workloads[1].params_id
+    for number, one in enumerate(account(campaign).outcomes):
+        assert one.directory is not None
+        address = {name: f"tcp://10.0.0.{HOSTS[name][1]}:{4000 + 10 * number + port}" for name, port in PORTS.items()}
+        provenance = dict(read_provenance(one.directory))
+        provenance["processes"] = [
+            {"role": "worker", "name": name, "host": HOSTS[name], "address": address[name]} for name in PORTS
+        ]
+        (one.directory / "provenance.json").write_text(json.dumps(provenance))
+        rows = [
+            row(address[sender], address[receiver], 1.0 if HOSTS[sender] == HOSTS[receiver] else 5.0, message)
+            for sender in PORTS
+            for receiver in PORTS
+            if sender != receiver
+        ]
+        (one.directory / "links.jsonl").write_text("".join(json.dumps(each) + "\n" for each in rows))
+    return campaign
+
+
+def row(sender: str, receiver: str, seconds: float, params_id: str) -> dict[str, Any]:
+    moved = {"bytes": 10**9, "count": 3, "seconds": seconds}
+    return {"receiver": receiver, "sender": sender, **moved, "workload": "message", "params_id": params_id}
+
+
+def tables(campaign: Campaign) -> list[LinkTable]:
+    return link_tables(
+        campaign.plan,
+        [
+            RunLinks(one, read_links(one.directory), processes_by_address(read_provenance(one.directory)))
+            for one in account(campaign).outcomes
+            if one.directory
+        ],
+    )
+
+
+def test_a_worker_is_the_same_one_in_every_run_whatever_its_port(tmp_path: Path) -> None:
+    found = tables(with_links(tmp_path / "c"))
+    assert [(one.workload.name, one.variant, one.runs) for one in found] == [
+        ("message", "1.17.0", 3),
+        ("message", "1.19.0", 3),
+    ]
+    table = found[0]
+    assert table.nodes == {"n0/0": "n0", "n0/1": "n0", "n1/0": "n1", "n1/1": "n1"}
+    assert len(table.links) == 12
+    by_pair = {(link.sender, link.receiver): link for link in table.links}
+    assert (by_pair["n0/0", "n0/1"].group, by_pair["n0/0", "n0/1"].rates) == ("same node", (1e9,) * 3)
+    assert (by_pair["n0/0", "n1/1"].group, by_pair["n0/0", "n1/1"].rates) == ("two nodes", (2e8,) * 3)
+    assert table.bytes["n0/0", "n1/1"] == 10**9
+
+
+def test_classes_and_the_matrix_are_shown(tmp_path: Path) -> None:
+    lines = list(link_lines(tables(with_links(tmp_path / "c"))))
+    assert lines[0] == "message, 1.17.0, 1 x 2 workers, 3 runs"
+    assert lines[1].startswith("  same node: 4 links, median 1 GB/s (1 GB/s to 1 GB/s); too few")
+    assert lines[2].startswith("  two nodes: 8 links, median 200 MB/s")
+    assert lines[4].split() == ["n0/0", "-", "1", "GB/s", "200", "MB/s", "200", "MB/s"]
+    plain = links_json("c", tables(with_links(tmp_path / "d")))
+    assert (plain["schema"], len(plain["tables"][0]["links"])) == ("gpubench/links/1", 12)
+
+
+def test_damaged_lines_and_addresses_that_nobody_knows_are_left_out(tmp_path: Path) -> None:
+    campaign = with_links(tmp_path / "c")
+    first = account(campaign).outcomes[0].directory
+    assert first is not None
+    file = first / "links.jsonl"
+    lost = json.dumps(row("tcp://10.0.0.9:1", "tcp://10.0.0.9:2", 1.0, campaign.plan.workloads[1].params_id))
+    file.write_text(file.read_text() + '{"receiver": "x"}\n' + lost + "\n" + '{"receiver": "tcp:')
+    assert len(read_links(first)) == 13
+    assert all(len(one.links) == 12 for one in tables(campaign))
+    assert tables(begin(tmp_path / "empty")) == []
