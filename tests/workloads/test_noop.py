@@ -83,4 +83,4 @@ def test_a_workload_without_a_graph_cannot_run_empty(cluster: Context, monkeypat
     promised = dataclasses.replace(families.CATALOGUE["tasks"], backends=("dask-noop",))
     monkeypatch.setitem(families.CATALOGUE, "tasks", promised)
     with pytest.raises(ValueError, match="no graph of its own"):
-        families.create("tasks", cluster, "dask-noop", {"count": 1})
+        families.create("tasks", cluster, "dask-noop", complete("tasks", {"count": 1}))
