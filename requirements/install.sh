@@ -42,7 +42,7 @@ else
 fi
 
 pip() {
-  "${uv[@]}" pip install -q --python "$venv/bin/python" "$@" ||
+  "${uv[@]}" pip install -q --compile-bytecode --python "$venv/bin/python" "$@" ||
     fail "could not install what requirements/$lock.txt names; is the package index reachable?"
 }
 pip --require-hashes --only-binary :all: -r "$here/$lock.txt"

@@ -31,8 +31,9 @@ def need(condition: bool, what: str) -> None:
 
 
 def plain_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The caller's environment without what pytest and make put there."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "MAKE", "COLUMNS"))}
+    """The caller's environment without what pytest and make put there, and with Python's cache of compiled files."""
+    dropped = ("PYTEST", "MAKE", "COLUMNS", "PYTHONDONTWRITEBYTECODE")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
     return {**kept, **(more or {})}
 
 

@@ -64,7 +64,7 @@ def test_a_workload_is_measured_with_what_was_set_and_its_answer_is_checked(gpub
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert (found["schema"], found["status"], found["answer"]) == ("gpubench/measure/1", "ok", "ok")
-    assert (found["params"], found["reps"], len(found["wall_s"])) == ({"count": 20}, 2, 2)
+    assert (found["params"]["count"], found["reps"], len(found["wall_s"])) == (20, 2, 2)
     assert found["cluster"]["workers"] == 1
     assert found["tasks_per_s"] == pytest.approx(20 / found["median_s"])
     assert (tmp_path / found["directory"] / "run.json").exists()

@@ -1,4 +1,4 @@
-"""`gpubench workloads`: the catalogue in 80 columns, whole as JSON, and in the README."""
+"""`gpubench workloads`: the catalogue in 80 columns, whole as JSON, and in its document."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from gpubench.cli.steps import describing
 from gpubench.workloads.catalogue import CATALOGUE
 from tests.conftest import ROOT, Run
 
-README = ROOT / "README.md"
-FIRST = "<!-- `gpubench workloads --markdown`; GPUBENCH_UPDATE_GOLDEN=1 make test rewrites it -->\n"
-LAST = "<!-- end of"
+DOCUMENT = ROOT / "docs" / "workloads.md"
 
 
 def test_the_table_names_every_workload_at_a_lines_beginning_and_fits_80_columns(gpubench: Run) -> None:
@@ -53,12 +51,9 @@ def test_a_workload_that_does_not_exist_is_one_line_with_the_nearest_name(gpuben
     assert done.stderr == "gpubench: no workload 'mrege' (did you mean 'merge'?)\n"
 
 
-def test_the_readme_has_the_table_of_the_catalogue() -> None:
+def test_the_documents_table_is_that_of_the_catalogue() -> None:
     table = "".join(f"{line}\n" for line in describing.markdown_lines(CATALOGUE.values()))
-    text = README.read_text(encoding="utf-8")
-    before, _, rest = text.partition(FIRST)
-    _, _, after = rest.partition(LAST)
-    wanted = before + FIRST + table + LAST + after
+    head, _, _ = DOCUMENT.read_text(encoding="utf-8").partition("| workload |")
     if os.environ.get("GPUBENCH_UPDATE_GOLDEN"):
-        README.write_text(wanted, encoding="utf-8")
-    assert README.read_text(encoding="utf-8") == wanted
+        DOCUMENT.write_text(head + table, encoding="utf-8")
+    assert DOCUMENT.read_text(encoding="utf-8") == head + table

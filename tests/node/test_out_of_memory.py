@@ -11,11 +11,15 @@ import pytest
 from gpubench.spec import Deadlines, WorkloadSpec
 from tests.node.runners import Runner
 from tests.node.specs_by_hand import node_half
+from tests.workloads.running import complete
 
 pytestmark = pytest.mark.system
 
 LARGE = WorkloadSpec("transpose-sum", "dask", {"size": 8000, "chunk": 1000}, reps=3, warmup=0, timeout_s=300.0)
-BEFORE, AFTER = (WorkloadSpec("tasks", "dask", {"count": count}, reps=1, warmup=0, timeout_s=60.0) for count in (3, 4))
+BEFORE, AFTER = (
+    WorkloadSpec("tasks", "dask", complete("tasks", {"count": count}), reps=1, warmup=0, timeout_s=60.0)
+    for count in (3, 4)
+)
 
 
 def test_a_worker_out_of_memory_fails_its_workload_at_once_and_skips_the_rest_with_the_reason(tmp_path: Path) -> None:

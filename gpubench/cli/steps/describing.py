@@ -74,7 +74,7 @@ def sheet_lines(one: Workload) -> Iterator[str]:
 
 
 def markdown_lines(workloads: Iterable[Workload]) -> Iterator[str]:
-    """A Markdown table, for the README."""
+    """A Markdown table, as docs/workloads.md has it."""
     yield "| workload | after | scaling | backends | timed | graph | bytes | an answer is right when |"
     yield "|---|---|---|---|---|---|---|---|"
     for one in workloads:
