@@ -10,8 +10,6 @@ import inspect
 import time
 from typing import Any, Callable, Deque, Dict, Iterator, List, Optional, Set, Tuple
 
-from dask.core import flatten
-
 _LOG_NAMES = ("transfer_incoming_log", "incoming_transfer_log")
 """The second in early 2022; both, the old one deprecated, in 2023.3 and 2025.7; only the first in 2026.8."""
 _OUTGOING_NAMES = ("transfer_outgoing_log", "outgoing_transfer_log")
@@ -147,6 +145,8 @@ def materialised(client: Any, collection: Any) -> Tuple[Dict[Any, Any], List[Any
 
     Since 2025.4 graphs are expressions, which would otherwise become tasks in the scheduler only.
     """
+    from dask.core import flatten
+
     try:
         from dask.base import collections_to_expr
     except ImportError:
