@@ -12,6 +12,7 @@ from gpubench.plan.advance import plan_advance
 from gpubench.plan.cost import node_hours
 from gpubench.plan.repair import plan_repair
 from tests.plan.requests_by_hand import plan, site, workload
+from tests.workloads.running import complete
 
 SWEEP: dict[str, Any] = {"nodes": [1, 2], "workers": [2, 4], "blocks": 2}
 
@@ -67,23 +68,21 @@ def test_a_place_where_nothing_can_be_measured_is_refused() -> None:
 
 
 def test_a_workload_that_does_not_fit_is_refused_with_the_arithmetic() -> None:
-    merge = workload("merge", rows_per_worker=100_000_000, frac_match=0.3, join="default")
+    merge = workload("merge", **complete("merge", {"rows_per_worker": 100_000_000}))
     with pytest.raises(PlanRefusedError) as refused:
         plan(workloads=[merge])
-    expected = (
-        r"merge doesn't fit on 1 node x 2 workers: a worker holds up to 8\.9 GiB \(6 × rows.*\), and has 4\.0 GiB"
-    )
+    expected = r"merge doesn't fit on 1 node x 2 workers: a worker holds up to 8\.9 GiB \(rows_per_worker × 16 B.*\), and has 4\.0 GiB, 60 % of"
     assert re.match(expected, str(refused.value))
     assert "a smaller rows_per_worker" in refused.value.then
 
 
 def test_memory_that_nobody_knows_refuses_nothing() -> None:
-    merge = workload("merge", rows_per_worker=100_000_000, frac_match=0.3, join="default")
+    merge = workload("merge", **complete("merge", {"rows_per_worker": 100_000_000}))
     assert plan(workloads=[merge], machine_memory=0).jobs[0].memory_limit == 0
 
 
 def test_on_gpus_the_memory_of_a_gpu_counts_where_the_profile_knows_it() -> None:
-    merge = workload("merge", rows_per_worker=100_000_000, frac_match=0.3, join="default")
+    merge = workload("merge", **complete("merge", {"rows_per_worker": 100_000_000}))
     node = site().node.model_copy(update={"gpus": 2, "gpu_memory": None})
     assert plan(workloads=[merge], device="gpu", site=site(node=node))
     small = node.model_copy(update={"gpu_memory": 8 * 1024**3})
