@@ -40,6 +40,9 @@ def build(spec: RunSpec, inherited: Mapping[str, str], scratch: Path, mark: str)
         PYTHONUNBUFFERED="1",
         PYTHONFAULTHANDLER="1",
         DASK_TEMPORARY_DIRECTORY=str(scratch),
+        # Dask names its processes where it finds setproctitle, which writes over the environment that the mark is found
+        # in unless it is told not to. https://github.com/dvarrazzo/py-setproctitle#environment-variables
+        SPT_NOENV="1",
     )
     if spec.protocol == "ucx":
         env.update(UCX_LOG_LEVEL="info", UCX_LOG_FILE=str(scratch / "ucx-%p.log"))

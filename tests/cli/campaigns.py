@@ -104,17 +104,18 @@ def cluster_processes(campaign: Path) -> dict[int, str]:
             continue
         try:
             command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
-            cwd = str((entry / "cwd").readlink())
+            places = f"{(entry / 'cwd').readlink()} {(entry / 'environ').read_bytes().decode('utf-8', 'replace')}"
         except OSError:
             continue
-        if campaign.name in command or campaign.name in cwd:
+        if campaign.name in command or campaign.name in places:  # Dask gives its processes another command line
             found[int(entry.name)] = command
     return found
 
 
 def role_process(campaign: Path, role: str) -> int:
     """Process id of a scheduler or worker of the run that is under way."""
-    return next(pid for pid, command in cluster_processes(campaign).items() if f"--role {role}" in command)
+    names = (f"--role {role}", f"dask {role}")
+    return next(pid for pid, command in cluster_processes(campaign).items() if any(name in command for name in names))
 
 
 def intervals(campaign: Path) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import pytest
@@ -71,8 +70,11 @@ def test_a_workload_that_does_not_fit_is_refused_with_the_arithmetic() -> None:
     merge = workload("merge", **complete("merge", {"rows_per_worker": 100_000_000}))
     with pytest.raises(PlanRefusedError) as refused:
         plan(workloads=[merge])
-    expected = r"merge doesn't fit on 1 node x 2 workers: a worker holds up to 8\.9 GiB \(rows_per_worker × 16 B.*\), and has 4\.0 GiB, 60 % of"
-    assert re.match(expected, str(refused.value))
+    said = str(refused.value)
+    assert said.startswith(
+        "merge doesn't fit on 1 node x 2 workers: a worker holds up to 8.9 GiB (rows_per_worker × 16 B"
+    )
+    assert "and has 4.0 GiB, 60 % of which it uses before it spills to disk" in said
     assert "a smaller rows_per_worker" in refused.value.then
 
 
