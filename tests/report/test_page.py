@@ -212,9 +212,7 @@ def test_processes_that_disagree_are_counted(campaigns: dict[str, tuple[Campaign
     first = next(name for name, one in inputs.provenance.items() if one["processes"][0]["ucx"]["loaded"] == "1.17.0")
     changed = json.loads(json.dumps(inputs.provenance))
     changed[first]["processes"][0]["ucx"]["loaded"] = "1.18.1"
-    facts = {
-        fact.name: fact for fact in provenance.provenance.by_variant(dataclasses.replace(inputs, provenance=changed))
-    }
+    facts = {fact.name: fact for fact in provenance.by_variant(dataclasses.replace(inputs, provenance=changed))}
     loaded = facts["UCX loaded, as read in every process"]
     assert loaded.values[0] == "1.17.0 in 31 of 32 processes, 1.18.1 in 1 of 32 processes"
     assert loaded.differs
