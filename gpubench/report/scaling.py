@@ -37,7 +37,7 @@ def scaling_lines(curves: Sequence[Curve], shares: Sequence[Share]) -> Iterator[
     for one in shares:
         yield (
             f"the scheduler's share of {one.workload}, {one.variant}, {one.place[0]} x {one.place[1]}: "
-            f"{_percent(one.share)} ({one.runs} runs)"
+            f"{percent(one.share)} ({one.runs} runs)"
         )
 
 
@@ -87,7 +87,7 @@ def _row(one: Scaled) -> tuple[str, ...]:
         f"{at.nodes} x {at.workers_per_node}{threads}",
         f"{labels.seconds(one.seconds.value)}",
         f"{one.speedup.value:.3g}{_bounds(one.speedup, '.3g')}",
-        _percent(one.efficiency),
+        percent(one.efficiency),
         f"{len(at.logs)}",
     )
 
@@ -97,7 +97,7 @@ def law_words(curve: Curve) -> str:
     law = fit_usl(curve.measured, curve.rule)
     if law is None:
         return f"no law fitted: that takes {LEAST_SIZES} sizes, and runs to spare"
-    return f"contention {_percent(law.contention)}, coherency {_percent(law.coherency)}; {_peak(law)}"
+    return f"contention {percent(law.contention)}, coherency {percent(law.coherency)}; {_peak(law)}"
 
 
 def _peak(law: Usl) -> str:
@@ -107,7 +107,8 @@ def _peak(law: Usl) -> str:
     return f"beyond {law.peak:.0f} threads more of them do less"
 
 
-def _percent(interval: Interval) -> str:
+def percent(interval: Interval) -> str:
+    """``82.1 % [80.3, 84]``; the value alone without an interval, ``...`` for a bound that nobody knows."""
     return f"{100 * interval.value:.3g} %{_bounds(interval.times(100), '.3g')}"
 
 

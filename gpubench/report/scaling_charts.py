@@ -9,7 +9,8 @@ import altair as alt
 
 from gpubench.merge.curves import Curve, Share
 from gpubench.report.chart_parts import by_variant, finish
-from gpubench.stats.scaling import Interval, Scaled, scale
+from gpubench.report.scaling import percent
+from gpubench.stats.scaling import Scaled, scale
 
 _PERCENT = "format(datum.value, '~r') + ' %'"
 _ROW, _BAR = 38, 18
@@ -77,7 +78,7 @@ def overhead(shares: Sequence[Share], names: Sequence[str]) -> dict[str, Any]:
             "low": _percent(one.share.low),
             "high": _percent(one.share.high),
             "whole": 100,
-            "text": words(one.share),
+            "text": percent(one.share),
         }
         for one, name in zip(shares, names, strict=True)
     ]
@@ -112,13 +113,6 @@ def overhead(shares: Sequence[Share], names: Sequence[str]) -> dict[str, Any]:
     return finish(layers.properties(width="container", height=_ROW * len(rows)), title, {"shares": rows})
 
 
-def words(interval: Interval) -> str:
-    """``82.1 % [80.3, 84]``; the value alone without an interval."""
-    if interval.low is None or interval.high is None:
-        return f"{100 * interval.value:.3g} %"
-    return f"{100 * interval.value:.3g} % [{100 * interval.low:.3g}, {100 * interval.high:.3g}]"
-
-
 def _rows(label: str, sizes: Sequence[Scaled]) -> list[dict[str, Any]]:
     units = [one.at.units for one in sizes]
     # Where the same number of threads was laid out in several ways, a line joins those of one kind.
@@ -132,7 +126,7 @@ def _rows(label: str, sizes: Sequence[Scaled]) -> list[dict[str, Any]]:
             "efficiency": round(100 * one.efficiency.value, 3),
             "low": 100.0 if one is sizes[0] else _percent(one.efficiency.low),
             "high": 100.0 if one is sizes[0] else _percent(one.efficiency.high),
-            "text": words(one.efficiency),
+            "text": percent(one.efficiency),
         }
         for one in sizes
     ]

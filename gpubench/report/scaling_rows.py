@@ -10,7 +10,7 @@ from gpubench.merge.curves import Curve, Share, curves, scheduler_shares
 from gpubench.model.plan import Place
 from gpubench.report import labels, scaling_charts
 from gpubench.report.inputs import ReportInputs
-from gpubench.report.scaling import RULES, curve_key, law_words
+from gpubench.report.scaling import RULES, curve_key, law_words, percent
 from gpubench.spec.plain import canonical
 from gpubench.stats.scaling import scale
 
@@ -67,7 +67,7 @@ def overhead(inputs: ReportInputs, anchors: Sequence[str]) -> Overhead | None:
             "name": name,
             "variant": one.variant,
             "place": f"{one.place[0]} x {one.place[1]}",
-            "share": scaling_charts.words(one.share),
+            "share": percent(one.share),
             "runs": str(one.runs),
             "link": _link(ids[one.workload, canonical(one.params)], one.place, anchors),
         }
@@ -97,7 +97,7 @@ def _scaling(several: Sequence[Curve], name: str, inputs: ReportInputs, anchors:
                 "threads": str(one.at.units),
                 "seconds": labels.seconds(one.seconds.value),
                 "speedup": _speedup(one.speedup.value, one.speedup.low, one.speedup.high),
-                "efficiency": scaling_charts.words(one.efficiency),
+                "efficiency": percent(one.efficiency),
                 "runs": str(len(one.at.logs)),
                 "link": _link(workload.params_id, (one.at.nodes, one.at.workers_per_node), anchors),
             }
