@@ -26,10 +26,11 @@ _CLIP = 4.0
 
 def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> dict[str, Any]:
     """Effects with their intervals, one row per comparison, over the band of ±margin. Percent, slower to the right."""
-    several = len({one.candidate for one in verdicts}) > 1
+    pairs = len({labels.pair(one) for one in verdicts}) > 1
+    named = labels.pair if len(labels.baselines(verdicts)) > 1 else _candidate
     rows = [
         {
-            "row": f"{name} · {one.candidate}" if several else name,
+            "row": f"{name} · {named(one)}" if pairs else name,
             "effect": _percent(one.effect),
             "low": _percent(one.low),
             "high": _percent(one.high),
@@ -46,7 +47,7 @@ def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> 
     lines = alt.Axis(
         labelExpr="split(datum.value, ' · ')",
         labelLineHeight=_LINE_HEIGHT,
-        labelOffset=-_LINE_HEIGHT / 2 if several else 0,
+        labelOffset=-_LINE_HEIGHT / 2 if pairs else 0,
         labelLimit=200,
         labelPadding=8,
         ticks=False,
@@ -73,7 +74,7 @@ def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> 
             tooltip=tip,
         ),
     )
-    height = len(rows) * (_LINE_HEIGHT * (2 if several else 1) + 11)
+    height = len(rows) * (_LINE_HEIGHT * (2 if pairs else 1) + 11)
     values = {"rows": rows, "band": [{"low": -100 * margin, "high": 100 * margin}], "zero": [{"at": 0}]}
     return finish(layers.properties(width="container", height=height), "Effects with 95 % intervals", values)
 
@@ -158,6 +159,10 @@ def _block_axis(rows: Sequence[Mapping[str, Any]]) -> tuple[list[int], alt.Axis]
     words = [str(rows[start]["block"]) for start in starts]
     name = f"{json.dumps(words)}[indexof({json.dumps(middles)}, datum.value)]"
     return starts[1:], alt.Axis(values=middles, labelExpr=name, grid=False, ticks=False, labelOverlap=True)
+
+
+def _candidate(one: Verdict) -> str:
+    return one.candidate
 
 
 def _domain(rows: Sequence[Mapping[str, Any]], margin: float) -> list[float]:

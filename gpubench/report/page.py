@@ -83,6 +83,7 @@ def _context(inputs: ReportInputs) -> dict[str, Any]:
         "certainty": headline.certainty(inputs),
         "same_twice": headline.same_twice(inputs.plan),
         "facts": headline.facts(inputs),
+        "baselines": labels.baselines(inputs.verdicts) or [inputs.plan.baseline],
         "margin": f"{100 * inputs.settings.margin:g}",
         "verdicts": rows.verdict_rows(inputs, shown.names),
         "verdict_marks": labels.MARKS,
