@@ -18,6 +18,8 @@ MOST_LINKS = 16_500
 """Of all tables that are shown in full, four of 64 x 64 workers: about half a megabyte of page."""
 _LEAST_LINKS = 250
 """A chart weighs as much as so many links before its first one."""
+MOST_OUTLIERS = 12
+"""In words, per table; the slowest first."""
 LARGE = 12
 """Workers above which the numbers are left out on paper."""
 
@@ -68,7 +70,7 @@ def _links(anchor: str, name: str, table: LinkTable, report: LinkReport, *, in_f
     return Links(
         anchor=anchor,
         name=f"{name}, {runs}",
-        found=[*map(group_words, report.groups), *map(outlier_words, report.outliers)],
+        found=[*map(group_words, report.groups), *_outliers(report)],
         slow=len(report.outliers),
         chart=heat_map(table, report.outliers, title) if in_full else None,
         workers=workers,
@@ -77,6 +79,12 @@ def _links(anchor: str, name: str, table: LinkTable, report: LinkReport, *, in_f
         large=len(workers) > LARGE,
         files=[f"runs/{directory}/{LINKS_FILE}" for directory in table.directories],
     )
+
+
+def _outliers(report: LinkReport) -> list[str]:
+    shown = [outlier_words(one) for one in report.outliers[:MOST_OUTLIERS]]
+    more = len(report.outliers) - len(shown)
+    return [*shown, f"and {more} more, less slow: gpubench links names them all"] if more else shown
 
 
 def _unit(middle: float) -> tuple[str, float]:

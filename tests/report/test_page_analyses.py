@@ -119,6 +119,33 @@ def test_links_of_64_workers_in_many_tables_stay_below_three_megabytes(
     assert text.count("To keep this page small") == 6
 
 
+def test_of_many_slow_links_the_slowest_are_named_and_the_others_counted(
+    made: tuple[Campaign, ReportInputs, str],
+) -> None:
+    inputs = made[1]
+    names = [f"n{number:02d}/0" for number in range(32)]
+    random_ = random.Random(2)
+    slow = set(zip(names[:15], names[15:], strict=False))
+    links = [
+        LinkRates(
+            sender, to, "two nodes", (1e9 * random_.lognormvariate(0, 0.02) * (0.5 if (sender, to) in slow else 1),)
+        )
+        for sender in names
+        for to in names
+        if sender != to
+    ]
+    table = dataclasses.replace(
+        inputs.links[0],
+        links=links,
+        nodes={name: name for name in names},
+        bytes={(link.sender, link.receiver): 1e9 for link in links},
+    )
+    text = section(html(dataclasses.replace(inputs, links=[table])).decode(), "links")
+    assert text.count("slow link: ") == 12
+    assert "and 3 more, less slow" in text
+    assert text.count("✕") == 15
+
+
 def test_one_run_at_each_size_has_no_band_and_no_zero(tmp_path: Path) -> None:
     page = html(reports.collect(reports.scaled(tmp_path / "c", blocks=1))).decode()
     drawn = [spec for name, spec in specs(page).items() if name.startswith("scaling-")]
