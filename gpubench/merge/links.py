@@ -30,7 +30,8 @@ class RunLinks:
 class LinkTable:
     """All links of one workload under one variant at one place, over ``runs`` runs that are ok.
 
-    ``nodes`` are the hosts of the workers by name; ``bytes`` moved over each ordered pair (sender, receiver) per run.
+    ``nodes`` are the hosts of the workers by name; ``bytes`` moved over each ordered pair (sender, receiver) per run;
+    ``directories`` the names of the runs' directories, in the order of the blocks.
     """
 
     workload: PlannedWorkload
@@ -40,6 +41,7 @@ class LinkTable:
     links: list[LinkRates]
     nodes: dict[str, str]
     bytes: dict[tuple[str, str], float]
+    directories: tuple[str, ...]
 
 
 def processes_by_address(provenance: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
@@ -85,7 +87,8 @@ def _table(
         LinkRates(*pair, SAME_NODE if nodes[pair[0]] == nodes[pair[1]] else TWO_NODES, tuple(values))
         for pair, values in sorted(rates.items())
     ]
-    return LinkTable(workload, variant, place, len(runs), links, dict(sorted(nodes.items())), moved)
+    directories = tuple(run.outcome.directory.name for run, _ in runs if run.outcome.directory)
+    return LinkTable(workload, variant, place, len(runs), links, dict(sorted(nodes.items())), moved, directories)
 
 
 def _named(run: RunLinks, rows: Sequence[Row], nodes: dict[str, str]) -> Iterator[tuple[str, str, Row]]:

@@ -11,26 +11,26 @@ import altair as alt
 
 from gpubench.merge.family import Cell
 from gpubench.report import labels
+from gpubench.report.chart_parts import by_variant, finish, short
 from gpubench.stats.verdict import Verdict
 
 VERDICT_WORDS = tuple(labels.MARKS)
 _VERDICT_SHAPES = ("triangle-up", "triangle-down", "circle", "diamond", "cross")
-_VARIANT_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 
 MOST_SAMPLES = 120_000
 """Above this many in a campaign the charts show each run's mean only, to keep the page below 3 MB."""
 
-_FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif"  # as the page
 _LINE_HEIGHT = 15
 _CLIP = 4.0
 
 
 def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> dict[str, Any]:
     """Effects with their intervals, one row per comparison, over the band of ±margin. Percent, slower to the right."""
-    several = len({one.candidate for one in verdicts}) > 1
+    pairs = len({labels.pair(one) for one in verdicts}) > 1
+    named = labels.pair if len(labels.baselines(verdicts)) > 1 else _candidate
     rows = [
         {
-            "row": f"{name} · {one.candidate}" if several else name,
+            "row": f"{name} · {named(one)}" if pairs else name,
             "effect": _percent(one.effect),
             "low": _percent(one.low),
             "high": _percent(one.high),
@@ -47,7 +47,7 @@ def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> 
     lines = alt.Axis(
         labelExpr="split(datum.value, ' · ')",
         labelLineHeight=_LINE_HEIGHT,
-        labelOffset=-_LINE_HEIGHT / 2 if several else 0,
+        labelOffset=-_LINE_HEIGHT / 2 if pairs else 0,
         labelLimit=200,
         labelPadding=8,
         ticks=False,
@@ -74,9 +74,9 @@ def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> 
             tooltip=tip,
         ),
     )
-    height = len(rows) * (_LINE_HEIGHT * (2 if several else 1) + 11)
+    height = len(rows) * (_LINE_HEIGHT * (2 if pairs else 1) + 11)
     values = {"rows": rows, "band": [{"low": -100 * margin, "high": 100 * margin}], "zero": [{"at": 0}]}
-    return _spec(layers.properties(width="container", height=height), "Effects with 95 % intervals", values)
+    return finish(layers.properties(width="container", height=height), "Effects with 95 % intervals", values)
 
 
 def samples(cells: Sequence[Cell], variants: Sequence[str], title: str, *, means_only: bool) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def samples(cells: Sequence[Cell], variants: Sequence[str], title: str, *, means
     y = alt.Y("s:Q", scale=scale, title=None, axis=alt.Axis(labelExpr=_SECONDS, tickCount=5))
     edges, blocks = _block_axis(rows)
     across = alt.Scale(domain=[0, len(rows)], nice=False)
-    coloured = _by_variant(rows, variants)
+    coloured = by_variant(rows, variants)
     tip = [alt.Tooltip("variant:N"), alt.Tooltip("block:O"), alt.Tooltip("label:N", title="mean"), "status:N"]
     data = alt.Chart(alt.NamedData("runs"))
     points = (
@@ -123,25 +123,12 @@ def samples(cells: Sequence[Cell], variants: Sequence[str], title: str, *, means
     between = alt.Chart(alt.NamedData("edges")).mark_rule(color="var(--line)").encode(x="edge:Q")
     values = {"runs": rows, "edges": [{"edge": edge} for edge in edges]}
     layers = alt.layer(between, points, means).properties(width="container", height=220)
-    return _spec(layers, title, values)
+    return finish(layers, title, values)
 
 
 _COUNTS = "datum.status == 'ok'"
 _SECONDS = "replace(format(datum.value, '~s'), /([^0-9.])?$/, ' $1') + 's'"
 _SIGNED = "(datum.value > 0 ? '+' : '') + format(datum.value, '~r')"
-
-
-def _by_variant(rows: Sequence[Mapping[str, Any]], variants: Sequence[str]) -> dict[str, Any]:
-    """Colour and shape of each variant: the same in every chart of the page, also where one of them has no sample."""
-    present = [label for label in variants if any(row["variant"] == label for row in rows)]
-    places = [variants.index(label) % len(_VARIANT_SHAPES) for label in present]
-    colours = alt.Scale(domain=present, range=[f"var(--series{place})" for place in places])
-    shapes = alt.Scale(domain=present, range=[_VARIANT_SHAPES[place] for place in places])
-    legend = alt.Legend(orient="top", title=None, symbolOpacity=1, symbolSize=70)
-    return {
-        "color": alt.Color("variant:N", scale=colours, legend=legend, sort=present),
-        "shape": alt.Shape("variant:N", scale=shapes, legend=legend, sort=present),
-    }
 
 
 def _run_row(number: int, cell: Cell, *, means_only: bool) -> dict[str, Any]:
@@ -153,10 +140,10 @@ def _run_row(number: int, cell: Cell, *, means_only: bool) -> dict[str, Any]:
         "n": len(shown),
         "variant": cell.outcome.run.variant,
         "block": cell.outcome.block.block,
-        "mean": _short(mean),
+        "mean": short(mean),
         "status": cell.status,
         "label": labels.seconds(mean),
-        "s": [_short(value) for value in shown],
+        "s": [short(value) for value in shown],
     }
 
 
@@ -174,6 +161,10 @@ def _block_axis(rows: Sequence[Mapping[str, Any]]) -> tuple[list[int], alt.Axis]
     return starts[1:], alt.Axis(values=middles, labelExpr=name, grid=False, ticks=False, labelOverlap=True)
 
 
+def _candidate(one: Verdict) -> str:
+    return one.candidate
+
+
 def _domain(rows: Sequence[Mapping[str, Any]], margin: float) -> list[float]:
     """Room for effects and band. One hopeless interval mustn't hide the others: it is cut, and stands in the table."""
     effects = [abs(row["effect"]) for row in rows]
@@ -185,21 +176,3 @@ def _domain(rows: Sequence[Mapping[str, Any]], margin: float) -> list[float]:
 
 def _percent(ratio: float | None) -> float | None:
     return None if ratio is None else round(100 * ratio, 3)
-
-
-def _short(value: float) -> float:
-    return float(f"{value:.5g}")
-
-
-def _spec(chart: alt.LayerChart | alt.FacetChart, title: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    # The values join the spec at its end: Altair would copy and check every sample several times over.
-    text = {"labelColor": "var(--muted)", "titleColor": "var(--muted)", "labelFontSize": 12, "titleFontSize": 12}
-    styled = chart.configure(
-        font=_FONT, background="transparent", autosize=alt.AutoSizeParams(type="fit-x", contains="padding")
-    )
-    styled = styled.configure_axis(
-        **text, titleFontWeight="normal", gridColor="var(--line)", domainColor="var(--line)", tickColor="var(--line)"
-    )
-    styled = styled.configure_view(stroke=None).configure_legend(**text)
-    spec: dict[str, Any] = styled.to_dict()
-    return spec | {"description": title, "datasets": dict(values)}

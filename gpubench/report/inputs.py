@@ -9,6 +9,7 @@ from typing import Any
 
 from gpubench.merge.environment import Changes
 from gpubench.merge.family import Cell
+from gpubench.merge.links import LinkTable
 from gpubench.model.plan import Plan
 from gpubench.stats.settings import Settings
 from gpubench.stats.verdict import Verdict
@@ -20,10 +21,10 @@ class ReportInputs:
     """What the front end has read and computed.
 
     ``outcomes`` and ``cells`` are those of the accounting and of ``merge.cells``, in planned order. ``verdicts`` were
-    made with ``settings``. ``provenance`` maps a run directory's name to what stands in its ``provenance.json`` (keys
-    may be missing), ``manifests`` a manifest's hash to the manifest. ``changes`` are what differed within
-    blocks, for each verdict. ``warnings`` are lines for the reader: of the
-    merge, of the accounting. ``templates`` maps paths below ``templates/`` to their text.
+    made with ``settings``. ``links`` are those that the runs recorded. ``provenance`` maps a run directory's name to
+    what stands in its ``provenance.json`` (keys may be missing), ``manifests`` a manifest's hash to the manifest.
+    ``changes`` are what differed within blocks, for each verdict. ``warnings`` are lines for the reader: of the merge,
+    of the accounting. ``templates`` maps paths below ``templates/`` to their text.
     """
 
     plan: Plan
@@ -31,6 +32,7 @@ class ReportInputs:
     cells: Sequence[Cell]
     verdicts: Sequence[Verdict]
     settings: Settings
+    links: Sequence[LinkTable]
     provenance: Mapping[str, Mapping[str, Any]]
     changes: Changes
     manifests: Mapping[str, Any]

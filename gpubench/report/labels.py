@@ -62,6 +62,11 @@ def pair(verdict: Verdict) -> str:
     return f"{verdict.candidate} vs {verdict.baseline}"
 
 
+def baselines(verdicts: Sequence[Verdict]) -> list[str]:
+    """Variants that others were compared with, in order of appearance: usually one, the first planned."""
+    return list(dict.fromkeys(one.baseline for one in verdicts))
+
+
 def seconds(value: float) -> str:
     """Four digits and a unit: ``5.213 ms``."""
     for unit, factor in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):

@@ -18,15 +18,15 @@ LARGEST_MATRIX = 12
 
 def link_lines(tables: Sequence[LinkTable]) -> Iterator[str]:
     """For people."""
-    names = labels.cell_names([_key(table) for table in tables])
+    names = labels.cell_names([table_key(table) for table in tables])
     for table, name in zip(tables, names, strict=True):
         report = judge_links(table.links, table.nodes)
         nodes, workers = table.place
         yield f"{name}, {table.variant}, {nodes} x {workers} workers, {table.runs} run{'' if table.runs == 1 else 's'}"
         for group in report.groups:
-            yield f"  {_group(group)}"
+            yield f"  {group_words(group)}"
         for one in report.outliers:
-            yield f"  {_outlier(one)}"
+            yield f"  {outlier_words(one)}"
         if len(table.nodes) <= LARGEST_MATRIX:
             yield from _matrix(table)
 
@@ -55,7 +55,8 @@ def _plain(table: LinkTable) -> dict[str, Any]:
     }
 
 
-def _key(table: LinkTable) -> dict[str, object]:
+def table_key(table: LinkTable) -> dict[str, object]:
+    """What ``labels.cell_names`` names a table's workload by."""
     workload = table.workload
     return {"workload": workload.name, "backend": workload.backend, "params": canonical(workload.params).decode()}
 
@@ -67,7 +68,8 @@ def _rate(value: float) -> str:
     return f"{value:.3g} B/s"
 
 
-def _group(group: Group) -> str:
+def group_words(group: Group) -> str:
+    """``two nodes: 8 links, median 200 MB/s (...)``, and how slow a link would be found."""
     words = f"{group.name}: {group.links} links, median {_rate(group.median)}"
     words += f" ({_rate(group.slowest)} to {_rate(group.fastest)})"
     if group.detectable is None:
@@ -75,7 +77,8 @@ def _group(group: Group) -> str:
     return f"{words}; a link that is {100 * (1 - group.detectable):.0f} % slow would be found"
 
 
-def _outlier(one: Outlier) -> str:
+def outlier_words(one: Outlier) -> str:
+    """``slow link: n0/0 to n1/0 at 61 % of what ...``."""
     what = " to ".join(one.names)
     others = "its sender and its receiver foretell" if one.what == "link" else "the other nodes do"
     return f"slow {one.what}: {what} at {100 * one.ratio:.0f} % of what {others} ({one.group}, z {one.z:.1f})"

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jinja2
 import markupsafe
 import vl_convert
 
-from gpubench.report import charts, headline, labels, provenance, rows
+from gpubench.report import charts, headline, labels, link_rows, provenance, rows, scaling_rows
 from gpubench.report.inputs import ReportInputs
 from gpubench.store.accounting import run_warnings
 
@@ -28,12 +29,52 @@ def html(inputs: ReportInputs) -> bytes:
     return environment.get_template("report/page.html.j2").render(_context(inputs)).encode()
 
 
-def _context(inputs: ReportInputs) -> dict[str, Any]:
+@dataclasses.dataclass(frozen=True)
+class Parts:
+    """The sections that have charts, each as rows for its tables and specs for its pictures."""
+
+    names: list[str]
+    forest: dict[str, Any] | None
+    groups: list[rows.Group]
+    scaling: list[scaling_rows.Scaling]
+    overhead: scaling_rows.Overhead | None
+    links: list[link_rows.Links]
+
+    def charts(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """Anchor, a name for people, and the spec, in the order of the page."""
+        if self.forest:
+            yield "forest", "effects", self.forest
+        for group in self.groups:
+            if group.chart:
+                yield group.anchor, f"samples {group.name}", group.chart
+        for scaled in self.scaling:
+            if scaled.chart:
+                yield scaled.anchor, f"efficiency {scaled.name}", scaled.chart
+        if self.overhead:
+            yield "overhead", "scheduler", self.overhead.chart
+        for table in self.links:
+            if table.chart:
+                yield table.anchor, f"links {table.name}", table.chart
+
+
+def parts(inputs: ReportInputs) -> Parts:
+    """What the page, its exports and its tables show alike."""
     names = labels.cell_names([one.key for one in inputs.verdicts])
+    drawn = any(one.effect is not None for one in inputs.verdicts)
     groups = rows.groups(inputs, names)
-    specs = {group.anchor: group.chart for group in groups if group.chart}
-    if any(one.effect is not None for one in inputs.verdicts):
-        specs["forest"] = charts.forest(inputs.verdicts, names, inputs.settings.margin)
+    anchors = [group.anchor for group in groups]
+    return Parts(
+        names=names,
+        forest=charts.forest(inputs.verdicts, names, inputs.settings.margin) if drawn else None,
+        groups=groups,
+        scaling=scaling_rows.scaling(inputs, anchors),
+        overhead=scaling_rows.overhead(inputs, anchors),
+        links=link_rows.links(inputs),
+    )
+
+
+def _context(inputs: ReportInputs) -> dict[str, Any]:
+    shown = parts(inputs)
     return {
         "plan": inputs.plan,
         "variants": [one.label for one in inputs.plan.variants],
@@ -42,11 +83,15 @@ def _context(inputs: ReportInputs) -> dict[str, Any]:
         "certainty": headline.certainty(inputs),
         "same_twice": headline.same_twice(inputs.plan),
         "facts": headline.facts(inputs),
+        "baselines": labels.baselines(inputs.verdicts) or [inputs.plan.baseline],
         "margin": f"{100 * inputs.settings.margin:g}",
-        "verdicts": rows.verdict_rows(inputs, names),
+        "verdicts": rows.verdict_rows(inputs, shown.names),
         "verdict_marks": labels.MARKS,
-        "groups": groups,
+        "groups": shown.groups,
         "means_only": rows.means_only(inputs),
+        "scaling": shown.scaling,
+        "overhead": shown.overhead,
+        "links": shown.links,
         "jobs": rows.matrix(inputs),
         "marks": labels.RUN_MARKS,
         "provenance": provenance.by_variant(inputs),
@@ -59,7 +104,7 @@ def _context(inputs: ReportInputs) -> dict[str, Any]:
             *inputs.warnings,
             *run_warnings(inputs.outcomes),
         ],
-        "specs": _script_safe(specs),
+        "specs": _script_safe({anchor: spec for anchor, _, spec in shown.charts()}),
         "bundle": _bundle(),
         "generated": headline.moment(inputs.generated_at),
     }

@@ -29,7 +29,8 @@ class Group:
 
 def verdict_rows(inputs: ReportInputs, names: Sequence[str]) -> list[dict[str, Any]]:
     """One row per verdict; ``sort_…`` hold what the column is sorted by."""
-    return [_verdict_row(one, name) for one, name in zip(inputs.verdicts, names, strict=True)]
+    several = len(labels.baselines(inputs.verdicts)) > 1
+    return [_verdict_row(one, name, several) for one, name in zip(inputs.verdicts, names, strict=True)]
 
 
 def matrix(inputs: ReportInputs) -> list[dict[str, Any]]:
@@ -71,16 +72,16 @@ def groups(inputs: ReportInputs, names: Sequence[str]) -> list[Group]:
         if anchor not in found:
             place = (verdict.key["params_id"], (verdict.key["nodes"], verdict.key["workers_per_node"]))
             cells = [cell for cell in inputs.cells if (cell.workload.params_id, cell.outcome.job.place) == place]
-            found[anchor] = _group(anchor, name, cells, inputs)
+            found[anchor] = _group(anchor, name, cells, inputs, verdict.baseline)
         found[anchor].beside.append(_beside(verdict))
     return list(found.values())
 
 
-def _verdict_row(one: Verdict, name: str) -> dict[str, Any]:
+def _verdict_row(one: Verdict, name: str, several_baselines: bool) -> dict[str, Any]:
     return {
         "anchor": _anchor(one),
         "name": name,
-        "candidate": one.candidate,
+        "candidate": labels.pair(one) if several_baselines else one.candidate,
         "effect": labels.effect(one),
         "sort_effect": "" if one.effect is None else one.effect,
         "interval": labels.interval(one),
@@ -150,7 +151,7 @@ def _matrix_entry(one: Outcome | None, wrong: dict[str, list[str]]) -> dict[str,
     }
 
 
-def _group(anchor: str, name: str, cells: list[Cell], inputs: ReportInputs) -> Group:
+def _group(anchor: str, name: str, cells: list[Cell], inputs: ReportInputs, baseline: str) -> Group:
     variants = [one.label for one in inputs.plan.variants]
     timed = [cell for cell in cells if cell.wall_s]
     title = f"{name}: samples of every run in order of time"
@@ -160,7 +161,7 @@ def _group(anchor: str, name: str, cells: list[Cell], inputs: ReportInputs) -> G
     for cell in cells:
         by_block.setdefault(cell.outcome.block.block, {})[cell.outcome.run.variant] = cell
     means = [
-        {"block": block, "runs": [_mean(runs.get(label), runs.get(variants[0])) for label in variants]}
+        {"block": block, "runs": [_mean(runs.get(label), runs.get(baseline)) for label in variants]}
         for block, runs in sorted(by_block.items())
     ]
     return Group(anchor, name, params, chart, means, [])

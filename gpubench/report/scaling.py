@@ -22,7 +22,7 @@ RULES = {
 
 def scaling_lines(curves: Sequence[Curve], shares: Sequence[Share]) -> Iterator[str]:
     """For people: a table per workload and variant, aligned with blanks."""
-    names = labels.cell_names([_key(curve) for curve in curves])
+    names = labels.cell_names([curve_key(curve) for curve in curves])
     for curve, name in zip(curves, names, strict=True):
         yield f"{name}, {curve.variant} ({RULES[curve.rule]})"
         scaled = scale(curve.measured, curve.rule)
@@ -33,11 +33,11 @@ def scaling_lines(curves: Sequence[Curve], shares: Sequence[Share]) -> Iterator[
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         for row in rows:
             yield "  " + "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
-        yield f"  {_law(curve)}"
+        yield f"  {law_words(curve)}"
     for one in shares:
         yield (
             f"the scheduler's share of {one.workload}, {one.variant}, {one.place[0]} x {one.place[1]}: "
-            f"{_percent(one.share)} ({one.runs} runs)"
+            f"{percent(one.share)} ({one.runs} runs)"
         )
 
 
@@ -74,7 +74,8 @@ def _plain(curve: Curve) -> dict[str, Any]:
     }
 
 
-def _key(curve: Curve) -> dict[str, object]:
+def curve_key(curve: Curve) -> dict[str, object]:
+    """What ``labels.cell_names`` names a curve's workload by."""
     workload = curve.workload
     return {"workload": workload.name, "backend": workload.backend, "params": canonical(workload.params).decode()}
 
@@ -86,16 +87,17 @@ def _row(one: Scaled) -> tuple[str, ...]:
         f"{at.nodes} x {at.workers_per_node}{threads}",
         f"{labels.seconds(one.seconds.value)}",
         f"{one.speedup.value:.3g}{_bounds(one.speedup, '.3g')}",
-        _percent(one.efficiency),
+        percent(one.efficiency),
         f"{len(at.logs)}",
     )
 
 
-def _law(curve: Curve) -> str:
+def law_words(curve: Curve) -> str:
+    """What the scalability law says of it, or why there is none."""
     law = fit_usl(curve.measured, curve.rule)
     if law is None:
         return f"no law fitted: that takes {LEAST_SIZES} sizes, and runs to spare"
-    return f"contention {_percent(law.contention)}, coherency {_percent(law.coherency)}; {_peak(law)}"
+    return f"contention {percent(law.contention)}, coherency {percent(law.coherency)}; {_peak(law)}"
 
 
 def _peak(law: Usl) -> str:
@@ -105,7 +107,8 @@ def _peak(law: Usl) -> str:
     return f"beyond {law.peak:.0f} threads more of them do less"
 
 
-def _percent(interval: Interval) -> str:
+def percent(interval: Interval) -> str:
+    """``82.1 % [80.3, 84]``; the value alone without an interval, ``...`` for a bound that nobody knows."""
     return f"{100 * interval.value:.3g} %{_bounds(interval.times(100), '.3g')}"
 
 

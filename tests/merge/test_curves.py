@@ -3,47 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 
-from campaign_builder import begin, finish, make_plan
+from campaign_builder import begin, finish, make_plan, with_idle
 
 from gpubench.merge import cells, merge, read_runs
 from gpubench.merge.curves import curves, scheduler_shares
 from gpubench.merge.family import Cell
-from gpubench.model.plan import Plan, PlannedWorkload
+from gpubench.model.plan import PlannedWorkload
 from gpubench.report.scaling import scaling_json, scaling_lines
 from gpubench.store import Campaign, account
 
 
 def table(campaign: Campaign) -> list[Cell]:
     return cells(campaign.plan, account(campaign).outcomes, merge(read_runs(campaign.runs_dir).runs).frame)
-
-
-def with_idle(plan: Plan) -> Plan:
-    """The same plan, every merge measured with tasks that do nothing, too."""
-    merge_ = next(one for one in plan.workloads if one.name == "merge")
-    idle = merge_.model_copy(update={"backend": "dask-noop", "params_id": "0" * 12})
-
-    def more(ids: Sequence[str]) -> list[str]:
-        return [*ids, idle.params_id]
-
-    jobs = [
-        job.model_copy(
-            update={
-                "blocks": [
-                    block.model_copy(
-                        update={
-                            "runs": [run.model_copy(update={"workloads": more(run.workloads)}) for run in block.runs]
-                        }
-                    )
-                    for block in job.blocks
-                ]
-            }
-        )
-        for job in plan.jobs
-    ]
-    return plan.model_copy(update={"workloads": [*plan.workloads, idle], "jobs": jobs})
 
 
 def test_a_curve_per_workload_and_variant_with_the_runs_of_every_place(tmp_path: Path) -> None:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import json
+import random
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from campaign_builder import Writer, begin, finish, make_block, make_plan, variant
+from campaign_builder import Writer, begin, finish, make_block, make_plan, variant, with_idle
 
 from gpubench.merge import cells, family, merge, read_runs
 from gpubench.merge.environment import Changes, Expected, find_changes
 from gpubench.merge.facts import facts
+from gpubench.merge.links import RunLinks, link_tables, processes_by_address
 from gpubench.model.plan import Plan, PlanAddition, PlannedJob
 from gpubench.report import ReportInputs
 from gpubench.stats.settings import Settings
 from gpubench.stats.verdict import judge
 from gpubench.store import Campaign, account, read_provenance
+from gpubench.store.rundirs import read_links
 
 ROOT = Path(__file__).parents[2]
 TEMPLATES = {f"report/{path.name}": path.read_text() for path in (ROOT / "templates" / "report").iterdir()}
@@ -37,6 +41,14 @@ def collect(campaign: Campaign) -> ReportInputs:
         cells=table,
         verdicts=judge(family(campaign.plan, table), settings),
         settings=settings,
+        links=link_tables(
+            campaign.plan,
+            [
+                RunLinks(one, read_links(one.directory), processes_by_address(read_provenance(one.directory)))
+                for one in accounting.outcomes
+                if one.directory
+            ],
+        ),
         provenance={one.directory.name: read_provenance(one.directory) for one in accounting.outcomes if one.directory},
         changes=Changes(),
         manifests=campaign.manifests(),
@@ -100,3 +112,49 @@ def troubled(directory: Path) -> Campaign:
 def empty(directory: Path) -> Campaign:
     """Planned, and not one run."""
     return begin(directory, make_plan(THREE))
+
+
+SHARES = {1: 1.0, 2: 1.12, 4: 1.45}
+"""Seconds of a weak workload by node count: what perfect scaling would leave at 1."""
+
+
+def scaled(directory: Path, blocks: int = 4) -> Campaign:
+    """One, two and four nodes; merge also with tasks that do nothing; one slow link between eight workers."""
+    plan = with_idle(make_plan(THREE, nodes=tuple(SHARES), blocks=blocks))
+    campaign = begin(directory, plan)
+    writer = Writer(campaign)
+    message = plan.workloads[1].params_id
+    for job, block, run in campaign.rows():
+        slower = SHARES[job.nodes] * (1.1 if run.variant == "1.19.0" and job.nodes == 4 else 1.0)
+        writer.effect = lambda _, workload, slower=slower, nodes=job.nodes: (
+            slower / (nodes if workload.name == "transpose-sum" else 1)
+        )
+        run_directory = writer.write(job, block, run)
+        if job.nodes == 4:
+            write_links(run_directory, message, nodes=4, workers=2, slow=("n1/0", "n3/1"))
+    return campaign
+
+
+def write_links(directory: Path, params_id: str, *, nodes: int, workers: int, slow: tuple[str, str]) -> None:
+    """What a run records of messages between all pairs: 4 GB/s within a node, 1 GB/s between two, ``slow`` at half."""
+    random_ = random.Random(directory.name)
+    names = [f"n{node}/{worker}" for node in range(nodes) for worker in range(workers)]
+    provenance = json.loads((directory / "provenance.json").read_text())
+    provenance["processes"] += [
+        {**provenance["processes"][1], "name": f"worker-{name[1:].replace('/', '-')}", "address": name}
+        | {"host": name.partition("/")[0]}
+        for name in names
+    ]
+    (directory / "provenance.json").write_text(json.dumps(provenance))
+    rows = [
+        {"receiver": to, "sender": sender, "bytes": 10**9, "count": 3, "workload": "message", "params_id": params_id}
+        | {
+            "seconds": (0.25 if sender.partition("/")[0] == to.partition("/")[0] else 1.0)
+            * (2.0 if (sender, to) == slow else 1.0)
+            * random_.lognormvariate(0, 0.03)
+        }
+        for sender in names
+        for to in names
+        if sender != to
+    ]
+    (directory / "links.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -11,6 +11,7 @@ from campaign_builder import QUICK, Writer, begin, finish, make_plan, variant
 from gpubench.report import ReportInputs, charts, labels, provenance, rows, verdicts_json
 from gpubench.report.markdown import markdown
 from gpubench.report.page import html
+from gpubench.stats.verdict import Verdict
 from gpubench.store import Campaign
 
 
@@ -307,3 +308,26 @@ def test_the_slowest_worker_is_named_against_the_median_of_its_own_run(
         "2.50 (w2)",
         *["not recorded"] * (len(inputs.plan.variants) - 1),
     ]
+
+
+def test_verdicts_against_another_baseline_name_it_everywhere(
+    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
+) -> None:
+    _, inputs, _ = campaigns["story"]
+
+    def heading(verdicts: list[Verdict]) -> str:
+        page = html(dataclasses.replace(inputs, verdicts=verdicts)).decode()
+        found = re.search(r"Candidate <span[^>]*>(.*?)</span>", page)
+        assert found
+        return found[1]
+
+    other = [dataclasses.replace(one, baseline="1.19.0-proto1") for one in inputs.verdicts if one.candidate == "1.19.0"]
+    assert heading(list(inputs.verdicts)) == "vs 1.17.0"
+    assert heading(other) == "vs 1.19.0-proto1"
+    both = dataclasses.replace(inputs, verdicts=[*other, *inputs.verdicts])
+    assert heading(list(both.verdicts)) == "vs baseline"
+    names = [f"row {number}" for number in range(len(both.verdicts))]
+    candidates = [row["candidate"] for row in rows.verdict_rows(both, names)]
+    assert (candidates[0], candidates[-1]) == ("1.19.0 vs 1.19.0-proto1", "1.19.0-proto1 vs 1.17.0")
+    means = rows.groups(dataclasses.replace(inputs, verdicts=other), names[: len(other)])[0].means[0]["runs"]
+    assert [bool(run["ratio"]) for run in means] == [True, True, False]

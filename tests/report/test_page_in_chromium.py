@@ -126,3 +126,19 @@ def test_a_campaign_without_a_sample(page: browser.Page, tmp_path: Path) -> None
     assert page.console == []
     assert page.errors == []
     assert "No sample of this workload was taken." in page.evaluate("document.body.innerText")
+
+
+def test_scaling_scheduler_and_links_are_drawn(page: browser.Page, tmp_path: Path) -> None:
+    campaign = reports.scaled(tmp_path / "c")
+    campaign.report.write_bytes(html(reports.collect(campaign)))
+    for options in ({}, {"dark": True}, {"width": 375, "mobile": True}):
+        page.open(campaign.report.as_uri(), **options)
+        assert (page.console, page.errors) == ([], [])
+        assert page.evaluate("[...document.querySelectorAll('.chart')].every((one) => one.querySelector('svg'))")
+        # Eight workers without their own diagonal, and a cross on its ring.
+        assert page.evaluate("document.querySelectorAll('#chart-links-0 .mark-rect.role-mark path').length") == 56
+        assert page.evaluate("document.querySelectorAll('#chart-links-0 .mark-symbol.role-mark path').length") == 2
+        colours = "new Set([...document.querySelectorAll('#chart-links-0 .mark-rect.role-mark path')].map((one) => {}))"
+        assert page.evaluate(f"{colours.format('getComputedStyle(one).fill')}.size") == 3
+        assert page.evaluate("document.querySelectorAll('#overhead .mark-rule.role-mark line').length") == 9
+    assert page.evaluate("document.documentElement.scrollWidth") == 375

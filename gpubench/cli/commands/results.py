@@ -112,13 +112,25 @@ def links(
 
 
 def report(
-    campaign: options.MaybeCampaign = None, allow: options.Allow = None, outputs: options.Outputs = None
+    campaign: options.MaybeCampaign = None,
+    svg: Annotated[Path | None, typer.Option(help="Also every chart as an SVG file in this directory.")] = None,
+    png: Annotated[Path | None, typer.Option(help="Also every chart as a PNG file in this directory.")] = None,
+    terminal: Annotated[bool, typer.Option("--terminal", help="Also draw effects and efficiency here.")] = False,
+    allow: options.Allow = None,
+    outputs: options.Outputs = None,
 ) -> None:
     """Merge, judge, and write report.html (opens offline) and report.md."""
     from gpubench.cli.steps.choosing import chosen_campaign
+    from gpubench.cli.steps.drawing import show_charts, write_charts
     from gpubench.cli.steps.judging import Question, judge_campaign
     from gpubench.cli.steps.showing import show_verdicts, write_report
 
     judged = judge_campaign(chosen_campaign(campaign, outputs), Question(allow=tuple(allow or ())))
     show_verdicts(judged.verdicts, judged.accounting)
-    write_report(judged)
+    inputs = write_report(judged)
+    if svg:
+        write_charts(inputs, svg, "svg")
+    if png:
+        write_charts(inputs, png, "png")
+    if terminal:
+        show_charts(inputs)

@@ -10,6 +10,7 @@ from typing import Any
 
 from gpubench import resources
 from gpubench.cli.say import warn
+from gpubench.cli.steps.links import tables_of
 from gpubench.cli.steps.running import account_now
 from gpubench.errors import UsageError
 from gpubench.files import write_atomically
@@ -159,6 +160,7 @@ def report_inputs(judged: Judged) -> ReportInputs:
         cells=judged.cells,
         verdicts=judged.verdicts,
         settings=judged.settings,
+        links=tables_of(campaign, judged.accounting.outcomes),
         provenance=_provenance(judged),
         changes=judged.changes,
         manifests=campaign.manifests(),

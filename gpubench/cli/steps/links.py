@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 from gpubench.cli.say import say
@@ -11,6 +12,7 @@ from gpubench.cli.steps.running import account_now
 from gpubench.errors import DataError
 from gpubench.merge.links import LinkTable, RunLinks, link_tables, processes_by_address
 from gpubench.report.links import link_lines, links_json
+from gpubench.store.accounting import Outcome
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import read_links, read_provenance
 
@@ -22,7 +24,8 @@ def show_links(directory: Path | None, outputs: Path | None, workload: str | Non
         DataError: no run that is ok recorded a link, or none of this workload.
     """
     campaign = chosen_campaign(directory, outputs)
-    tables = [table for table in tables_of(campaign) if workload in (None, table.workload.name)]
+    tables = tables_of(campaign, account_now(campaign).outcomes)
+    tables = [table for table in tables if workload in (None, table.workload.name)]
     if not tables:
         whose = f" of {workload}" if workload else ""
         raise DataError(
@@ -36,11 +39,11 @@ def show_links(directory: Path | None, outputs: Path | None, workload: str | Non
         say(line)
 
 
-def tables_of(campaign: Campaign) -> list[LinkTable]:
-    """All links of the campaign's runs that are ok."""
+def tables_of(campaign: Campaign, outcomes: Iterable[Outcome]) -> list[LinkTable]:
+    """All links of those of the campaign's runs that are ok."""
     runs = [
         RunLinks(one, read_links(one.directory), processes_by_address(read_provenance(one.directory)))
-        for one in account_now(campaign).outcomes
+        for one in outcomes
         if one.directory and one.status == "ok"
     ]
     return link_tables(campaign.plan, runs)

@@ -20,6 +20,7 @@ from gpubench.store.campaign import Campaign
 
 if TYPE_CHECKING:
     from gpubench.cli.steps.judging import Judged
+    from gpubench.report import ReportInputs
     from gpubench.stats.verdict import Verdict
 
 
@@ -133,8 +134,8 @@ def show_notes(judged: Judged) -> None:
         say(f"note: {line}")
 
 
-def write_report(judged: Judged) -> None:
-    """``report.html`` and ``report.md`` into the campaign's directory."""
+def write_report(judged: Judged) -> ReportInputs:
+    """``report.html`` and ``report.md`` into the campaign's directory; what they were made from."""
     from gpubench.cli.steps.judging import report_inputs
     from gpubench.report.markdown import markdown
     from gpubench.report.page import html
@@ -145,6 +146,7 @@ def write_report(judged: Judged) -> None:
     write_atomically(judged.campaign.summary, markdown(inputs))
     say(f"report: {judged.campaign.report}")
     say(f"samples: {judged.campaign.results}")
+    return inputs
 
 
 def counts(accounting: Accounting) -> str:

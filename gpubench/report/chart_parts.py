@@ -1,0 +1,50 @@
+"""What all charts share: their looks, and the colours and shapes of the variants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+_VARIANT_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+_FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif"  # as the page
+
+
+def by_variant(rows: Sequence[Mapping[str, Any]], variants: Sequence[str]) -> dict[str, Any]:
+    """Colour and shape of each variant: the same in every chart of the page, also where one of them has no sample."""
+    present = [label for label in variants if any(row["variant"] == label for row in rows)]
+    places = [variants.index(label) % len(_VARIANT_SHAPES) for label in present]
+    colours = alt.Scale(domain=present, range=[f"var(--series{place})" for place in places])
+    shapes = alt.Scale(domain=present, range=[_VARIANT_SHAPES[place] for place in places])
+    legend = alt.Legend(orient="top", title=None, symbolOpacity=1, symbolSize=70)
+    return {
+        "color": alt.Color("variant:N", scale=colours, legend=legend, sort=present),
+        "shape": alt.Shape("variant:N", scale=shapes, legend=legend, sort=present),
+    }
+
+
+def short(value: float) -> float:
+    """Five digits are more than any picture shows."""
+    return float(f"{value:.5g}")
+
+
+def finish(chart: alt.LayerChart | alt.FacetChart, title: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The chart in the page's looks, with its data.
+
+    Args:
+        chart: its layers name the data sets they draw.
+        title: what it shows, for those who can't see it.
+        values: rows by the name of their data set.
+    """
+    # The values join the spec at its end: Altair would copy and check every sample several times over.
+    text = {"labelColor": "var(--muted)", "titleColor": "var(--muted)", "labelFontSize": 12, "titleFontSize": 12}
+    styled = chart.configure(
+        font=_FONT, background="transparent", autosize=alt.AutoSizeParams(type="fit-x", contains="padding")
+    )
+    styled = styled.configure_axis(
+        **text, titleFontWeight="normal", gridColor="var(--line)", domainColor="var(--line)", tickColor="var(--line)"
+    )
+    styled = styled.configure_view(stroke=None).configure_legend(**text)
+    spec: dict[str, Any] = styled.to_dict()
+    return spec | {"description": title, "datasets": dict(values)}

@@ -1,0 +1,122 @@
+"""The headline charts in plain characters: effects with their intervals, and efficiency by size of the cluster."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+
+from gpubench.merge.curves import Curve
+from gpubench.report import labels
+from gpubench.report.scaling import curve_key, percent
+from gpubench.stats.scaling import Interval, Scaled, scale
+from gpubench.stats.verdict import Verdict
+
+_LEAST_PLOT = 24
+_TEXT = 22
+"""``+48.3 % [+39, +58]`` and its like."""
+_CLIP = 4.0
+"""Times the largest effect, or the ideal: what lies beyond is cut."""
+
+
+def effect_plot(verdicts: Sequence[Verdict], margin: float, width: int) -> Iterator[str]:
+    """One line per comparison: ``o`` the effect, ``-`` its 95 % interval, ``|`` no difference, ``:`` the margins.
+
+    All share one scale. An interval that leaves the picture ends in ``<`` or ``>``. Names that leave too little room
+    have their own line.
+    """
+    names = labels.cell_names([one.key for one in verdicts])
+    drawn = [
+        (one, name, Interval(one.effect, one.low, one.high))
+        for one, name in zip(verdicts, names, strict=True)
+        if one.effect is not None
+    ]
+    if not drawn:
+        return
+    domain = _domain([effect for *_, effect in drawn], margin)
+    column, columns = _columns([name for _, name, _ in drawn], width)
+    yield f"effect in %, slower to the right: o with its 95 % interval, : margin of {100 * margin:g} %"
+    ends = [labels.percent(end) for end in domain]
+    yield f"{'':{column}} {ends[0]}{ends[1]:>{columns - len(ends[0])}}"
+    ticks = {-margin: ":", margin: ":", 0.0: "|"}
+    for pair, rows in itertools.groupby(sorted(drawn, key=_pair), key=_pair):
+        yield pair
+        for one, name, effect in rows:
+            text = f"{labels.effect(one)} {labels.interval(one)}".rstrip()
+            yield from _line(name, _bar(effect, domain, columns, ticks), text, column)
+
+
+def efficiency_plot(curves: Sequence[Curve], width: int) -> Iterator[str]:
+    """One line per size of each workload and variant: efficiency from 0 to its largest, ``|`` the ideal of 100 %.
+
+    Workloads whose time says nothing of scaling, and those of one size only, are left out.
+    """
+    names = labels.cell_names([curve_key(curve) for curve in curves])
+    scaled = {
+        f"{name}, {curve.variant}": scale(curve.measured, curve.rule)
+        for curve, name in zip(curves, names, strict=True)
+        if curve.rule != "none"
+    }
+    scaled = {name: sizes for name, sizes in scaled.items() if len(sizes) > 1}
+    if not scaled:
+        return
+    every = [one for sizes in scaled.values() for one in sizes]
+    column, columns = _columns([_place(one) for one in every], width)
+    most = min(_CLIP, max(1.0, *(one.efficiency.high or one.efficiency.value for one in every)))
+    yield "efficiency by nodes x workers: o with its 95 % interval, | is 100 %"
+    for name, sizes in scaled.items():
+        yield name
+        for one in sizes:
+            line = _bar(one.efficiency, (0.0, most), columns, {1.0: "|"})
+            yield from _line(_place(one), line, percent(one.efficiency), column)
+
+
+def _pair(row: tuple[Verdict, str, Interval]) -> str:
+    return labels.pair(row[0])
+
+
+def _place(one: Scaled) -> str:
+    return f"  {one.at.nodes} x {one.at.workers_per_node}"
+
+
+def _domain(effects: Sequence[Interval], margin: float) -> tuple[float, float]:
+    """Room for effects and margins; one hopeless interval mustn't press the others flat."""
+    values = [one.value for one in effects]
+    bound = _CLIP * max(margin, *map(abs, values))
+    lows = [one.low for one in effects if one.low is not None]
+    highs = [one.high for one in effects if one.high is not None]
+    return max(-bound, min(-1.5 * margin, *values, *lows)), min(bound, max(1.5 * margin, *values, *highs))
+
+
+def _columns(names: Sequence[str], width: int) -> tuple[int, int]:
+    """Of the names, and of the picture beside them."""
+    room = width - _TEXT - 2
+    longest = max(map(len, names))
+    column = longest if longest <= room - _LEAST_PLOT else 2
+    return column, max(_LEAST_PLOT, room - column)
+
+
+def _line(name: str, picture: str, text: str, column: int) -> Iterator[str]:
+    if len(name) > column:
+        yield name
+        name = ""
+    yield f"{name:<{column}} {picture} {text}"
+
+
+def _bar(one: Interval, domain: tuple[float, float], columns: int, ticks: Mapping[float, str]) -> str:
+    start, end = domain
+
+    def place(at: float) -> int:
+        inside = min(max(at, start), end)
+        return round((inside - start) / (end - start) * (columns - 1))
+
+    cells = [" "] * columns
+    if one.low is not None and one.high is not None:
+        cells[place(one.low) : place(one.high) + 1] = "-" * (place(one.high) + 1 - place(one.low))
+    for at, sign in ticks.items():
+        cells[place(at)] = sign
+    if one.low is not None and one.low < start:
+        cells[0] = "<"
+    if one.high is not None and one.high > end:
+        cells[-1] = ">"
+    cells[place(one.value)] = "o"
+    return "".join(cells)

@@ -1,0 +1,122 @@
+"""Rows of the page's sections on scaling and on the scheduler's share."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from gpubench.merge.curves import Curve, Share, curves, scheduler_shares
+from gpubench.model.plan import Place
+from gpubench.report import labels, scaling_charts
+from gpubench.report.inputs import ReportInputs
+from gpubench.report.scaling import RULES, curve_key, law_words, percent
+from gpubench.spec.plain import canonical
+from gpubench.stats.scaling import scale
+
+
+@dataclasses.dataclass(frozen=True)
+class Scaling:
+    """One workload over the sizes of the cluster; no chart where its work says nothing of scaling."""
+
+    anchor: str
+    name: str
+    rule: str
+    chart: dict[str, Any] | None
+    laws: list[tuple[str, str]]
+    sizes: list[dict[str, str]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Overhead:
+    """The scheduler's share of every workload that was also measured with tasks that do nothing."""
+
+    chart: dict[str, Any]
+    rows: list[dict[str, str]]
+
+
+def scaling(inputs: ReportInputs, anchors: Sequence[str]) -> list[Scaling]:
+    """Workloads with runs at two sizes or more.
+
+    Args:
+        inputs: of the report.
+        anchors: parts of the page that a size may lead to, for its runs and raw files.
+    """
+    by_workload: dict[str, list[Curve]] = {}
+    for curve in curves(inputs.plan, inputs.cells):
+        by_workload.setdefault(curve.workload.params_id, []).append(curve)
+    keys = [curve_key(several[0]) for several in by_workload.values()]
+    found = zip(by_workload.values(), labels.cell_names(keys), strict=True)
+    return [_scaling(several, name, inputs, anchors) for several, name in found if _is_scaled(several)]
+
+
+def overhead(inputs: ReportInputs, anchors: Sequence[str]) -> Overhead | None:
+    """None where no workload was measured both ways."""
+    shares = scheduler_shares(inputs.plan, inputs.cells)
+    if not shares:
+        return None
+    order = [(one.name, canonical(one.params)) for one in inputs.plan.workloads]
+    # The variants of one workload at one place stand together: they are what is compared.
+    shares.sort(key=lambda one: (order.index((one.workload, canonical(one.params))), one.place))
+    names = labels.cell_names([_share_key(one) for one in shares])
+    several = len(inputs.plan.variants) > 1
+    bars = [f"{name} · {one.variant}" if several else name for one, name in zip(shares, names, strict=True)]
+    ids = {(one.name, canonical(one.params)): one.params_id for one in inputs.plan.workloads if one.backend == "dask"}
+    rows = [
+        {
+            "name": name,
+            "variant": one.variant,
+            "place": f"{one.place[0]} x {one.place[1]}",
+            "share": percent(one.share),
+            "runs": str(one.runs),
+            "link": _link(ids[one.workload, canonical(one.params)], one.place, anchors),
+        }
+        for one, name in zip(shares, names, strict=True)
+    ]
+    return Overhead(scaling_charts.overhead(shares, bars), rows)
+
+
+def _is_scaled(several: Sequence[Curve]) -> bool:
+    return any(sum(bool(one.logs) for one in curve.measured) > 1 for curve in several)
+
+
+def _scaling(several: Sequence[Curve], name: str, inputs: ReportInputs, anchors: Sequence[str]) -> Scaling:
+    workload, rule = several[0].workload, several[0].rule
+    labels_ = [one.label for one in inputs.plan.variants]
+    title = f"{name}: efficiency over worker threads, with 95 % intervals"
+    return Scaling(
+        anchor=f"scaling-{workload.params_id}",
+        name=name,
+        rule=RULES[rule],
+        chart=None if rule == "none" else scaling_charts.efficiency(several, labels_, title),
+        laws=[] if rule == "none" else [(curve.variant, law_words(curve)) for curve in several],
+        sizes=[
+            {
+                "variant": curve.variant,
+                "place": f"{one.at.nodes} x {one.at.workers_per_node}",
+                "threads": str(one.at.units),
+                "seconds": labels.seconds(one.seconds.value),
+                "speedup": _speedup(one.speedup.value, one.speedup.low, one.speedup.high),
+                "efficiency": percent(one.efficiency),
+                "runs": str(len(one.at.logs)),
+                "link": _link(workload.params_id, (one.at.nodes, one.at.workers_per_node), anchors),
+            }
+            for curve in several
+            for one in scale(curve.measured, rule)
+        ],
+    )
+
+
+def _speedup(value: float, low: float | None, high: float | None) -> str:
+    return f"{value:.3g}" if low is None or high is None else f"{value:.3g} [{low:.3g}, {high:.3g}]"
+
+
+def _share_key(one: Share) -> dict[str, object]:
+    nodes, workers = one.place
+    params = canonical(one.params).decode()
+    return {"workload": one.workload, "params": params, "nodes": nodes, "workers_per_node": workers}
+
+
+def _link(params_id: str, place: Place, anchors: Sequence[str]) -> str:
+    anchor = f"samples-{params_id}-{place[0]}-{place[1]}"
+    return f"#{anchor}" if anchor in anchors else ""

@@ -1,0 +1,156 @@
+"""The page's sections on scaling, the scheduler's share and links: there with their numbers, or not there at all."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import reports
+
+from gpubench.report import ReportInputs
+from gpubench.report.page import html
+from gpubench.stats.links import LinkRates
+from gpubench.store import Campaign
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Campaign, ReportInputs, str]:
+    campaign = reports.scaled(tmp_path_factory.mktemp("c") / "scaled")
+    inputs = reports.collect(campaign)
+    return campaign, inputs, html(inputs).decode()
+
+
+def section(page: str, name: str) -> str:
+    found = re.search(rf'<section id="{name}">.*?</section>', page, re.S)
+    return found[0] if found else ""
+
+
+def specs(page: str) -> dict[str, Any]:
+    found = re.search(r'id="specs">(.*?)</script>', page, re.S)
+    assert found
+    plain: dict[str, Any] = json.loads(found[1])
+    return plain
+
+
+def test_every_chart_has_its_place(made: tuple[Campaign, ReportInputs, str]) -> None:
+    page = made[2]
+    assert {f"chart-{name}" for name in specs(page)} == set(re.findall(r'class="chart" id="([^"]+)"', page))
+
+
+def test_efficiency_of_every_variant_at_every_size_with_its_interval(made: tuple[Campaign, ReportInputs, str]) -> None:
+    _, inputs, page = made
+    merge = next(one for one in inputs.plan.workloads if one.name == "merge" and one.backend == "dask")
+    spec = specs(page)[f"scaling-{merge.params_id}"]
+    rows = [row for row in spec["datasets"]["sizes"] if row["variant"] == "1.17.0"]
+    assert [row["units"] for row in rows] == [2, 4, 8]
+    assert rows[0]["efficiency"] == rows[0]["low"] == rows[0]["high"] == 100
+    assert rows[2]["low"] < rows[2]["efficiency"] < rows[2]["high"]
+    assert rows[2]["efficiency"] == pytest.approx(100 / reports.SHARES[4], rel=0.05)
+    text = section(page, "scaling")
+    assert rows[2]["text"] in text
+    assert f'href="#samples-{merge.params_id}-4-2"' in text
+    # A message's time says nothing of scaling: numbers, and no chart.
+    message = inputs.plan.workloads[0].params_id
+    assert f'id="scaling-{message}"' in text
+    assert f"scaling-{message}" not in specs(page)
+
+
+def test_the_schedulers_share_with_its_interval(made: tuple[Campaign, ReportInputs, str]) -> None:
+    page = made[2]
+    rows = specs(page)["overhead"]["datasets"]["shares"]
+    assert [row["row"] for row in rows[:3]] == [f"merge 1 node · {one.label}" for one in reports.THREE]
+    assert all(row["low"] < row["share"] < row["high"] for row in rows)
+    assert rows[0]["share"] == pytest.approx(100 * 0.1 / 0.41, rel=0.1)
+    assert all(row["text"] in section(page, "overhead") for row in rows)
+
+
+def test_the_link_table_marks_the_slow_link_and_leads_to_the_raw_files(
+    made: tuple[Campaign, ReportInputs, str],
+) -> None:
+    campaign, _, page = made
+    spec = specs(page)["links-0"]
+    assert spec["datasets"]["slow"] == [{"from": "n1/0", "to": "n3/1"}]
+    rates = {row["from"]: row["rate"] for row in spec["datasets"]["rates"]}
+    assert rates["n0/0"][0] is None
+    assert rates["n1/0"][7] == pytest.approx(5e8, rel=0.1)
+    text = section(page, "links")
+    assert text.count("✕") == 3
+    assert "slow link: n1/0 to n3/1 at " in text
+    files = re.findall(r'href="(runs/[^"]+links.jsonl)"', text)
+    assert len(files) == 3 * 4
+    assert all((campaign.directory / file).is_file() for file in files)
+
+
+def test_a_campaign_without_the_data_has_none_of_the_sections(tmp_path: Path) -> None:
+    for build in (reports.story, reports.empty):
+        page = html(reports.collect(build(tmp_path / build.__name__))).decode()
+        for name in ("scaling", "overhead", "links"):
+            assert section(page, name) == ""
+            assert f'href="#{name}"' not in page
+
+
+def test_links_of_64_workers_in_many_tables_stay_below_three_megabytes(
+    made: tuple[Campaign, ReportInputs, str],
+) -> None:
+    inputs = made[1]
+    names = [f"node{number:03d}/0" for number in range(64)]
+    random_ = random.Random(1)
+    links = [
+        LinkRates(sender, to, "two nodes", (1e9 * random_.lognormvariate(0, 0.05),))
+        for sender in names
+        for to in names
+        if sender != to
+    ]
+    large = dataclasses.replace(
+        inputs.links[0],
+        links=links,
+        nodes={name: name[:7] for name in names},
+        bytes={(link.sender, link.receiver): 1e9 for link in links},
+    )
+    page = html(dataclasses.replace(inputs, links=[large] * 10)).decode()
+    assert len(page.encode()) < 3_000_000
+    text = section(page, "links")
+    assert text.count('class="chart"') == 4
+    assert text.count("To keep this page small") == 6
+
+
+def test_of_many_slow_links_the_slowest_are_named_and_the_others_counted(
+    made: tuple[Campaign, ReportInputs, str],
+) -> None:
+    inputs = made[1]
+    names = [f"n{number:02d}/0" for number in range(32)]
+    random_ = random.Random(2)
+    slow = set(zip(names[:15], names[15:], strict=False))
+    links = [
+        LinkRates(
+            sender, to, "two nodes", (1e9 * random_.lognormvariate(0, 0.02) * (0.5 if (sender, to) in slow else 1),)
+        )
+        for sender in names
+        for to in names
+        if sender != to
+    ]
+    table = dataclasses.replace(
+        inputs.links[0],
+        links=links,
+        nodes={name: name for name in names},
+        bytes={(link.sender, link.receiver): 1e9 for link in links},
+    )
+    text = section(html(dataclasses.replace(inputs, links=[table])).decode(), "links")
+    assert text.count("slow link: ") == 12
+    assert "and 3 more, less slow" in text
+    assert text.count("✕") == 15
+
+
+def test_one_run_at_each_size_has_no_band_and_no_zero(tmp_path: Path) -> None:
+    page = html(reports.collect(reports.scaled(tmp_path / "c", blocks=1))).decode()
+    drawn = [spec for name, spec in specs(page).items() if name.startswith("scaling-")]
+    assert drawn
+    for spec in drawn:
+        assert {row["units"] for row in spec["datasets"]["bands"]} == {2}
+        assert {row["units"] for row in spec["datasets"]["sizes"]} == {2, 4, 8}
+    assert all(row["low"] is None for row in specs(page)["overhead"]["datasets"]["shares"])
