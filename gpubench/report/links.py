@@ -81,7 +81,7 @@ def outlier_words(one: Outlier) -> str:
     """``slow link: n0/0 to n1/0 at 61 % of what ...``."""
     what = " to ".join(one.names)
     others = "its sender and its receiver foretell" if one.what == "link" else "the other nodes do"
-    return f"slow {one.what}: {what} at {100 * one.ratio:.0f} % of what {others} ({one.group}, z {one.z:.1f})"
+    return f"slow {one.what}: {what} at {100 * one.ratio:.0f} % of what {others} ({one.group}, t {one.t:.1f})"
 
 
 def _matrix(table: LinkTable) -> Iterator[str]:

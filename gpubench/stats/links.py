@@ -1,9 +1,10 @@
 """Which link, and which node, is slower than the others: bandwidths between all pairs of workers.
 
-A link's rate depends on its class (same node, two nodes), its sender, its receiver, and on itself. The logs of the
-rates of one class are split into those parts by median polish (Tukey, Exploratory Data Analysis, 1977, ch. 11), so that
-one bad link doesn't pull its row along; what is left of a link, over the robust spread of all that is left, says
-whether it is one.
+The log of a link's rate is the sum of a part of its sender, one of its receiver, and its own. A link is an outlier when
+its own part is, by the test for one outlier in a regression: the residual over its deviation without that link, Student's
+t, Bonferroni over all links (Cook & Weisberg, Residuals and Influence in Regression, 1982, ch. 2). The worst is taken out
+and the rest looked at again, so that several don't hide each other. Classes of links (same node, two nodes) are looked at
+apart.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy import special
 
-from gpubench.stats.runs import Floats
+from gpubench.stats.runs import Bools, Floats
 
-LEAST_LEFT = 12
+LEAST_LEFT = 4
 """Links of a class beyond the parts that are fitted to them: with fewer, nothing is called an outlier."""
 LEAST_NODES = 5
 LEAST_CHANGE = 0.05
 """What differs less isn't worth a name, however sure it is."""
-_POLISHES = 10
-_MAD_TO_SD = 1.4826
-"""Of a normal distribution."""
+MOST_OUTLIERS = 0.1
+"""Of a class's links: if more are outliers, the rest is no rule that they could be exceptions to."""
+_ZERO = 1e-12
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -46,13 +47,13 @@ class LinkRates:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outlier:
-    """A slow ``link`` or ``node``: ``ratio`` to the rate that the others foretell, and ``z`` in robust deviations."""
+    """A slow ``link`` or ``node``: ``ratio`` to the rate that the others foretell, and Student's ``t``."""
 
     what: str
     group: str
     names: tuple[str, ...]
     ratio: float
-    z: float
+    t: float
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -79,8 +80,8 @@ class LinkReport:
 def judge_links(links: Sequence[LinkRates], nodes: Mapping[str, str], alpha: float = 0.05) -> LinkReport:
     """Find links and nodes that are slower than their class, sender and receiver foretell.
 
-    Rates of several runs enter by their median. The threshold is Bonferroni's: in a matrix of sound links with normal
-    noise one is called slow with probability alpha at most, however many links there are.
+    Rates of several runs enter by their median. In a class of sound links with normal noise one is called slow with
+    probability alpha at most, however many links there are; so is one of the nodes.
 
     Args:
         links: of one workload under one variant; those without a rate are left out.
@@ -91,88 +92,122 @@ def judge_links(links: Sequence[LinkRates], nodes: Mapping[str, str], alpha: flo
     for name in dict.fromkeys(link.group for link in links):
         members = [link for link in links if link.group == name and link.rates]
         if members:
-            polished = _polish(members)
-            groups.append(_group(name, members, polished, alpha))
-            outliers += [*_slow_links(name, members, polished, alpha), *_slow_nodes(name, polished, nodes, alpha)]
-    return LinkReport(groups, sorted(outliers, key=lambda one: one.ratio))
+            fits = _without_outliers(members, alpha)
+            groups.append(_group(name, members, fits[-1], alpha))
+            outliers += [_slow_link(name, members, fit) for fit in fits[:-1] if fit.t[fit.worst] < 0]
+            outliers += _slow_nodes(name, fits[-1], nodes, alpha)
+    worth = [one for one in outliers if one.ratio < 1 - LEAST_CHANGE]
+    return LinkReport(groups, sorted(worth, key=lambda one: one.ratio))
 
 
 @dataclasses.dataclass(frozen=True)
-class _Polished:
-    """Logs: what is left of each link, the robust deviation of that (None: too few), and both parts of each worker."""
+class _Fit:
+    """Least squares on some of a class's links; arrays have an entry for each link of the class.
 
+    Args:
+        used: whether the link is among them.
+        left: its residual, as if it had not been; NaN where it wasn't.
+        t: the same over its deviation.
+        spare: links beyond the fitted parts.
+        deviation: of one link's own part.
+        workers: names.
+        parts: of each worker: of its sending and of its receiving half, together.
+    """
+
+    used: Bools
     left: Floats
-    deviation: float | None
+    t: Floats
+    spare: int
+    deviation: float
     workers: list[str]
-    sending: Floats
-    receiving: Floats
+    parts: Floats
+
+    @property
+    def worst(self) -> int:
+        """Position of the link that is farthest off."""
+        return int(np.nanargmax(np.abs(self.t)))
 
 
-def _polish(links: Sequence[LinkRates]) -> _Polished:
+def _without_outliers(links: Sequence[LinkRates], alpha: float) -> list[_Fit]:
+    """Fits to fewer and fewer links; the worst of each but the last is an outlier."""
+    used = np.ones(len(links), dtype=bool)
+    fits = [_fit(links, used)]
+    while fits[-1].spare >= LEAST_LEFT and len(fits) <= MOST_OUTLIERS * len(links):
+        last = fits[-1]
+        if np.abs(last.t[last.worst]) <= _threshold(last, alpha):
+            break
+        used = used & (np.arange(len(links)) != last.worst)
+        fits.append(_fit(links, used))
+    return fits
+
+
+def _threshold(fit: _Fit, alpha: float) -> float:
+    return float(-special.stdtrit(fit.spare - 1, alpha / 2 / max(1, int(fit.used.sum()))))
+
+
+def _fit(links: Sequence[LinkRates], used: Bools) -> _Fit:
     workers = sorted({name for link in links for name in (link.sender, link.receiver)})
     place = {name: position for position, name in enumerate(workers)}
     rows = np.array([place[link.sender] for link in links])
-    columns = np.array([place[link.receiver] for link in links])
-    left = np.array([math.log(float(np.median(link.rates))) for link in links])
-    left -= np.median(left)
-    parts = np.zeros((2, len(workers)))
-    for _ in range(_POLISHES):
-        for side, ends in zip(parts, (rows, columns), strict=True):
-            for worker in range(len(workers)):
-                mine = ends == worker
-                if mine.any():
-                    middle = np.median(left[mine])
-                    left[mine] -= middle
-                    side[worker] += middle
-    fitted = len(set(rows.tolist())) + len(set(columns.tolist())) - 1
-    spare = len(links) - fitted
-    if spare < LEAST_LEFT:
-        return _Polished(left, None, workers, *parts)
-    # What is fitted shrinks what is left, as in a regression.
-    deviation = _MAD_TO_SD * float(np.median(np.abs(left))) * math.sqrt(len(links) / spare)
-    return _Polished(left, deviation, workers, *parts)
+    columns = np.array([place[link.receiver] for link in links]) + len(workers)
+    logs = np.array([math.log(float(np.median(link.rates))) for link in links])
+    count = 2 * len(workers)
+    products = np.zeros((count, count))
+    sums = np.zeros(count)
+    for ends in ((rows, rows), (columns, columns), (rows, columns), (columns, rows)):
+        np.add.at(products, (ends[0][used], ends[1][used]), 1.0)
+    for end in (rows, columns):
+        np.add.at(sums, end[used], logs[used])
+    inverse = np.linalg.pinv(products, hermitian=True)  # senders and receivers share a constant, classes fall apart
+    parts = inverse @ sums
+    leverage = inverse[rows, rows] + inverse[columns, columns] + 2 * inverse[rows, columns]
+    residual = np.where(used, logs - parts[rows] - parts[columns], np.nan)
+    spare = round(int(used.sum()) - float(leverage[used].sum()))
+    free = np.where(used & (leverage < 1 - _ZERO), 1 - leverage, np.nan)
+    total = float(np.nansum(residual**2))
+    if spare < 2:
+        empty = np.full(len(links), np.nan)
+        return _Fit(used, empty, empty, spare, math.nan, workers, _together(parts))
+    without = np.sqrt(np.maximum(total - residual**2 / free, _ZERO**2) / (spare - 1))
+    t = residual / (without * np.sqrt(free))
+    return _Fit(used, residual / free, t, spare, math.sqrt(total / spare), workers, _together(parts))
 
 
-def _threshold(alpha: float, count: int) -> float:
-    return float(-special.ndtri(alpha / max(1, count)))
+def _together(parts: Floats) -> Floats:
+    sending, receiving = np.split(parts, 2)
+    return np.asarray(sending + receiving)
 
 
-def _group(name: str, links: Sequence[LinkRates], polished: _Polished, alpha: float) -> Group:
+def _group(name: str, links: Sequence[LinkRates], fit: _Fit, alpha: float) -> Group:
     rates = [float(np.median(link.rates)) for link in links]
     detectable = None
-    if polished.deviation is not None:
-        least = (_threshold(alpha, len(links)) - float(special.ndtri(0.05))) * polished.deviation
+    if fit.spare >= LEAST_LEFT:
+        mean_free = fit.spare / int(fit.used.sum())
+        least = (_threshold(fit, alpha) + 1.645) * fit.deviation / math.sqrt(mean_free)
         detectable = min(1 - LEAST_CHANGE, math.exp(-least))
     return Group(name, len(links), float(np.median(rates)), min(rates), max(rates), detectable)
 
 
-def _slow_links(name: str, links: Sequence[LinkRates], polished: _Polished, alpha: float) -> list[Outlier]:
-    if not polished.deviation:
-        return []
-    limit = min(-_threshold(alpha, len(links)) * polished.deviation, math.log(1 - LEAST_CHANGE))
-    return [
-        Outlier("link", name, (link.sender, link.receiver), math.exp(left), left / polished.deviation)
-        for link, left in zip(links, polished.left.tolist(), strict=True)
-        if left < limit
-    ]
+def _slow_link(name: str, links: Sequence[LinkRates], fit: _Fit) -> Outlier:
+    link = links[fit.worst]
+    return Outlier("link", name, (link.sender, link.receiver), math.exp(fit.left[fit.worst]), float(fit.t[fit.worst]))
 
 
-def _slow_nodes(name: str, polished: _Polished, nodes: Mapping[str, str], alpha: float) -> list[Outlier]:
-    """A node whose workers both send and receive slowly, against the other nodes."""
+def _slow_nodes(name: str, fit: _Fit, nodes: Mapping[str, str], alpha: float) -> list[Outlier]:
+    """Nodes whose workers both send and receive slowly: the same test on the nodes' means (Grubbs 1950)."""
     by_node: dict[str, list[float]] = {}
-    for worker, sending, receiving in zip(polished.workers, polished.sending, polished.receiving, strict=True):
-        by_node.setdefault(nodes[worker], []).append((sending + receiving) / 2)
-    if len(by_node) < LEAST_NODES:
-        return []
-    effects = {node: float(np.median(values)) for node, values in by_node.items()}
-    middle = float(np.median(list(effects.values())))
-    deviation = _MAD_TO_SD * float(np.median([abs(value - middle) for value in effects.values()]))
-    # A spread of a handful of nodes is itself uncertain: Student's threshold instead of the normal's.
-    limit = -special.stdtrit(len(effects) - 1, alpha / len(effects)) * deviation
-    return [
-        Outlier(
-            "node", name, (node,), math.exp(value - middle), (value - middle) / deviation if deviation else -math.inf
-        )
-        for node, value in effects.items()
-        if value - middle < -max(limit, -math.log(1 - LEAST_CHANGE))
-    ]
+    for worker, part in zip(fit.workers, fit.parts.tolist(), strict=True):
+        by_node.setdefault(nodes[worker], []).append(part / 2)
+    effects = {node: float(np.mean(values)) for node, values in by_node.items()}
+    found = []
+    while len(effects) >= LEAST_NODES:
+        slowest = min(effects, key=effects.__getitem__)
+        others = [value for node, value in effects.items() if node != slowest]
+        apart = effects[slowest] - float(np.mean(others))
+        spread = float(np.std(others, ddof=1)) * math.sqrt(1 + 1 / len(others))
+        t = apart / spread if spread > _ZERO else (-math.inf if apart < -_ZERO else 0.0)
+        if t > special.stdtrit(len(others) - 1, alpha / len(effects)):
+            break
+        found.append(Outlier("node", name, (slowest,), math.exp(apart), t))
+        del effects[slowest]
+    return found
