@@ -89,7 +89,7 @@ def judge_campaign(campaign: Campaign, question: Question | None = None) -> Judg
     )
     comparisons = family(plan, table, campaign.frozen)
     seen = {one.run.run: facts(read_provenance(one.directory)) for one in accounting.outcomes if one.directory}
-    changes = find_changes(comparisons, seen, _expected(campaign, question))
+    changes = find_changes(comparisons, seen, expected_of(campaign, question.allow))
     verdicts = judge(with_changes(comparisons, changes), settings)
     _warn_of_patterns_without_use(question.allow, changes)
     judged = Judged(campaign, accounting, merged, table, verdicts, changes, settings, warnings)
@@ -113,14 +113,15 @@ def _less_what_is_planned(question: Question, plan: Plan) -> Question:
     return dataclasses.replace(question, allow=tuple(one for one in question.allow if one not in planned))
 
 
-def _expected(campaign: Campaign, question: Question) -> Expected:
+def expected_of(campaign: Campaign, allow: tuple[str, ...] = ()) -> Expected:
+    """What may differ between the variants of a campaign, and ``allow`` besides."""
     plan, manifests = campaign.plan, campaign.manifests()
     known: dict[str, Mapping[str, str]] = {}
     for variant in plan.variants:
         if variant.image:
             stack = manifests.get(variant.image.manifest, {}).get("stack", {})
             known[variant.label] = set_by_binding(stack.get("name", ""), variant.image.ucx_version)
-    return Expected(plan, manifests, known, (*plan.site.defaults.allow_changed, *question.allow))
+    return Expected(plan, manifests, known, (*plan.site.defaults.allow_changed, *allow))
 
 
 def _warn_of_patterns_without_use(patterns: Iterable[str], changes: Changes) -> None:
