@@ -10,6 +10,7 @@ from typing import Any
 from gpubench.merge.environment import Changes
 from gpubench.merge.family import Cell
 from gpubench.model.plan import Plan
+from gpubench.report.calibration import ABSENT
 from gpubench.stats.settings import Settings
 from gpubench.stats.verdict import Verdict
 from gpubench.store.accounting import Outcome
@@ -21,9 +22,9 @@ class ReportInputs:
 
     ``outcomes`` and ``cells`` are those of the accounting and of ``merge.cells``, in planned order. ``verdicts`` were
     made with ``settings``. ``provenance`` maps a run directory's name to what stands in its ``provenance.json`` (keys
-    may be missing), ``manifests`` a manifest's hash to the manifest. ``changes`` are what differed within
-    blocks, for each verdict. ``warnings`` are lines for the reader: of the
-    merge, of the accounting. ``templates`` maps paths below ``templates/`` to their text.
+    may be missing), ``manifests`` a manifest's hash to the manifest. ``changes`` are what differed within blocks, for
+    each verdict. ``warnings`` are lines for the reader: of the merge, of the accounting. ``templates`` maps paths below
+    ``templates/`` to their text. ``calibration`` is a sentence about the gate on this site.
     """
 
     plan: Plan
@@ -37,3 +38,4 @@ class ReportInputs:
     warnings: Sequence[str]
     generated_at: dt.datetime
     templates: Mapping[str, str]
+    calibration: str = ABSENT

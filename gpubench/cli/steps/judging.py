@@ -22,9 +22,11 @@ from gpubench.merge.table import Merged, merge, parquet
 from gpubench.model.base import nearest
 from gpubench.model.plan import Comparison, Plan
 from gpubench.report import ReportInputs, verdicts_json
+from gpubench.report.calibration import calibration_sentence
 from gpubench.stats.settings import Looks, Settings
 from gpubench.stats.verdict import Verdict, judge
 from gpubench.store.accounting import Accounting
+from gpubench.store.calibrations import read_calibrations
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import read_provenance
 
@@ -166,6 +168,7 @@ def report_inputs(judged: Judged) -> ReportInputs:
         warnings=judged.warnings,
         generated_at=dt.datetime.now(dt.UTC),
         templates=resources.texts("templates"),
+        calibration=calibration_sentence(read_calibrations(campaign.plan.site.name)),
     )
 
 
