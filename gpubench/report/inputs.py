@@ -10,7 +10,7 @@ from typing import Any
 from gpubench.merge.environment import Changes
 from gpubench.merge.family import Cell
 from gpubench.model.plan import Plan
-from gpubench.report.calibration import ABSENT
+from gpubench.report.calibration import calibration_sentence
 from gpubench.stats.settings import Settings
 from gpubench.stats.verdict import Verdict
 from gpubench.store.accounting import Outcome
@@ -38,4 +38,4 @@ class ReportInputs:
     warnings: Sequence[str]
     generated_at: dt.datetime
     templates: Mapping[str, str]
-    calibration: str = ABSENT
+    calibration: str = calibration_sentence({})

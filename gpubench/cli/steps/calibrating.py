@@ -18,6 +18,7 @@ from gpubench.cli.steps.placing import place_campaign
 from gpubench.cli.steps.planning import plan_campaign, read_wishes
 from gpubench.cli.steps.presence import require_scheduler
 from gpubench.cli.steps.profiles import expanded, load_site
+from gpubench.cli.steps.showing import require_complete
 from gpubench.cli.steps.whole import missing_blocks, run_all
 from gpubench.errors import DataError, IncompleteError, InterruptedByUserError, UsageError
 from gpubench.files import create_exclusively
@@ -85,7 +86,7 @@ def calibrate(directory: Path, campaigns: int) -> None:
         InterruptedByUserError: Ctrl-C; what was finished is judged and kept.
     """
     wishes = _read(directory)
-    say(f"calibration {directory}: {campaigns} campaigns of {wishes.ucx} against itself{_slowed(wishes)}")
+    say(f"calibration {directory}: {_many(campaigns)} of {wishes.ucx} against itself{_slowed(wishes)}")
     try:
         _run(wishes, directory, campaigns)
     except (InterruptedByUserError, KeyboardInterrupt) as stopped:
@@ -121,17 +122,20 @@ def _campaigns(directory: Path) -> list[Campaign]:
 
 
 def _words(campaign: Campaign) -> list[str]:
-    """The verdicts of a campaign that has blocks to judge; those of an unfinished one don't count."""
+    """The verdicts of a complete campaign; those of an unfinished one don't count."""
     # Late: scipy takes a second, which belongs behind the measurements.
     from gpubench.cli.steps.judging import judge_campaign
 
     judged = judge_campaign(campaign)
-    ended = all(one.status in ("ok", "failed", "skipped") for one in judged.accounting.outcomes)
-    return [one.verdict for one in judged.verdicts] if ended and any(one.blocks for one in judged.verdicts) else []
+    try:
+        require_complete(campaign, judged.accounting)
+    except IncompleteError:
+        return []
+    return [one.verdict for one in judged.verdicts]
 
 
 def _conclude(wishes: Wishes, directory: Path, *, must: bool) -> None:
-    from gpubench.report.calibration import calibration_sentence
+    from gpubench.report.calibration import calibration_sentence, slowed_words
     from gpubench.stats.proportions import tally
 
     campaigns = _campaigns(directory)
@@ -163,10 +167,11 @@ def _conclude(wishes: Wishes, directory: Path, *, must: bool) -> None:
     kept = keep_calibration(judged[0][0].plan.site.name, measured)
     told = Counter(word for _, words in judged for word in words)
     say("")
-    say(f"verdicts of {len(judged)} campaigns: {', '.join(f'{count} {word}' for word, count in sorted(told.items()))}")
+    counted = ", ".join(f"{count} {word}" for word, count in sorted(told.items()))
+    say(f"verdicts of {_many(len(judged))}: {counted}")
     if len(judged) < len(campaigns):
         say(f"left out, without a verdict: {len(campaigns) - len(judged)}")
-    say(calibration_sentence({measured.slow: measured}))
+    say(f"{slowed_words(measured)}." if wishes.slow else calibration_sentence({"": measured}))
     say(f"kept in {kept}")
 
 
@@ -206,3 +211,7 @@ def _absolute(name: str) -> str:
 
 def _slowed(wishes: Wishes) -> str:
     return f", the candidate slowed by {wishes.slow}" if wishes.slow else ""
+
+
+def _many(campaigns: int) -> str:
+    return f"{campaigns} campaign{'' if campaigns == 1 else 's'}"
