@@ -124,7 +124,7 @@ def find_changes(comparisons: Sequence[ComparisonInput], seen: Mapping[str, Fact
         for pair in complete:
             if pair not in pairs:
                 sides = (seen.get(pair[0]), seen.get(pair[1]))
-                pairs[pair] = list(_between(one.baseline, one.candidate, *sides, expected))
+                pairs[pair] = list(between(one.baseline, one.candidate, *sides, expected))
         found.append(tuple(worst(change for pair in complete for change in pairs[pair])))
     fields = sorted({change.field for changes in found for change in changes})
     return Changes(found, {field: _values(field, comparisons, seen, expected.plan) for field in fields})
@@ -167,9 +167,10 @@ def _complete_pairs(one: ComparisonInput) -> list[tuple[str, str]]:
     return [(before[block], after[block]) for block in sorted(before.keys() & after.keys())]
 
 
-def _between(
+def between(
     baseline: str, candidate: str, before: Facts | None, after: Facts | None, expected: Expected
 ) -> Iterable[Change]:
+    """Every field in which two runs differ, sorted by name; none where one of them left no provenance."""
     if before is None or after is None:
         return
     for field in sorted(before.differing(after)):

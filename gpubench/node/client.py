@@ -23,7 +23,7 @@ from gpubench.spec.records import workload_record
 from gpubench.workloads import dasks, device, links
 from gpubench.workloads.base import Context, UnavailableError
 from gpubench.workloads.families import create, load
-from gpubench.workloads.measure import measure
+from gpubench.workloads.measure import measure, slowness
 from gpubench.writer.atomic import write_atomic
 from gpubench.writer.run_dir import append_links, append_sample
 
@@ -160,6 +160,7 @@ def _measure_one(context: Context, spec: RunSpec, planned: WorkloadSpec, record:
         reps=planned.reps,
         warmup=planned.warmup,
         emit=emit,
+        slow=slowness(spec.env),
     )
     about = {"workload": planned.name, "params_id": planned.params_id}
     append_links(run_dir, [{**row, **about} for row in links.rows(result.links)])

@@ -11,6 +11,7 @@ from gpubench.merge.environment import Changes
 from gpubench.merge.family import Cell
 from gpubench.merge.links import LinkTable
 from gpubench.model.plan import Plan
+from gpubench.report.calibration import calibration_sentence
 from gpubench.stats.settings import Settings
 from gpubench.stats.verdict import Verdict
 from gpubench.store.accounting import Outcome
@@ -24,7 +25,8 @@ class ReportInputs:
     made with ``settings``. ``links`` are those that the runs recorded. ``provenance`` maps a run directory's name to
     what stands in its ``provenance.json`` (keys may be missing), ``manifests`` a manifest's hash to the manifest.
     ``changes`` are what differed within blocks, for each verdict. ``warnings`` are lines for the reader: of the merge,
-    of the accounting. ``templates`` maps paths below ``templates/`` to their text.
+    of the accounting. ``templates`` maps paths below ``templates/`` to their text. ``calibration`` is a sentence about
+    the gate on this site.
     """
 
     plan: Plan
@@ -39,3 +41,4 @@ class ReportInputs:
     warnings: Sequence[str]
     generated_at: dt.datetime
     templates: Mapping[str, str]
+    calibration: str = calibration_sentence({})

@@ -34,6 +34,7 @@ def markdown(inputs: ReportInputs) -> str:
         answer=_inline(" ".join(headline.answer(inputs))),
         same_twice=[_inline(text) for text in headline.same_twice(inputs.plan)],
         certainty=headline.certainty(inputs),
+        calibration=_inline(inputs.calibration),
         unplanned=[_inline(line) for line in provenance.unplanned(inputs.plan, inputs.changes)],
         facts=[(name, _cell(value)) for name, value in headline.facts(inputs)],
         rows=[[_cell(word) for word in row] for row in rows],

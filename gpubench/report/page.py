@@ -81,6 +81,7 @@ def _context(inputs: ReportInputs) -> dict[str, Any]:
         "answer": headline.answer(inputs),
         "findings": headline.findings(inputs),
         "certainty": headline.certainty(inputs),
+        "calibration": inputs.calibration,
         "same_twice": headline.same_twice(inputs.plan),
         "facts": headline.facts(inputs),
         "baselines": labels.baselines(inputs.verdicts) or [inputs.plan.baseline],

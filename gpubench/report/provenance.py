@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gpubench.images.manifest import differences
 from gpubench.merge.environment import Changes
+from gpubench.merge.noise import entries, series, slowest
 from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.model.quantities import format_bytes
 from gpubench.report.inputs import ReportInputs
@@ -128,18 +129,12 @@ def _provenances(inputs: ReportInputs, label: str) -> list[Provenance]:
     return [inputs.provenance[name] for name in names if name in inputs.provenance]
 
 
-def _dicts(found: Iterable[Provenance], key: str) -> Iterator[Provenance]:
-    for one in found:
-        entries = one.get(key)
-        yield from (entry for entry in (entries if isinstance(entries, list) else []) if isinstance(entry, Mapping))
-
-
 def _processes(found: Iterable[Provenance]) -> list[Provenance]:
-    return list(_dicts(found, "processes"))
+    return list(entries(found, "processes"))
 
 
 def _nodes(found: Iterable[Provenance]) -> list[Provenance]:
-    return list(_dicts(found, "nodes"))
+    return list(entries(found, "nodes"))
 
 
 def _at(value: Any, *path: str) -> Any:
@@ -191,27 +186,17 @@ def _image(variant: PlannedVariant) -> str:
 
 
 def _slowest(found: Iterable[Provenance]) -> str:
-    """Of all runs: the worker whose probe took longest beside the median worker of the same probe."""
-    worst: tuple[float, str] = (0.0, "")
-    for one in found:
-        rows = [row for row in _dicts([one], "speed") if isinstance(row.get("wall_s"), list)]
-        for times in zip(*(row["wall_s"] for row in rows), strict=False):
-            median = statistics.median_low(times)
-            worst = max([worst, *((t / median, str(row.get("name", "?"))) for t, row in zip(times, rows, strict=True))])
+    worst = slowest(found)
     return f"{worst[0]:.2f} ({worst[1]})" if worst[1] else ""
 
 
-def _series(nodes: Iterable[Provenance], name: str) -> list[float]:
-    return [float(entry[name]) for entry in _dicts(nodes, "load") if isinstance(entry.get(name), int | float)]
-
-
 def _load(nodes: Sequence[Provenance], name: str, form: str) -> str:
-    values = _series(nodes, name)
+    values = series(nodes, name)
     return form.format(statistics.fmean(values)) if values else ""
 
 
 def _steal(nodes: Sequence[Provenance]) -> str:
-    values = _series(nodes, "steal")
+    values = series(nodes, "steal")
     return f"{statistics.fmean(values):.1f} % | {max(values):.1f} %" if values else ""
 
 

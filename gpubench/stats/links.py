@@ -1,10 +1,10 @@
 """Which link, and which node, is slower than the others: bandwidths between all pairs of workers.
 
-The log of a link's rate is the sum of a part of its sender, one of its receiver, and its own. A link is an outlier when
-its own part is, by the test for one outlier in a regression: the residual over its deviation without that link, Student's
-t, Bonferroni over all links (Cook & Weisberg, Residuals and Influence in Regression, 1982, ch. 2). The worst is taken out
-and the rest looked at again, so that several don't hide each other. Classes of links (same node, two nodes) are looked at
-apart.
+The log of a link's rate is the sum of a part of its sender, one of its receiver, and its own. A link is an outlier
+when its own part is, by the test for one outlier in a regression: the residual over its deviation without that link,
+Student's t, Bonferroni over all links (Cook & Weisberg, Residuals and Influence in Regression, 1982, ch. 2). The worst
+is taken out and the rest looked at again, so that several don't hide each other. Classes of links (same node, two
+nodes) are looked at apart.
 """
 
 from __future__ import annotations

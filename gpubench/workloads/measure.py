@@ -3,12 +3,16 @@
 import contextlib
 import dataclasses
 import datetime as dt
-from typing import Any, Callable, Dict, List
+import time
+from typing import Any, Callable, Dict, List, Mapping
 
 from gpubench.spec import SampleLine
 from gpubench.workloads import dasks
 from gpubench.workloads.base import Answer, Measurement
 from gpubench.workloads.links import Link, collect, mark, summed, total_bytes
+
+SLOW = "GPUBENCH_SLOW"
+"""Setting of a variant, like ``5%``: see ``slowness``."""
 
 
 @dataclasses.dataclass
@@ -17,7 +21,7 @@ class Result:
 
     Bytes are sums over the timed repetitions: ``least_moved_bytes`` had to move between worker processes,
     ``seen_bytes`` were seen to, in Dask's transfer logs or by the workload itself; ``links`` are the same bytes by pair
-    of workers (the clock's part only).
+    of workers (the clock's part only). ``slowed_s`` are the seconds waited because of ``slow``.
     The caller fails the run when ``seen_bytes < least_moved_bytes``.
     """
 
@@ -28,6 +32,7 @@ class Result:
     least_moved_bytes: int = 0
     seen_bytes: int = 0
     keys_left: int = 0
+    slowed_s: float = 0.0
     figures: Dict[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
@@ -40,6 +45,7 @@ class Result:
             "least_moved_bytes": self.least_moved_bytes,
             "seen_bytes": self.seen_bytes,
             "keys_left": self.keys_left,
+            **({"slowed_s": self.slowed_s} if self.slowed_s else {}),
         }
 
 
@@ -52,18 +58,20 @@ def measure(
     reps: int,
     warmup: int,
     emit: Callable[[SampleLine], None],
+    slow: float = 0.0,
 ) -> Result:
     """Run ``warmup`` marked and ``reps`` timed repetitions; each sample goes to ``emit`` as soon as it is checked.
 
     The first wrong answer ends the workload as ``failed``, with the figures as reason: what is wrong once isn't worth
-    timing. Whatever a workload raises comes through, after its clean-up.
+    timing. Whatever a workload raises comes through, after its clean-up. ``slow`` is the share by which every
+    repetition is made longer, see ``slowness``.
     """
     result = Result()
     try:
         measurement.setup()
         for number in range(warmup + reps):
             is_warmup = number < warmup
-            line = _repeat(measurement, result, is_warmup)
+            line = _repeat(measurement, result, is_warmup, slow)
             emit(
                 SampleLine(
                     workload=name,
@@ -89,13 +97,44 @@ def measure(
     return result
 
 
-def _repeat(measurement: Measurement, result: Result, is_warmup: bool) -> Dict[str, Any]:
+def slowness(settings: Mapping[str, str]) -> float:
+    """The share that ``GPUBENCH_SLOW`` asks for, 0 where it isn't set.
+
+    Only ``gpubench calibrate`` sets it, for one variant: a known effect, to see whether the gate finds it.
+
+    Raises:
+        ValueError: it is no percentage.
+    """
+    text = settings.get(SLOW, "0%")
+    try:
+        share = float(text[:-1]) / 100
+    except ValueError:
+        share = -1.0
+    if not text.endswith("%") or not 0 <= share <= 10:
+        raise ValueError(f"{SLOW}={text} is no percentage up to 1000%")
+    return share
+
+
+def _busy_wait(seconds: float) -> float:
+    """Keep this processor busy for so long; the seconds that it took."""
+    began = now = time.perf_counter()
+    while now - began < seconds:
+        now = time.perf_counter()
+    return now - began
+
+
+def _repeat(measurement: Measurement, result: Result, is_warmup: bool, slow: float) -> Dict[str, Any]:
     client = measurement.context.client
     measurement.prepare()
     least_moved_bytes = measurement.least_moved_bytes
     marks = mark(client) if measurement.uses_transfer_log else None
     started_at = dt.datetime.now(dt.timezone.utc).isoformat(timespec="microseconds")
     wall_s, outcome = measurement.once()
+    if slow:
+        # Behind the workload's own second reading, and counted: as if it stood before it.
+        waited = _busy_wait(slow * wall_s)
+        wall_s += waited
+        result.slowed_s += waited
     traffic = collect(client, marks) if marks else []
     answer = measurement.check(outcome)
     result.answers.append(answer)

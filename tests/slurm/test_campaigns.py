@@ -54,7 +54,8 @@ def test_a_killed_worker_fails_its_run_with_the_cause_and_the_next_runs_go_on(
     campaign = login.plan(reps=60)
     login.run("submit", campaign)
     until(lambda: running(campaign), "a run", 60)
-    workers = [pid for name in NAMES for pid, line in slurm.processes_on(name).items() if "--role worker" in line]
+    lines = {pid: line for name in NAMES for pid, line in slurm.processes_on(name).items()}
+    workers = [pid for pid, line in lines.items() if "--role worker" in line or line.startswith("dask worker")]
     os.kill(workers[0], signal.SIGKILL)
     login.run("status", "--watch", campaign)
     failed, well = sorted(records(campaign).values(), key=lambda record: str(record["started_at"]))

@@ -1,4 +1,4 @@
-"""``gpubench bench``: plan, run, judge and report in one command; ``gpubench resume``: only what is missing."""
+"""Whole campaigns: ``bench``, ``resume``, ``advance``; and ``calibrate``: many, of a version against itself."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 from gpubench.cli import options
 from gpubench.cli.options import Asked
 from gpubench.cli.planned import planning_options
+from gpubench.errors import UsageError
 
 
 def register(app: typer.Typer) -> None:
@@ -17,6 +18,7 @@ def register(app: typer.Typer) -> None:
     app.command()(planning_options(bench))
     app.command()(resume)
     app.command()(advance)
+    app.command()(calibrate)
 
 
 def bench(
@@ -53,3 +55,42 @@ def advance(
     from gpubench.cli.steps import whole
 
     whole.advance(campaign, stop=stop)
+
+
+def calibrate(
+    directory: Annotated[
+        Path | None, typer.Argument(help="A calibration begun earlier: go on with it.", show_default=False)
+    ] = None,
+    campaigns: Annotated[int, typer.Option(min=1, help="So many in all.")] = 20,
+    site: options.Site = "local",
+    suite: Annotated[str, typer.Option(help="Suite in suites/, or a .toml file.")] = "calibrate",
+    slow: Annotated[
+        str | None, typer.Option(help="Slow the candidate by this, like 5%, and count how often that is found.")
+    ] = None,
+    ucx: Annotated[str | None, typer.Option(help="UCX version; default: the profile's first.")] = None,
+    blocks: Annotated[int, typer.Option(min=1, help="Blocks of each campaign.")] = 5,
+    seed: Annotated[int | None, typer.Option(help="Seed of the first campaign's order; each next one adds 1.")] = None,
+    settings: options.Set = None,
+    outputs: options.Outputs = None,
+) -> None:
+    """How often does the gate raise a false alarm on this site? Runs a version against itself, over tcp, many times.
+
+    The rate is kept with the site, in ~/.local/state/gpubench/calibration/SITE.json, and shown in its reports. Ctrl-C
+    keeps what was done.
+    """
+    from gpubench.cli.steps import calibrating
+
+    wishes = calibrating.Wishes(
+        site=site,
+        suite=suite,
+        ucx=ucx or "",
+        slow=slow or "",
+        blocks=blocks,
+        seed=seed,
+        settings=tuple(settings or ()),
+    )
+    if directory is not None and (wishes != calibrating.Wishes() or outputs is not None):
+        raise UsageError(
+            f"{directory} says what it runs, and options that say it are given too", then="only --campaigns may be"
+        )
+    calibrating.calibrate(directory or calibrating.begin(wishes, outputs), campaigns)

@@ -1,4 +1,4 @@
-"""What came out: merge, compare, scaling, report."""
+"""What came out: merge, compare, scaling, links, explain, report."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpubench.errors import UsageError
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    for command in (merge, compare, summary, scaling, links, report):
+    for command in (merge, compare, summary, scaling, links, explain, report):
         app.command()(command)
 
 
@@ -109,6 +109,26 @@ def links(
     from gpubench.cli.steps.links import show_links
 
     show_links(campaign, outputs, workload, as_json=as_json)
+
+
+def explain(
+    first: Annotated[
+        str, typer.Argument(metavar="A", help="A run: its id, the beginning of it, or its directory. Or a variant.")
+    ],
+    second: Annotated[str, typer.Argument(metavar="B", help="The other run, also of another campaign, or variant.")],
+    variants: Annotated[
+        bool, typer.Option("--variants", help="A and B are variants, compared over all blocks.")
+    ] = False,
+    campaign: Annotated[
+        Path | None, typer.Option(help="Campaign of the runs or variants; default: the newest in outputs/.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """What differs between two runs or two variants, planned or not, with the noise of both beside it."""
+    from gpubench.cli.steps import explaining
+
+    which = explaining.explain_variants if variants else explaining.explain_runs
+    which(first, second, campaign, as_json=as_json)
 
 
 def report(

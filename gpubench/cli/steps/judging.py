@@ -23,9 +23,11 @@ from gpubench.merge.table import Merged, merge, parquet
 from gpubench.model.base import nearest
 from gpubench.model.plan import Comparison, Plan
 from gpubench.report import ReportInputs, verdicts_json
+from gpubench.report.calibration import calibration_sentence
 from gpubench.stats.settings import Looks, Settings
 from gpubench.stats.verdict import Verdict, judge
 from gpubench.store.accounting import Accounting
+from gpubench.store.calibrations import read_calibrations
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import read_provenance
 
@@ -90,7 +92,7 @@ def judge_campaign(campaign: Campaign, question: Question | None = None) -> Judg
     )
     comparisons = family(plan, table, campaign.frozen)
     seen = {one.run.run: facts(read_provenance(one.directory)) for one in accounting.outcomes if one.directory}
-    changes = find_changes(comparisons, seen, _expected(campaign, question))
+    changes = find_changes(comparisons, seen, expected_of(campaign, question.allow))
     verdicts = judge(with_changes(comparisons, changes), settings)
     _warn_of_patterns_without_use(question.allow, changes)
     judged = Judged(campaign, accounting, merged, table, verdicts, changes, settings, warnings)
@@ -114,14 +116,15 @@ def _less_what_is_planned(question: Question, plan: Plan) -> Question:
     return dataclasses.replace(question, allow=tuple(one for one in question.allow if one not in planned))
 
 
-def _expected(campaign: Campaign, question: Question) -> Expected:
+def expected_of(campaign: Campaign, allow: tuple[str, ...] = ()) -> Expected:
+    """What may differ between the variants of a campaign, and ``allow`` besides."""
     plan, manifests = campaign.plan, campaign.manifests()
     known: dict[str, Mapping[str, str]] = {}
     for variant in plan.variants:
         if variant.image:
             stack = manifests.get(variant.image.manifest, {}).get("stack", {})
             known[variant.label] = set_by_binding(stack.get("name", ""), variant.image.ucx_version)
-    return Expected(plan, manifests, known, (*plan.site.defaults.allow_changed, *question.allow))
+    return Expected(plan, manifests, known, (*plan.site.defaults.allow_changed, *allow))
 
 
 def _warn_of_patterns_without_use(patterns: Iterable[str], changes: Changes) -> None:
@@ -167,6 +170,7 @@ def report_inputs(judged: Judged) -> ReportInputs:
         warnings=judged.warnings,
         generated_at=dt.datetime.now(dt.UTC),
         templates=resources.texts("templates"),
+        calibration=calibration_sentence(read_calibrations(campaign.plan.site.name)),
     )
 
 

@@ -88,7 +88,23 @@ def submit(campaign: Campaign, *, here: bool) -> None:
 
 def resume(directory: Path, *, gate: bool) -> None:
     """Run only what is missing."""
-    campaign = Campaign.open(directory)
+    campaign, blocks = missing_blocks(Campaign.open(directory))
+    if not blocks:
+        say("nothing is missing")
+    else:
+        require_scheduler(campaign)
+        place_campaign(campaign)
+        if submit_jobs(campaign, blocks):
+            return
+        run_all(campaign, blocks)
+    _conclude(campaign, gate=gate)
+
+
+def missing_blocks(campaign: Campaign) -> tuple[Campaign, dict[str, list[int]]]:
+    """The blocks by job that ``campaign`` still needs, none where nothing is missing, with its scripts written.
+
+    The campaign that comes back has a new block for every broken one. Raises UsageError while one of its jobs lives.
+    """
     _refuse_alive(campaign)
     status = {outcome.run.run: outcome.status for outcome in account_now(campaign).outcomes}
     repair = plan_repair(campaign.whole_plan, status, dt.datetime.now(dt.UTC).isoformat())
@@ -97,16 +113,9 @@ def resume(directory: Path, *, gate: bool) -> None:
         campaign = campaign.append(repair.addition)
         say(f"{repair.addition.reason}: {sum(len(job.blocks) for job in repair.addition.jobs)} new block(s)")
         blocks |= {job.job: [block.block for block in job.blocks] for job in repair.addition.jobs}
-    if repair.empty:
-        say("nothing is missing")
-    else:
+    if blocks:
         write_scripts(campaign)
-        require_scheduler(campaign)
-        place_campaign(campaign)
-        if submit_jobs(campaign, blocks):
-            return
-        run_all(campaign, blocks)
-    _conclude(campaign, gate=gate)
+    return campaign, blocks
 
 
 def run_all(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None) -> None:

@@ -1,0 +1,131 @@
+"""What differs between two variants over their blocks, or between two runs, and how well it separates them. Pure.
+
+Facts, what may differ, and why, are those that the verdicts rest on (``facts``, ``environment``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpubench.images.manifest import differences
+from gpubench.merge.environment import Change, Expected, Why, between, worst
+from gpubench.merge.facts import Facts, facts
+from gpubench.merge.noise import NOISE, noise
+from gpubench.spec import RunRecord
+from gpubench.stats.separation import Paired, paired, separation
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """What one run left behind: its provenance (any key may be missing) and its record."""
+
+    provenance: Mapping[str, Any]
+    record: RunRecord | None = None
+
+    @property
+    def facts(self) -> Facts:
+        """The comparable part."""
+        return facts(self.provenance)
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """A field that differs.
+
+    Args:
+        field: ``kernel``, ``environment.UCX_TLS``, ``image.ucx.version``, ``plan.protocol``.
+        before, after: in words, every value that was seen on that side.
+        why: ``planned known allowed``, or empty: asked for by nobody.
+        blocks: in which it was recorded on both sides; 0 for what isn't recorded by run (plans, manifests).
+        differ: blocks in which the two sides differed.
+        score: how well it tells the variants apart, 0 to 1 (``stats.separation``); None where there are no blocks.
+    """
+
+    field: str
+    before: str
+    after: str
+    why: Why
+    blocks: int = 0
+    differ: int = 0
+    score: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Explained:
+    """All differences, those that separate best first, and the noise of both sides by its name in ``NOISE``.
+
+    ``drifting`` are fields that changed between blocks but within none: no difference of the variants.
+    """
+
+    differences: Sequence[Difference]
+    noise: Mapping[str, Paired]
+    blocks: int
+    drifting: Sequence[str] = ()
+
+    def planned(self) -> list[Difference]:
+        """Differences that were asked for."""
+        return [one for one in self.differences if one.why == "planned"]
+
+    def others(self) -> list[Difference]:
+        """Differences that variants and images didn't ask for."""
+        return [one for one in self.differences if one.why != "planned"]
+
+
+def explain(
+    pairs: Sequence[tuple[Seen, Seen]], baseline: str, candidate: str, expected: Expected, documents: Sequence[Any]
+) -> Explained:
+    """Compare the two runs of every block.
+
+    Args:
+        pairs: baseline's and candidate's run of each block; one pair for two runs by themselves.
+        baseline, candidate: variants of ``expected.plan``.
+        expected: what may differ, and why.
+        documents: what was planned for the two sides, as plain data (manifest, plan): what differs in it is planned.
+    """
+    read = [(one.facts, other.facts) for one, other in pairs]
+    changes = [list(between(baseline, candidate, *sides, expected)) for sides in read]
+    found = [_over_blocks(change, read, changes) for change in worst(change for block in changes for change in block)]
+    found += [Difference(path, plain(one), plain(other), "planned") for path, one, other in differences(*documents)]
+    found.sort(key=lambda one: (-(1.0 if one.score is None else one.score), -one.differ, one.field))
+    numbers = [(noise(one.provenance, one.record), noise(other.provenance, other.record)) for one, other in pairs]
+    by_name = {
+        name: paired([(one[name], other[name]) for one, other in numbers if name in one and name in other])
+        for name in NOISE
+    }
+    known = {one.field for one in found}
+    return Explained(
+        found,
+        {name: each for name, each in by_name.items() if each is not None},
+        len(pairs),
+        [field for field in _moving(read) if field not in known],
+    )
+
+
+def _over_blocks(
+    change: Change, read: Sequence[tuple[Facts, Facts]], changes: Sequence[Sequence[Change]]
+) -> Difference:
+    field = change.field
+    known = [(one.words(field), other.words(field)) for one, other in read if one.knows(field) and other.knows(field)]
+    differ = sum(field in {one.field for one in block} for block in changes)
+    if len(read) == 1:
+        return Difference(field, change.before, change.after, change.why, 1, differ)
+    before, after = (" or ".join(sorted({pair[side] for pair in known})) for side in (0, 1))
+    if before == after:  # who had which value went to and fro: only hosts tell
+        before, after = change.before, change.after
+    return Difference(field, before, after, change.why, len(known), differ, separation(known))
+
+
+def _moving(read: Sequence[tuple[Facts, Facts]]) -> list[str]:
+    """Fields with several values over all runs."""
+    runs = [one for pair in read for one in pair]
+    fields = sorted({field for one in runs for field in one.values})
+    return [field for field in fields if len({one.words(field) for one in runs if one.knows(field)}) > 1]
+
+
+def plain(value: Any) -> str:
+    """A value of a plan or a manifest in words."""
+    if isinstance(value, list):
+        return ", ".join(map(plain, value))
+    return "absent" if value is None else str(value)

@@ -1,0 +1,69 @@
+"""What ``gpubench calibrate`` measured on each site: one small JSON file per site in the user's state directory.
+
+``<state>/calibration/<site>.json``, where ``<state>`` is ``~/.local/state/gpubench`` (or below ``XDG_STATE_HOME``):
+a measured rate belongs to a site and outlives the campaigns that it was measured on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import platformdirs
+
+from gpubench.files import write_atomically
+
+SCHEMA = "gpubench/calibration/1"
+
+
+@dataclasses.dataclass(frozen=True)
+class Calibration:
+    """Campaigns of a version against itself, and what the gate said of them.
+
+    ``slow`` is empty, or by how much the candidate was slowed (``5%``). Of ``campaigns`` so many raised an alarm (any
+    verdict but equivalent and inconclusive), were equivalent throughout, had a regression. ``load`` is the mean load
+    average of the runs, ``steal`` per cent; None where not recorded.
+    """
+
+    gpubench: str
+    measured_at: str
+    suite: str
+    ucx: str
+    blocks: int
+    slow: str
+    campaigns: int
+    alarms: int
+    equivalent: int
+    regressions: int
+    hosts: list[str]
+    load: float | None
+    steal: float | None
+    directory: str
+
+
+def calibration_file(site: str) -> Path:
+    """Where a site's calibrations stand."""
+    return (
+        Path(platformdirs.user_state_dir("gpubench")) / "calibration" / f"{re.sub(r'[^A-Za-z0-9._-]', '_', site)}.json"
+    )
+
+
+def read_calibrations(site: str) -> dict[str, Calibration]:
+    """The latest of each kind by ``slow``; empty where there is none, or none that this version can read."""
+    try:
+        plain = json.loads(calibration_file(site).read_bytes())
+        return {one["slow"]: Calibration(**one) for one in plain["calibrations"]} if plain["schema"] == SCHEMA else {}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def keep_calibration(site: str, measured: Calibration) -> Path:
+    """Replace the site's calibration of the same kind; the file. Raises MissingToolError where it can't be written."""
+    kept: Mapping[str, Calibration] = {**read_calibrations(site), measured.slow: measured}
+    plain = {"schema": SCHEMA, "site": site, "calibrations": [dataclasses.asdict(kept[slow]) for slow in sorted(kept)]}
+    path = calibration_file(site)
+    write_atomically(path, json.dumps(plain, indent=1) + "\n")
+    return path
