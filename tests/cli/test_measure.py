@@ -127,7 +127,8 @@ def state(file: Path) -> dict[str, Any]:
 
 
 def attached(file: Path, *words: str) -> list[str]:
-    return ["measure", *words, "--scheduler-file", str(file), "--python", sys.executable, "--reps", "2"]
+    workload, *more = words
+    return ["measure", workload, "--scheduler-file", str(file), "--python", sys.executable, "--reps", "2", *more]
 
 
 @pytest.mark.system
