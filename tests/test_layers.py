@@ -48,7 +48,7 @@ LIBRARIES: dict[str, set[str]] = {
     "gpubench/workloads/noop.py": {"distributed"},
     "gpubench/workloads/parquet_files.py": {"numpy", "pyarrow"},
     "gpubench/workloads/pingpong.py": {"numpy"},
-    "gpubench/workloads/read_parquet.py": {"dask", "distributed"},
+    "gpubench/workloads/read_parquet.py": {"distributed"},
     "gpubench/workloads/tasks.py": {"distributed"},
     "gpubench/workloads/tasks_dask.py": {"distributed"},
     "gpubench/workloads/tasks_parsl.py": {"parsl"},

@@ -54,11 +54,11 @@ def _end_in_order(parent: Optional[int]) -> None:
     """A signal, and the front end's death, become an exception: what we brought has to be taken away again."""
 
     def stop(number: int, _frame: Optional[FrameType]) -> None:
-        for other in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for other in foreign.ENDING:
             signal.signal(other, signal.SIG_IGN)
         raise StoppedError(f"interrupted by {signal.Signals(number).name}")
 
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in foreign.ENDING:
         signal.signal(number, stop)
     if parent is not None:
         process.die_with_parent(parent, signal.SIGTERM)

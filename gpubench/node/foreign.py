@@ -4,13 +4,16 @@ import contextlib
 import importlib.util
 import os
 import pkgutil
+import signal
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping
 
 from gpubench.node import gpu
+from gpubench.node.stop import StoppedError
 from gpubench.workloads import dasks
 
 PACKAGE = "gpubench.node"
+ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 MUST_AGREE = ("python", "dask", "distributed")
 SHOULD_AGREE = ("numpy", "pandas", "cloudpickle", "msgpack", "tornado")
 
@@ -67,6 +70,9 @@ def carried(client: Any, archive: Path) -> Iterator[None]:
         bounds = client.run(dasks.log_bound)
         yield
     finally:
+        # Whoever interrupts us now gets what he wants: we are leaving. What we brought is taken away all the same.
+        with contextlib.suppress(StoppedError):
+            signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
         if bounds:
             client.run(dasks.bound_log, bounds)
         for run in everywhere:

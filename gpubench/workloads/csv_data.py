@@ -38,13 +38,13 @@ class Table:
 
     @property
     def left_names(self) -> List[str]:
-        """Float columns: ``aa ab …``, 260 of them at most."""
-        return [a + b for a in string.ascii_lowercase[:10] for b in string.ascii_lowercase][: self.columns]
+        """Float columns: ``a_a a_b …``, 260 of them at most; without the bar one of them would be called ``id``."""
+        return [f"{a}_{b}" for a in string.ascii_lowercase[:10] for b in string.ascii_lowercase][: self.columns]
 
     @property
     def right_names(self) -> List[str]:
-        """Float columns: ``qa qb …``."""
-        return [a + b for a in string.ascii_lowercase[-10:] for b in string.ascii_lowercase][: self.columns]
+        """Float columns: ``q_a q_b …``."""
+        return [f"{a}_{b}" for a in string.ascii_lowercase[-10:] for b in string.ascii_lowercase][: self.columns]
 
     @property
     def right_rows(self) -> int:

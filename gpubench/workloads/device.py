@@ -74,11 +74,15 @@ def mean_filter(values: Any, reach: int, device: str) -> Any:
     return total / width**2
 
 
-def frames_of(device: str) -> Any:
-    """Context in which Dask's readers make ``cudf`` or ``pandas`` frames."""
-    import dask
+def read_parquet(paths: List[str], device: str) -> Any:
+    """The lazy frame in Parquet files."""
+    if device == "gpu":
+        import dask_cudf
 
-    return dask.config.set({"dataframe.backend": "cudf" if device == "gpu" else "pandas"})
+        return dask_cudf.read_parquet(paths)
+    import dask.dataframe
+
+    return dask.dataframe.read_parquet(paths)
 
 
 def synchronize() -> None:

@@ -7,7 +7,6 @@ import uuid
 from pathlib import Path
 from typing import Any, List, Tuple
 
-import dask.dataframe
 import distributed
 
 from gpubench.workloads import device
@@ -90,9 +89,7 @@ class ReadParquet(Measurement):
         """Find out what there is to read, read all of it, wait."""
         client = self.context.client
         start = time.perf_counter()
-        with device.frames_of(self.context.device):
-            frame = dask.dataframe.read_parquet(self._paths())
-        held = client.persist(frame)
+        held = client.persist(device.read_parquet(self._paths(), self.context.device))
         distributed.wait(held)
         device.synchronize_workers(client, self.context.device)
         seconds = time.perf_counter() - start

@@ -1,0 +1,1 @@
+"""Of cupyx only what gpubench imports."""

@@ -1,0 +1,1 @@
+"""Of cupyx.scipy only what gpubench imports."""
