@@ -5,6 +5,7 @@ import importlib.util
 import os
 import pkgutil
 import signal
+import time
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping
 
@@ -14,6 +15,9 @@ from gpubench.workloads import dasks
 
 PACKAGE = "gpubench.node"
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+SETTLE_S = 5.0
+"""Others may have tasks there too, and of any length."""
+POLL_S = 0.02
 MUST_AGREE = ("python", "dask", "distributed")
 SHOULD_AGREE = ("numpy", "pandas", "cloudpickle", "msgpack", "tornado")
 
@@ -73,10 +77,23 @@ def carried(client: Any, archive: Path) -> Iterator[None]:
         # Whoever interrupts us now gets what he wants: we are leaving. What we brought is taken away all the same.
         with contextlib.suppress(StoppedError):
             signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+        _let_end(client)
         if bounds:
             client.run(dasks.bound_log, bounds)
         for run in everywhere:
             run(exec, f"{source}\nremove()\n", {"__name__": "gpubench_carrier"})
+
+
+def _let_end(client: Any) -> None:
+    """Wait until no task is being run: one of ours that still comes would import what is being taken away."""
+    end = time.monotonic() + SETTLE_S
+    while client.run_on_scheduler(processing) and time.monotonic() < end:
+        time.sleep(POLL_S)
+
+
+def processing(dask_scheduler: Any) -> int:
+    """How many tasks the workers have been given and haven't done, for ``run_on_scheduler``."""
+    return sum(len(worker.processing) for worker in dask_scheduler.workers.values())
 
 
 def workers_of(dask_scheduler: Any) -> List[Dict[str, Any]]:
