@@ -9,14 +9,14 @@ from typing import Any
 from gpubench.merge.curves import Curve, Share
 from gpubench.report import labels
 from gpubench.spec.plain import canonical
-from gpubench.stats.scaling import Interval, Scaled, scale
+from gpubench.stats.scaling import Interval, Rule, Scaled, scale
 from gpubench.stats.usl import LEAST_SIZES, REACH, Usl, fit_usl
 
 SCHEMA = "gpubench/scaling/1"
 RULES = {
     "weak": "weak: the work grows with the workers",
     "strong": "strong: the same work at every size",
-    "none": "the same work at every size",
+    "none": "no rule of scaling: the work follows the workers in a way of its own",
 }
 
 
@@ -29,11 +29,15 @@ def scaling_lines(curves: Sequence[Curve], shares: Sequence[Share]) -> Iterator[
         if not scaled:
             yield "  no run of it is ok"
             continue
-        rows = [("nodes x workers", "seconds", "speed-up", "efficiency", "runs"), *(_row(one) for one in scaled)]
+        rows = [
+            ("nodes x workers", "seconds", "speed-up", "efficiency", "runs"),
+            *(_row(one, curve.rule) for one in scaled),
+        ]
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         for row in rows:
             yield "  " + "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
-        yield f"  {law_words(curve)}"
+        if curve.rule != "none":
+            yield f"  {law_words(curve)}"
     for one in shares:
         yield (
             f"the scheduler's share of {one.workload}, {one.variant}, {one.place[0]} x {one.place[1]}: "
@@ -80,14 +84,14 @@ def curve_key(curve: Curve) -> dict[str, object]:
     return {"workload": workload.name, "backend": workload.backend, "params": canonical(workload.params).decode()}
 
 
-def _row(one: Scaled) -> tuple[str, ...]:
+def _row(one: Scaled, rule: Rule) -> tuple[str, ...]:
     at = one.at
     threads = f" x {at.threads_per_worker} threads" if at.threads_per_worker > 1 else ""
     return (
         f"{at.nodes} x {at.workers_per_node}{threads}",
         f"{labels.seconds(one.seconds.value)}",
-        f"{one.speedup.value:.3g}{_bounds(one.speedup, '.3g')}",
-        percent(one.efficiency),
+        "-" if rule == "none" else f"{one.speedup.value:.3g}{_bounds(one.speedup, '.3g')}",
+        "-" if rule == "none" else percent(one.efficiency),
         f"{len(at.logs)}",
     )
 

@@ -41,6 +41,10 @@ def test_a_curve_per_workload_and_variant_with_the_runs_of_every_place(tmp_path:
     assert lines[merge_ + 1].split() == ["nodes", "x", "workers", "seconds", "speed-up", "efficiency", "runs"]
     assert lines[merge_ + 2].split()[:3] == ["1", "x", "2"]
     assert lines[merge_ + 5].startswith("  contention ")
+    message = next(at for at, line in enumerate(lines) if "(no rule of scaling" in line)
+    assert lines[message].startswith("message ")
+    assert [line.split()[4:7] for line in lines[message + 2 : message + 5]] == [["µs", "-", "-"]] * 3
+    assert not lines[message + 5].startswith("  ")
     plain = scaling_json("c", found, [])
     assert [size["nodes"] for size in plain["curves"][0]["sizes"]] == [1, 2, 4]
     assert plain["curves"][0]["law"]["largest"] == 8
