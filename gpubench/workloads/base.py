@@ -32,7 +32,7 @@ class UnavailableError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """Outcome of the oracle: ``ok`` or ``wrong``, with the figures that say why (plain JSON values)."""
+    """Outcome of the oracle: ``ok``, ``wrong``, or ``unchecked`` where there is none; with plain JSON figures."""
 
     status: str
     details: Dict[str, Any]

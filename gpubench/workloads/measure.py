@@ -82,7 +82,7 @@ def measure(
                     **line,
                 )
             )
-            if line["answer"] != "ok":
+            if line["answer"] == "wrong":
                 result.status = "failed"
                 result.reason = f"wrong answer: {_figures(result.answers[-1].details)}"
                 break

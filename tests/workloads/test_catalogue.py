@@ -19,6 +19,7 @@ from gpubench.workloads.catalogue import CATALOGUE, Shape
 
 FOLDER = Path(gpubench.workloads.__file__).parent
 SUITES = Path(__file__).parents[2] / "suites"
+SUITES_OF_ALL = ("full", "upstream")
 OPTIONAL = {
     "cupy": {"device.py"},
     "cupyx": {"device.py"},
@@ -122,6 +123,16 @@ def test_the_fabric_suite_sends_eight_sizes_from_a_byte_to_64_mib_between_all_pa
     assert {(entry.name, entry.params["pairs"]) for entry in resolved} == {("message", "all")}
     sizes = [1, 64, 2**10, 2**13, 2**16, 2**20, 2**23, 2**26]
     assert [entry.params["size"] for entry in resolved] == sizes
+
+
+def test_the_full_suite_runs_every_workload_with_every_back_end_and_the_upstream_suite_pairs_theirs_with_ours() -> None:
+    full, pairs = (Suite.model_validate(tomllib.loads((SUITES / f"{name}.toml").read_text())) for name in SUITES_OF_ALL)
+    everything = {(name, backend) for name, workload in CATALOGUE.items() for backend in workload.backends}
+    found = [(entry.name, entry.backend) for entry in full.resolve("full.toml", reps=None, timeout_s=60.0)]
+    assert (set(found), len(found)) == (everything, len(everything))
+    names = [entry.name for entry in pairs.resolve("upstream.toml", reps=None, timeout_s=60.0)]
+    assert set(names[::2]) == {"upstream"}
+    assert names[1::2] == ["merge", "shuffle", "groupby", "transpose-sum", "sum"]
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.py")), ids=lambda path: str(path.relative_to(FOLDER)))

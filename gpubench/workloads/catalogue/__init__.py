@@ -6,12 +6,21 @@ per family.
 
 from typing import Dict
 
-from gpubench.workloads.catalogue import array, array_operations, communication, dataframe, scheduler, summit, weak
+from gpubench.workloads.catalogue import (
+    array,
+    array_operations,
+    communication,
+    dataframe,
+    scheduler,
+    summit,
+    upstream,
+    weak,
+)
 from gpubench.workloads.catalogue.entry import Param, Shape, Workload
 
 CATALOGUE: Dict[str, Workload] = {
     workload.name: workload
-    for family in (dataframe, array, array_operations, weak, summit, scheduler, communication)
+    for family in (dataframe, array, array_operations, weak, summit, scheduler, communication, upstream)
     for workload in family.WORKLOADS
 }
 

@@ -65,15 +65,16 @@ tell() {
 trap 'stopping=1 told=' TERM INT HUP
 
 # Runtime charliecloud. ch-run itself serves the squashfs file: a signal would end it while the program inside lives on
-# without its files. So it ignores what it can (not SIGTERM), and the shell around it tells the program inside, again
-# until that has ended (Python may not listen yet). The program's exit code comes back.
+# without its files. So it gets none: SIGINT and SIGHUP are ignored, SIGTERM (it has a handler of its own for that) is
+# blocked, what the node half undoes for itself. The shell around it tells the program inside, again until that has ended
+# (Python may not listen yet). The program's exit code comes back.
 export USER=${USER:-$(id -un)}
 GPUBENCH_CAMPAIGN=$(cd ../.. && pwd)
 GPUBENCH_CH_RUN=$(
   cat <<'SH'
 signalled='' inside=()
 trap 'signalled=1' TERM INT HUP
-(trap '' TERM INT HUP; exec "$@") <&0 &
+(trap '' INT HUP; exec env --block-signal=TERM "$@") <&0 &
 outside=$!
 while ((${#inside[@]} == 0)) && kill -0 "$outside"; do
   read -r -a inside <"/proc/$outside/task/$outside/children"

@@ -1,0 +1,154 @@
+"""dask-cuda's own benchmarks, unchanged, on our cluster: the bridge from a user's old numbers to ours.
+
+Each repetition is one start of ``python -m dask_cuda.benchmarks.NAME`` with one timed run, as a process of its own that
+joins the cluster as a client; the sample is the seconds that its JSON file says. What it times, generates and leaves
+out of the clock is its own affair, and so is the answer, which it doesn't check.
+
+https://github.com/rapidsai/dask-cuda/tree/main/dask_cuda/benchmarks
+"""
+
+import importlib.metadata
+import json
+import math
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Tuple
+
+from gpubench.workloads import strays
+from gpubench.workloads.base import Answer, Measurement, UnavailableError
+
+MARK = "GPUBENCH_UPSTREAM"
+BASENAME = "result"
+SPARE = ("EXPECTED_NUM_WORKERS",)
+"""It would wait 5 s before it counts workers that we have counted."""
+
+
+class UpstreamError(Exception):
+    """The benchmark ended without a result; the message is its own last word."""
+
+
+class Upstream(Measurement):
+    """One of ``dask_cuda.benchmarks``, seen from outside."""
+
+    def __init__(self, context: Any, params: Any) -> None:
+        super().__init__(context, params)
+        self._mark = uuid.uuid4().hex
+        self._bytes = 0
+        self._guard: Optional[subprocess.Popen[bytes]] = None
+        self._version = ""
+        self._folder = ""
+
+    @property
+    def nominal_bytes(self) -> int:
+        """What the benchmark says that it has processed."""
+        return self._bytes
+
+    @property
+    def least_moved_bytes(self) -> int:
+        """Nobody knows from outside where its data lies."""
+        return 0
+
+    @property
+    def figures(self) -> Dict[str, Any]:
+        """Whose benchmark it was."""
+        return {"dask_cuda": self._version}
+
+    def setup(self) -> None:
+        """Raise UnavailableError where the image has no dask-cuda."""
+        try:
+            self._version = importlib.metadata.version("dask-cuda")
+        except importlib.metadata.PackageNotFoundError:
+            raise UnavailableError("upstream runs dask-cuda's benchmarks; this image has no dask-cuda") from None
+        self._guard = strays.guard(MARK, self._mark)
+
+    def prepare(self) -> None:
+        """An empty directory to work in: nothing beside it can be imported, and its files have the names asked for."""
+        self._clear()
+        self._folder = tempfile.mkdtemp(prefix="gpubench-upstream-")
+
+    def once(self) -> Tuple[float, Dict[str, Any]]:
+        """Run it; the seconds that it says, and all that it says.
+
+        Raises:
+            UpstreamError: it failed, or left no result.
+        """
+        began = time.perf_counter()
+        done = subprocess.run(
+            self.words(),
+            env={**{name: value for name, value in os.environ.items() if name not in SPARE}, MARK: self._mark},
+            cwd=self._folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+        around_s = time.perf_counter() - began
+        said = done.stdout.decode("utf-8", "replace").strip().splitlines()
+        if done.returncode != 0:
+            raise UpstreamError(f"{self.params['benchmark']}: exit code {done.returncode}: {(said or ['no word'])[-1]}")
+        found = read(Path(self._folder), around_s)
+        self._bytes = found["bytes"]
+        return float(found["wall_s"]), found
+
+    def check(self, answer: Dict[str, Any]) -> Answer:
+        """Its workers must have been ours, and its time within ours; the benchmark itself checks no answer."""
+        details = {
+            "workers": len(answer["workers"]),
+            "expected_workers": len(self.context.workers),
+            "wall_s": answer["wall_s"],
+            "process_s": answer["process_s"],
+        }
+        is_ours = sorted(answer["workers"]) == sorted(self.context.workers)
+        is_time = math.isfinite(answer["wall_s"]) and 0 < answer["wall_s"] <= answer["process_s"]
+        return Answer("unchecked" if is_ours and is_time and answer["runs"] == 1 else "wrong", details)
+
+    def teardown(self) -> None:
+        """End what is left of it, and remove its files."""
+        if self._guard is not None:
+            assert self._guard.stdin is not None
+            self._guard.stdin.close()
+            self._guard.wait()
+            self._guard = None
+        self._clear()
+
+    def words(self) -> List[str]:
+        """The command: the user's options, and ours, which the catalogue refuses among the user's."""
+        return [
+            *(sys.executable, "-m", f"dask_cuda.benchmarks.{self.params['benchmark']}"),
+            *("--scheduler-address", self.context.client.scheduler.address),
+            *("--protocol", "tcp" if self.context.binding == "tcp" else "ucx"),
+            *("--type", self.context.device, "--runs", "1", "--warmup-runs", "0", "--output-basename", BASENAME),
+            *shlex.split(self.params["options"]),
+        ]
+
+    def _clear(self) -> None:
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def read(folder: Path, process_s: float) -> Dict[str, Any]:
+    """What the files say: ``wall_s`` and ``bytes`` of the first run, how many ``runs``, the ``workers``' addresses.
+
+    Raises:
+        UpstreamError: there are none, or they aren't what dask-cuda writes.
+    """
+    try:
+        table = json.loads((folder / f"{BASENAME}.json").read_text(encoding="utf-8"))
+        workers = json.loads((folder / f"{BASENAME}.address_map.json").read_text(encoding="utf-8"))
+        seconds = list(table["wallclock"].values())
+        return {
+            "wall_s": float(seconds[0]),
+            "bytes": int(next(iter(table["data_processed"].values()))),
+            "runs": len(seconds),
+            "workers": list(workers),
+            "process_s": process_s,
+        }
+    except (OSError, ValueError, KeyError, IndexError, StopIteration, TypeError, AttributeError) as error:
+        raise UpstreamError(f"no result that can be read: {type(error).__name__}: {error}") from None

@@ -1,0 +1,100 @@
+"""dask-cuda's own benchmarks and its explicit-comms join, for real: from the image's dask-cuda, on our cluster."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gpubench.workloads.base import Answer, Context, UnavailableError
+from gpubench.workloads.catalogue import CATALOGUE
+from gpubench.workloads.upstream import Upstream, UpstreamError, read
+from tests.cli.campaigns import campaign_in, records
+from tests.conftest import Run
+
+SUITE = """
+name = "theirs"
+reps = 1
+warmup = 0
+[[workload]]
+name = "upstream"
+[workload.params]
+benchmark = "local_cudf_merge"
+options = "-c 20000"
+[[workload]]
+name = "merge"
+backend = "explicit-comms"
+[workload.params]
+rows_per_worker = 20_000
+"""
+OURS = {"benchmark": "local_cupy", "options": ""}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("-c 1000 --frac-match 0.6", ""),
+        ("--runs 3", "options can't have --runs: say reps"),
+        ("--scheduler-file=x", "options can't have --scheduler-file: the cluster is ours"),
+        ("-c 'x", "options: No closing quotation"),
+    ],
+)
+def test_options_that_are_ours_are_refused_with_the_reason(options: str, said: str) -> None:
+    assert CATALOGUE["upstream"].fault("dask", {**OURS, "options": options}) == said
+
+
+def result(folder: Path, workers: list[str], seconds: dict[str, float]) -> None:
+    table = {"wallclock": seconds, "data_processed": {"0": 8_000}}
+    (folder / "result.json").write_text(json.dumps(table))
+    (folder / "result.address_map.json").write_text(json.dumps({each: rank for rank, each in enumerate(workers)}))
+
+
+@pytest.mark.parametrize(
+    ("workers", "seconds", "process_s", "status"),
+    [
+        (["tcp://b", "tcp://a"], {"0": 0.5}, 2.0, "unchecked"),
+        (["tcp://a"], {"0": 0.5}, 2.0, "wrong"),
+        (["tcp://a", "tcp://c"], {"0": 0.5}, 2.0, "wrong"),
+        (["tcp://a", "tcp://b"], {"0": 2.5}, 2.0, "wrong"),
+        (["tcp://a", "tcp://b"], {"0": 0.0}, 2.0, "wrong"),
+        (["tcp://a", "tcp://b"], {"0": 0.5, "1": 0.5}, 2.0, "wrong"),
+    ],
+)
+def test_a_result_counts_only_if_it_is_one_run_on_our_workers_within_the_time_of_its_process(
+    tmp_path: Path, workers: list[str], seconds: dict[str, float], process_s: float, status: str
+) -> None:
+    result(tmp_path, workers, seconds)
+    measurement = Upstream(Context(None, ["tcp://a", "tcp://b"], 1, "cpu", "tcp"), OURS)
+    answer: Answer = measurement.check(read(tmp_path, process_s))
+    assert answer.status == status
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"wallclock": {}, "data_processed": {}}', '{"wallclock": {"0": null}}'])
+def test_a_torn_or_foreign_result_is_no_result(tmp_path: Path, text: str) -> None:
+    result(tmp_path, [], {})
+    (tmp_path / "result.json").write_text(text)
+    with pytest.raises(UpstreamError, match="no result that can be read"):
+        read(tmp_path, 1.0)
+
+
+def test_an_image_without_dask_cuda_skips_it() -> None:
+    measurement = Upstream(Context(None, [], 1, "cpu", "tcp"), OURS)
+    with pytest.raises(UnavailableError, match="this image has no dask-cuda"):
+        measurement.setup()
+
+
+@pytest.mark.system
+def test_dask_cudas_own_merge_and_its_explicit_comms_run_on_our_cluster(gpubench: Run, tmp_path: Path) -> None:
+    (tmp_path / "theirs.toml").write_text(SUITE)
+    variants = ("--variants", "a=1.19.0 b=1.19.0", "--protocol", "tcp", "--blocks", "1")
+    done = gpubench("bench", "--suite", "theirs.toml", *variants)
+    assert done.returncode == 0, done.stdout + done.stderr
+    campaign = campaign_in(tmp_path)
+    for record in records(campaign).values():
+        theirs, ours = sorted(record["workloads"], key=lambda one: str(one["workload"]), reverse=True)
+        assert (theirs["status"], theirs["details"]["dask_cuda"], theirs["details"]["workers"]) == ("ok", "25.8.0", 2)
+        assert (ours["status"], ours["backend"], ours["details"]["rows"]) == ("ok", "explicit-comms", 12_000)
+    lines = [json.loads(line) for line in next(campaign.glob("runs/*/samples.jsonl")).read_text().splitlines()]
+    answers = {(line["workload"], line["answer"]) for line in lines}
+    assert answers == {("upstream", "unchecked"), ("merge", "ok")}
