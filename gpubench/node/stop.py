@@ -19,7 +19,7 @@ class StopRequest:
         self._watch_stdin = watch_stdin
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._remember)
-        # A runtime that has to outlive us blocks it around itself, and so around us: templates/runtimes/charliecloud.sh.j2
+        # A runtime that has to outlive us blocks it for us too: templates/runtimes/charliecloud.sh.j2
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
 
     def asked(self) -> bool:
