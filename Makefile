@@ -6,6 +6,8 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 GPUBENCH := $(BIN)/gpubench
+# Two test processes: half of every test is waiting. What shares a cluster or an engine stays together (tests/conftest.py).
+SIDE_BY_SIDE := --numprocesses 2 --dist loadgroup
 
 # These count only when given on the command line (make bench NODES=2), never from the environment: a login shell
 # that happens to export SITE or NODES must not change a benchmark.
@@ -97,11 +99,11 @@ report: $(VENV)/.tool ## merge, verdicts and report.html of CAMPAIGN (default: t
 	@$(GPUBENCH) report $(ONE_CAMPAIGN)
 
 test: $(VENV)/.dev ## unit, golden, property and integration tests
-	@$(BIN)/pytest -m 'not system and not testbed' $(PYTEST)
+	@$(BIN)/pytest $(SIDE_BY_SIDE) -m 'not system and not testbed' $(PYTEST)
 
 test-system: $(VENV)/.dev ## tests on the real thing that are too slow for `make test`
 	@bash requirements/system.sh
-	@$(BIN)/pytest -m system --timeout 600 $(PYTEST)
+	@$(BIN)/pytest $(SIDE_BY_SIDE) -m system --timeout 600 $(PYTEST)
 
 test-testbed: $(VENV)/.dev ## tests of the Slurm test cluster and the stand-ins themselves; when those change
 	@bash requirements/system.sh

@@ -20,6 +20,18 @@ GPUBENCH = Path(sys.executable).with_name("gpubench")
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
+TOGETHER = {"slurm": ("slurm",), "containers": ("docker", "images", "importing", "runtimes")}
+"""Folders whose tests share what takes long to start: a Slurm cluster, a Docker engine with its registry and images."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Say which tests must run in one process when there are several: those of a file, and those that share a server."""
+    for item in items:
+        folder = item.path.relative_to(ROOT / "tests").parts[0]
+        uses_slurm = {"slurm", "slurm_here"} & set(getattr(item, "fixturenames", ())) or "[slurm" in item.name
+        shared = "slurm" if uses_slurm else next((name for name, those in TOGETHER.items() if folder in those), "")
+        item.add_marker(pytest.mark.xdist_group(shared or str(item.path)))
+
 
 def need(condition: bool, what: str) -> None:
     """Skip where a test's real part is missing; under CI that is a failure."""
