@@ -9,7 +9,7 @@ from typing import Any
 from gpubench.merge.curves import Curve, Share
 from gpubench.report import labels
 from gpubench.spec.plain import canonical
-from gpubench.stats.scaling import Interval, Rule, Scaled, scale
+from gpubench.stats.scaling import Interval, Scaled, Sized, scale, size
 from gpubench.stats.usl import LEAST_SIZES, REACH, Usl, fit_usl
 
 SCHEMA = "gpubench/scaling/1"
@@ -25,13 +25,13 @@ def scaling_lines(curves: Sequence[Curve], shares: Sequence[Share]) -> Iterator[
     names = labels.cell_names([curve_key(curve) for curve in curves])
     for curve, name in zip(curves, names, strict=True):
         yield f"{name}, {curve.variant} ({RULES[curve.rule]})"
-        scaled = scale(curve.measured, curve.rule)
-        if not scaled:
+        sizes = sizes_of(curve)
+        if not sizes:
             yield "  no run of it is ok"
             continue
         rows = [
             ("nodes x workers", "seconds", "speed-up", "efficiency", "runs"),
-            *(_row(one, curve.rule) for one in scaled),
+            *(_row(one) for one in sizes),
         ]
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         for row in rows:
@@ -56,25 +56,32 @@ def scaling_json(campaign: str, curves: Sequence[Curve], shares: Sequence[Share]
 
 
 def _plain(curve: Curve) -> dict[str, Any]:
-    law = fit_usl(curve.measured, curve.rule)
-    sizes = [
-        {
-            "nodes": one.at.nodes,
-            "workers_per_node": one.at.workers_per_node,
-            "threads_per_worker": one.at.threads_per_worker,
-            "runs": len(one.at.logs),
-            **{name: dataclasses.asdict(getattr(one, name)) for name in ("seconds", "speedup", "efficiency")},
-        }
-        for one in scale(curve.measured, curve.rule)
-    ]
+    law = None if curve.rule == "none" else fit_usl(curve.measured, curve.rule)
     return {
         "workload": curve.workload.name,
         "backend": curve.workload.backend,
         "params": curve.workload.params,
         "variant": curve.variant,
         "rule": curve.rule,
-        "sizes": sizes,
+        "sizes": [_plain_size(one) for one in sizes_of(curve)],
         "law": None if law is None else {**dataclasses.asdict(law), "peak": law.peak},
+    }
+
+
+def sizes_of(curve: Curve) -> Sequence[Sized]:
+    """Every size with runs; ``Scaled`` where the workload's rule gives a speed-up and an efficiency."""
+    return size(curve.measured) if curve.rule == "none" else scale(curve.measured, curve.rule)
+
+
+def _plain_size(one: Sized) -> dict[str, Any]:
+    ratios = ("speedup", "efficiency")
+    return {
+        "nodes": one.at.nodes,
+        "workers_per_node": one.at.workers_per_node,
+        "threads_per_worker": one.at.threads_per_worker,
+        "runs": len(one.at.logs),
+        "seconds": dataclasses.asdict(one.seconds),
+        **{name: dataclasses.asdict(getattr(one, name)) if isinstance(one, Scaled) else None for name in ratios},
     }
 
 
@@ -84,21 +91,27 @@ def curve_key(curve: Curve) -> dict[str, object]:
     return {"workload": workload.name, "backend": workload.backend, "params": canonical(workload.params).decode()}
 
 
-def _row(one: Scaled, rule: Rule) -> tuple[str, ...]:
+def _row(one: Sized) -> tuple[str, ...]:
     at = one.at
     threads = f" x {at.threads_per_worker} threads" if at.threads_per_worker > 1 else ""
     return (
         f"{at.nodes} x {at.workers_per_node}{threads}",
         f"{labels.seconds(one.seconds.value)}",
-        "-" if rule == "none" else f"{one.speedup.value:.3g}{_bounds(one.speedup, '.3g')}",
-        "-" if rule == "none" else percent(one.efficiency),
+        *ratio_words(one),
         f"{len(at.logs)}",
     )
 
 
+def ratio_words(one: Sized) -> tuple[str, str]:
+    """Speed-up and efficiency, each with its interval; ``-`` where the work follows no rule of scaling."""
+    if not isinstance(one, Scaled):
+        return "-", "-"
+    return f"{one.speedup.value:.3g}{_bounds(one.speedup, '.3g')}", percent(one.efficiency)
+
+
 def law_words(curve: Curve) -> str:
     """What the scalability law says of it, or why there is none."""
-    law = fit_usl(curve.measured, curve.rule)
+    law = None if curve.rule == "none" else fit_usl(curve.measured, curve.rule)
     if law is None:
         return f"no law fitted: that takes {LEAST_SIZES} sizes, and runs to spare"
     return f"contention {percent(law.contention)}, coherency {percent(law.coherency)}; {_peak(law)}"

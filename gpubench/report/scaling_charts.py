@@ -27,9 +27,9 @@ def efficiency(curves: Sequence[Curve], variants: Sequence[str], title: str) -> 
         title: what the chart shows, for those who can't see it.
 
     Returns:
-        None where no variant has two sizes of cluster.
+        None where no variant has two sizes of cluster, or the work says nothing of scaling.
     """
-    scaled = {curve.variant: scale(curve.measured, curve.rule) for curve in curves}
+    scaled = {curve.variant: scale(curve.measured, curve.rule) for curve in curves if curve.rule != "none"}
     if all(len(sizes) < 2 for sizes in scaled.values()):
         return None
     rows = [row for label, sizes in scaled.items() for row in _rows(label, sizes)]

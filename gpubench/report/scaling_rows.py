@@ -10,9 +10,8 @@ from gpubench.merge.curves import Curve, Share, curves, scheduler_shares
 from gpubench.model.plan import Place
 from gpubench.report import labels, scaling_charts
 from gpubench.report.inputs import ReportInputs
-from gpubench.report.scaling import RULES, curve_key, law_words, percent
+from gpubench.report.scaling import RULES, curve_key, law_words, percent, ratio_words, sizes_of
 from gpubench.spec.plain import canonical
-from gpubench.stats.scaling import scale
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,7 +87,7 @@ def _scaling(several: Sequence[Curve], name: str, inputs: ReportInputs, anchors:
         anchor=f"scaling-{workload.params_id}",
         name=name,
         rule=RULES[rule],
-        chart=None if rule == "none" else scaling_charts.efficiency(several, labels_, title),
+        chart=scaling_charts.efficiency(several, labels_, title),
         laws=[] if rule == "none" else [(curve.variant, law_words(curve)) for curve in several],
         sizes=[
             {
@@ -96,19 +95,14 @@ def _scaling(several: Sequence[Curve], name: str, inputs: ReportInputs, anchors:
                 "place": f"{one.at.nodes} x {one.at.workers_per_node}",
                 "threads": str(one.at.units),
                 "seconds": labels.seconds(one.seconds.value),
-                "speedup": _speedup(one.speedup.value, one.speedup.low, one.speedup.high),
-                "efficiency": percent(one.efficiency),
+                **dict(zip(("speedup", "efficiency"), ratio_words(one), strict=True)),
                 "runs": str(len(one.at.logs)),
                 "link": _link(workload.params_id, (one.at.nodes, one.at.workers_per_node), anchors),
             }
             for curve in several
-            for one in scale(curve.measured, rule)
+            for one in sizes_of(curve)
         ],
     )
-
-
-def _speedup(value: float, low: float | None, high: float | None) -> str:
-    return f"{value:.3g}" if low is None or high is None else f"{value:.3g} [{low:.3g}, {high:.3g}]"
 
 
 def _share_key(one: Share) -> dict[str, object]:

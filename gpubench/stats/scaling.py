@@ -10,8 +10,10 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
-Rule = Literal["weak", "strong", "none"]
-"""How the work grows: with the cluster, not at all, or in a way that says nothing of scaling."""
+Growth = Literal["weak", "strong"]
+"""How the work grows: with the cluster, or not at all."""
+Rule = Growth | Literal["none"]
+"""``none``: in a way that says nothing of scaling."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -51,20 +53,31 @@ class Interval:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Scaled:
+class Sized:
+    """What one size of the cluster took."""
+
+    at: Measured
+    seconds: Interval
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Scaled(Sized):
     """One size of the cluster against the smallest.
 
     ``speedup`` is of the rate at which work is done (weak: the work grew with the units), ``efficiency`` that over the
     ratio of units. The smallest size's own are 1 by definition, and have no interval.
     """
 
-    at: Measured
-    seconds: Interval
     speedup: Interval
     efficiency: Interval
 
 
-def scale(measured: Sequence[Measured], rule: Rule, alpha: float = 0.05) -> list[Scaled]:
+def size(measured: Sequence[Measured], alpha: float = 0.05) -> list[Sized]:
+    """Every size with runs, ascending; ``alpha`` as for ``scale``."""
+    return [Sized(one, _seconds(one, alpha)) for one in _with_runs(measured)]
+
+
+def scale(measured: Sequence[Measured], rule: Growth, alpha: float = 0.05) -> list[Scaled]:
     """Every size against the smallest one with runs, ascending.
 
     The intervals are Welch's on the logs of the runs (Welch 1947): sizes are measured in different allocations, so runs
@@ -73,14 +86,22 @@ def scale(measured: Sequence[Measured], rule: Rule, alpha: float = 0.05) -> list
 
     Args:
         measured: one entry per size; sizes without runs are left out.
-        rule: of the workload; ``none`` counts as ``strong``: the same work at every size.
+        rule: of the workload.
         alpha: one minus the level of each interval, not adjusted for their number.
     """
-    sizes = sorted((one for one in measured if one.logs), key=lambda one: one.units)
+    sizes = _with_runs(measured)
     return [_against(sizes[0], one, rule, alpha) for one in sizes]
 
 
-def _against(base: Measured, one: Measured, rule: Rule, alpha: float) -> Scaled:
+def _with_runs(measured: Sequence[Measured]) -> list[Measured]:
+    return sorted((one for one in measured if one.logs), key=lambda one: one.units)
+
+
+def _seconds(one: Measured, alpha: float) -> Interval:
+    return _exponential(float(np.mean(one.logs)), _own(one.logs, alpha))
+
+
+def _against(base: Measured, one: Measured, rule: Growth, alpha: float) -> Scaled:
     ratio = one.units / base.units
     work = ratio if rule == "weak" else 1.0
     if one is base:
@@ -88,7 +109,7 @@ def _against(base: Measured, one: Measured, rule: Rule, alpha: float) -> Scaled:
     else:
         mean = float(np.mean(base.logs) - np.mean(one.logs))
         speedup = _exponential(mean, _welch(base.logs, one.logs, alpha)).times(work)
-    return Scaled(one, _exponential(float(np.mean(one.logs)), _own(one.logs, alpha)), speedup, speedup.times(1 / ratio))
+    return Scaled(one, _seconds(one, alpha), speedup, speedup.times(1 / ratio))
 
 
 def _exponential(mean: float, half: float | None) -> Interval:

@@ -47,7 +47,10 @@ def test_a_curve_per_workload_and_variant_with_the_runs_of_every_place(tmp_path:
     assert not lines[message + 5].startswith("  ")
     plain = scaling_json("c", found, [])
     assert [size["nodes"] for size in plain["curves"][0]["sizes"]] == [1, 2, 4]
-    assert plain["curves"][0]["law"]["largest"] == 8
+    for curve in plain["curves"]:
+        ratios = [size[name] for size in curve["sizes"] for name in ("speedup", "efficiency")]
+        assert (None in [*ratios, curve["law"]]) == (curve["rule"] == "none")
+    assert next(curve for curve in plain["curves"] if curve["rule"] != "none")["law"]["largest"] == 8
 
 
 def test_the_schedulers_share_is_that_of_tasks_that_do_nothing(tmp_path: Path) -> None:

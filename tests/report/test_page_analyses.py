@@ -58,6 +58,8 @@ def test_efficiency_of_every_variant_at_every_size_with_its_interval(made: tuple
     message = inputs.plan.workloads[0].params_id
     assert f'id="scaling-{message}"' in text
     assert f"scaling-{message}" not in specs(page)
+    of_message = text[text.index(f'id="scaling-{message}"') :].partition("</table>")[0]
+    assert of_message.count('<td class="number">-</td><td class="number">-</td>') == of_message.count('scope="row"') > 0
 
 
 def test_the_schedulers_share_with_its_interval(made: tuple[Campaign, ReportInputs, str]) -> None:
