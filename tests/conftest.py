@@ -25,7 +25,7 @@ TOGETHER = {"slurm": ("slurm",), "containers": ("docker", "images", "importing",
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say which tests must run in one process when there are several: those of a file, and those that share a server."""
+    """Say which tests must run in one process when there are several: those of a file, those that share a server."""
     for item in items:
         folder = item.path.relative_to(ROOT / "tests").parts[0]
         uses_slurm = {"slurm", "slurm_here"} & set(getattr(item, "fixturenames", ())) or "[slurm" in item.name

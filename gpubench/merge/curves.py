@@ -93,11 +93,15 @@ def _question(workload: PlannedWorkload) -> str:
 
 def _logs(plan: Plan, table: Iterable[Cell]) -> dict[tuple[str, str, Place], dict[str, float]]:
     """Log seconds of every run, by workload, variant and place."""
-    found: dict[tuple[str, str, Place], dict[str, float]] = {}
+    by_count: dict[int, list[Cell]] = {}
     for cell in table:
         if cell.status == "ok" and cell.wall_s:
-            number = number_runs(np.asarray(cell.wall_s)).summary(plan.summary)
+            by_count.setdefault(len(cell.wall_s), []).append(cell)
+    found: dict[tuple[str, str, Place], dict[str, float]] = {}
+    for several in by_count.values():  # all runs with as many samples at once
+        numbers = number_runs(np.asarray([cell.wall_s for cell in several])).summary(plan.summary)
+        for cell, number in zip(several, numbers.tolist(), strict=True):
             outcome = cell.outcome
             key = (cell.workload.params_id, outcome.run.variant, outcome.job.place)
-            found.setdefault(key, {})[outcome.run.run] = float(number)
+            found.setdefault(key, {})[outcome.run.run] = number
     return found

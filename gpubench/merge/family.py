@@ -48,9 +48,10 @@ _CellKey = tuple[str, int, str, str, str]
 def cells(plan: Plan, outcomes: Iterable[Outcome], frame: pl.DataFrame) -> list[Cell]:
     """Every workload of every planned run, in planned order; ``frame`` is the merged table."""
     workloads = {workload.params_id: workload for workload in plan.workloads}
+    params = {workload.params_id: canonical(workload.params).decode() for workload in plan.workloads}
     timed = _timed(frame)
     return [
-        _cell(outcome, workloads[params_id], timed)
+        _cell(outcome, workloads[params_id], params[params_id], timed)
         for outcome in outcomes
         for params_id in outcome.run.workloads
         if params_id in workloads
@@ -116,8 +117,8 @@ def _run(cell: Cell) -> RunSamples:
     )
 
 
-def _cell(outcome: Outcome, workload: PlannedWorkload, timed: Mapping[_CellKey, _Timed]) -> Cell:
-    key = (*_run_key(outcome), workload.name, workload.backend, canonical(workload.params).decode())
+def _cell(outcome: Outcome, workload: PlannedWorkload, params: str, timed: Mapping[_CellKey, _Timed]) -> Cell:
+    key = (*_run_key(outcome), workload.name, workload.backend, params)
     found = timed.get(key)
     status, reason = _ending(outcome, workload, found)
     if found is None:
@@ -147,10 +148,11 @@ def _ending(outcome: Outcome, workload: PlannedWorkload, found: _Timed | None) -
 
 
 def _timed(frame: pl.DataFrame) -> dict[_CellKey, _Timed]:
+    # In the order of the table, where repetitions follow each other: sorting a million rows again doubles the memory.
     rows = (
-        frame.filter(~pl.col("warmup"))
-        .sort("rep")
-        .group_by("run", "attempt", "workload", "backend", "params")
+        frame.select("run", "attempt", "workload", "backend", "params", "wall_s", "answer", "started_at", "warmup")
+        .filter(~pl.col("warmup"))
+        .group_by("run", "attempt", "workload", "backend", "params", maintain_order=True)
         .agg(
             pl.col("wall_s"),
             (pl.col("answer") == "wrong").any().alias("wrong"),

@@ -9,7 +9,7 @@ from gpubench.errors import DataError
 from gpubench.files import reading
 from gpubench.spec import RunRecord
 from gpubench.spec.records import SAMPLES_FILE
-from gpubench.store.rundirs import RunDirectory, read_record, run_directories
+from gpubench.store.rundirs import Records, RunDirectory, run_directories
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,13 +29,17 @@ class Read:
     errors: tuple[DataError, ...]
 
 
-def read_runs(runs_dir: Path) -> Read:
-    """Read every run directory that has a record; one without is unfinished or lost, and no business of the merge."""
+def read_runs(runs_dir: Path, records: Records | None = None) -> Read:
+    """Read every run directory that has a record; one without is unfinished or lost, and no business of the merge.
+
+    ``records`` are those that have been read already; more come to it.
+    """
+    known = records or Records()
     runs: list[RunFiles] = []
     errors: list[DataError] = []
     for directory in run_directories(runs_dir):
         try:
-            run = _read(directory)
+            run = _read(directory, known)
         except DataError as error:
             errors.append(error)
         else:
@@ -43,9 +47,9 @@ def read_runs(runs_dir: Path) -> Read:
     return Read(tuple(runs), tuple(errors))
 
 
-def _read(directory: RunDirectory) -> RunFiles | None:
+def _read(directory: RunDirectory, records: Records) -> RunFiles | None:
     # The record first: it is written last, so once it is there the samples are all there too.
-    record = read_record(directory.path)
+    record = records.read(directory.path)
     if record is None:
         return None
     if (record.run, record.attempt) != (directory.run, directory.attempt):

@@ -12,7 +12,7 @@ from gpubench.model.plan import PlannedBlock, PlannedJob, PlannedRun
 from gpubench.spec import RunRecord
 from gpubench.spec.records import RUN_FILE
 from gpubench.store.campaign import Campaign
-from gpubench.store.rundirs import RunDirectory, read_record, run_directories
+from gpubench.store.rundirs import Records, RunDirectory, run_directories
 
 PENDING = "pending"
 
@@ -58,21 +58,32 @@ def run_warnings(outcomes: Iterable[Outcome]) -> list[str]:
     return [f"{warning} ({count} run{'' if count == 1 else 's'})" for warning, count in counts.items()]
 
 
-def account(campaign: Campaign, alive: Collection[str] = (), ends: Mapping[str, str] | None = None) -> Accounting:
+def account(
+    campaign: Campaign,
+    alive: Collection[str] = (),
+    ends: Mapping[str, str] | None = None,
+    records: Records | None = None,
+) -> Accounting:
     """Look at every planned run.
 
     Args:
         campaign: the opened campaign.
         alive: jobs that may still produce runs (submitted and not over, or yet to be submitted).
         ends: by job, how it ended if that is known (``time limit``, ``interrupted``): part of a lost run's reason.
+        records: those that have been read already; more come to it.
     """
+    known = records or Records()
     attempts: dict[str, list[RunDirectory]] = defaultdict(list)
     for directory in run_directories(campaign.runs_dir):
         attempts[directory.run].append(directory)
     outcomes = [
         _left_out(
             _outcome(
-                job, block, run, attempts.get(run.run, []), alive=job.job in alive, end=(ends or {}).get(job.job, "")
+                (job, block, run),
+                attempts.get(run.run, []),
+                known,
+                alive=job.job in alive,
+                end=(ends or {}).get(job.job, ""),
             ),
             campaign.plan.skip_reason(job.nodes, run.variant),
         )
@@ -88,8 +99,14 @@ def account(campaign: Campaign, alive: Collection[str] = (), ends: Mapping[str, 
 
 
 def _outcome(
-    job: PlannedJob, block: PlannedBlock, run: PlannedRun, attempts: list[RunDirectory], *, alive: bool, end: str
+    row: tuple[PlannedJob, PlannedBlock, PlannedRun],
+    attempts: list[RunDirectory],
+    records: Records,
+    *,
+    alive: bool,
+    end: str,
 ) -> Outcome:
+    job, block, run = row
     if not attempts:
         ended = f"job {job.job} ended{f' ({end})' if end else ''} before this run started"
         return (
@@ -101,7 +118,7 @@ def _outcome(
         return Outcome(job, block, run, status, reason, last.attempt, last.path, record)
 
     try:
-        record = read_record(last.path)
+        record = records.read(last.path)
     except DataError as error:
         return ended_as("lost", str(error))
     if record is None:

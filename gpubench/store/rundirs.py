@@ -66,6 +66,23 @@ def read_record(path: Path) -> RunRecord | None:
     return record
 
 
+class Records:
+    """Records that have been read: whoever looks at a campaign several times reads each of them once.
+
+    A record is written last of all and never changes: what was found once stays true, what wasn't is looked for again.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[Path, RunRecord] = {}
+
+    def read(self, path: Path) -> RunRecord | None:
+        """As ``read_record``."""
+        found = self._found.get(path) or read_record(path)
+        if found is not None:
+            self._found[path] = found
+        return found
+
+
 def read_provenance(path: Path) -> Mapping[str, Any]:
     """``provenance.json`` of the run directory ``path``; empty where it is missing or damaged.
 
@@ -98,7 +115,15 @@ def read_links(path: Path) -> list[Mapping[str, Any]]:
 def _check_types(*records: RunRecord | WorkloadRecord, source: Path) -> None:
     """What comes after relies on text being text and lists being lists; a dataclass alone doesn't make them so."""
     for record in records:
-        for name, hint in typing.get_type_hints(type(record)).items():
-            kind = typing.get_origin(hint) or hint
-            if isinstance(kind, type) and not isinstance(getattr(record, name), kind):
+        for name, kind in _KINDS[type(record)]:
+            if not isinstance(getattr(record, name), kind):
                 raise DataError(f"{source}: {name} = {getattr(record, name)!r} is not {kind.__name__}")
+
+
+def _kinds(of: type) -> list[tuple[str, type]]:
+    kinds = [(name, typing.get_origin(hint) or hint) for name, hint in typing.get_type_hints(of).items()]
+    return [(name, kind) for name, kind in kinds if isinstance(kind, type)]
+
+
+_KINDS = {of: _kinds(of) for of in (RunRecord, WorkloadRecord)}
+"""The class of every field that has one; resolved once, since that takes longer than reading a record."""

@@ -2,7 +2,6 @@ import io
 import json
 import random
 import shutil
-import time
 from pathlib import Path
 
 import polars as pl
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 
 from gpubench.merge import COLUMNS, RunFiles, merge, parquet, read_runs
 from gpubench.merge.table import RESULTS
-from gpubench.spec import RunRecord
 from gpubench.store import Campaign
 
 
@@ -189,13 +187,43 @@ def test_a_damaged_record_does_not_stop_the_others(campaign: Campaign, tmp_path:
     assert [first.name in str(read.errors[0]), "feedc0ffee00-1" in str(read.errors[1])] == [True, True]
 
 
-def test_a_hundred_thousand_samples_take_seconds(runs: tuple[RunFiles, ...]) -> None:
-    many = []
-    for number in range(1200):
-        run = runs[number % len(runs)]
-        plain = vars(run.record) | {"run": f"{number:012d}"}
-        many.append(RunFiles(RunRecord(**plain), run.samples, run.source))
-    begun = time.perf_counter()
-    frame = merge(many).frame
-    assert frame.height == 1200 * 83
-    assert time.perf_counter() - begun < 10
+def test_many_runs_at_once_and_line_by_line_are_the_same_table(runs: tuple[RunFiles, ...]) -> None:
+    together = merge(runs)
+    for number, run in enumerate(runs):
+        # A blank line is no reason to complain, and reason enough to look at every line.
+        blank = damaged(run, run.samples.replace("\n", "\n\n", 1))
+        one_by_one = merge([*runs[:number], blank, *runs[number + 1 :]])
+        assert (one_by_one.warnings, one_by_one.errors) == ((), ())
+        assert parquet(one_by_one.frame) == parquet(together.frame)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ('"rep": 0', '"rep": 0.5'),
+        ('"rep": 0', '"rep": -1'),
+        ('"rep": 0', '"rep": true'),
+        ('"rep": 0', '"rep": null'),
+        ('"rep": 0', '"rep": 0, "rap": 0'),
+        ('"rep": 0, ', ""),
+        ('"rep": 0', '"rep": 0, "rep": 0'),
+        ('"wall_s": ', '"wall_s": -'),
+        ('"wall_s": ', '"wall_s": NaN, "x": '),
+        ('"bytes": ', '"bytes": -'),
+        ('"answer": "ok"', '"answer": "fine"'),
+        ('"params_id": "', '"params_id": "0'),
+        ('"started_at": "', '"started_at": "x'),
+        ("{", ""),
+        ("}", "}}"),
+    ],
+)
+def test_an_odd_line_among_a_thousand_is_found_and_only_it_is_left_out(
+    runs: tuple[RunFiles, ...], change: tuple[str, str]
+) -> None:
+    odd = damaged(runs[1], runs[1].samples.replace(*change, 1))
+    assert odd.samples != runs[1].samples
+    merged = merge([runs[0], odd, *runs[2:]])
+    is_harmless = change[1] == '"rep": 0, "rep": 0'  # JSON's last value counts
+    assert len(merged.errors) == (0 if is_harmless else 1)
+    assert all(f"{odd.source}, line 1" in str(error) for error in merged.errors)
+    assert merged.frame.height == merge(runs).frame.height - len(merged.errors)

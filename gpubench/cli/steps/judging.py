@@ -29,7 +29,7 @@ from gpubench.stats.verdict import Verdict, judge
 from gpubench.store.accounting import Accounting
 from gpubench.store.calibrations import read_calibrations
 from gpubench.store.campaign import Campaign
-from gpubench.store.rundirs import read_provenance
+from gpubench.store.rundirs import Records, read_provenance
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,11 +75,10 @@ def judge_campaign(campaign: Campaign, question: Question | None = None) -> Judg
         UsageError: a variant that the campaign doesn't have.
     """
     question = _less_what_is_planned(question or Question(), campaign.plan)
-    accounting = account_now(campaign)
-    read = read_runs(campaign.runs_dir)
-    merged = merge(read.runs)
-    problems = [str(error) for error in (*read.errors, *merged.errors)]
-    warnings = (*accounting.warnings, *problems, *merged.warnings)
+    records = Records()
+    accounting = account_now(campaign, records)
+    merged = _merged(campaign, records)
+    warnings = (*accounting.warnings, *(str(error) for error in merged.errors), *merged.warnings)
     for warning in warnings:
         warn(warning)
     plan = campaign.plan.model_copy(update={"comparisons": _comparisons(campaign.plan, question)})
@@ -100,6 +99,13 @@ def judge_campaign(campaign: Campaign, question: Question | None = None) -> Judg
     if question.is_the_planned_one:
         write_atomically(campaign.verdicts, verdicts_json(campaign.plan.campaign, verdicts, settings))
     return judged
+
+
+def _merged(campaign: Campaign, records: Records) -> Merged:
+    """All samples, with the errors of runs that can't be read; the text of their files is let go."""
+    read = read_runs(campaign.runs_dir, records)
+    merged = merge(read.runs)
+    return dataclasses.replace(merged, errors=(*read.errors, *merged.errors))
 
 
 def decided(judged: Judged) -> list[Comparison]:

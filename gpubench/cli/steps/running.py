@@ -18,6 +18,7 @@ from gpubench.runtimes import RUNTIMES
 from gpubench.schedulers import ATTACHED, SCHEDULERS, JobState, Running
 from gpubench.store.accounting import PENDING, Accounting, account
 from gpubench.store.campaign import Campaign
+from gpubench.store.rundirs import Records
 
 LOOK_S = 0.25
 
@@ -119,15 +120,16 @@ def job_states(campaign: Campaign) -> dict[str, JobState]:
     return {job.job: scheduler.state(campaign.job_dir(job.job)) for job in campaign.jobs}
 
 
-def account_now(campaign: Campaign) -> Accounting:
+def account_now(campaign: Campaign, records: Records | None = None) -> Accounting:
     """What became of every planned run; what may still come is pending, and a lost run says how its job ended.
 
-    Of a job that nobody knows (on a copy at home, say) nothing is said to be lost.
+    Of a job that nobody knows (on a copy at home, say) nothing is said to be lost. ``records`` as for ``account``.
     """
+    records = records or Records()
     scheduler = SCHEDULERS[campaign.plan.site.scheduler]
     open_jobs = {
         one.job.job
-        for one in account(campaign, alive={job.job for job in campaign.jobs}).outcomes
+        for one in account(campaign, alive={job.job for job in campaign.jobs}, records=records).outcomes
         if one.status == PENDING
     }
     states: dict[str, JobState] = {}
@@ -141,6 +143,7 @@ def account_now(campaign: Campaign) -> Accounting:
         campaign,
         alive={job for job, state in states.items() if state.phase != "ended"},
         ends={job: state.end or state.reason for job, state in states.items()},
+        records=records,
     )
 
 

@@ -1,0 +1,51 @@
+"""``python -m benchmarks.store_scale``: merge and report at several sizes, beside the seed's way of reading."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.commands import Used, timed
+from benchmarks.rounds import machine
+from benchmarks.store_scale.generate import generate
+
+GPUBENCH = Path(sys.executable).with_name("gpubench")
+MIB = 1 << 20
+SAMPLES = 100
+SEED_WAY = """
+import sys, pathlib, pandas
+files = sorted(pathlib.Path(sys.argv[1]).glob("runs/*/samples.jsonl"))
+print(len(pandas.concat([pandas.read_json(path, lines=True) for path in files])))
+"""
+"""One frame per file, joined at the end, as the DGX-1 campaigns' merge-outputs.py does; it checks nothing."""
+
+
+def main() -> None:
+    """Print one line per size and command."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.store_scale", description=__doc__)
+    parser.add_argument("--runs", type=int, nargs="+", default=[1000, 10000], help=f"{SAMPLES} samples each")
+    parser.add_argument("--seed", type=int, default=20261121)
+    asked = parser.parse_args()
+    print("| runs | samples | command | seconds | CPU seconds | peak, MiB |\n|---|---|---|---|---|---|")
+    for runs in asked.runs:
+        with tempfile.TemporaryDirectory(prefix="store-scale-") as home:
+            campaign = Path(home) / "local-scale-20260101T000000Z"
+            generate(campaign, runs, SAMPLES, asked.seed)
+            ways: dict[str, list[str | Path]] = {
+                "merge": [GPUBENCH, "merge", campaign],
+                "report (merge, verdicts, page)": [GPUBENCH, "report", campaign],
+                "pandas.read_json per file, concat": [sys.executable, "-c", SEED_WAY, campaign],
+            }
+            for name, words in ways.items():
+                _print(runs, name, timed(words))
+    print(machine())
+
+
+def _print(runs: int, name: str, used: Used) -> None:
+    figures = f"{used.wall_s:.1f} | {used.cpu_s:.1f} | {used.peak_bytes / MIB:.0f}"
+    print(f"| {runs} | {runs * SAMPLES} | {name} | {figures} |", flush=True)
+
+
+main()

@@ -1,0 +1,197 @@
+"""A finished campaign on disk in the store's own formats, of any size, without running anything."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import random
+from pathlib import Path
+
+from gpubench.model.image import Image
+from gpubench.model.plan import (
+    Comparison,
+    Plan,
+    PlannedBlock,
+    PlannedJob,
+    PlannedRun,
+    PlannedVariant,
+    PlannedWorkload,
+    TimeModel,
+)
+from gpubench.model.site import Layout, Site
+from gpubench.spec import RunRecord, SampleLine, WorkloadRecord, WorkloadSpec
+from gpubench.spec.plain import content_id, to_plain
+from gpubench.spec.records import RUN_RECORD
+from gpubench.store import Campaign
+
+START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+VARIANTS = ("1.17.0", "1.19.0")
+WORKLOADS = {"merge": 0.4, "transpose-sum": 0.1, "strided-sum": 0.05, "tasks": 0.2, "shuffle": 0.3}
+"""Names, with typical seconds."""
+
+
+def generate(directory: Path, runs: int, samples: int, seed: int) -> None:
+    """``runs`` runs of two variants, ``samples`` in each, shared by the workloads; one in four blocks on two nodes."""
+    plan = _plan(runs // len(VARIANTS), samples // len(WORKLOADS) - 1)
+    campaign = Campaign.begin(directory, plan)
+    for one in plan.variants:
+        if one.image:
+            campaign.write_manifest(one.image.manifest, {"schema": "gpubench/manifest/1", "packages": {}, "ucx": {}})
+    random_ = random.Random(seed)
+    number = 0
+    for job in plan.jobs:
+        for block in job.blocks:
+            for run in block.runs:
+                started_at = START + dt.timedelta(seconds=60 * number)
+                _write(campaign.runs_dir / f"{run.run}-1", plan, (job, block, run), started_at, random_)
+                number += 1
+
+
+def _plan(blocks: int, reps: int) -> Plan:
+    specs = [
+        WorkloadSpec(name=name, backend="dask", params={"size": 1000}, reps=reps, warmup=1, timeout_s=60.0)
+        for name in WORKLOADS
+    ]
+    workloads = [PlannedWorkload(**to_plain(spec), params_id=spec.params_id) for spec in specs]
+    ids = [one.params_id for one in workloads]
+    of_two = blocks // 4
+    jobs = [
+        PlannedJob(
+            job=f"j{nodes:03d}",
+            nodes=nodes,
+            workers_per_node=2,
+            memory_limit=2**31,
+            limit_s=600.0,
+            blocks=[_block(first + at, nodes, ids) for at in range(count)],
+        )
+        for nodes, first, count in ((1, 0, blocks - of_two), (2, blocks - of_two, of_two))
+    ]
+    comparisons = [
+        Comparison(
+            workload=one.name,
+            backend=one.backend,
+            params_id=one.params_id,
+            nodes=job.nodes,
+            workers_per_node=2,
+            threads_per_worker=1,
+            baseline=VARIANTS[0],
+            candidate=VARIANTS[1],
+        )
+        for job in jobs
+        for one in workloads
+    ]
+    return Plan(
+        campaign="local-scale-20260101T000000Z",
+        created_at=START.isoformat(),
+        gpubench="0",
+        seed=7,
+        site=Site(
+            name="local", scheduler="local", launcher="fork", runtime="venv", interface="lo", layout=Layout(workers=2)
+        ),
+        suite="scale",
+        workloads=workloads,
+        variants=[PlannedVariant(label=label, ucx=label, env={}, image=_image(label)) for label in VARIANTS],
+        protocol="ucx",
+        device="cpu",
+        threads_per_worker=1,
+        margin=0.03,
+        summary="mean",
+        jobs=jobs,
+        comparisons=comparisons,
+        time=TimeModel(run_s=10.0, block_s=20.0, total_s=20.0 * blocks, source="generated"),
+        budget_s=None,
+        notes=[],
+    )
+
+
+def _image(label: str) -> Image:
+    return Image(
+        kind="venv",
+        id=content_id(label, 16),
+        ucx_spec=label,
+        ucx_version=label,
+        binding="ucxx",
+        python="python3",
+        env={},
+        manifest=content_id({"manifest": label}, 16),
+    )
+
+
+def _block(number: int, nodes: int, ids: list[str]) -> PlannedBlock:
+    labels = VARIANTS if number % 2 else VARIANTS[::-1]
+    runs = [
+        PlannedRun(run=content_id([number, label, nodes]), variant=label, order=order, workloads=ids)
+        for order, label in enumerate(labels)
+    ]
+    return PlannedBlock(block=number, runs=runs)
+
+
+def _write(
+    path: Path,
+    plan: Plan,
+    row: tuple[PlannedJob, PlannedBlock, PlannedRun],
+    started_at: dt.datetime,
+    random_: random.Random,
+) -> None:
+    job, block, run = row
+    path.mkdir(parents=True)
+    clock = started_at
+    noise = random_.lognormvariate(0, 0.01)
+    lines = []
+    for planned in plan.workloads:
+        for rep in range(-1, planned.reps):
+            wall_s = WORKLOADS[planned.name] * noise * random_.lognormvariate(0, 0.03)
+            clock += dt.timedelta(seconds=wall_s)
+            line = SampleLine(
+                workload=planned.name,
+                backend=planned.backend,
+                params_id=planned.params_id,
+                rep=max(rep, 0),
+                warmup=rep < 0,
+                wall_s=wall_s,
+                bytes=48_000_000,
+                answer="ok",
+                started_at=clock.isoformat(timespec="microseconds"),
+            )
+            lines.append(json.dumps(to_plain(line)))
+    (path / "samples.jsonl").write_text("\n".join(lines) + "\n")
+    (path / "provenance.json").write_text('{"schema": "gpubench/provenance/1", "processes": [], "nodes": []}')
+    image = next(one.image for one in plan.variants if one.label == run.variant)
+    record = RunRecord(
+        schema=RUN_RECORD,
+        campaign=plan.campaign,
+        site=plan.site.name,
+        job=job.job,
+        block=block.block,
+        run=run.run,
+        attempt=1,
+        order=run.order,
+        variant=run.variant,
+        image=image.id if image else "",
+        ucx_version=run.variant,
+        protocol=plan.protocol,
+        device=plan.device,
+        nodes=job.nodes,
+        workers_per_node=job.workers_per_node,
+        threads_per_worker=plan.threads_per_worker,
+        status="ok",
+        reason="",
+        started_at=started_at.isoformat(),
+        ended_at=clock.isoformat(),
+        transport=["tcp"],
+        hosts=["laptop"],
+        workloads=[
+            WorkloadRecord(
+                workload=one.name,
+                backend=one.backend,
+                params=one.params,
+                params_id=one.params_id,
+                reps=one.reps,
+                warmup=one.warmup,
+                status="ok",
+                reason="",
+            )
+            for one in plan.workloads
+        ],
+    )
+    (path / "run.json").write_text(json.dumps(to_plain(record), indent=1))
