@@ -74,6 +74,14 @@ def _cluster(options: argparse.Namespace) -> int:
     return standing.stand(path, options.rank, options.skip or "")
 
 
+def _look(options: argparse.Namespace) -> int:
+    from gpubench.node.look import look
+    from gpubench.spec.looked import LookSpec
+
+    path = Path(options.spec)
+    return look(LookSpec.parse(path.read_text(encoding="utf-8")), path.parent, options.parent)
+
+
 def _retire(options: argparse.Namespace) -> int:
     from gpubench.node.retire import retire
 
@@ -81,7 +89,7 @@ def _retire(options: argparse.Namespace) -> int:
     return retire(options.address, [int(rank) for rank in options.ranks.split(",")], Path(options.answer))
 
 
-OTHERS = {"attach": _attach, "cluster": _cluster, "retire": _retire}
+OTHERS = {"attach": _attach, "cluster": _cluster, "look": _look, "retire": _retire}
 """Commands beside ``run``."""
 
 
@@ -237,6 +245,9 @@ def _parser() -> argparse.ArgumentParser:
     cluster.add_argument("--rank", type=int, help="rank of this node in its job, from 0; default: as the launcher says")
     cluster.add_argument("--skip", metavar="REASON", help="write down why the cluster wasn't started")
     cluster.add_argument("--clean", action="store_true", help="end what killed supervisors left on this machine")
+    look = commands.add_parser("look", help="who is connected to a cluster, and where its workers may run")
+    look.add_argument("--spec", required=True, help="what to look at; the record comes to stand beside it")
+    look.add_argument("--parent", type=int, help=argparse.SUPPRESS)
     retire = commands.add_parser("retire", help=argparse.SUPPRESS)
     for name in ("--address", "--ranks", "--answer"):
         retire.add_argument(name, required=True)
