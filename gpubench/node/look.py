@@ -22,7 +22,7 @@ def look(spec: LookSpec, directory: Path, parent: Optional[int]) -> int:
 
     record = LookedRecord(schema=LOOKED)
     try:
-        client = Client(spec.address, timeout=spec.connect_s, name="gpubench-look", set_as_default=False)
+        client = Client(spec.address, timeout=spec.connect_s, name="gpubench-look", set_as_default=True)
     except (OSError, ValueError, TypeError, ImportError, RuntimeError) as error:  # no answer, no keys, no binding ...
         record.unreachable = str(error).strip().split("\n")[0][:200] or type(error).__name__
     else:
@@ -74,13 +74,13 @@ def _places(client: Any, workers: List[str], answer_s: float) -> List[Dict[str, 
 def placed() -> Dict[str, Any]:
     """Where this thread of a worker may run, after it has worked; CPUs by their numbers.
 
-    ``allowed`` of the thread, ``process`` of the process's first; ``cpus`` that are online here; ``cores`` by CPU (those
-    that share one are hyper-threads); ``numa`` by node; ``gpus`` as ``CUDA_VISIBLE_DEVICES`` says.
+    ``allowed`` of the thread, ``process`` of the process's first; ``cpus`` that are online here; ``cores`` by CPU
+    (those that share one are hyper-threads); ``numa`` by node; ``gpus`` as ``CUDA_VISIBLE_DEVICES`` says.
     """
     with contextlib.suppress(ImportError):  # OpenBLAS and OpenMP bind when they first work
-        import numpy
+        import numpy as np
 
-        numpy.ones((64, 64)) @ numpy.ones((64, 64))
+        np.ones((64, 64)) @ np.ones((64, 64))
     online = numbers(_text(CPUS / "online")) or sorted(os.sched_getaffinity(0))
     return {
         "host": os.uname().nodename,

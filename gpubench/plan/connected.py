@@ -23,7 +23,7 @@ def host_lines(workers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def check_versions(versions: Versions) -> Iterator[Finding]:
-    """What must agree lest messages can't be read, and what should."""
+    """What must agree lest messages can't be read; of the rest it is only said."""
     names = sorted({name for found in versions.values() for name in found}, key=_order)
     everywhere = f"in client, scheduler and {len(versions) - 2} workers"
     agree, differ = [], []
@@ -35,7 +35,7 @@ def check_versions(versions: Versions) -> Iterator[Finding]:
         usual = count.most_common(1)[0][0]
         odd = [f"{who} {found.get(name, 'none')}" for who, found in versions.items() if found.get(name) != usual]
         what = f"{name} {usual}, but {', '.join(odd[:4])}{' ...' if len(odd) > 4 else ''}"
-        differ.append(Finding(False if name in MUST_AGREE else None, what))
+        differ.append(Finding(name not in MUST_AGREE, what))
     if agree:
         yield Finding(True, f"{', '.join(agree)} {everywhere}")
     yield from differ
@@ -55,13 +55,13 @@ def check_processes(processes: Sequence[Mapping[str, Any]], ucx: str | None) -> 
         yield Finding(True, f"{word} in scheduler and {len(processes) - 1} workers")
     packages = len({str(one["packages"]) for one in processes})
     if packages > 1:
-        yield Finding(None, f"{packages} different sets of packages")
+        yield Finding(True, f"{packages} different sets of packages, which may or may not matter")
 
 
 def check_count(workers: int, planned: int | None) -> Finding:
     """As many as planned; None: nobody said how many."""
     if planned is None:
-        return Finding(workers > 0 or False, f"{workers} workers")
+        return Finding(workers > 0, f"{workers} workers")
     return Finding(workers >= planned, f"{workers} of {planned} workers")
 
 

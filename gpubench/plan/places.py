@@ -28,9 +28,10 @@ def judge_places(workers: Sequence[Facts], cpus: int | None = None) -> list[Plac
     """A verdict per worker.
 
     A worker must be allowed at least as many CPUs as it has threads (``cpus`` says another number), and all workers
-    inside a set of CPUs must find as many there as they have threads together: jsrun's default ``packed:1`` puts six on
-    one core, where each alone has CPUs enough. The set is counted in cores (not hyper-threads) wherever the machine has a
-    core for every thread; where it hasn't, it is over-subscribed, which is only said. Two workers may not share a GPU.
+    inside a set of CPUs must find as many there as they have threads together: jsrun's default ``packed:1`` puts six
+    on one core, where each alone has CPUs enough. The set is counted in cores (not hyper-threads) wherever the machine
+    has a core for every thread; where it hasn't, it is over-subscribed, which is only said. Two workers may not share a
+    GPU.
     """
     found = []
     for worker in workers:

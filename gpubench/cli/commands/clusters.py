@@ -18,6 +18,11 @@ Name = Annotated[str | None, typer.Option("--name", help="The cluster; default: 
 Wait = Annotated[str, typer.Option("--wait", help="How long to wait, in the queue too; it goes on after that.")]
 MaybeTime = Annotated[str | None, typer.Option("--time", help="Time limit of the job, like 2h.")]
 Change = Annotated[str, typer.Argument(help="Nodes, like +2 or -2.", show_default=False)]
+SchedulerFile = Annotated[Path, typer.Option(help="What its scheduler wrote.", show_default=False)]
+Python = Annotated[
+    Path | None,
+    typer.Option(help="A Python with its versions; default: the cluster's own, or the site's."),
+]
 SIGNED = {"ignore_unknown_options": True}
 
 
@@ -33,7 +38,8 @@ def register(app: typer.Typer) -> None:
     group.command()(status)
     group.command(context_settings=SIGNED)(grow)
     group.command(context_settings=SIGNED)(shrink)
-    group.command()(stop)
+    for command in (stop, verify, affinity):
+        group.command()(command)
     app.add_typer(group, name="cluster")
 
 
@@ -110,6 +116,40 @@ def stop(name: Name = None, outputs: options.Outputs = None) -> None:
     from gpubench.cli.steps.clusters.stopping import stop_cluster
 
     stop_cluster(_found(name, outputs))
+
+
+def verify(
+    scheduler_file: SchedulerFile,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="How many there must be; default: as many as a cluster of ours has.")
+    ] = None,
+    python: Python = None,
+    site: options.Site = "local",
+) -> None:
+    """Who is connected: hosts, workers, threads, memory, GPUs; whether Python, dask, distributed and UCX agree.
+
+    Exit 5 where nobody answers, 6 where something disagrees, 4 where workers are missing.
+    """
+    from gpubench.cli.steps.clusters import looking
+
+    looking.verify(looking.Looking(scheduler_file, python, site), workers)
+
+
+def affinity(
+    scheduler_file: SchedulerFile,
+    cpus: Annotated[
+        int | None, typer.Option(min=1, help="CPUs that a worker must have; default: as many as its threads.")
+    ] = None,
+    python: Python = None,
+    site: options.Site = "local",
+) -> None:
+    """Per worker: CPUs that its threads may use against those that they need, NUMA nodes, GPU; pass or FAIL.
+
+    Catches several workers packed on one core, and two on one GPU. Exit 6 where one fails, 5 where nobody answers.
+    """
+    from gpubench.cli.steps.clusters import looking
+
+    looking.affinity(looking.Looking(scheduler_file, python, site), cpus)
 
 
 def _found(name: str | None, outputs: Path | None) -> Cluster:
