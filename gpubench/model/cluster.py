@@ -20,7 +20,8 @@ class ClusterRecord(Settings):
 
     ``directory`` is the cluster's, absolute and without symbolic links: its scheduler's file and its keys are used by
     that path. ``identity`` tells it from every other cluster, also of the same name. ``memory_limit`` is bytes per
-    worker; 0: half of the node's over its workers, worked out on the node.
+    worker; 0: half of the node's over its workers, worked out on the node. ``workarounds`` are variables that known
+    issues set.
     """
 
     schema_: str = pydantic.Field(alias="schema", default=CLUSTER)
@@ -35,6 +36,7 @@ class ClusterRecord(Settings):
     protocol: str
     memory_limit: int
     limit_s: float
+    workarounds: dict[str, str] = pydantic.Field(default_factory=dict)
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 

@@ -82,8 +82,9 @@ def check_scripts(scheduler: str, templates: Mapping[str, str]) -> None:
 
 
 def variables(record: ClusterRecord) -> dict[str, str]:
-    """What image, site and variant set in every process, and where the keys are; a client wants the same."""
-    return {**record.image.env, **record.site.env, **record.variant.env, **tls_variables(record)}
+    """What image, site, known issues and variant set in every process, and where keys are; a client wants the same."""
+    given = {**record.image.env, **record.site.env, **record.workarounds, **record.variant.env}
+    return {**given, **tls_variables(record)}
 
 
 def tls_variables(record: ClusterRecord) -> dict[str, str]:

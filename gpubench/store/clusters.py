@@ -46,7 +46,10 @@ class Cluster:
                 (directory / REQUESTS).mkdir()
                 (directory / JOBS).mkdir()
         except FileExistsError:
-            raise UsageError(f"there is a cluster {record.name} in {directory}", then="choose another --name") from None
+            raise UsageError(
+                f"there is a cluster {record.name} in {directory}",
+                then="choose another --name; of one that is stopped, the directory may be removed",
+            ) from None
         write_atomically(directory / RECORD_FILE, record.dump())
         return Cluster(directory, record)
 
@@ -107,6 +110,10 @@ class Cluster:
             return None
         except SpecError as error:
             raise DataError(f"{path}: {error}") from None
+
+    def forget(self) -> None:
+        """Remove all of it: no job of it was ever submitted."""
+        shutil.rmtree(self.directory, ignore_errors=True)
 
     def take_down(self) -> None:
         """Remove what lets anybody join: scheduler's file, meeting place, keys, and last the token."""

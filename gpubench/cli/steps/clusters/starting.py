@@ -15,17 +15,19 @@ from gpubench.cli.options import Asked
 from gpubench.cli.say import say
 from gpubench.cli.steps.clusters.keys import make_keys
 from gpubench.cli.steps.clusters.stopping import sweep
-from gpubench.cli.steps.clusters.submitting import submit_job, wait_for
+from gpubench.cli.steps.clusters.submitting import job_state, submit_job, wait_for
 from gpubench.cli.steps.images import make_ready, obtain_images
 from gpubench.cli.steps.placing import image_place, resolve, shared_paths
 from gpubench.cli.steps.planning import node_memory
-from gpubench.cli.steps.profiles import expanded, load_site
+from gpubench.cli.steps.profiles import expanded, known_issues, load_site
 from gpubench.errors import IncompleteError, PlanRefusedError, UsageError
 from gpubench.files import write_atomically
 from gpubench.model.cluster import PROTOCOLS, ClusterRecord
 from gpubench.model.image import Image, Variant, parse_variant
+from gpubench.model.plan import PlannedVariant
 from gpubench.model.quantities import format_seconds, parse_seconds
 from gpubench.model.site import Site
+from gpubench.plan.known import apply_issues, issue_lines
 from gpubench.plan.shared import require_shared
 from gpubench.plan.triples import check_triple
 from gpubench.render import pack
@@ -83,7 +85,8 @@ def start_cluster(asked: Starting) -> None:
     try:
         submit_job(cluster, job, deadline)
     except BaseException:
-        sweep(cluster)  # nothing was started
+        if job_state(cluster, job).phase == "unsubmitted":
+            cluster.forget()
         raise
     ready = wait_for_ready(cluster, deadline)
     for line in [*time_lines(ready, job.job), *join_lines(record)]:
@@ -140,6 +143,8 @@ def _record(asked: Starting, site: Site) -> ClusterRecord:
     limit_s = site.limits.job if asked.time is None else seconds("--time", asked.time)
     outputs = asked.outputs or expanded(site.paths.outputs, "paths.outputs", site)
     directory = (outputs / CLUSTERS).resolve() / name
+    image = _image(asked, site, variant, directory)
+    planned = PlannedVariant(label=variant.label, ucx=variant.ucx, env=variant.env, image=image)
     return ClusterRecord(
         name=name,
         identity=content_id({"directory": str(directory), "salt": secrets.token_hex(8)}),
@@ -148,11 +153,25 @@ def _record(asked: Starting, site: Site) -> ClusterRecord:
         gpubench=__version__,
         site=site,
         variant=variant,
-        image=_image(asked, site, variant, directory),
+        image=image,
         protocol=protocol,
         memory_limit=_memory_limit(site, asked.nodes),
         limit_s=limit_s,
+        workarounds=_workarounds(site, protocol, planned, asked.nodes, now),
     )
+
+
+def _workarounds(site: Site, protocol: str, variant: PlannedVariant, nodes: int, now: dt.datetime) -> dict[str, str]:
+    """Variables that known issues set; raises PlanRefusedError where one of them says that it can't work."""
+    applied, notes = apply_issues(
+        known_issues(site), site=site, protocol=protocol, variants=[variant], nodes=[nodes], today=f"{now:%Y-%m-%d}"
+    )
+    for issue in applied:
+        if issue.action == "skip":
+            raise PlanRefusedError(f"a known issue of {variant.ucx}: {issue.why}", then="another --ucx or --protocol")
+    for line in [*issue_lines(applied), *notes]:
+        say(line)
+    return {name: value for issue in applied for name, value in issue.env.items()}
 
 
 def _variant(asked: Starting, site: Site) -> Variant:
