@@ -97,10 +97,11 @@ def grow(
 ) -> None:
     """Submit one more job of +N nodes, whose workers join the cluster."""
     from gpubench.cli.steps.clusters.changing import grow as more
-    from gpubench.cli.steps.clusters.starting import seconds
+    from gpubench.cli.steps.clusters.starting import lifetime, seconds
 
-    limit_s = None if limit is None else seconds("--time", limit)
-    more(_found(name, outputs), _count(by, "+"), limit_s, time.monotonic() + seconds("--wait", wait))
+    cluster = _found(name, outputs)
+    limit_s = None if limit is None else lifetime(limit, cluster.record.site)
+    more(cluster, _count(by, "+"), limit_s, time.monotonic() + seconds("--wait", wait))
 
 
 def shrink(by: Change, name: Name = None, wait: Wait = "10m", outputs: options.Outputs = None) -> None:

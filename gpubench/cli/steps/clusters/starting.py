@@ -98,8 +98,8 @@ def wait_for_ready(cluster: Cluster, deadline: float) -> ClusterState:
     job = cluster.jobs[0]
     try:
         return wait_for(cluster, job, deadline, lambda state: state.phase == READY)
-    except IncompleteError as error:
-        if "goes on" not in error.what:
+    except IncompleteError:
+        if job_state(cluster, job).phase == "ended":
             sweep(cluster)
         raise
 
@@ -131,6 +131,17 @@ def seconds(option: str, text: str) -> float:
         raise UsageError(f"{option}: {error}") from None
 
 
+def lifetime(text: str, site: Site) -> float:
+    """A job's time limit as typed; raises UsageError for one that is over before the job has begun."""
+    limit_s, least = seconds("--time", text), site.limits.start + site.limits.stop
+    if limit_s <= least:
+        raise UsageError(
+            f"--time {text} is too short: to start and stop may take {format_seconds(least)}",
+            then="a longer --time, or --set limits.start=...",
+        )
+    return limit_s
+
+
 def _record(asked: Starting, site: Site) -> ClusterRecord:
     protocol = asked.protocol or site.protocol
     if protocol not in PROTOCOLS:
@@ -140,7 +151,7 @@ def _record(asked: Starting, site: Site) -> ClusterRecord:
     name = asked.name or f"{site.name}-{now:%Y%m%dT%H%M%SZ}"
     if not _NAME.fullmatch(name):
         raise UsageError(f"--name '{name}' is no name", then="letters, digits, and . + - _ within")
-    limit_s = site.limits.job if asked.time is None else seconds("--time", asked.time)
+    limit_s = site.limits.job if asked.time is None else lifetime(asked.time, site)
     outputs = asked.outputs or expanded(site.paths.outputs, "paths.outputs", site)
     directory = (outputs / CLUSTERS).resolve() / name
     image = _image(asked, site, variant, directory)
