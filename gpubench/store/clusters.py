@@ -14,7 +14,7 @@ from pathlib import Path
 from gpubench.errors import DataError, UsageError
 from gpubench.files import create_exclusively, reading, write_atomically, writing
 from gpubench.model.cluster import TLS_FOLDER, ClusterJob, ClusterRecord
-from gpubench.spec.cluster import REQUESTS, SCHEDULER_FILE, STATE_FILE, TOKEN_FILE, ClusterState
+from gpubench.spec.cluster import REQUESTS, RETIRED, SCHEDULER_FILE, STATE_FILE, TOKEN_FILE, ClusterState
 from gpubench.spec.plain import SpecError
 
 CLUSTERS = "clusters"
@@ -92,9 +92,17 @@ class Cluster:
         """Where its script stands."""
         return self.directory / "jobs" / job.job
 
-    def retired(self, job: ClusterJob) -> bool:
-        """Whether it was given back."""
-        return (self.job_dir(job) / RETIRED_FILE).exists()
+    def retired(self, job: ClusterJob, state: ClusterState | None) -> bool:
+        """Whether it was given back, or all its nodes took leave in order, because their time was over."""
+        left = [node["state"] == RETIRED for node in state.nodes if node["job"] == job.job] if state else []
+        return (self.job_dir(job) / RETIRED_FILE).exists() or (len(left) == job.nodes and all(left))
+
+    @property
+    def planned(self) -> int:
+        """How many workers there should be."""
+        state = self.state()
+        nodes = sum(job.nodes for job in self.jobs if job.leads or not self.retired(job, state))
+        return nodes * self.record.site.layout.workers
 
     def retire(self, job: ClusterJob) -> None:
         """Remember that it was given back."""

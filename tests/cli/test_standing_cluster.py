@@ -14,9 +14,15 @@ from typing import Any
 
 import pytest
 
+from gpubench.cli.steps.clusters.changing import choose
+from gpubench.errors import UsageError
+from gpubench.model.cluster import ClusterJob
 from tests.conftest import Run, plain_environment
 from tests.node.runners import until
+from tests.node.test_by_hand_cluster import listening
 
+LOOPBACK = "0100007F"
+"""127.0.0.1 as the kernel writes it."""
 START = ("--ucx", "1.22.0", "--name", "mine", "--workers", "1", "--time", "5m")
 STORE = """
 from dask.distributed import Client, worker_client
@@ -99,8 +105,8 @@ def mine(gpubench: Run, tmp_path: Path) -> Iterator[Standing]:
 def test_a_cluster_with_keys_is_joined_checked_grown_and_shrunk_without_losing_anything(
     mine: Standing, tmp_path: Path
 ) -> None:
-    said = mine("start", *START, "--protocol", "tls", "--nodes", "2")
-    assert "job j001-n2: 2 workers registered, first after" in said
+    said = mine("start", *START, "--protocol", "tls", "--nodes", "1")
+    assert "job j001-n1: 1 workers registered, first after" in said
     keys = sorted((mine.directory / "tls").iterdir())
     assert [path.name for path in keys] == ["ca.pem", "client.key", "client.pem", "cluster.key", "cluster.pem"]
     assert {stat.S_IMODE(path.stat().st_mode) for path in keys} == {0o600}
@@ -110,27 +116,39 @@ def test_a_cluster_with_keys_is_joined_checked_grown_and_shrunk_without_losing_a
     )
     assert not [secret for secret in secrets if secret in written + said]
 
-    assert mine.script(STORE).stdout == "[3, 3]\n"
     refused = mine.script(LOAD, keys=False)
     assert refused.returncode == 1
     assert "TLS" in refused.stderr
     host, _, port = json.loads(mine.file.read_text())["address"].removeprefix("tls://").rpartition(":")
     assert host == "127.0.0.1"
+    assert set().union(*(listening(pid) for pid in mine.processes())) == {LOOPBACK}
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.2", int(port)), timeout=5)
 
+    assert mine("grow", "+1").endswith("2 workers are connected\n")
+    assert mine.script(STORE).stdout == "[3, 3]\n"
     said = mine.look("verify")
     assert "ok: python" in said
     assert "ok: 2 of 2 workers" in said
-    assert "wrong: 2 of 3 workers" in mine.look("verify", "--workers", "3", code=4)
     assert mine.look("affinity").count("pass") == 2
 
-    assert mine("grow", "+1").endswith("3 workers are connected\n")
-    assert "ready, 3 of 3 workers on 3 nodes" in mine("status")
-    assert "no jobs have 2 nodes together: there is j002-n1 (1)" in mine("shrink", "-2", code=2)
     assert mine("shrink", "-1").startswith("1 workers retired")
     assert mine.script(LOAD).stdout == "[0, 1, 2, 3, 4, 5]\n"
-    assert "only the job with the scheduler is left" in mine("shrink", "-1", code=2)
+    assert "ready, 1 of 1 workers on 1 nodes" in mine("status")
+
+
+def test_whole_jobs_are_given_back_few_and_new_ones_first_and_what_cant_be_is_refused() -> None:
+    jobs = [
+        ClusterJob(job=f"j{number:03d}-n{nodes}", nodes=nodes, first_rank=number * 10, limit_s=60)
+        for number, nodes in ((2, 2), (3, 1), (4, 1))
+    ]
+    assert [job.job for job in choose(jobs, 1)] == ["j004-n1"]
+    assert [job.job for job in choose(jobs, 2)] == ["j002-n2"]
+    assert [job.job for job in choose(jobs, 3)] == ["j004-n1", "j002-n2"]
+    with pytest.raises(UsageError, match=r"no jobs have 5 nodes together: there is j004-n1 \(1\), j003-n1 \(1\), j002"):
+        choose(jobs, 5)
+    with pytest.raises(UsageError, match="only the job with the scheduler is left"):
+        choose([], 1)
 
 
 @pytest.mark.system

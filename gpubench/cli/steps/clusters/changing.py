@@ -79,7 +79,7 @@ def choose(jobs: Sequence[ClusterJob], nodes: int) -> list[ClusterJob]:
                 return list(some)
     if not jobs:
         raise UsageError("only the job with the scheduler is left", then="gpubench cluster stop ends it")
-    has = ", ".join(f"{job.job} ({job.nodes})" for job in jobs)
+    has = ", ".join(f"{job.job} ({job.nodes})" for job in newest)
     raise UsageError(
         f"nodes are given back by whole jobs, and no jobs have {nodes} nodes together: there is {has}",
         then="the job with the scheduler stays; gpubench cluster stop ends all",
@@ -87,7 +87,9 @@ def choose(jobs: Sequence[ClusterJob], nodes: int) -> list[ClusterJob]:
 
 
 def _further(cluster: Cluster) -> list[ClusterJob]:
-    return [job for job in cluster.jobs if not job.leads and not cluster.retired(job) and job_state(cluster, job).alive]
+    state = cluster.state()
+    kept = [job for job in cluster.jobs if not job.leads and not cluster.retired(job, state)]
+    return [job for job in kept if job_state(cluster, job).alive]
 
 
 def _require_ready(cluster: Cluster) -> None:

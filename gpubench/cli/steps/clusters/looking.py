@@ -127,11 +127,9 @@ def _python(asked: Looking, about: dict[str, Any]) -> tuple[Path, dict[str, str]
 def _planned(about: dict[str, Any]) -> int | None:
     """How many workers a cluster of ours was asked to have; None for others, and where it can't be seen from here."""
     try:
-        cluster = Cluster.open(Path(str(about["directory"])))
+        return Cluster.open(Path(str(about["directory"]))).planned
     except (KeyError, GpubenchError):
         return None
-    jobs = [job for job in cluster.jobs if not cluster.retired(job)]
-    return sum(job.nodes for job in jobs) * cluster.record.site.layout.workers
 
 
 def _row(one: Placed) -> tuple[str, ...]:

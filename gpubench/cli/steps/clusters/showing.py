@@ -38,11 +38,11 @@ def status_lines(cluster: Cluster, states: Mapping[str, JobState], state: Cluste
     """The cluster, its jobs, what went wrong."""
     record = cluster.record
     nodes = [node for node in state.nodes if node["state"] == JOINED] if state else []
-    there = f"{state.connected if state else 0} of {_planned(cluster)} workers on {len(nodes)} nodes"
+    there = f"{state.connected if state else 0} of {cluster.planned} workers on {len(nodes)} nodes"
     phase = "stopped" if not cluster.standing else phase_of(cluster, states, state)
     yield f"cluster {record.name}: {phase}, {there}; site {record.site.name}, {record.variant.ucx}, {record.protocol}"
     for job in cluster.jobs:
-        yield _job_line(cluster, job, states[job.job])
+        yield _job_line(job, states[job.job], retired=cluster.retired(job, state))
         if state:
             yield from (f"  {line.partition(': ')[2]}" for line in time_lines(state, job.job))
     if state:
@@ -73,20 +73,16 @@ def trouble(cluster: Cluster, states: Mapping[str, JobState], state: ClusterStat
     if phase != READY or state is None:
         return f"it is {phase}"
     for job in cluster.jobs:
-        if not cluster.retired(job) and not states[job.job].alive:
+        if not cluster.retired(job, state) and not states[job.job].alive:
             return f"job {job.job} has ended: {_end(states[job.job])}"
-    if state.connected < _planned(cluster):
-        return f"{state.connected} of {_planned(cluster)} workers are connected"
+    if state.connected < cluster.planned:
+        return f"{state.connected} of {cluster.planned} workers are connected"
     return ""
 
 
-def _planned(cluster: Cluster) -> int:
-    return sum(job.nodes for job in cluster.jobs if not cluster.retired(job)) * cluster.record.site.layout.workers
-
-
-def _job_line(cluster: Cluster, job: ClusterJob, state: JobState) -> str:
+def _job_line(job: ClusterJob, state: JobState, *, retired: bool) -> str:
     what = f"{job.nodes} node{'' if job.nodes == 1 else 's'}{' with the scheduler' if job.leads else ''}"
-    if cluster.retired(job):
+    if retired and not job.leads:
         return f"job {job.job} ({state.job_id}): {what}, given back"
     words = " on ".join(part for part in (state.word or state.phase, state.hosts) if part)
     return f"job {job.job} ({state.job_id}): {what}, {state.end or words}"
