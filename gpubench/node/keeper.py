@@ -161,9 +161,12 @@ class Keeper:
             return
         self._asked = time.monotonic()
         for path in sorted((self.directory / REQUESTS).glob("*.json")):
-            with contextlib.suppress(OSError, ValueError):
-                ranks = [int(rank) for rank in json.loads(path.read_text(encoding="utf-8"))["retire"]]
-                self._waiting.append((ranks, path.with_suffix(".answer")))
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                asked = json.loads(path.read_text(encoding="utf-8"))
+                if asked.get("stop"):
+                    self.stop.reason = self.stop.reason or str(asked["stop"])
+                else:
+                    self._waiting.append(([int(rank) for rank in asked["retire"]], path.with_suffix(".answer")))
             path.unlink()
 
     def _retire(self, hub: Hub) -> None:

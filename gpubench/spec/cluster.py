@@ -17,7 +17,8 @@ STATE_FILE = "state.json"
 SCHEDULER_FILE = "scheduler.json"
 TOKEN_FILE = "token"  # noqa: S105 - the name of a file
 REQUESTS = "requests"
-"""Directory of what is asked of rank 0: ``<id>.json``, answered in ``<id>.answer``."""
+"""Directory of what is asked of rank 0, in ``<id>.json``: ``retire`` (ranks), answered in ``<id>.answer``, or ``stop``
+(the reason), answered by its end."""
 
 STARTING, READY, ENDED = "starting", "ready", "ended"
 JOINED, RETIRED, GONE = "joined", "retired", "gone"

@@ -73,7 +73,10 @@ def test_a_cluster_is_started_grown_shrunk_and_stopped_and_a_killed_job_is_seen(
     assert "job j003-n1 has ended: FAILED" in said
     assert "exit code 137" in said
 
-    login.run("cluster", "stop")
+    login.run("cluster", "grow", "+1")
+    said = login.run("cluster", "stop")
+    assert sorted(said.splitlines()) == ["cluster mine is stopped", "job j001-n1: ended", "job j004-n1: ended"]
+    assert [slurm.job(numbers(directory)[at])["JobState"] for at in (0, 3)] == ["COMPLETED"] * 2
     assert "it has been stopped" in login.run("cluster", "status", "--name", "mine", code=4)
     assert left_on(slurm) == {}
     gone = {"token", "scheduler.json", "tls"}

@@ -2,41 +2,66 @@
 
 from __future__ import annotations
 
+import json
 import os
+import secrets
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from gpubench.cli.say import say
 from gpubench.cli.steps.clusters.submitting import job_state
+from gpubench.cli.steps.running import LOOK_S
 from gpubench.errors import GpubenchError
+from gpubench.files import write_atomically
 from gpubench.render.cluster import SPEC
 from gpubench.render.job import NODE_HALF
 from gpubench.schedulers import ATTACHED, SCHEDULERS
+from gpubench.spec.cluster import READY, REQUESTS
 from gpubench.store.clusters import Cluster
 
 
 def stop_cluster(cluster: Cluster) -> None:
-    """End all jobs: first that of the scheduler, which tells the others; all are tried.
+    """End all jobs: rank 0 is asked, and tells the others; what doesn't end by itself is ended by its scheduler.
 
     Raises:
         SchedulerError: the first one of those that couldn't be ended; the keys stay, for another try.
     """
     scheduler = SCHEDULERS[cluster.record.site.scheduler]
     failed: list[GpubenchError] = []
+    _ask(cluster)
     for job in cluster.jobs:
         try:
             if job_state(cluster, job).alive:
                 scheduler.cancel(cluster.job_dir(job))
-                say(f"job {job.job}: ended")
+                say(f"job {job.job}: cancelled")
         except GpubenchError as error:
             failed.append(error)
     if failed:
         raise failed[0]
     sweep(cluster)
     say(f"cluster {cluster.record.name} is stopped")
+
+
+def _ask(cluster: Cluster) -> None:
+    """Have rank 0 end its cluster in order, where it is there to be asked; jobs that still wait would come too late."""
+    state = cluster.state()
+    if state is None or state.phase != READY or job_state(cluster, cluster.jobs[0]).phase != "running":
+        return
+    write_atomically(
+        cluster.directory / REQUESTS / f"{secrets.token_hex(8)}.json", json.dumps({"stop": "gpubench cluster stop"})
+    )
+    patience = time.monotonic() + cluster.record.site.limits.stop
+    running = [job for job in cluster.jobs if job_state(cluster, job).phase == "running"]
+    while running and time.monotonic() < patience:
+        time.sleep(LOOK_S)
+        ended = [job for job in running if job_state(cluster, job).phase == "ended"]
+        for job in ended:
+            say(f"job {job.job}: ended")
+        running = [job for job in running if job not in ended]
 
 
 def sweep(cluster: Cluster) -> None:
