@@ -25,8 +25,11 @@ STANDARD = sys.stdlib_module_names - NEWER_THAN_39
 # The libraries of the image that each file of the node half imports, exactly; every other file imports none.
 LIBRARIES: dict[str, set[str]] = {
     "gpubench/node/attach.py": {"distributed"},
+    "gpubench/node/census.py": {"distributed"},
     "gpubench/node/client.py": {"dask", "distributed"},
     "gpubench/node/gpu.py": {"dask_cuda"},
+    "gpubench/node/look.py": {"distributed", "numpy"},
+    "gpubench/node/retire.py": {"distributed"},
     "gpubench/node/roles.py": {"distributed"},
     "gpubench/workloads/array_operation.py": {"dask", "distributed", "numpy"},
     "gpubench/workloads/arrays.py": {"dask", "distributed", "numpy"},

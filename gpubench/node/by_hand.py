@@ -20,12 +20,13 @@ FLAGS = {
     "death_timeout": "--death-timeout",
     "run_dir": "--run-dir",
     "parent": "--parent",
+    "census": "--census",
 }
 
 # (may be given, must be given). With a spec, what the spec says can't be said twice.
 WITH_SPEC: Dict[str, Tuple[Tuple[str, ...], Tuple[str, ...]]] = {
     "auto": (("rank", "skip", "device", "protocol"), ()),
-    "scheduler": (("device", "protocol", "parent"), ("scheduler_file",)),
+    "scheduler": (("device", "protocol", "parent", "census"), ("scheduler_file",)),
     "worker": (("device", "protocol", "parent", "local_directory"), ("address", "name")),
     "client": (("device", "protocol", "parent"), ("address", "run_dir")),
 }
@@ -52,7 +53,7 @@ def check(options: argparse.Namespace) -> None:
     given = [name for name in FLAGS if getattr(options, name) is not None]
     foreign = [FLAGS[name] for name in given if name not in (*may, *must)]
     if foreign:
-        takes = ", ".join(FLAGS[name] for name in (*must, *may) if name != "parent")
+        takes = ", ".join(FLAGS[name] for name in (*must, *may) if name not in ("parent", "census"))
         raise CombinationError(f"{role} {where} takes no {', '.join(foreign)} (it takes {takes})")
     missing = [FLAGS[name] for name in must if name not in given]
     if missing:

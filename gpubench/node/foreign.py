@@ -38,12 +38,12 @@ def check_versions(client: Any) -> Dict[str, str]:
         VersionsError: they differ where that makes what is sent unreadable.
     """
     said = client.get_versions(check=False)
-    own = _versions(said["client"])
+    own = versions(said["client"])
     others = [("the scheduler", said["scheduler"]), *((f"worker {name}", one) for name, one in said["workers"].items())]
     if not said["workers"]:
         raise RefusedError("the cluster has no worker")
     for who, one in others:
-        found = _versions(one)
+        found = versions(one)
         differ = [name for name in MUST_AGREE if found.get(name) != own.get(name)]
         if differ:
             words = [f"{name} {found.get(name)} and here {own.get(name)}" for name in differ]
@@ -51,7 +51,7 @@ def check_versions(client: Any) -> Dict[str, str]:
     return own
 
 
-def _versions(said: Any) -> Dict[str, str]:
+def versions(said: Any) -> Dict[str, str]:
     """By package; Python's as major.minor. A worker that didn't answer has none."""
     packages = said.get("packages", {}) if isinstance(said, dict) else {}
     found = {str(name): str(version) for name, version in dict(packages).items()}
@@ -102,6 +102,7 @@ def workers_of(dask_scheduler: Any) -> List[Dict[str, Any]]:
         {
             "address": str(worker.address),
             "host": str(worker.host),
+            "name": str(worker.name),
             "threads": int(worker.nthreads),
             "memory_limit": int(worker.memory_limit or 0),
         }

@@ -130,6 +130,13 @@ class Hub:
         """Ranks whose line is closed or has been silent for too long."""
         return [rank for rank, line in self.lines.items() if not line.open or line.silence() > silence_s]
 
+    def forget(self, rank: int) -> None:
+        """Close the line of a rank that is gone; it may join again."""
+        line = self.lines.pop(rank)
+        with contextlib.suppress(KeyError, ValueError):
+            self._selector.unregister(line.sock)
+        line.close()
+
     def close(self) -> None:
         """Close every line and the listener."""
         for line in [*self.lines.values(), *self._strangers]:

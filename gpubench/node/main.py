@@ -36,8 +36,8 @@ def main(arguments: Optional[List[str]] = None) -> int:
     """Parse the command line and act. Returns the exit code: 0 a record was written, 40 none could be, 2 usage."""
     options = _parser().parse_args(arguments)
     try:
-        if options.command == "attach":
-            return _attach(options)
+        if options.command in OTHERS:
+            return OTHERS[options.command](options)
         by_hand.check(options)
         if options.spec is None:
             return _by_hand(options)
@@ -64,6 +64,35 @@ def _attach(options: argparse.Namespace) -> int:
     return attach(AttachSpec.parse(path.read_text(encoding="utf-8")), path.parent, options.parent)
 
 
+def _cluster(options: argparse.Namespace) -> int:
+    from gpubench.node import standing
+
+    path = Path(options.spec).resolve()
+    if options.clean:
+        standing.clean(path.parents[3])
+        return EXIT_OK
+    return standing.stand(path, options.rank, options.skip or "")
+
+
+def _look(options: argparse.Namespace) -> int:
+    from gpubench.node.look import look
+    from gpubench.spec.looked import LookSpec
+
+    path = Path(options.spec)
+    return look(LookSpec.parse(path.read_text(encoding="utf-8")), path.parent, options.parent)
+
+
+def _retire(options: argparse.Namespace) -> int:
+    from gpubench.node.retire import retire
+
+    die_with_parent(options.parent)
+    return retire(options.address, [int(rank) for rank in options.ranks.split(",")], Path(options.answer))
+
+
+OTHERS = {"attach": _attach, "cluster": _cluster, "look": _look, "retire": _retire}
+"""Commands beside ``run``."""
+
+
 def _by_hand(options: argparse.Namespace) -> int:
     if options.role == "scheduler":
         roles.run_scheduler(by_hand.scheduler_arguments(options))
@@ -80,7 +109,11 @@ def _act(options: argparse.Namespace, spec: RunSpec) -> int:
     die_with_parent(options.parent)
     started = dataclasses.replace(spec, protocol=options.protocol or spec.protocol)
     if options.role == "scheduler":
-        roles.run_scheduler(roles.scheduler_arguments(started, options.scheduler_file))
+        watched = []
+        if options.census:
+            os.environ[roles.CENSUS_VARIABLE] = options.census
+            watched = ["--preload", roles.CENSUS]
+        roles.run_scheduler([*roles.scheduler_arguments(started, options.scheduler_file), *watched])
     elif options.role == "worker":
         families.load(planned.name for planned in spec.workloads)
         become_worker = roles.WORKERS[spec.device]()  # imports, while the scheduler does the same
@@ -203,7 +236,20 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--local-directory", metavar="DIR", help="where a worker puts its files")
     run.add_argument("--death-timeout", help="seconds that a worker waits for its scheduler (by hand)")
     run.add_argument("--parent", type=int, help=argparse.SUPPRESS)
+    run.add_argument("--census", help=argparse.SUPPRESS)
     attach = commands.add_parser("attach", help="one workload on a cluster that somebody else started")
     attach.add_argument("--spec", required=True, help="what to do; the record comes to stand beside it")
     attach.add_argument("--parent", type=int, help=argparse.SUPPRESS)
+    cluster = commands.add_parser("cluster", help="this node's part of a standing cluster")
+    cluster.add_argument("--spec", required=True, help="the job's cluster.json")
+    cluster.add_argument("--rank", type=int, help="rank of this node in its job, from 0; default: as the launcher says")
+    cluster.add_argument("--skip", metavar="REASON", help="write down why the cluster wasn't started")
+    cluster.add_argument("--clean", action="store_true", help="end what killed supervisors left on this machine")
+    look = commands.add_parser("look", help="who is connected to a cluster, and where its workers may run")
+    look.add_argument("--spec", required=True, help="what to look at; the record comes to stand beside it")
+    look.add_argument("--parent", type=int, help=argparse.SUPPRESS)
+    retire = commands.add_parser("retire", help=argparse.SUPPRESS)
+    for name in ("--address", "--ranks", "--answer"):
+        retire.add_argument(name, required=True)
+    retire.add_argument("--parent", type=int)
     return parser

@@ -12,6 +12,9 @@ from gpubench.spec import RunSpec
 
 LATE = "@"
 POLL_S = 0.02
+CENSUS = "gpubench.node.census"
+CENSUS_VARIABLE = "GPUBENCH_CENSUS"
+"""Preload of a scheduler, and the variable that tells it where to write who is registered."""
 
 
 def address_in(word: str, timeout_s: float) -> str:

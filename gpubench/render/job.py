@@ -96,7 +96,7 @@ def run_spec(plan: Plan, job: PlannedJob, block: PlannedBlock, run: PlannedRun, 
         variant_env=sorted(variant.env),
         env_allow=sorted(site.env_allow),
         expect_transport=site.expect_transport,
-        expect_ucx=_release(image.ucx_version),
+        expect_ucx=release(image.ucx_version),
         workloads=[_workload(workloads[params_id].model_dump()) for params_id in run.workloads],
         deadlines=Deadlines(start_s=site.limits.start, stop_s=site.limits.stop, silence_s=site.limits.silence),
         block_s=plan.time.block_s,
@@ -112,7 +112,7 @@ def _workload(plain: dict[str, Any]) -> WorkloadSpec:
     return WorkloadSpec(**plain)
 
 
-def _release(version: str) -> str:
+def release(version: str) -> str:
     """What the library says of itself: ``1.17.0`` for the wheel ``1.17.0.post1``."""
     return ".".join(version.split(".")[:3])
 

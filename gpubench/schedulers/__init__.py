@@ -41,8 +41,12 @@ class Attached(Scheduler, Protocol):
     def turn(self, job_dir: Path, waiting: Callable[[str], None]) -> contextlib.AbstractContextManager[int]:
         """Wait for the machine."""
 
-    def submit(self, job_dir: Path, environ: Mapping[str, str], hold: int) -> Running:
-        """Start ``job_dir/job.sh``; raises SchedulerError when it can't be."""
+    def submit(self, job_dir: Path, environ: Mapping[str, str], hold: int | None) -> Running:
+        """Start ``job_dir/job.sh``; ``hold`` is the turn, None for a job that joins one which has it.
+
+        Raises:
+            SchedulerError: it can't be started.
+        """
 
 
 class Detached(Scheduler, Protocol):

@@ -101,13 +101,13 @@ def turn(job_dir: Path, waiting: Callable[[str], None]) -> Iterator[int]:
         os.close(handle)
 
 
-def submit(job_dir: Path, environ: Mapping[str, str], hold: int) -> Job:
+def submit(job_dir: Path, environ: Mapping[str, str], hold: int | None) -> Job:
     """Start ``job.sh`` in a session of its own; the job holds the machine's lock as long as any process of it lives.
 
     Args:
         job_dir: where the script stands.
         environ: the whole environment of the job.
-        hold: the lock from ``turn``.
+        hold: the lock from ``turn``; None: of a job that joins one which holds it.
 
     Raises:
         SchedulerError: bash can't be started.
@@ -123,7 +123,7 @@ def submit(job_dir: Path, environ: Mapping[str, str], hold: int) -> Job:
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                pass_fds=(hold,),
+                pass_fds=() if hold is None else (hold,),
             )
     except OSError as error:
         raise SchedulerError(f"can't start {job_dir / 'job.sh'}: {error}") from None

@@ -43,9 +43,18 @@ def marked(variable: str, accept: Callable[[str], bool]) -> Dict[int, str]:
 
 def end_marked(variable: str, value: str) -> None:
     """Kill every process on this node that carries the mark, until none is left or 10 s are over."""
+    _end(variable, value.__eq__)
+
+
+def end_marked_below(variable: str, start: str) -> None:
+    """Like ``end_marked``, for every mark that begins with ``start``."""
+    _end(variable, lambda value: value.startswith(start))
+
+
+def _end(variable: str, accept: Callable[[str], bool]) -> None:
     end = time.monotonic() + _END_S
     while time.monotonic() < end:
-        found = marked(variable, value.__eq__)
+        found = marked(variable, accept)
         if not found:
             return
         for pid in found:

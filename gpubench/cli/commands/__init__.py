@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from gpubench.cli.commands import bench, fetch, images, node, prereqs, results, sites, stages, workloads
+from gpubench.cli.commands import bench, clusters, fetch, images, node, prereqs, results, sites, stages, workloads
 
 
 def register(app: typer.Typer) -> None:
@@ -12,6 +12,7 @@ def register(app: typer.Typer) -> None:
     bench.register(app)
     stages.register(app)
     workloads.register(app)
+    clusters.register(app)
     fetch.register(app)
     results.register(app)
     images.register(app)

@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 import json
-import os
 import shutil
-import signal
-import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
-from gpubench import resources
 from gpubench.cli.options import Asked
 from gpubench.cli.say import say
+from gpubench.cli.steps.asking import Asker
 from gpubench.cli.steps.images import kind_of, obtain_images
 from gpubench.cli.steps.measured import result
 from gpubench.cli.steps.measuring import Measuring, parted, resolved, said_aside, show, size_lines, sized, variant_of
 from gpubench.cli.steps.profiles import expanded, load_site
-from gpubench.cli.steps.running import LOOK_S, interrupts
 from gpubench.errors import (
     DataError,
-    InterruptedByUserError,
     MissingToolError,
     PlanRefusedError,
     UsageError,
 )
-from gpubench.files import write_atomically
 from gpubench.model.site import Site
 from gpubench.plan.rooms import check_memory, check_workers
-from gpubench.render import pack
+from gpubench.render.cluster import WITH_PYTHON
 from gpubench.spec import WorkloadSpec
 from gpubench.spec.attached import ATTACH, ATTACHED_FILE, UNREACHABLE, VERSIONS, AttachedRecord, AttachSpec
 from gpubench.spec.plain import SpecError
@@ -44,13 +36,6 @@ NOT_CONTROLLED = (
     "its workers' places, memory and threads, and who else uses it",
 )
 CONNECT_S = 30.0
-STOP_S = 30.0
-"""From the signal to the end of the client, which takes away what it brought first."""
-WITH_PYTHON = ("venv", "conda")
-"""Kinds of images whose Python starts by its path."""
-NODE_HALF = "node.pyz"
-SPEC_FILE = "attach.json"
-LOG_FILE = "attach.log"
 
 
 def measure_attached(asked: Measuring) -> None:
@@ -67,16 +52,16 @@ def measure_attached(asked: Measuring) -> None:
     parameters, settings = parted(asked)
     site = load_site(asked.site, settings)
     planned = resolved(asked, parameters, site)
-    address = asked.scheduler_address or _address_in(asked.scheduler_file or Path())
+    address = asked.scheduler_address or address_in(asked.scheduler_file or Path())
     device = site.device if _given(settings, "device") else "auto"  # the profile's own speaks of another cluster
     look = AttachSpec(ATTACH, address, device, CONNECT_S, None)
     with said_aside(asked.as_json):
         python, env = _python(asked, site)
         outputs = asked.outputs or expanded(site.paths.outputs, "paths.outputs", site)
         directory = create_campaign(outputs, "attached", asked.workload, dt.datetime.now(dt.UTC))
-        attached = _Attached(directory, python, env)
+        asker = Asker(directory, python, env, "attach")
         try:
-            found = attached.run(look, CONNECT_S)
+            found = _ask(asker, look, CONNECT_S)
             shape, memory = _shape(found), _memory(found)
             planned = sized(asked, parameters, planned, shape, memory)
             check_workers(planned, shape)
@@ -87,8 +72,8 @@ def measure_attached(asked: Measuring) -> None:
         for line in size_lines(planned, shape, memory, asked.size):
             say(line)
         say(f"  on {shape.workers} workers of {address}")
-        found = attached.run(
-            AttachSpec(ATTACH, address, found.device, CONNECT_S, planned), CONNECT_S + planned.timeout_s
+        found = _ask(
+            asker, AttachSpec(ATTACH, address, found.device, CONNECT_S, planned), CONNECT_S + planned.timeout_s
         )
         shown = _result(planned, found, directory, memory)
     show(shown, as_json=asked.as_json)
@@ -104,7 +89,8 @@ def _refuse(asked: Measuring) -> None:
         raise UsageError("--nodes: a cluster that runs already has what it has", then="leave --nodes out")
 
 
-def _address_in(path: Path) -> str:
+def address_in(path: Path) -> str:
+    """The scheduler's address in the file that it wrote; raises UsageError."""
     try:
         plain = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -120,96 +106,48 @@ def _address_in(path: Path) -> str:
     return address
 
 
-def _python(asked: Measuring, site: Site) -> tuple[Path, dict[str, str]]:
-    """The Python that measures and what its image sets; this tool has no Dask of its own."""
-    if asked.python is not None:
-        found = shutil.which(str(asked.python))
-        if found is None:
-            raise UsageError(f"--python {asked.python} is no program", then="give the path of a Python")
-        return Path(found).absolute(), {}
+def named_python(python: Path) -> Path:
+    """The one that a user named; raises UsageError."""
+    found = shutil.which(str(python))
+    if found is None:
+        raise UsageError(f"--python {python} is no program", then="give the path of a Python")
+    return Path(found).absolute()
+
+
+def image_python(site: Site, spec: str, asked: Asked) -> tuple[Path, dict[str, str]]:
+    """The Python of the site's image of a UCX version, and what the image sets; raises UsageError, PlanRefusedError."""
     kind = kind_of(site)
     if kind not in WITH_PYTHON:
         raise UsageError(f"the Python of an image of kind {kind} can't be started by its path", then="--python PYTHON")
-    spec = variant_of(asked, site).ucx
-    image = obtain_images(site, [spec], Asked(date=asked.date, base=asked.base))[spec]
+    image = obtain_images(site, [spec], asked)[spec]
     if image is None:
         raise PlanRefusedError(f"no image yet for {spec}", then=f"gpubench images build {spec}, or --python PYTHON")
     return Path(image[0].python), dict(image[0].env)
 
 
-class _Attached:
-    """The client's process, once per question; everything that it needs and says lies in one directory."""
+def _python(asked: Measuring, site: Site) -> tuple[Path, dict[str, str]]:
+    """The Python that measures and what its image sets; this tool has no Dask of its own."""
+    if asked.python is not None:
+        return named_python(asked.python), {}
+    return image_python(site, variant_of(asked, site).ucx, Asked(date=asked.date, base=asked.base))
 
-    def __init__(self, directory: Path, python: Path, env: dict[str, str]) -> None:
-        self.directory = directory
-        self.python = python
-        self.env = {**os.environ, **env}
-        write_atomically(directory / NODE_HALF, pack(resources.node_half()))
 
-    def run(self, spec: AttachSpec, limit_s: float) -> AttachedRecord:
-        write_atomically(self.directory / SPEC_FILE, spec.dump().encode("utf-8"))
-        answer = self.directory / ATTACHED_FILE
-        answer.unlink(missing_ok=True)
-        command = [str(self.python), "-I", str(self.directory.resolve() / NODE_HALF), "attach"]
-        command += ["--spec", str(self.directory.resolve() / SPEC_FILE), "--parent", str(os.getpid())]
-        with interrupts() as interrupted, (self.directory / LOG_FILE).open("ab") as log:
-            self._wait(command, log, interrupted, time.monotonic() + 2 * CONNECT_S + limit_s)
-        if interrupted:
-            raise InterruptedByUserError(f"interrupted by {interrupted[0]}; nothing is left on the cluster")
-        try:
-            record = AttachedRecord.parse(answer.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            raise MissingToolError(self._last_words()) from None
-        except (OSError, SpecError) as error:
-            raise DataError(f"{answer}: {error}") from None
-        if record.refusal:
-            self._refused(record)
-        return record
-
-    def _wait(self, command: list[str], log: Any, interrupted: list[str], deadline: float) -> None:
-        try:
-            process = subprocess.Popen(
-                command,
-                env=self.env,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C is for us
-            )
-        except OSError as error:
-            raise MissingToolError(f"can't start {self.python}: {error.strerror}") from None
-        try:
-            while process.poll() is None and not interrupted and time.monotonic() < deadline:
-                time.sleep(LOOK_S)
-        finally:
-            _end(process)
-
-    def _last_words(self) -> str:
-        lines = (self.directory / LOG_FILE).read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        said = lines[-1] if lines else "it ended without a word"
-        return f"{self.python} couldn't measure: {said.removeprefix('gpubench attach: ')}"
-
-    def _refused(self, record: AttachedRecord) -> None:
-        if record.refusal == UNREACHABLE:
-            raise MissingToolError(record.reason, then="is it running, and reachable from here?")
+def _ask(asker: Asker, spec: AttachSpec, limit_s: float) -> AttachedRecord:
+    text = asker.ask(spec.dump(), ATTACHED_FILE, 2 * CONNECT_S + limit_s)
+    try:
+        record = AttachedRecord.parse(text)
+    except SpecError as error:
+        raise DataError(f"{asker.directory / ATTACHED_FILE}: {error}") from None
+    if record.refusal == UNREACHABLE:
+        raise MissingToolError(record.reason, then="is it running, and reachable from here?")
+    if record.refusal:
         raise PlanRefusedError(
-            f"{record.reason} ({self.python})" if record.refusal == VERSIONS else record.reason,
+            f"{record.reason} ({asker.python})" if record.refusal == VERSIONS else record.reason,
             then="name a Python of the cluster's own environment: --python PYTHON"
             if record.refusal == VERSIONS
             else "",
         )
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is not None:
-        return
-    process.send_signal(signal.SIGTERM)
-    try:
-        process.wait(STOP_S)
-    except subprocess.TimeoutExpired:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    return record
 
 
 def _given(settings: list[str], key: str) -> bool:

@@ -37,8 +37,8 @@ def place_campaign(campaign: Campaign) -> None:
     shared = shared_paths(site)
     places = {"the campaign": resolve(str(campaign.directory))}
     for variant in campaign.plan.variants:
-        if variant.image and (path := _on_disk(variant.image)):
-            places[f"the image of {variant.label}"] = _folder_of(path)
+        if variant.image and (place := image_place(variant.image)):
+            places[f"the image of {variant.label}"] = place
     for what, place in places.items():
         require_shared(what, place, shared)
     write_atomically(campaign.directory / PATHS_FILE, _record(site, places, shared))
@@ -55,16 +55,11 @@ def resolve(text: str) -> Resolved:
     return Resolved(text, "" if _VARIABLE.search(expanded) else str(Path(expanded).resolve()))
 
 
-def _on_disk(image: Image) -> str:
-    """A file of the image that nodes open by its path; empty where they fetch it, or have it as a module."""
-    if image.kind == "squashfs":
-        return image.reference
-    return image.python if image.kind in ("venv", "conda") else ""
-
-
-def _folder_of(path: str) -> Resolved:
+def image_place(image: Image) -> Resolved | None:
+    """A file of the image that nodes open by its path; None where they fetch it, or have it as a module."""
+    path = {"squashfs": image.reference, "venv": image.python, "conda": image.python}.get(image.kind, "")
     # Not the file: a venv's Python is a link to that of the system, which every node has its own of.
-    return Resolved(path, str(Path(path).parent.resolve() / Path(path).name))
+    return Resolved(path, str(Path(path).parent.resolve() / Path(path).name)) if path else None
 
 
 def _record(site: Site, places: dict[str, Resolved], shared: list[Resolved]) -> str:

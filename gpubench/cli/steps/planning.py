@@ -156,7 +156,7 @@ def _request(wanted: Wanted) -> Request:
         protocol=asked.protocol or site.protocol,
         device=site.device,
         machine_cores=site.node.cores or os.cpu_count() or 1,
-        machine_memory=_node_memory(site),
+        machine_memory=node_memory(site),
         workers=wanted.workers,
         margin=asked.chosen_margin(),
         summary=asked.chosen_summary(),
@@ -168,7 +168,7 @@ def _request(wanted: Wanted) -> Request:
     )
 
 
-def _node_memory(site: Site) -> int:
+def node_memory(site: Site) -> int:
     """Bytes of one node; 0 where nobody here knows: the memory of a login node says nothing of it."""
     if site.node.memory or not (site.layout.one_machine or site.scheduler in ATTACHED):
         return site.node.memory or 0

@@ -1,0 +1,166 @@
+"""``gpubench cluster``: a standing Dask cluster that people's own scripts join. Campaigns never use one."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpubench.cli import options
+from gpubench.errors import UsageError
+
+if TYPE_CHECKING:
+    from gpubench.store.clusters import Cluster
+
+Name = Annotated[str | None, typer.Option("--name", help="The cluster; default: the only one that stands.")]
+Wait = Annotated[str, typer.Option("--wait", help="How long to wait, in the queue too; it goes on after that.")]
+MaybeTime = Annotated[str | None, typer.Option("--time", help="Time limit of the job, like 2h.")]
+Change = Annotated[str, typer.Argument(help="Nodes, like +2 or -2.", show_default=False)]
+SchedulerFile = Annotated[Path, typer.Option(help="What its scheduler wrote.", show_default=False)]
+Python = Annotated[
+    Path | None,
+    typer.Option(help="A Python with its versions; default: the cluster's own, or the site's."),
+]
+SIGNED = {"ignore_unknown_options": True}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group."""
+    group = typer.Typer(
+        help="A standing Dask cluster for your own scripts: start, status, grow, shrink, stop, verify, affinity.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    group.command()(start)
+    group.command()(status)
+    group.command(context_settings=SIGNED)(grow)
+    group.command(context_settings=SIGNED)(shrink)
+    for command in (stop, verify, affinity):
+        group.command()(command)
+    app.add_typer(group, name="cluster")
+
+
+def start(
+    site: options.Site = "local",
+    nodes: Annotated[int, typer.Option(min=1, help="Nodes of the first job, which has the scheduler.")] = 1,
+    ucx: Annotated[
+        str | None, typer.Option(help="VERSION[,KEY=VALUE...]; default: the first variant of the site.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the cluster; default: site and time.")] = None,
+    protocol: Annotated[str | None, typer.Option(help="tcp, tls (with keys of its own) or ucx.")] = None,
+    limit: MaybeTime = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Workers per node.")] = None,
+    wait: Wait = "10m",
+    runtime: options.Runtime = None,
+    base: options.Base = None,
+    date: options.Date = None,
+    settings: options.Set = None,
+    outputs: options.Outputs = None,
+) -> None:
+    """Start a cluster of one variant on the site's scheduler, wait for its workers, and say how a script joins it.
+
+    It stands until its time is over (--time, default: the site's limit of a job) or `cluster stop`.
+    """
+    from gpubench.cli.steps.clusters.starting import Starting, start_cluster
+
+    start_cluster(
+        Starting(
+            site=site,
+            nodes=nodes,
+            wait=wait,
+            ucx=ucx,
+            name=name,
+            protocol=protocol,
+            time=limit,
+            workers=workers,
+            runtime=runtime,
+            base=base,
+            date=date,
+            settings=settings,
+            outputs=outputs,
+        )
+    )
+
+
+def status(name: Name = None, outputs: options.Outputs = None) -> None:
+    """Its jobs, nodes, workers and times, and what died of what. Exit 4 unless all of it is there."""
+    from gpubench.cli.steps.clusters.showing import show_status
+
+    show_status(_found(name, outputs))
+
+
+def grow(
+    by: Change, name: Name = None, limit: MaybeTime = None, wait: Wait = "10m", outputs: options.Outputs = None
+) -> None:
+    """Submit one more job of +N nodes, whose workers join the cluster."""
+    from gpubench.cli.steps.clusters.changing import grow as more
+    from gpubench.cli.steps.clusters.starting import lifetime, seconds
+
+    cluster = _found(name, outputs)
+    limit_s = None if limit is None else lifetime(limit, cluster.record.site)
+    more(cluster, _count(by, "+"), limit_s, time.monotonic() + seconds("--wait", wait))
+
+
+def shrink(by: Change, name: Name = None, wait: Wait = "10m", outputs: options.Outputs = None) -> None:
+    """Give back -N nodes by whole jobs: what their workers hold moves to the others first."""
+    from gpubench.cli.steps.clusters.changing import shrink as fewer
+    from gpubench.cli.steps.clusters.starting import seconds
+
+    fewer(_found(name, outputs), _count(by, "-"), time.monotonic() + seconds("--wait", wait))
+
+
+def stop(name: Name = None, outputs: options.Outputs = None) -> None:
+    """End all its jobs; nothing is left but its record and logs."""
+    from gpubench.cli.steps.clusters.stopping import stop_cluster
+
+    stop_cluster(_found(name, outputs))
+
+
+def verify(
+    scheduler_file: SchedulerFile,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="How many there must be; default: as many as a cluster of ours has.")
+    ] = None,
+    python: Python = None,
+    site: options.Site = "local",
+) -> None:
+    """Who is connected: hosts, workers, threads, memory, GPUs; whether Python, dask, distributed and UCX agree.
+
+    Exit 5 where nobody answers, 6 where something disagrees, 4 where workers are missing.
+    """
+    from gpubench.cli.steps.clusters import looking
+
+    looking.verify(looking.Looking(scheduler_file, python, site), workers)
+
+
+def affinity(
+    scheduler_file: SchedulerFile,
+    cpus: Annotated[
+        int | None, typer.Option(min=1, help="CPUs that a worker must have; default: as many as its threads.")
+    ] = None,
+    python: Python = None,
+    site: options.Site = "local",
+) -> None:
+    """Per worker: CPUs that its threads may use against those that they need, NUMA nodes, GPU; pass or FAIL.
+
+    Catches several workers packed on one core, and two on one GPU. Exit 6 where one fails, 5 where nobody answers.
+    """
+    from gpubench.cli.steps.clusters import looking
+
+    looking.affinity(looking.Looking(scheduler_file, python, site), cpus)
+
+
+def _found(name: str | None, outputs: Path | None) -> Cluster:
+    from gpubench.store.clusters import find_cluster
+
+    return find_cluster(outputs or Path("outputs"), name)
+
+
+def _count(text: str, sign: str) -> int:
+    number = text.removeprefix(sign)
+    if not number.isdigit() or int(number) == 0:
+        raise UsageError(f"'{text}' is no number of nodes", then=f"write it like {sign}2")
+    return int(number)

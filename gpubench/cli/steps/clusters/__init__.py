@@ -1,0 +1,1 @@
+"""``gpubench cluster``: start, look at, grow, shrink, stop, verify."""

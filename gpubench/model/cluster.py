@@ -1,0 +1,81 @@
+"""A standing cluster as it was asked for, and the jobs that it has been given since."""
+
+from __future__ import annotations
+
+import pydantic
+
+from gpubench.model.base import Settings
+from gpubench.model.image import Image, Variant
+from gpubench.model.record import parse_record
+from gpubench.model.site import Site
+
+CLUSTER = "gpubench/cluster/1"
+CLUSTER_JOB = "gpubench/cluster-job/1"
+PROTOCOLS = ("tcp", "tls", "ucx")
+TLS_FOLDER = "tls"
+
+
+class ClusterRecord(Settings):
+    """``cluster.json``, never rewritten.
+
+    ``directory`` is the cluster's, absolute and without symbolic links: its scheduler's file and its keys are used by
+    that path. ``identity`` tells it from every other cluster, also of the same name. ``memory_limit`` is bytes per
+    worker; 0: half of the node's over its workers, worked out on the node. ``workarounds`` are variables that known
+    issues set.
+    """
+
+    schema_: str = pydantic.Field(alias="schema", default=CLUSTER)
+    name: str
+    identity: str
+    directory: str
+    created_at: str
+    gpubench: str
+    site: Site
+    variant: Variant
+    image: Image
+    protocol: str
+    memory_limit: int
+    limit_s: float
+    workarounds: dict[str, str] = pydantic.Field(default_factory=dict)
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    def dump(self) -> str:
+        """JSON text with a final newline."""
+        return self.model_dump_json(by_alias=True, indent=1) + "\n"
+
+    @staticmethod
+    def parse(text: str, source: str) -> ClusterRecord:
+        """Read it; raises DataError with the file's name."""
+        return parse_record(ClusterRecord, CLUSTER, text, source)
+
+
+class ClusterJob(Settings):
+    """One allocation of the cluster. Ranks are counted through all jobs; the first job's rank 0 has the scheduler."""
+
+    schema_: str = pydantic.Field(alias="schema", default=CLUSTER_JOB)
+    job: str
+    nodes: int
+    first_rank: int
+    limit_s: float
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    @property
+    def leads(self) -> bool:
+        """Whether the scheduler is in this one."""
+        return self.first_rank == 0
+
+    @property
+    def ranks(self) -> list[int]:
+        """Of its nodes."""
+        return list(range(self.first_rank, self.first_rank + self.nodes))
+
+    def dump(self) -> str:
+        """JSON text with a final newline."""
+        return self.model_dump_json(by_alias=True, indent=1) + "\n"
+
+    @staticmethod
+    def parse(text: str, source: str) -> ClusterJob:
+        """Read it; raises DataError with the file's name."""
+        return parse_record(ClusterJob, CLUSTER_JOB, text, source)

@@ -1,0 +1,89 @@
+"""``node.pyz cluster``: one node of a standing cluster, from the job script."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Optional
+
+from gpubench.node.build import WrongImageError, check_build
+from gpubench.node.environment import CLUSTER_VARIABLE
+from gpubench.node.gpu import resolve
+from gpubench.node.keeper import ClusterEndedError, Keeper
+from gpubench.node.ledger import Ledger
+from gpubench.node.member import belong
+from gpubench.node.node import Node, NotCleanError, unused_segments
+from gpubench.node.rank import find_rank
+from gpubench.node.rendezvous import RendezvousTimeoutError
+from gpubench.node.stop import StoppedError, StopRequest
+from gpubench.spec import RunSpec
+from gpubench.spec.cluster import TOKEN_FILE, ClusterSpec
+from gpubench.workloads.strays import end_marked_below
+
+EXIT_OK = 0
+EXIT_NODE = 40
+STOP_AT_EOF_VARIABLE = "GPUBENCH_STOP_AT_EOF"
+
+
+def stand(spec_path: Path, rank: Optional[int], skip: str = "") -> int:
+    """Be this node's part of the cluster until it ends; returns the exit code.
+
+    Raises:
+        OSError: the token or the spec can't be read.
+    """
+    cluster, spec = read(spec_path)
+    directory = spec_path.parents[3]
+    if skip:
+        Ledger(directory, cluster.cluster).end(skip)
+        return EXIT_NODE
+    here = find_rank(rank, os.environ, spec.nodes)
+    token = (directory / TOKEN_FILE).read_text(encoding="ascii").strip()
+    stop = StopRequest(watch_stdin=STOP_AT_EOF_VARIABLE in os.environ)
+    node = Node(spec, spec_path.parent / cluster.run, directory, rank=cluster.first_rank + here, token=token)
+    leads = cluster.leads and here == 0
+    keeper = Keeper(node, cluster, directory, token, stop) if leads else None
+    code, reason = EXIT_NODE, "it failed"
+    try:
+        check_build(spec)
+        node.ensure_clean()
+        reason = keeper.run() if keeper else belong(node, cluster, directory, token, stop)
+        code = EXIT_OK
+    except (
+        ClusterEndedError,
+        NotCleanError,
+        OSError,
+        RendezvousTimeoutError,
+        StoppedError,
+        WrongImageError,
+    ) as error:
+        reason = str(error)
+    finally:
+        node.stop()
+        if keeper:
+            keeper.end(reason)
+        _keep_logs(node, spec_path.parents[1])
+        node.remove()
+    print(f"gpubench cluster, rank {node.rank}: {reason}", file=sys.stderr)  # noqa: T201
+    return code
+
+
+def clean(directory: Path) -> None:
+    """End what is left on this machine of a cluster whose supervisors were killed, with its shared memory."""
+    end_marked_below(CLUSTER_VARIABLE, f"{directory.resolve()}:")
+    for path in unused_segments():
+        path.unlink()
+
+
+def read(spec_path: Path) -> "tuple[ClusterSpec, RunSpec]":
+    """What this job is told; raises SpecError, OSError."""
+    cluster = ClusterSpec.parse(spec_path.read_text(encoding="utf-8"))
+    path = spec_path.parent / cluster.run
+    spec = RunSpec.parse(path.read_text(encoding="utf-8"), str(path))
+    return cluster, RunSpec(**{**vars(spec), "device": resolve(spec.device)})
+
+
+def _keep_logs(node: Node, job_dir: Path) -> None:
+    """The last lines of every process, where the job's own log stands."""
+    folder = job_dir / "logs"
+    folder.mkdir(exist_ok=True)
+    for name, text in node.logs(whole=False).items():
+        (folder / name.replace("/", "-")).write_text(text + "\n", encoding="utf-8")

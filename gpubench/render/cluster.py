@@ -1,0 +1,194 @@
+"""A job of a standing cluster: a job script of the site whose one block is the cluster's lifetime."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpubench.errors import PlanRefusedError
+from gpubench.model.cluster import TLS_FOLDER, ClusterJob, ClusterRecord
+from gpubench.model.quantities import format_seconds
+from gpubench.render.environment import environment
+from gpubench.render.job import NODE_HALF, of_the_site, place_of, release
+from gpubench.render.quote import words
+from gpubench.runtimes import RUNTIMES
+from gpubench.spec import Deadlines, RunSpec
+from gpubench.spec.cluster import CLUSTER_SPEC, SCHEDULER_FILE, ClusterSpec
+from gpubench.spec.run import RUN_SPEC
+
+SPEC = "specs/cluster.json"
+NODES_SPEC = "nodes.json"
+CLIENT_FILE = "client.sh"
+WITH_PYTHON = ("venv", "conda")
+"""Kinds of images whose Python a client can start by its path."""
+
+
+def render_cluster_job(
+    record: ClusterRecord, job: ClusterJob, templates: Mapping[str, str], node_half: str
+) -> dict[str, bytes]:
+    """Every file of one job by its path below the cluster's directory.
+
+    Args:
+        templates: texts by path below ``templates/``.
+        node_half: hash of the packed node half.
+
+    Raises:
+        PlanRefusedError: the scheduler's jobs are no scripts.
+    """
+    site = record.site
+    check_scripts(site.scheduler, templates)
+    entry = [f"../../{NODE_HALF}", "cluster", "--spec", SPEC]
+    runtime = RUNTIMES[site.runtime]
+    script = (
+        environment(templates)
+        .get_template(f"{site.scheduler}/job.sh.j2")
+        .render(
+            {
+                **of_the_site(site),
+                "job": job.job,
+                "nodes": job.nodes,
+                "blocks": [
+                    {
+                        "number": 1,
+                        "seconds": int(site.limits.start),
+                        "commands": [(["run"], runtime.command(record.image, entry))],
+                    }
+                ],
+                "runs": 0,
+                "about": format_seconds(job.limit_s),
+                "limit_s": int(job.limit_s),
+                "gpubench": record.gpubench,
+                "in_image": runtime.prefix(place_of(site, site.device)),
+                "leaves_out": False,
+            }
+        )
+    )
+    folder = f"jobs/{job.job}"
+    return {
+        f"{folder}/job.sh": script.encode(),
+        f"{folder}/{SPEC}": _cluster_spec(record, job).dump().encode(),
+        f"{folder}/specs/{NODES_SPEC}": _nodes_spec(record, job, node_half).dump().encode(),
+    }
+
+
+def check_scripts(scheduler: str, templates: Mapping[str, str]) -> None:
+    """Raise PlanRefusedError where the scheduler's jobs are no scripts in a directory that all nodes share."""
+    if f"{scheduler}/job.sh.j2" not in templates:
+        raise PlanRefusedError(
+            f"a standing cluster can't run on {scheduler}: its nodes meet, and the scheduler's file is read, "
+            f"in a directory that all of them see, which jobs of {scheduler} don't have",
+            then="use a site whose jobs are scripts on a shared file system",
+        )
+
+
+def variables(record: ClusterRecord) -> dict[str, str]:
+    """What image, site, known issues and variant set in every process, and where keys are; a client wants the same."""
+    given = {**record.image.env, **record.site.env, **record.workarounds, **record.variant.env}
+    return {**given, **tls_variables(record)}
+
+
+def tls_variables(record: ClusterRecord) -> dict[str, str]:
+    """Dask's configuration of the keys, by their paths; empty without TLS.
+
+    https://distributed.dask.org/en/stable/tls.html
+    """
+    if record.protocol != "tls":
+        return {}
+    before, folder = "DASK_DISTRIBUTED__COMM__TLS__", f"{record.directory}/{TLS_FOLDER}"
+    found = {f"{before}CA_FILE": f"{folder}/ca.pem", "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True"}
+    for role, name in (("SCHEDULER", "cluster"), ("WORKER", "cluster"), ("CLIENT", "client")):
+        found |= {f"{before}{role}__CERT": f"{folder}/{name}.pem", f"{before}{role}__KEY": f"{folder}/{name}.key"}
+    return found
+
+
+def client_lines(record: ClusterRecord) -> list[str]:
+    """The lines of Python that join the cluster, under the variables of ``client.sh``."""
+    return [
+        "from dask.distributed import Client",
+        f"client = Client(scheduler_file={record.directory + '/' + SCHEDULER_FILE!r})",
+        "print(client)",
+    ]
+
+
+def client_script(record: ClusterRecord) -> bytes:
+    """``client.sh``: what a shell sources before it starts a script that joins."""
+    lines = [f"# . {CLIENT_FILE}: what a client of cluster {record.name} needs"]
+    lines += [f"export {name}={words([value])}" for name, value in sorted(variables(record).items())]
+    python = client_python(record)
+    if python:
+        lines.append(f"export PATH={words([python.rpartition('/')[0]])}:$PATH")
+    return ("\n".join(lines) + "\n").encode()
+
+
+def client_python(record: ClusterRecord) -> str:
+    """The cluster's own Python; empty where it is inside a container."""
+    return record.image.python if record.image.kind in WITH_PYTHON else ""
+
+
+def _connect(record: ClusterRecord) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "cluster": record.name,
+        "directory": record.directory,
+        "python": client_python(record),
+        "variables": variables(record),
+        "ucx": release(record.image.ucx_version) if record.protocol == "ucx" else "none",
+        "client": client_lines(record),
+    }
+    if record.protocol == "tls":
+        folder = f"{record.directory}/{TLS_FOLDER}"
+        ca, cert, key = f"{folder}/ca.pem", f"{folder}/client.pem", f"{folder}/client.key"
+        found["security"] = (
+            f"distributed.Security(tls_ca_file={ca!r}, tls_client_cert={cert!r}, tls_client_key={key!r}, "
+            "require_encryption=True)"
+        )
+    return found
+
+
+def _cluster_spec(record: ClusterRecord, job: ClusterJob) -> ClusterSpec:
+    return ClusterSpec(
+        schema=CLUSTER_SPEC,
+        cluster=record.name,
+        job=job.job,
+        leads=job.leads,
+        first_rank=job.first_rank,
+        run=NODES_SPEC,
+        connect=_connect(record),
+    )
+
+
+def _nodes_spec(record: ClusterRecord, job: ClusterJob, node_half: str) -> RunSpec:
+    """What every node's processes are like: a run without workloads."""
+    site, image = record.site, record.image
+    return RunSpec(
+        schema=RUN_SPEC,
+        campaign=record.name,
+        site=site.name,
+        job=job.job,
+        block=1,
+        run=record.identity,
+        order=0,
+        variant=record.variant.label,
+        image=image.id,
+        ucx_version=image.ucx_version,
+        binding=image.binding,
+        protocol=record.protocol,
+        device=site.device,
+        nodes=job.nodes,
+        workers_per_node=site.layout.workers,
+        threads_per_worker=site.layout.threads,
+        memory_limit=record.memory_limit,
+        interface=site.interface,
+        manifest=image.manifest,
+        env=variables(record),
+        variant_env=sorted(record.variant.env),
+        env_allow=sorted(site.env_allow),
+        expect_transport=site.expect_transport,
+        expect_ucx=release(image.ucx_version),
+        workloads=[],
+        deadlines=Deadlines(start_s=site.limits.start, stop_s=site.limits.stop, silence_s=site.limits.silence),
+        block_s=site.limits.start,
+        node_half=node_half,
+        build_id=image.build_id,
+        build_manifest=image.build_manifest,
+        rmm_pool=str(site.layout.rmm_pool),
+    )

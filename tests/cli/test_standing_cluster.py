@@ -1,0 +1,199 @@
+"""``gpubench cluster`` on this machine: it outlives its command, is joined, checked, grown, shrunk, killed, stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpubench.cli.steps.clusters.changing import choose
+from gpubench.errors import UsageError
+from gpubench.model.cluster import ClusterJob
+from tests.conftest import Run, plain_environment
+from tests.node.runners import until
+from tests.node.test_by_hand_cluster import listening
+
+LOOPBACK = "0100007F"
+"""127.0.0.1 as the kernel writes it."""
+START = ("--ucx", "1.22.0", "--name", "mine", "--workers", "1", "--time", "5m")
+STORE = """
+from dask.distributed import Client, worker_client
+client = Client(scheduler_file=FILE)
+for number, future in enumerate(client.scatter([[number] * 9 for number in range(6)], hash=False)):
+    client.publish_dataset(future, name=str(number))
+print(sorted(len(keys) for keys in client.has_what().values()))
+"""
+LOAD = """
+from dask.distributed import Client
+client = Client(scheduler_file=FILE)
+print([client.get_dataset(str(number)).result()[0] for number in range(6)])
+"""
+BIND = """
+import os
+from dask.distributed import Client
+def bind():
+    for thread in os.listdir("/proc/self/task"):
+        os.sched_setaffinity(int(thread), {sorted(os.sched_getaffinity(0))[0]})
+Client(scheduler_file=FILE).run(bind)
+"""
+
+
+class Standing:
+    """One cluster in a test's directory."""
+
+    def __init__(self, run: Run, directory: Path) -> None:
+        self._run = run
+        self.directory = directory / "outputs" / "clusters" / "mine"
+        self.file = self.directory / "scheduler.json"
+
+    def __call__(self, *words: str | Path, code: int = 0) -> str:
+        done = self._run("cluster", *words)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def look(self, word: str, *words: str, code: int = 0) -> str:
+        return self(word, "--scheduler-file", self.file, *words, code=code)
+
+    def script(self, text: str, *, keys: bool = True) -> subprocess.CompletedProcess[str]:
+        """A user's script, as ``start`` says that it is run."""
+        about = json.loads(self.file.read_text())["gpubench"]
+        command = [about["python"], "-c", text.replace("FILE", repr(str(self.file)))]
+        env = about["variables"] if keys else {}
+        return subprocess.run(command, env=plain_environment(env), capture_output=True, text=True, check=False)
+
+    def record(self) -> Any:
+        return json.loads((self.directory / "cluster.json").read_text())
+
+    def processes(self) -> dict[int, str]:
+        """Supervisors and all that they own, by id: command lines."""
+        found = {}
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                if str(self.directory) in line + (entry / "environ").read_text(errors="replace"):
+                    found[int(entry.name)] = line
+            except OSError:
+                continue
+        return found
+
+    def left(self) -> list[str]:
+        """What a stopped cluster must not leave: processes, scratch directories, what lets anybody join."""
+        scratch = [str(path) for path in Path("/tmp").glob(f"gpubench-{self.record()['identity']}-*")]
+        files = [name for name in ("token", "tls", "scheduler.json") if (self.directory / name).exists()]
+        meetings = [str(path) for path in self.directory.glob(".rendezvous-*")]
+        return [*self.processes().values(), *scratch, *files, *meetings]
+
+
+@pytest.fixture
+def mine(gpubench: Run, tmp_path: Path) -> Iterator[Standing]:
+    standing = Standing(gpubench, tmp_path)
+    yield standing
+    if standing.directory.exists():
+        standing("stop", "--name", "mine")
+        assert standing.left() == []
+
+
+@pytest.mark.integration
+def test_a_cluster_with_keys_is_joined_checked_grown_and_shrunk_without_losing_anything(
+    mine: Standing, tmp_path: Path
+) -> None:
+    said = mine("start", *START, "--protocol", "tls", "--nodes", "1")
+    assert "job j001-n1: 1 workers registered, first after" in said
+    keys = sorted((mine.directory / "tls").iterdir())
+    assert [path.name for path in keys] == ["ca.pem", "client.key", "client.pem", "cluster.key", "cluster.pem"]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in keys} == {0o600}
+    secrets = [path.read_text().splitlines()[1] for path in keys if path.suffix == ".key"]
+    written = "".join(
+        path.read_text() for path in mine.directory.rglob("*.*") if path.suffix in {".json", ".log", ".sh"}
+    )
+    assert not [secret for secret in secrets if secret in written + said]
+
+    refused = mine.script(LOAD, keys=False)
+    assert refused.returncode == 1
+    assert "TLS" in refused.stderr
+    host, _, port = json.loads(mine.file.read_text())["address"].removeprefix("tls://").rpartition(":")
+    assert host == "127.0.0.1"
+    assert set().union(*(listening(pid) for pid in mine.processes())) == {LOOPBACK}
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", int(port)), timeout=5)
+
+    assert mine("grow", "+1").endswith("2 workers are connected\n")
+    assert mine.script(STORE).stdout == "[3, 3]\n"
+    said = mine.look("verify")
+    assert "ok: python" in said
+    assert "ok: 2 of 2 workers" in said
+    assert mine.look("affinity").count("pass") == 2
+
+    assert mine("shrink", "-1").startswith("1 workers retired")
+    assert mine.script(LOAD).stdout == "[0, 1, 2, 3, 4, 5]\n"
+    assert "ready, 1 of 1 workers on 1 nodes" in mine("status")
+
+
+def test_whole_jobs_are_given_back_few_and_new_ones_first_and_what_cant_be_is_refused() -> None:
+    jobs = [
+        ClusterJob(job=f"j{number:03d}-n{nodes}", nodes=nodes, first_rank=number * 10, limit_s=60)
+        for number, nodes in ((2, 2), (3, 1), (4, 1))
+    ]
+    assert [job.job for job in choose(jobs, 1)] == ["j004-n1"]
+    assert [job.job for job in choose(jobs, 2)] == ["j002-n2"]
+    assert [job.job for job in choose(jobs, 3)] == ["j004-n1", "j002-n2"]
+    with pytest.raises(UsageError, match=r"no jobs have 5 nodes together: there is j004-n1 \(1\), j003-n1 \(1\), j002"):
+        choose(jobs, 5)
+    with pytest.raises(UsageError, match="only the job with the scheduler is left"):
+        choose([], 1)
+
+
+@pytest.mark.system
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+def test_workers_packed_on_one_core_are_called_so_and_a_killed_job_is_told(mine: Standing) -> None:
+    mine("start", *START, "--protocol", "tcp", "--nodes", "2")
+    assert mine.script(BIND).returncode == 0
+    said = mine.look("affinity", code=6)
+    assert said.count("FAIL: 2 workers with 2 threads packed on 1 of") == 2
+    assert "2 of 2 workers are where they shouldn't be" in said
+
+    mine("grow", "+1")
+    job = json.loads((mine.directory / "jobs" / "j002-n1" / "local.json").read_text())["pid"]
+    os.killpg(job, signal.SIGKILL)
+    until(lambda: "j002-n1 has ended" in mine("status", code=4))
+    scheduler = next(pid for pid, line in mine.processes().items() if line.startswith("dask scheduler"))
+    os.kill(scheduler, signal.SIGKILL)
+    until(lambda: "it has ended: the scheduler ended: killed by SIGKILL" in mine("status", code=4))
+
+
+@pytest.mark.system
+def test_a_cluster_whose_supervisors_were_killed_leaves_nothing_when_it_is_stopped(mine: Standing) -> None:
+    mine("start", *START, "--protocol", "tcp")
+    for pid in mine.processes():
+        os.kill(pid, signal.SIGKILL)
+    assert "it has ended: KILLED" in mine("status", code=4)
+    assert mine.left() != []
+
+
+def test_what_is_no_name_protocol_or_time_is_refused_before_anything_is_written(gpubench: Run, tmp_path: Path) -> None:
+    for words, message in (
+        (("--name", "../up"), "is no name"),
+        (("--protocol", "udp"), "there is: tcp, tls, ucx"),
+        (("--time", "soon"), "--time"),
+    ):
+        done = gpubench("cluster", "start", *words)
+        assert done.returncode in {2, 6}
+        assert message in done.stderr
+    assert "no cluster stands in" in gpubench("cluster", "status").stderr
+    assert not (tmp_path / "outputs").exists()
+
+
+@pytest.mark.system
+def test_a_front_end_that_is_killed_ends_its_job(mine: Standing) -> None:
+    mine("start", *START, "--protocol", "tcp")
+    (front_end,) = (pid for pid, line in mine.processes().items() if "clusters.background" in line)
+    os.kill(front_end, signal.SIGKILL)
+    until(lambda: "it has ended: the front end is gone" in mine("status", code=4))

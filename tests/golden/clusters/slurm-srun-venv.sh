@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --exclusive
+#SBATCH --time=120
+#SBATCH --signal=B:TERM@120
+#SBATCH --no-requeue
+#SBATCH --output=slurm-%j.log
+#SBATCH --open-mode=append
+# j002-n2: 1 blocks, 0 runs, nodes: 2, about 2h00m.
+# Rendered by gpubench 0.1. By hand: sbatch job.sh, in the directory where it stands; some blocks only:
+# GPUBENCH_BLOCKS="1 2" sbatch job.sh
+set -u
+if [ ! -d specs ]; then
+  echo "submit it from its own directory: cd JOB; sbatch job.sh" >&2
+  exit 2
+fi
+trap 'echo "$?" >"end-$SLURM_JOB_ID"' EXIT
+export OUTDIR=${OUTDIR:-$(cd ../.. && pwd)}
+SCRATCHDIR=${SCRATCHDIR:-${TMPDIR:-/tmp}}
+export SCRATCHDIR
+GPUBENCH_JOB_TOKEN=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
+export GPUBENCH_JOB_TOKEN
+# When the job ends, as Slurm says; if it doesn't, as late as it may end.
+GPUBENCH_END=$(($(date +%s) + 7200))
+end=$(timeout 20 squeue --noheader --jobs="$SLURM_JOB_ID" --format=%e)
+if end=$(date -d "${end:-unknown}" +%s 2>/dev/null); then GPUBENCH_END=$end; fi
+export GPUBENCH_END
+
+# Launcher srun: one supervisor per node. Every step says its whole shape: newer Slurm doesn't hand on --cpus-per-task.
+# In the background, so that signals are heard. No step ends its peers at once: rank 0 still has a record to write.
+stopping='' told='' step=''
+shape=(--ntasks-per-node=1 --kill-on-bad-exit=0 --wait=90 --export=ALL)
+launch() {
+  local code=130
+  srun "--nodes=$SLURM_JOB_NUM_NODES" "--ntasks=$SLURM_JOB_NUM_NODES" "${shape[@]}" "$@" &
+  step=$!
+  while true; do # a signal interrupts wait; the supervisors still have to end their processes
+    if [ -n "$stopping" ] && [ -z "$told" ]; then
+      tell || sleep 0.5 # srun has only begun: Slurm knows no step yet
+    else
+      wait "$step"
+      code=$?
+    fi
+    kill -0 "$step" 2>/dev/null || return "$code"
+  done
+}
+aside() { # what only writes a record, on the first node
+  srun --overlap --nodes=1 --ntasks=1 "${shape[@]}" "$@"
+}
+# Not by a signal to srun: it kills its tasks at once, and a supervisor has to end its processes and write its record.
+tell() {
+  local steps
+  mapfile -t steps < <(timeout 20 squeue --steps --noheader --jobs="$SLURM_JOB_ID" --format=%i | grep -E '\.[0-9]+$')
+  ((${#steps[@]})) && timeout 20 scancel --signal=TERM "${steps[@]}" && told=1
+}
+trap 'stopping=1 told=' TERM INT HUP
+
+# A block starts only if it can end in time; what isn't run gets a record that says why.
+selected='' skip='' worst=0
+begin_block() { # NUMBER SECONDS
+  selected='' skip=''
+  case " ${GPUBENCH_BLOCKS:-$1} " in *" $1 "*) selected=1 ;; esac
+  local left=$((GPUBENCH_END - $(date +%s)))
+  if ((left < $2)); then skip="no time left: the block takes about $2 s, the job ends in $left s"; fi
+}
+run() { # COMMAND...: the supervisor's, on every node
+  if [ -n "$stopping" ]; then exit 130; fi
+  [ -n "$selected" ] || return 0
+  if [ -n "$skip" ]; then
+    aside "$@" --rank 0 --skip "$skip" || worst=$?
+    if [ -n "$stopping" ]; then exit 130; fi
+    return 0
+  fi
+  launch "$@"
+  local code=$?
+  if [ -n "$stopping" ]; then exit 130; fi
+  if ((code != 0)); then
+    worst=$code
+    skip="the run before it ended with exit code $code (40: the node isn't clean)"
+  fi
+}
+
+begin_block 1 120
+run /images/stack/bin/python -I ../../node.pyz cluster --spec specs/cluster.json
+
+exit "$worst"

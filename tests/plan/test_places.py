@@ -1,0 +1,118 @@
+"""Where workers may run: bound rightly, too tightly, packed, over-subscribed, two on one GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpubench.plan.connected import check_count, check_processes, check_versions, host_lines
+from gpubench.plan.places import judge_places, spell
+
+
+def worker(number: int, allowed: Sequence[int], *, threads: int = 1, **more: Any) -> dict[str, Any]:
+    """On a node of 8 cores with 4 hyper-threads each, two NUMA nodes: Summit's numbering."""
+    return {
+        "name": f"worker-0-{number}",
+        "threads": threads,
+        "host": "n1",
+        "allowed": list(allowed),
+        "cpus": list(range(32)),
+        "cores": {str(cpu): cpu // 4 * 4 for cpu in range(32)},
+        "numa": {"0": list(range(16)), "8": list(range(16, 32))},
+        "gpus": "",
+        **more,
+    }
+
+
+def reasons(workers: Sequence[dict[str, Any]], cpus: int | None = None) -> list[str]:
+    return [one.why for one in judge_places(workers, cpus)]
+
+
+def test_one_core_for_each_worker_is_right() -> None:
+    found = judge_places([worker(number, range(4 * number, 4 * number + 4)) for number in range(6)])
+    assert [(one.why, one.allowed, one.numa) for one in found[3:5]] == [("", "12-15", "0"), ("", "16-19", "8")]
+
+
+def test_workers_that_may_run_anywhere_on_a_large_enough_node_are_right() -> None:
+    assert reasons([worker(number, range(32)) for number in range(6)]) == [""] * 6
+
+
+def test_jsruns_default_packs_workers_on_one_core_though_each_has_cpus_enough() -> None:
+    packed = "4 workers with 4 threads packed on 1 of 8 cores"
+    assert reasons([worker(number, range(4)) for number in range(4)]) == [packed] * 4
+
+
+def test_a_worker_of_many_threads_on_one_core_is_bound_too_tightly() -> None:
+    assert reasons([worker(0, range(4), threads=8)]) == [
+        "4 CPUs for 8 threads: bound too tightly (jsrun --bind rs, OMP_PROC_BIND=FALSE)"
+    ]
+    assert reasons([worker(0, range(4), threads=2)]) == ["1 workers with 2 threads packed on 1 of 8 cores"]
+
+
+def test_hyper_threads_count_where_there_are_more_threads_than_cores() -> None:
+    every_cpu = [worker(number, [number]) for number in range(32)]
+    assert reasons(every_cpu) == [""] * 32
+    assert set(reasons([*every_cpu, worker(32, [0])])[1:32]) == {""}
+    assert reasons([*every_cpu, worker(32, [0])])[0] == "2 workers with 2 threads packed on 1 of 32 CPUs"
+
+
+def test_more_threads_than_the_node_has_are_only_said() -> None:
+    found = judge_places([worker(number, range(32), threads=20) for number in range(2)])
+    assert [(one.why, one.note) for one in found] == [("", "over-subscribed: 40 threads on 32 CPUs")] * 2
+
+
+def test_what_is_expected_can_be_said() -> None:
+    bound = [worker(number, range(4 * number, 4 * number + 4), threads=4) for number in range(2)]
+    assert reasons(bound)[0].startswith("1 workers with 4 threads packed on 1 of 8")
+    assert reasons(bound, cpus=1) == ["", ""]
+
+
+def test_two_workers_on_one_gpu_and_a_worker_that_gave_no_answer_are_wrong() -> None:
+    workers = [worker(0, [0], gpus="0,1"), worker(1, [4], gpus="1,0"), worker(2, [8], gpus="0")]
+    assert reasons(workers) == ["shares GPU 0 with worker-0-0, worker-0-2", "", workers_why(workers)]
+    other_host = worker(3, [8], gpus="1", host="n2")
+    assert reasons([workers[1], other_host]) == ["", ""]
+    assert reasons([{"name": "worker-0-4", "threads": 1, "error": "no answer within 60 s"}]) == [
+        "no answer within 60 s"
+    ]
+
+
+def workers_why(workers: Sequence[dict[str, Any]]) -> str:
+    return judge_places(workers)[2].why
+
+
+def test_cpus_are_spelled_as_the_kernel_does() -> None:
+    assert [spell(cpus) for cpus in ([], [3], [0, 1], [8, 0, 1, 2])] == ["", "3", "0-1", "0-2,8"]
+
+
+SAME = {"python": "3.11", "dask": "2025.7.0", "distributed": "2025.7.0", "numpy": "2.0"}
+
+
+def test_versions_that_must_agree_are_wrong_where_they_dont_and_others_only_said() -> None:
+    versions = {"client": SAME, "scheduler": SAME, "tcp://a:1": SAME, "tcp://b:1": {**SAME, "dask": "2023.3.2"}}
+    (agree, differ) = check_versions(versions)
+    assert agree.ok
+    assert agree.what == "python 3.11, distributed 2025.7.0, numpy 2.0 in client, scheduler and 2 workers"
+    assert (differ.ok, differ.what) == (False, "dask 2025.7.0, but tcp://b:1 2023.3.2")
+    (_, said) = check_versions({**versions, "tcp://b:1": {**SAME, "numpy": "1.26"}})
+    assert (said.ok, said.what) == (True, "numpy 2.0, but tcp://b:1 1.26")
+
+
+def test_another_ucx_than_the_planned_one_is_wrong() -> None:
+    processes = [
+        {"role": role, "address": role, "ucx": {"loaded": loaded}, "packages": "p"}
+        for role, loaded in (("scheduler", "1.19.0"), ("worker", "1.17.0"))
+    ]
+    (wrong,) = check_processes(processes, "1.19.0")
+    assert (wrong.ok, wrong.what) == (False, "UCX 1.19.0, but worker worker 1.17.0")
+    assert not next(check_processes(processes[:1], "none")).ok
+    assert next(check_processes(processes[:1], None)).ok
+
+
+def test_workers_are_counted_and_told_by_host() -> None:
+    workers = [
+        {"host": host, "threads": 2, "memory_limit": 2**30, "gpus": gpu} for host, gpu in (("a", "0"), ("b", "0,1"))
+    ]
+    assert next(iter(host_lines(workers))) == "2 workers, 4 threads, 2.0 GiB, 2 GPUs on 2 hosts"
+    assert [check_count(2, planned).ok for planned in (None, 2, 3)] == [True, True, False]
+    assert not check_count(0, None).ok
