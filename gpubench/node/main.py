@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import List, Optional
 
-from gpubench.node import by_hand, finish, roles
+from gpubench.node import by_hand, finish, pod, roles
 from gpubench.node.build import WrongImageError, check_build
 from gpubench.node.follower import follow
 from gpubench.node.gpu import DEVICES, resolve
@@ -36,8 +36,8 @@ def main(arguments: Optional[List[str]] = None) -> int:
     """Parse the command line and act. Returns the exit code: 0 a record was written, 40 none could be, 2 usage."""
     options = _parser().parse_args(arguments)
     try:
-        if options.command == "attach":
-            return _attach(options)
+        if options.command != "run":
+            return _attach(options) if options.command == "attach" else pod.step(options, main)
         by_hand.check(options)
         if options.spec is None:
             return _by_hand(options)
@@ -203,6 +203,12 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--local-directory", metavar="DIR", help="where a worker puts its files")
     run.add_argument("--death-timeout", help="seconds that a worker waits for its scheduler (by hand)")
     run.add_argument("--parent", type=int, help=argparse.SUPPRESS)
+    steps = commands.add_parser("pod", help="one container of a pod of a Kubernetes Indexed Job")
+    steps.add_argument("step", choices=pod.STEPS)
+    steps.add_argument("--spec", help="the run spec; of the first run for arrive")
+    steps.add_argument("--rank", type=int, help=argparse.SUPPRESS)
+    steps.add_argument("--deadline", type=float, help="seconds that arrive waits for the last node")
+    steps.add_argument("--skip", metavar="REASON", help="rank 0 writes a record that says why the run was skipped")
     attach = commands.add_parser("attach", help="one workload on a cluster that somebody else started")
     attach.add_argument("--spec", required=True, help="what to do; the record comes to stand beside it")
     attach.add_argument("--parent", type=int, help=argparse.SUPPRESS)

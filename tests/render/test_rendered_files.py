@@ -17,7 +17,7 @@ from gpubench.spec import RunSpec
 from tests.plan.requests_by_hand import image, plan, site
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-TEMPLATES = resources.texts("templates", "**/*.sh.j2")
+TEMPLATES = resources.texts("templates", "**/*.*.j2")
 NODE_HALF = b"the packed node half"  # its real hash changes with every edit; the golden spec shall not
 VARIANTS = "1.17.0 new=1.19.0,UCX_PROTO_ENABLE=n,UCX_TLS=tcp,sm"
 CONTAINERS = {

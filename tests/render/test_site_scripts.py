@@ -21,7 +21,7 @@ from gpubench.runtimes import RUNTIMES
 from tests.plan.requests_by_hand import image, plan
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "draco"
-TEMPLATES = resources.texts("templates", "**/*.sh.j2")
+TEMPLATES = resources.texts("templates", "**/*.*.j2")
 SITES = [
     name
     for name in site_names()
