@@ -169,7 +169,7 @@ def _fetch(job_dir: Path, *, again: bool = False) -> bool:
             else:
                 whole = whole and _NO_SUCH in done.stderr
     quiet = all(pod.began() == pod.over() for pod in _pods(objects))
-    if whole and quiet and _judge(job, _pods(objects), seen).phase == "ended":
+    if whole and quiet and not gathering.torn(job_dir) and _judge(job, _pods(objects), seen).phase == "ended":
         gathering.finish(job_dir)
     return False
 

@@ -1,4 +1,4 @@
-"""A small cluster for tests: the stand-in kubectl on PATH, its agent, two images with real UCX, and a user's commands."""
+"""A small cluster for tests: the stand-in kubectl on PATH, its agent, two images with real UCX, a user's commands."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from gpubench.images import ensure, images_root, manifests
+from gpubench.model.image import Image
 from gpubench.model.images_lock import LOCK_FILE, ImagesLock, LockRow
-from tests.cli.campaigns import write_suite
+from tests.cli.campaigns import until, write_suite
 from tests.conftest import GPUBENCH, ROOT, need, plain_environment
 from tests.kubernetes.store import Object, Store
 
@@ -70,6 +71,15 @@ class Cluster:
         self._agent.terminate()
         self._agent.wait(30)
         self._log.close()
+
+    def tidy(self) -> None:
+        """As it was at first."""
+        self.have_nodes(2)
+        self.have_images(self._images)
+        for job in self.store.all("Job"):
+            self.store.write({**job, "metadata": {**job["metadata"], "deletionTimestamp": "now"}})
+        until(lambda: not self.store.all("Job"), "the end of every job", 60)
+        assert self.processes() == []
 
     def have_nodes(self, count: int) -> None:
         """That many nodes."""
@@ -151,8 +161,8 @@ class Cluster:
                 continue
         return found
 
-    def _push(self, spec: str, image: object, document: Mapping[str, object]) -> LockRow:
-        python, env = Path(getattr(image, "python")), dict(getattr(image, "env"))
+    def _push(self, spec: str, image: Image, document: Mapping[str, object]) -> LockRow:
+        python, env = Path(image.python), image.env
         digest = f"sha256:{hashlib.sha256(spec.encode()).hexdigest()}"
         build_id = digest[7:39]
         described = {**document, "kind": "docker", "build_id": build_id}
@@ -175,8 +185,8 @@ class Cluster:
             date="20261121",
             digest=digest,
             build_id=build_id,
-            ucx_version=getattr(image, "ucx_version"),
-            binding=getattr(image, "binding"),
+            ucx_version=image.ucx_version,
+            binding=image.binding,
             stack="of-a-test",
             python="/opt/gpubench/stack/bin/python",
             env={**env, "LD_LIBRARY_PATH": "/opt/gpubench/ucx/lib"},

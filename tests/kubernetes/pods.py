@@ -16,7 +16,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.kubernetes.store import Object
+from tests.kubernetes.store import Object, Store
 from tests.slurm.hosts import Network
 
 _SANDBOX = r"""
@@ -92,7 +92,7 @@ class Sandbox:
     def run(self, container: Object, image: Mapping[str, str], log: Path, env: Mapping[str, str]) -> Container:
         """Start a container; ``image`` are folders and files of this machine by their path inside."""
         log.parent.mkdir(parents=True, exist_ok=True)
-        inside = {**{target: source for target, source in image.items()}}
+        inside = dict(image)
         for mount in container["volumeMounts"]:
             source = Path(self._volumes[mount["name"]]) / mount.get("subPath", "")
             inside[mount["mountPath"]] = str(source)
@@ -127,8 +127,6 @@ class Sandbox:
         path.mkdir(parents=True)
         path.chmod(0o777)
         if "configMap" in volume:
-            from tests.kubernetes.store import Store
-
             held = Store(self._state).read("ConfigMap", volume["configMap"]["name"])
             assert held is not None
             for name, text in held["binaryData"].items():

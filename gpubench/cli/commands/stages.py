@@ -75,7 +75,7 @@ def render(
         assert out is not None
         opened = render_campaign(read_wishes(asked), out)
     for job in opened.jobs:
-        say(str(opened.job_dir(job.job) / job_file(opened.plan.site.scheduler, resources.texts("templates"))))
+        say(str(opened.job_dir(job.job) / job_file(opened.plan.site.scheduler, resources.job_templates())))
 
 
 def submit(

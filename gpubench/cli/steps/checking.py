@@ -75,7 +75,7 @@ def _refuse_wrong(site: Site) -> None:
     wrong = [finding for finding in check_site(site) if finding.ok is False]
     if wrong:
         raise UsageError(f"site {site.name}: {wrong[0].what}", then="correct the profile first")
-    if job_file(site.scheduler, resources.texts("templates")) == OBJECTS:
+    if job_file(site.scheduler, resources.job_templates()) == OBJECTS:
         raise UsageError(
             f"site {site.name}: --live starts a script on the nodes, and here jobs are none",
             then="a small campaign tells the same: --suite verify",
@@ -102,7 +102,7 @@ def _write(site: Site, nodes: int, image: Image | None, outputs: Path | None) ->
         site,
         nodes,
         image,
-        resources.texts("templates", "**/*.*.j2"),
+        resources.job_templates(),
         inside=(resources.root() / "templates" / "common" / INSIDE).read_text(encoding="utf-8"),
         node_pyz=pack(resources.node_half()),
         gpubench=__version__,
