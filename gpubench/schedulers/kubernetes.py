@@ -66,7 +66,8 @@ def submit(job_dir: Path, environ: Mapping[str, str], after: Sequence[str] = ())
             then="give it its name back",
         )
     before = submitted.read(job_dir)
-    _delete(job_dir)
+    if before is not None:
+        _delete(job_dir)
     gathering.begin(job_dir)
     (job_dir / SEEN_FILE).unlink(missing_ok=True)
     submitted.write(job_dir, NAME, name, after=after)
@@ -186,10 +187,10 @@ def _judge(job: Mapping[str, Any], pods: Sequence[Pod], seen: JobState | None) -
             return JobState("ended", "COMPLETED", "", 0, name, hosts)
         if condition["type"] == "Failed":
             failed = next((found for pod in pods if (found := pod.failure())), None)
-            known = failed[1] if failed else waiting or (seen.reason if seen else "") or condition.get("message", "")
-            word = "FAILED" if failed else condition["reason"]
-            reason = known if word == condition["reason"] else f"{condition['reason']}: {known}"
-            return JobState("ended", word, reason, failed[0] if failed else None, name, hosts)
+            waited = waiting or (seen.reason if seen and seen.phase != "ended" else "")
+            why = [*([condition["reason"], failed[1]] if failed else []), *([waited] if waited else [])]
+            word, code = ("FAILED", failed[0]) if failed else (condition["reason"], None)
+            return JobState("ended", word, "; ".join(why) or condition.get("message", ""), code, name, hosts)
     running = any(pod.began() for pod in pods)
     return JobState(
         "running" if running else "pending", "Running" if running else "Pending", waiting, None, name, hosts

@@ -155,7 +155,7 @@ class Cluster:
         for entry in Path("/proc").glob("[0-9]*"):
             try:
                 env = (entry / "environ").read_bytes()
-                if b"GPUBENCH_POD=" in env:
+                if b"GPUBENCH_POD=/run/gpubench/" in env or b"GPUBENCH_CLUSTER=/run/gpubench/" in env:
                     found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
             except OSError:
                 continue
