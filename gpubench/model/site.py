@@ -199,9 +199,9 @@ class KubernetesSettings(Settings):
         keep: how long a Job that has ended stays, with the logs that hold its results.
     """
 
-    namespace: str = "default"
-    context: str = ""
-    claim: str = ""
+    namespace: str = pydantic.Field(default="default", pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+    context: str = pydantic.Field(default="", pattern="^[^\\x00-\\x1f]*$")
+    claim: str = pydantic.Field(default="", pattern="^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$")
     claim_folder: str = ""
     node_selector: dict[str, str] = pydantic.Field(default_factory=dict)
     tolerations: list[Toleration] = pydantic.Field(default_factory=list)

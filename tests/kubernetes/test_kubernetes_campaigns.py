@@ -71,7 +71,7 @@ def test_a_claim_holds_the_results_where_the_profile_has_one(cluster: Cluster) -
 
 
 def test_cancel_ends_every_process_and_resume_runs_the_block_again(cluster: Cluster) -> None:
-    campaign = cluster.plan(*ONE_VERSION, reps=60)
+    campaign = cluster.plan(*ONE_VERSION, reps=1500)
     cluster.run("submit", campaign)
     until(lambda: running(cluster, "run-0"), "the first run")
     assert "Running on k1,k2" in cluster.run("status", campaign, code=4)
