@@ -5,6 +5,7 @@ the nodes that both need. So a job with others before it isn't handed over until
 looks (``status``, ``status --watch``, ``bench``) hands over the next one, see ``tend``. What one pod says isn't the
 Job's word: a Job is over when Kubernetes says so.
 
+* ``apply`` without ``--server-side`` keeps a copy of every object in an annotation, which may have 256 KiB only.
 * A Job that has ended doesn't start again under its name, so the old objects are deleted before they are made anew.
 * The pods of a failed Job that still run are deleted at once, those of a deleted Job too, with their logs: what rank 0
   has printed is fetched at every look, and before anything is deleted.
@@ -44,7 +45,7 @@ KINDS = "job,service,configmap"
 INSTANCE = "app.kubernetes.io/instance"
 GONE = "its objects are gone: somebody deleted them, or they were kept no longer"
 
-_BY_HAND = re.compile(r"^# By hand: kubectl (.*) apply -f job\.yaml$", re.MULTILINE)
+_BY_HAND = re.compile(r"^# By hand: kubectl (.*) apply --server-side -f job\.yaml$", re.MULTILINE)
 _JOB_NAME = re.compile(r"^kind: Job\nmetadata:\n  name: ([a-z0-9-]+)$", re.MULTILINE)
 _OUTDIR = re.compile(r'name: OUTDIR, value: "/run/gpubench/outputs/(.*)"')
 _NO_SUCH = "(NotFound)"
@@ -82,7 +83,7 @@ def submit(job_dir: Path, environ: Mapping[str, str], after: Sequence[str] = ())
 
 def _apply(job_dir: Path) -> None:
     name = _name(job_dir)
-    done = _kubectl(job_dir, "apply", "-f", JOB_FILE)
+    done = _kubectl(job_dir, "apply", "--server-side", "-f", JOB_FILE)
     if done.returncode:
         _delete(job_dir)  # a Service without its Job is of no use
         raise SchedulerError(f"kubectl refuses {job_dir / JOB_FILE}: {said(done)}")

@@ -23,7 +23,7 @@ def test_render_names_an_object_file_per_block_and_says_what_stands_in_it_by_han
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [f"a/jobs/j00{number}-n2/job.yaml" for number in (1, 2, 3)]
     text = (tmp_path / "a/jobs/j001-n2/job.yaml").read_text()
-    assert "# By hand: kubectl --namespace team apply -f job.yaml\n" in text
+    assert "# By hand: kubectl --namespace team apply --server-side -f job.yaml\n" in text
     again = gpubench("render", *SHAPE, "--out", "b", "--set", "kubernetes.namespace=team")
     assert again.returncode == 0
     assert (tmp_path / "b/jobs/j001-n2/job.yaml").read_text() == text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-_TEXT = """# By hand: kubectl --namespace default apply -f job.yaml
+_TEXT = """# By hand: kubectl --namespace default apply --server-side -f job.yaml
 apiVersion: batch/v1
 kind: Job
 metadata:
