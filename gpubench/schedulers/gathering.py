@@ -24,6 +24,14 @@ COMPLETE = "complete"
 _ATTEMPT = re.compile(r'(?m)^( "attempt": )\d+(,?)$')
 
 
+WHOLE = "read to its end"
+
+
+def whole(job_dir: Path, job: str, rank: int, container: str) -> bool:
+    """Whether nothing new can come out of that log."""
+    return f"{job} {container}-rank{rank}" in _read(job_dir)
+
+
 def keep(job_dir: Path, job: str, rank: int, container: str, log: str, *, over: bool) -> None:
     """Store the log of one container and the runs that it holds.
 
@@ -43,7 +51,7 @@ def keep(job_dir: Path, job: str, rank: int, container: str, log: str, *, over: 
     text = "".join(f"{line}\n" for line in others)
     if text:
         write_atomically(job_dir / f"{container}-rank{rank}.log", text)
-    if not found:
+    if not found and not over:
         return
     with _locked(job_dir):
         known = _read(job_dir)
@@ -58,6 +66,8 @@ def keep(job_dir: Path, job: str, rank: int, container: str, log: str, *, over: 
                 for file in FILES:
                     if file in one.files:
                         write_atomically(directory / file, _renumbered(file, one.files[file], directory))
+        if over and not any(one.torn for one in found.values()):
+            known[f"{job} {container}-rank{rank}"] = WHOLE
         _write(job_dir, known)
 
 

@@ -162,16 +162,21 @@ def _fetch(job_dir: Path, *, again: bool = False) -> bool:
     if job is None:
         return False
     uid = str(job["metadata"]["uid"])
-    whole = True
-    for pod in _pods(objects):
+    pods = _pods(objects)
+    now = _judge(job, pods, seen)
+    whole = all(pod.began() == pod.over() for pod in pods)
+    for pod in pods:
+        if pod.rank and not now.end:
+            continue  # the results are in rank 0's; what the others said matters when something went wrong
         for container in pod.began():
+            if gathering.whole(job_dir, uid, pod.rank, container):
+                continue
             done = _kubectl(job_dir, "logs", pod.name, "-c", container)
             if done.returncode == 0:
                 gathering.keep(job_dir, uid, pod.rank, container, done.stdout, over=container in pod.over())
             else:
                 whole = whole and _NO_SUCH in done.stderr
-    quiet = all(pod.began() == pod.over() for pod in _pods(objects))
-    if whole and quiet and not gathering.torn(job_dir) and _judge(job, _pods(objects), seen).phase == "ended":
+    if whole and now.phase == "ended" and not gathering.torn(job_dir):
         gathering.finish(job_dir)
     return False
 

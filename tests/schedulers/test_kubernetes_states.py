@@ -227,3 +227,25 @@ def test_a_campaign_with_another_name_than_its_pods_look_for_is_refused(api: Api
 def test_nodes_are_not_lent_to_a_shell() -> None:
     with pytest.raises(UsageError, match="leave --here out"):
         kubernetes.held(os.environ)
+
+
+@pytest.mark.parametrize(("condition", "ranks"), [("Complete", [0]), ("Failed", [0, 1])])
+def test_a_log_is_fetched_once_and_of_other_ranks_only_when_something_went_wrong(
+    api: Api, condition: str, ranks: list[int]
+) -> None:
+    job = api.job()
+    kubernetes.submit(job, os.environ)
+    for index in (0, 1):
+        api.pod(index, phase="Running", initContainerStatuses=[state("run-0", exitCode=0)])
+        log = api.store.log(f"g-1-{index}-abcde", "run-0")
+        log.parent.mkdir(parents=True)
+        log.write_text(f"words of rank {index}\n")
+    for _ in range(2):
+        kubernetes.tend([job], hand_over=True)
+    assert api.commands().count("logs") == 1
+    api.status(**{condition: "why"})
+    for _ in range(2):
+        kubernetes.tend([job], hand_over=True)
+    assert api.commands().count("logs") == len(ranks)
+    found = {path.name: path.read_text() for path in job.glob("*.log")}
+    assert found == {f"run-0-rank{rank}.log": f"words of rank {rank}\n" for rank in ranks}
