@@ -76,7 +76,6 @@ class Tended(Protocol):
 
         Raises:
             SchedulerError: the scheduler refuses or doesn't answer.
-            MissingToolError: this machine has no such scheduler.
         """
 
 

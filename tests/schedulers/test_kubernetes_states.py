@@ -212,6 +212,7 @@ def test_the_end_of_a_job_is_told_on_a_copy_without_a_cluster(api: Api, monkeypa
     kubernetes.state(job)
     shutil.copytree(api.campaign, api.campaign.with_name("copy"))
     monkeypatch.setenv("PATH", str(api.campaign))
+    kubernetes.tend([api.campaign.with_name("copy") / "jobs" / "j001-n2"], hand_over=True)
     assert kubernetes.state(api.campaign.with_name("copy") / "jobs" / "j001-n2").end == "DeadlineExceeded: so it is"
 
 

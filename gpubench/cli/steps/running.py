@@ -11,7 +11,7 @@ from types import FrameType
 
 from gpubench.cli.progress import Progress, progress_for
 from gpubench.cli.steps.images import make_ready
-from gpubench.errors import InterruptedByUserError, MissingToolError, PlanRefusedError, SchedulerError
+from gpubench.errors import InterruptedByUserError, PlanRefusedError, SchedulerError
 from gpubench.model.image import Image
 from gpubench.model.plan import PlannedJob
 from gpubench.runtimes import RUNTIMES
@@ -132,7 +132,7 @@ def account_now(campaign: Campaign) -> Accounting:
     Of a job that nobody knows (on a copy at home, say) nothing is said to be lost.
     """
     scheduler = SCHEDULERS[campaign.plan.site.scheduler]
-    with contextlib.suppress(SchedulerError, MissingToolError):  # as below
+    with contextlib.suppress(SchedulerError):  # as below
         tend(campaign, hand_over=False)
     open_jobs = {
         one.job.job
