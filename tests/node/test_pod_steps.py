@@ -95,6 +95,27 @@ def test_a_node_that_finds_no_rank_0_waits_for_it_once_and_does_not_fail_the_job
     assert all("rank 0 did not answer as localhost" in said for _, _, said in ended)
 
 
+def test_a_node_that_is_out_tells_rank_0_once_so_that_nobody_waits_for_it(tmp_path: Path) -> None:
+    pods = Pods(tmp_path, 2)
+    (tmp_path / "pod1").mkdir()
+    (tmp_path / "pod1" / "state.json").write_text(json.dumps({"code": 40, "reason": "the node isn't clean"}))
+    hub = Hub("127.0.0.1", "secret", port=pods.port, order=run_spec().order)
+    hub.welcome = {"kind": "facts", "scheduler": "tcp://n1:1"}
+    process = pods.start(1, "run", "--spec", str(pods.spec))
+    heard: list[dict[str, object]] = []
+    until = time.monotonic() + 60
+    while "stopped" not in [message["kind"] for message in heard]:
+        assert time.monotonic() < until, heard
+        heard += hub.poll(0.05)
+    hub.close()
+    assert [(message["kind"], message.get("reason")) for message in heard] == [
+        ("hello", None),
+        ("stopped", "the node isn't clean"),
+    ]
+    assert end(process)[0] == 0
+    assert end(pods.start(1, "run", "--spec", str(pods.spec)))[0] == 0  # rank 0 knows
+
+
 def test_a_step_without_its_directory_is_a_usage_error(tmp_path: Path) -> None:
     pods = Pods(tmp_path, 1)
     words = [sys.executable, "-I", str(tmp_path / "node.pyz"), "pod", "run", "--spec", str(pods.spec)]
