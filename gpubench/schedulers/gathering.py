@@ -21,6 +21,7 @@ from gpubench.spec.records import PROVENANCE_FILE, RUN_FILE
 
 GATHERED_FILE = "gathered.json"
 COMPLETE = "complete"
+TORN = " torn"
 _ATTEMPT = re.compile(r'(?m)^( "attempt": )\d+(,?)$')
 
 
@@ -60,9 +61,9 @@ def keep(job_dir: Path, job: str, rank: int, container: str, log: str, *, over: 
                 continue  # the rest is on its way
             directory = _directory(job_dir, known, f"{job} {name}", name)
             if one.torn:
-                known[f"{job} {name} torn"] = f"log of container {container}, rank {rank}: {one.torn}"
+                known[f"{job} {name}{TORN}"] = f"log of container {container}, rank {rank}: {one.torn}"
             elif not (directory / RUN_FILE).exists():
-                known.pop(f"{job} {name} torn", None)
+                known.pop(f"{job} {name}{TORN}", None)
                 for file in FILES:
                     if file in one.files:
                         write_atomically(directory / file, _renumbered(file, one.files[file], directory))
@@ -73,7 +74,7 @@ def keep(job_dir: Path, job: str, rank: int, container: str, log: str, *, over: 
 
 def torn(job_dir: Path) -> list[str]:
     """What came with parts missing or changed, in words."""
-    return [words for key, words in _read(job_dir).items() if key.endswith(" torn")]
+    return [words for key, words in _read(job_dir).items() if key.endswith(TORN)]
 
 
 def complete(job_dir: Path) -> bool:
@@ -88,9 +89,10 @@ def finish(job_dir: Path) -> None:
 
 
 def begin(job_dir: Path) -> None:
-    """The job is about to start again."""
+    """The job is about to start again: what an earlier start lacks will never come."""
     with _locked(job_dir):
-        _write(job_dir, {key: words for key, words in _read(job_dir).items() if key != COMPLETE})
+        known = _read(job_dir)
+        _write(job_dir, {key: words for key, words in known.items() if key != COMPLETE and not key.endswith(TORN)})
 
 
 def _directory(job_dir: Path, known: dict[str, str], key: str, name: str) -> Path:

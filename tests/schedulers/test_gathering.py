@@ -62,6 +62,16 @@ def test_what_is_still_on_its_way_is_not_torn_and_what_never_came_is(job_dir: Pa
     assert found(job_dir) == {"ab12-1": (1, "ok")}
 
 
+def test_what_came_torn_is_forgotten_when_the_job_starts_again(job_dir: Path) -> None:
+    gathering.keep(job_dir, "first", 0, "run-0", log("ok")[:-20], over=True)
+    gathering.begin(job_dir)
+    assert gathering.torn(job_dir) == []
+    gathering.keep(job_dir, "second", 0, "run-0", log("ok"), over=True)
+    gathering.finish(job_dir)
+    assert found(job_dir) == {"ab12-2": (2, "ok")}
+    assert gathering.complete(job_dir)
+
+
 def test_a_damaged_memory_is_told_with_what_to_do(job_dir: Path) -> None:
     (job_dir / "gathered.json").write_text("[")
     with pytest.raises(DataError, match=r"gathered\.json can't be read; remove .*; results are gathered again"):
