@@ -26,6 +26,11 @@ def texts(folder: str, pattern: str = "**/*.j2") -> dict[str, str]:
     return {str(path.relative_to(base)): path.read_text(encoding="utf-8") for path in sorted(base.glob(pattern))}
 
 
+def job_templates() -> dict[str, str]:
+    """What jobs are rendered from: scripts with all their parts, and object files."""
+    return texts("templates", "**/*.sh.j2") | texts("templates", "*/job.*.j2")
+
+
 def node_half() -> dict[str, bytes]:
     """The source files of the node half, by path below the package's parent."""
     paths = [PACKAGE / "__init__.py"]

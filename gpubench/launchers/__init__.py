@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from gpubench.launchers import fork, srun, ssh
+from gpubench.launchers import fork, indexed_job, srun, ssh
 from gpubench.model.site import Site
 
 
@@ -13,7 +13,10 @@ class Launcher(Protocol):
 
     @property
     def TEMPLATE(self) -> str:  # noqa: N802 - a module's constant
-        """Shell below ``templates/`` that defines ``launch COMMAND...``, ``aside COMMAND...`` and heeds signals."""
+        """Shell below ``templates/`` that defines ``launch COMMAND...``, ``aside COMMAND...`` and heeds signals.
+
+        Empty where the job is no script.
+        """
 
     @property
     def RANK(self) -> str:  # noqa: N802
@@ -25,6 +28,7 @@ class Launcher(Protocol):
 
 LAUNCHERS: dict[str, Launcher] = {
     "fork": fork,
+    "indexed-job": indexed_job,
     "srun": srun,
     "ssh": ssh,
 }

@@ -168,6 +168,54 @@ class FetchSettings(Settings):
     path: str = ""
 
 
+class Toleration(Settings):
+    """Of a taint; words as in Kubernetes' own ``tolerations``."""
+
+    key: str = ""
+    operator: Literal["Equal", "Exists"] = "Equal"
+    value: str = ""
+    effect: Literal["", "NoSchedule", "PreferNoSchedule", "NoExecute"] = ""
+
+
+class KubernetesSettings(Settings):
+    """What pods are asked for.
+
+    Args:
+        namespace: where the objects go.
+        context: of the user's kubeconfig; empty: the current one.
+        claim: a ReadWriteMany claim whose ``claim_folder`` is ``paths.outputs`` of the machine that submits: results
+            are files in it. Empty: results come home in the log of rank 0's pod.
+        claim_folder: path inside the claim; empty: its root.
+        node_selector: labels that nodes must have.
+        tolerations: of taints that nodes may have.
+        image_pull_secrets: names of secrets that are there already.
+        shm: size of ``/dev/shm``, which is memory of the pod; unset: half of ``node.memory``.
+        run_as_user: every process has this user and group id.
+        capabilities: of Linux, added after all have been dropped (``IPC_LOCK``: a fabric needs it).
+        gpu_resource: name under which the cluster counts its GPUs.
+        labels: of every object, beside our own.
+        port: of rank 0, on which the nodes of a run meet.
+        start: how long the first pod waits for the last one: scheduling and pulling of images.
+        keep: how long a Job that has ended stays, with the logs that hold its results.
+    """
+
+    namespace: str = pydantic.Field(default="default", pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+    context: str = pydantic.Field(default="", pattern="^[^\\x00-\\x1f]*$")
+    claim: str = pydantic.Field(default="", pattern="^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$")
+    claim_folder: str = ""
+    node_selector: dict[str, str] = pydantic.Field(default_factory=dict)
+    tolerations: list[Toleration] = pydantic.Field(default_factory=list)
+    image_pull_secrets: list[str] = pydantic.Field(default_factory=list)
+    shm: Bytes | None = None
+    run_as_user: int = pydantic.Field(default=1000, ge=0)
+    capabilities: list[str] = pydantic.Field(default_factory=list)
+    gpu_resource: str = "nvidia.com/gpu"
+    labels: dict[str, str] = pydantic.Field(default_factory=dict)
+    port: int = pydantic.Field(default=8785, ge=1024, le=65535)
+    start: Seconds = 1800.0
+    keep: Seconds = 7 * 86400.0
+
+
 class Site(Settings):
     """One machine as ``sites/<name>.toml`` describes it.
 
@@ -189,6 +237,7 @@ class Site(Settings):
     layout: Layout
     node: Node = Node()
     batch: Batch = Batch()
+    kubernetes: KubernetesSettings = KubernetesSettings()
     setup: Setup = Setup()
     env: dict[str, str] = pydantic.Field(default_factory=dict)
     env_allow: list[str] = pydantic.Field(default_factory=list)

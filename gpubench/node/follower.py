@@ -1,11 +1,12 @@
 """The supervisor of every other rank: workers, and a line to rank 0."""
 
+import os
 import random
 import time
 from typing import Callable, Optional, Set
 
-from gpubench.node import rendezvous
-from gpubench.node.hub import Line, join
+from gpubench.node import by_name, rendezvous
+from gpubench.node.hub import STOP, Line, join
 from gpubench.node.node import Node
 from gpubench.node.stop import StoppedError, StopRequest
 from gpubench.writer.run_dir import finished, recorded
@@ -44,6 +45,11 @@ def follow(node: Node, token: str, stop: StopRequest) -> None:
 def _meet(node: Node, token: str, stop: StopRequest) -> "Optional[tuple[Line, str]]":
     """The line to rank 0 and the scheduler's address; None when rank 0's part of the run is over already."""
     spec = node.spec
+    where = by_name.place(os.environ)
+    if where is not None:
+        deadline = time.monotonic() + spec.deadlines.start_s
+        met = by_name.meet(where, token, deadline, stop.asked, rank=node.rank, order=spec.order, facts=node.facts)
+        return met and (met[0], str(met[1]["scheduler"]))
     before: Set[int] = recorded(node.runs_dir, spec.run)
 
     def over() -> bool:
@@ -56,7 +62,9 @@ def _meet(node: Node, token: str, stop: StopRequest) -> "Optional[tuple[Line, st
     try:
         facts = rendezvous.wait(path, token, time.monotonic() + spec.deadlines.start_s, stopped)
         host, port = facts["hub"]
-        line = join(host, port, token, rank=node.rank, facts=node.facts, timeout_s=spec.deadlines.start_s)
+        line = join(
+            host, port, token, rank=node.rank, order=spec.order, facts=node.facts, timeout_s=spec.deadlines.start_s
+        )
     except rendezvous.RendezvousTimeoutError:
         if over():
             return None
@@ -85,7 +93,7 @@ def _until_stop(node: Node, line: Line, stop: StopRequest) -> bool:
         node.load.tick()
         line.beat()
         for message in line.receive():
-            if message["kind"] == "stop":
+            if message["kind"] == STOP:
                 return bool(message["whole_logs"])
         if not line.open or line.silence() > node.spec.deadlines.silence_s:
             return True

@@ -15,6 +15,8 @@ BEAT_S = 2.0
 LARGEST_LINE = 64 * 1024 * 1024  # a failed run's logs travel in one message
 
 Message = Dict[str, Any]
+FACTS, OVER, STOP = "facts", "over", "stop"
+"""Kinds of messages from rank 0: where the cluster is; that it has done with an earlier run; that this run ends."""
 
 
 class Line:
@@ -96,13 +98,20 @@ def _decode(line: bytearray) -> Optional[Message]:
 
 
 class Hub:
-    """Rank 0's end: one line per other rank. A caller without the run's token is shown the door."""
+    """Rank 0's end: one line per other rank. A caller without the run's token is shown the door.
 
-    def __init__(self, host: str, token: str) -> None:
+    ``order`` is the run's place in its block: on a ``port`` that all runs of a job share, who is still at an earlier
+    run is told that it is over, and who is ahead has to come again. ``welcome`` is what a caller hears first.
+    """
+
+    def __init__(self, host: str, token: str, *, port: int = 0, order: int = 0) -> None:
         self.token = token
+        self.order = order
+        self.port_is_known = port != 0
+        self.welcome: Optional[Message] = None
         self.lines: Dict[int, Line] = {}
         self._strangers: List[Line] = []
-        self._listener = socket.create_server((host, 0), backlog=1024)
+        self._listener = socket.create_server((host, port), backlog=1024)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
         self.host, self.port = self._listener.getsockname()[:2]
@@ -157,10 +166,17 @@ class Hub:
             if hello.get("kind") != "hello" or hello.get("token") != self.token:
                 line.open = False
                 messages = []
+            elif hello.get("order", 0) != self.order:
+                if hello.get("order", 0) < self.order:
+                    line.send({"kind": OVER})
+                line.open = False
+                messages = []
             else:
                 line.rank = int(hello["rank"])
                 self.lines[line.rank] = line
                 self._strangers.remove(line)
+                if self.welcome is not None:
+                    line.send(self.welcome)
         if not line.open:
             with contextlib.suppress(KeyError, ValueError):
                 self._selector.unregister(line.sock)
@@ -168,12 +184,12 @@ class Hub:
         return [dict(message, rank=line.rank) for message in messages]
 
 
-def join(host: str, port: int, token: str, *, rank: int, facts: Message, timeout_s: float) -> Line:
+def join(host: str, port: int, token: str, *, rank: int, facts: Message, timeout_s: float, order: int = 0) -> Line:
     """Connect to rank 0 and say who this is.
 
     Raises:
         OSError: rank 0 doesn't answer.
     """
     line = Line(socket.create_connection((host, port), timeout=timeout_s))
-    line.send({"kind": "hello", "token": token, "rank": rank, "facts": facts})
+    line.send({"kind": "hello", "token": token, "rank": rank, "order": order, "facts": facts})
     return line

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import List, Optional
 
-from gpubench.node import by_hand, finish, roles
+from gpubench.node import by_hand, finish, pod, roles
 from gpubench.node.build import WrongImageError, check_build
 from gpubench.node.follower import follow
 from gpubench.node.gpu import DEVICES, resolve
@@ -89,7 +89,11 @@ def _retire(options: argparse.Namespace) -> int:
     return retire(options.address, [int(rank) for rank in options.ranks.split(",")], Path(options.answer))
 
 
-OTHERS = {"attach": _attach, "cluster": _cluster, "look": _look, "retire": _retire}
+def _pod(options: argparse.Namespace) -> int:
+    return pod.step(options, main)
+
+
+OTHERS = {"attach": _attach, "cluster": _cluster, "look": _look, "pod": _pod, "retire": _retire}
 """Commands beside ``run``."""
 
 
@@ -237,6 +241,12 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--death-timeout", help="seconds that a worker waits for its scheduler (by hand)")
     run.add_argument("--parent", type=int, help=argparse.SUPPRESS)
     run.add_argument("--census", help=argparse.SUPPRESS)
+    steps = commands.add_parser("pod", help="one container of a pod of a Kubernetes Indexed Job")
+    steps.add_argument("step", choices=pod.STEPS)
+    steps.add_argument("--spec", help="the run spec; of the first run for arrive")
+    steps.add_argument("--rank", type=int, help=argparse.SUPPRESS)
+    steps.add_argument("--deadline", type=float, help="seconds that arrive waits for the last node")
+    steps.add_argument("--skip", metavar="REASON", help="rank 0 writes a record that says why the run was skipped")
     attach = commands.add_parser("attach", help="one workload on a cluster that somebody else started")
     attach.add_argument("--spec", required=True, help="what to do; the record comes to stand beside it")
     attach.add_argument("--parent", type=int, help=argparse.SUPPRESS)

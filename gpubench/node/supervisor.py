@@ -2,13 +2,14 @@
 
 import contextlib
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
-from gpubench.node import rendezvous
+from gpubench.node import by_name, rendezvous
 from gpubench.node.client import RESULT_FILE
-from gpubench.node.hub import Hub, Message
+from gpubench.node.hub import FACTS, STOP, Hub, Message
 from gpubench.node.net import answers, interface_address, split_address
 from gpubench.node.node import Node
 from gpubench.node.process import Child
@@ -18,6 +19,8 @@ from gpubench.spec import RunSpec
 TICK_S = 0.1
 ORDER_S = 1.0
 """Within which the processes of a job that is ended have all been signalled, on every node."""
+LATE_LOOKS = 3
+"""Let in who knocked while the run was failing, and would wait for its end: one look accepts, the next one reads."""
 SCHEDULER_FILE = "scheduler.json"
 
 
@@ -58,14 +61,20 @@ class Leader:
             StoppedError: a signal or the end of the front end ended it, here or on another node.
         """
         began, began_at = time.monotonic(), time.time()
-        hub = self.hub = Hub(interface_address(self.spec.interface), self.token)
+        where = by_name.place(os.environ)
+        hub = self.hub = Hub(
+            interface_address(self.spec.interface), self.token, port=where[1] if where else 0, order=self.spec.order
+        )
         scheduler = self.node.start("scheduler", "scheduler", "--scheduler-file", str(self._scheduler_file))
         self.node.start_workers()
         client = self.node.start("client", "client", "--address", self.node.address, "--run-dir", str(self.run_dir))
         address = self._address(scheduler, began + self.spec.deadlines.start_s)
         self.node.tell_address(address)
         facts = {"scheduler": address, "hub": [hub.host, hub.port], "attempt": self.run_dir.name}
-        rendezvous.publish(self.rendezvous, self.token, facts)
+        if where:
+            hub.welcome = {"kind": FACTS, "scheduler": address}
+        else:
+            rendezvous.publish(self.rendezvous, self.token, facts)
         self._supervise(client, hub, began)
         result = self._result(client)
         result["registered_s"] = [round(at - began_at, 3) for at in result.get("registered_at", [])]
@@ -78,7 +87,9 @@ class Leader:
         """End every process on every node; what the other ranks said last, by rank."""
         began = time.monotonic()
         if self.hub is not None:
-            self.hub.broadcast({"kind": "stop", "whole_logs": failed})
+            for _ in range(LATE_LOOKS if self.hub.port_is_known else 0):
+                self._heard(self.hub, fatal=False)
+            self.hub.broadcast({"kind": STOP, "whole_logs": failed})
         self.node.stop()
         if self.hub is not None:
             deadline = began + self.spec.deadlines.stop_s

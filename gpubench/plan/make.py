@@ -24,7 +24,7 @@ from gpubench.plan.budget import LEAST_BLOCKS, blocks_that_fit
 from gpubench.plan.jobs import Room, plan_jobs
 from gpubench.plan.known import apply_issues
 from gpubench.plan.rooms import plan_rooms
-from gpubench.plan.triples import check_triple
+from gpubench.plan.triples import BLOCKS_PER_JOB, check_triple
 from gpubench.spec import WorkloadSpec
 from gpubench.stats.data import ComparisonInput
 from gpubench.stats.settings import Summary
@@ -116,7 +116,7 @@ def make_plan(request: Request) -> Plan:
         seed=request.seed,
         block_s=time.block_s,
         limit_s=site.limits.job,
-        per_job=1 if request.max_blocks else None,
+        per_job=1 if request.max_blocks else BLOCKS_PER_JOB.get(site.launcher),
     )
     variants = [_variant(item, request.images) for item in request.variants]
     applied, about_issues = apply_issues(

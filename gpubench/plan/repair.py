@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from gpubench.model.plan import Place, Plan, PlanAddition, PlannedBlock, PlannedJob
 from gpubench.plan.jobs import job_name, new_job, plan_block
+from gpubench.plan.triples import BLOCKS_PER_JOB
 
 ENDED = ("ok", "failed")
 
@@ -75,7 +76,10 @@ def _addition(plan: Plan, broken: Mapping[Place, list[PlannedBlock]], created_at
                     replaces=old.block,
                 )
             )
-        name = job_name(len(plan.jobs) + len(jobs) + 1, place, plan.places)
-        jobs.append(new_job(name, place, plan.memory_limit(place), plan.site.limits.job, renewed))
+        at_once = BLOCKS_PER_JOB.get(plan.site.launcher, len(renewed))
+        for start in range(0, len(renewed), at_once):
+            name = job_name(len(plan.jobs) + len(jobs) + 1, place, plan.places)
+            part = renewed[start : start + at_once]
+            jobs.append(new_job(name, place, plan.memory_limit(place), plan.site.limits.job, part))
     numbers = ", ".join(str(block.block) for blocks in broken.values() for block in blocks)
     return PlanAddition(created_at=created_at, reason=f"resume: replaces broken block {numbers}", jobs=jobs)

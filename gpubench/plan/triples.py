@@ -6,6 +6,7 @@ from gpubench.errors import PlanRefusedError
 from gpubench.model.site import Site
 
 VALID = {
+    ("kubernetes", "indexed-job", "pod"),
     ("local", "fork", "charliecloud"),
     ("local", "fork", "conda"),
     ("local", "fork", "docker"),
@@ -21,6 +22,9 @@ VALID = {
     ("slurm", "ssh", "modules"),
     ("slurm", "ssh", "venv"),
 }
+
+BLOCKS_PER_JOB = {"indexed-job": 1}
+"""By launcher; of any other a job holds as many blocks as surely fit into its time limit."""
 
 
 def check_triple(site: Site) -> None:

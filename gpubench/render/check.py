@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from gpubench.model.image import Image
 from gpubench.model.site import Site
 from gpubench.render.environment import environment
-from gpubench.render.job import NODE_HALF, of_the_site, place_of
+from gpubench.render.job import of_the_site, place_of
+from gpubench.render.planned import NODE_HALF
 from gpubench.runtimes import RUNTIMES
 
 JOB = "check"

@@ -9,7 +9,8 @@ from gpubench.errors import PlanRefusedError
 from gpubench.model.cluster import TLS_FOLDER, ClusterJob, ClusterRecord
 from gpubench.model.quantities import format_seconds
 from gpubench.render.environment import environment
-from gpubench.render.job import NODE_HALF, of_the_site, place_of, release
+from gpubench.render.job import of_the_site, place_of, release
+from gpubench.render.planned import NODE_HALF
 from gpubench.render.quote import words
 from gpubench.runtimes import RUNTIMES
 from gpubench.spec import Deadlines, RunSpec

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 
@@ -17,7 +18,8 @@ def environment(templates: Mapping[str, str]) -> jinja2.Environment:
     """An environment for shell, Dockerfiles and the like; ``templates`` are texts by path below ``templates/``.
 
     Filters: ``words`` a list as shell words, ``word`` one of them, ``quoted`` the value of a Dockerfile's ENV or LABEL,
-    ``line`` text in a comment. The last three raise ValueError for a control character, which would start a new line.
+    ``line`` text in a comment, ``yaml`` a value in YAML. ``word``, ``quoted`` and ``line`` raise ValueError for a
+    control character, which would start a new line.
     """
     made = jinja2.Environment(
         loader=jinja2.DictLoader(dict(templates)),
@@ -29,7 +31,7 @@ def environment(templates: Mapping[str, str]) -> jinja2.Environment:
         keep_trailing_newline=True,
         autoescape=False,  # noqa: S701 - shell, not HTML
     )
-    made.filters |= {"words": words, "word": _word, "quoted": _quoted, "line": _line}
+    made.filters |= {"words": words, "word": _word, "quoted": _quoted, "line": _line, "yaml": _yaml}
     return made
 
 
@@ -39,6 +41,11 @@ def _word(text: str) -> str:
 
 def _quoted(text: str) -> str:
     return '"' + _SPECIAL.sub(r"\\\1", _line(text)) + '"'
+
+
+def _yaml(value: object) -> str:
+    """JSON, which YAML 1.2 contains; a number as text stays text (``"16"``), and ``no`` a word."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _line(text: str) -> str:

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-import jinja2
-
 from gpubench.launchers import LAUNCHERS
-from gpubench.model.image import Image
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
 from gpubench.plan.jobs import SAFETY
 from gpubench.render.environment import environment
+from gpubench.render.objects import objects
+from gpubench.render.planned import NODE_HALF, UNRESOLVED, spec_path
 from gpubench.runtimes import RUNTIMES, Expanded, Place
 from gpubench.spec import Deadlines, RunSpec, WorkloadSpec
 from gpubench.spec.run import RUN_SPEC
 
-NODE_HALF = "node.pyz"
+TEMPLATE = ".j2"
+OBJECTS = "job.yaml"
+"""Jobs that are described to a cluster instead of being a script for a node."""
 NODE_VARIABLES = (
     "GPUBENCH_END",
     "GPUBENCH_JOB_TOKEN",
@@ -29,17 +30,6 @@ NODE_VARIABLES = (
     "SCRATCHDIR",
 )
 """What the job script tells the node half; with the rank, all that a container gets of the script's environment."""
-UNRESOLVED = Image(
-    kind="unresolved",
-    id="unresolved",
-    ucx_spec="",
-    ucx_version="",
-    binding="",
-    python="python3",
-    env={},
-    manifest="",
-    reference="unresolved",
-)
 
 
 def render_jobs(plan: Plan, jobs: list[PlannedJob], templates: Mapping[str, str], node_pyz: bytes) -> dict[str, bytes]:
@@ -53,17 +43,25 @@ def render_jobs(plan: Plan, jobs: list[PlannedJob], templates: Mapping[str, str]
     node_half = hashlib.sha256(node_pyz).hexdigest()
     files: dict[str, bytes] = {}
     for job in jobs:
-        files[f"jobs/{job.job}/job.sh"] = _script(shell, plan, job).encode()
-        for block in job.blocks:
-            for run in block.runs:
-                spec = run_spec(plan, job, block, run, node_half)
-                files[f"jobs/{job.job}/{spec_path(block, run)}"] = spec.dump().encode()
+        specs = {
+            f"jobs/{job.job}/{spec_path(block, run)}": run_spec(plan, job, block, run, node_half).dump().encode()
+            for block in job.blocks
+            for run in block.runs
+        }
+        name = job_file(plan.site.scheduler, templates)
+        facts = _facts(plan, job)
+        if name == OBJECTS:
+            facts |= objects(plan, job, {**specs, NODE_HALF: node_pyz})
+        text = shell.get_template(f"{plan.site.scheduler}/{name}{TEMPLATE}").render(facts)
+        files |= {f"jobs/{job.job}/{name}": text.encode(), **specs}
     return files
 
 
-def spec_path(block: PlannedBlock, run: PlannedRun) -> str:
-    """Where a run's spec stands, below its job."""
-    return f"specs/{block.block:03d}-{run.order}-{run.run}.json"
+def job_file(scheduler: str, templates: Iterable[str]) -> str:
+    """What a job is handed over as, by its template's name: ``job.sh``, ``job.yaml``."""
+    folder = f"{scheduler}/"
+    (name,) = [path.removeprefix(folder) for path in templates if path.startswith(f"{folder}job.")]
+    return name.removesuffix(TEMPLATE)
 
 
 def run_spec(plan: Plan, job: PlannedJob, block: PlannedBlock, run: PlannedRun, node_half: str) -> RunSpec:
@@ -117,7 +115,8 @@ def release(version: str) -> str:
     return ".".join(version.split(".")[:3])
 
 
-def _script(shell: jinja2.Environment, plan: Plan, job: PlannedJob) -> str:
+def _facts(plan: Plan, job: PlannedJob) -> dict[str, Any]:
+    """What the template of a job is rendered with."""
     site = plan.site
     seconds = math.ceil(plan.time.block_s * SAFETY)
     blocks = [
@@ -128,18 +127,18 @@ def _script(shell: jinja2.Environment, plan: Plan, job: PlannedJob) -> str:
         }
         for block in job.blocks
     ]
-    return shell.get_template(f"{site.scheduler}/job.sh.j2").render(
-        job=job.job,
-        nodes=job.nodes,
-        blocks=blocks,
-        runs=sum(len(block.runs) for block in job.blocks),
-        about=format_seconds(plan.time.block_s * len(blocks)),
-        limit_s=int(job.limit_s),
-        gpubench=plan.gpubench,
-        in_image=RUNTIMES[site.runtime].prefix(place_of(site, plan.device)),
-        leaves_out=any(plan.skip_reason(job.nodes, run.variant) for block in job.blocks for run in block.runs),
+    return {
+        "job": job.job,
+        "nodes": job.nodes,
+        "blocks": blocks,
+        "runs": sum(len(block.runs) for block in job.blocks),
+        "about": format_seconds(plan.time.block_s * len(blocks)),
+        "limit_s": int(job.limit_s),
+        "gpubench": plan.gpubench,
+        "in_image": RUNTIMES[site.runtime].prefix(place_of(site, plan.device)),
+        "leaves_out": any(plan.skip_reason(job.nodes, run.variant) for block in job.blocks for run in block.runs),
         **of_the_site(site),
-    )
+    }
 
 
 def of_the_site(site: Site) -> dict[str, Any]:

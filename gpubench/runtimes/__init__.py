@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpubench.runtimes import charliecloud, conda, docker, enroot, modules, pyxis, venv
+from gpubench.runtimes import charliecloud, conda, docker, enroot, modules, pod, pyxis, venv
 from gpubench.runtimes.base import Expanded, Place, Runtime
 
 RUNTIMES: dict[str, Runtime] = {
@@ -11,6 +11,7 @@ RUNTIMES: dict[str, Runtime] = {
     "docker": docker,
     "enroot": enroot,
     "modules": modules,
+    "pod": pod,
     "pyxis": pyxis,
     "venv": venv,
 }

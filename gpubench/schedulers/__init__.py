@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from gpubench.schedulers import local, slurm
+from gpubench.schedulers import kubernetes, local, slurm
 from gpubench.schedulers.held import Held
 from gpubench.schedulers.state import JobState
 
@@ -53,16 +53,18 @@ class Detached(Scheduler, Protocol):
     """Jobs wait in a queue and run when nobody looks.
 
     ``SUBMIT`` is the command that a submit needs, ``ALLOCATE`` the words with which a user gets ``{nodes}`` nodes.
+    Jobs of one campaign that go there wait for each other where it is ``ONE_AT_A_TIME``.
     """
 
     SUBMIT: str
     ALLOCATE: str
+    ONE_AT_A_TIME: bool
 
     def held(self, environ: Mapping[str, str]) -> Held | None:
         """The allocation that a process with these variables runs in; None where it is in none."""
 
     def submit(self, job_dir: Path, environ: Mapping[str, str], after: Sequence[str] = ()) -> str:
-        """Hand over ``job_dir/job.sh``, to start when the jobs ``after`` have ended, well or not; returns its id.
+        """Hand over the job in ``job_dir``, to start when the jobs ``after`` have ended, well or not; returns its id.
 
         Raises:
             SchedulerError: it is refused.
@@ -70,8 +72,31 @@ class Detached(Scheduler, Protocol):
         """
 
 
+class Tended(Protocol):
+    """A scheduler that leaves something to the front end while jobs wait or run."""
+
+    def tend(self, job_dirs: Sequence[Path], *, hand_over: bool) -> None:
+        """Fetch results of the jobs of one campaign, and where ``hand_over`` says so let the next of them begin.
+
+        Raises:
+            SchedulerError: the scheduler refuses or doesn't answer.
+        """
+
+
 ATTACHED: dict[str, Attached] = {"local": local}
-DETACHED: dict[str, Detached] = {"slurm": slurm}
+DETACHED: dict[str, Detached] = {"kubernetes": kubernetes, "slurm": slurm}
+TENDED: dict[str, Tended] = {"kubernetes": kubernetes}
 SCHEDULERS: dict[str, Scheduler] = {**ATTACHED, **DETACHED}
 
-__all__ = ["ATTACHED", "DETACHED", "SCHEDULERS", "Attached", "Detached", "Held", "JobState", "Running", "Scheduler"]
+__all__ = [
+    "ATTACHED",
+    "DETACHED",
+    "SCHEDULERS",
+    "TENDED",
+    "Attached",
+    "Detached",
+    "Held",
+    "JobState",
+    "Running",
+    "Scheduler",
+]

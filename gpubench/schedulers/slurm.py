@@ -38,6 +38,7 @@ from gpubench.schedulers.state import JobState, Phase
 NAME = "slurm"
 SUBMIT = "sbatch"
 ALLOCATE = "salloc --nodes={nodes}"
+ONE_AT_A_TIME = False
 CANCEL_S = 60.0
 LAST_WORD = "end-{job_id}"
 """File in the job's directory: the script's exit code."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from gpubench.errors import DataError
@@ -17,6 +18,7 @@ FILE = "submitted.json"
 class Submitted:
     """``job_id`` is empty when the front end died between the submit and its answer; then the queue is asked.
 
+    ``after`` are the jobs that must have ended before it is handed over.
     ``here``: the script was started inside the allocation ``job_id``, which is older and lives longer than it.
     """
 
@@ -25,6 +27,7 @@ class Submitted:
     job_id: str
     at: str
     here: bool = False
+    after: list[str] = dataclasses.field(default_factory=list)
 
 
 def read(job_dir: Path) -> Submitted | None:
@@ -42,10 +45,12 @@ def read(job_dir: Path) -> Submitted | None:
         raise DataError(f"{path} can't be read", then=f"if no such job waits or runs, remove {path}") from None
 
 
-def write(job_dir: Path, scheduler: str, name: str, job_id: str = "", *, here: bool = False) -> None:
+def write(
+    job_dir: Path, scheduler: str, name: str, job_id: str = "", *, here: bool = False, after: Sequence[str] = ()
+) -> None:
     """Remember the job; without an id, that one is about to be submitted."""
     now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-    _write(job_dir, Submitted(scheduler, name, job_id, now, here))
+    _write(job_dir, Submitted(scheduler, name, job_id, now, here, list(after)))
 
 
 def restore(job_dir: Path, before: Submitted | None) -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from gpubench.model.plan import Plan, PlannedBlock
 from gpubench.plan import Repair, plan_repair
-from tests.plan.requests_by_hand import plan
+from tests.plan.requests_by_hand import plan, site
 
 PLAN = plan("a=1 b=2 c=3", blocks=6, nodes=[1, 2])
 NOW = "2026-11-20T13:00:00+00:00"
@@ -76,6 +76,19 @@ def test_broken_blocks_of_each_node_count_go_into_a_job_of_their_own() -> None:
         (13, 1),
         (14, 3),
         (15, 9),
+    ]
+
+
+def test_where_a_job_holds_one_block_each_broken_block_gets_a_job_of_its_own() -> None:
+    made = plan(
+        "a=1 b=2 c=3", blocks=6, nodes=[2], site=site(scheduler="kubernetes", launcher="indexed-job", runtime="pod")
+    )
+    assert [len(job.blocks) for job in made.jobs] == [1] * 6
+    repair = plan_repair(made, status(made, b2="ok ok lost", b5="lost ok ok"), NOW)
+    assert repair.addition is not None
+    assert [(job.job, [block.replaces for block in job.blocks]) for job in repair.addition.jobs] == [
+        ("j007-n2", [2]),
+        ("j008-n2", [5]),
     ]
 
 

@@ -11,13 +11,13 @@ import pytest
 
 from gpubench import resources
 from gpubench.model.plan import Plan
-from gpubench.model.site import Batch, ContainerSettings, Node, Paths, Setup
+from gpubench.model.site import Batch, ContainerSettings, KubernetesSettings, Node, Paths, Setup, Toleration
 from gpubench.render import render_jobs
 from gpubench.spec import RunSpec
 from tests.plan.requests_by_hand import image, plan, site
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-TEMPLATES = resources.texts("templates", "**/*.sh.j2")
+TEMPLATES = resources.job_templates()
 NODE_HALF = b"the packed node half"  # its real hash changes with every edit; the golden spec shall not
 VARIANTS = "1.17.0 new=1.19.0,UCX_PROTO_ENABLE=n,UCX_TLS=tcp,sm"
 CONTAINERS = {
@@ -97,6 +97,27 @@ PLANS = {
     "slurm-srun-charliecloud": plan(
         VARIANTS, site=site(**SLURM, runtime="charliecloud"), nodes=[2], blocks=1, images=SQUASHFS
     ),
+    "kubernetes-indexed-job-pod": plan(
+        VARIANTS,
+        site=site(
+            scheduler="kubernetes",
+            launcher="indexed-job",
+            runtime="pod",
+            node=Node(cores=16, gpus=8, memory="64GiB"),
+            kubernetes=KubernetesSettings(
+                namespace="teams-own",
+                context="big cluster",
+                node_selector={"pool": "dgx"},
+                tolerations=[Toleration(key="nvidia.com/gpu", operator="Exists", effect="NoSchedule")],
+                image_pull_secrets=["registry"],
+                capabilities=["IPC_LOCK"],
+                labels={"team": "no"},
+            ),
+        ),
+        nodes=[2],
+        blocks=1,
+        images=CONTAINERS,
+    ),
     "slurm-ssh-venv": plan(VARIANTS, site=site(**{**SLURM, "launcher": "ssh"}), nodes=[2], blocks=1, images=VENVS),
     "slurm-srun-venv": plan(
         VARIANTS,
@@ -116,7 +137,7 @@ def kept(triple: str) -> dict[str, bytes]:
     """Every script, and one run spec."""
     files = RENDERED[triple]
     spec = next(name for name, data in files.items() if b'"variant": "new"' in data)
-    return {name: data for name, data in files.items() if name.endswith("job.sh") or name == spec}
+    return {name: data for name, data in files.items() if name.endswith(("/job.sh", "/job.yaml")) or name == spec}
 
 
 KEPT = [(triple, name) for triple in PLANS for name in kept(triple)]

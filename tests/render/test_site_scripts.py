@@ -14,18 +14,19 @@ from gpubench.cli.steps.profiles import known_issues, load_site, site_names
 from gpubench.model.image import Image
 from gpubench.model.site import Site
 from gpubench.plan.triples import VALID
-from gpubench.render import render_jobs
+from gpubench.render import job_file, render_jobs
 from gpubench.render.check import render_check
 from gpubench.render.context import PYTHON
 from gpubench.runtimes import RUNTIMES
 from tests.plan.requests_by_hand import image, plan
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "draco"
-TEMPLATES = resources.texts("templates", "**/*.sh.j2")
+TEMPLATES = resources.job_templates()
 SITES = [
     name
     for name in site_names()
     if (load_site(name).scheduler, load_site(name).launcher, load_site(name).runtime) in VALID
+    and job_file(load_site(name).scheduler, TEMPLATES) == "job.sh"
 ]
 QUEUED = [name for name in SITES if load_site(name).scheduler != "local"]
 

@@ -6,7 +6,19 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.kubernetes.cluster import Cluster
 from tests.slurm.cluster import SlurmCluster
+
+
+@pytest.fixture
+def kubernetes_here(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """A stand-in cluster whose kubectl is the one on PATH."""
+    cluster = Cluster(tmp_path_factory.mktemp("kubernetes"))
+    for name, value in cluster.env().items():
+        monkeypatch.setenv(name, value)
+    cluster.have_images({"bash": {}})
+    yield cluster
+    cluster.close()
 
 
 @pytest.fixture(scope="session")

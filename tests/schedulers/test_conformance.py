@@ -10,7 +10,9 @@ from typing import Protocol
 import pytest
 
 from gpubench.errors import MissingToolError, SchedulerError, UsageError
-from gpubench.schedulers import JobState, client, local, slurm, submitted
+from gpubench.schedulers import JobState, client, kubernetes, local, slurm, submitted
+from tests.kubernetes.cluster import Cluster
+from tests.kubernetes.object_files import object_file
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.hosts import until
 
@@ -62,14 +64,50 @@ class Slurm:
         return slurm.state(job_dir)
 
 
-@pytest.fixture(
-    params=[pytest.param("local", marks=pytest.mark.integration), pytest.param("slurm", marks=pytest.mark.system)]
-)
-def subject(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Subject:
+class Kubernetes:
+    """Jobs run in pods; a claim shows them the job's directory."""
+
+    state, cancel = staticmethod(kubernetes.state), staticmethod(kubernetes.cancel)
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def submit(self, job_dir: Path, **env: str) -> None:
+        claim = self._cluster.root / "claims" / job_dir.name
+        claim.unlink(missing_ok=True)
+        claim.symlink_to(job_dir)
+        script = (job_dir / "job.sh").read_text()
+        (job_dir / "job.yaml").write_text(object_file("g-conforms", job_dir.name, script))
+        kubernetes.submit(job_dir, {**os.environ, **env})
+
+    def ended(self, job_dir: Path) -> JobState:
+        until(lambda: not kubernetes.state(job_dir).alive, "the end of the job", 60, 0.2)
+        return kubernetes.state(job_dir)
+
+
+SCRIPTED = [pytest.param("local", marks=pytest.mark.integration), pytest.param("slurm", marks=pytest.mark.system)]
+ALL = [*SCRIPTED, pytest.param("kubernetes", marks=pytest.mark.system)]
+
+
+def subject_of(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Subject:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     if request.param == "slurm":
         request.getfixturevalue("slurm_here")
-    return Local() if request.param == "local" else Slurm()
+        return Slurm()
+    if request.param == "kubernetes":
+        return Kubernetes(request.getfixturevalue("kubernetes_here"))
+    return Local()
+
+
+@pytest.fixture(params=ALL)
+def subject(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Subject:
+    return subject_of(request, tmp_path, monkeypatch)
+
+
+@pytest.fixture(params=SCRIPTED)
+def scripted(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Subject:
+    """Those whose job is a script that runs where it stands, with the variables of whoever submits it."""
+    return subject_of(request, tmp_path, monkeypatch)
 
 
 @pytest.fixture
@@ -91,8 +129,9 @@ def job(place: Path, script: str, *, campaign: str = "campaign", name: str = "j0
 
 @pytest.mark.parametrize("campaign", ["plain", ODD], ids=["plain", "odd"])
 def test_a_job_runs_in_its_directory_with_the_given_environment_and_its_output_is_in_a_log(
-    subject: Subject, place: Path, campaign: str
+    scripted: Subject, place: Path, campaign: str
 ) -> None:
+    subject = scripted
     directory = job(place, 'printf "%s|" "$PWD" "$GREETING"; echo wrong >&2\n', campaign=campaign)
     assert subject.state(directory).phase == "unsubmitted"
     greeting = "two\nlines, $(x) 'q' \"d\" \\"

@@ -15,7 +15,7 @@ import pytest
 
 from gpubench import resources
 from gpubench.errors import MissingToolError, SchedulerError
-from gpubench.render import render_jobs
+from gpubench.render import job_file, render_jobs
 from gpubench.schedulers import SCHEDULERS, local
 from tests.plan.requests_by_hand import image, plan
 
@@ -237,4 +237,4 @@ def test_a_queue_that_can_not_be_opened_is_one_line_with_the_way_out(
 def test_every_scheduler_has_what_the_front_end_calls() -> None:
     for name, scheduler in SCHEDULERS.items():
         assert all(callable(getattr(scheduler, call)) for call in ("submit", "state", "cancel")), name
-        assert "/job.sh.j2" in str([path for path in resources.texts("templates") if path.startswith(f"{name}/")])
+        assert job_file(name, resources.job_templates()) in ("job.sh", "job.yaml")

@@ -58,9 +58,11 @@ def render(
     With --out nothing is asked of anybody (no engine, registry, repository or scheduler): every image is `unresolved`,
     and the same words give the same bytes, on any day and wherever DIR is.
     """
+    from gpubench import resources
     from gpubench.cli.say import say
     from gpubench.cli.steps.choosing import only_one
     from gpubench.cli.steps.planning import read_wishes, render_campaign, write_scripts
+    from gpubench.render import job_file
     from gpubench.store.campaign import Campaign
 
     only_one(campaign, asked)
@@ -73,7 +75,7 @@ def render(
         assert out is not None
         opened = render_campaign(read_wishes(asked), out)
     for job in opened.jobs:
-        say(str(opened.job_dir(job.job) / "job.sh"))
+        say(str(opened.job_dir(job.job) / job_file(opened.plan.site.scheduler, resources.job_templates())))
 
 
 def submit(
@@ -113,12 +115,14 @@ def status(
     from gpubench.cli.say import say
     from gpubench.cli.steps.choosing import chosen_campaign
     from gpubench.cli.steps.queueing import watch_jobs
-    from gpubench.cli.steps.running import account_now, job_states
+    from gpubench.cli.steps.running import account_now, job_states, tend
     from gpubench.cli.steps.showing import job_lines, require_complete, status_lines
 
     opened = chosen_campaign(campaign, outputs)
     if watch:
         watch_jobs(opened)
+    else:
+        tend(opened)
     for line in job_lines(opened, job_states(opened)):
         say(line)
     accounting = account_now(opened)

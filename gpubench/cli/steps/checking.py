@@ -24,8 +24,9 @@ from gpubench.model.site import Site
 from gpubench.plan.live_checks import Facts, check_images, check_nodes, parse_facts
 from gpubench.plan.shared import require_shared
 from gpubench.plan.site_checks import Finding, check_site
-from gpubench.render import pack
+from gpubench.render import job_file, pack
 from gpubench.render.check import INSIDE, JOB, render_check
+from gpubench.render.job import OBJECTS
 from gpubench.schedulers import DETACHED, JobState
 
 LOOK_S = 1.0
@@ -74,6 +75,11 @@ def _refuse_wrong(site: Site) -> None:
     wrong = [finding for finding in check_site(site) if finding.ok is False]
     if wrong:
         raise UsageError(f"site {site.name}: {wrong[0].what}", then="correct the profile first")
+    if job_file(site.scheduler, resources.job_templates()) == OBJECTS:
+        raise UsageError(
+            f"site {site.name}: --live starts a script on the nodes, and here jobs are none",
+            then="a small campaign tells the same: --suite verify",
+        )
     submit = DETACHED[site.scheduler].SUBMIT
     if shutil.which(submit) is None:
         raise MissingToolError(
@@ -96,7 +102,7 @@ def _write(site: Site, nodes: int, image: Image | None, outputs: Path | None) ->
         site,
         nodes,
         image,
-        resources.texts("templates", "**/*.sh.j2"),
+        resources.job_templates(),
         inside=(resources.root() / "templates" / "common" / INSIDE).read_text(encoding="utf-8"),
         node_pyz=pack(resources.node_half()),
         gpubench=__version__,

@@ -130,7 +130,7 @@ def render_campaign(wanted: Wanted, directory: Path) -> Campaign:
 def write_scripts(campaign: Campaign) -> None:
     """Render every job of the campaign; the node half is packed once, and stays what it is when jobs are added."""
     node_half = campaign.node_half.read_bytes() if campaign.node_half.exists() else pack(resources.node_half())
-    files = render_jobs(campaign.plan, campaign.jobs, resources.texts("templates", "**/*.sh.j2"), node_half)
+    files = render_jobs(campaign.plan, campaign.jobs, resources.job_templates(), node_half)
     paths = {campaign.directory / name: data for name, data in {campaign.node_half.name: node_half, **files}.items()}
     changed = {path: data for path, data in paths.items() if not path.exists() or path.read_bytes() != data}
     write_many_atomically(changed)

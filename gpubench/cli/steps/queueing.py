@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from gpubench.cli.progress import progress_for
 from gpubench.cli.say import say
-from gpubench.cli.steps.running import interrupts, job_states, planned_images
+from gpubench.cli.steps.running import interrupts, job_states, planned_images, tend
 from gpubench.errors import GpubenchError, InterruptedByUserError, MissingToolError
 from gpubench.schedulers import DETACHED, SCHEDULERS
 from gpubench.store.campaign import Campaign
@@ -48,9 +48,10 @@ def submit_jobs(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None) 
                 then=f"on a login node of the site: gpubench submit {campaign.directory}",
             ) from None
         say(f"job {job.job}: {job_id}")
-        if campaign.plan.site.layout.one_machine:  # two at once would measure each other
+        if scheduler.ONE_AT_A_TIME or campaign.plan.site.layout.one_machine:  # two at once would measure each other
             before = [job_id]
-    say(f"to see how it goes: gpubench status --watch {campaign.directory}")
+    waits = ", which hands over the jobs that wait, and brings results" if scheduler.ONE_AT_A_TIME else ""
+    say(f"to see how it goes: gpubench status --watch {campaign.directory}{waits}")
     return True
 
 
@@ -67,6 +68,7 @@ def watch_jobs(campaign: Campaign) -> None:
                     then=f"gpubench status {campaign.directory}",
                 )
             if time.monotonic() - asked > LOOK_S:
+                tend(campaign)
                 states = job_states(campaign)
                 for job, state in states.items():
                     words = " ".join(part for part in (state.word or state.phase, state.hosts) if part)
@@ -74,6 +76,8 @@ def watch_jobs(campaign: Campaign) -> None:
                         told[job] = words
                         progress.tell(f"job {job} ({state.job_id}): {words}")
                 if not any(state.alive for state in states.values()):
+                    tend(campaign)
+                    progress.look()
                     return
                 asked = time.monotonic()
             time.sleep(0.5)

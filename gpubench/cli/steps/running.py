@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from types import FrameType
 
 from gpubench.cli.progress import Progress, progress_for
@@ -15,7 +15,7 @@ from gpubench.errors import InterruptedByUserError, PlanRefusedError, SchedulerE
 from gpubench.model.image import Image
 from gpubench.model.plan import PlannedJob
 from gpubench.runtimes import RUNTIMES
-from gpubench.schedulers import ATTACHED, SCHEDULERS, JobState, Running
+from gpubench.schedulers import ATTACHED, SCHEDULERS, TENDED, JobState, Running
 from gpubench.store.accounting import PENDING, Accounting, account
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import Records
@@ -98,7 +98,7 @@ def _stop_if(interrupted: list[str], running: Running | None) -> None:
     raise InterruptedByUserError(f"interrupted by {interrupted[0]}")
 
 
-@contextmanager
+@contextlib.contextmanager
 def interrupts() -> Iterator[list[str]]:
     """Names of the signals that arrived, for the loop to act on: the job has to be ended before we are."""
     seen: list[str] = []
@@ -120,6 +120,13 @@ def job_states(campaign: Campaign) -> dict[str, JobState]:
     return {job.job: scheduler.state(campaign.job_dir(job.job)) for job in campaign.jobs}
 
 
+def tend(campaign: Campaign, *, hand_over: bool = True) -> None:
+    """Do what the campaign's scheduler leaves to the front end; see ``Tended``."""
+    keeper = TENDED.get(campaign.plan.site.scheduler)
+    if keeper is not None:
+        keeper.tend([campaign.job_dir(job.job) for job in campaign.jobs], hand_over=hand_over)
+
+
 def account_now(campaign: Campaign, records: Records | None = None) -> Accounting:
     """What became of every planned run; what may still come is pending, and a lost run says how its job ended.
 
@@ -127,6 +134,8 @@ def account_now(campaign: Campaign, records: Records | None = None) -> Accountin
     """
     records = records or Records()
     scheduler = SCHEDULERS[campaign.plan.site.scheduler]
+    with contextlib.suppress(SchedulerError):  # as below
+        tend(campaign, hand_over=False)
     open_jobs = {
         one.job.job
         for one in account(campaign, alive={job.job for job in campaign.jobs}, records=records).outcomes

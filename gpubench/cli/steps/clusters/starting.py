@@ -32,7 +32,7 @@ from gpubench.plan.shared import require_shared
 from gpubench.plan.triples import check_triple
 from gpubench.render import pack
 from gpubench.render.cluster import CLIENT_FILE, check_scripts, client_lines, client_python, client_script
-from gpubench.render.job import NODE_HALF
+from gpubench.render.planned import NODE_HALF
 from gpubench.schedulers import ATTACHED, DETACHED
 from gpubench.spec.cluster import READY, SCHEDULER_FILE, TOKEN_FILE, ClusterState
 from gpubench.spec.plain import content_id

@@ -18,7 +18,7 @@ from gpubench.cli.steps.running import LOOK_S
 from gpubench.errors import GpubenchError
 from gpubench.files import write_atomically
 from gpubench.render.cluster import SPEC
-from gpubench.render.job import NODE_HALF
+from gpubench.render.planned import NODE_HALF
 from gpubench.schedulers import ATTACHED, SCHEDULERS
 from gpubench.spec.cluster import READY, REQUESTS
 from gpubench.store.clusters import Cluster

@@ -17,7 +17,7 @@ from gpubench.errors import IncompleteError, InterruptedByUserError, MissingTool
 from gpubench.files import write_atomically
 from gpubench.model.cluster import ClusterJob
 from gpubench.render.cluster import render_cluster_job
-from gpubench.render.job import NODE_HALF
+from gpubench.render.planned import NODE_HALF
 from gpubench.schedulers import ATTACHED, DETACHED, SCHEDULERS, JobState
 from gpubench.spec.cluster import ClusterState
 from gpubench.store.clusters import Cluster

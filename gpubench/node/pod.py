@@ -1,0 +1,172 @@
+"""The containers of a pod of an Indexed Job: each is one step of a block on this node, in a process of its own.
+
+``arrive`` waits until every node's pod has come this far, ``run`` takes one variant, ``end`` has the last word. What
+one leaves for the next stands in the pod's own directory. Only rank 0's pod fails the Job: Kubernetes ends every other
+pod of a failed Job at once, and the results of a block may be in the log of rank 0's.
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Callable, List
+
+from gpubench.node import by_name
+from gpubench.node.hub import FACTS, STOP, Hub
+from gpubench.node.net import interface_address
+from gpubench.node.rank import find_rank
+from gpubench.node.rendezvous import RendezvousTimeoutError
+from gpubench.node.stop import StopRequest
+from gpubench.spec import RunSpec
+from gpubench.spec.frames import FILES, encode
+from gpubench.spec.plain import SpecError
+from gpubench.writer.atomic import write_atomic
+
+STEPS = ("arrive", "run", "end")
+DIRECTORY_VARIABLE = "GPUBENCH_POD"
+FRAMES_VARIABLE = "GPUBENCH_FRAMES"
+TOKEN_VARIABLE = "GPUBENCH_JOB_TOKEN"  # noqa: S105 - the name of a variable
+STATE_FILE = "state.json"
+BEFORE_THE_FIRST = -1
+EXIT_OK = 0
+EXIT_NODE = 40
+TICK_S = 0.1
+FAREWELL_S = 5.0
+Main = Callable[[List[str]], int]
+
+
+@dataclasses.dataclass
+class State:
+    """What the containers of this pod did so far.
+
+    Args:
+        code: exit code of the first that failed; the ones behind it run nothing.
+        reason: why nothing is run any more.
+        told: whether rank 0 knows that this node is out.
+    """
+
+    code: int = EXIT_OK
+    reason: str = ""
+    told: bool = False
+
+
+def step(options: argparse.Namespace, main: Main) -> int:
+    """Do one step; the exit code of the container.
+
+    Raises:
+        SpecError: no directory for the pod, or a run spec that can't be read.
+        RankError: no rank.
+    """
+    directory = os.environ.get(DIRECTORY_VARIABLE)
+    if not directory:
+        raise SpecError(f"gpubench pod needs {DIRECTORY_VARIABLE}, a directory that only this pod sees")
+    path = Path(directory) / STATE_FILE
+    state = _read(path)
+    if options.step == "end":
+        return _end(state, find_rank(options.rank, os.environ, sys.maxsize))
+    spec = RunSpec.parse(Path(options.spec).read_text(encoding="utf-8"), options.spec)
+    rank = find_rank(options.rank, os.environ, spec.nodes)
+    if options.step == "arrive":
+        _arrive(state, spec, rank, options.deadline)
+    else:
+        _run(state, spec, rank, options, main)
+    write_atomic(path, json.dumps(dataclasses.asdict(state)).encode("utf-8"))
+    return EXIT_OK
+
+
+def _read(path: Path) -> State:
+    try:
+        return State(**json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return State()
+
+
+def _arrive(state: State, spec: RunSpec, rank: int, deadline_s: float) -> None:
+    """Wait for all nodes: a pod that isn't scheduled, or whose image isn't there, must not look like a slow variant."""
+    stop = StopRequest(watch_stdin=False)
+    deadline = time.monotonic() + deadline_s
+    token = os.environ.get(TOKEN_VARIABLE, "")
+    where = by_name.place(os.environ)
+    if spec.nodes == 1 or where is None:
+        return
+    if rank == 0:
+        hub = Hub(interface_address(spec.interface), token, port=where[1], order=BEFORE_THE_FIRST)
+        missing = _wait_for_all(hub, spec.nodes, deadline, stop)
+        if missing:
+            state.code = EXIT_NODE
+            state.reason = f"the pod of node rank {missing} did not start within {deadline_s:.0f} s"
+    else:
+        try:
+            met = by_name.meet(where, token, deadline, stop.asked, rank=rank, order=BEFORE_THE_FIRST, facts={})
+            state.reason = "" if met else "another pod of the job did not start in time"
+        except RendezvousTimeoutError as error:
+            state.reason = str(error)
+        state.code, state.told = (EXIT_NODE, True) if state.reason else (EXIT_OK, False)
+    _say(state.reason or f"all {spec.nodes} nodes are here")
+
+
+def _wait_for_all(hub: Hub, nodes: int, deadline: float, stop: StopRequest) -> List[int]:
+    """The ranks that didn't come; the others are told whether to go on."""
+    others = set(range(1, nodes))
+    while others - set(hub.lines) and time.monotonic() < deadline and not stop.asked():
+        hub.poll(TICK_S)
+    missing = sorted(others - set(hub.lines))
+    hub.broadcast({"kind": STOP if missing else FACTS})
+    for line in hub.lines.values():
+        line.finish(FAREWELL_S)
+    hub.close()
+    return missing
+
+
+def _run(state: State, spec: RunSpec, rank: int, options: argparse.Namespace, main: Main) -> None:
+    if state.code and rank:
+        _say(state.reason)
+        _tell(state, spec, rank)
+        return
+    skip = state.reason or options.skip
+    words = ["run", "--spec", options.spec, "--rank", str(rank)]
+    code = main([*words, *(["--skip", skip] if skip else [])])
+    if code and not state.code:
+        state.code = code
+        state.reason = f"the run before it ended with exit code {code} (40: the node isn't clean)"
+    if rank == 0 and os.environ.get(FRAMES_VARIABLE):
+        _print_frames(Path(os.environ["OUTDIR"]) / "runs", spec.run)
+
+
+def _tell(state: State, spec: RunSpec, rank: int) -> None:
+    """Rank 0 ends a run that this node has no part in as skipped; it would wait for this node in vain."""
+    where = by_name.place(os.environ)
+    if state.told or where is None:
+        return
+    stop = StopRequest(watch_stdin=False)
+    token, deadline = os.environ.get(TOKEN_VARIABLE, ""), time.monotonic() + spec.deadlines.start_s
+    try:
+        met = by_name.meet(where, token, deadline, stop.asked, rank=rank, order=spec.order, facts={})
+    except RendezvousTimeoutError as error:
+        _say(str(error))
+        return
+    if met is not None:
+        met[0].send({"kind": "stopped", "reason": state.reason})
+        met[0].finish(spec.deadlines.stop_s)
+        state.told = True
+
+
+def _print_frames(runs_dir: Path, run: str) -> None:
+    """What the run left, as lines of this container's log."""
+    for directory in sorted(runs_dir.glob(f"{run}-*")):
+        files = {name: (directory / name).read_bytes() for name in FILES if (directory / name).exists()}
+        for line in encode(directory.name, files):
+            print(line)  # noqa: T201 - the log is the way home
+    sys.stdout.flush()
+
+
+def _end(state: State, rank: int) -> int:
+    _say(state.reason or "every run has ended")
+    return state.code if rank == 0 else EXIT_OK
+
+
+def _say(text: str) -> None:
+    print(f"gpubench pod: {text}", file=sys.stderr, flush=True)  # noqa: T201

@@ -1,0 +1,140 @@
+"""What the object file of a job holds: names, containers in the order in which they run, files for the nodes."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+import zipfile
+from collections.abc import Mapping
+from typing import Any
+
+from gpubench.errors import PlanRefusedError
+from gpubench.model.image import Image
+from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
+from gpubench.model.quantities import format_bytes
+from gpubench.model.site import Site
+from gpubench.render.planned import NODE_HALF, UNRESOLVED, spec_path
+from gpubench.render.pyz import EPOCH
+from gpubench.runtimes import RUNTIMES
+from gpubench.spec.plain import content_id
+
+MOST_FILES = 1024 * 1024
+"""Bytes that a ConfigMap may hold. https://kubernetes.io/docs/concepts/configuration/configmap/#motivation"""
+FILES = "campaign.zip"
+UNPACKED = "/run/gpubench/campaign"
+PACKED = "/run/gpubench/files"
+CLAIMED = "/run/gpubench/outputs"
+UNPACK = "import sys, zipfile; zipfile.ZipFile(sys.argv[1]).extractall(sys.argv[2])"
+LONGEST_NAME = 44
+"""Of the readable part: host names of pods are NAME-INDEX, and may have 63 letters."""
+SMALL = {"cpu": "100m", "memory": "128Mi"}
+"""Of a container that measures nothing; a pod in which every request is its limit keeps its cores for itself."""
+GIB, MIB = 1024**3, 1024**2
+
+
+def objects(plan: Plan, job: PlannedJob, files: Mapping[str, bytes]) -> dict[str, Any]:
+    """What ``kubernetes/job.yaml.j2`` needs beside what every job has.
+
+    Args:
+        plan: the campaign.
+        job: of one block.
+        files: that the nodes need, by path below the campaign.
+
+    Raises:
+        PlanRefusedError: they don't fit into a ConfigMap, and the site has no claim.
+    """
+    site = plan.site
+    settings = site.kubernetes
+    (block,) = job.blocks
+    campaign = f"{CLAIMED}/{plan.campaign}" if settings.claim else UNPACKED
+    return {
+        "name": object_name(plan, job),
+        "settings": settings,
+        "campaign": campaign,
+        "containers": _containers(plan, job, block, campaign),
+        "shm": quantity(settings.shm or (site.node.memory or 0) // 2),
+        "files": "" if settings.claim else _packed(files),
+        "active_s": int(job.limit_s + settings.start),
+        "grace_s": int(2 * site.limits.stop) + 30,
+        "volumes": {"files": PACKED, "campaign": UNPACKED, "outputs": CLAIMED},
+        "client": _client_words(site),
+    }
+
+
+def object_name(plan: Plan, job: PlannedJob) -> str:
+    """A DNS label that no other campaign's job has, whatever the campaign is called."""
+    plain = re.sub("[^a-z0-9]+", "-", f"{plan.campaign}-{job.job}".lower()).strip("-")
+    mark = content_id({"campaign": plan.campaign, "at": plan.created_at, "seed": plan.seed, "job": job.job}, 8)
+    return f"g-{plain[-LONGEST_NAME:].strip('-')}-{mark}"
+
+
+def quantity(count: int) -> str:
+    """Bytes as Kubernetes writes them, rounded down to whole MiB; empty for none: ``64Gi``, ``1536Mi``."""
+    if count % GIB == 0:
+        return f"{count // GIB}Gi" if count else ""
+    return f"{count // MIB}Mi"
+
+
+def _client_words(site: Site) -> list[str]:
+    settings = site.kubernetes
+    return [*(("--context", settings.context) if settings.context else ()), "--namespace", settings.namespace]
+
+
+def _resources(site: Site) -> dict[str, str]:
+    """Of one container, request and limit alike; none where the profile says nothing."""
+    node, name = site.node, site.kubernetes.gpu_resource
+    found = {"cpu": str(node.cores or ""), "memory": quantity(node.memory or 0), name: str(node.gpus or "")}
+    return {key: value for key, value in found.items() if value}
+
+
+def _containers(plan: Plan, job: PlannedJob, block: PlannedBlock, campaign: str) -> list[dict[str, Any]]:
+    """Files out, every image in, all nodes there; then the runs; only the last one isn't an init container."""
+    images = {run.variant: next(one.image for one in plan.variants if one.label == run.variant) for run in block.runs}
+    by_reference = {image.reference: image for image in (one or UNRESOLVED for one in images.values())}
+    first = images[block.runs[0].variant] or UNRESOLVED
+    claimed = bool(plan.site.kubernetes.claim)
+    node_half = f"{campaign}/{NODE_HALF}"
+
+    def container(name: str, image: Image, *words: str, resources: dict[str, str] = SMALL) -> dict[str, Any]:
+        command = RUNTIMES[plan.site.runtime].command(image, words)
+        return {"name": name, "image": image.reference, "command": command, "resources": resources}
+
+    def spec(run: PlannedRun) -> str:
+        return f"{campaign}/jobs/{job.job}/{spec_path(block, run)}"
+
+    others = [image for reference, image in by_reference.items() if reference != first.reference]
+    resources = _resources(plan.site)
+    runs = []
+    for run in block.runs:
+        why = plan.skip_reason(job.nodes, run.variant)
+        words = ["pod", "run", "--spec", spec(run), *(("--skip", why) if why else ())]
+        image = images[run.variant] or UNRESOLVED
+        runs.append(container(f"run-{run.order}", image, node_half, *words, resources=resources))
+    deadline = str(int(plan.site.kubernetes.start))
+    return [
+        *([] if claimed else [container("unpack", first, "-c", UNPACK, f"{PACKED}/{FILES}", UNPACKED)]),
+        *(container(f"image-{number}", image, "-c", "pass") for number, image in enumerate(others, start=1)),
+        container("arrive", first, node_half, "pod", "arrive", "--spec", spec(block.runs[0]), "--deadline", deadline),
+        *runs,
+        container("end", first, node_half, "pod", "end"),
+    ]
+
+
+def _packed(files: Mapping[str, bytes]) -> str:
+    """A zip archive in base64; bzip2, which gives the same bytes everywhere."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for path, data in sorted(files.items()):
+            info = zipfile.ZipInfo(path, EPOCH)
+            info.external_attr = 0o644 << 16
+            archive.writestr(info, data, zipfile.ZIP_BZIP2)
+    packed = buffer.getvalue()
+    if len(packed) + len(FILES) > MOST_FILES:
+        plain = sum(len(data) for data in files.values())
+        raise PlanRefusedError(
+            f"{len(files)} files of {format_bytes(plain)} are {len(packed)} bytes when packed, "
+            f"and a ConfigMap holds {MOST_FILES}",
+            then="name a ReadWriteMany claim (kubernetes.claim), or take fewer variants or workloads",
+        )
+    return base64.b64encode(packed).decode("ascii")

@@ -1,0 +1,22 @@
+"""Runtime ``pod``: a container of a pod, which the cluster pulls and starts; the object file names the image."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpubench.model.image import Image
+from gpubench.runtimes.base import Place
+
+KIND = "docker"
+TEMPLATE = ""
+LEAVES = False
+
+
+def prefix(place: Place) -> list[str]:  # noqa: ARG001 - nothing is started by a command line
+    """Nothing."""
+    return []
+
+
+def command(image: Image, words: Sequence[str]) -> list[str]:
+    """The image's own Python, isolated from what its ENV may say to it."""
+    return [image.python, "-I", *words]

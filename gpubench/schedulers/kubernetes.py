@@ -1,0 +1,280 @@
+"""Scheduler ``kubernetes``: kubectl apply, get, logs, delete, and nothing else; no operator.
+
+A cluster has no queue that runs one Job after the other, and two at once would share the network, or each hold half of
+the nodes that both need. So a job with others before it isn't handed over until those have ended: the front end that
+looks (``status``, ``status --watch``, ``bench``) hands over the next one, see ``tend``. What one pod says isn't the
+Job's word: a Job is over when Kubernetes says so.
+
+* ``apply`` without ``--server-side`` keeps a copy of every object in an annotation, which may have 256 KiB only.
+* A Job that has ended doesn't start again under its name, so the old objects are deleted before they are made anew.
+* The pods of a failed Job that still run are deleted at once, those of a deleted Job too, with their logs: what rank 0
+  has printed is fetched at every look, and before anything is deleted.
+* ``activeDeadlineSeconds`` counts from the Job's creation, so it holds the time that pods may wait for each other too.
+* A pod that waits says why in its conditions (``Unschedulable``) or in its containers (``ImagePullBackOff``); the Job
+  only says that it is active. When it fails the pod may be gone, so the last words are remembered.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import shlex
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gpubench.errors import MissingToolError, SchedulerError, UsageError
+from gpubench.files import write_atomically
+from gpubench.schedulers import gathering, submitted
+from gpubench.schedulers.client import call, said
+from gpubench.schedulers.held import Held
+from gpubench.schedulers.pods import INDEX, Pod
+from gpubench.schedulers.state import JobState
+
+NAME = "kubernetes"
+SUBMIT = "kubectl"
+ALLOCATE = ""
+ONE_AT_A_TIME = True
+JOB_FILE = "job.yaml"
+SEEN_FILE = "kubernetes.json"
+"""What the last look saw, for when the objects are gone."""
+CANCEL_S = 150.0
+KINDS = "job,service,configmap"
+INSTANCE = "app.kubernetes.io/instance"
+GONE = "its objects are gone: somebody deleted them, or they were kept no longer"
+
+_BY_HAND = re.compile(r"^# By hand: kubectl (.*) apply --server-side -f job\.yaml$", re.MULTILINE)
+_JOB_NAME = re.compile(r"^kind: Job\nmetadata:\n  name: ([a-z0-9-]+)$", re.MULTILINE)
+_OUTDIR = re.compile(r'name: OUTDIR, value: "/run/gpubench/outputs/(.*)"')
+_NO_SUCH = "(NotFound)"
+
+
+def held(environ: Mapping[str, str]) -> Held | None:  # noqa: ARG001 - whatever they are
+    """None can be: nodes aren't lent to a shell."""
+    raise UsageError("Kubernetes lends no nodes to a shell", then="leave --here out")
+
+
+def submit(job_dir: Path, environ: Mapping[str, str], after: Sequence[str] = ()) -> str:  # noqa: ARG001
+    """``kubectl apply``, or only a note while jobs before it live; see ``Detached.submit``."""
+    name = _name(job_dir)
+    claimed = _OUTDIR.search(_text(job_dir))
+    campaign = job_dir.resolve().parents[1].name
+    if claimed and claimed[1] != campaign:
+        raise UsageError(
+            f"the pods of {job_dir} would look for campaign {claimed[1]} in the claim, but its directory is {campaign}",
+            then="give it its name back",
+        )
+    before = submitted.read(job_dir)
+    if before is not None:
+        _delete(job_dir)
+    gathering.begin(job_dir)
+    (job_dir / SEEN_FILE).unlink(missing_ok=True)
+    submitted.write(job_dir, NAME, name, after=after)
+    try:
+        if not after:
+            _apply(job_dir)
+    except (MissingToolError, SchedulerError):
+        submitted.restore(job_dir, before)
+        raise
+    return name
+
+
+def _apply(job_dir: Path) -> None:
+    name = _name(job_dir)
+    done = _kubectl(job_dir, "apply", "--server-side", "-f", JOB_FILE)
+    if done.returncode:
+        _delete(job_dir)  # a Service without its Job is of no use
+        raise SchedulerError(f"kubectl refuses {job_dir / JOB_FILE}: {said(done)}")
+    submitted.write(job_dir, NAME, name, name)
+
+
+def state(job_dir: Path) -> JobState:
+    """See ``Scheduler.state``."""
+    entry = submitted.read(job_dir)
+    if entry is None:
+        return JobState("unsubmitted")
+    seen = _seen(job_dir)
+    if seen is not None and seen.phase == "ended":
+        torn = gathering.torn(job_dir)
+        return dataclasses.replace(seen, reason="; ".join(filter(None, (seen.reason, *torn))))
+    try:
+        objects = _objects(job_dir)
+    except MissingToolError:
+        return JobState("unknown", reason="there is no kubectl here to ask", job_id=entry.job_id)
+    job = next((one for one in objects if one["kind"] == "Job"), None)
+    if job is None:
+        if entry.job_id:
+            return _remember(job_dir, _gone(seen, entry.job_id))
+        reason = f"waits for {', '.join(entry.after)}" if entry.after else "the front end ended while it submitted it"
+        return JobState("pending" if entry.after else "unknown", reason=reason)
+    return _remember(job_dir, _judge(job, _pods(objects), seen))
+
+
+def tend(job_dirs: Sequence[Path], *, hand_over: bool) -> None:
+    """What is the front end's to do at every look: fetch results, and hand over the job whose turn has come.
+
+    Nothing where there is no kubectl: a copy of a campaign can be looked at anywhere.
+
+    Raises:
+        SchedulerError: the cluster refuses or doesn't answer.
+    """
+    if shutil.which(SUBMIT) is None:
+        return
+    ended: set[str] = set()
+    for job_dir in job_dirs:
+        entry = submitted.read(job_dir)
+        if entry is None:
+            continue
+        if _fetch(job_dir) or state(job_dir).phase == "ended":
+            ended.add(entry.name)
+        elif hand_over and not entry.job_id and entry.after and not set(entry.after) - ended:
+            _apply(job_dir)
+
+
+def cancel(job_dir: Path) -> None:
+    """Fetch what is there, ``kubectl delete``, and wait until no pod is left."""
+    now = state(job_dir)
+    if not now.alive:
+        return
+    _remember(job_dir, JobState("ended", "CANCELLED", "deleted by gpubench cancel", None, now.job_id, now.hosts))
+    try:
+        _fetch(job_dir, again=True)
+        _delete(job_dir)
+    except SchedulerError:
+        (job_dir / SEEN_FILE).unlink(missing_ok=True)
+        raise
+    deadline = time.monotonic() + CANCEL_S
+    while any(one["kind"] == "Pod" for one in _objects(job_dir)):
+        if time.monotonic() > deadline:
+            raise SchedulerError(
+                f"pods of {_name(job_dir)} still run {CANCEL_S:g} s after they were deleted",
+                then=f"look at them: kubectl get pods -l {INSTANCE}={_name(job_dir)}",
+            )
+        time.sleep(0.5)
+
+
+def _fetch(job_dir: Path, *, again: bool = False) -> bool:
+    """Bring the logs of the pods and the results in them; whether the job had ended before, with all of them here."""
+    seen = _seen(job_dir)
+    if gathering.complete(job_dir) and not again:
+        return seen is not None and seen.phase == "ended"
+    objects = _objects(job_dir)
+    job = next((one for one in objects if one["kind"] == "Job"), None)
+    if job is None:
+        return False
+    uid = str(job["metadata"]["uid"])
+    pods = _pods(objects)
+    now = _judge(job, pods, seen)
+    whole = all(pod.began() == pod.over() for pod in pods)
+    for pod in pods:
+        if pod.rank and not now.end:
+            continue  # the results are in rank 0's; what the others said matters when something went wrong
+        for container in pod.began():
+            if gathering.whole(job_dir, uid, pod.rank, container):
+                continue
+            done = _kubectl(job_dir, "logs", pod.name, "-c", container)
+            if done.returncode == 0:
+                gathering.keep(job_dir, uid, pod.rank, container, done.stdout, over=container in pod.over())
+            else:
+                whole = whole and _NO_SUCH in done.stderr
+    if whole and now.phase == "ended" and not gathering.torn(job_dir):
+        gathering.finish(job_dir)
+    return False
+
+
+def _judge(job: Mapping[str, Any], pods: Sequence[Pod], seen: JobState | None) -> JobState:
+    """The Job's own conditions; while it has none, what its pods are doing."""
+    name = str(job["metadata"]["name"])
+    hosts = ",".join(sorted({pod.node for pod in pods if pod.node})) or (seen.hosts if seen else "")
+    waiting = "; ".join(words for pod in pods if (words := pod.waits()))
+    for condition in job.get("status", {}).get("conditions", ()):
+        if condition["status"] != "True":
+            continue
+        if condition["type"] == "Complete":
+            return JobState("ended", "COMPLETED", "", 0, name, hosts)
+        if condition["type"] == "Failed":
+            failed = next((found for pod in pods if (found := pod.failure())), None)
+            waited = waiting or (seen.reason if seen and seen.phase != "ended" else "")
+            why = [*([condition["reason"], failed[1]] if failed else []), *([waited] if waited else [])]
+            word, code = ("FAILED", failed[0]) if failed else (condition["reason"], None)
+            return JobState("ended", word, "; ".join(why) or condition.get("message", ""), code, name, hosts)
+    running = any(pod.began() for pod in pods)
+    return JobState(
+        "running" if running else "pending", "Running" if running else "Pending", waiting, None, name, hosts
+    )
+
+
+def _gone(seen: JobState | None, name: str) -> JobState:
+    reason = f"{GONE}; when last seen: {seen.reason}" if seen and seen.reason else GONE
+    return JobState("ended", "GONE", reason, None, name, seen.hosts if seen else "")
+
+
+def _pods(objects: Sequence[Mapping[str, Any]]) -> list[Pod]:
+    found = [Pod(one) for one in objects if one["kind"] == "Pod" and INDEX in one["metadata"].get("annotations", {})]
+    return sorted(found, key=lambda pod: pod.rank)
+
+
+def _objects(job_dir: Path) -> list[Mapping[str, Any]]:
+    """The Job and its pods; none where they are gone."""
+    done = _kubectl(job_dir, "get", "job,pods", "-l", f"{INSTANCE}={_name(job_dir)}", "-o", "json")
+    if done.returncode:
+        raise SchedulerError(f"kubectl get failed: {said(done)}", then="does the cluster answer? kubectl get nodes")
+    items: list[Mapping[str, Any]] = json.loads(done.stdout)["items"]
+    return items
+
+
+def _delete(job_dir: Path) -> None:
+    selector = f"{INSTANCE}={_name(job_dir)}"
+    done = _kubectl(job_dir, "delete", KINDS, "-l", selector, "--cascade=foreground", "--wait=false")
+    if done.returncode:
+        raise SchedulerError(f"kubectl delete failed: {said(done)}", then="does the cluster answer? kubectl get nodes")
+    deadline = time.monotonic() + CANCEL_S
+    while any(one["kind"] == "Job" for one in _objects(job_dir)):
+        if time.monotonic() > deadline:
+            raise SchedulerError(
+                f"Job {_name(job_dir)} still exists {CANCEL_S:g} s after it was deleted",
+                then=f"look at it: kubectl describe job {_name(job_dir)}",
+            )
+        time.sleep(0.5)
+
+
+def _kubectl(job_dir: Path, *words: str) -> Any:
+    match = _BY_HAND.search(_text(job_dir))
+    assert match is not None
+    return call(["kubectl", *shlex.split(match[1]), *words], cwd=job_dir)
+
+
+def _name(job_dir: Path) -> str:
+    """What the Job is called, as its file says."""
+    match = _JOB_NAME.search(_text(job_dir))
+    if match is None or not _BY_HAND.search(_text(job_dir)):
+        raise SchedulerError(
+            f"{job_dir / JOB_FILE} isn't as gpubench wrote it", then=f"gpubench render {job_dir.parents[1]}"
+        )
+    return match[1]
+
+
+def _text(job_dir: Path) -> str:
+    try:
+        return (job_dir / JOB_FILE).read_text(encoding="utf-8")
+    except OSError as error:
+        raise SchedulerError(
+            f"can't read {job_dir / JOB_FILE}: {error.strerror}", then=f"gpubench render {job_dir.parents[1]}"
+        ) from None
+
+
+def _seen(job_dir: Path) -> JobState | None:
+    try:
+        return JobState(**json.loads((job_dir / SEEN_FILE).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _remember(job_dir: Path, now: JobState) -> JobState:
+    if now != _seen(job_dir):
+        plain = {name: getattr(now, name) for name in ("phase", "word", "reason", "exit_code", "job_id", "hosts")}
+        write_atomically(job_dir / SEEN_FILE, json.dumps(plain, indent=1) + "\n")
+    return now

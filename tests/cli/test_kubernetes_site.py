@@ -1,0 +1,59 @@
+"""The site kubernetes through the public commands, where there is no cluster."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from gpubench.cli.steps.profiles import load_site
+from gpubench.errors import UsageError
+from tests.conftest import Run
+
+SHAPE = ("--site", "kubernetes", "--nodes", "2", "--blocks", "3", "--suite", "weak-arrays")
+
+
+def without_kubectl(directory: Path) -> dict[str, str]:
+    folder = directory / "bin"
+    folder.mkdir()
+    return {"PATH": str(folder), "HOME": os.environ.get("HOME", "/")}
+
+
+def test_render_names_an_object_file_per_block_and_says_what_stands_in_it_by_hand(
+    gpubench: Run, tmp_path: Path
+) -> None:
+    done = gpubench("render", *SHAPE, "--out", "a", "--set", "kubernetes.namespace=team")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [f"a/jobs/j00{number}-n2/job.yaml" for number in (1, 2, 3)]
+    text = (tmp_path / "a/jobs/j001-n2/job.yaml").read_text()
+    assert "# By hand: kubectl --namespace team apply --server-side -f job.yaml\n" in text
+
+
+def test_submit_without_kubectl_writes_the_object_files_and_says_where_to_go_on(gpubench: Run, tmp_path: Path) -> None:
+    done = gpubench("submit", *SHAPE, env=without_kubectl(tmp_path))
+    assert done.returncode == 5, done.stderr
+    assert "there is no kubectl on this machine; the scripts are in" in done.stderr
+    assert len(list(tmp_path.glob("outputs/*/jobs/*/job.yaml"))) == 3
+
+
+def test_what_needs_a_script_on_the_nodes_is_refused_in_words(gpubench: Run, tmp_path: Path) -> None:
+    done = gpubench("sites", "check", "kubernetes", "--live", env=without_kubectl(tmp_path))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "--live starts a script on the nodes, and here jobs are none" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("setting", "key"),
+    [
+        ('kubernetes.tolerations=[{operator="Sometimes"}]', "kubernetes.tolerations.0.operator"),
+        ("kubernetes.port=80", "kubernetes.port"),
+        ("kubernetes.claims=x", "claims"),
+        ("kubernetes.namespace=Not One", "kubernetes.namespace"),
+        ('kubernetes.context="two\\nlines"', "kubernetes.context"),
+    ],
+)
+def test_a_profile_with_a_value_that_kubernetes_would_not_take_is_refused_by_name(setting: str, key: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(key)):
+        load_site("kubernetes", [setting])

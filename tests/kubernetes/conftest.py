@@ -1,0 +1,27 @@
+"""One stand-in cluster for all tests; each leaves it without Jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.kubernetes.cluster import Cluster
+
+
+@pytest.fixture(scope="session")
+def running_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Two nodes, images of two versions of UCX."""
+    made = Cluster(tmp_path_factory.mktemp("kubernetes"))
+    try:
+        made.push_images()
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture
+def cluster(running_cluster: Cluster) -> Iterator[Cluster]:
+    """The cluster; afterwards it has its two nodes and its images, and nothing runs."""
+    yield running_cluster
+    running_cluster.tidy()

@@ -1,0 +1,138 @@
+"""Whole campaigns through the public commands, on a stand-in cluster whose pods are real processes on real networks."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.campaigns import records, until
+from tests.kubernetes.cluster import VERSIONS, Cluster
+
+pytestmark = pytest.mark.system
+ONE_VERSION = ("--variants", "a=1.22.0 b=1.22.0", "--protocol", "tcp")
+
+
+def statuses(campaign: Path) -> list[tuple[str, str]]:
+    """Status and reason of every record, in the order in which the runs began."""
+    found = sorted(records(campaign).values(), key=lambda record: str(record["started_at"]))
+    return [(str(record["status"]), str(record["reason"])) for record in found]
+
+
+def running(cluster: Cluster, container: str) -> bool:
+    """Whether rank 0's container of that name runs and has started its processes."""
+    pods = [
+        pod
+        for pod in cluster.pods()
+        if pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"] == "0"
+    ]
+    states = {one["name"]: one["state"] for pod in pods for one in pod["status"].get("initContainerStatuses", ())}
+    return "running" in states.get(container, {}) and any("--role client" in line for line in cluster.processes())
+
+
+def test_two_blocks_of_two_versions_on_two_nodes_come_home_over_the_log_one_job_after_the_other(
+    cluster: Cluster,
+) -> None:
+    campaign = cluster.plan("--blocks", "2")
+    assert [path.name for path in sorted(campaign.glob("jobs/*/job.yaml"))] == ["job.yaml"] * 2
+    cluster.run("submit", campaign)
+    assert len(cluster.store.all("Job")) == 1
+    assert "waits for g-tiny" in cluster.run("status", campaign, code=4)
+    said = cluster.run("status", "--watch", campaign)
+    assert "[4/4] block 2" in said
+    found = sorted(records(campaign).values(), key=lambda record: str(record["started_at"]))
+    assert [(run["status"], run["nodes"], run["transport"]) for run in found] == [("ok", 2, ["tcp"])] * 4
+    assert [run["block"] for run in found] == [1, 1, 2, 2]
+    assert sorted(run["ucx_version"] for run in found) == sorted(VERSIONS * 2)
+    assert all(before["ended_at"] <= after["started_at"] for before, after in itertools.pairwise(found))
+    assert all([host[-2:] for host in run["hosts"]] == ["-0", "-1"] for run in found)
+    before = {path: path.stat().st_mtime_ns for path in campaign.glob("runs/*/*")}
+    asked = (cluster.root / "commands").read_text()
+    assert cluster.run("status", campaign).endswith("4 ok of 4 runs\n")
+    assert {path: path.stat().st_mtime_ns for path in campaign.glob("runs/*/*")} == before
+    assert (cluster.root / "commands").read_text() == asked  # what is all here needs no cluster any more
+    assert "tasks | 1.22.0 vs 1.19.0" in cluster.run("compare", campaign, code=21)
+    assert "arrive-rank0.log" in cluster.run("logs", campaign)
+
+
+def test_a_claim_holds_the_results_where_the_profile_has_one(cluster: Cluster) -> None:
+    (cluster.root / "claims" / "results").rmdir()
+    (cluster.root / "claims" / "results").symlink_to(cluster.directory)
+    campaign = cluster.plan(
+        *ONE_VERSION, "--nodes", "1", more='claim = "results"\nclaim_folder = "outputs"\nrun_as_user = 0'
+    )
+    assert "GPUBENCH_FRAMES" not in (campaign / "jobs/j001-n1/job.yaml").read_text()
+    cluster.run("submit", campaign)
+    cluster.run("status", "--watch", campaign)
+    assert statuses(campaign) == [("ok", ""), ("ok", "")]
+    gathered = json.loads((campaign / "jobs/j001-n1/gathered.json").read_text())
+    assert all("read to its end" in words for words in gathered.values())  # none is a run
+
+
+def test_cancel_ends_every_process_and_resume_runs_the_block_again(cluster: Cluster) -> None:
+    campaign = cluster.plan(*ONE_VERSION, reps=1500)
+    cluster.run("submit", campaign)
+    until(lambda: running(cluster, "run-0"), "the first run")
+    assert "Running on k1,k2" in cluster.run("status", campaign, code=4)
+    assert "job j001-n2: cancelled" in cluster.run("cancel", campaign)
+    assert (list(cluster.pods()), cluster.store.all("Job"), cluster.processes()) == ([], [], [])
+    said = cluster.run("status", campaign, code=4)
+    assert "CANCELLED: deleted by gpubench cancel" in said
+    assert "2 lost of 2 runs" in said
+    cluster.run("resume", campaign)
+    assert len(cluster.store.all("Job")) == 1
+    cluster.run("cancel", campaign)
+
+
+def test_a_pod_that_is_never_scheduled_skips_the_block_and_its_reason_is_told(cluster: Cluster) -> None:
+    campaign = cluster.plan(*ONE_VERSION, "--nodes", "3", "--set", "kubernetes.start=8s")
+    cluster.run("submit", campaign)
+    cluster.run("status", "--watch", campaign, code=4)
+    assert [status for status, _ in statuses(campaign)] == ["skipped"] * 2
+    assert all("the pod of node rank [2] did not start within 8 s" in reason for _, reason in statuses(campaign))
+    said = cluster.run("status", campaign, code=4)
+    assert "FAILED, exit code 40" in said
+    assert "Unschedulable: 0/2 nodes are available" in said
+
+
+def test_an_image_that_cannot_be_pulled_is_told_while_it_waits_and_at_the_deadline(cluster: Cluster) -> None:
+    cluster.have_images({})
+    times = ("limits.job=7s", "kubernetes.start=5s", "estimates.run=200ms", "estimates.workload=100ms")
+    campaign = cluster.plan(*ONE_VERSION, *(word for one in times for word in ("--set", one)), reps=7)
+    cluster.run("submit", campaign)
+    said = cluster.run("status", "--watch", campaign, code=4)
+    assert "DeadlineExceeded: pod g-tiny" in said
+    assert "container unpack: ImagePullBackOff: Back-off pulling image" in said
+    assert list(campaign.glob("runs/*")) == []
+    assert list(cluster.pods()) == []
+
+
+def test_a_pod_that_is_deleted_fails_its_job_and_the_runs_before_are_kept(cluster: Cluster) -> None:
+    campaign = cluster.plan(*ONE_VERSION, reps=20)
+    cluster.run("submit", campaign)
+    until(lambda: running(cluster, "run-1"), "the second run")
+    cluster.run("status", campaign, code=4)
+    pod = next(one for one in cluster.pods() if one["spec"]["hostname"].endswith("-1"))
+    cluster.store.write({**pod, "metadata": {**pod["metadata"], "deletionTimestamp": "now"}})
+    said = cluster.run("status", "--watch", campaign, code=4)
+    assert "BackoffLimitExceeded" in said
+    assert statuses(campaign)[0] == ("ok", "")
+    assert "1 lost, 1 ok of 2 runs" in said or "1 ok, 1 skipped of 2 runs" in said
+
+
+def test_a_torn_log_is_told_and_a_whole_one_is_taken_later(cluster: Cluster) -> None:
+    campaign = cluster.plan(*ONE_VERSION, "--nodes", "1")
+    cluster.run("submit", campaign)
+    until(lambda: cluster.store.all("Job")[0]["status"].get("conditions"), "the end of the job")
+    (log,) = cluster.root.glob("logs/*/run-1.log")
+    whole = log.read_text()
+    log.write_text(whole[:200] + ("A" if whole[200] != "A" else "B") + whole[201:])
+    said = cluster.run("status", campaign, code=4)
+    assert "log of container run-1, rank 0: line 1 of 2 was changed on its way" in said
+    assert "1 lost, 1 ok of 2 runs" in said
+    log.write_text("".join(whole.splitlines(keepends=True)[:-1]))
+    assert "log of container run-1, rank 0: its end is missing" in cluster.run("status", campaign, code=4)
+    log.write_text(whole)
+    assert cluster.run("status", campaign).endswith("2 ok of 2 runs\n")

@@ -1,0 +1,175 @@
+"""The containers of pods as processes, each with what Kubernetes would tell it; the name of rank 0 is localhost."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from gpubench import resources
+from gpubench.node import by_name
+from gpubench.node.hub import Hub
+from gpubench.node.rendezvous import RendezvousTimeoutError
+from gpubench.render import pack
+from gpubench.spec.frames import decode
+from tests.node.specs_by_hand import RUN, run_spec
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+class Pods:
+    """Pods of one job, a directory each."""
+
+    def __init__(self, directory: Path, nodes: int) -> None:
+        self.directory = directory
+        self.spec = directory / "spec.json"
+        self.spec.write_text(run_spec(nodes=nodes, interface="lo").dump())
+        (directory / "node.pyz").write_bytes(pack(resources.node_half()))
+        self.port = free_port()
+
+    def start(self, rank: int, *words: str) -> subprocess.Popen[str]:
+        pod = self.directory / f"pod{rank}"
+        pod.mkdir(exist_ok=True)
+        env = {
+            **os.environ,
+            "GPUBENCH_POD": str(pod),
+            "OUTDIR": str(pod / "campaign"),
+            "GPUBENCH_FRAMES": "1",
+            "SCRATCHDIR": str(pod),
+            "GPUBENCH_RENDEZVOUS": f"localhost:{self.port}",
+            "GPUBENCH_JOB_TOKEN": "secret",
+            "JOB_COMPLETION_INDEX": str(rank),
+        }
+        return subprocess.Popen(
+            [sys.executable, "-I", str(self.directory / "node.pyz"), "pod", *words],
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def arrive(self, rank: int, deadline_s: float) -> subprocess.Popen[str]:
+        return self.start(rank, "arrive", "--spec", str(self.spec), "--deadline", str(deadline_s))
+
+
+def end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    out, err = process.communicate(timeout=100)
+    return process.returncode, out, err
+
+
+def test_pods_go_on_when_all_are_there_whoever_comes_first(tmp_path: Path) -> None:
+    pods = Pods(tmp_path, 3)
+    late = [pods.arrive(rank, 60) for rank in (2, 1, 0)]
+    assert [end(one)[0] for one in late] == [0, 0, 0]
+    assert [end(pods.start(rank, "end"))[0] for rank in (0, 1)] == [0, 0]
+
+
+def test_rank_0_skips_every_run_when_a_pod_does_not_come_and_alone_fails_the_job(tmp_path: Path) -> None:
+    pods = Pods(tmp_path, 2)
+    assert end(pods.arrive(0, 1))[0] == 0
+    code, out, _ = end(pods.start(0, "run", "--spec", str(pods.spec)))
+    assert code == 0
+    found, _ = decode(out.splitlines())
+    record = json.loads(found[f"{RUN}-1"].files["run.json"])
+    assert record["status"] == "skipped"
+    assert record["reason"] == "the pod of node rank [1] did not start within 1 s"
+    assert end(pods.start(0, "end"))[0] == 40
+
+
+def test_a_node_that_finds_no_rank_0_waits_for_it_once_and_does_not_fail_the_job(tmp_path: Path) -> None:
+    pods = Pods(tmp_path, 2)
+    steps = [("arrive", "--spec", str(pods.spec), "--deadline", "1"), ("run", "--spec", str(pods.spec)), ("end",)]
+    ended = [end(pods.start(1, *words)) for words in steps]
+    assert [code for code, _, _ in ended] == [0, 0, 0]
+    assert all("rank 0 did not answer as localhost" in said for _, _, said in ended)
+
+
+def test_a_node_that_is_out_tells_rank_0_once_so_that_nobody_waits_for_it(tmp_path: Path) -> None:
+    pods = Pods(tmp_path, 2)
+    (tmp_path / "pod1").mkdir()
+    (tmp_path / "pod1" / "state.json").write_text(json.dumps({"code": 40, "reason": "the node isn't clean"}))
+    hub = Hub("127.0.0.1", "secret", port=pods.port, order=run_spec().order)
+    hub.welcome = {"kind": "facts", "scheduler": "tcp://n1:1"}
+    process = pods.start(1, "run", "--spec", str(pods.spec))
+    heard: list[dict[str, object]] = []
+    until = time.monotonic() + 60
+    while "stopped" not in [message["kind"] for message in heard]:
+        assert time.monotonic() < until, heard
+        heard += hub.poll(0.05)
+    hub.close()
+    assert [(message["kind"], message.get("reason")) for message in heard] == [
+        ("hello", None),
+        ("stopped", "the node isn't clean"),
+    ]
+    assert end(process)[0] == 0
+    assert end(pods.start(1, "run", "--spec", str(pods.spec)))[0] == 0  # rank 0 knows
+
+
+def test_a_step_without_its_directory_is_a_usage_error(tmp_path: Path) -> None:
+    pods = Pods(tmp_path, 1)
+    words = [sys.executable, "-I", str(tmp_path / "node.pyz"), "pod", "run", "--spec", str(pods.spec)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "GPUBENCH_POD" in done.stderr
+
+
+@pytest.fixture
+def hub() -> Hub:
+    return Hub("127.0.0.1", "secret", order=1)
+
+
+def meet(hub: Hub, order: int, *, token: str = "secret", for_s: float = 0.5) -> object:
+    over = threading.Event()
+
+    def serve() -> None:
+        while not over.is_set():
+            hub.poll(0.02)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        deadline = time.monotonic() + for_s
+        return by_name.meet((hub.host, hub.port), token, deadline, lambda: False, rank=1, order=order, facts={})
+    finally:
+        over.set()
+        thread.join()
+        hub.close()
+
+
+def test_who_comes_to_the_same_run_hears_where_the_cluster_is(hub: Hub) -> None:
+    hub.welcome = {"kind": "facts", "scheduler": "tcp://n1:1"}
+    met = meet(hub, 1, for_s=60)
+    assert isinstance(met, tuple)
+    assert met[1]["scheduler"] == "tcp://n1:1"
+    assert list(hub.lines) == [1]
+    met[0].close()
+
+
+def test_who_is_still_at_an_earlier_run_hears_that_it_is_over(hub: Hub) -> None:
+    assert meet(hub, 0, for_s=60) is None
+    assert not hub.lines
+
+
+@pytest.mark.parametrize(("order", "token"), [(2, "secret"), (1, "of another job")])
+def test_who_is_ahead_or_of_another_job_waits_until_the_deadline(hub: Hub, order: int, token: str) -> None:
+    hub.welcome = {"kind": "facts", "scheduler": "tcp://n1:1"}
+    with pytest.raises(
+        RendezvousTimeoutError, match=r"did not answer as 127\.0\.0\.1:[0-9]+ in time: it closed the line"
+    ):
+        meet(hub, order, token=token)
+
+
+def test_a_name_that_never_resolves_is_told_at_the_deadline() -> None:
+    with pytest.raises(RendezvousTimeoutError, match=r"job-0\.nowhere\.invalid:80 in time: .*[Nn]ame"):
+        by_name.meet(("job-0.nowhere.invalid", 80), "t", time.monotonic(), lambda: False, rank=1, order=0, facts={})

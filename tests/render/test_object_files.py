@@ -1,0 +1,169 @@
+"""Object files for Kubernetes: what the schemas of its releases say of them, and what a job on Slurm would be."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+import zipfile
+from collections.abc import Iterator
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from gpubench import resources
+from gpubench.cli.steps.profiles import load_site
+from gpubench.errors import PlanRefusedError
+from gpubench.model.plan import Plan
+from gpubench.model.quantities import parse_bytes
+from gpubench.model.site import Node, Site
+from gpubench.render import render_jobs
+from gpubench.render.objects import MOST_FILES, object_name, quantity
+from gpubench.spec import RunSpec
+from tests.plan.requests_by_hand import image, plan
+
+TEMPLATES = resources.job_templates()
+RELEASES = ("1.30", "1.33", "1.37")
+VARIANTS = "a=1.17.0 b=1.19.0 c=1.17.0,UCX_TLS=sm"
+
+
+def planned(*settings: str, **changes: Any) -> Plan:
+    site = load_site("kubernetes", list(settings))
+    images = {
+        spec: image(spec).model_copy(update={"kind": "docker", "reference": f"registry.example/b@sha256:{spec}"})
+        for spec in ("1.17.0", "1.19.0")
+    }
+    return plan(VARIANTS, **{"site": site, "images": images, "nodes": [2], "blocks": 2, **changes})
+
+
+def objects(made: Plan, node_half: bytes = b"node half") -> Iterator[list[dict[str, Any]]]:
+    """The objects of every job."""
+    for name, data in render_jobs(made, made.jobs, TEMPLATES, node_half).items():
+        if name.endswith("job.yaml"):
+            yield list(yaml.safe_load_all(data))
+
+
+def pod_of(found: list[dict[str, Any]]) -> dict[str, Any]:
+    pod: dict[str, Any] = next(one for one in found if one["kind"] == "Job")["spec"]["template"]["spec"]
+    return pod
+
+
+EVERYTHING = (
+    *("kubernetes.claim=results", "kubernetes.claim_folder=a/b", 'kubernetes.node_selector={pool="no"}'),
+    *('kubernetes.tolerations=[{key="gpu", operator="Exists"}]', 'kubernetes.image_pull_secrets=["one"]'),
+    *('kubernetes.labels={"team"="12"}', 'kubernetes.capabilities=["IPC_LOCK"]', "kubernetes.run_as_user=0"),
+    *("node.gpus=8", "device=gpu", "layout.workers=8", "kubernetes.context=x"),
+)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("settings", [(), EVERYTHING], ids=["as-shipped", "everything"])
+def test_every_object_is_valid_in_the_strictest_reading_of_a_release(settings: tuple[str, ...], release: str) -> None:
+    for found in objects(planned(*settings)):
+        assert [one["kind"] for one in found][:2] == ["Service", "Job"]
+        for one in found:
+            kubernetes_validate.validate(one, release, strict=True)
+
+
+def test_a_block_is_one_job_and_its_variants_are_its_init_containers_in_the_blocks_order() -> None:
+    made = planned()
+    assert [len(job.blocks) for job in made.jobs] == [1, 1]
+    for job, found in zip(made.jobs, objects(made), strict=True):
+        spec = found[1]["spec"]
+        assert (spec["completionMode"], spec["completions"], spec["parallelism"]) == ("Indexed", 2, 2)
+        assert (spec["backoffLimit"], spec["template"]["spec"]["restartPolicy"]) == (0, "Never")
+        pod = pod_of(found)
+        names = [one["name"] for one in pod["initContainers"]]
+        assert names == ["unpack", "image-1", "arrive", "run-0", "run-1", "run-2"]
+        assert [one["name"] for one in pod["containers"]] == ["end"]
+        runs = pod["initContainers"][3:]
+        versions = {"a": "1.17.0", "b": "1.19.0", "c": "1.17.0"}
+        assert [one["image"].rpartition(":")[2] for one in runs] == [
+            versions[run.variant] for run in job.blocks[0].runs
+        ]
+        assert all(run.run in " ".join(one["command"]) for run, one in zip(job.blocks[0].runs, runs, strict=True))
+
+
+def test_what_travels_is_the_node_half_and_the_specs_as_they_stand_in_the_campaign() -> None:
+    made = planned()
+    files = render_jobs(made, made.jobs, TEMPLATES, b"node half")
+    for job, found in zip(made.jobs, objects(made), strict=True):
+        packed = base64.b64decode(found[2]["binaryData"]["campaign.zip"])
+        with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+            inside = {name: archive.read(name) for name in archive.namelist()}
+        specs = {name: data for name, data in files.items() if name.startswith(f"jobs/{job.job}/specs/")}
+        assert inside == {**specs, "node.pyz": b"node half"}
+
+
+def test_files_that_no_config_map_holds_are_refused_with_the_arithmetic() -> None:
+    noise = bytes((7919 * number * number + number // 3) % 251 for number in range(2 * MOST_FILES))
+    import random
+
+    noise = random.Random(1).randbytes(MOST_FILES)
+    with pytest.raises(
+        PlanRefusedError, match=rf"\d+ bytes when packed, and a ConfigMap holds {MOST_FILES}; name a ReadW"
+    ):
+        list(objects(planned(), noise))
+    assert list(objects(planned("kubernetes.claim=results"), noise))
+
+
+def test_names_are_labels_whatever_a_campaign_is_called_and_differ_between_campaigns() -> None:
+    names = set()
+    for campaign in ("bench", "Ünï 'x' $(y)" * 9, "a" * 300, "-", "bench "):
+        made = planned(campaign=campaign)
+        names |= {object_name(made, job) for job in made.jobs}
+    assert len(names) == 10
+    for name in names:
+        assert re.fullmatch("[a-z]([a-z0-9-]*[a-z0-9])?", name)
+        assert len(f"{name}-99999") <= 63
+
+
+def test_text_that_yaml_would_read_as_something_else_stays_text() -> None:
+    made = planned('kubernetes.labels={"a"="no", "b"="1e3", "c"="{x: y}"}', 'kubernetes.node_selector={n="0x10"}')
+    for found in objects(made):
+        labels = found[0]["metadata"]["labels"]
+        assert [labels[key] for key in "abc"] == ["no", "1e3", "{x: y}"]
+        assert pod_of(found)["nodeSelector"] == {"n": "0x10"}
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, ""), (64 * 2**30, "64Gi"), (1536 * 2**20, "1536Mi"), (2**30 + 1, "1024Mi")]
+)
+def test_quantities(count: int, text: str) -> None:
+    assert quantity(count) == text
+
+
+def on_slurm(site: Site) -> Site:
+    """The same nodes under Slurm."""
+    return load_site("local-slurm").model_copy(
+        update={"layout": site.layout, "node": site.node, "device": site.device, "limits": site.limits}
+    )
+
+
+@pytest.mark.parametrize("memory", ["32GiB", "48.5GiB", "100GB"])
+def test_the_same_matrix_has_the_same_processes_threads_and_memory_per_node_on_slurm_and_on_kubernetes(
+    memory: str,
+) -> None:
+    site = load_site("kubernetes", ["layout.threads=2"]).model_copy(
+        update={"node": Node(cores=16, memory=memory)}  # type: ignore[arg-type]
+    )
+    shapes, asked = [], []
+    for one in (site, on_slurm(site)):
+        made = planned(site=one, nodes=[1, 2, 4], workers=[2, 4], machine_memory=one.node.memory)
+        files = render_jobs(made, made.jobs, TEMPLATES, b"node half")
+        specs = [RunSpec.parse(data.decode(), name) for name, data in files.items() if name.endswith(".json")]
+        shapes.append(
+            sorted({(s.nodes, s.workers_per_node, s.threads_per_worker, s.memory_limit, s.device) for s in specs})
+        )
+        asked.append({name: data.decode() for name, data in files.items() if "/job." in name})
+    assert shapes[0] == shapes[1]
+    assert len(shapes[0]) == 6
+    of_pods = {
+        re.search(r'"memory": "(\d+[GM]i)"\}\n *limits', text.partition("name: run-0")[2])[1]
+        for text in asked[0].values()
+    }  # type: ignore[index]
+    of_jobs = {re.search(r"#SBATCH --mem=(\d+)M", text)[1] for text in asked[1].values()}  # type: ignore[index]
+    (pods,), (jobs,) = of_pods, of_jobs
+    assert parse_bytes(f"{pods}B") == int(jobs) * 2**20

@@ -1,0 +1,78 @@
+"""What comes out of pods' logs, and where it goes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gpubench.errors import DataError
+from gpubench.schedulers import gathering
+from gpubench.spec.frames import encode
+
+
+@pytest.fixture
+def job_dir(tmp_path: Path) -> Path:
+    made = tmp_path / "campaign" / "jobs" / "j001-n2"
+    made.mkdir(parents=True)
+    return made
+
+
+def record(status: str, attempt: int = 1) -> bytes:
+    return (json.dumps({"attempt": attempt, "run": "ab12", "status": status}, indent=1) + "\n").encode()
+
+
+def log(status: str, attempt: int = 1) -> str:
+    files = {"run.json": record(status, attempt), "samples.jsonl": b"{}\n"}
+    return "\n".join(["hello", *encode(f"ab12-{attempt}", files)]) + "\n"
+
+
+def found(job_dir: Path) -> dict[str, tuple[int, str]]:
+    runs = job_dir.parents[1] / "runs"
+    plain = {path.parent.name: json.loads(path.read_text()) for path in sorted(runs.glob("*/run.json"))}
+    return {name: (one["attempt"], one["status"]) for name, one in plain.items()}
+
+
+def test_gathering_twice_is_harmless_and_other_lines_are_kept_as_a_log(job_dir: Path) -> None:
+    for _ in range(2):
+        gathering.keep(job_dir, "uid", 0, "run-0", log("ok"), over=True)
+    assert found(job_dir) == {"ab12-1": (1, "ok")}
+    assert (job_dir / "run-0-rank0.log").read_text() == "hello\n"
+    assert (job_dir.parents[1] / "runs/ab12-1/samples.jsonl").read_text() == "{}\n"
+
+
+def test_a_job_that_starts_again_gets_the_next_attempt_though_its_pods_count_from_one(job_dir: Path) -> None:
+    (job_dir.parents[1] / "runs" / "ab12-1").mkdir(parents=True)  # of a start that left no record
+    gathering.keep(job_dir, "first", 0, "run-0", log("skipped"), over=True)
+    gathering.keep(job_dir, "second", 0, "run-0", log("ok"), over=True)
+    gathering.keep(job_dir, "first", 0, "run-0", log("skipped"), over=True)
+    assert found(job_dir) == {"ab12-2": (2, "skipped"), "ab12-3": (3, "ok")}
+
+
+def test_what_is_still_on_its_way_is_not_torn_and_what_never_came_is(job_dir: Path) -> None:
+    part = log("ok")[:-20]
+    gathering.keep(job_dir, "uid", 0, "run-0", part, over=False)
+    assert not (job_dir.parents[1] / "runs").exists()
+    gathering.keep(job_dir, "uid", 0, "run-0", part, over=True)
+    assert gathering.torn(job_dir) == ["log of container run-0, rank 0: its end is missing"]
+    assert (job_dir.parents[1] / "runs/ab12-1").is_dir()  # it began, and left no record
+    gathering.keep(job_dir, "uid", 0, "run-0", log("ok"), over=True)
+    assert gathering.torn(job_dir) == []
+    assert found(job_dir) == {"ab12-1": (1, "ok")}
+
+
+def test_what_came_torn_is_forgotten_when_the_job_starts_again(job_dir: Path) -> None:
+    gathering.keep(job_dir, "first", 0, "run-0", log("ok")[:-20], over=True)
+    gathering.begin(job_dir)
+    assert gathering.torn(job_dir) == []
+    gathering.keep(job_dir, "second", 0, "run-0", log("ok"), over=True)
+    gathering.finish(job_dir)
+    assert found(job_dir) == {"ab12-2": (2, "ok")}
+    assert gathering.complete(job_dir)
+
+
+def test_a_damaged_memory_is_told_with_what_to_do(job_dir: Path) -> None:
+    (job_dir / "gathered.json").write_text("[")
+    with pytest.raises(DataError, match=r"gathered\.json can't be read; remove .*; results are gathered again"):
+        gathering.keep(job_dir, "uid", 0, "run-0", log("ok"), over=True)

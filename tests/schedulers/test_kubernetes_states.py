@@ -1,0 +1,252 @@
+"""What the adapter makes of what a cluster says, over the stand-in kubectl. Nothing runs; a test says what became."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpubench.errors import MissingToolError, SchedulerError, UsageError
+from gpubench.schedulers import kubernetes, submitted
+from tests.conftest import ROOT
+from tests.kubernetes.object_files import object_file
+from tests.kubernetes.store import Store
+
+INDEX = "batch.kubernetes.io/job-completion-index"
+
+
+class Api:
+    """The objects of a cluster in which nobody acts."""
+
+    def __init__(self, root: Path) -> None:
+        self.store = Store(root / "cluster")
+        self.campaign = root / "campaign"
+
+    def job(self, number: int = 1) -> Path:
+        directory = self.campaign / "jobs" / f"j{number:03d}-n2"
+        directory.mkdir(parents=True)
+        (directory / "job.yaml").write_text(object_file(f"g-{number}", "claim", "true"))
+        return directory
+
+    def status(self, number: int = 1, **conditions: str) -> None:
+        """The Job's conditions: their types with reasons."""
+        job = self.store.read("Job", f"g-{number}")
+        assert job is not None
+        rows = [
+            {"type": kind, "status": "True", "reason": why, "message": "so it is"} for kind, why in conditions.items()
+        ]
+        self.store.write({**job, "status": {"conditions": rows}})
+
+    def pod(self, index: int, number: int = 1, **status: Any) -> None:
+        labels = {"app.kubernetes.io/instance": f"g-{number}"}
+        metadata = {"name": f"g-{number}-{index}-abcde", "labels": labels, "annotations": {INDEX: str(index)}}
+        self.store.write({"kind": "Pod", "metadata": metadata, "spec": {"nodeName": f"k{index}"}, "status": status})
+
+    def commands(self) -> list[str]:
+        path = self.store.root / "commands"
+        return [line.split()[0] for line in path.read_text().splitlines()] if path.exists() else []
+
+
+@pytest.fixture
+def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Api:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    stand_in = ROOT / "tests" / "stand_ins" / "kubectl"
+    (folder / "kubectl").write_text(f'#!/bin/bash\nexec {sys.executable} {stand_in} "$@"\n')
+    (folder / "kubectl").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setenv("STAND_IN_KUBERNETES", str(tmp_path / "cluster"))
+    return Api(tmp_path)
+
+
+def state(name: str, **terminated: Any) -> dict[str, Any]:
+    return {"name": name, "state": {"terminated": terminated}}
+
+
+def test_a_waiting_pod_says_why_and_the_words_outlive_it(api: Api) -> None:
+    job = api.job()
+    assert kubernetes.submit(job, os.environ) == "g-1"
+    assert (kubernetes.state(job).phase, kubernetes.state(job).reason) == ("pending", "")
+    api.pod(0, phase="Pending", initContainerStatuses=[{"name": "run-0", "state": {"running": {}}}])
+    unfit = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
+    api.pod(1, phase="Pending", conditions=[unfit])
+    now = kubernetes.state(job)
+    assert (now.phase, now.alive, now.exit_code, now.hosts) == ("running", True, None, "k0,k1")
+    assert now.reason == "pod g-1-1-abcde: Unschedulable: 0/1 nodes"
+    for index in (0, 1):
+        api.store.remove("Pod", f"g-1-{index}-abcde")
+    api.status(Failed="DeadlineExceeded")
+    ended = kubernetes.state(job)
+    assert (ended.phase, ended.hosts) == ("ended", "k0,k1")
+    assert ended.end == "DeadlineExceeded: pod g-1-1-abcde: Unschedulable: 0/1 nodes"
+
+
+def test_a_container_that_waits_its_turn_is_no_reason_and_one_whose_image_is_missing_is(api: Api) -> None:
+    job = api.job()
+    kubernetes.submit(job, os.environ)
+    rows = [{"name": "run-1", "state": {"waiting": {"reason": "PodInitializing"}}}]
+    api.pod(0, phase="Pending", initContainerStatuses=rows)
+    assert (kubernetes.state(job).phase, kubernetes.state(job).reason) == ("pending", "")
+    rows = [{"name": "image-1", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}]
+    api.pod(0, phase="Pending", initContainerStatuses=rows)
+    assert kubernetes.state(job).reason == "pod g-1-0-abcde, container image-1: ImagePullBackOff: no such image"
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "words"),
+    [
+        (
+            {"initContainerStatuses": [state("run-0", exitCode=0), state("run-1", exitCode=137, reason="OOMKilled")]},
+            137,
+            "FAILED, exit code 137: BackoffLimitExceeded; container run-1 of pod g-1-1-abcde (OOMKilled)",
+        ),
+        (
+            {"containerStatuses": [state("end", exitCode=40, reason="Error")]},
+            40,
+            "FAILED, exit code 40: BackoffLimitExceeded; container end of pod g-1-1-abcde",
+        ),
+        (
+            {"reason": "Evicted", "message": "the node was low on memory"},
+            None,
+            "FAILED: BackoffLimitExceeded; pod g-1-1-abcde: Evicted: the node was low on memory",
+        ),
+    ],
+)
+def test_a_pod_that_failed_says_which_container_and_how(
+    api: Api, status: dict[str, Any], code: int | None, words: str
+) -> None:
+    job = api.job()
+    kubernetes.submit(job, os.environ)
+    api.pod(1, phase="Failed", **status)
+    api.status(Failed="BackoffLimitExceeded")
+    assert (kubernetes.state(job).exit_code, kubernetes.state(job).end) == (code, words)
+
+
+def test_a_job_that_is_complete_ended_well_and_is_not_asked_for_again(api: Api) -> None:
+    job = api.job()
+    kubernetes.submit(job, os.environ)
+    api.status(Complete="CompletionsReached")
+    kubernetes.tend([job], hand_over=True)
+    asked = len(api.commands())
+    assert (kubernetes.state(job).word, kubernetes.state(job).exit_code, kubernetes.state(job).end) == (
+        "COMPLETED",
+        0,
+        "",
+    )
+    kubernetes.tend([job], hand_over=True)
+    assert len(api.commands()) == asked
+
+
+def test_a_job_whose_objects_are_gone_has_ended_with_what_was_last_seen(api: Api) -> None:
+    job = api.job()
+    kubernetes.submit(job, os.environ)
+    api.pod(0, phase="Pending", conditions=[{"type": "PodScheduled", "status": "False", "reason": "x", "message": "y"}])
+    kubernetes.state(job)
+    api.store.remove("Job", "g-1")
+    assert kubernetes.state(job).phase == "ended"
+    assert kubernetes.state(job).end.startswith("GONE: its objects are gone: somebody deleted them")
+    assert kubernetes.state(job).end.endswith("when last seen: pod g-1-0-abcde: x: y")
+
+
+def test_a_job_behind_another_is_handed_over_when_that_one_has_ended_by_who_may(api: Api) -> None:
+    first, second = api.job(1), api.job(2)
+    name = kubernetes.submit(first, os.environ)
+    kubernetes.submit(second, os.environ, [name])
+    assert (kubernetes.state(second).phase, kubernetes.state(second).reason) == ("pending", "waits for g-1")
+    kubernetes.tend([first, second], hand_over=True)
+    assert api.store.read("Job", "g-2") is None
+    api.status(1, Failed="BackoffLimitExceeded")
+    kubernetes.tend([first, second], hand_over=False)
+    assert api.store.read("Job", "g-2") is None
+    kubernetes.tend([first, second], hand_over=True)
+    assert api.store.read("Job", "g-2") is not None
+    assert (kubernetes.state(second).phase, kubernetes.state(second).job_id) == ("pending", "g-2")
+
+
+def test_a_job_that_was_cancelled_while_it_waited_is_never_handed_over(api: Api) -> None:
+    first, second = api.job(1), api.job(2)
+    kubernetes.submit(second, os.environ, [kubernetes.submit(first, os.environ)])
+    kubernetes.cancel(second)
+    api.status(1, Complete="CompletionsReached")
+    kubernetes.tend([first, second], hand_over=True)
+    assert api.store.read("Job", "g-2") is None
+    assert kubernetes.state(second).end == "CANCELLED: deleted by gpubench cancel"
+
+
+def test_a_refusal_has_the_clusters_words_and_leaves_nothing(api: Api) -> None:
+    job = api.job()
+    text = (job / "job.yaml").read_text()
+    (job / "job.yaml").write_text(text.replace("backoffLimit: 0", "backofLimit: 0"))
+    with pytest.raises(SchedulerError, match=r"kubectl refuses .*job\.yaml: .*backofLimit"):
+        kubernetes.submit(job, os.environ)
+    assert (submitted.read(job), api.store.all("Job")) == (None, [])
+    (job / "job.yaml").write_text(text.replace("default", "nowhere"))
+    with pytest.raises(SchedulerError, match='namespaces "nowhere" not found'):
+        kubernetes.submit(job, os.environ)
+    (job / "job.yaml").write_text(text.replace("# By hand", "# by hand"))
+    with pytest.raises(SchedulerError, match=r"job\.yaml isn't as gpubench wrote it; gpubench render "):
+        kubernetes.submit(job, os.environ)
+
+
+def test_without_kubectl_a_submit_says_so_and_a_copy_tells_what_was_last_seen(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = api.job()
+    kubernetes.submit(job, os.environ)
+    monkeypatch.setenv("PATH", str(api.campaign))
+    assert kubernetes.state(job).phase == "unknown"
+    with pytest.raises(MissingToolError, match="there is no kubectl on this machine"):
+        kubernetes.submit(job, os.environ)
+    monkeypatch.undo()
+    assert submitted.read(job) is not None
+
+
+def test_the_end_of_a_job_is_told_on_a_copy_without_a_cluster(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = api.job()
+    kubernetes.submit(job, os.environ)
+    api.status(Failed="DeadlineExceeded")
+    kubernetes.state(job)
+    shutil.copytree(api.campaign, api.campaign.with_name("copy"))
+    monkeypatch.setenv("PATH", str(api.campaign))
+    kubernetes.tend([api.campaign.with_name("copy") / "jobs" / "j001-n2"], hand_over=True)
+    assert kubernetes.state(api.campaign.with_name("copy") / "jobs" / "j001-n2").end == "DeadlineExceeded: so it is"
+
+
+def test_a_campaign_with_another_name_than_its_pods_look_for_is_refused(api: Api) -> None:
+    job = api.job()
+    line = '# - {name: OUTDIR, value: "/run/gpubench/outputs/of-yesterday"}\n'
+    (job / "job.yaml").write_text((job / "job.yaml").read_text() + line)
+    with pytest.raises(UsageError, match="look for campaign of-yesterday in the claim, but its directory is campaign"):
+        kubernetes.submit(job, os.environ)
+    assert api.commands() == []
+
+
+def test_nodes_are_not_lent_to_a_shell() -> None:
+    with pytest.raises(UsageError, match="leave --here out"):
+        kubernetes.held(os.environ)
+
+
+@pytest.mark.parametrize(("condition", "ranks"), [("Complete", [0]), ("Failed", [0, 1])])
+def test_a_log_is_fetched_once_and_of_other_ranks_only_when_something_went_wrong(
+    api: Api, condition: str, ranks: list[int]
+) -> None:
+    job = api.job()
+    kubernetes.submit(job, os.environ)
+    for index in (0, 1):
+        api.pod(index, phase="Running", initContainerStatuses=[state("run-0", exitCode=0)])
+        log = api.store.log(f"g-1-{index}-abcde", "run-0")
+        log.parent.mkdir(parents=True)
+        log.write_text(f"words of rank {index}\n")
+    for _ in range(2):
+        kubernetes.tend([job], hand_over=True)
+    assert api.commands().count("logs") == 1
+    api.status(**{condition: "why"})
+    for _ in range(2):
+        kubernetes.tend([job], hand_over=True)
+    assert api.commands().count("logs") == len(ranks)
+    found = {path.name: path.read_text() for path in job.glob("*.log")}
+    assert found == {f"run-0-rank{rank}.log": f"words of rank {rank}\n" for rank in ranks}
