@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from gpubench.launchers import fork, srun, ssh
+from gpubench.launchers import fork, jsrun, srun, ssh
 from gpubench.model.site import Site
 
 
@@ -25,6 +25,7 @@ class Launcher(Protocol):
 
 LAUNCHERS: dict[str, Launcher] = {
     "fork": fork,
+    "jsrun": jsrun,
     "srun": srun,
     "ssh": ssh,
 }

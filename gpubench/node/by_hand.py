@@ -25,7 +25,7 @@ FLAGS = {
 # (may be given, must be given). With a spec, what the spec says can't be said twice.
 WITH_SPEC: Dict[str, Tuple[Tuple[str, ...], Tuple[str, ...]]] = {
     "auto": (("rank", "skip", "device", "protocol"), ()),
-    "scheduler": (("device", "protocol", "parent"), ("scheduler_file",)),
+    "scheduler": (("device", "protocol", "parent", "scheduler_file"), ()),
     "worker": (("device", "protocol", "parent", "local_directory"), ("address", "name")),
     "client": (("device", "protocol", "parent"), ("address", "run_dir")),
 }

@@ -1,4 +1,4 @@
-"""The supervisor of every other rank: workers, and a line to rank 0."""
+"""The supervisor of every other rank: workers, or the scheduler, and a line to the rank that leads."""
 
 import random
 import time
@@ -14,7 +14,7 @@ TICK_S = 0.1
 
 
 def follow(node: Node, token: str, stop: StopRequest) -> None:
-    """Run this node's workers until rank 0 says stop, dies or falls silent; leaves no process behind.
+    """Run what belongs to this rank until the leader says stop, dies or falls silent; leaves no process behind.
 
     Comes back at once when rank 0 has written its record before they could meet.
 
@@ -24,13 +24,12 @@ def follow(node: Node, token: str, stop: StopRequest) -> None:
         StoppedError: a signal ended it.
     """
     spec = node.spec
+    node.start_scheduler()
     node.start_workers()
-    met = _meet(node, token, stop)
-    if met is None:
+    line = _meet(node, token, stop)
+    if line is None:
         return
-    line, scheduler = met
     try:
-        node.tell_address(scheduler)
         whole_logs = _until_stop(node, line, stop)
     except StoppedError as stopped:
         line.send({"kind": "stopped", "reason": str(stopped)})
@@ -41,8 +40,8 @@ def follow(node: Node, token: str, stop: StopRequest) -> None:
     line.finish(spec.deadlines.stop_s)
 
 
-def _meet(node: Node, token: str, stop: StopRequest) -> "Optional[tuple[Line, str]]":
-    """The line to rank 0 and the scheduler's address; None when rank 0's part of the run is over already."""
+def _meet(node: Node, token: str, stop: StopRequest) -> Optional[Line]:
+    """The line to the leader; None when its part of the run is over already."""
     spec = node.spec
     before: Set[int] = recorded(node.runs_dir, spec.run)
 
@@ -56,7 +55,7 @@ def _meet(node: Node, token: str, stop: StopRequest) -> "Optional[tuple[Line, st
     try:
         facts = rendezvous.wait(path, token, time.monotonic() + spec.deadlines.start_s, stopped)
         host, port = facts["hub"]
-        line = join(host, port, token, rank=node.rank, facts=node.facts, timeout_s=spec.deadlines.start_s)
+        return join(host, port, token, rank=node.rank, facts=node.facts, timeout_s=spec.deadlines.start_s)
     except rendezvous.RendezvousTimeoutError:
         if over():
             return None
@@ -65,7 +64,6 @@ def _meet(node: Node, token: str, stop: StopRequest) -> "Optional[tuple[Line, st
         if _soon(stopped, spec.deadlines.silence_s) and over():
             return None
         raise
-    return line, facts["scheduler"]
 
 
 def _soon(condition: Callable[[], bool], timeout_s: float) -> bool:
@@ -78,8 +76,8 @@ def _soon(condition: Callable[[], bool], timeout_s: float) -> bool:
 
 
 def _until_stop(node: Node, line: Line, stop: StopRequest) -> bool:
-    """True when rank 0 wants whole logs."""
-    told = False
+    """True when the leader wants whole logs."""
+    told, scheduler = False, ""
     while True:
         stop.check()
         node.load.tick()
@@ -87,8 +85,14 @@ def _until_stop(node: Node, line: Line, stop: StopRequest) -> bool:
         for message in line.receive():
             if message["kind"] == "stop":
                 return bool(message["whole_logs"])
+            if message["kind"] == "scheduler":
+                node.tell_address(message["address"])
         if not line.open or line.silence() > node.spec.deadlines.silence_s:
             return True
+        if not scheduler:
+            scheduler = node.scheduler_address()
+            if scheduler:
+                line.send({"kind": "scheduler", "address": scheduler})
         child = node.dead()
         if child is not None and not told:
             told = True

@@ -96,7 +96,7 @@ def _decode(line: bytearray) -> Optional[Message]:
 
 
 class Hub:
-    """Rank 0's end: one line per other rank. A caller without the run's token is shown the door."""
+    """The leader's end: one line per other rank. A caller without the run's token is shown the door."""
 
     def __init__(self, host: str, token: str) -> None:
         self.token = token
@@ -119,6 +119,11 @@ class Hub:
             if line.open:
                 line.beat()
         return found
+
+    def send(self, rank: int, message: Message) -> None:
+        """Send to one rank, if it is there."""
+        if rank in self.lines and self.lines[rank].open:
+            self.lines[rank].send(message)
 
     def broadcast(self, message: Message) -> None:
         """Send to every rank that is still there."""

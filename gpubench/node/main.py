@@ -77,6 +77,8 @@ def _act(options: argparse.Namespace, spec: RunSpec) -> int:
     if options.role == "auto":
         rank = find_rank(options.rank, os.environ, spec.nodes)
         return _supervise(options, spec, rank)
+    if options.role == "scheduler" and options.scheduler_file is None:
+        return _supervise(options, spec, _rank_apart(spec))
     die_with_parent(options.parent)
     started = dataclasses.replace(spec, protocol=options.protocol or spec.protocol)
     if options.role == "scheduler":
@@ -103,7 +105,7 @@ def _supervise(options: argparse.Namespace, spec: RunSpec, rank: int) -> int:
     stop = StopRequest(watch_stdin=STOP_AT_EOF_VARIABLE in os.environ)
     node = Node(spec, Path(options.spec).resolve(), runs_dir, rank=rank, token=token, protocol=options.protocol)
     try:
-        if rank == 0:
+        if rank == spec.leader_rank:
             return _lead(node, claim(runs_dir, spec.run), token, stop)
         node.ensure_clean()
         follow(node, token, stop)
@@ -116,6 +118,22 @@ def _supervise(options: argparse.Namespace, spec: RunSpec, rank: int) -> int:
         node.remove()
 
 
+def _rank_apart(spec: RunSpec) -> int:
+    """Rank of the supervisor that is on none of the nodes.
+
+    Raises:
+        RankError: the run has none.
+    """
+    if spec.scheduler_rank < spec.nodes:
+        raise RankError(f"the run has its scheduler on {spec.scheduler_on}: --role scheduler supervises one elsewhere")
+    return spec.scheduler_rank
+
+
+def _nodes(spec: RunSpec) -> str:
+    apart = "" if len(spec.ranks) == spec.nodes else f" with its scheduler on {spec.scheduler_on}"
+    return f"{spec.nodes} node{'' if spec.nodes == 1 else 's'}{apart}"
+
+
 def _token(spec: RunSpec) -> str:
     """What tells this start of the job from every other; all nodes of a run must have the same.
 
@@ -123,10 +141,8 @@ def _token(spec: RunSpec) -> str:
         RankError: a run on several nodes without one: they could meet a rank 0 of another start.
     """
     token = os.environ.get(TOKEN_VARIABLE)
-    if not token and spec.nodes > 1:
-        raise RankError(
-            f"a run on {spec.nodes} nodes needs {TOKEN_VARIABLE}, the same on every node, new for every job"
-        )
+    if not token and len(spec.ranks) > 1:
+        raise RankError(f"a run on {_nodes(spec)} needs {TOKEN_VARIABLE}, the same on every node, new for every job")
     return token or secrets.token_hex(8)
 
 

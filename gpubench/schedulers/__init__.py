@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from gpubench.schedulers import local, slurm
+from gpubench.schedulers import local, lsf, slurm
 from gpubench.schedulers.held import Held
 from gpubench.schedulers.state import JobState
 
@@ -67,7 +67,7 @@ class Detached(Scheduler, Protocol):
 
 
 ATTACHED: dict[str, Attached] = {"local": local}
-DETACHED: dict[str, Detached] = {"slurm": slurm}
+DETACHED: dict[str, Detached] = {"lsf": lsf, "slurm": slurm}
 SCHEDULERS: dict[str, Scheduler] = {**ATTACHED, **DETACHED}
 
 __all__ = ["ATTACHED", "DETACHED", "SCHEDULERS", "Attached", "Detached", "Held", "JobState", "Running", "Scheduler"]

@@ -87,7 +87,7 @@ def test_a_worker_by_hand_takes_dasks_own_options() -> None:
             "role auto with --spec takes no --interface (it takes --rank, --skip, --device, --protocol)",
         ),
         ("--spec s --address a", "role auto with --spec takes no --address (it takes "),
-        ("--spec s --role scheduler", "role scheduler with --spec needs --scheduler-file"),
+        ("--spec s --role scheduler --address a", "role scheduler with --spec takes no --address (it takes "),
         ("--spec s --role worker --name w", "role worker with --spec needs --address"),
         ("--spec s --role worker", "role worker with --spec needs --address, --name"),
         (
@@ -118,6 +118,7 @@ def test_no_refusal_tells_of_what_only_the_supervisor_says() -> None:
         "--spec s --rank 1 --device cpu --protocol tcp",
         "--spec s --skip why --rank 0",
         "--spec s --role scheduler --scheduler-file f --parent 7 --device cpu",
+        "--spec s --role scheduler",
         "--spec s --role worker --name w --address a --local-directory d --parent 7 --device cpu --protocol tcp",
         "--spec s --role client --address a --run-dir d --parent 7 --device cpu --protocol tcp",
     ],
