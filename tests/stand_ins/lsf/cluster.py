@@ -1,8 +1,8 @@
 """What the stand-ins for LSF and its Job Step Manager share: the cluster's shape, its jobs on disk, and the job itself.
 
 STAND_IN_LSF names a directory. `cluster.json` there: {"hosts": 4, "cores": 2, "gpus": 0, "minute": 60, "interval": 10}:
-compute nodes and what each has, how many seconds a minute of LSF takes, and seconds between the signals of a kill. A job
-is a folder `jobs/<id>` with `job.json`, rewritten by rename; `down` is there while LSF answers nobody.
+compute nodes and what each has, how many seconds a minute of LSF takes, and seconds between the signals of a kill. A
+job is a folder `jobs/<id>` with `job.json`, rewritten by rename; `down` is there while LSF answers nobody.
 """
 
 import contextlib
@@ -24,9 +24,13 @@ def fail(text, code=255):
     sys.exit(code)
 
 
-def shape():
+def asked():
+    """First of all in every command: while LSF is down it answers nothing else."""
     if (STATE / "down").exists():
         fail("LSF is down. Please wait ...")
+
+
+def shape():
     return json.loads((STATE / "cluster.json").read_text())
 
 
