@@ -34,13 +34,19 @@ STOP_AT_EOF_VARIABLE = "GPUBENCH_STOP_AT_EOF"
 
 def main(arguments: Optional[List[str]] = None) -> int:
     """Parse the command line and act. Returns the exit code: 0 a record was written, 40 none could be, 2 usage."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options, dasks = parser.parse_known_args(arguments)
     try:
         if options.command == "attach":
+            if dasks:
+                parser.error("unrecognized arguments: {}".format(" ".join(dasks)))
             return _attach(options)
+        words, lines = by_hand.adopt(options, dasks, resolve(options.device or "auto"))
         by_hand.check(options)
         if options.spec is None:
-            return _by_hand(options)
+            for line in lines:
+                print(f"gpubench run: {line}", file=sys.stderr)  # noqa: T201
+            return _by_hand(options, words)
         text = Path(options.spec).read_text(encoding="utf-8")
         spec = RunSpec.parse(text, options.spec)
         return _act(options, spec)
@@ -64,11 +70,11 @@ def _attach(options: argparse.Namespace) -> int:
     return attach(AttachSpec.parse(path.read_text(encoding="utf-8")), path.parent, options.parent)
 
 
-def _by_hand(options: argparse.Namespace) -> int:
+def _by_hand(options: argparse.Namespace, words: List[str]) -> int:
     if options.role == "scheduler":
-        roles.run_scheduler(by_hand.scheduler_arguments(options))
+        roles.run_scheduler(by_hand.scheduler_arguments(options, words))
     else:
-        roles.WORKERS[resolve(options.device or "auto")]()(by_hand.worker_arguments(options))
+        roles.WORKERS[resolve(options.device or "auto")]()(by_hand.worker_arguments(options, words))
     return EXIT_OK
 
 
@@ -202,7 +208,7 @@ def _skip(spec: RunSpec, runs_dir: Path, reason: str) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="gpubench")
     commands = parser.add_subparsers(dest="command", required=True)
-    run = commands.add_parser("run", help="one run of a campaign on this node, or one role of it")
+    run = commands.add_parser("run", help="one run of a campaign on this node, or one role of it", allow_abbrev=False)
     run.add_argument("--spec", help="the run spec (JSON) that `gpubench render` wrote; roles by hand need none")
     run.add_argument("--role", choices=("auto", "scheduler", "worker", "client"), default="auto")
     run.add_argument("--rank", type=int, help="rank of this node, from 0; default: as the launcher says")
