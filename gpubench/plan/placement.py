@@ -14,15 +14,16 @@ Settings = dict[str, str]
 def set_per_node(site: Site) -> Settings:
     """jsrun's options for one resource set per node that holds all of its cores and GPUs, as the profile changes them.
 
-    A scheduler in a set of its own gets one of the node's cores.
+    A scheduler in a set of its own gets one of the node's cores; those that are left are the ones near the GPUs.
     """
-    node = site.node
+    node, own = site.node, site.layout.scheduler == "own-set"
     ours = {
         "rs_per_host": "1",
         "tasks_per_rs": "1",
-        "cpu_per_rs": str(node.cores - (site.layout.scheduler == "own-set")),
+        "cpu_per_rs": str(node.cores - own),
         "gpu_per_rs": str(node.gpus),
         "bind": "rs",
+        **({"latency_priority": "gpu-cpu"} if own and node.gpus else {}),
         # Supervisors are no MPI programs: nothing of Spectrum MPI shall be set up around them.
         "smpiargs": "off",
         # A supervisor that fails must not end the others before they have said what happened.

@@ -108,11 +108,11 @@ run() { # COMMAND...: the supervisor's, on every node
 }
 
 begin_block 5 48
-run "${in_image[@]}" /images/1.22.0.sqsh /images/stack/bin/python -I ../../node.pyz run --spec specs/005-0-05b86e79d3b9.json
-run "${in_image[@]}" /images/1.21.0.sqsh /images/stack/bin/python -I ../../node.pyz run --spec specs/005-1-ad6039f4b0f6.json
+run "${in_image[@]}" /images/1.14.1.sqsh /images/stack/bin/python -I ../../node.pyz run --spec specs/005-0-cb5b058656a2.json
+run "${in_image[@]}" /images/1.12.1.sqsh /images/stack/bin/python -I ../../node.pyz run --spec specs/005-1-757b554188a1.json
 
 begin_block 6 48
-run "${in_image[@]}" /images/1.21.0.sqsh /images/stack/bin/python -I ../../node.pyz run --spec specs/006-0-2474b41cf465.json
-run "${in_image[@]}" /images/1.22.0.sqsh /images/stack/bin/python -I ../../node.pyz run --spec specs/006-1-66115aaf5d27.json
+run "${in_image[@]}" /images/1.12.1.sqsh /images/stack/bin/python -I ../../node.pyz run --spec specs/006-0-446c92001755.json
+run "${in_image[@]}" /images/1.14.1.sqsh /images/stack/bin/python -I ../../node.pyz run --spec specs/006-1-fece568e5909.json
 
 exit "$worst"

@@ -39,7 +39,7 @@ module load 'a b'
 # script runs on a launch node, which jsrun never starts anything on.
 stopping='' told='' step=''
 apart=''
-shape=(--rs_per_host=1 --tasks_per_rs=1 --cpu_per_rs=41 --gpu_per_rs=6 --bind=rs --smpiargs=off --exit_on_error=0 --latency_priority=gpu-cpu)
+shape=(--rs_per_host=1 --tasks_per_rs=1 --cpu_per_rs=41 --gpu_per_rs=6 --bind=rs --latency_priority=gpu-cpu --smpiargs=off --exit_on_error=0)
 mapfile -t hosts < <(awk 'NR == 1 {launch = $1} $1 != launch && !seen[$1]++ {print $1}' "$LSB_DJOB_HOSTFILE")
 if ((${#hosts[@]} < 2)); then
   echo "LSB_DJOB_HOSTFILE names ${#hosts[@]} compute nodes beside the launch node, the job is for 2" >&2
