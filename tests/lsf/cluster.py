@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import ROOT
+from tests.slurm.hosts import until
 
 STAND_INS = ROOT / "tests" / "stand_ins" / "lsf"
 SHAPE = {"hosts": 4, "cores": 2, "gpus": 0, "minute": 60, "interval": 10}
@@ -47,9 +48,14 @@ class LsfCluster:
         known: dict[str, Any] = json.loads((self.state / "jobs" / job_id / "job.json").read_text())
         return known
 
-    def change(self, job_id: str, **fields: object) -> None:
-        """Let LSF say something else of a job."""
-        (self.state / "jobs" / job_id / "job.json").write_text(json.dumps({**self.job(job_id), **fields}))
+    def ended(self, directory: Path, script: str) -> tuple[str, int, str]:
+        """State and exit code of a job on two nodes with this script, and what it printed."""
+        done = self.run("bsub", text=f"#!/bin/bash\n#BSUB -nnodes 2 -o log\n{script}\n", cwd=directory)
+        assert done.returncode == 0, done.stderr
+        job_id = done.stdout.partition("<")[2].partition(">")[0]
+        until(lambda: self.job(job_id)["stat"] in ("DONE", "EXIT"), "the end of the job", 60)
+        job = self.job(job_id)
+        return job["stat"], job["exit"], (directory / "log").read_text().partition("\n---")[0]
 
     def close(self) -> None:
         """End every job that waits or runs."""

@@ -1,4 +1,4 @@
-"""The stand-ins for jsrun and bsub: their grammar and refusals, what a resource set really is, and how a job ends."""
+"""The stand-ins for jsrun and bsub: their grammar, their refusals, and how a job ends."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.lsf.cluster import LsfCluster
-from tests.slurm.hosts import until
 
-MASK = "python3 -c 'import os; print(os.environ[\"JSM_NAMESPACE_RANK\"], len(os.sched_getaffinity(0)))'"
+pytestmark = pytest.mark.testbed
 CORES = len(os.sched_getaffinity(0))
 
 
@@ -22,29 +21,11 @@ def lsf(tmp_path: Path) -> Iterator[LsfCluster]:
     made.close()
 
 
-def ended(lsf: LsfCluster, directory: Path, script: str) -> tuple[str, int, str]:
-    """State and exit code of a job on two nodes, and what it printed."""
-    done = lsf.run("bsub", text=f"#!/bin/bash\n#BSUB -nnodes 2 -o log\n{script}\n", cwd=directory)
-    assert done.returncode == 0, done.stderr
-    job_id = done.stdout.partition("<")[2].partition(">")[0]
-    until(lambda: lsf.job(job_id)["stat"] in ("DONE", "EXIT"), "the end of the job", 60)
-    job = lsf.job(job_id)
-    return job["stat"], job["exit"], (directory / "log").read_text().partition("\n---")[0]
-
-
-def test_a_resource_set_confines_and_the_default_binding_squeezes_a_task_onto_one_core(
-    lsf: LsfCluster, tmp_path: Path
-) -> None:
-    shape = f"-n 2 -r 1 -a 1 -c {CORES} -g 6"
-    stat, _, printed = ended(lsf, tmp_path, f"jsrun {shape} --bind rs {MASK} | sort; jsrun {shape} {MASK} | sort")
-    assert (stat, printed.splitlines()) == ("DONE", [f"0 {CORES}", f"1 {CORES}", "0 1", "1 1"])
-
-
 def test_two_steps_share_no_core_and_the_second_waits_for_the_first(lsf: LsfCluster, tmp_path: Path) -> None:
     first = f"jsrun -n 2 -r 1 -c {CORES} -b rs bash -c 'touch begun; sleep 1; echo one'"
     second = "jsrun -n 1 -c 1 echo two"
     script = f"{first} & until [ -e begun ]; do sleep 0.1; done; {second}; wait"
-    assert ended(lsf, tmp_path, script)[2].split() == ["one", "one", "two"]
+    assert lsf.ended(tmp_path, script)[2].split() == ["one", "one", "two"]
 
 
 REFUSED = {
@@ -61,7 +42,7 @@ REFUSED = {
 def test_jsrun_refuses_what_the_real_one_does_not_know_or_cannot_give(
     words: str, message: str, lsf: LsfCluster, tmp_path: Path
 ) -> None:
-    stat, code, printed = ended(lsf, tmp_path, f"jsrun {words} true")
+    stat, code, printed = lsf.ended(tmp_path, f"jsrun {words} true")
     assert (stat, message in printed) == ("EXIT", True), printed
     assert code
 
@@ -90,7 +71,7 @@ def test_bsub_refuses_what_the_real_one_does_not_know(
 
 def test_nothing_of_a_job_lives_on_when_its_script_has_ended(lsf: LsfCluster, tmp_path: Path) -> None:
     script = "jsrun -n 2 -r 1 bash -c 'echo $$ >pid-$PMIX_RANK; setsid sleep 300 & exec sleep 300' &\nsleep 1; exit 3"
-    assert ended(lsf, tmp_path, script)[:2] == ("EXIT", 3)
+    assert lsf.ended(tmp_path, script)[:2] == ("EXIT", 3)
     for rank in range(2):
         assert not Path(f"/proc/{(tmp_path / f'pid-{rank}').read_text().strip()}").exists()
 
@@ -98,14 +79,5 @@ def test_nothing_of_a_job_lives_on_when_its_script_has_ended(lsf: LsfCluster, tm
 def test_a_job_over_its_run_limit_hears_its_warning_first_and_sigusr2_then(lsf: LsfCluster, tmp_path: Path) -> None:
     traps = "trap 'echo term' TERM; trap 'echo usr2; exit 5' USR2"
     script = f"#BSUB -W 10 -wt 5 -wa TERM\n{traps}\nwhile :; do sleep 0.05; done"
-    stat, code, printed = ended(lsf, tmp_path, script)
+    stat, code, printed = lsf.ended(tmp_path, script)
     assert (stat, code, [line for line in printed.split() if line in ("term", "usr2")]) == ("EXIT", 5, ["term", "usr2"])
-
-
-def test_the_seeds_wait_step_with_a_variable_that_nobody_sets_ends_the_job(lsf: LsfCluster, tmp_path: Path) -> None:
-    script = 'num_workers=4\n%s\necho "waits for $target_num_workers" # the seed defines num_workers'
-    (tmp_path / "loose").mkdir()
-    assert ended(lsf, tmp_path / "loose", script % "")[0] == "DONE"
-    stat, code, printed = ended(lsf, tmp_path, script % "set -u")
-    assert (stat, code) == ("EXIT", 1)
-    assert "target_num_workers: unbound variable" in printed
