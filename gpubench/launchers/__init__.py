@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from gpubench.launchers import fork, indexed_job, srun, ssh
+from gpubench.launchers import fork, indexed_job, jsrun, srun, ssh
 from gpubench.model.site import Site
 
 
@@ -29,6 +29,7 @@ class Launcher(Protocol):
 LAUNCHERS: dict[str, Launcher] = {
     "fork": fork,
     "indexed-job": indexed_job,
+    "jsrun": jsrun,
     "srun": srun,
     "ssh": ssh,
 }

@@ -16,6 +16,9 @@ class Layout(Settings):
     ``memory`` is what all workers of a node may use together; unset: half of the node's. ``one_machine`` says that all
     nodes of a job are this one machine, so that they share its cores and its memory. ``rmm_pool`` is the size of every
     GPU worker's memory pool (RMM), ``none``, or ``default``: whatever the image has, recorded only.
+
+    ``scheduler`` and ``client`` say where these run: on ``rank0`` beside its workers, or on the ``launch-node``, where
+    the job's script runs and no worker; the scheduler may also have an ``own-set`` of resources, a core of one node.
     """
 
     workers: int = pydantic.Field(ge=1)
@@ -23,6 +26,8 @@ class Layout(Settings):
     memory: Bytes | None = None
     one_machine: bool = False
     rmm_pool: MemoryPool = "default"
+    scheduler: Literal["rank0", "launch-node", "own-set"] = "rank0"
+    client: Literal["rank0", "launch-node"] = "rank0"
 
 
 class Node(Settings):
@@ -47,6 +52,8 @@ class Batch(Settings):
         constraint: features that the nodes must have.
         options: further directives, written as they stand (``--exclusive``).
         warning: how long before the job's end it is told, so that it can end in order.
+        alloc_flags: how nodes are set up for the job, as LSF takes them (``gpumps smt4``).
+        memory_unit: in which LSF counts memory here, ``LSF_UNIT_FOR_LIMITS`` of its lsf.conf.
     """
 
     queue: str = ""
@@ -55,6 +62,18 @@ class Batch(Settings):
     constraint: str = ""
     options: list[str] = pydantic.Field(default_factory=list)
     warning: Seconds = 120.0
+    alloc_flags: str = ""
+    memory_unit: Literal["KB", "MB", "GB", "TB"] = "KB"
+
+    def memory(self, size: int) -> int:
+        """Bytes as whole ``memory_unit``: LSF's are powers of 1024, and a fraction of one can't be asked for."""
+        return max(1, size >> 10 * (1 + ("KB", "MB", "GB", "TB").index(self.memory_unit)))
+
+
+class LaunchSettings(Settings):
+    """Further ``options`` of the launcher's command, for every step of a job, as they stand; they replace our own."""
+
+    options: list[str] = pydantic.Field(default_factory=list)
 
 
 class Setup(Settings):
@@ -238,6 +257,7 @@ class Site(Settings):
     node: Node = Node()
     batch: Batch = Batch()
     kubernetes: KubernetesSettings = KubernetesSettings()
+    launch: LaunchSettings = LaunchSettings()
     setup: Setup = Setup()
     env: dict[str, str] = pydantic.Field(default_factory=dict)
     env_allow: list[str] = pydantic.Field(default_factory=list)

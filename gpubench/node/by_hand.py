@@ -1,8 +1,9 @@
 """What ``gpubench run`` may be told, by role; and a scheduler or workers that a person starts without a run spec."""
 
 import argparse
-from typing import Dict, List, Tuple
+from typing import Dict, List, Sequence, Tuple
 
+from gpubench.node import dask_words
 from gpubench.node.roles import no_dashboard
 
 FLAGS = {
@@ -26,14 +27,14 @@ FLAGS = {
 # (may be given, must be given). With a spec, what the spec says can't be said twice.
 WITH_SPEC: Dict[str, Tuple[Tuple[str, ...], Tuple[str, ...]]] = {
     "auto": (("rank", "skip", "device", "protocol"), ()),
-    "scheduler": (("device", "protocol", "parent", "census"), ("scheduler_file",)),
+    "scheduler": (("device", "protocol", "parent", "census", "scheduler_file"), ()),
     "worker": (("device", "protocol", "parent", "local_directory"), ("address", "name")),
     "client": (("device", "protocol", "parent"), ("address", "run_dir")),
 }
 _WORKER = ("device", "protocol", "address", "scheduler_file", "name")
 _WORKER_LIMITS = ("nthreads", "memory_limit", "local_directory", "death_timeout")
 BY_HAND: Dict[str, Tuple[Tuple[str, ...], Tuple[str, ...]]] = {
-    "scheduler": (("protocol", "scheduler_file"), ("interface",)),
+    "scheduler": (("protocol", "scheduler_file", "local_directory"), ("interface",)),
     "worker": ((*_WORKER, *_WORKER_LIMITS), ("interface",)),
 }
 
@@ -62,25 +63,56 @@ def check(options: argparse.Namespace) -> None:
         raise CombinationError(f"{role} {where} needs --address or --scheduler-file, and not both")
 
 
-def scheduler_arguments(options: argparse.Namespace) -> List[str]:
-    """Words for ``dask scheduler``: the named interface only, port 0, no dashboard."""
+def adopt(options: argparse.Namespace, words: Sequence[str], device: str) -> Tuple[List[str], List[str]]:
+    """Dask's own ``words`` beside ours, and lines about those that aren't handed on as they are.
+
+    An address among them becomes that of the worker.
+
+    Raises:
+        CombinationError: a word that Dask's command never had.
+    """
+    if options.spec is not None or options.role not in BY_HAND:
+        if words:
+            raise CombinationError(f"role {options.role} takes no {' '.join(words)}")
+        return [], []
+    try:
+        kind = options.role if options.role == "scheduler" else device
+        handed, plain, lines = dask_words.translate(kind, words)
+    except dask_words.UnknownWordError as error:
+        raise CombinationError(str(error)) from error
+    if options.role == "worker" and len(plain) == 1 and options.address is None:
+        options.address = plain.pop()
+    if plain:
+        raise CombinationError(f"role {options.role} takes no {' '.join(plain)}")
+    if options.role == "scheduler" and options.local_directory is not None:
+        lines.append("--local-directory is left out: Dask's scheduler has it no more")
+    return handed, lines
+
+
+def scheduler_arguments(options: argparse.Namespace, more: Sequence[str] = ()) -> List[str]:
+    """Words for ``dask scheduler``: unless ``more`` says otherwise the named interface only, port 0, no dashboard."""
     return [
         *_given(options, "protocol", "interface", "scheduler_file"),
-        "--port",
-        "0",
-        *no_dashboard(options.interface),
-        "--no-show",
+        *([] if "--port" in more else ["--port", "0"]),
+        *_dashboard(options, more),
+        *([] if "--show" in more else ["--no-show"]),
+        *more,
     ]
 
 
-def worker_arguments(options: argparse.Namespace) -> List[str]:
+def worker_arguments(options: argparse.Namespace, more: Sequence[str] = ()) -> List[str]:
     """Words for ``dask worker`` and ``dask cuda worker``; what isn't given is Dask's own default."""
     address = [] if options.address is None else [options.address]
     return [
         *address,
         *_given(options, "protocol", "interface", "scheduler_file", "name", *_WORKER_LIMITS),
-        *no_dashboard(options.interface),
+        *_dashboard(options, more),
+        *more,
     ]
+
+
+def _dashboard(options: argparse.Namespace, more: Sequence[str]) -> List[str]:
+    return [] if {"--dashboard", "--dashboard-address"} & set(more) else no_dashboard(options.interface)
 
 
 def _given(options: argparse.Namespace, *names: str) -> List[str]:

@@ -30,8 +30,8 @@ def meet(
     rank: int,
     order: int,
     facts: Dict[str, Any],
-) -> Optional[Tuple[Line, Dict[str, Any]]]:
-    """The line to rank 0 and what it said of its cluster; None when rank 0 has done with this run.
+) -> Optional[Line]:
+    """The line to rank 0; None when rank 0 has done with this run.
 
     Args:
         where: rank 0's name and port.
@@ -54,7 +54,7 @@ def meet(
         else:
             answer = _answer(line, deadline, stopped)
             if answer.get("kind") == FACTS:
-                return line, answer
+                return line
             line.close()
             if answer.get("kind") in (OVER, STOP):
                 return None
@@ -72,6 +72,7 @@ def _answer(line: Line, deadline: float, stopped: Callable[[], bool]) -> Dict[st
         line.beat()
         messages = line.receive()
         if messages:
+            line.put_back(messages[1:])
             return messages[0]
         time.sleep(POLL_S)
     return {}

@@ -15,7 +15,14 @@ from typing import Any, Dict, List
 from gpubench.node import checks, speed, ucx
 from gpubench.node.limit import Limit
 from gpubench.node.memory import watched
-from gpubench.node.probe import count_workers, describe, describe_scheduler, describe_worker, worker_registrations
+from gpubench.node.probe import (
+    clock,
+    count_workers,
+    describe,
+    describe_scheduler,
+    describe_worker,
+    worker_registrations,
+)
 from gpubench.node.roles import address_in
 from gpubench.spec import RunSpec, SampleLine, WorkloadRecord, WorkloadSpec
 from gpubench.spec.plain import to_plain
@@ -88,7 +95,7 @@ def _ready(client: Any, spec: RunSpec, outcome: Outcome, started: float, shared:
         time.sleep(POLL_S)
     if connected > spec.workers:  # Dask would use them: the numbers would be those of a larger cluster
         raise checks.CheckError(f"{connected} workers connected, {spec.workers} planned")
-    outcome.registered_at = client.run_on_scheduler(worker_registrations)
+    outcome.registered_at = _registered_at(client, spec)
     where = spec.build_manifest
     scheduler = client.run_on_scheduler(describe_scheduler, build_manifest=where)
     by_address = client.run(describe_worker, build_manifest=where)
@@ -109,6 +116,16 @@ def _ready(client: Any, spec: RunSpec, outcome: Outcome, started: float, shared:
         binding=spec.binding if spec.protocol == "ucx" else spec.protocol,
         shared=shared,
     )
+
+
+def _registered_at(client: Any, spec: RunSpec) -> List[float]:
+    """When each worker registered, by this machine's clock."""
+    registered: List[float] = client.run_on_scheduler(worker_registrations)
+    if spec.scheduler_rank == spec.leader_rank:
+        return registered
+    before = time.time()
+    there = client.run_on_scheduler(clock)
+    return [at + (before + time.time()) / 2 - there for at in registered]
 
 
 def _measure_all(context: Context, spec: RunSpec, outcome: Outcome, run_dir: Path) -> bool:

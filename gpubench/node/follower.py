@@ -1,4 +1,4 @@
-"""The supervisor of every other rank: workers, and a line to rank 0."""
+"""The supervisor of every other rank: workers, or the scheduler, and a line to the rank that leads."""
 
 import os
 import random
@@ -15,7 +15,7 @@ TICK_S = 0.1
 
 
 def follow(node: Node, token: str, stop: StopRequest) -> None:
-    """Run this node's workers until rank 0 says stop, dies or falls silent; leaves no process behind.
+    """Run what belongs to this rank until the leader says stop, dies or falls silent; leaves no process behind.
 
     Comes back at once when rank 0 has written its record before they could meet.
 
@@ -25,13 +25,12 @@ def follow(node: Node, token: str, stop: StopRequest) -> None:
         StoppedError: a signal ended it.
     """
     spec = node.spec
+    node.start_scheduler()
     node.start_workers()
-    met = _meet(node, token, stop)
-    if met is None:
+    line = _meet(node, token, stop)
+    if line is None:
         return
-    line, scheduler = met
     try:
-        node.tell_address(scheduler)
         whole_logs = _until_stop(node, line, stop)
     except StoppedError as stopped:
         line.send({"kind": "stopped", "reason": str(stopped)})
@@ -42,14 +41,13 @@ def follow(node: Node, token: str, stop: StopRequest) -> None:
     line.finish(spec.deadlines.stop_s)
 
 
-def _meet(node: Node, token: str, stop: StopRequest) -> "Optional[tuple[Line, str]]":
-    """The line to rank 0 and the scheduler's address; None when rank 0's part of the run is over already."""
+def _meet(node: Node, token: str, stop: StopRequest) -> Optional[Line]:
+    """The line to the leader; None when its part of the run is over already."""
     spec = node.spec
     where = by_name.place(os.environ)
     if where is not None:
         deadline = time.monotonic() + spec.deadlines.start_s
-        met = by_name.meet(where, token, deadline, stop.asked, rank=node.rank, order=spec.order, facts=node.facts)
-        return met and (met[0], str(met[1]["scheduler"]))
+        return by_name.meet(where, token, deadline, stop.asked, rank=node.rank, order=spec.order, facts=node.facts)
     before: Set[int] = recorded(node.runs_dir, spec.run)
 
     def over() -> bool:
@@ -62,7 +60,7 @@ def _meet(node: Node, token: str, stop: StopRequest) -> "Optional[tuple[Line, st
     try:
         facts = rendezvous.wait(path, token, time.monotonic() + spec.deadlines.start_s, stopped)
         host, port = facts["hub"]
-        line = join(
+        return join(
             host, port, token, rank=node.rank, order=spec.order, facts=node.facts, timeout_s=spec.deadlines.start_s
         )
     except rendezvous.RendezvousTimeoutError:
@@ -73,7 +71,6 @@ def _meet(node: Node, token: str, stop: StopRequest) -> "Optional[tuple[Line, st
         if _soon(stopped, spec.deadlines.silence_s) and over():
             return None
         raise
-    return line, facts["scheduler"]
 
 
 def _soon(condition: Callable[[], bool], timeout_s: float) -> bool:
@@ -86,8 +83,8 @@ def _soon(condition: Callable[[], bool], timeout_s: float) -> bool:
 
 
 def _until_stop(node: Node, line: Line, stop: StopRequest) -> bool:
-    """True when rank 0 wants whole logs."""
-    told = False
+    """True when the leader wants whole logs."""
+    told, scheduler = False, ""
     while True:
         stop.check()
         node.load.tick()
@@ -95,8 +92,14 @@ def _until_stop(node: Node, line: Line, stop: StopRequest) -> bool:
         for message in line.receive():
             if message["kind"] == STOP:
                 return bool(message["whole_logs"])
+            if message["kind"] == "scheduler":
+                node.tell_address(message["address"])
         if not line.open or line.silence() > node.spec.deadlines.silence_s:
             return True
+        if not scheduler:
+            scheduler = node.scheduler_address()
+            if scheduler:
+                line.send({"kind": "scheduler", "address": scheduler})
         child = node.dead()
         if child is not None and not told:
             told = True

@@ -28,6 +28,7 @@ class Line:
         self.heard = time.monotonic()
         self.beaten = 0.0
         self._rest = bytearray()
+        self._kept: List[Message] = []
         self.open = True
 
     def send(self, message: Message) -> None:
@@ -47,6 +48,14 @@ class Line:
 
     def receive(self) -> List[Message]:
         """The whole messages that have arrived; heartbeats only renew ``heard``."""
+        kept, self._kept = self._kept, []
+        return [*kept, *self._arrived()]
+
+    def put_back(self, messages: List[Message]) -> None:
+        """The next ``receive`` returns them first: whoever waited for one message hands on the others."""
+        self._kept = [*messages, *self._kept]
+
+    def _arrived(self) -> List[Message]:
         try:
             self.sock.settimeout(0.0)
             data = self.sock.recv(1 << 16)
@@ -98,7 +107,7 @@ def _decode(line: bytearray) -> Optional[Message]:
 
 
 class Hub:
-    """Rank 0's end: one line per other rank. A caller without the run's token is shown the door.
+    """The leader's end: one line per other rank. A caller without the run's token is shown the door.
 
     ``order`` is the run's place in its block: on a ``port`` that all runs of a job share, who is still at an earlier
     run is told that it is over, and who is ahead has to come again. ``welcome`` is what a caller hears first.
@@ -128,6 +137,11 @@ class Hub:
             if line.open:
                 line.beat()
         return found
+
+    def send(self, rank: int, message: Message) -> None:
+        """Send to one rank, if it is there."""
+        if rank in self.lines and self.lines[rank].open:
+            self.lines[rank].send(message)
 
     def broadcast(self, message: Message) -> None:
         """Send to every rank that is still there."""

@@ -34,13 +34,19 @@ STOP_AT_EOF_VARIABLE = "GPUBENCH_STOP_AT_EOF"
 
 def main(arguments: Optional[List[str]] = None) -> int:
     """Parse the command line and act. Returns the exit code: 0 a record was written, 40 none could be, 2 usage."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options, dasks = parser.parse_known_args(arguments)
     try:
         if options.command in OTHERS:
+            if dasks:
+                parser.error("unrecognized arguments: {}".format(" ".join(dasks)))
             return OTHERS[options.command](options)
+        words, lines = by_hand.adopt(options, dasks, resolve(options.device or "auto"))
         by_hand.check(options)
         if options.spec is None:
-            return _by_hand(options)
+            for line in lines:
+                print(f"gpubench run: {line}", file=sys.stderr)  # noqa: T201
+            return _by_hand(options, words)
         text = Path(options.spec).read_text(encoding="utf-8")
         spec = RunSpec.parse(text, options.spec)
         return _act(options, spec)
@@ -97,11 +103,11 @@ OTHERS = {"attach": _attach, "cluster": _cluster, "look": _look, "pod": _pod, "r
 """Commands beside ``run``."""
 
 
-def _by_hand(options: argparse.Namespace) -> int:
+def _by_hand(options: argparse.Namespace, words: List[str]) -> int:
     if options.role == "scheduler":
-        roles.run_scheduler(by_hand.scheduler_arguments(options))
+        roles.run_scheduler(by_hand.scheduler_arguments(options, words))
     else:
-        roles.WORKERS[resolve(options.device or "auto")]()(by_hand.worker_arguments(options))
+        roles.WORKERS[resolve(options.device or "auto")]()(by_hand.worker_arguments(options, words))
     return EXIT_OK
 
 
@@ -110,6 +116,8 @@ def _act(options: argparse.Namespace, spec: RunSpec) -> int:
     if options.role == "auto":
         rank = find_rank(options.rank, os.environ, spec.nodes)
         return _supervise(options, spec, rank)
+    if options.role == "scheduler" and options.scheduler_file is None:
+        return _supervise(options, spec, _rank_apart(spec))
     die_with_parent(options.parent)
     started = dataclasses.replace(spec, protocol=options.protocol or spec.protocol)
     if options.role == "scheduler":
@@ -140,7 +148,7 @@ def _supervise(options: argparse.Namespace, spec: RunSpec, rank: int) -> int:
     stop = StopRequest(watch_stdin=STOP_AT_EOF_VARIABLE in os.environ)
     node = Node(spec, Path(options.spec).resolve(), runs_dir, rank=rank, token=token, protocol=options.protocol)
     try:
-        if rank == 0:
+        if rank == spec.leader_rank:
             return _lead(node, claim(runs_dir, spec.run), token, stop)
         node.ensure_clean()
         follow(node, token, stop)
@@ -153,6 +161,22 @@ def _supervise(options: argparse.Namespace, spec: RunSpec, rank: int) -> int:
         node.remove()
 
 
+def _rank_apart(spec: RunSpec) -> int:
+    """Rank of the supervisor that is on none of the nodes.
+
+    Raises:
+        RankError: the run has none.
+    """
+    if spec.scheduler_rank < spec.nodes:
+        raise RankError(f"the run has its scheduler on {spec.scheduler_on}: --role scheduler supervises one elsewhere")
+    return spec.scheduler_rank
+
+
+def _nodes(spec: RunSpec) -> str:
+    apart = "" if len(spec.ranks) == spec.nodes else f" with its scheduler on {spec.scheduler_on}"
+    return f"{spec.nodes} node{'' if spec.nodes == 1 else 's'}{apart}"
+
+
 def _token(spec: RunSpec) -> str:
     """What tells this start of the job from every other; all nodes of a run must have the same.
 
@@ -160,10 +184,8 @@ def _token(spec: RunSpec) -> str:
         RankError: a run on several nodes without one: they could meet a rank 0 of another start.
     """
     token = os.environ.get(TOKEN_VARIABLE)
-    if not token and spec.nodes > 1:
-        raise RankError(
-            f"a run on {spec.nodes} nodes needs {TOKEN_VARIABLE}, the same on every node, new for every job"
-        )
+    if not token and len(spec.ranks) > 1:
+        raise RankError(f"a run on {_nodes(spec)} needs {TOKEN_VARIABLE}, the same on every node, new for every job")
     return token or secrets.token_hex(8)
 
 
@@ -223,7 +245,7 @@ def _skip(spec: RunSpec, runs_dir: Path, reason: str) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="gpubench")
     commands = parser.add_subparsers(dest="command", required=True)
-    run = commands.add_parser("run", help="one run of a campaign on this node, or one role of it")
+    run = commands.add_parser("run", help="one run of a campaign on this node, or one role of it", allow_abbrev=False)
     run.add_argument("--spec", help="the run spec (JSON) that `gpubench render` wrote; roles by hand need none")
     run.add_argument("--role", choices=("auto", "scheduler", "worker", "client"), default="auto")
     run.add_argument("--rank", type=int, help="rank of this node, from 0; default: as the launcher says")

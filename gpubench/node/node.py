@@ -1,6 +1,7 @@
 """One node's part of a run: its scratch directory, its processes, its cleanliness."""
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -11,13 +12,16 @@ from typing import Dict, List, Optional
 
 from gpubench.node import gpu, machine
 from gpubench.node.environment import CLUSTER_VARIABLE, build
+from gpubench.node.net import answers, split_address
 from gpubench.node.process import Child, maps_anywhere, role_command, stop_all, supervisor_of
 from gpubench.node.roles import LATE
 from gpubench.spec import RunSpec
+from gpubench.spec.run import LAUNCH_NODE
 from gpubench.workloads.strays import end_marked, marked
 from gpubench.writer.atomic import write_atomic
 
 GRACE_S = 1.0
+SCHEDULER_FILE = "scheduler.json"
 SHM = Path("/dev/shm")  # noqa: S108 - the place itself is meant
 SHM_PATTERNS = ("ucx_shm_*", "psm_*gpubench*")
 
@@ -45,7 +49,7 @@ class Node:
         spec: the run.
         spec_path: where the spec stands, for the children.
         runs_dir: the campaign's ``runs/``.
-        rank: of this node.
+        rank: of this node's supervisor, see ``RunSpec``; workers are started on the nodes of the run only.
         token: of this start of the job; makes marks and paths unique.
         protocol: another than the planned one, for scheduler and workers.
     """
@@ -65,6 +69,8 @@ class Node:
         self._address_file = self.scratch / "address"
         self.address = f"{LATE}{self._address_file}"
         self._protocol = ("--protocol", protocol) if protocol else ()
+        self._scheduler_file = self.scratch / SCHEDULER_FILE
+        self._shared = rank >= spec.nodes and spec.scheduler_on == LAUNCH_NODE  # other jobs have the same launch node
         self.children: List[Child] = []
         self.facts = machine.facts()
         self.load = machine.LoadSampler()
@@ -78,9 +84,11 @@ class Node:
         deadline = time.monotonic() + self.spec.deadlines.stop_s
         while True:
             strays = self._strays()
-            if not strays:
-                break
             owners = {pid: supervisor_of(pid) for pid in strays}
+            if self._shared:
+                owners = {pid: owner for pid, owner in owners.items() if not owner}
+            if not owners:
+                break
             for pid in [pid for pid, owner in owners.items() if not owner]:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
@@ -89,7 +97,7 @@ class Node:
                 whose = (
                     f"another job of this campaign (its supervisor is process {owner})" if owner else "an earlier run"
                 )
-                raise NotCleanError(f"node not clean: process {sorted(strays)} of {whose} lives on")
+                raise NotCleanError(f"node not clean: process {sorted(owners)} of {whose} lives on")
             time.sleep(0.1)
 
     def start(self, role: str, name: str, *options: str) -> Child:
@@ -99,8 +107,23 @@ class Node:
         self.children.append(child)
         return child
 
+    def start_scheduler(self) -> None:
+        """Start the scheduler if it belongs here."""
+        if self.rank == self.spec.scheduler_rank:
+            self.start("scheduler", "scheduler", "--scheduler-file", str(self._scheduler_file))
+
+    def scheduler_address(self) -> str:
+        """The address of the scheduler that was started here, once it answers; empty before, and elsewhere."""
+        try:  # Dask's file may not be there as a whole yet
+            address = str(json.loads(self._scheduler_file.read_text(encoding="utf-8")).get("address", ""))
+        except (OSError, ValueError):
+            return ""
+        return address if address and answers(*split_address(address)[1:]) else ""
+
     def start_workers(self) -> None:
         """Start this node's workers. They import what they need, and wait until ``tell_address`` is called."""
+        if self.rank >= self.spec.nodes:
+            return
         for index in range(gpu.worker_processes(self.spec.device, self.spec.workers_per_node)):
             name = f"worker-{self.rank}-{index}"
             self.start("worker", name, "--address", self.address, "--name", name)

@@ -149,8 +149,8 @@ def _tell(state: State, spec: RunSpec, rank: int) -> None:
         _say(str(error))
         return
     if met is not None:
-        met[0].send({"kind": "stopped", "reason": state.reason})
-        met[0].finish(spec.deadlines.stop_s)
+        met.send({"kind": "stopped", "reason": state.reason})
+        met.finish(spec.deadlines.stop_s)
         state.told = True
 
 

@@ -5,6 +5,7 @@ import os
 import platform
 import socket
 import sys
+import time
 from pathlib import Path
 from typing import Any, Dict, List
 
@@ -68,6 +69,11 @@ def count_workers(dask_scheduler: Any) -> int:
 def worker_registrations(dask_scheduler: Any) -> List[float]:
     """``dasks.registrations``, for ``Client.run_on_scheduler``."""
     return dasks.registrations(dask_scheduler)
+
+
+def clock() -> float:
+    """Seconds since 1970 as this machine has them, for ``Client.run_on_scheduler``."""
+    return time.time()
 
 
 def versions() -> Dict[str, str]:

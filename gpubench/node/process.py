@@ -117,7 +117,7 @@ def supervisor_of(pid: int) -> int:
             words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
             if (
                 any(word.endswith(b"/" + NODE_HALF) or word == NODE_HALF for word in words[:4])
-                and b"--role" not in words
+                and b"--parent" not in words
             ):
                 return pid
     return 0

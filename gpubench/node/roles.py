@@ -81,10 +81,17 @@ def run_scheduler(arguments: List[str]) -> None:
 
 
 def cpu_worker() -> Callable[[List[str]], None]:
-    """``dask worker``, without a nanny: a worker that dies ends the run, it isn't quietly replaced."""
+    """``dask worker``, without a nanny unless somebody wants one: a worker that dies isn't quietly replaced.
+
+    Several processes of one command can't do without.
+    """
     from distributed.cli.dask_worker import main
 
-    return lambda arguments: main.main(args=[*arguments, "--no-nanny"], prog_name="dask worker")
+    def become(arguments: List[str]) -> None:
+        wanted = {"--nanny", "--nworkers"} & set(arguments)
+        main.main(args=[*arguments, *([] if wanted else ["--no-nanny"])], prog_name="dask worker")
+
+    return become
 
 
 WORKERS = {"cpu": cpu_worker, "gpu": gpu.cuda_worker}

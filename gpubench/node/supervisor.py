@@ -1,4 +1,4 @@
-"""The supervisor of rank 0: it owns the cluster and writes the run record, whatever happens."""
+"""The supervisor that leads a run, rank 0 as a rule: it owns the cluster and writes the record, whatever happens."""
 
 import contextlib
 import json
@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Optional
 from gpubench.node import by_name, rendezvous
 from gpubench.node.client import RESULT_FILE
 from gpubench.node.hub import FACTS, STOP, Hub, Message
-from gpubench.node.net import answers, interface_address, split_address
+from gpubench.node.net import interface_address
 from gpubench.node.node import Node
 from gpubench.node.process import Child
 from gpubench.node.stop import StoppedError, StopRequest
@@ -19,9 +19,9 @@ from gpubench.spec import RunSpec
 TICK_S = 0.1
 ORDER_S = 1.0
 """Within which the processes of a job that is ended have all been signalled, on every node."""
+START_TICK_S = 0.05
 LATE_LOOKS = 3
 """Let in who knocked while the run was failing, and would wait for its end: one look accepts, the next one reads."""
-SCHEDULER_FILE = "scheduler.json"
 
 
 class RunFailedError(Exception):
@@ -37,7 +37,7 @@ class NodeLostError(RunFailedError):
 
 
 class Leader:
-    """Rank 0 of one run, from the first process to the last."""
+    """The rank of one run that has its client, from the first process to the last."""
 
     def __init__(self, node: Node, run_dir: Path, token: str, stop: StopRequest) -> None:
         self.node = node
@@ -46,11 +46,11 @@ class Leader:
         self.token = token
         self.stop = stop
         self.hub: Optional[Hub] = None
-        self._scheduler_file = node.scratch / SCHEDULER_FILE
         self.rendezvous = rendezvous.path_for(node.runs_dir, self.spec.run, token)
         self.peers: Dict[int, Dict[str, Any]] = {}
         self.phases: Dict[str, float] = {}
         self._farewells: Dict[int, Dict[str, Any]] = {}
+        self._scheduler = ""
 
     def run(self) -> Dict[str, Any]:
         """Bring the cluster up, let the client measure, and return what the client wrote.
@@ -65,16 +65,14 @@ class Leader:
         hub = self.hub = Hub(
             interface_address(self.spec.interface), self.token, port=where[1] if where else 0, order=self.spec.order
         )
-        scheduler = self.node.start("scheduler", "scheduler", "--scheduler-file", str(self._scheduler_file))
+        self.node.start_scheduler()
         self.node.start_workers()
         client = self.node.start("client", "client", "--address", self.node.address, "--run-dir", str(self.run_dir))
-        address = self._address(scheduler, began + self.spec.deadlines.start_s)
-        self.node.tell_address(address)
-        facts = {"scheduler": address, "hub": [hub.host, hub.port], "attempt": self.run_dir.name}
         if where:
-            hub.welcome = {"kind": FACTS, "scheduler": address}
+            hub.welcome = {"kind": FACTS}
         else:
-            rendezvous.publish(self.rendezvous, self.token, facts)
+            rendezvous.publish(self.rendezvous, self.token, {"hub": [hub.host, hub.port], "attempt": self.run_dir.name})
+        self._await_scheduler(hub, began + self.spec.deadlines.start_s)
         self._supervise(client, hub, began)
         result = self._result(client)
         result["registered_s"] = [round(at - began_at, 3) for at in result.get("registered_at", [])]
@@ -101,18 +99,24 @@ class Leader:
         self.phases["stop"] = round(time.monotonic() - began, 3)
         return self._farewells
 
-    def _address(self, child: Child, deadline: float) -> str:
-        """The scheduler's, once it answers."""
-        while True:
+    def _await_scheduler(self, hub: Hub, deadline: float) -> None:
+        """Until it answers, here or where it is, and every node has been told."""
+        child = next((child for child in self.node.children if child.name == "scheduler"), None)
+        while not self._scheduler:
             self._tick()
-            if child.code is not None:
+            if child is not None and child.code is not None:
                 raise self._failed("the scheduler ended while starting", child.cause())
-            address = _address_in(self._scheduler_file)
-            if address and answers(*split_address(address)[1:]):
-                return address
-            if time.monotonic() > deadline:
-                raise RunFailedError("the scheduler did not start in time", child.cause())
-            time.sleep(0.05)
+            self._listen(hub, fatal=True, wait_s=START_TICK_S)
+            address = self.node.scheduler_address()
+            if address:
+                self._announce(hub, address)
+            elif time.monotonic() > deadline:
+                raise RunFailedError("the scheduler did not start in time", child.cause() if child else None)
+
+    def _announce(self, hub: Hub, address: str) -> None:
+        self._scheduler = address
+        self.node.tell_address(address)
+        hub.broadcast({"kind": "scheduler", "address": address})
 
     def _supervise(self, client: Child, hub: Hub, began: float) -> None:
         """Until the client ends: every other end of a process, here or elsewhere, ends the run."""
@@ -125,30 +129,35 @@ class Leader:
             if child is not None and child is not client:
                 raise self._failed(f"{child.name} ended", child.cause())
             now = time.monotonic()
-            if len(self.peers) + 1 < self.spec.nodes and now > all_joined:
-                missing = sorted(set(range(1, self.spec.nodes)) - set(self.peers))
-                raise RunFailedError(f"no sign of node rank {missing} within {self.spec.deadlines.start_s:.0f} s")
+            missing = sorted(set(self.spec.ranks) - {self.node.rank} - set(self.peers))
+            if missing and now > all_joined:
+                words = ", ".join(self.spec.place(rank) for rank in missing)
+                raise RunFailedError(f"no sign of node rank [{words}] within {self.spec.deadlines.start_s:.0f} s")
             if now > limit:
                 raise RunFailedError(f"the run did not end within {limit - began:.0f} s", client.cause())
 
-    def _listen(self, hub: Hub, *, fatal: bool) -> None:
-        messages = self._heard(hub, fatal=fatal)
+    def _listen(self, hub: Hub, *, fatal: bool, wait_s: float = TICK_S) -> None:
+        messages = self._heard(hub, fatal=fatal, wait_s=wait_s)
         died = next((message for message in messages if message["kind"] == "died"), None)
         if fatal and died is not None:
             raise self._failed("{} ended".format(died["cause"]["process"]), dict(died["cause"], rank=died["rank"]))
         gone = [rank for rank in hub.gone(self.spec.deadlines.silence_s) if rank not in self._farewells]
         if fatal and gone:
-            raise NodeLostError("lost node rank {}".format(", ".join(str(rank) for rank in gone)))
+            raise NodeLostError("lost node rank {}".format(", ".join(self.spec.place(rank) for rank in gone)))
 
-    def _heard(self, hub: Hub, *, fatal: bool) -> List[Message]:
-        messages = hub.poll(TICK_S)
+    def _heard(self, hub: Hub, *, fatal: bool, wait_s: float = TICK_S) -> List[Message]:
+        messages = hub.poll(wait_s)
         for message in messages:
             if message["kind"] == "hello":
                 self.peers[message["rank"]] = message["facts"]
+                if self._scheduler:
+                    hub.send(message["rank"], {"kind": "scheduler", "address": self._scheduler})
+            elif message["kind"] == "scheduler":
+                self._announce(hub, message["address"])
             elif message["kind"] == "farewell":
                 self._farewells[message["rank"]] = message
             elif message["kind"] == "stopped" and fatal:
-                raise StoppedError("node rank {}: {}".format(message["rank"], message["reason"]))
+                raise StoppedError("node rank {}: {}".format(self.spec.place(message["rank"]), message["reason"]))
         return messages
 
     def _failed(self, what: str, cause: Dict[str, Any]) -> RunFailedError:
@@ -177,19 +186,11 @@ class Leader:
 def registration_phases(registered_s: List[float]) -> Dict[str, float]:
     """Seconds from the supervisor's start to the registration of the first worker, of half of them and of the last.
 
-    Both clocks are rank 0's: the scheduler runs beside its supervisor. What this holds for N workers is Summit's
-    "time to N workers", which its waiter prints and forgets.
+    Both clocks are the leader's: the client corrects those of a scheduler elsewhere. What this holds for N workers is
+    Summit's "time to N workers", which its waiter prints and forgets.
     """
     if not registered_s:
         return {}
     ordered = sorted(registered_s)
     half = ordered[(len(ordered) + 1) // 2 - 1]
     return {"first_worker": ordered[0], "half_workers": half, "all_workers": ordered[-1]}
-
-
-def _address_in(scheduler_file: Path) -> str:
-    """The scheduler's address once Dask has written its file as a whole."""
-    try:
-        return str(json.loads(scheduler_file.read_text(encoding="utf-8")).get("address", ""))
-    except (OSError, ValueError):
-        return ""

@@ -23,6 +23,7 @@ from gpubench.model.site import Site
 from gpubench.plan.budget import LEAST_BLOCKS, blocks_that_fit
 from gpubench.plan.jobs import Room, plan_jobs
 from gpubench.plan.known import apply_issues
+from gpubench.plan.placement import check_placement, check_steps_of
 from gpubench.plan.rooms import plan_rooms
 from gpubench.plan.triples import BLOCKS_PER_JOB, check_triple
 from gpubench.spec import WorkloadSpec
@@ -94,7 +95,9 @@ def make_plan(request: Request) -> Plan:
     check_triple(site)
     if request.protocol not in PROTOCOLS:
         raise PlanRefusedError(f"no protocol '{request.protocol}'", then=f"there is: {', '.join(PROTOCOLS)}")
+    check_placement(site, request.device)
     rooms, left_out = plan_rooms(request)
+    steps = [line for room in rooms for line in check_steps_of(site, *room.place)]
     time = _time_model(request)
     all_places_s = time.block_s * len(rooms)
     blocks = request.blocks
@@ -151,7 +154,7 @@ def make_plan(request: Request) -> Plan:
         known_issues=applied,
         time=time.model_copy(update={"total_s": round(blocks * (all_places_s - skipped * layouts * time.run_s), 1)}),
         budget_s=request.budget_s,
-        notes=[*_notes(request, rooms, blocks), *left_out, *about_issues],
+        notes=[*_notes(request, rooms, blocks), *dict.fromkeys(steps), *left_out, *about_issues],
     )
 
 

@@ -10,6 +10,7 @@ from gpubench.errors import PlanRefusedError
 from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
 from gpubench.plan.make import PROTOCOLS
+from gpubench.plan.placement import check_placement, check_steps_of
 from gpubench.plan.triples import check_triple
 
 LONGEST_INTERFACE = 15
@@ -31,7 +32,16 @@ class Finding:
 
 def check_site(site: Site) -> list[Finding]:
     """Everything that can be said of a profile without its machine."""
-    return [_triple(site), _protocol(site), _interface(site), *_shape(site), *_time(site), *_words(site), *_paths(site)]
+    return [
+        _triple(site),
+        _protocol(site),
+        _interface(site),
+        *_shape(site),
+        *_placement(site),
+        *_time(site),
+        *_words(site),
+        *_paths(site),
+    ]
 
 
 def _triple(site: Site) -> Finding:
@@ -72,6 +82,17 @@ def _shape(site: Site) -> Iterator[Finding]:
     if memory is not None and node.memory is not None:
         fits = memory <= node.memory
         yield Finding(fits, f"layout.memory {'fits into' if fits else 'is more than'} node.memory")
+
+
+def _placement(site: Site) -> Iterator[Finding]:
+    try:
+        check_placement(site, site.device)
+        lines = check_steps_of(site, site.defaults.nodes[-1], site.layout.workers)
+    except PlanRefusedError as error:
+        yield Finding(False, str(error))
+        return
+    yield Finding(True, f"scheduler on {site.layout.scheduler}, client on {site.layout.client}")
+    yield from (Finding(True, line) for line in lines)
 
 
 def _time(site: Site) -> Iterator[Finding]:

@@ -37,6 +37,8 @@ def render_check(
         inside: text of the program that runs in the image.
     """
     shell = environment(templates)
+    # No run, no scheduler: nothing stands apart from the nodes.
+    site = site.model_copy(update={"layout": site.layout.model_copy(update={"scheduler": "rank0", "client": "rank0"})})
     looks = [(["run"], ["bash", "facts.sh", site.interface])]
     if image is not None:
         runtime = RUNTIMES[site.runtime]

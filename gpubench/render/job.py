@@ -102,6 +102,8 @@ def run_spec(plan: Plan, job: PlannedJob, block: PlannedBlock, run: PlannedRun, 
         build_id=image.build_id,
         build_manifest=image.build_manifest,
         rmm_pool=str(site.layout.rmm_pool),
+        scheduler_on=site.layout.scheduler,
+        client_on=site.layout.client,
     )
 
 
@@ -147,6 +149,8 @@ def of_the_site(site: Site) -> dict[str, Any]:
         "node": site.node,
         "batch": site.batch,
         "modules": site.setup.modules,
+        "scheduler_on": site.layout.scheduler,
+        "limits": site.limits,
         "scratch": [Expanded(site.paths.scratch)] if site.paths.scratch else [],
         "launcher": LAUNCHERS[site.launcher].TEMPLATE,
         "step_shape": LAUNCHERS[site.launcher].shape(site),

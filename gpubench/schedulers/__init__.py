@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from gpubench.schedulers import kubernetes, local, slurm
+from gpubench.schedulers import kubernetes, local, lsf, slurm
 from gpubench.schedulers.held import Held
 from gpubench.schedulers.state import JobState
 
@@ -84,7 +84,7 @@ class Tended(Protocol):
 
 
 ATTACHED: dict[str, Attached] = {"local": local}
-DETACHED: dict[str, Detached] = {"kubernetes": kubernetes, "slurm": slurm}
+DETACHED: dict[str, Detached] = {"kubernetes": kubernetes, "lsf": lsf, "slurm": slurm}
 TENDED: dict[str, Tended] = {"kubernetes": kubernetes}
 SCHEDULERS: dict[str, Scheduler] = {**ATTACHED, **DETACHED}
 

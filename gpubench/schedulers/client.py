@@ -13,9 +13,13 @@ DEADLINE_S = 30.0
 
 
 def call(
-    words: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: Path | None = None
+    words: Sequence[str],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    text: str | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a client command; its exit code is the caller's to judge.
+    """Run a client command with ``text`` as its input; its exit code is the caller's to judge.
 
     Raises:
         MissingToolError: the command isn't installed here.
@@ -26,7 +30,7 @@ def call(
             list(words),
             env=dict(os.environ if env is None else env),
             cwd=cwd,
-            stdin=subprocess.DEVNULL,
+            input=text or "",
             capture_output=True,
             text=True,
             errors="replace",

@@ -49,7 +49,6 @@ STOPPED = 130
 _WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT"}
 _RUNNING = {"RUNNING", "COMPLETING", "SIGNALING", "STAGE_OUT", "STOPPED", "SUSPENDED", "RESIZING"}
 _FIELD = re.compile(r"(?:^| )(\w+(?::\w+)?)=(\S*)")
-_UNPLAIN = re.compile(r"[^\w.+@-]", re.ASCII)
 _UNHEARD = "timed out"
 _KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER")
 
@@ -61,7 +60,7 @@ def submit(job_dir: Path, environ: Mapping[str, str], after: Sequence[str] = ())
             f"Slurm can't write logs into {job_dir.resolve()}: it reads % and \\ as patterns",
             then="name another --outputs",
         )
-    name = job_name(job_dir)
+    name = submitted.job_name(job_dir)
     before = submitted.read(job_dir)
     submitted.write(job_dir, NAME, name)
     # sbatch reads SBATCH_* and, inside an allocation, SLURM_* as options that beat those of the script.
@@ -101,11 +100,6 @@ def held(environ: Mapping[str, str]) -> Held | None:
         log=f"slurm-{job_id}.log",
         last_word=LAST_WORD.format(job_id=job_id),
     )
-
-
-def job_name(job_dir: Path) -> str:
-    """``<campaign>-<job>`` for people who look at the queue; what a shell or a table could stumble over is ``_``."""
-    return _UNPLAIN.sub("_", f"{job_dir.resolve().parents[1].name}-{job_dir.name}")
 
 
 def state(job_dir: Path) -> JobState:

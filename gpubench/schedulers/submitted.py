@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from gpubench.errors import DataError
 from gpubench.files import write_atomically
 
 FILE = "submitted.json"
+_UNPLAIN = re.compile(r"[^\w.+@-]", re.ASCII)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,6 +61,11 @@ def restore(job_dir: Path, before: Submitted | None) -> None:
         (job_dir / FILE).unlink(missing_ok=True)
     else:
         _write(job_dir, before)
+
+
+def job_name(job_dir: Path) -> str:
+    """``<campaign>-<job>`` for people who look at the queue; what a shell or a table could stumble over is ``_``."""
+    return _UNPLAIN.sub("_", f"{job_dir.resolve().parents[1].name}-{job_dir.name}")
 
 
 def _write(job_dir: Path, entry: Submitted) -> None:

@@ -8,6 +8,9 @@ from gpubench.spec.plain import SpecError, content_id, from_plain, to_plain
 
 RUN_SPEC = "gpubench/run-spec/1"
 
+RANK0 = "rank0"
+LAUNCH_NODE = "launch-node"
+
 # distributed's nanny sets these for its workers; ours run without one and get the same.
 # https://distributed.dask.org/en/stable/worker-memory.html
 PROCESS_DEFAULTS = {
@@ -62,6 +65,11 @@ class RunSpec:
     ``block_s`` is how long the whole block surely takes: no block starts that can't end in time. ``build_id`` is what
     the file ``build_manifest`` inside the image must say, empty where there is nothing to compare. ``rmm_pool`` is the
     size in bytes of every GPU worker's memory pool, ``none``, or ``default``: whatever the image has.
+
+    Every node has a supervisor with its rank, from 0. ``scheduler_on`` is ``rank0``, or says where the scheduler has a
+    supervisor of its own, whose rank follows those of the nodes: ``launch-node`` (which is none of the job's compute
+    nodes) or ``own-set`` (of resources, on one of them). ``client_on`` is ``rank0``, or ``launch-node``: beside the
+    scheduler there. The supervisor that has the client leads the run and writes its record.
     """
 
     schema: str
@@ -95,11 +103,32 @@ class RunSpec:
     build_id: str = ""
     build_manifest: str = ""
     rmm_pool: str = "default"
+    scheduler_on: str = RANK0
+    client_on: str = RANK0
 
     @property
     def workers(self) -> int:
         """How many workers the whole cluster must have."""
         return self.nodes * self.workers_per_node
+
+    @property
+    def scheduler_rank(self) -> int:
+        """Rank of the supervisor that has the scheduler."""
+        return 0 if self.scheduler_on == RANK0 else self.nodes
+
+    @property
+    def leader_rank(self) -> int:
+        """Rank of the supervisor that has the client."""
+        return 0 if self.client_on == RANK0 else self.nodes
+
+    @property
+    def ranks(self) -> List[int]:
+        """All supervisors of the run."""
+        return sorted({*range(self.nodes), self.scheduler_rank, self.leader_rank})
+
+    def place(self, rank: int) -> str:
+        """A rank in words: ``3``, or ``4 (launch-node)`` for a supervisor that is on none of the nodes."""
+        return str(rank) if rank < self.nodes else f"{rank} ({self.scheduler_on})"
 
     def dump(self) -> str:
         """JSON text, for a file that a person can read."""

@@ -114,7 +114,7 @@ def test_a_path_with_a_variable_that_is_not_set_here_is_refused_where_it_would_b
     assert not list(folder.glob("$*"))
 
 
-@pytest.mark.parametrize("name", [name for name in site_names() if name != "summit"])
+@pytest.mark.parametrize("name", site_names())
 def test_a_shipped_profile_has_no_wrong_line(name: str) -> None:
     assert [finding for finding in check_site(load_site(name)) if finding.ok is False] == []
 

@@ -31,7 +31,11 @@ def refusal(kind: type[Site] | type[Suite], text: str) -> str:
         ("workers =", "wrokers =", "unknown key 'layout.wrokers' (did you mean 'workers'?)"),
         ("run =", "runs =", "unknown key 'estimates.runs' (did you mean 'run'?)"),
         ("[layout]", "[layuot]", "unknown key 'layuot' (did you mean 'layout'?)"),
-        ("threads =", "zzz =", "unknown key 'layout.zzz' (there is: memory, one_machine, rmm_pool, threads, workers)"),
+        (
+            "threads =",
+            "zzz =",
+            "unknown key 'layout.zzz' (there is: client, memory, one_machine, rmm_pool, scheduler, threads, workers)",
+        ),
     ],
 )
 def test_an_unknown_key_in_a_site_names_path_and_nearest_key(old: str, new: str, message: str) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import tempfile
 import threading
 from pathlib import Path
 
 import pytest
 
-from gpubench.node import by_hand, roles
+from gpubench.node import by_hand, dask_words, roles
 from gpubench.node.main import _parser, main
 from gpubench.spec import Deadlines
 from gpubench.writer.atomic import write_atomic
@@ -66,7 +67,7 @@ def test_a_worker_by_hand_takes_dasks_own_options() -> None:
         (
             "--role scheduler --interface lo --nthreads 2 --memory-limit 1GiB",
             "role scheduler without --spec takes no --nthreads, --memory-limit "
-            "(it takes --interface, --protocol, --scheduler-file)",
+            "(it takes --interface, --protocol, --scheduler-file, --local-directory)",
         ),
         ("--role worker --address tcp://a:1", "role worker without --spec needs --interface"),
         (
@@ -87,7 +88,7 @@ def test_a_worker_by_hand_takes_dasks_own_options() -> None:
             "role auto with --spec takes no --interface (it takes --rank, --skip, --device, --protocol)",
         ),
         ("--spec s --address a", "role auto with --spec takes no --address (it takes "),
-        ("--spec s --role scheduler", "role scheduler with --spec needs --scheduler-file"),
+        ("--spec s --role scheduler --address a", "role scheduler with --spec takes no --address (it takes "),
         ("--spec s --role worker --name w", "role worker with --spec needs --address"),
         ("--spec s --role worker", "role worker with --spec needs --address, --name"),
         (
@@ -118,6 +119,7 @@ def test_no_refusal_tells_of_what_only_the_supervisor_says() -> None:
         "--spec s --rank 1 --device cpu --protocol tcp",
         "--spec s --skip why --rank 0",
         "--spec s --role scheduler --scheduler-file f --parent 7 --device cpu",
+        "--spec s --role scheduler",
         "--spec s --role worker --name w --address a --local-directory d --parent 7 --device cpu --protocol tcp",
         "--spec s --role client --address a --run-dir d --parent 7 --device cpu --protocol tcp",
     ],
@@ -210,3 +212,88 @@ def test_an_address_that_a_file_will_hold_is_waited_for(tmp_path: Path) -> None:
     late.start()
     assert roles.address_in(f"@{file}", 60.0) == "tcp://127.0.0.1:2"
     late.join()
+
+
+def adopted(line: str, device: str = "cpu") -> tuple[list[str], list[str]]:
+    """Words for Dask's command of a line with our command's name, and what is said about the line."""
+    parsed, rest = _parser().parse_known_args(["run", *shlex.split(line)])
+    words, lines = by_hand.adopt(parsed, rest, device)
+    by_hand.check(parsed)
+    arguments = by_hand.scheduler_arguments if parsed.role == "scheduler" else by_hand.worker_arguments
+    return arguments(parsed, words), lines
+
+
+def test_summits_hand_written_lines_become_ours_by_the_commands_name_alone() -> None:
+    """jsrun's words stand before them."""
+    common = "--scheduler-file s.json --local-directory d --death-timeout 60 --interface lo"
+    ours = ["--interface", "lo", "--scheduler-file", "s.json"]
+    limits = ["--local-directory", "d", "--death-timeout", "60"]
+    assert adopted(f"--role worker {common} --nthreads 42 --memory-limit 512GB --nanny") == (
+        [*ours, "--nthreads", "42", "--memory-limit", "512GB", *limits, *QUIET, "--nanny"],
+        [],
+    )
+    cuda = f"--role worker {common} --nthreads 1 --memory-limit 85GB --device-memory-limit 16GB --enable-infiniband"
+    assert adopted(f"{cuda} --enable-nvlink", "gpu") == (
+        [
+            *(*ours, "--nthreads", "1", "--memory-limit", "85GB", *limits, *QUIET),
+            *("--device-memory-limit", "16GB", "--enable-infiniband", "--enable-nvlink"),
+        ],
+        [],
+    )
+    assert adopted("--role scheduler --interface lo --scheduler-file s.json --port 4321 --local-directory d") == (
+        [*ours, *QUIET, "--no-show", "--port", "4321"],
+        ["--local-directory is left out: Dask's scheduler has it no more"],
+    )
+
+
+def test_retired_words_are_translated_or_left_out_with_one_line_each() -> None:
+    words, lines = adopted(
+        "--role worker --interface lo tcp://h:1 --nthreads 1 --nprocs 1 --no-dashboard --reconnect --bokeh-port=8787"
+    )
+    assert words == [
+        *("tcp://h:1", "--interface", "lo", "--nthreads", "1", "--nworkers", "1"),
+        *("--no-dashboard", "--dashboard-address", ":8787"),
+    ]
+    assert lines == [
+        "--nprocs is retired: --nworkers 1",
+        "--reconnect is left out: Dask has it no more",
+        "--bokeh-port is retired: --dashboard-address :8787",
+    ]
+
+
+def test_words_of_the_other_kind_of_worker_are_left_out_with_the_reason() -> None:
+    line = "--role worker --interface lo --address a --rmm-pool-size 10GB --enable-nvlink --no-nanny --nprocs 6"
+    assert adopted(line, "cpu")[1] == [
+        "--rmm-pool-size is left out: it is about GPUs, and this worker runs on the CPU",
+        "--enable-nvlink is left out: it is about GPUs, and this worker runs on the CPU",
+        "--nprocs is retired: --nworkers 6",
+    ]
+    assert adopted(line, "gpu")[1] == [
+        "--no-nanny is left out: GPU workers have one process per GPU, under a nanny",
+        "--nprocs is left out: GPU workers have one process per GPU, under a nanny",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("--role worker --interface lo --address a --nthread 2", "--nthread is no option of Dask's cpu worker"),
+        ("--role scheduler --interface lo --nanny", "--nanny is no option of Dask's scheduler"),
+        ("--role worker --interface lo --address a --resources", "--resources takes a value"),
+        ("--role worker --interface lo --address a tcp://b:1", "role worker takes no tcp://b:1"),
+        ("--role scheduler --interface lo tcp://b:1", "role scheduler takes no tcp://b:1"),
+        ("--spec s --nanny", "role auto takes no --nanny"),
+    ],
+)
+def test_words_that_dask_never_had_are_refused_in_one_line(line: str, message: str) -> None:
+    with pytest.raises(by_hand.CombinationError) as caught:
+        adopted(line)
+    assert str(caught.value) == message
+
+
+def test_every_word_that_is_handed_on_is_one_of_dasks_own() -> None:
+    from distributed.cli import dask_scheduler, dask_worker
+
+    for kind, command in (("scheduler", dask_scheduler.main), ("cpu", dask_worker.main)):
+        known = {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
+        assert set(dask_words.TAKEN[kind]) - known == set()

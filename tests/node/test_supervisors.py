@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from gpubench.node.environment import CLUSTER_VARIABLE
+from gpubench.spec import Deadlines
 from gpubench.workloads.strays import marked
 from tests.node.runners import Runner, finish, until
 from tests.node.specs_by_hand import RUN
@@ -67,8 +68,8 @@ def run(tmp_path: Path) -> Iterator[Start]:
     (stand_in / "distributed" / "cli" / "dask_worker.py").write_text(WORKER)
     runners: list[Runner] = []
 
-    def start(ranks: int = 1, env: dict[str, str] | None = None, **changes: Any) -> Runner:
-        """Supervisors of all ranks, once every process of the run stands."""
+    def start(ranks: int = 1, env: dict[str, str] | None = None, *, apart: bool = True, **changes: Any) -> Runner:
+        """Supervisors of all ranks and of a scheduler elsewhere, once every process of the run stands."""
         directory = tmp_path / "campaign"
         directory.mkdir()
         spec_env = {"PYTHONPATH": str(stand_in), **(env or {})}
@@ -76,6 +77,8 @@ def run(tmp_path: Path) -> Iterator[Start]:
         runners.append(runner)
         for rank in range(ranks):
             runner.start("--rank", str(rank), GPUBENCH_STOP_AT_EOF="1")
+        if apart and len(runner.spec.ranks) > ranks:
+            runner.start("--role", "scheduler", GPUBENCH_STOP_AT_EOF="1")
         if "CLIENT" not in spec_env:
             until(lambda: stands(directory, "scheduler") and stands(directory, "client"))
             until(lambda: all(stands(directory, f"worker-{rank}-0") for rank in range(ranks)))
@@ -195,3 +198,65 @@ def test_the_rendezvous_is_private_and_leads_to_a_listener_on_the_interface_of_t
         process.terminate()
     assert codes(runner) == [40, 40]
     assert runner.record().status == "skipped"
+
+
+APART = [("launch-node", "rank0"), ("launch-node", "launch-node"), ("own-set", "rank0")]
+
+
+@pytest.mark.parametrize(("scheduler", "client"), APART)
+def test_a_scheduler_on_no_node_that_dies_fails_the_run_with_cause_and_last_lines(
+    run: Start, scheduler: str, client: str
+) -> None:
+    runner = run(2, scheduler_on=scheduler, client_on=client)
+    os.kill(pid(runner, "scheduler"), signal.SIGKILL)
+    assert codes(runner) == [0, 0, 0]
+    record = runner.record()
+    assert (record.status, record.reason) == ("failed", "scheduler ended: killed by SIGKILL")
+    assert record.cause["last_lines"] == ["scheduler stands"]
+    assert record.cause.get("rank") == (None if client == "launch-node" else 2)
+    assert len(record.hosts) == 3
+    with zipfile.ZipFile(runner.run_dir() / "logs.zip") as logs:
+        assert {"rank0/worker-0-0.log", "rank1/worker-1-0.log", "rank2/scheduler.log"} <= set(logs.namelist())
+        where = 2 if client == "launch-node" else 0
+        assert f"rank{where}/client.log" in logs.namelist()
+
+
+@pytest.mark.parametrize(("scheduler", "client"), APART[:2])
+def test_the_end_of_a_supervisor_on_the_launch_node_ends_the_run_everywhere(
+    run: Start, scheduler: str, client: str
+) -> None:
+    runner = run(2, scheduler_on=scheduler, client_on=client)
+    runner.processes[2].kill()
+    ended = [process.wait(60) for process in runner.processes]
+    assert living(runner) == {}
+    if client == "launch-node":  # nobody is left who could write a record: the run is lost
+        assert not (runner.run_dir() / "run.json").exists()
+    else:
+        assert ended == [0, 0, -signal.SIGKILL]
+        assert (runner.record().status, runner.record().reason) == ("lost", "lost node rank 2 (launch-node)")
+
+
+@pytest.mark.parametrize(("scheduler", "client"), APART)
+def test_a_signal_to_the_supervisor_of_a_scheduler_elsewhere_ends_the_run_in_order(
+    run: Start, scheduler: str, client: str
+) -> None:
+    runner = run(2, scheduler_on=scheduler, client_on=client)
+    runner.processes[2].terminate()
+    ended = codes(runner)
+    assert ended[2] == 40
+    said = "interrupted by SIGTERM" if client == "launch-node" else f"node rank 2 ({scheduler}): interrupted by SIGTERM"
+    assert (runner.record().status, runner.record().reason) == ("skipped", said)
+
+
+def test_a_scheduler_elsewhere_whose_supervisor_never_comes_fails_the_run(run: Start) -> None:
+    short = Deadlines(start_s=2.0)
+    runner = run(1, env={"CLIENT": "waits"}, apart=False, scheduler_on="launch-node", deadlines=short)
+    assert codes(runner) == [0]
+    assert (runner.record().status, runner.record().reason) == ("failed", "the scheduler did not start in time")
+
+
+def test_a_role_that_the_spec_has_not_placed_elsewhere_is_refused(tmp_path: Path) -> None:
+    runner = Runner([sys.executable, "-I"], tmp_path)
+    code, said = runner.run("--role", "scheduler")
+    assert code == 2
+    assert "the run has its scheduler on rank0" in said

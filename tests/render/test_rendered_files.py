@@ -11,7 +11,18 @@ import pytest
 
 from gpubench import resources
 from gpubench.model.plan import Plan
-from gpubench.model.site import Batch, ContainerSettings, KubernetesSettings, Node, Paths, Setup, Toleration
+from gpubench.model.site import (
+    Batch,
+    ContainerSettings,
+    KubernetesSettings,
+    LaunchSettings,
+    Layout,
+    Node,
+    Paths,
+    Setup,
+    Site,
+    Toleration,
+)
 from gpubench.render import render_jobs
 from gpubench.spec import RunSpec
 from tests.plan.requests_by_hand import image, plan, site
@@ -37,6 +48,18 @@ SQUASHFS = {
     spec: one.model_copy(update={"kind": "squashfs", "reference": f"/images/{one.id.replace(':', '-')}/image.sqsh"})
     for spec, one in CONTAINERS.items()
 }
+MODULES = {
+    spec: one.model_copy(
+        update={
+            "kind": "modules",
+            "id": f"m{one.build_id}",
+            "reference": f"/home/o'neill & co/modules/summit-{one.build_id}/load.sh",
+            "python": "/sw/python/bin/python3",
+            "build_manifest": f"/home/o'neill & co/modules/summit-{one.build_id}/manifest.json",
+        }
+    )
+    for spec, one in CONTAINERS.items()
+}
 VENVS = {version: image(version) for version in ("1.17.0", "1.19.0")}
 SLURM = {
     "scheduler": "slurm",
@@ -45,6 +68,22 @@ SLURM = {
     "batch": Batch(queue="batch m2", account="team", options=["--nv-meta=ml-model.x"]),
     "setup": Setup(modules=["cuda/11.2", "a b"]),
 }
+LSF = {
+    "scheduler": "lsf",
+    "launcher": "jsrun",
+    "node": Node(cores=42, gpus=6, memory="512GiB"),
+    "batch": Batch(queue="batch hm", account="team", alloc_flags="gpumps smt4", memory_unit="MB", options=["-B"]),
+    "launch": LaunchSettings(options=["-l", "gpu-cpu"]),
+    "setup": Setup(modules=["cuda/11.2", "a b"]),
+}
+
+
+def lsf(scheduler: str = "rank0", client: str = "rank0", runtime: str = "venv") -> Site:
+    """A site like Summit, with another placement."""
+    layout = Layout(workers=6, threads=7 - (scheduler == "own-set"), scheduler=scheduler, client=client)
+    return site(**LSF, layout=layout, runtime=runtime)
+
+
 PLANS = {
     "local-fork-venv": plan(VARIANTS, nodes=[1, 2], blocks=2, images=VENVS),
     "local-fork-docker": plan(
@@ -56,22 +95,13 @@ PLANS = {
         blocks=2,
         images=CONTAINERS,
     ),
-    "local-fork-modules": plan(
+    "local-fork-modules": plan(VARIANTS, site=site(runtime="modules"), blocks=1, images=MODULES),
+    "lsf-jsrun-modules": plan(
         VARIANTS,
-        site=site(runtime="modules"),
+        site=lsf(scheduler="launch-node", client="launch-node", runtime="modules"),
+        nodes=[2],
         blocks=1,
-        images={
-            spec: one.model_copy(
-                update={
-                    "kind": "modules",
-                    "id": f"m{one.build_id}",
-                    "reference": f"/home/o'neill & co/modules/summit-{one.build_id}/load.sh",
-                    "python": "/sw/python/bin/python3",
-                    "build_manifest": f"/home/o'neill & co/modules/summit-{one.build_id}/manifest.json",
-                }
-            )
-            for spec, one in CONTAINERS.items()
-        },
+        images=MODULES,
     ),
     "local-fork-charliecloud": plan(
         VARIANTS,
@@ -119,6 +149,15 @@ PLANS = {
         images=CONTAINERS,
     ),
     "slurm-ssh-venv": plan(VARIANTS, site=site(**{**SLURM, "launcher": "ssh"}), nodes=[2], blocks=1, images=VENVS),
+    "lsf-jsrun-venv": plan(VARIANTS, site=lsf(scheduler="launch-node"), nodes=[1, 4], blocks=1, images=VENVS),
+    "lsf-jsrun-conda": plan(
+        VARIANTS,
+        site=lsf(scheduler="own-set", runtime="conda"),
+        nodes=[2],
+        blocks=1,
+        images={spec: one.model_copy(update={"kind": "conda"}) for spec, one in VENVS.items()},
+    ),
+    "lsf-jsrun-charliecloud": plan(VARIANTS, site=lsf(runtime="charliecloud"), nodes=[2], blocks=1, images=SQUASHFS),
     "slurm-srun-venv": plan(
         VARIANTS,
         site=site(scheduler="slurm", launcher="srun", paths=Paths(scratch="$SLURM_TMPDIR/my scratch")),

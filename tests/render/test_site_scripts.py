@@ -13,11 +13,13 @@ from gpubench import resources
 from gpubench.cli.steps.profiles import known_issues, load_site, site_names
 from gpubench.model.image import Image
 from gpubench.model.site import Site
+from gpubench.plan.resource_sets import Step, parse
 from gpubench.plan.triples import VALID
 from gpubench.render import job_file, render_jobs
 from gpubench.render.check import render_check
 from gpubench.render.context import PYTHON
 from gpubench.runtimes import RUNTIMES
+from gpubench.spec import RunSpec
 from tests.plan.requests_by_hand import image, plan
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "draco"
@@ -74,6 +76,39 @@ def test_every_script_of_a_shipped_profile_is_sound_shell(name: str, tmp_path: P
         sound(script, tmp_path / f"{nodes}.sh")
 
 
+def test_summits_script_for_4_nodes_is_what_a_person_has_read() -> None:
+    path, script = GOLDEN.parent / "summit" / "n4.sh", scripts("summit")[4]
+    if os.environ.get("GPUBENCH_UPDATE_GOLDEN"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(script, encoding="utf-8")
+    assert script == path.read_text(encoding="utf-8")
+
+
+def test_summits_header_says_what_its_old_scripts_said() -> None:
+    header = [line.removeprefix("#BSUB ") for line in scripts("summit")[4].splitlines() if line.startswith("#BSUB")]
+    assert {"-nnodes 4", "-W 2:00", "-q batch", "-alloc_flags 'gpumps smt4'", "-J j003-n4", "-o lsf-%J.log"} <= set(
+        header
+    )
+
+
+def test_summit_on_921_nodes_has_921_supervisors_with_6_workers_each() -> None:
+    site = load_site("summit")
+    images = {spec: an_image(site, spec) for spec in ("1.21.0", "1.22.0")}
+    made = plan("1.21.0 1.22.0", site=site, images=images, nodes=[921], blocks=1, device="gpu")
+    files = render_jobs(made, made.jobs, TEMPLATES, b"node half")
+    script = files["jobs/j001-n921/job.sh"].decode()
+    assert "#BSUB -nnodes 921\n" in script
+    (line,) = [line for line in script.splitlines() if "exec jsrun" in line]
+    (shape,) = [line for line in script.splitlines() if line.startswith("shape=(")]
+    words = [word for word in line.split() if word.startswith("--nrs")] + shape[len("shape=(") : -1].split()
+    step = Step.of("the supervisors", parse(words))
+    assert (step.sets, step.per_host, step.tasks, step.cores, step.gpus, step.bind) == (921, 1, 1, 42, 6, "rs")
+    spec, _ = [RunSpec.parse(data.decode()) for name, data in files.items() if name.endswith(".json")]
+    assert (spec.nodes, spec.workers_per_node, spec.workers) == (921, 6, 5526)
+    assert (len(spec.ranks), spec.scheduler_rank, spec.leader_rank) == (922, 921, 0)
+    assert spec.env["OMP_PROC_BIND"] == "FALSE"
+
+
 @pytest.mark.parametrize("nodes", [2, 8])
 def test_dracos_script_is_what_a_person_has_read(nodes: int) -> None:
     path, script = GOLDEN / f"n{nodes}.sh", scripts("draco")[nodes]
@@ -111,16 +146,16 @@ def test_a_check_runs_under_the_header_of_the_sites_own_jobs(name: str, tmp_path
     site = load_site(name)
     files = render_check(site, 8, an_image(site, "1.22.0"), TEMPLATES, inside="", node_pyz=b"", gpubench="0")
     script = files["jobs/check/job.sh"].decode()
+    mark, shaped, limit = {
+        "slurm": ("#SBATCH", ("--time", "--signal", "--nodes="), "--time=2"),
+        "lsf": ("#BSUB", ("-W", "-wt", "-nnodes", "-J"), "-W 0:02"),
+    }[site.scheduler]
     header, own = (
-        [
-            line
-            for line in text.splitlines()
-            if line.startswith("#SBATCH") and "--time" not in line and "--signal" not in line
-        ]
+        [line for line in text.splitlines() if line.startswith(mark) and not any(f" {word}" in line for word in shaped)]
         for text in (script, scripts(name).get(8) or scripts(name)[site.defaults.nodes[-1]])
     )
-    assert [line for line in header if "--nodes=" not in line] == [line for line in own if "--nodes=" not in line]
-    assert "#SBATCH --time=2\n" in script
+    assert header == own
+    assert f"{mark} {limit}\n" in script
     assert f"\nrun bash facts.sh {site.interface}\n" in script
     sound(script, tmp_path / "job.sh")
     sound(files["jobs/check/facts.sh"].decode(), tmp_path / "facts.sh")

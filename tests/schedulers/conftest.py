@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.kubernetes.cluster import Cluster
+from tests.lsf.cluster import LsfCluster
 from tests.slurm.cluster import SlurmCluster
 
 
@@ -36,3 +38,13 @@ def slurm_here(cluster: SlurmCluster, monkeypatch: pytest.MonkeyPatch) -> Iterat
     yield cluster
     cluster.say("scancel", "--me")
     cluster.wait_idle()
+
+
+@pytest.fixture
+def lsf_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LsfCluster]:
+    """Stand-ins for LSF's clients are found first; afterwards no job is left."""
+    made = LsfCluster(tmp_path, interval=1)
+    for name, value in made.env().items():
+        monkeypatch.setenv(name, value)
+    yield made
+    made.close()

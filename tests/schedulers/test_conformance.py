@@ -10,14 +10,16 @@ from typing import Protocol
 import pytest
 
 from gpubench.errors import MissingToolError, SchedulerError, UsageError
-from gpubench.schedulers import JobState, client, kubernetes, local, slurm, submitted
+from gpubench.schedulers import JobState, client, kubernetes, local, lsf, slurm, submitted
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.object_files import object_file
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.hosts import until
 
 ODD = 'o\'dd "name" $(date), `x` a=1 JobState=FAILED ü*'
-HEAD = "#!/usr/bin/env bash\n#SBATCH --output=slurm-%j.log\n"
+HEAD = "#!/usr/bin/env bash\n#SBATCH --output=slurm-%j.log\n#BSUB -nnodes 1 -o lsf-%J.log\n"
+REPORT = "\n-----"
+"""LSF writes one behind a job's output."""
 SLEEP = "trap 'exit 130' TERM\ntouch ready\nwhile true; do sleep 0.1; done\n"
 
 
@@ -64,6 +66,19 @@ class Slurm:
         return slurm.state(job_dir)
 
 
+class Lsf:
+    """The same, over stand-ins."""
+
+    state, cancel = staticmethod(lsf.state), staticmethod(lsf.cancel)
+
+    def submit(self, job_dir: Path, **env: str) -> None:
+        lsf.submit(job_dir, {**os.environ, **env})
+
+    def ended(self, job_dir: Path) -> JobState:
+        until(lambda: not lsf.state(job_dir).alive, "the end of the job", 60, 0.2)
+        return lsf.state(job_dir)
+
+
 class Kubernetes:
     """Jobs run in pods; a claim shows them the job's directory."""
 
@@ -85,7 +100,11 @@ class Kubernetes:
         return kubernetes.state(job_dir)
 
 
-SCRIPTED = [pytest.param("local", marks=pytest.mark.integration), pytest.param("slurm", marks=pytest.mark.system)]
+SCRIPTED = [
+    pytest.param("local", marks=pytest.mark.integration),
+    pytest.param("lsf", marks=pytest.mark.integration),
+    pytest.param("slurm", marks=pytest.mark.system),
+]
 ALL = [*SCRIPTED, pytest.param("kubernetes", marks=pytest.mark.system)]
 
 
@@ -96,6 +115,9 @@ def subject_of(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pyte
         return Slurm()
     if request.param == "kubernetes":
         return Kubernetes(request.getfixturevalue("kubernetes_here"))
+    if request.param == "lsf":
+        request.getfixturevalue("lsf_here")
+        return Lsf()
     return Local()
 
 
@@ -139,7 +161,7 @@ def test_a_job_runs_in_its_directory_with_the_given_environment_and_its_output_i
     ended = subject.ended(directory)
     assert (ended.phase, ended.word, ended.exit_code, ended.end) == ("ended", "COMPLETED", 0, "")
     (log,) = directory.glob("*.log")
-    assert log.read_text() == f"{directory}|{greeting}|wrong\n"
+    assert log.read_text().partition(REPORT)[0] == f"{directory}|{greeting}|wrong\n"
 
 
 def test_a_script_that_fails_is_told_with_its_exit_code(subject: Subject, place: Path) -> None:

@@ -1,0 +1,18 @@
+"""Launcher ``jsrun`` (IBM Job Step Manager): one resource set per compute node, from the script on a launch node.
+
+Rank and node are the same: every set has one task, every node one set, and sets are handed out node by node.
+https://www.ibm.com/docs/en/spectrum-lsf/10.1.0?topic=SSWRJV_10.1.0/jsm/jsm_kickoff.htm
+"""
+
+from __future__ import annotations
+
+from gpubench.model.site import Site
+from gpubench.plan.placement import set_per_node
+
+TEMPLATE = "launchers/jsrun.sh.j2"
+RANK = "JSM_NAMESPACE_RANK"
+
+
+def shape(site: Site) -> list[str]:
+    """The set of a node; the script adds ``--nrs``."""
+    return [f"--{name}={value}" for name, value in set_per_node(site).items()]

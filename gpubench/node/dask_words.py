@@ -1,0 +1,103 @@
+"""Words of dask-scheduler, dask-worker and dask-cuda-worker that scripts of somebody's own hold, retired ones too.
+
+Such a script becomes ours by changing the command's name: what Dask's command has today is handed on, what it had once
+is translated or left out with a line that says so. Sources: the commands of distributed 2025.7.0 and later and of
+dask-cuda 24.12; distributed's changelog for what has gone.
+"""
+
+from typing import Dict, List, Sequence, Tuple
+
+Words = Dict[str, int]
+"""By option: how many values it takes."""
+
+
+def _table(values: str, switches: str = "") -> Words:
+    return {**{f"--{name}": 1 for name in values.split()}, **{f"--{name}": 0 for name in switches.split()}}
+
+
+_BOTH = _table(
+    "host dashboard-address dashboard-prefix pid-file preload tls-ca-file tls-cert tls-key", "dashboard no-dashboard"
+)
+_SCHEDULER = {**_BOTH, **_table("port idle-timeout use-xheaders", "show no-show")}
+_ANY_WORKER = {**_BOTH, **_table("resources worker-class")}
+_CPU = _table(
+    "nworkers worker-port nanny-port listen-address contact-address lifetime lifetime-stagger preload-nanny "
+    "scheduler-sni",
+    "nanny no-nanny lifetime-restart no-lifetime-restart",
+)
+_GPU = _table(
+    "device-memory-limit rmm-pool-size rmm-maximum-pool-size rmm-release-threshold rmm-log-directory pre-import "
+    "set-rmm-allocator-for-libs multiprocessing-method cudf-spill-stats",
+    "rmm-managed-memory no-rmm-managed-memory rmm-async no-rmm-async rmm-track-allocations no-rmm-track-allocations "
+    "enable-tcp-over-ucx disable-tcp-over-ucx enable-infiniband disable-infiniband enable-nvlink disable-nvlink "
+    "enable-rdmacm disable-rdmacm enable-jit-unspill disable-jit-unspill enable-cudf-spill disable-cudf-spill "
+    "shared-filesystem no-shared-filesystem",
+)
+TAKEN: Dict[str, Words] = {
+    "scheduler": _SCHEDULER,
+    "cpu": {**_ANY_WORKER, **_CPU},
+    "gpu": {**_ANY_WORKER, **_GPU},
+}
+"""What Dask's command takes beside our own options, by what it is."""
+
+ELSEWHERE: Dict[str, Tuple[Words, str]] = {
+    "scheduler": ({}, ""),
+    "cpu": (_GPU, "it is about GPUs, and this worker runs on the CPU"),
+    "gpu": (_CPU, "GPU workers have one process per GPU, under a nanny"),
+}
+"""What the other kind of worker takes: left out, and why."""
+
+RENAMED = {
+    "--nprocs": "--nworkers",
+    "--bokeh": "--dashboard",
+    "--no-bokeh": "--no-dashboard",
+    "--bokeh-prefix": "--dashboard-prefix",
+    "--bokeh-port": "--dashboard-address",
+    "--dashboard-port": "--dashboard-address",
+}
+GONE = _table("net-devices bokeh-whitelist memory-target-fraction", "reconnect no-reconnect bokeh-internal")
+_COUNTS = ("--nprocs", "--bokeh-prefix", "--bokeh-port", "--dashboard-port")
+
+
+class UnknownWordError(ValueError):
+    """A word that no Dask command has or had."""
+
+
+def translate(kind: str, words: Sequence[str]) -> Tuple[List[str], List[str], List[str]]:
+    """What to hand on, what is no option (an address), and a line about every word that isn't handed on as it is.
+
+    Args:
+        kind: ``scheduler``, or the worker's device.
+        words: as somebody wrote them, without those that are ours.
+
+    Raises:
+        UnknownWordError: an option of no Dask command, or one without its value.
+    """
+    taken, (elsewhere, why) = TAKEN[kind], ELSEWHERE[kind]
+    handed: List[str] = []
+    plain: List[str] = []
+    lines: List[str] = []
+    left = list(words)
+    while left:
+        word, equals, value = left.pop(0).partition("=")
+        if not word.startswith("-"):
+            plain.append(word + equals + value)
+            continue
+        new = RENAMED.get(word, word)
+        counts = {**GONE, **elsewhere, **taken, **dict.fromkeys(RENAMED, 0), **dict.fromkeys(_COUNTS, 1)}.get(word)
+        if counts is None:
+            raise UnknownWordError(f"{word} is no option of Dask's {kind if kind == 'scheduler' else f'{kind} worker'}")
+        if counts and not equals:
+            if not left:
+                raise UnknownWordError(f"{word} takes a value")
+            value = left.pop(0)
+        values = [value] if counts else []
+        if new == "--dashboard-address" and new != word:
+            values = [f":{value}"]
+        if new in taken:
+            handed += [new, *values]
+            if new != word:
+                lines.append(f"{word} is retired: {' '.join([new, *values])}")
+        else:
+            lines.append(f"{word} is left out: {why if new in elsewhere else 'Dask has it no more'}")
+    return handed, plain, lines

@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+#BSUB -J j001-n2
+#BSUB -nnodes 2
+#BSUB -W 4:00
+#BSUB -wa TERM
+#BSUB -wt 2
+#BSUB -o lsf-%J.log
+#BSUB -P team
+#BSUB -q 'batch hm'
+#BSUB -alloc_flags 'gpumps smt4'
+#BSUB -M 524288
+#BSUB -B
+# j001-n2: 1 blocks, 2 runs, nodes: 2, about 16s.
+# Rendered by gpubench 0.1. By hand: bsub < job.sh, in the directory where it stands; some blocks only:
+# GPUBENCH_BLOCKS="1 2" bsub < job.sh
+set -u
+if [ ! -d specs ]; then
+  echo "submit it from its own directory: cd JOB; bsub < job.sh" >&2
+  exit 2
+fi
+trap 'echo "$?" >"end-$LSB_JOBID"' EXIT
+export OUTDIR=${OUTDIR:-$(cd ../.. && pwd)}
+SCRATCHDIR=${SCRATCHDIR:-${TMPDIR:-/tmp}}
+export SCRATCHDIR
+GPUBENCH_JOB_TOKEN=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
+export GPUBENCH_JOB_TOKEN
+# As late as it may end; earlier if LSF says so, which counts in minutes.
+GPUBENCH_END=$(($(date +%s) + 14400))
+left=$(timeout 20 bjobs -noheader -o time_left "$LSB_JOBID")
+if [[ $left =~ ^([0-9]+):([0-9]+) ]]; then
+  left=$((10#${BASH_REMATCH[1]} * 3600 + 10#${BASH_REMATCH[2]} * 60))
+  if (($(date +%s) + left + 60 < GPUBENCH_END)); then GPUBENCH_END=$(($(date +%s) + left)); fi
+fi
+export GPUBENCH_END
+module load cuda/11.2
+module load 'a b'
+
+# Launcher jsrun: one supervisor per compute node, in a resource set that holds all that the job may use of the node. This
+# script runs on a launch node, which jsrun never starts anything on.
+stopping='' told='' step=''
+shape=(--rs_per_host=1 --tasks_per_rs=1 --cpu_per_rs=42 --gpu_per_rs=6 --bind=rs --smpiargs=off --exit_on_error=0 --latency_priority=gpu-cpu)
+mapfile -t hosts < <(awk 'NR == 1 {launch = $1} $1 != launch && !seen[$1]++ {print $1}' "$LSB_DJOB_HOSTFILE")
+if ((${#hosts[@]} < 2)); then
+  echo "LSB_DJOB_HOSTFILE names ${#hosts[@]} compute nodes beside the launch node, the job is for 2" >&2
+  exit 40
+fi
+launch() {
+  local code=130
+  (unheard && exec jsrun --nrs=2 "${shape[@]}" "$@") &
+  step=$!
+  while true; do # a signal interrupts wait; the supervisors still have to end their processes
+    if [ -n "$stopping" ] && [ -z "$told" ]; then
+      tell || sleep 0.5 # jsrun has only begun: there is no step yet
+    else
+      wait "$step"
+      code=$?
+    fi
+    kill -0 "$step" 2>/dev/null || break
+  done
+  return "$code"
+}
+# LSF signals every process of the job on the launch node, and a step that jsrun ends at once can't write its record.
+unheard() { trap '' TERM INT HUP USR2; }
+tell() {
+  timeout 20 jskill --signal 15 all && told=1
+}
+trap 'stopping=1 told=' TERM INT HUP USR2
+aside() { "$@"; } # what only writes a record
+
+# Runtime charliecloud. ch-run itself serves the squashfs file: a signal would end it while the program inside lives on
+# without its files. So it gets none: SIGINT and SIGHUP are ignored, SIGTERM (it has a handler of its own for that) is
+# blocked, what the node half undoes for itself. The shell around it tells the program inside, again until that has ended
+# (Python may not listen yet). The program's exit code comes back.
+export USER=${USER:-$(id -un)}
+GPUBENCH_CAMPAIGN=$(cd ../.. && pwd)
+GPUBENCH_CH_RUN=$(
+  cat <<'SH'
+signalled='' inside=()
+trap 'signalled=1' TERM INT HUP
+(trap '' INT HUP; exec env --block-signal=TERM "$@") <&0 &
+outside=$!
+while ((${#inside[@]} == 0)) && kill -0 "$outside"; do
+  read -r -a inside <"/proc/$outside/task/$outside/children"
+  sleep 0.05
+done 2>/dev/null
+while [ -z "$signalled" ]; do
+  wait "$outside"
+  code=$?
+  [ -n "$signalled" ] || exit "$code"
+done
+while ((${#inside[@]})) && kill -TERM "${inside[@]}"; do sleep 0.5; done 2>/dev/null
+wait "$outside"
+code=$?
+exit "$((code ? code : 143))"
+SH
+)
+in_image=(bash -c "$GPUBENCH_CH_RUN" charliecloud ch-run --private-tmp '--unset-env=!(USER|GPUBENCH_END|GPUBENCH_JOB_TOKEN|GPUBENCH_STOP_AT_EOF|JSM_NAMESPACE_RANK|OUTDIR|SCRATCHDIR|LANG)' --set-env=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin --env-no-expand "--set-env=OUTDIR=/tmp/host$OUTDIR" "--set-env=SCRATCHDIR=/tmp/host$SCRATCHDIR" "--bind=$GPUBENCH_CAMPAIGN:/tmp/host$GPUBENCH_CAMPAIGN" "--bind=$OUTDIR:/tmp/host$OUTDIR" "--bind=$SCRATCHDIR:/tmp/host$SCRATCHDIR" "--cd=/tmp/host$PWD")
+
+# A block starts only if it can end in time; what isn't run gets a record that says why.
+selected='' skip='' worst=0
+begin_block() { # NUMBER SECONDS
+  selected='' skip=''
+  case " ${GPUBENCH_BLOCKS:-$1} " in *" $1 "*) selected=1 ;; esac
+  local left=$((GPUBENCH_END - $(date +%s)))
+  if ((left < $2)); then skip="no time left: the block takes about $2 s, the job ends in $left s"; fi
+}
+run() { # COMMAND...: the supervisor's, on every node
+  if [ -n "$stopping" ]; then exit 130; fi
+  [ -n "$selected" ] || return 0
+  if [ -n "$skip" ]; then
+    aside "$@" --rank 0 --skip "$skip" || worst=$?
+    if [ -n "$stopping" ]; then exit 130; fi
+    return 0
+  fi
+  launch "$@"
+  local code=$?
+  if [ -n "$stopping" ]; then exit 130; fi
+  if ((code != 0)); then
+    worst=$code
+    skip="the run before it ended with exit code $code (40: the node isn't clean)"
+  fi
+}
+
+begin_block 1 24
+run "${in_image[@]}" /images/sha256-0000000000000000000000000000000000000000000000000000000000000001/image.sqsh -- /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-0-d1ae87ea0c7f.json
+run "${in_image[@]}" /images/sha256-0000000000000000000000000000000000000000000000000000000000000000/image.sqsh -- /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-1-f672b5ab39a4.json
+
+exit "$worst"

@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+#BSUB -J j001-n2
+#BSUB -nnodes 2
+#BSUB -W 4:00
+#BSUB -wa TERM
+#BSUB -wt 2
+#BSUB -o lsf-%J.log
+#BSUB -P team
+#BSUB -q 'batch hm'
+#BSUB -alloc_flags 'gpumps smt4'
+#BSUB -M 524288
+#BSUB -B
+# j001-n2: 1 blocks, 2 runs, nodes: 2, about 16s.
+# Rendered by gpubench 0.1. By hand: bsub < job.sh, in the directory where it stands; some blocks only:
+# GPUBENCH_BLOCKS="1 2" bsub < job.sh
+set -u
+if [ ! -d specs ]; then
+  echo "submit it from its own directory: cd JOB; bsub < job.sh" >&2
+  exit 2
+fi
+trap 'echo "$?" >"end-$LSB_JOBID"' EXIT
+export OUTDIR=${OUTDIR:-$(cd ../.. && pwd)}
+SCRATCHDIR=${SCRATCHDIR:-${TMPDIR:-/tmp}}
+export SCRATCHDIR
+GPUBENCH_JOB_TOKEN=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
+export GPUBENCH_JOB_TOKEN
+# As late as it may end; earlier if LSF says so, which counts in minutes.
+GPUBENCH_END=$(($(date +%s) + 14400))
+left=$(timeout 20 bjobs -noheader -o time_left "$LSB_JOBID")
+if [[ $left =~ ^([0-9]+):([0-9]+) ]]; then
+  left=$((10#${BASH_REMATCH[1]} * 3600 + 10#${BASH_REMATCH[2]} * 60))
+  if (($(date +%s) + left + 60 < GPUBENCH_END)); then GPUBENCH_END=$(($(date +%s) + left)); fi
+fi
+export GPUBENCH_END
+module load cuda/11.2
+module load 'a b'
+
+# Launcher jsrun: one supervisor per compute node, in a resource set that holds all that the job may use of the node. This
+# script runs on a launch node, which jsrun never starts anything on.
+stopping='' told='' step=''
+apart=''
+shape=(--rs_per_host=1 --tasks_per_rs=1 --cpu_per_rs=41 --gpu_per_rs=6 --bind=rs --latency_priority=gpu-cpu --smpiargs=off --exit_on_error=0)
+mapfile -t hosts < <(awk 'NR == 1 {launch = $1} $1 != launch && !seen[$1]++ {print $1}' "$LSB_DJOB_HOSTFILE")
+if ((${#hosts[@]} < 2)); then
+  echo "LSB_DJOB_HOSTFILE names ${#hosts[@]} compute nodes beside the launch node, the job is for 2" >&2
+  exit 40
+fi
+launch() {
+  local code=130
+  begin_apart "$@"
+  (unheard && exec jsrun --nrs=2 "${shape[@]}" "$@") &
+  step=$!
+  while true; do # a signal interrupts wait; the supervisors still have to end their processes
+    if [ -n "$stopping" ] && [ -z "$told" ]; then
+      tell || sleep 0.5 # jsrun has only begun: there is no step yet
+    else
+      wait "$step"
+      code=$?
+    fi
+    kill -0 "$step" 2>/dev/null || break
+  done
+  end_apart || code=$?
+  return "$code"
+}
+begin_apart() { # the scheduler's supervisor, in a resource set of its own
+  (unheard && exec jsrun --nrs=1 --rs_per_host=1 --tasks_per_rs=1 --cpu_per_rs=1 --gpu_per_rs=0 --bind=rs --smpiargs=off \
+    --exit_on_error=0 "$@" --role scheduler) &
+  apart=$!
+}
+end_apart() { # it ends by itself soon after those of the nodes
+  local code=0 deadline=$((SECONDS + 210))
+  while kill -0 "$apart" 2>/dev/null; do
+    if ((SECONDS > deadline)); then kill -KILL "$apart"; fi
+    if [ -n "$stopping" ] && [ -z "$told" ]; then tell; fi
+    sleep 0.1
+  done
+  wait "$apart" || code=$?
+  apart=''
+  return "$code"
+}
+# LSF signals every process of the job on the launch node, and a step that jsrun ends at once can't write its record.
+unheard() { trap '' TERM INT HUP USR2; }
+tell() {
+  timeout 20 jskill --signal 15 all && told=1
+}
+trap 'stopping=1 told=' TERM INT HUP USR2
+aside() { "$@"; } # what only writes a record
+
+# A block starts only if it can end in time; what isn't run gets a record that says why.
+selected='' skip='' worst=0
+begin_block() { # NUMBER SECONDS
+  selected='' skip=''
+  case " ${GPUBENCH_BLOCKS:-$1} " in *" $1 "*) selected=1 ;; esac
+  local left=$((GPUBENCH_END - $(date +%s)))
+  if ((left < $2)); then skip="no time left: the block takes about $2 s, the job ends in $left s"; fi
+}
+run() { # COMMAND...: the supervisor's, on every node
+  if [ -n "$stopping" ]; then exit 130; fi
+  [ -n "$selected" ] || return 0
+  if [ -n "$skip" ]; then
+    aside "$@" --rank 0 --skip "$skip" || worst=$?
+    if [ -n "$stopping" ]; then exit 130; fi
+    return 0
+  fi
+  launch "$@"
+  local code=$?
+  if [ -n "$stopping" ]; then exit 130; fi
+  if ((code != 0)); then
+    worst=$code
+    skip="the run before it ended with exit code $code (40: the node isn't clean)"
+  fi
+}
+
+begin_block 1 24
+run /images/stack/bin/python -I ../../node.pyz run --spec specs/001-0-d1ae87ea0c7f.json
+run /images/stack/bin/python -I ../../node.pyz run --spec specs/001-1-f672b5ab39a4.json
+
+exit "$worst"

@@ -1,0 +1,168 @@
+"""Whole small campaigns on a site like Summit, over stand-ins: jobs, resource sets and clusters are real."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.campaigns import campaign_in, cluster_processes, records, running, until, write_suite
+from tests.conftest import GPUBENCH, own_queue, plain_environment
+from tests.lsf.cluster import STAND_INS, LsfCluster
+
+pytestmark = pytest.mark.system
+
+SITE = """
+name = "little-summit"
+inherits = "summit"
+runtime = "venv"
+device = "cpu"
+interface = "lo"
+env_allow = ["LANG", "PATH"]
+[layout]
+workers = 1
+memory = "2GB"
+[node]
+cores = 2
+gpus = 0
+[batch]
+warning = "1m"
+[paths]
+outputs = "outputs"
+scratch = "{scratch}"
+[image]
+architecture = "x86_64"
+compute_capability = ""
+fabric = []
+modules = []
+"""
+
+
+class Login:
+    """The cluster's login node."""
+
+    def __init__(self, directory: Path, **shape: float) -> None:
+        self.directory = directory
+        self.cluster = LsfCluster(directory, **shape)
+        (directory / "scratch").mkdir()
+        (directory / "site.toml").write_text(SITE.format(scratch=directory / "scratch"))
+
+    def run(self, *words: str | Path, code: int = 0) -> str:
+        """What ``gpubench`` says; it must exit with ``code``."""
+        done = subprocess.run(
+            [str(GPUBENCH), *map(str, words)],
+            cwd=self.directory,
+            env=plain_environment({**self.cluster.env(), **own_queue(self.directory)}),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=170,
+            check=False,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def submit(self, *settings: str, reps: int = 2, count: int = 40) -> Path:
+        """A campaign of A against A on two nodes, handed over; its directory."""
+        suite = write_suite(self.directory, reps=reps, count=count)
+        chosen = [word for setting in settings for word in ("--set", setting)]
+        words = ("--variants", "a=1.22.0 b=1.22.0", "--protocol", "tcp", "--nodes", "2", "--blocks", "1", "--seed", "1")
+        self.run("submit", "--site", self.directory / "site.toml", "--suite", suite, *words, *chosen)
+        return campaign_in(self.directory)
+
+    def ended(self) -> dict[str, Any]:
+        """The job, when it has ended."""
+        until(lambda: self.cluster.job("101")["stat"] in ("DONE", "EXIT"), "the end of the job")
+        return self.cluster.job("101")
+
+    def left(self, campaign: Path) -> list[object]:
+        """What of the campaign lives or lies around on its nodes; LSF itself may not have gone to bed yet."""
+        alive = [words for words in cluster_processes(campaign).values() if f"{STAND_INS}/" not in words]
+        return [*alive, *(self.directory / "scratch").iterdir()]
+
+
+@pytest.fixture
+def login(tmp_path: Path) -> Iterator[Login]:
+    made = Login(tmp_path, interval=5)
+    yield made
+    made.cluster.close()
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "client"), [("launch-node", "rank0"), ("launch-node", "launch-node"), ("own-set", "rank0")]
+)
+def test_a_campaign_runs_with_scheduler_and_client_where_the_profile_wants_them(
+    login: Login, scheduler: str, client: str
+) -> None:
+    campaign = login.submit(f"layout.scheduler={scheduler}", f"layout.client={client}")
+    assert login.ended()["stat"] == "DONE"
+    assert "2 ok of 2 runs" in login.run("status", campaign)
+    assert [path.read_text().partition("\n---")[0] for path in campaign.glob("jobs/*/lsf-101.log")] == [""]
+    for name in records(campaign):
+        facts = json.loads((campaign / "runs" / name / "provenance.json").read_text())
+        assert sorted(node["rank"] for node in facts["nodes"]) == [0, 1, 2]
+        cores = {process["role"]: len(process["affinity"]) for process in facts["processes"]}
+        apart = 1 if scheduler == "own-set" else 2
+        assert cores["scheduler"] == apart
+        assert cores["worker"] == (1 if scheduler == "own-set" else 2)
+        assert all(node["environment"]["OMP_PROC_BIND"] == "FALSE" for node in facts["nodes"])
+        assert len(facts["registered_s"]) == 2
+        assert all(0 < at < 120 for at in facts["registered_s"])
+    assert login.left(campaign) == []
+
+
+def test_a_cancelled_job_ends_in_order_and_leaves_nothing(login: Login) -> None:
+    campaign = login.submit(count=500, reps=2_000)
+    until(lambda: running(login.directory), "a run under way")
+    login.run("cancel", campaign)
+    job = login.ended()
+    assert (job["stat"], job["exit"]) == ("EXIT", 130)
+    (record,) = records(campaign).values()
+    assert (record["status"], "interrupted by SIG" in record["reason"]) == ("skipped", True)
+    assert "FAILED, exit code 130: TERM_OWNER: job killed by owner" in login.run("status", campaign, code=4)
+    assert login.left(campaign) == []
+
+
+def test_a_job_near_its_time_limit_is_told_and_ends_in_order(tmp_path: Path) -> None:
+    login = Login(tmp_path, minute=8, interval=5)  # a warning after 16 of 24 seconds
+    campaign = login.submit("limits.job=3m", count=500, reps=20_000)
+    job = login.ended()
+    assert (job["stat"], job["exit"], job["reason"]) == ("EXIT", 130, "")
+    (record,) = records(campaign).values()
+    assert (record["status"], "SIGTERM" in record["reason"]) == ("skipped", True)
+    assert "FAILED, exit code 130: it was asked to end" in login.run("status", campaign, code=4)
+    assert login.left(campaign) == []
+
+
+def test_the_death_of_the_scheduler_on_the_launch_node_fails_that_run_and_no_other(login: Login) -> None:
+    campaign = login.submit(count=500, reps=8)
+    until(lambda: running(login.directory), "a run under way")
+    # Its supervisor says --role scheduler, too.
+    found = [
+        pid for pid, words in cluster_processes(campaign).items() if "--parent" in words or "dask scheduler" in words
+    ]
+    os.kill(next(pid for pid in found if "scheduler" in cluster_processes(campaign)[pid]), signal.SIGKILL)
+    assert login.ended()["stat"] == "DONE"
+    assert sorted((record["status"], record["reason"]) for record in records(campaign).values()) == [
+        ("failed", "scheduler ended: killed by SIGKILL"),
+        ("ok", ""),
+    ]
+    assert login.left(campaign) == []
+
+
+def test_a_job_that_ends_exit_and_one_that_has_vanished_are_told_as_failures(login: Login) -> None:
+    campaign = login.submit("paths.scratch=/nonexistent")
+    assert login.ended()["stat"] == "EXIT"
+    assert "job j001-n2 (101): FAILED, exit code 40" in login.run("status", campaign, code=4)
+    (campaign / "jobs" / "j001-n2" / "end-101").unlink()
+    shutil.rmtree(login.cluster.state / "jobs" / "101")
+    said = login.run("status", campaign, code=4)
+    assert "job j001-n2 (101): VANISHED: LSF doesn't know the job, and it left no word of its own" in said
+    assert "1 lost, 1 skipped of 2 runs" in said

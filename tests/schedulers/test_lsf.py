@@ -1,0 +1,171 @@
+"""The LSF adapter over stand-ins: what only a queue can get wrong, and every word of LSF."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gpubench.errors import MissingToolError, SchedulerError
+from gpubench.schedulers import client, lsf, submitted
+from tests.lsf.cluster import LsfCluster
+from tests.slurm.hosts import until
+
+HEAD = "#!/usr/bin/env bash\n#BSUB -nnodes 1 -o lsf-%J.log\n"
+
+
+def job(place: Path, script: str, *, name: str = "j001-n1") -> Path:
+    directory = place / "a campaign" / "jobs" / name
+    directory.mkdir(parents=True)
+    (directory / "job.sh").write_text(HEAD + script)
+    return directory
+
+
+def ended(directory: Path) -> None:
+    until(lambda: not lsf.state(directory).alive, "the end of the job", 60, 0.1)
+
+
+def test_jobs_wait_until_those_before_them_have_ended_whatever_became_of_them(
+    lsf_here: LsfCluster, tmp_path: Path
+) -> None:
+    first = job(tmp_path, "until [ -e go ]; do sleep 0.1; done; exit 9\n")
+    second = job(tmp_path, "cat ../j001-n1/end\n", name="j002-n1")
+    third = job(tmp_path, "true\n", name="j003-n1")
+    numbers = [lsf.submit(first, os.environ)]
+    numbers.append(lsf.submit(second, os.environ, numbers))
+    lsf.submit(third, os.environ, numbers)
+    until(lambda: lsf.state(second).reason == "Job dependency condition not satisfied", "the reason", 30)
+    waiting = lsf.state(second)
+    assert (waiting.phase, waiting.word, waiting.exit_code, waiting.hosts) == ("pending", "PEND", None, "")
+    (first / "end").write_text("over\n")
+    (first / "go").touch()
+    ended(third)
+    assert (lsf.state(first).exit_code, lsf.state(second).exit_code) == (9, 0)
+    assert [log.read_text().startswith("over\n\n---") for log in second.glob("*.log")] == [True]
+
+
+def test_the_hosts_of_a_running_job_are_its_compute_nodes(lsf_here: LsfCluster, tmp_path: Path) -> None:
+    directory = job(tmp_path, "#BSUB -nnodes 3\ntouch ready; sleep 60\n")
+    lsf.submit(directory, os.environ)
+    until((directory / "ready").exists, "the script", 30)
+    assert (lsf.state(directory).phase, lsf.state(directory).hosts) == ("running", "n1,n2,n3")
+    lsf.cancel(directory)
+    assert lsf.state(directory).end.startswith("FAILED, exit code")
+    assert "TERM_OWNER: job killed by owner" in lsf.state(directory).end
+
+
+def test_a_refusal_names_bsubs_words_and_leaves_the_job_before_it_as_it_was(
+    lsf_here: LsfCluster, tmp_path: Path
+) -> None:
+    directory = job(tmp_path, "#BSUB -q nope\n")
+    with pytest.raises(SchedulerError, match=r"bsub refuses job a_campaign-j001-n1: nope: No such queue"):
+        lsf.submit(directory, os.environ)
+    assert submitted.read(directory) is None
+    (directory / "job.sh").write_text(f"{HEAD}exit 4\n")
+    number = lsf.submit(directory, os.environ)
+    (directory / "job.sh").write_text(f"{HEAD}#BSUB -nnodes 9\n")
+    with pytest.raises(SchedulerError, match="Too many nodes requested"):
+        lsf.submit(directory, os.environ)
+    assert lsf.state(directory).job_id == number
+
+
+def test_a_job_that_lsf_has_forgotten_has_the_last_word_itself_and_has_failed_without_one(
+    lsf_here: LsfCluster, tmp_path: Path
+) -> None:
+    directory = job(tmp_path, "true\n")
+    submitted.write(directory, "lsf", "a_campaign-j001-n1", "999")
+    vanished = lsf.state(directory)
+    assert (vanished.phase, vanished.word, vanished.exit_code) == ("ended", "VANISHED", None)
+    assert vanished.end == "VANISHED: LSF doesn't know the job, and it left no word of its own"
+    for code, end in ((0, ""), (143, "FAILED, exit code 143")):
+        (directory / "end-999").write_text(f"{code}\n")
+        assert (lsf.state(directory).phase, lsf.state(directory).end) == ("ended", end)
+
+
+def test_lsf_that_is_down_is_an_error_and_nothing_is_said_to_have_ended(lsf_here: LsfCluster, tmp_path: Path) -> None:
+    directory = job(tmp_path, "true\n")
+    lsf.submit(directory, os.environ)
+    (lsf_here.state / "down").touch()
+    with pytest.raises(SchedulerError, match=r"bjobs 101 failed: LSF is down. Please wait"):
+        lsf.state(directory)
+    (lsf_here.state / "down").unlink()
+    ended(directory)
+    assert lsf.state(directory).end == ""
+
+
+def test_a_job_whose_number_nobody_wrote_down_is_found_by_its_directory(
+    lsf_here: LsfCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deaf = tmp_path / "bin"
+    deaf.mkdir()
+    (deaf / "bsub").write_text(f'#!/bin/bash\n{shutil.which("bsub")} "$@" >/dev/null\nexec sleep 600\n')
+    (deaf / "bsub").chmod(0o755)
+    monkeypatch.setattr(client, "DEADLINE_S", 2.0)
+    directory = job(tmp_path, "exit 6\n")
+    neighbour = job(tmp_path, "true\n", name="j002-n1")
+    lsf.submit(neighbour, os.environ)
+    monkeypatch.setenv("PATH", f"{deaf}:{os.environ['PATH']}")
+    with pytest.raises(SchedulerError, match="bsub didn't answer"):
+        lsf.submit(directory, os.environ)
+    monkeypatch.setattr(client, "DEADLINE_S", 30.0)
+    ended(directory)
+    assert lsf.state(directory).exit_code == 6
+
+
+def test_without_the_clients_a_submit_says_so_and_a_copy_of_a_campaign_has_its_last_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    directory = job(tmp_path, "true\n")
+    with pytest.raises(MissingToolError, match="there is no bsub on this machine"):
+        lsf.submit(directory, os.environ)
+    assert lsf.state(directory).phase == "unsubmitted"
+    submitted.write(directory, "lsf", "a_campaign-j001-n1", "12")
+    assert lsf.state(directory).phase == "unknown"
+    (directory / "end-12").write_text("0\n")
+    assert lsf.state(directory).word == "COMPLETED"
+
+
+def test_an_allocation_counts_its_nodes_without_the_launch_node(tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text("batch2\n" + "a1\na1\na2\na2\n")
+    found = lsf.held({"LSB_JOBID": "7", "LSB_DJOB_HOSTFILE": str(hosts)})
+    assert found is not None
+    assert (found.job_id, found.nodes, found.last_word) == ("7", 2, "end-7")
+    assert lsf.held({"LSB_JOBID": "7"}) is None
+    assert lsf.held({"LSB_DJOB_HOSTFILE": str(hosts)}) is None
+
+
+WORDS = {
+    "PEND": ("pending", "PEND", None),
+    "PSUSP": ("pending", "PSUSP", None),
+    "PROV": ("pending", "PROV", None),
+    "WAIT": ("pending", "WAIT", None),
+    "RUN": ("running", "RUN", None),
+    "USUSP": ("running", "USUSP", None),
+    "SSUSP": ("running", "SSUSP", None),
+    "DONE": ("ended", "COMPLETED", 0),
+    "EXIT": ("ended", "FAILED", 137),
+    "UNKWN": ("ended", "UNKWN", None),
+    "ZOMBI": ("ended", "ZOMBI", None),
+}
+
+
+@pytest.mark.parametrize(("word", "expected"), WORDS.items())
+def test_every_word_of_lsf_has_its_phase_and_none_but_done_is_an_end_without_complaint(
+    word: str, expected: tuple[str, str, int | None], lsf_here: LsfCluster, tmp_path: Path
+) -> None:
+    """The words are those of bjobs(1); most can't be brought about here."""
+    directory = job(tmp_path, "true\n")
+    folder = lsf_here.state / "jobs" / "12"
+    folder.mkdir()
+    known = {"id": 12, "stat": word, "name": "x", "cwd": "/", "asked": {}, "hosts": ["n1"], "exit": 137, "reason": ""}
+    (folder / "job.json").write_text(json.dumps(known | {"pid": 0}))
+    submitted.write(directory, "lsf", "x", "12")
+    state = lsf.state(directory)
+    assert (state.phase, state.word, state.exit_code) == expected
+    assert bool(state.end) == (word in ("EXIT", "UNKWN", "ZOMBI"))
+    shutil.rmtree(folder)
