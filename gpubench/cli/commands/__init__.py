@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from gpubench.cli.commands import bench, fetch, images, node, prereqs, results, sites, stages, workloads
+from gpubench.cli.commands import archive, bench, fetch, images, node, prereqs, results, sites, stages, workloads
 
 
 def register(app: typer.Typer) -> None:
@@ -14,6 +14,7 @@ def register(app: typer.Typer) -> None:
     workloads.register(app)
     fetch.register(app)
     results.register(app)
+    archive.register(app)
     images.register(app)
     sites.register(app)
     prereqs.register(app)

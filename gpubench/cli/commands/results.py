@@ -53,6 +53,8 @@ def compare(
     The family for Holm's correction is every comparison that was planned (every cell of the file), whatever is shown.
     """
     from gpubench.cli.steps import comparing
+    from gpubench.cli.steps.imported import compare_imported
+    from gpubench.importers.directory import is_imported
 
     margin_given = Asked(margin=margin).chosen_margin()
     if samples is not None:
@@ -61,6 +63,10 @@ def compare(
         comparing.compare_samples(
             samples, baseline, candidate, margin=margin_given, summary=summary, by=by, as_json=as_json
         )
+    if campaign is not None and is_imported(campaign):
+        if allow:
+            raise UsageError("--allow: an import says nothing of its environment", then="leave it out")
+        compare_imported(campaign, baseline, candidate, margin=margin_given, as_json=as_json)
     comparing.compare_campaign(
         campaign, outputs, baseline, candidate, margin=margin_given, allow=allow or (), as_json=as_json
     )
