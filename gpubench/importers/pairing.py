@@ -14,6 +14,7 @@ from gpubench.stats.data import ComparisonInput, RunSamples
 from gpubench.stats.verdict import Verdict
 
 CELL = (
+    "site",
     "workload",
     "backend",
     "params",

@@ -104,6 +104,7 @@ def _name(key: Key, keys: Sequence[Key]) -> str:
         ("threads_per_worker", "{} threads"),
         ("protocol", "{}"),
         ("device", "{}"),
+        ("site", "on {}"),
     ):
         if key.get(field) is not None and len({other.get(field) for other in keys}) > 1:
             words.append(text.format(key.get(field)))

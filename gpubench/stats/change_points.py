@@ -6,12 +6,14 @@ al. (2020), The use of change point detection to identify software performance r
 system, ICPE. The p-values are sequential (Besag & Clifford 1991, Biometrika 78:301): a series in which nothing stands
 out is not permuted to the end.
 
-A permutation test takes the dates to be exchangeable where nothing changed. A slow drift is none, and is found as steps.
+A permutation test takes the dates to be exchangeable where nothing changed. A slow drift isn't that, and is found as
+steps.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -63,7 +65,11 @@ def change_points(series: Sequence[Sequence[float]], seed: int, alpha: float = 0
     for row, (split, _), p in zip(searched, firsts, adjusted.tolist(), strict=True):
         if p <= alpha:
             one = values[row]
-            changes = [(split, float(p)), *_within(one, 0, split, draw, alpha), *_within(one, split, len(one), draw, alpha)]
+            changes = [
+                (split, float(p)),
+                *_within(one, 0, split, draw, alpha),
+                *_within(one, split, len(one), draw, alpha),
+            ]
             found[row] = _with_effects(one, sorted(changes))
     return found
 
@@ -81,10 +87,10 @@ def _within(values: Floats, start: int, end: int, draw: np.random.Generator, alp
 
 def _with_effects(values: Floats, changes: Sequence[tuple[int, float]]) -> list[ChangePoint]:
     edges = [0, *(at for at, _ in changes), len(values)]
-    means = [float(np.mean(values[start:end])) for start, end in zip(edges, edges[1:], strict=False)]
+    means = [float(np.mean(values[start:end])) for start, end in itertools.pairwise(edges)]
     return [
         ChangePoint(at, float(np.expm1(after - before)), p)
-        for (at, p), before, after in zip(changes, means, means[1:], strict=False)
+        for (at, p), (before, after) in zip(changes, itertools.pairwise(means), strict=True)
     ]
 
 

@@ -8,20 +8,13 @@ from pathlib import Path
 import pytest
 
 from gpubench.importers.draco_csv import NO_MEASUREMENT
-from tests.conftest import ROOT, Run, need
-
-ARCHIVE = ROOT.parent / "shared" / "data" / "draco-multi-node-merge.csv"
-"""Its public home is branch gh-pages of rapidsai/dask-cuda-benchmarks; this project holds no copy."""
+from tests.cli.archive import draco_archive
+from tests.conftest import Run
 
 
 @pytest.fixture
 def archive() -> Path:
-    found = next(
-        (one for one in (ARCHIVE, *(up / "shared" / "data" / ARCHIVE.name for up in ROOT.parents)) if one.is_file()),
-        ARCHIVE,
-    )
-    need(found.is_file(), f"the Draco history at {ARCHIVE}")
-    return found
+    return draco_archive()
 
 
 def test_the_draco_history_is_compared_by_version_at_each_number_of_gpus(gpubench: Run, archive: Path) -> None:

@@ -11,6 +11,14 @@ import typer
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command("import-results")(import_results)
+    for command in (history, changes):
+        app.command()(command)
+
+
+Directories = Annotated[
+    list[Path], typer.Argument(metavar="DIR...", help="Campaigns, imports, or directories that hold some.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 def import_results(
@@ -30,3 +38,20 @@ def import_results(
     from gpubench.cli.steps.imported import import_results as run
 
     run(form, paths, out, variant=variant, date=date, site=site)
+
+
+def history(directories: Directories, as_json: AsJson = False) -> None:
+    """What was measured when, of what, in which versions: planned x observed, with a reason for what isn't there."""
+    from gpubench.cli.steps.over_time import show_history
+
+    show_history(directories, as_json=as_json)
+
+
+def changes(directories: Directories, as_json: AsJson = False) -> None:
+    """Where the figures of a cell and version changed for good over the dates, and what else changed there.
+
+    Figures of less than 8 dates aren't searched. A change is no verdict on a version: it compares days.
+    """
+    from gpubench.cli.steps.over_time import show_changes
+
+    show_changes(directories, as_json=as_json)
