@@ -49,6 +49,7 @@ class Row:
     protocol: str | None = None
     device: str | None = None
     rep: int | None = None
+    warmup: bool = False
     reps: int | None = 1
     wall_se: float | None = None
     bytes: int | None = None
@@ -84,6 +85,7 @@ class Format:
         lacks: what the format never records, in words.
         caution: what pairs by date can't show of it.
         by_place: where a file stands tells what it is of, so that equal bytes elsewhere are another measurement.
+        has_others: some of its files hold no result, and nothing is wrong with that.
     """
 
     what: str
@@ -93,6 +95,7 @@ class Format:
     leave: Sequence[str] = ()
     caution: str = ""
     by_place: bool = False
+    has_others: bool = False
 
 
 def positive(value: Any) -> float | None:

@@ -41,7 +41,7 @@ def read(path: Path, name: str) -> Iterator[Row | Refused]:
     except UnicodeDecodeError:
         yield Refused(name, 1, "no text")
         return
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
         yield Refused(name, line, "cut off, or not JSON")
         return

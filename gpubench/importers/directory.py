@@ -155,7 +155,7 @@ def _read(form: Format, path: Path, name: str, seen: dict[str, str]) -> tuple[li
     seen[digest] = name
     found = list(form.read(path, name))
     rows, refused = [one for one in found if isinstance(one, Row)], [one for one in found if isinstance(one, Refused)]
-    if not found:
+    if not found and not form.has_others:
         refused = [Refused(name, 0, "empty: no row in it")]
     return rows, refused, {**source, "rows_in": len(found), "kept": len(rows), "refused": len(refused)}
 

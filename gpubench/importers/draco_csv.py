@@ -8,11 +8,11 @@ a line in a chart, with the wall clock of another row.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from gpubench.importers.base import Format, Refused, Row, day, plain_number, positive, whole
+from gpubench.importers.csv_rows import csv_rows
 
 _NEEDED = ("date", "num_workers", "ucx_version", "wallclock")
 _MERGE, _TRANSPOSE = ("rows_per_chunk", "frac_match"), ("user_size", "user_second_size", "user_chunk_size")
@@ -23,33 +23,9 @@ NO_MEASUREMENT = "a reference typed in by hand (backend no-dask, its wall clock 
 
 
 def read(path: Path, name: str) -> Iterator[Row | Refused]:
-    """Every row of one file; files that were joined, each with its own heading, are told apart."""
-    heading: list[str] = []
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as source:
-        lines = csv.reader(source)
-        while True:
-            try:
-                fields = next(lines)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                yield Refused(name, lines.line_num, f"no CSV: {error}")
-                continue
-            if not any(fields):
-                continue
-            if fields[0] == "date":
-                heading = fields
-                if missing := [column for column in _NEEDED if column not in heading]:
-                    yield Refused(name, lines.line_num, f"a heading without {', '.join(missing)}")
-                    heading = []
-            elif not heading:
-                yield Refused(
-                    name, lines.line_num, "no row of this table: no heading with date, num_workers, … before it"
-                )
-            elif len(fields) != len(heading):
-                yield Refused(name, lines.line_num, f"{len(fields)} fields, the heading has {len(heading)}")
-            else:
-                yield _row(dict(zip(heading, fields, strict=True)), name, lines.line_num)
+    """Every row of one file, or of several that were joined."""
+    for found in csv_rows(path, name, "date", _NEEDED):
+        yield found if isinstance(found, Refused) else _row(found[1], name, found[0])
 
 
 def _row(fields: Mapping[str, str], name: str, line: int) -> Row | Refused:

@@ -25,7 +25,20 @@ IMPORTED_COLUMNS: dict[str, pl.DataType] = {
 the whole cluster, ``extra`` every field of the source as JSON. ``block``, ``job`` and ``order`` are always null."""
 
 _OURS = ("variant", "ucx_version", "protocol", "device", "nodes", "workers_per_node", "threads_per_worker", "workload")
-_TOO = ("backend", "rep", "wall_s", "bytes", "answer", "started_at", "run", "date", "workers", "reps", "wall_se")
+_TOO = (
+    "backend",
+    "rep",
+    "warmup",
+    "wall_s",
+    "bytes",
+    "answer",
+    "started_at",
+    "run",
+    "date",
+    "workers",
+    "reps",
+    "wall_se",
+)
 _PLACE = ("file", "line")
 
 
@@ -64,7 +77,6 @@ def frame(rows: Iterable[Row], site: str | None, name: str) -> pl.DataFrame:
             "campaign": name,
             "site": site,
             "params": canonical(dict(row.params)).decode(),
-            "warmup": False,
             "run_status": "ok",
             "workload_status": "ok",
             "extra": json.dumps(dict(row.extra), ensure_ascii=False, sort_keys=True, default=str),

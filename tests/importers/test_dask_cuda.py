@@ -56,7 +56,7 @@ def test_the_path_says_date_and_version_and_a_rerun_its_own_day(dated: Path, tmp
     days = {run.rpartition("/")[2]: date for run, date in found.table.select("run", "date").iter_rows()}
     assert days[MERGE] == dt.date(2022, 7, 11)
     assert days[f"{MERGE}-20261121.0"] == dt.date(2026, 11, 21)
-    assert sorted(found.table["workload"].unique()) == ["merge", "transpose-sum"]
+    assert sorted(found.table["workload"].unique()) == ["groupby", "merge", "shuffle", "transpose-sum"]
     assert {"ucx": "abc123", "dask": "2022.7.0"} in found.note["documents"].values()
 
 
@@ -65,7 +65,7 @@ def test_a_file_that_is_no_result_is_named_and_the_others_are_kept(dated: Path, 
     text = (dated / f"{MERGE}.json").read_text()
     (dated / name).write_text({"cut.json": text[:300], "list.json": "[1, 2]", "other.json": '{"a": {"0": 1}}'}[name])
     found = imported(dated, tmp_path / "out")
-    assert found.table.height == 9
+    assert found.table.height == 15
     assert [(one["file"], one["line"]) for one in found.note["refused"]] == [(name, 1)]
 
 

@@ -16,7 +16,7 @@ def register(app: typer.Typer) -> None:
 
 
 Directories = Annotated[
-    list[Path], typer.Argument(metavar="DIR...", help="Campaigns, imports, or directories that hold some.")
+    list[Path], typer.Argument(metavar="DIR", help="Campaigns, imports, or directories that hold some.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
@@ -25,7 +25,7 @@ def import_results(
     form: Annotated[
         str, typer.Argument(metavar="FORMAT", help="dask-cuda, draco-csv, parsl-perf, mlflow or dask-bench.")
     ],
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files, or directories that hold some.")],
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Files, or directories that hold some.")],
     out: Annotated[Path, typer.Option(help="Directory to write, like a campaign's: compare and others read it.")],
     variant: Annotated[str | None, typer.Option(help="Version that was measured, where the files don't say.")] = None,
     date: Annotated[str | None, typer.Option(help="YYYYMMDD of the measurement, where the files don't say.")] = None,
