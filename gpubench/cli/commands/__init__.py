@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import typer
 
-from gpubench.cli.commands import archive, bench, fetch, images, node, prereqs, results, sites, stages, workloads
+from gpubench.cli.commands import (
+    archive,
+    bench,
+    export,
+    fetch,
+    images,
+    node,
+    prereqs,
+    results,
+    sites,
+    stages,
+    workloads,
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -15,6 +27,7 @@ def register(app: typer.Typer) -> None:
     fetch.register(app)
     results.register(app)
     archive.register(app)
+    export.register(app)
     images.register(app)
     sites.register(app)
     prereqs.register(app)
