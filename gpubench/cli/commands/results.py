@@ -100,8 +100,13 @@ def scaling(
     outputs: options.Outputs = None,
 ) -> None:
     """Speed-up and efficiency over nodes and workers with intervals, the scalability law, the scheduler's share."""
+    from gpubench.cli.steps.imported import scale_imported
     from gpubench.cli.steps.scaling import show_scaling
+    from gpubench.importers.directory import is_imported
 
+    if campaign is not None and is_imported(campaign):
+        scale_imported(campaign, as_json=as_json)
+        return
     show_scaling(campaign, outputs, as_json=as_json)
 
 

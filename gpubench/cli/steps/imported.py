@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -11,11 +12,12 @@ import typer
 from gpubench.cli.say import say, warn
 from gpubench.cli.steps.showing import show_verdicts
 from gpubench.errors import DataError, UsageError
-from gpubench.importers import FORMATS
+from gpubench.importers import FORMATS, sizes
 from gpubench.importers.base import day
 from gpubench.importers.directory import Given, Imported, import_files, open_imported
 from gpubench.importers.pairing import default_baseline, family, points, reworded
 from gpubench.model.base import nearest
+from gpubench.report.imported import imported_scaling_json, imported_scaling_lines
 from gpubench.report.record import verdicts_json
 from gpubench.stats.data import ComparisonInput
 from gpubench.stats.settings import Settings
@@ -110,3 +112,17 @@ def cautions(found: Imported) -> Iterator[str]:
         yield str(found.note["caution"])
     if (found.table["reps"] != 1).any():
         yield "a date's figure is one mean of many repetitions: stragglers and noise within a run can't be seen"
+
+
+def scale_imported(directory: Path, *, as_json: bool) -> None:
+    """Print how the cells of an import scale; raises DataError where no size is recorded."""
+    found = open_imported(directory)
+    curves = sizes.curves(found.table)
+    if not curves:
+        raise DataError(f"{directory}: the source recorded no number of workers", then="there is nothing to scale by")
+    if as_json:
+        say(json.dumps(imported_scaling_json(found.name, curves), indent=1))
+        return
+    for line in imported_scaling_lines(curves):
+        say(line)
+    say("note: sizes are compared over all their dates; what changed between the dates is in the intervals")
