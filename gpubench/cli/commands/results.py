@@ -153,9 +153,18 @@ def report(
     """Merge, judge, and write report.html (opens offline) and report.md."""
     from gpubench.cli.steps.choosing import chosen_campaign
     from gpubench.cli.steps.drawing import show_charts, write_charts
+    from gpubench.cli.steps.imported import report_imported
     from gpubench.cli.steps.judging import Question, judge_campaign
     from gpubench.cli.steps.showing import show_verdicts, write_report
+    from gpubench.importers.directory import is_imported
 
+    if campaign is not None and is_imported(campaign):
+        if svg or png or terminal or allow:
+            raise UsageError(
+                "--svg, --png, --terminal and --allow are for campaigns", then="leave them out for an import"
+            )
+        report_imported(campaign)
+        return
     judged = judge_campaign(chosen_campaign(campaign, outputs), Question(allow=tuple(allow or ())))
     show_verdicts(judged.verdicts, judged.accounting)
     inputs = write_report(judged)

@@ -9,15 +9,21 @@ from typing import Any, NoReturn
 
 import typer
 
+from gpubench import resources
 from gpubench.cli.say import say, warn
+from gpubench.cli.steps.over_time import observed_of, shipped_issues
 from gpubench.cli.steps.showing import show_verdicts
 from gpubench.errors import DataError, UsageError
+from gpubench.files import write_atomically
+from gpubench.history.changes import find
+from gpubench.history.holes import of_import
 from gpubench.importers import FORMATS, sizes
 from gpubench.importers.base import day
 from gpubench.importers.directory import Given, Imported, import_files, open_imported
 from gpubench.importers.pairing import default_baseline, family, points, reworded
 from gpubench.model.base import nearest
 from gpubench.report.imported import imported_scaling_json, imported_scaling_lines
+from gpubench.report.imported_page import ImportedInputs, html, markdown
 from gpubench.report.record import verdicts_json
 from gpubench.stats.data import ComparisonInput
 from gpubench.stats.settings import Settings
@@ -126,3 +132,28 @@ def scale_imported(directory: Path, *, as_json: bool) -> None:
     for line in imported_scaling_lines(curves):
         say(line)
     say("note: sizes are compared over all their dates; what changed between the dates is in the intervals")
+
+
+def report_imported(directory: Path) -> None:
+    """Write report.html and report.md into the import: verdicts, change points, charts over dates, what is missing."""
+    found = open_imported(directory)
+    figures = observed_of(found)
+    try:
+        _, verdicts, settings = judged(found, None, None)
+    except DataError as error:  # one version alone has a history too
+        warn(str(error))
+        verdicts, settings = [], Settings()
+    inputs = ImportedInputs(
+        note=found.note,
+        verdicts=verdicts,
+        settings=settings,
+        observed=figures,
+        series=find(figures, settings.seed),
+        lines=of_import(figures, shipped_issues()),
+        cautions=list(cautions(found)),
+        templates=resources.texts("templates"),
+    )
+    show_verdicts(verdicts)
+    for name, data in (("report.html", html(inputs)), ("report.md", markdown(inputs))):
+        write_atomically(directory / name, data)
+    say(f"report: {directory / 'report.html'}")

@@ -29,7 +29,7 @@ Kept = Campaign | Imported
 
 def show_history(directories: Sequence[Path], *, as_json: bool) -> None:
     """Print what was measured when, and why the rest isn't there; raises UsageError where nothing is found."""
-    rules = _rules()
+    rules = shipped_issues()
     sources = [_source(one, rules) for one in _opened(directories)]
     if as_json:
         say(json.dumps(history_json(sources), indent=1))
@@ -98,6 +98,7 @@ def _source(kept: Kept, rules: Sequence[KnownIssue]) -> Source:
     return Source("campaign", plan.campaign, about, [day], lines)
 
 
-def _rules() -> list[KnownIssue]:
+def shipped_issues() -> list[KnownIssue]:
+    """The rules that come with gpubench."""
     path = resources.root() / "issues" / "known.toml"
     return load_known_issues(path.read_text(encoding="utf-8"), "issues/known.toml")
