@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from collections.abc import Iterable, Sequence
+import itertools
+import math
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
 
 from gpubench.history.observed import Observed
 from gpubench.importers.pairing import Key
 from gpubench.stats.change_points import FEWEST, change_points
+
+FAR, LITTLE = 6.0, 0.05
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,12 +42,17 @@ class Changed:
 
 @dataclasses.dataclass(frozen=True)
 class Series:
-    """One cell and version over its dates; ``changes`` are in order."""
+    """One cell and version over its dates; ``changes`` are in order.
+
+    ``unusual`` are days far from their stretch, with the ratio minus one to its median. No test stands behind them:
+    an excursion of few days in a long series has no p-value to speak of, and yet a reader wants to know of it.
+    """
 
     key: Key
     variant: str
     observed: tuple[Observed, ...]
     changes: tuple[Changed, ...]
+    unusual: tuple[tuple[dt.date, float], ...] = ()
 
     @property
     def searched(self) -> bool:
@@ -62,10 +72,25 @@ def find(observed: Iterable[Observed], seed: int) -> list[Series]:
             *place,
             tuple(days),
             tuple(_changed(place, days[change.at - 1], days[change.at], change.effect, change.p) for change in changes),
+            tuple(_unusual(days, [change.at for change in changes])),
         )
         for (place, days), changes in zip(ordered.items(), found, strict=True)
     ]
     return _together(series)
+
+
+def _unusual(days: Sequence[Observed], cuts: Sequence[int]) -> Iterator[tuple[dt.date, float]]:
+    """Days beyond FAR robust standard deviations of their stretch, and by more than LITTLE."""
+    for start, end in itertools.pairwise([0, *cuts, len(days)]):
+        stretch = days[start:end]
+        if len(stretch) < FEWEST:
+            continue
+        middle = statistics.median(day.log_s for day in stretch)
+        spread = 1.4826 * statistics.median(abs(day.log_s - middle) for day in stretch)
+        for day in stretch:
+            off = day.log_s - middle
+            if abs(off) > max(FAR * spread, LITTLE):
+                yield day.date, math.expm1(off)
 
 
 def _changed(place: tuple[Key, str], before: Observed, after: Observed, effect: float, p: float) -> Changed:

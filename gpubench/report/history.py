@@ -78,11 +78,14 @@ def changes_lines(series: Sequence[Series]) -> Iterator[str]:
     """For people: the changes by cell and version, then how many series were searched."""
     names = labels.cell_names([dict(one.key) for one in series])
     for one, name in zip(series, names, strict=True):
-        if one.changes:
+        if one.changes or one.unusual:
             yield f"{name}, {one.variant} ({len(one.observed)} dates)"
         for change in one.changes:
             figures = f"{labels.percent(change.effect)}, {_p(change.p)}"
             yield f"  {change.at} (before: {change.before}): {figures}; {why(change)}"
+        if one.unusual:
+            days = ", ".join(f"{day} {labels.percent(off)}" for day, off in one.unusual)
+            yield f"  unusual days (no test; beside the median of their stretch): {days}"
     searched = [one for one in series if one.searched]
     changed = [one for one in searched if one.changes]
     yield f"{len(changed)} of {len(searched)} series of {FEWEST} dates or more changed; Holm over these, at 5 %"
@@ -112,6 +115,7 @@ def changes_json(series: Sequence[Series]) -> dict[str, Any]:
                 "variant": one.variant,
                 "searched": one.searched,
                 "figures": [{"date": str(day.date), "log_s": day.log_s, "source": day.source} for day in one.observed],
+                "unusual": [{"date": str(day), "effect": off} for day, off in one.unusual],
                 "changes": [
                     {
                         "at": str(change.at),

@@ -22,6 +22,9 @@ def test_the_draco_history_is_compared_by_version_at_each_number_of_gpus(gpubenc
     assert done.returncode == 0, done.stderr
     assert "653 of 788 rows of 1 files kept in draco: 28 dates, 2022-07-11 to 2023-02-13" in done.stdout
     assert f"refused draco-multi-node-merge.csv:655 and 134 more: {NO_MEASUREMENT}" in done.stderr
+    said = gpubench("compare", "draco").stdout
+    assert "a 'block' is a date" in said
+    assert "one fixed order" in said
     done = gpubench("compare", "draco", "--baseline", "1.12.1", "--json")
     cells = json.loads(done.stdout)["cells"]
     assert done.returncode == 20
@@ -31,13 +34,6 @@ def test_the_draco_history_is_compared_by_version_at_each_number_of_gpus(gpubenc
     )
     assert (one["verdict"], one["blocks"]) == ("regression", 6)
     assert one["effect"] == pytest.approx(0.0306, abs=5e-5)
-
-
-def test_what_pairs_by_date_cannot_show_is_said(gpubench: Run, archive: Path) -> None:
-    gpubench("import-results", "draco-csv", archive, "--out", "draco")
-    said = gpubench("compare", "draco").stdout
-    assert "a 'block' is a date" in said
-    assert "one fixed order" in said
 
 
 def test_nothing_usable_is_exit_code_3_with_file_and_line(gpubench: Run, tmp_path: Path) -> None:

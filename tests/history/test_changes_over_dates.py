@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import random
 from collections.abc import Mapping
@@ -54,6 +55,17 @@ def test_a_change_is_dated_and_annotated_with_what_changed_there() -> None:
 def test_where_nothing_was_recorded_that_is_said_and_not_that_nothing_changed() -> None:
     (series,) = find(history("1.22.0", 0.1), seed=1)
     assert [(one.unknown, one.fields) for one in series.changes] == [(True, ())]
+
+
+def test_a_bump_too_short_for_a_test_is_listed_as_unusual_days() -> None:
+    days = history("1.22.0")
+    bumped = [
+        dataclasses.replace(one, log_s=one.log_s + 0.3) if number in (6, 7) else one for number, one in enumerate(days)
+    ]
+    (series,) = find(bumped, seed=1)
+    assert series.changes == ()
+    assert [date for date, _ in series.unusual] == [day(6), day(7)]
+    assert all(0.28 < off < 0.42 for _, off in series.unusual)
 
 
 def test_changes_of_other_series_at_the_same_time_are_counted() -> None:
