@@ -161,4 +161,4 @@ def _ms(text: str) -> int:
 
 def _name(text: str) -> str:
     """Trackers take letters, digits, blanks and ``_.-/`` in names."""
-    return _REFUSED.sub("_", text)
+    return _REFUSED.sub("_", text)[:250]

@@ -25,7 +25,8 @@ _PATIENCE = {
 """Unless the user says otherwise: a tracker that is down is to be said now, not after minutes."""
 
 _PARENT = "mlflow.parentRunId"
-_BATCH = 1000
+_BATCH, _TAGS = 1000, 100
+_EXPORTS = "gpubench.exports"
 
 
 class Tracker:
@@ -53,7 +54,8 @@ class Tracker:
     def export(self, campaign: Tracked, runs: Iterable[Tracked]) -> tuple[int, int]:
         """The campaign's run with the others nested in it; how many were written, and how many stood there already.
 
-        A run that says the same already is left alone, one that says something else is replaced.
+        A run that says the same already is left alone, one that says something else is replaced. The campaign's is
+        brought up to date instead: the others hang on it, and its effects over the exports are a series.
         """
         there = self._said(lambda: self._there(campaign.name))
         written = kept = 0
@@ -88,13 +90,18 @@ class Tracker:
             tags = before.data.tags
             if tags.get(CONTENT) == one.content and tags.get(_PARENT) == parent:
                 return str(before.info.run_id), False
-            self._client.delete_run(before.info.run_id)
-        tags = {**one.tags, **nested}
-        run = self._client.create_run(self._experiment, start_time=one.started_ms, tags=tags, run_name=one.name)
-        run_id = str(run.info.run_id)
-        metrics = [self._entities.Metric(*metric[:2], metric[2], metric[3]) for metric in one.metrics]
-        params = [self._entities.Param(name, value) for name, value in one.params.items()]
+            if parent:
+                self._client.delete_run(before.info.run_id)
+        exports = int(before.data.tags.get(_EXPORTS, "1")) if before is not None and not parent else 0
+        tags = {**one.tags, **nested, **({} if parent else {_EXPORTS: str(exports + 1)})}
+        run_id = str(before.info.run_id) if exports else self._create(one)
+        entities = self._entities
+        metrics = [entities.Metric(name, value, at, step + exports) for name, value, at, step in one.metrics]
+        params = [entities.Param(name, value) for name, value in one.params.items()]
         self._client.log_batch(run_id, params=params)
+        said = [entities.RunTag(*pair) for pair in tags.items()]
+        for start in range(0, len(said), _TAGS):
+            self._client.log_batch(run_id, tags=said[start : start + _TAGS])
         for start in range(0, len(metrics), _BATCH):
             self._client.log_batch(run_id, metrics=metrics[start : start + _BATCH])
         for path, folder in one.artifacts:
@@ -102,6 +109,11 @@ class Tracker:
         self._client.set_terminated(run_id, "FAILED" if one.failed else "FINISHED", one.ended_ms)
         self._client.set_tag(run_id, CONTENT, one.content)
         return run_id, True
+
+    def _create(self, one: Tracked) -> str:
+        known = {name: one.tags[name] for name in (CAMPAIGN, RUN) if name in one.tags}
+        run = self._client.create_run(self._experiment, start_time=one.started_ms, tags=known, run_name=one.name)
+        return str(run.info.run_id)
 
     def _said(self, act: Any) -> Any:
         try:

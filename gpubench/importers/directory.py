@@ -73,7 +73,7 @@ def import_files(kind: str, form: Format, paths: Sequence[Path], out: Path, give
     Args:
         kind: the format's name.
         form: how it is read.
-        paths: files, or directories that are searched for the format's files.
+        paths: files, or directories that are searched for the format's files; ``LABEL=PATH`` says which version it is.
         out: a directory that is new, empty, or an import, which is replaced.
         given: what the files don't say.
 
@@ -87,12 +87,11 @@ def import_files(kind: str, form: Format, paths: Sequence[Path], out: Path, give
     rows: list[Row] = []
     refused: list[Refused] = []
     seen: dict[str, str] = {}
-    for path, name in _files(form, paths):
+    for path, name, variant in _files(form, paths):
         found, bad, source = _read(form, path, name, seen)
-        rows += found
+        rows += [_with(row, variant or given.variant, given.date) for row in found]
         refused += bad
         sources.append(source)
-    rows = [_with(row, given) for row in rows]
     settled, twice = settle(rows)
     refused = sorted([*refused, *twice], key=lambda one: (one.file, one.line))
     if not settled:
@@ -120,9 +119,13 @@ def import_files(kind: str, form: Format, paths: Sequence[Path], out: Path, give
     return Imported(out, note, table)
 
 
-def _files(form: Format, paths: Sequence[Path]) -> Iterator[tuple[Path, str]]:
+def _files(form: Format, paths: Sequence[Path]) -> Iterator[tuple[Path, str, str | None]]:
+    """Each file once, with a name that no other has, and the version that it was said to be of."""
     found: set[Path] = set()
-    for path in paths:
+    names: set[str] = set()
+    for given in paths:
+        label, equals, rest = str(given).partition("=")
+        path = Path(rest) if equals and not given.exists() else given
         if not path.exists():
             raise UsageError(f"{path} isn't there", then="name files, or directories that hold some")
         inside = sorted(path.rglob("*")) if path.is_dir() else [path]
@@ -133,7 +136,10 @@ def _files(form: Format, paths: Sequence[Path]) -> Iterator[tuple[Path, str]]:
         for one in inside:
             if one.resolve() not in found:
                 found.add(one.resolve())
-                yield one, str(one.relative_to(path)) if path.is_dir() else one.name
+                name = str(one.relative_to(path)) if path.is_dir() else one.name
+                name = str(one) if name in names else name
+                names.add(name)
+                yield one, name, label if path is not given else None
 
 
 def _wanted(form: Format, name: str) -> bool:
@@ -160,11 +166,11 @@ def _read(form: Format, path: Path, name: str, seen: dict[str, str]) -> tuple[li
     return rows, refused, {**source, "rows_in": len(found), "kept": len(rows), "refused": len(refused)}
 
 
-def _with(row: Row, given: Given) -> Row:
+def _with(row: Row, variant: str | None, date: dt.date | None) -> Row:
     extra = {**row.extra, "documents": {key: content_id(one) for key, one in row.documents.items()}}
     return dataclasses.replace(
         row,
-        variant=row.variant or given.variant,
-        date=row.date or given.date,
+        variant=row.variant or variant,
+        date=row.date or date,
         extra=extra if row.documents else row.extra,
     )

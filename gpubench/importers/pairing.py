@@ -81,7 +81,7 @@ def default_baseline(found: Sequence[Point], table: pl.DataFrame) -> str:
         return str(labels[0])
     raise DataError(
         "the source never recorded which version was measured, so there is nothing to compare",
-        then="import the files of each version with --variant LABEL",
+        then="import the files of each version as LABEL=PATH",
     )
 
 

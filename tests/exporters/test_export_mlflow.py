@@ -106,7 +106,9 @@ def test_a_server_gets_nested_runs_once_and_again_only_what_is_new(
     files = list((tmp_path / "server" / "files").rglob("plan.json"))
     assert [one.read_bytes() for one in files] == [(campaign / "plan.json").read_bytes()]
     shutil.rmtree(next((campaign / "runs").glob("*")))
+    # The campaign's own run says something else now; it is brought up to date, and the others still hang on it.
     assert "1 runs written" in export(python, tmp_path, "campaign", "--tracking-uri", server).stdout
+    assert {_tags(run).get("mlflow.parentRunId") for run in _search(server)} == {None, parents[0]["info"]["run_id"]}
 
 
 def test_without_an_address_a_database_file_is_written_and_how_to_see_it_is_said(

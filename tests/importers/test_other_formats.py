@@ -41,6 +41,17 @@ def test_output_that_was_cut_off_has_no_result_and_says_where(tmp_path: Path) ->
     assert reasons(found)[0] == "cut.out:15: iteration 3 is cut off, or has no time"
 
 
+def test_files_of_one_name_are_kept_apart_by_the_version_that_they_are_said_to_be_of(tmp_path: Path) -> None:
+    given = []
+    for label, source in (("old", "estimate"), ("new", "explicit")):
+        (tmp_path / label).mkdir()
+        shutil.copy(FIXTURES / "parsl_perf" / f"{source}.out", tmp_path / label / "perf.out")
+        given.append(Path(f"{label}={tmp_path / label / 'perf.out'}"))
+    found = import_files("parsl-perf", FORMATS["parsl-perf"], given, tmp_path / "out", Given())
+    assert found.note["refused"] == []
+    assert dict(found.table.group_by("variant").len().iter_rows()) == {"old": 3, "new": 3}
+
+
 def test_two_outputs_in_one_file_are_two_runs(tmp_path: Path) -> None:
     both = [(FIXTURES / "parsl_perf" / f"{name}.out").read_text() for name in ("estimate", "explicit")]
     (tmp_path / "both.out").write_text("2026.10.26\n" + "\n".join(both))

@@ -25,7 +25,10 @@ def import_results(
     form: Annotated[
         str, typer.Argument(metavar="FORMAT", help="dask-cuda, draco-csv, parsl-perf, mlflow or dask-bench.")
     ],
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH", help="Files, or directories that hold some.")],
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="PATH", help="Files, or directories that hold some; LABEL=PATH says of which version."),
+    ],
     out: Annotated[Path, typer.Option(help="Directory to write, like a campaign's: compare and others read it.")],
     variant: Annotated[str | None, typer.Option(help="Version that was measured, where the files don't say.")] = None,
     date: Annotated[str | None, typer.Option(help="YYYYMMDD of the measurement, where the files don't say.")] = None,
