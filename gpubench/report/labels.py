@@ -100,11 +100,13 @@ def _name(key: Key, keys: Sequence[Key]) -> str:
         ("backend", "{}"),
         ("nodes", "{} nodes"),
         ("workers_per_node", "{} workers"),
+        ("workers", "{} workers in all"),
         ("threads_per_worker", "{} threads"),
         ("protocol", "{}"),
         ("device", "{}"),
+        ("site", "on {}"),
     ):
-        if len({other.get(field) for other in keys}) > 1:
+        if key.get(field) is not None and len({other.get(field) for other in keys}) > 1:
             words.append(text.format(key.get(field)))
     return " ".join(words).replace(" 1 nodes", " 1 node")
 

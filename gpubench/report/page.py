@@ -105,8 +105,8 @@ def _context(inputs: ReportInputs) -> dict[str, Any]:
             *inputs.warnings,
             *run_warnings(inputs.outcomes),
         ],
-        "specs": _script_safe({anchor: spec for anchor, _, spec in shown.charts()}),
-        "bundle": _bundle(),
+        "specs": script_safe({anchor: spec for anchor, _, spec in shown.charts()}),
+        "bundle": bundle(),
         "generated": headline.moment(inputs.generated_at),
     }
 
@@ -120,13 +120,15 @@ def _noise(inputs: ReportInputs) -> list[dict[str, Any]]:
     ]
 
 
-def _script_safe(specs: Mapping[str, Any]) -> markupsafe.Markup:
+def script_safe(specs: Mapping[str, Any]) -> markupsafe.Markup:
+    """The specs as JSON for inside of a script element."""
     # Inside <script> only "<" could end the element early; JSON lets it be written as an escape.
     text = json.dumps(specs, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return markupsafe.Markup(text.replace("<", "\\u003c"))  # noqa: S704 - escaped in this very line
 
 
 @functools.cache
-def _bundle() -> markupsafe.Markup:
+def bundle() -> markupsafe.Markup:
+    """The library that draws, once for a page."""
     code = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
     return markupsafe.Markup(code)  # noqa: S704 - the code of our own dependency, not data

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import typer
 
-from gpubench.cli.commands import bench, clusters, fetch, images, node, prereqs, results, sites, stages, workloads
+from gpubench.cli.commands import (
+    archive,
+    bench,
+    clusters,
+    export,
+    fetch,
+    images,
+    node,
+    prereqs,
+    results,
+    sites,
+    stages,
+    workloads,
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -15,6 +28,8 @@ def register(app: typer.Typer) -> None:
     clusters.register(app)
     fetch.register(app)
     results.register(app)
+    archive.register(app)
+    export.register(app)
     images.register(app)
     sites.register(app)
     prereqs.register(app)

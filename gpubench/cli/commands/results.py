@@ -53,6 +53,8 @@ def compare(
     The family for Holm's correction is every comparison that was planned (every cell of the file), whatever is shown.
     """
     from gpubench.cli.steps import comparing
+    from gpubench.cli.steps.imported import compare_imported
+    from gpubench.importers.directory import is_imported
 
     margin_given = Asked(margin=margin).chosen_margin()
     if samples is not None:
@@ -61,6 +63,10 @@ def compare(
         comparing.compare_samples(
             samples, baseline, candidate, margin=margin_given, summary=summary, by=by, as_json=as_json
         )
+    if campaign is not None and is_imported(campaign):
+        if allow:
+            raise UsageError("--allow: an import says nothing of its environment", then="leave it out")
+        compare_imported(campaign, baseline, candidate, margin=margin_given, as_json=as_json)
     comparing.compare_campaign(
         campaign, outputs, baseline, candidate, margin=margin_given, allow=allow or (), as_json=as_json
     )
@@ -94,8 +100,13 @@ def scaling(
     outputs: options.Outputs = None,
 ) -> None:
     """Speed-up and efficiency over nodes and workers with intervals, the scalability law, the scheduler's share."""
+    from gpubench.cli.steps.imported import scale_imported
     from gpubench.cli.steps.scaling import show_scaling
+    from gpubench.importers.directory import is_imported
 
+    if campaign is not None and is_imported(campaign):
+        scale_imported(campaign, as_json=as_json)
+        return
     show_scaling(campaign, outputs, as_json=as_json)
 
 
@@ -142,9 +153,18 @@ def report(
     """Merge, judge, and write report.html (opens offline) and report.md."""
     from gpubench.cli.steps.choosing import chosen_campaign
     from gpubench.cli.steps.drawing import show_charts, write_charts
+    from gpubench.cli.steps.imported import report_imported
     from gpubench.cli.steps.judging import Question, judge_campaign
     from gpubench.cli.steps.showing import show_verdicts, write_report
+    from gpubench.importers.directory import is_imported
 
+    if campaign is not None and is_imported(campaign):
+        if svg or png or terminal or allow:
+            raise UsageError(
+                "--svg, --png, --terminal and --allow are for campaigns", then="leave them out for an import"
+            )
+        report_imported(campaign)
+        return
     judged = judge_campaign(chosen_campaign(campaign, outputs), Question(allow=tuple(allow or ())))
     show_verdicts(judged.verdicts, judged.accounting)
     inputs = write_report(judged)

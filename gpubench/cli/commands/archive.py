@@ -1,0 +1,60 @@
+"""Results of other tools, and results over time: import-results, history, changes, export."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("import-results")(import_results)
+    for command in (history, changes):
+        app.command()(command)
+
+
+Directories = Annotated[
+    list[Path], typer.Argument(metavar="DIR", help="Campaigns, imports, or directories that hold some.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+def import_results(
+    form: Annotated[
+        str, typer.Argument(metavar="FORMAT", help="dask-cuda, draco-csv, parsl-perf, mlflow or dask-bench.")
+    ],
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="PATH", help="Files, or directories that hold some; LABEL=PATH says of which version."),
+    ],
+    out: Annotated[Path, typer.Option(help="Directory to write, like a campaign's: compare and others read it.")],
+    variant: Annotated[str | None, typer.Option(help="Version that was measured, where the files don't say.")] = None,
+    date: Annotated[str | None, typer.Option(help="YYYYMMDD of the measurement, where the files don't say.")] = None,
+    site: Annotated[str | None, typer.Option(help="What you call the machine.")] = None,
+) -> None:
+    """Read what other tools wrote; what can't be read is named by file and line, and the rest is kept.
+
+    Exit 0 where a row was kept, 3 where none was. Nothing is made up: what a source never recorded stays unknown.
+    """
+    from gpubench.cli.steps.imported import import_results as run
+
+    run(form, paths, out, variant=variant, date=date, site=site)
+
+
+def history(directories: Directories, as_json: AsJson = False) -> None:
+    """What was measured when, of what, in which versions: planned x observed, with a reason for what isn't there."""
+    from gpubench.cli.steps.over_time import show_history
+
+    show_history(directories, as_json=as_json)
+
+
+def changes(directories: Directories, as_json: AsJson = False) -> None:
+    """Where the figures of a cell and version changed for good over the dates, and what else changed there.
+
+    Figures of less than 8 dates aren't searched. A change is no verdict on a version: it compares days.
+    """
+    from gpubench.cli.steps.over_time import show_changes
+
+    show_changes(directories, as_json=as_json)

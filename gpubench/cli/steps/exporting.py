@@ -1,0 +1,92 @@
+"""``gpubench export``: a campaign's results as other tools want them."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import polars as pl
+
+from gpubench.cli.say import say
+from gpubench.cli.steps.judging import Judged, judge_campaign
+from gpubench.errors import DataError, UsageError
+from gpubench.exporters import draco_csv, tracked
+from gpubench.exporters.tracker import EXPERIMENT, Tracker
+from gpubench.files import write_atomically
+from gpubench.importers.directory import is_imported, open_imported
+from gpubench.merge.read import read_runs
+from gpubench.merge.table import merge, parquet
+from gpubench.report import labels
+from gpubench.spec.plain import canonical
+from gpubench.store.campaign import Campaign
+
+DATABASE = Path("outputs") / "mlflow.db"
+
+
+def export_draco(directory: Path, merges: Path, transposes: Path) -> None:
+    """Write both tables; raises DataError where the campaign has nothing that belongs into one."""
+    campaign = Campaign.open(directory)
+    frame = merge(read_runs(campaign.runs_dir).runs).frame
+    first, second, rest = draco_csv.tables(frame, campaign.plan.created_at)
+    counts = [len(data.splitlines()) - 1 for data in (first, second)]
+    if not any(counts):
+        raise DataError(f"{directory} has no sample of merge or transpose-sum", then="export it as csv or parquet")
+    write_atomically(merges, first)
+    write_atomically(transposes, second)
+    say(f"{counts[0]} rows in {merges}, {counts[1]} in {transposes}")
+    say("wallclock_mean and wallclock_std are seconds here; the original wrote figures of the throughput there")
+    say("throughput_std is a standard error over repetitions, as there: it knows nothing of noise between runs")
+    if rest:
+        others = ", ".join(f"{name} ({count} samples)" for name, count in rest.items())
+        say(f"left out, the tables have no place for them: {others}")
+
+
+def export_table(directory: Path, path: Path, *, as_parquet: bool) -> None:
+    """Every sample of a campaign or an import as one file."""
+    if is_imported(directory):
+        frame = open_imported(directory).table
+    else:
+        frame = merge(read_runs(Campaign.open(directory).runs_dir).runs).frame
+    write_atomically(path, parquet(frame) if as_parquet else _csv(frame))
+    say(f"{frame.height} samples in {path}")
+
+
+def export_mlflow(directory: Path, uri: str | None) -> None:
+    """Tell a tracker; raises MissingToolError where MLflow or the tracker isn't there."""
+    if is_imported(directory):
+        raise UsageError(f"{directory} is an import", then="export campaigns; an import keeps its own history")
+    local = uri is None
+    if local:
+        DATABASE.parent.mkdir(parents=True, exist_ok=True)
+    where = uri or f"sqlite:///{DATABASE}"
+    tracker = Tracker(where, DATABASE.with_name("mlflow-artifacts") if local else None)
+    judged = judge_campaign(Campaign.open(directory))
+    plan = judged.campaign.plan
+    keys = [dict(one.key) for one in judged.verdicts]
+    parent = tracked.campaign(plan, judged.verdicts, labels.cell_names(keys), _artifacts(judged))
+    written, kept = tracker.export(parent, tracked.runs(plan, judged.cells, _workload_names(judged)))
+    say(f"{written} runs written to experiment {EXPERIMENT} of {where}, {kept} were there already")
+    if local:
+        say(f"to see them: mlflow ui --backend-store-uri {where}")
+
+
+def _workload_names(judged: Judged) -> dict[str, str]:
+    planned = judged.campaign.plan.workloads
+    keys = [{"workload": one.name, "backend": one.backend, "params": canonical(one.params).decode()} for one in planned]
+    return {one.params_id: name for one, name in zip(planned, labels.cell_names(keys), strict=True)}
+
+
+def _artifacts(judged: Judged) -> list[tuple[Path, str]]:
+    """Report, plan, verdicts, manifests, scripts: what is there."""
+    campaign = judged.campaign
+    top = [campaign.report, campaign.summary, campaign.verdicts, campaign.directory / "plan.json"]
+    found = [(path, "") for path in top]
+    found += [(path, "manifests") for path in sorted((campaign.directory / "manifests").glob("*.json"))]
+    found += [(campaign.job_dir(job.job) / "job.sh", f"jobs/{job.job}") for job in campaign.jobs]
+    return [(path, folder) for path, folder in found if path.is_file()]
+
+
+def _csv(frame: pl.DataFrame) -> bytes:
+    text = io.BytesIO()
+    frame.write_csv(text)
+    return text.getvalue()

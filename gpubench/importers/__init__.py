@@ -1,0 +1,17 @@
+"""Results that other tools wrote: one module per format, and the directory that they become.
+
+An imported directory holds ``results.parquet`` in our columns and ``import.json``. What a source never recorded is null
+there. Blocks above all are never made up: ``pairing`` pairs by date, and says so.
+"""
+
+from gpubench.importers import dask_bench, dask_cuda, draco_csv, mlflow_files, parsl_perf
+from gpubench.importers.base import Format
+
+FORMATS: dict[str, Format] = {
+    "dask-cuda": dask_cuda.FORMAT,
+    "draco-csv": draco_csv.FORMAT,
+    "parsl-perf": parsl_perf.FORMAT,
+    "mlflow": mlflow_files.FORMAT,
+    "dask-bench": dask_bench.FORMAT,
+}
+"""By the name that ``import-results`` takes."""

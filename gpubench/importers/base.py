@@ -1,0 +1,134 @@
+"""What every importer returns: rows in our words, and what was refused with file and line."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One time that a foreign file holds. What its source never recorded is None: nothing is made up.
+
+    Args:
+        file: the file's name, below the directory that was given.
+        line: in that file, from 1; of a file that isn't read by lines, the number of the record.
+        workload: our name where we measure the same thing, else the source's.
+        wall_s: seconds; of one repetition, or the arithmetic mean of ``reps`` of them.
+        extra: every field of the source, as it stood there.
+        run: what was started once, as far as the source tells: its file, or the row.
+        identity: what no two rows of an import may have in common.
+        date: the day of the measurement.
+        reps: of how many repetitions ``wall_s`` is the mean; 1 for a repetition, None where nobody knows.
+        wall_se: standard error of that mean in seconds.
+        workers: worker processes (GPUs) of the whole cluster.
+        documents: what stands beside the file, like a package list, by a name.
+    """
+
+    file: str
+    line: int
+    workload: str
+    wall_s: float
+    extra: Mapping[str, Any]
+    run: str
+    identity: tuple[object, ...]
+    date: dt.date | None = None
+    started_at: dt.datetime | None = None
+    variant: str | None = None
+    ucx_version: str | None = None
+    backend: str | None = None
+    params: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    workers: int | None = None
+    nodes: int | None = None
+    workers_per_node: int | None = None
+    threads_per_worker: int | None = None
+    protocol: str | None = None
+    device: str | None = None
+    rep: int | None = None
+    warmup: bool = False
+    reps: int | None = 1
+    wall_se: float | None = None
+    bytes: int | None = None
+    answer: str = "unchecked"
+    documents: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Refused:
+    """A row, or a whole file (``line`` 0), that couldn't be used, and why."""
+
+    file: str
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.reason}" if self.line else f"{self.file}: {self.reason}"
+
+
+Reader = Callable[[Path, str], Iterator[Row | Refused]]
+"""Reads one file, which is called so in what it says."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Format:
+    """A foreign format.
+
+    Args:
+        what: one line for ``--help``.
+        patterns: names of its files in a directory, as the shell would match them.
+        leave: names of files that match, and yet are read beside others or not at all.
+        read: one file.
+        lacks: what the format never records, in words.
+        caution: what pairs by date can't show of it.
+        by_place: where a file stands tells what it is of, so that equal bytes elsewhere are another measurement.
+        has_others: some of its files hold no result, and nothing is wrong with that.
+    """
+
+    what: str
+    patterns: Sequence[str]
+    read: Reader
+    lacks: Sequence[str]
+    leave: Sequence[str] = ()
+    caution: str = ""
+    by_place: bool = False
+    has_others: bool = False
+
+
+def positive(value: Any) -> float | None:
+    """The number, if it is positive and finite."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        return None
+    return number if 0 < number < math.inf else None
+
+
+def whole(value: Any) -> int | None:
+    """The number, if it is a whole one above 0; averages write 8 as 8.0."""
+    number = positive(value)
+    return int(number) if number is not None and number == int(number) else None
+
+
+def plain_number(value: Any) -> Any:
+    """A parameter as one writes it: 8.0 is 8, and 0.6000000000000001, which averaging left behind, is 0.6."""
+    try:
+        number = round(float(value), 12)
+    except (TypeError, ValueError):
+        return value
+    if not math.isfinite(number):
+        return None
+    return int(number) if number == int(number) else number
+
+
+def day(text: str) -> dt.date | None:
+    """``20220711`` or ``2022-07-11`` (a time behind it is left out); None for anything else."""
+    for length, form in ((8, "%Y%m%d"), (10, "%Y-%m-%d")):
+        try:
+            return dt.datetime.strptime(text[:length], form).date()
+        except ValueError:
+            continue
+    return None

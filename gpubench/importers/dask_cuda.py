@@ -1,0 +1,178 @@
+"""``BASE.json`` of dask-cuda's benchmarks: a pandas table column by column, with ``BASE.npy`` and an address map.
+
+Two forms. Since mid-2022 a row is one timed repetition (``wallclock``); before, a row was a link between two workers
+and repeated one summary of all repetitions (``time_mean``, ``time_std`` with the divisor n). What the files don't say,
+their place often does: ``outputs/20220711/ucx-1.12.1/``, and ``BASE-20220712.1.json`` is a rerun of that day.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gpubench.importers.base import Format, Refused, Row, day, plain_number, positive, whole
+
+_RERUN = re.compile(r"-(\d{8})\.(\d+)$")
+_GROUPS = ("rows_per_chunk", "in_parts", "unique_ratio", "sort", "split_out", "split_every", "shuffle")
+_KINDS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("frac_match", "merge", ("rows_per_chunk", "frac_match", "base_chunks", "other_chunks", "broadcast")),
+    ("unique_ratio", "groupby", _GROUPS),
+    ("partition_size", "shuffle", ("partition_size", "in_parts")),
+    ("kernel_size", "map-overlap", ("user_size", "chunk_size", "kernel_size")),
+    ("blocksize", "read-parquet", ("path", "columns", "filesystem", "blocksize", "aggregate_files")),
+    ("user_size", "array-operation", ("operation", "user_size", "user_second_size", "user_chunk_size")),
+)
+"""A field that only this benchmark has, our name of it, and the fields that say what was measured."""
+
+_DEVICES = {"cudf": "gpu", "cupy": "gpu", "gpu": "gpu", "pandas": "cpu", "numpy": "cpu", "cpu": "cpu"}
+_LINK = ("source_node", "source_device", "dest_node", "dest_device", "total_bytes", "bandwidth_")
+
+
+def read(path: Path, name: str) -> Iterator[Row | Refused]:
+    """The repetitions of one file, or its one summary."""
+    try:
+        table = json.loads(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        yield Refused(name, 1, "no text")
+        return
+    except (ValueError, RecursionError) as error:
+        line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
+        yield Refused(name, line, "cut off, or not JSON")
+        return
+    rows = _rows(table)
+    if not rows:
+        yield Refused(name, 1, "no table of a dask-cuda benchmark: no wallclock or time_mean by row")
+        return
+    beside = _beside(path)
+    if bad := beside.pop("unreadable", None):
+        yield Refused(name, 0, f"{bad}; the times are kept")
+    if "wallclock" in rows[0]:
+        for number, fields in enumerate(rows):
+            yield _row(path, name, number + 1, fields, beside)
+    else:
+        yield _summary(path, name, rows, beside)
+
+
+def _rows(table: Any) -> list[dict[str, Any]]:
+    """Row by row; empty where it is no such table. A row that a column lacks has None there."""
+    if not isinstance(table, dict) or not table or not all(isinstance(column, dict) for column in table.values()):
+        return []
+    if not {"wallclock", "time_mean"} & table.keys():
+        return []
+    index = sorted({key for column in table.values() for key in column}, key=lambda key: (len(key), key))
+    return [{column: values.get(key) for column, values in table.items()} for key in index]
+
+
+def _beside(path: Path) -> dict[str, Any]:
+    """What other files say of the same run or environment."""
+    found: dict[str, Any] = {}
+    for file in ("version-info.json", "environment-info.json"):
+        try:
+            found[file.removesuffix(".json")] = json.loads((path.parent / file).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+    array, addresses = path.with_suffix(".npy"), path.with_name(f"{path.stem}.address_map.json")
+    try:
+        if array.is_file():
+            found["p2p"] = _bandwidths(np.load(array, allow_pickle=False))
+        if addresses.is_file():
+            found["address_map"] = json.loads(addresses.read_text(encoding="utf-8"))
+    except (OSError, ValueError, EOFError):
+        found["unreadable"] = f"{array.name} or {addresses.name} beside it can't be read"
+    return found
+
+
+def _bandwidths(array: Any) -> dict[str, Any]:
+    """The whole array: it is small, and nothing of a source is thrown away."""
+    return {"shape": list(array.shape), "values": [None if math.isnan(one) else one for one in array.ravel().tolist()]}
+
+
+def _facts(path: Path, fields: Mapping[str, Any], beside: Mapping[str, Any]) -> dict[str, Any]:
+    kind, params = next(((ours, known) for mark, ours, known in _KINDS if mark in fields), (path.stem, ()))
+    if kind == "array-operation":
+        kind = str(fields.get("operation") or ("transpose_sum" if "transpose" in path.stem else kind)).replace("_", "-")
+    parts = path.resolve().parent.parts
+    rerun = _RERUN.search(path.stem)
+    dates = [date for part in parts if len(part) == 8 and (date := day(part))]
+    versions = [part.removeprefix("ucx-") for part in parts if re.match(r"ucx-\d|ucx-master", part)]
+    stated = beside.get("version-info", {})
+    word = next((str(fields[key]) for key in ("dataframe_type", "array_type", "merge_type") if fields.get(key)), "")
+    return {
+        "workload": kind,
+        "params": {key: plain_number(fields[key]) for key in params if fields.get(key) is not None},
+        "date": (day(rerun[1]) if rerun else None) or (dates[-1] if dates else None),
+        "variant": versions[-1] if versions else None,
+        "ucx_version": versions[-1] if versions else (stated.get("ucx") if isinstance(stated, dict) else None),
+        "backend": fields.get("backend"),
+        "workers": whole(fields.get("num_workers")),
+        "threads_per_worker": whole(fields.get("worker_threads")),
+        "protocol": fields.get("protocol"),
+        "device": _DEVICES.get(word),
+        "documents": {key: beside[key] for key in ("version-info", "environment-info") if key in beside},
+    }
+
+
+def _row(path: Path, name: str, number: int, fields: Mapping[str, Any], beside: Mapping[str, Any]) -> Row | Refused:
+    seconds, size = positive(fields["wallclock"]), positive(fields.get("data_processed"))
+    if seconds is None:
+        return Refused(name, number, f"wallclock {fields['wallclock']!r} is no time")
+    facts = _facts(path, fields, beside)
+    # The links' figures are of the whole file: they stand with its first row.
+    links = {key: beside[key] for key in ("p2p", "address_map") if key in beside and number == 1}
+    return Row(
+        file=name,
+        line=number,
+        wall_s=seconds,
+        extra={**fields, **links},
+        run=name.removesuffix(".json"),
+        identity=(name, number),
+        rep=number - 1,
+        bytes=int(size) if size else None,
+        **facts,
+    )
+
+
+def _summary(path: Path, name: str, rows: list[dict[str, Any]], beside: Mapping[str, Any]) -> Row | Refused:
+    """The old form: all rows say the same of the times, and each something of one link."""
+    first, times = rows[0], {positive(fields["time_mean"]) for fields in rows}
+    seconds, spread, reps = positive(first["time_mean"]), positive(first.get("time_std")), whole(first.get("nreps"))
+    if seconds is None or len(times) > 1:
+        return Refused(name, 1, "its rows don't agree on one time_mean")
+    links = [{key: value for key, value in fields.items() if key.startswith(_LINK)} for fields in rows]
+    size = positive(first.get("data_processed"))
+    return Row(
+        file=name,
+        line=1,
+        wall_s=seconds,
+        extra={**{key: value for key, value in first.items() if not key.startswith(_LINK)}, "links": links},
+        run=name.removesuffix(".json"),
+        identity=(name, 1),
+        reps=reps,
+        wall_se=spread / math.sqrt(reps - 1) if spread and reps and reps > 1 else None,
+        bytes=int(size) if size else None,
+        **_facts(path, first, beside),
+    )
+
+
+FORMAT = Format(
+    what="BASE.json of dask-cuda's benchmarks, with .npy, .address_map.json and version-info.json where they stand",
+    patterns=("*.json",),
+    leave=("*.address_map.json", "version-info.json", "environment-info.json", "scheduler-*.json", "import.json"),
+    read=read,
+    lacks=(
+        "UCX version and date, but in the path",
+        "nodes",
+        "job",
+        "order within a date",
+        "host",
+        "start of a repetition",
+    ),
+    caution="place in the job is not recorded, and may go with the version",
+    by_place=True,
+)

@@ -1,0 +1,176 @@
+"""An imported directory: ``results.parquet`` in our columns, ``import.json`` that says where every row comes from."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import fnmatch
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from gpubench import __version__
+from gpubench.errors import DataError, UsageError
+from gpubench.files import reading, write_atomically
+from gpubench.importers.base import Format, Refused, Row
+from gpubench.importers.table import frame, settle
+from gpubench.merge.table import parquet
+from gpubench.spec.plain import content_id
+
+IMPORT = "gpubench/import/1"
+_NOTE, _TABLE = "import.json", "results.parquet"
+
+
+@dataclasses.dataclass(frozen=True)
+class Given:
+    """What the user knows and the files don't say; never takes the place of what a file says."""
+
+    variant: str | None = None
+    date: dt.date | None = None
+    site: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Imported:
+    """An imported directory, read back. ``note`` is ``import.json``."""
+
+    directory: Path
+    note: dict[str, Any]
+    table: pl.DataFrame
+
+    @property
+    def name(self) -> str:
+        """As it is called where campaigns are listed."""
+        return str(self.note["name"])
+
+
+def is_imported(directory: Path) -> bool:
+    """Whether ``import-results`` wrote it."""
+    return (directory / _NOTE).is_file()
+
+
+def open_imported(directory: Path) -> Imported:
+    """Read it back; raises DataError for a damaged one, or one of another version."""
+    path = directory / _NOTE
+    try:
+        with reading(path):
+            note = json.loads(path.read_text(encoding="utf-8"))
+        table = pl.read_parquet(directory / _TABLE)
+    except (ValueError, OSError, pl.exceptions.PolarsError):
+        raise DataError(f"{directory} is a damaged import", then="import the results again") from None
+    if not isinstance(note, dict) or note.get("schema") != IMPORT:
+        raise DataError(f"{path} is not {IMPORT}", then="use the gpubench that wrote it")
+    return Imported(directory, note, table)
+
+
+def import_files(kind: str, form: Format, paths: Sequence[Path], out: Path, given: Given) -> Imported:
+    """Read all files of a format and write the directory; the same files give the same bytes.
+
+    Args:
+        kind: the format's name.
+        form: how it is read.
+        paths: files, or directories that are searched for the format's files; ``LABEL=PATH`` says which version it is.
+        out: a directory that is new, empty, or an import, which is replaced.
+        given: what the files don't say.
+
+    Raises:
+        UsageError: a path that isn't there, ``out`` holds something else.
+        DataError: not one row could be used.
+    """
+    if out.exists() and not is_imported(out) and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(f"{out} is not empty, and no import", then="name another directory")
+    sources: list[dict[str, Any]] = []
+    rows: list[Row] = []
+    refused: list[Refused] = []
+    seen: dict[str, str] = {}
+    for path, name, variant in _files(form, paths):
+        found, bad, source = _read(form, path, name, seen)
+        rows += [_with(row, variant or given.variant, given.date) for row in found]
+        refused += bad
+        sources.append(source)
+    settled, twice = settle(rows)
+    refused = sorted([*refused, *twice], key=lambda one: (one.file, one.line))
+    if not settled:
+        why = f"; the first: {refused[0]}" if refused else ""
+        raise DataError(
+            f"not one usable row in {len(sources)} files of format {kind}{why}", then="see what the format is made of"
+        )
+    note = {
+        "schema": IMPORT,
+        "gpubench": __version__,
+        "name": out.resolve().name,
+        "format": kind,
+        "given": {key: None if value is None else str(value) for key, value in dataclasses.asdict(given).items()},
+        "rows_in": sum(source["rows_in"] for source in sources),
+        "kept": len(settled),
+        "refused": [dataclasses.asdict(one) for one in refused],
+        "never_recorded": list(form.lacks),
+        "caution": form.caution,
+        "sources": sources,
+        "documents": {content_id(one): one for row in settled for one in row.documents.values()},
+    }
+    table = frame(settled, given.site, str(note["name"]))
+    write_atomically(out / _TABLE, parquet(table))
+    write_atomically(out / _NOTE, json.dumps(note, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
+    return Imported(out, note, table)
+
+
+def _files(form: Format, paths: Sequence[Path]) -> Iterator[tuple[Path, str, str | None]]:
+    """Each file once, with a name that no other has, and the version that it was said to be of."""
+    found: set[Path] = set()
+    names: set[str] = set()
+    for given in paths:
+        label, equals, rest = str(given).partition("=")
+        path = Path(rest) if equals and not given.exists() else given
+        if not path.exists():
+            raise UsageError(f"{path} isn't there", then="name files, or directories that hold some")
+        inside = sorted(path.rglob("*")) if path.is_dir() else [path]
+        if path.is_dir():
+            inside = [one for one in inside if one.is_file() and _wanted(form, one.name)]
+            if not inside:
+                raise UsageError(f"{path} holds no {' or '.join(form.patterns)}", then="name the files themselves")
+        for one in inside:
+            if one.resolve() not in found:
+                found.add(one.resolve())
+                name = str(one.relative_to(path)) if path.is_dir() else one.name
+                name = str(one) if name in names else name
+                names.add(name)
+                yield one, name, label if path is not given else None
+
+
+def _wanted(form: Format, name: str) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in form.patterns) and not any(
+        fnmatch.fnmatchcase(name, pattern) for pattern in form.leave
+    )
+
+
+def _read(form: Format, path: Path, name: str, seen: dict[str, str]) -> tuple[list[Row], list[Refused], dict[str, Any]]:
+    try:
+        with reading(path):
+            data = path.read_bytes()
+    except DataError as error:
+        return [], [Refused(name, 0, str(error))], {"file": name, "sha256": None, "bytes": None, "rows_in": 0}
+    digest = hashlib.sha256(data).hexdigest()
+    source = {"file": name, "sha256": digest, "bytes": len(data), "rows_in": 0}
+    if digest in seen and not form.by_place:
+        return [], [Refused(name, 0, f"the same bytes as {seen[digest]}")], source
+    seen[digest] = name
+    found = list(form.read(path, name))
+    rows, refused = [one for one in found if isinstance(one, Row)], [one for one in found if isinstance(one, Refused)]
+    if not found and not form.has_others:
+        refused = [Refused(name, 0, "empty: no row in it")]
+    return rows, refused, {**source, "rows_in": len(found), "kept": len(rows), "refused": len(refused)}
+
+
+def _with(row: Row, variant: str | None, date: dt.date | None) -> Row:
+    extra = {**row.extra, "documents": {key: content_id(one) for key, one in row.documents.items()}}
+    return dataclasses.replace(
+        row,
+        variant=row.variant or variant,
+        date=row.date or date,
+        extra=extra if row.documents else row.extra,
+    )

@@ -1,0 +1,81 @@
+"""``multi-node-merge.csv`` and ``multi-node-transpose.csv``, as dask-cuda-benchmarks publishes them.
+
+A row is the arithmetic mean of some thirty repetitions of one date, number of GPUs, back-end and UCX version. Its
+``throughput_mean`` is bytes per GPU over the mean wall clock, so that the two must agree; its ``throughput_std`` is
+the standard error of that (delta method), no spread. Rows of the back-end ``no-dask`` are figures typed in by hand for
+a line in a chart, with the wall clock of another row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from gpubench.importers.base import Format, Refused, Row, day, plain_number, positive, whole
+from gpubench.importers.csv_rows import csv_rows
+
+_NEEDED = ("date", "num_workers", "ucx_version", "wallclock")
+_MERGE, _TRANSPOSE = ("rows_per_chunk", "frac_match"), ("user_size", "user_second_size", "user_chunk_size")
+_AGREE = 1e-3
+_TYPED_IN = "no-dask"
+
+NO_MEASUREMENT = "a reference typed in by hand (backend no-dask, its wall clock is another row's), no measurement"
+
+
+def read(path: Path, name: str) -> Iterator[Row | Refused]:
+    """Every row of one file, or of several that were joined."""
+    for found in csv_rows(path, name, "date", _NEEDED):
+        yield found if isinstance(found, Refused) else _row(found[1], name, found[0])
+
+
+def _row(fields: Mapping[str, str], name: str, line: int) -> Row | Refused:
+    seconds, workers, date = positive(fields["wallclock"]), whole(fields["num_workers"]), day(fields["date"])
+    backend, version = fields.get("backend", "dask"), fields["ucx_version"].removeprefix("ucx-")
+    throughput, size = positive(fields.get("throughput_mean")), positive(fields.get("data_processed"))
+    if backend == _TYPED_IN:
+        return Refused(name, line, NO_MEASUREMENT)
+    if seconds is None or workers is None or date is None or not version:
+        bad = {
+            "wallclock": seconds is None,
+            "num_workers": workers is None,
+            "date": date is None,
+            "ucx_version": not version,
+        }
+        return Refused(name, line, "unreadable: " + ", ".join(f"{key} '{fields[key]}'" for key in bad if bad[key]))
+    if throughput and size and abs(size / seconds / workers / 1e9 / throughput - 1) > _AGREE:
+        said = size / seconds / workers / 1e9
+        return Refused(
+            name, line, f"contradicts itself: wallclock makes {said:.4g} GB/s, throughput_mean {throughput:.4g}"
+        )
+    error = positive(fields.get("throughput_std"))
+    known = _MERGE if "rows_per_chunk" in fields else _TRANSPOSE
+    workload = "merge" if known is _MERGE else "transpose-sum"
+    params = {key: plain_number(fields[key]) for key in known if fields.get(key)}
+    return Row(
+        file=name,
+        line=line,
+        workload=workload,
+        wall_s=seconds,
+        extra=fields,
+        run=f"{name}:{line}",
+        identity=(workload, date, workers, backend, version, tuple(params.items())),
+        date=date,
+        variant=version,
+        ucx_version=version,
+        backend=backend,
+        params=params,
+        workers=workers,
+        threads_per_worker=whole(fields.get("worker_threads")),
+        reps=whole(fields.get("nreps")),
+        wall_se=seconds * error / throughput if error and throughput else None,
+        bytes=int(size) if size else None,
+    )
+
+
+FORMAT = Format(
+    what="the Draco history: multi-node-merge.csv, multi-node-transpose.csv",
+    patterns=("*merge*.csv", "*transpose*.csv"),
+    read=read,
+    lacks=("single repetitions", "nodes", "job", "order within a date", "protocol", "device", "host", "packages"),
+    caution="the original took the versions of a job in one fixed order, so place in the job goes with version",
+)

@@ -1,0 +1,142 @@
+"""From an imported table to comparisons: dates stand for blocks, and where there is no date, nothing does. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import polars as pl
+
+from gpubench.errors import DataError
+from gpubench.stats.data import ComparisonInput, RunSamples
+from gpubench.stats.verdict import Verdict
+
+CELL = (
+    "site",
+    "workload",
+    "backend",
+    "params",
+    "nodes",
+    "workers",
+    "workers_per_node",
+    "threads_per_worker",
+    "protocol",
+    "device",
+)
+"""What identifies a cell of an import; what the source never recorded is no part of it."""
+
+Key = tuple[tuple[str, Any], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """A cell under one variant on one date: every time of that day, in order."""
+
+    key: Key
+    variant: str
+    date: dt.date
+    wall_s: tuple[float, ...]
+    wall_se: float | None
+    workers: int | None
+    bytes: int | None
+    extras: tuple[str, ...]
+    """What the source says of each row, as JSON."""
+
+
+def points(table: pl.DataFrame) -> list[Point]:
+    """Sorted by cell, variant and date; rows without a date or a variant are in none."""
+    rows = table.filter(pl.col("date").is_not_null() & pl.col("variant").is_not_null() & ~pl.col("warmup"))
+    groups: dict[tuple[Key, str, dt.date], list[dict[str, Any]]] = {}
+    for row in rows.sort("file", "line").iter_rows(named=True):
+        groups.setdefault((cell_of(row), row["variant"], row["date"]), []).append(row)
+    return [
+        Point(
+            *place,
+            tuple(row["wall_s"] for row in group),
+            group[0]["wall_se"] if len(group) == 1 else None,
+            group[0]["workers"],
+            group[0]["bytes"],
+            tuple(row["extra"] for row in group),
+        )
+        for place, group in sorted(groups.items(), key=lambda item: (_sortable(item[0][0]), *item[0][1:]))
+    ]
+
+
+def cell_of(row: dict[str, Any]) -> Key:
+    """What is known of the cell."""
+    return tuple((name, row[name]) for name in CELL if row[name] is not None)
+
+
+def default_baseline(found: Sequence[Point], table: pl.DataFrame) -> str:
+    """The variant of the most dates, of several the first by name; raises DataError where none is known."""
+    dates = {one.variant: set[dt.date]() for one in found}
+    for one in found:
+        dates[one.variant].add(one.date)
+    if dates:
+        return min(dates, key=lambda variant: (-len(dates[variant]), variant))
+    labels = table["variant"].drop_nulls().unique().sort().to_list()
+    if labels:
+        return str(labels[0])
+    raise DataError(
+        "the source never recorded which version was measured, so there is nothing to compare",
+        then="import the files of each version as LABEL=PATH",
+    )
+
+
+def family(table: pl.DataFrame, baseline: str) -> list[ComparisonInput]:
+    """Every cell that has the baseline and another variant, on whatever dates; a block is a date, like 20221107.
+
+    Order, job and nodes stay unknown. Raises DataError where the baseline isn't there.
+    """
+    variants: dict[Key, set[str]] = {}
+    for row in table.filter(pl.col("variant").is_not_null()).iter_rows(named=True):
+        variants.setdefault(cell_of(row), set()).add(row["variant"])
+    there = sorted({label for labels in variants.values() for label in labels})
+    if baseline not in there:
+        raise DataError(f"no variant '{baseline}' in the import", then=f"there are {', '.join(there) or 'none'}")
+    by_cell: dict[Key, list[Point]] = {}
+    for one in points(table):
+        by_cell.setdefault(one.key, []).append(one)
+    return [
+        _comparison(key, baseline, candidate, by_cell.get(key, []))
+        for key in sorted(variants, key=_sortable)
+        if baseline in variants[key]
+        for candidate in sorted(variants[key] - {baseline})
+    ]
+
+
+def _comparison(key: Key, baseline: str, candidate: str, found: Iterable[Point]) -> ComparisonInput:
+    runs = [_run(one) for one in found if one.variant in (baseline, candidate)]
+    return ComparisonInput(
+        key=dict(key),
+        baseline=baseline,
+        candidate=candidate,
+        runs=runs,
+        planned_blocks=len({run.block for run in runs}),
+    )
+
+
+def _run(one: Point) -> RunSamples:
+    block = one.date.year * 10_000 + one.date.month * 100 + one.date.day
+    return RunSamples(f"{one.variant} {one.date}", block, one.variant, None, None, one.wall_s, "ok")
+
+
+def reworded(verdicts: Iterable[Verdict], comparisons: Iterable[ComparisonInput]) -> Iterator[Verdict]:
+    """What has no pair says why, in the words of an import; nobody can add dates to what is past."""
+    for verdict, one in zip(verdicts, comparisons, strict=True):
+        reason = verdict.reason
+        if not one.runs:
+            reason = "no block: no date is recorded, so nothing tells the versions from the days they were measured on"
+        elif not verdict.blocks:
+            reason = f"no data: no date on which both were measured, of {one.planned_blocks}"
+        yield dataclasses.replace(verdict, reason=reason, more_blocks=None)
+
+
+def _sortable(key: Key) -> tuple[tuple[str, int, float, str], ...]:
+    return tuple((name, *_as_number(value)) for name, value in key)
+
+
+def _as_number(value: Any) -> tuple[int, float, str]:
+    return (0, float(value), "") if isinstance(value, int | float) else (1, 0.0, str(value))

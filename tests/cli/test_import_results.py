@@ -1,0 +1,47 @@
+"""``import-results`` and ``compare`` on what it wrote, as a user types them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gpubench.importers.draco_csv import NO_MEASUREMENT
+from tests.cli.archive import draco_archive
+from tests.conftest import Run
+
+
+@pytest.fixture
+def archive() -> Path:
+    return draco_archive()
+
+
+def test_the_draco_history_is_compared_by_version_at_each_number_of_gpus(gpubench: Run, archive: Path) -> None:
+    done = gpubench("import-results", "draco-csv", archive, "--out", "draco")
+    assert done.returncode == 0, done.stderr
+    assert "653 of 788 rows of 1 files kept in draco: 28 dates, 2022-07-11 to 2023-02-13" in done.stdout
+    assert f"refused draco-multi-node-merge.csv:655 and 134 more: {NO_MEASUREMENT}" in done.stderr
+    said = gpubench("compare", "draco").stdout
+    assert "a 'block' is a date" in said
+    assert "one fixed order" in said
+    done = gpubench("compare", "draco", "--baseline", "1.12.1", "--json")
+    cells = json.loads(done.stdout)["cells"]
+    assert done.returncode == 20
+    assert {one["workers"] for one in cells} == {8, 16, 32, 64, 128}
+    (one,) = (
+        cell for cell in cells if (cell["workers"], cell["backend"], cell["candidate"]) == (128, "dask", "1.15.0")
+    )
+    assert (one["verdict"], one["blocks"]) == ("regression", 6)
+    assert one["effect"] == pytest.approx(0.0306, abs=5e-5)
+
+
+def test_nothing_usable_is_exit_code_3_with_file_and_line(gpubench: Run, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("hello\nworld\n")
+    done = gpubench("import-results", "draco-csv", "x.csv", "--out", "out")
+    assert (done.returncode, "x.csv:1" in done.stderr) == (3, True)
+
+
+def test_an_unknown_format_names_the_known_ones(gpubench: Run) -> None:
+    done = gpubench("import-results", "draco", "x.csv", "--out", "out")
+    assert (done.returncode, "draco-csv" in done.stderr) == (2, True)

@@ -1,0 +1,109 @@
+"""Files that dask-cuda wrote (``fixtures/README.md``), and its form of before mid-2022, which no release writes now."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gpubench.importers import FORMATS
+from gpubench.importers.directory import Given, Imported, import_files
+
+FIXTURES = Path(__file__).parent / "fixtures" / "dask_cuda"
+MERGE = "nnodes-002-cudf-merge-dask"
+
+
+def imported(source: Path, out: Path) -> Imported:
+    return import_files("dask-cuda", FORMATS["dask-cuda"], [source], out, Given())
+
+
+@pytest.fixture
+def dated(tmp_path: Path) -> Path:
+    """As Draco's jobs laid them out."""
+    place = tmp_path / "outputs" / "20220711" / "ucx-1.12.1"
+    shutil.copytree(FIXTURES, place)
+    (place / "version-info.json").write_text('{"ucx": "abc123", "dask": "2022.7.0"}')
+    return place
+
+
+def test_every_repetition_of_a_file_is_a_row_of_one_run(tmp_path: Path) -> None:
+    found = imported(FIXTURES / f"{MERGE}.json", tmp_path / "out")
+    plain = json.loads((FIXTURES / f"{MERGE}.json").read_text())
+    assert found.table["wall_s"].to_list() == list(plain["wallclock"].values())
+    assert found.table["run"].unique().to_list() == [MERGE]
+    assert found.table["rep"].to_list() == [0, 1, 2]
+    row = found.table.row(0, named=True)
+    assert (row["workload"], row["workers"], row["protocol"], row["device"]) == ("merge", 2, "tcp", "cpu")
+    assert (row["variant"], row["ucx_version"], row["date"], row["block"], row["nodes"]) == (None,) * 5
+
+
+def test_every_field_and_the_links_are_kept(tmp_path: Path) -> None:
+    found = imported(FIXTURES / f"{MERGE}.json", tmp_path / "out")
+    extra = json.loads(found.table["extra"][0])
+    plain = json.loads((FIXTURES / f"{MERGE}.json").read_text())
+    assert {name: extra[name] for name in plain} == {name: column["0"] for name, column in plain.items()}
+    assert extra["p2p"]["shape"] == [2, 2, 9]
+    assert sorted(extra["address_map"].values()) == [0, 1]
+
+
+def test_the_path_says_date_and_version_and_a_rerun_its_own_day(dated: Path, tmp_path: Path) -> None:
+    found = imported(dated.parent.parent, tmp_path / "out")
+    assert found.table["variant"].unique().to_list() == ["1.12.1"]
+    days = {run.rpartition("/")[2]: date for run, date in found.table.select("run", "date").iter_rows()}
+    assert days[MERGE] == dt.date(2022, 7, 11)
+    assert days[f"{MERGE}-20261121.0"] == dt.date(2026, 11, 21)
+    assert sorted(found.table["workload"].unique()) == ["groupby", "merge", "shuffle", "transpose-sum"]
+    assert {"ucx": "abc123", "dask": "2022.7.0"} in found.note["documents"].values()
+
+
+@pytest.mark.parametrize("name", ["cut.json", "list.json", "other.json"])
+def test_a_file_that_is_no_result_is_named_and_the_others_are_kept(dated: Path, tmp_path: Path, name: str) -> None:
+    text = (dated / f"{MERGE}.json").read_text()
+    (dated / name).write_text({"cut.json": text[:300], "list.json": "[1, 2]", "other.json": '{"a": {"0": 1}}'}[name])
+    found = imported(dated, tmp_path / "out")
+    assert found.table.height == 15
+    assert [(one["file"], one["line"]) for one in found.note["refused"]] == [(name, 1)]
+
+
+def test_a_repetition_without_a_time_is_refused_alone(dated: Path, tmp_path: Path) -> None:
+    plain = json.loads((dated / f"{MERGE}.json").read_text())
+    plain["wallclock"]["1"] = None
+    (dated / f"{MERGE}.json").write_text(json.dumps(plain))
+    found = imported(dated / f"{MERGE}.json", tmp_path / "out")
+    assert found.table["rep"].to_list() == [0, 2]
+    assert found.note["refused"][0]["line"] == 2
+
+
+def test_a_torn_array_beside_a_file_costs_no_time(dated: Path, tmp_path: Path) -> None:
+    (dated / f"{MERGE}.npy").write_bytes(b"\x93NUMPY torn")
+    found = imported(dated / f"{MERGE}.json", tmp_path / "out")
+    assert found.table.height == 3
+    assert "can't be read; the times are kept" in found.note["refused"][0]["reason"]
+
+
+def test_the_form_of_before_mid_2022_is_one_mean_with_its_standard_error(tmp_path: Path) -> None:
+    # Field names and divisor as in dask_cuda/benchmarks/local_cudf_merge.py of spring 2022: a row per link.
+    old = {
+        "backend": "dask",
+        "merge_type": "gpu",
+        "base_chunks": 2,
+        "rows_per_chunk": 1000,
+        "frac_match": 0.3,
+        "protocol": "ucx",
+        "nreps": 10,
+        "data_processed": 64000,
+        "time_mean": 0.5,
+        "time_std": 0.03,
+    }
+    table = {name: {"0": value, "1": value} for name, value in old.items()}
+    table["bandwidth_mean"] = {"0": 1e9, "1": 2e9}
+    (tmp_path / "old.json").write_text(json.dumps(table))
+    found = imported(tmp_path / "old.json", tmp_path / "out")
+    (row,) = found.table.iter_rows(named=True)
+    assert (row["wall_s"], row["reps"], row["workers"], row["device"]) == (0.5, 10, None, "gpu")
+    assert row["wall_se"] == pytest.approx(0.03 * math.sqrt(10 / 9) / math.sqrt(10))
+    assert [link["bandwidth_mean"] for link in json.loads(row["extra"])["links"]] == [1e9, 2e9]

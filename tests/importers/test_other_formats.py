@@ -1,0 +1,109 @@
+"""parsl-perf's output and MLflow's file store, both written by the real tools; dask-bench's tables by their columns."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gpubench.errors import DataError
+from gpubench.importers import FORMATS
+from gpubench.importers.directory import Given, Imported, import_files
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+def imported(form: str, source: Path, tmp_path: Path, **given: str) -> Imported:
+    return import_files(form, FORMATS[form], [source], tmp_path / "out", Given(**given))
+
+
+def reasons(found: Imported) -> list[str]:
+    return [f"{one['file']}:{one['line']}: {one['reason']}" for one in found.note["refused"]]
+
+
+def test_the_last_batch_of_parsl_perf_is_the_result_and_those_before_are_warm_ups(tmp_path: Path) -> None:
+    table = imported("parsl-perf", FIXTURES / "parsl_perf" / "estimate.out", tmp_path, variant="2026.10.26").table
+    assert table["warmup"].to_list() == [True, True, False]
+    last = table.row(2, named=True)
+    assert (last["wall_s"], last["reps"], last["line"]) == (pytest.approx(4.373 / 5824), 5824, 15)
+    assert (last["variant"], last["date"], last["workers"], last["nodes"]) == ("2026.10.26", None, None, None)
+    assert json.loads(last["extra"])["submission_tps"] == 1383.124
+
+
+def test_output_that_was_cut_off_has_no_result_and_says_where(tmp_path: Path) -> None:
+    lines = (FIXTURES / "parsl_perf" / "estimate.out").read_text().splitlines()
+    (tmp_path / "cut.out").write_text("\n".join(lines[:18]))
+    found = imported("parsl-perf", tmp_path / "cut.out", tmp_path)
+    assert found.table["warmup"].to_list() == [True, True]
+    assert reasons(found)[0] == "cut.out:15: iteration 3 is cut off, or has no time"
+
+
+def test_files_of_one_name_are_kept_apart_by_the_version_that_they_are_said_to_be_of(tmp_path: Path) -> None:
+    given = []
+    for label, source in (("old", "estimate"), ("new", "explicit")):
+        (tmp_path / label).mkdir()
+        shutil.copy(FIXTURES / "parsl_perf" / f"{source}.out", tmp_path / label / "perf.out")
+        given.append(Path(f"{label}={tmp_path / label / 'perf.out'}"))
+    found = import_files("parsl-perf", FORMATS["parsl-perf"], given, tmp_path / "out", Given())
+    assert found.note["refused"] == []
+    assert dict(found.table.group_by("variant").len().iter_rows()) == {"old": 3, "new": 3}
+
+
+def test_two_outputs_in_one_file_are_two_runs(tmp_path: Path) -> None:
+    both = [(FIXTURES / "parsl_perf" / f"{name}.out").read_text() for name in ("estimate", "explicit")]
+    (tmp_path / "both.out").write_text("2026.10.26\n" + "\n".join(both))
+    table = imported("parsl-perf", tmp_path / "both.out", tmp_path).table
+    assert table.filter(~table["warmup"])["run"].to_list() == ["both.out:1", "both.out:2"]
+    assert table["variant"].unique().to_list() == ["parsl 2026.10.26"]
+
+
+def test_the_runs_of_an_archive_come_with_date_version_and_everything_that_was_logged(tmp_path: Path) -> None:
+    found = imported("mlflow", FIXTURES / "mlflow", tmp_path)
+    assert found.table.height == 2
+    row = next(row for row in found.table.iter_rows(named=True) if row["reps"] == 5824)
+    assert row["wall_s"] == pytest.approx(4.373 / 5824)
+    assert (row["date"], row["variant"]) == (dt.date(2026, 11, 21), "parsl 2026.10.26")
+    assert json.loads(row["params"])["provider"] == "LocalProvider"
+    extra = json.loads(row["extra"])
+    assert extra["params"]["cores_per_node"] == "2"
+    assert extra["metrics"]["num_iterations"][0][1] == 3
+    assert [one.partition(": ")[2] for one in reasons(found)] == ["deleted in the tracker"]
+
+
+def test_a_failed_run_and_a_torn_metric_are_named_and_the_rest_is_kept(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    shutil.copytree(FIXTURES / "mlflow", store)
+    good = [
+        one for one in store.rglob("meta.yaml") if "status: 3" in one.read_text() and "stage: active" in one.read_text()
+    ]
+    good[0].write_text(good[0].read_text().replace("status: 3", "status: 4"))
+    metric = good[1].parent / "metrics" / "submission_s"
+    metric.write_text(metric.read_text() + "\n\x00torn")
+    found = imported("mlflow", store, tmp_path)
+    assert found.table.height == 1
+    said = " | ".join(reasons(found))
+    assert "not finished (status 4)" in said
+    assert "metrics/submission_s:2: no metric" in said
+
+
+BENCH = "collection,name,n,unit,duration_median,duration_mean,duration_min,duration_max,duration_std,rate_mean"
+
+
+def test_a_table_of_dask_bench_is_kept_by_threads_and_its_repetitions_stay_unknown(tmp_path: Path) -> None:
+    rows = ["array,create random 2D-array,4,MB/s,1.0,1.1,0.9,1.4,0.1,700", "array,create random 2D-array,8,MB/s,,,,,,"]
+    (tmp_path / "slurm_arrays.csv").write_text("\n".join([BENCH, *rows]))
+    found = imported("dask-bench", tmp_path, tmp_path, variant="slurm")
+    (row,) = found.table.iter_rows(named=True)
+    assert (row["wall_s"], row["params"], row["reps"], row["workers"]) == (1.1, '{"threads":4}', None, None)
+    assert reasons(found) == ["slurm_arrays.csv:3: unreadable: n '8', duration_mean ''"]
+
+
+@pytest.mark.parametrize("form", sorted(FORMATS))
+@pytest.mark.parametrize("content", [b"", b"\x00\xff\xfe\x80" * 50, b"{", b"a,b\n1,2\n", b"[" * 100_000])
+def test_rubbish_is_refused_by_every_importer_without_a_traceback(form: str, content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "rubbish").write_bytes(content)
+    with pytest.raises(DataError):
+        imported(form, tmp_path / "rubbish", tmp_path)

@@ -1,0 +1,72 @@
+"""Dates stand for blocks where the source has them; where it has none, there is no verdict."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+from typing import Any
+
+from gpubench.importers.base import Row
+from gpubench.importers.pairing import default_baseline, family, points, reworded
+from gpubench.importers.table import frame
+from gpubench.stats.settings import Settings
+from gpubench.stats.verdict import Verdict, judge
+
+START = dt.date(2022, 7, 11)
+
+
+def rows(variant: str, factor: float = 1.0, dates: int = 10, **known: Any) -> list[Row]:
+    """One mean a week, with days of their own that both versions share."""
+    return [
+        Row(
+            file=f"{variant}.csv",
+            line=number + 1,
+            workload="merge",
+            wall_s=(1 + 0.3 * (number % 3) + 0.001 * (len(variant) * number % 5)) * factor,
+            extra={},
+            run=f"{variant}{number}",
+            identity=(variant, number, tuple(known.values())),
+            variant=variant,
+            **{"date": START + dt.timedelta(weeks=number), "workers": 8, "reps": 30, **known},
+        )
+        for number in range(dates)
+    ]
+
+
+def verdicts(*given: Row) -> list[Verdict]:
+    table = frame(given, None, "x")
+    comparisons = family(table, "old")
+    return list(reworded(judge(comparisons, Settings()), comparisons))
+
+
+def test_a_difference_that_stands_on_every_shared_date_is_found_through_the_days_own_noise() -> None:
+    (one,) = verdicts(*rows("old"), *rows("newer", 1.1))
+    assert (one.verdict, one.blocks) == ("regression", 10)
+    assert one.key == {"workload": "merge", "params": "{}", "workers": 8}
+
+
+def test_only_dates_of_both_versions_make_a_pair() -> None:
+    late = [dataclasses.replace(row, date=row.date + dt.timedelta(weeks=7)) for row in rows("newer") if row.date]
+    assert verdicts(*rows("old"), *late)[0].blocks == 3
+
+
+def test_without_dates_there_is_no_verdict_and_the_reason_says_so() -> None:
+    (one,) = verdicts(*rows("old", date=None), *rows("newer", 2.0, date=None))
+    assert (one.verdict, one.effect, one.more_blocks) == ("inconclusive", None, None)
+    assert "no date is recorded" in one.reason
+
+
+def test_versions_that_never_shared_a_date_are_not_compared() -> None:
+    late = [dataclasses.replace(row, date=row.date + dt.timedelta(weeks=70)) for row in rows("newer", 2.0) if row.date]
+    (one,) = verdicts(*rows("old"), *late)
+    assert (one.verdict, one.reason) == ("inconclusive", "no data: no date on which both were measured, of 20")
+
+
+def test_cells_that_differ_in_what_was_measured_are_never_pooled() -> None:
+    table = frame([*rows("old"), *rows("newer"), *rows("old", workers=16), *rows("newer", workers=16)], None, "x")
+    assert [one.key["workers"] for one in family(table, "old")] == [8, 16]
+
+
+def test_the_version_of_the_most_dates_is_compared_against() -> None:
+    table = frame([*rows("a", dates=4), *rows("b", dates=9)], None, "x")
+    assert default_baseline(points(table), table) == "b"

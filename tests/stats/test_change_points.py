@@ -1,0 +1,60 @@
+"""Change points: what they find, and how often they are wrong where nothing changes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from gpubench.stats.change_points import FEWEST, change_points
+
+
+def series(draw: np.random.Generator, *stretches: tuple[int, float], noise: float = 0.01) -> list[float]:
+    return [level + noise * draw.standard_normal() for count, level in stretches for _ in range(count)]
+
+
+@pytest.mark.parametrize("kind", ["normal", "heavy tails"])
+def test_where_nothing_changes_an_alarm_is_as_rare_as_promised(kind: str) -> None:
+    draw, families, alarms = np.random.default_rng(20260101), 120, 0
+    for family in range(families):
+        noise = draw.standard_normal((3, 20)) if kind == "normal" else draw.standard_t(3, (3, 20))
+        alarms += any(change_points(noise.tolist(), seed=family))
+    # 5 % are promised: more alarms than this come in one case of 200.
+    assert alarms <= stats.binom.ppf(0.995, families, 0.05)
+
+
+def test_a_step_is_found_where_it_is_with_its_size() -> None:
+    (found,) = change_points([series(np.random.default_rng(1), (14, 0.0), (14, 0.1))], seed=1)
+    assert [one.at for one in found] == [14]
+    assert found[0].effect == pytest.approx(0.105, abs=0.01)
+    assert found[0].p <= 0.001
+
+
+def test_a_bump_of_three_points_is_two_changes() -> None:
+    (found,) = change_points([series(np.random.default_rng(2), (10, 0.0), (3, 0.3), (15, 0.0))], seed=2)
+    assert [one.at for one in found] == [10, 13]
+    assert [one.effect > 0 for one in found] == [True, False]
+
+
+def test_one_outlier_is_no_change() -> None:
+    assert change_points([series(np.random.default_rng(3), (10, 0.0), (1, 0.6), (15, 0.0))], seed=3) == [[]]
+
+
+def test_a_change_in_one_series_is_told_from_the_others() -> None:
+    draw = np.random.default_rng(4)
+    many = [series(draw, (20, 0.0)) for _ in range(9)]
+    found = change_points([*many, series(draw, (10, 0.0), (10, -0.05))], seed=4)
+    assert [bool(one) for one in found] == [False] * 9 + [True]
+
+
+def test_too_short_a_series_is_never_called_changed() -> None:
+    assert change_points([[0.0] * 4 + [1.0] * (FEWEST - 5)], seed=5) == [[]]
+
+
+def test_equal_figures_throughout_are_no_change() -> None:
+    assert change_points([[1.0] * 20], seed=6) == [[]]
+
+
+def test_the_same_seed_gives_the_same_answer() -> None:
+    one = [series(np.random.default_rng(7), (10, 0.0), (10, 0.012))]
+    assert change_points(one, seed=7) == change_points(one, seed=7)
