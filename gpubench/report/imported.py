@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gpubench.importers.sizes import ImportedCurve
 from gpubench.report import labels
-from gpubench.report.scaling import RULES, SCHEMA, percent
-from gpubench.stats.scaling import scale
+from gpubench.report.scaling import RULES, SCHEMA, plain_figures, ratio_words, sizes_of
 
 
 def imported_scaling_lines(curves: Sequence[ImportedCurve]) -> Iterator[str]:
@@ -17,9 +15,9 @@ def imported_scaling_lines(curves: Sequence[ImportedCurve]) -> Iterator[str]:
     for curve, name in zip(curves, labels.cell_names([dict(one.key) for one in curves]), strict=True):
         yield f"{name}, {curve.variant} ({RULES[curve.rule]})"
         rows = [("workers", "seconds", "speed-up", "efficiency", "runs")]
-        for one in scale(curve.measured, curve.rule):
-            figures = (f"{one.speedup.value:.3g}", percent(one.efficiency)) if curve.rule != "none" else ("-", "-")
-            rows.append((str(one.at.units), labels.seconds(one.seconds.value), *figures, str(len(one.at.logs))))
+        for one in sizes_of(curve.measured, curve.rule):
+            seconds = labels.seconds(one.seconds.value)
+            rows.append((str(one.at.units), seconds, *ratio_words(one), str(len(one.at.logs))))
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         for row in rows:
             yield "  " + "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
@@ -36,15 +34,7 @@ def imported_scaling_json(name: str, curves: Sequence[ImportedCurve]) -> dict[st
                 "variant": curve.variant,
                 "rule": curve.rule,
                 "sizes": [
-                    {
-                        "workers": one.at.units,
-                        "runs": len(one.at.logs),
-                        **{
-                            part: dataclasses.asdict(getattr(one, part))
-                            for part in ("seconds", "speedup", "efficiency")
-                        },
-                    }
-                    for one in scale(curve.measured, curve.rule)
+                    {"workers": one.at.units, **plain_figures(one)} for one in sizes_of(curve.measured, curve.rule)
                 ],
             }
             for curve in curves

@@ -9,7 +9,7 @@ from typing import Any
 from gpubench.merge.curves import Curve, Share
 from gpubench.report import labels
 from gpubench.spec.plain import canonical
-from gpubench.stats.scaling import Interval, Scaled, Sized, scale, size
+from gpubench.stats.scaling import Interval, Measured, Rule, Scaled, Sized, scale, size
 from gpubench.stats.usl import LEAST_SIZES, REACH, Usl, fit_usl
 
 SCHEMA = "gpubench/scaling/1"
@@ -25,7 +25,7 @@ def scaling_lines(curves: Sequence[Curve], shares: Sequence[Share]) -> Iterator[
     names = labels.cell_names([curve_key(curve) for curve in curves])
     for curve, name in zip(curves, names, strict=True):
         yield f"{name}, {curve.variant} ({RULES[curve.rule]})"
-        sizes = sizes_of(curve)
+        sizes = sizes_of(curve.measured, curve.rule)
         if not sizes:
             yield "  no run of it is ok"
             continue
@@ -63,25 +63,32 @@ def _plain(curve: Curve) -> dict[str, Any]:
         "params": curve.workload.params,
         "variant": curve.variant,
         "rule": curve.rule,
-        "sizes": [_plain_size(one) for one in sizes_of(curve)],
+        "sizes": [_plain_size(one) for one in sizes_of(curve.measured, curve.rule)],
         "law": None if law is None else {**dataclasses.asdict(law), "peak": law.peak},
     }
 
 
-def sizes_of(curve: Curve) -> Sequence[Sized]:
+def sizes_of(measured: Sequence[Measured], rule: Rule) -> Sequence[Sized]:
     """Every size with runs; ``Scaled`` where the workload's rule gives a speed-up and an efficiency."""
-    return size(curve.measured) if curve.rule == "none" else scale(curve.measured, curve.rule)
+    return size(measured) if rule == "none" else scale(measured, rule)
+
+
+def plain_figures(one: Sized) -> dict[str, Any]:
+    """``runs``, ``seconds``, ``speedup`` and ``efficiency``; the last two are None where no rule gives them."""
+    ratios = ("speedup", "efficiency")
+    return {
+        "runs": len(one.at.logs),
+        "seconds": dataclasses.asdict(one.seconds),
+        **{name: dataclasses.asdict(getattr(one, name)) if isinstance(one, Scaled) else None for name in ratios},
+    }
 
 
 def _plain_size(one: Sized) -> dict[str, Any]:
-    ratios = ("speedup", "efficiency")
     return {
         "nodes": one.at.nodes,
         "workers_per_node": one.at.workers_per_node,
         "threads_per_worker": one.at.threads_per_worker,
-        "runs": len(one.at.logs),
-        "seconds": dataclasses.asdict(one.seconds),
-        **{name: dataclasses.asdict(getattr(one, name)) if isinstance(one, Scaled) else None for name in ratios},
+        **plain_figures(one),
     }
 
 

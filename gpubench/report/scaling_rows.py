@@ -100,7 +100,7 @@ def _scaling(several: Sequence[Curve], name: str, inputs: ReportInputs, anchors:
                 "link": _link(workload.params_id, (one.at.nodes, one.at.workers_per_node), anchors),
             }
             for curve in several
-            for one in sizes_of(curve)
+            for one in sizes_of(curve.measured, curve.rule)
         ],
     )
 
