@@ -7,12 +7,14 @@ import dataclasses
 import json
 import os
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 # dask-cuda pins Dask through rapids-dask-dependency; nvtx is imported by local_cupy and required by nobody.
+UV = Path(sys.executable).with_name("uv")
 PACKAGES = ("dask-cuda==26.10.*", "pandas", "pyarrow", "nvtx")
 
 
@@ -21,9 +23,9 @@ def install(cache: Path) -> Path:
     home = cache / "dask-cuda-26.10"
     python = home / "bin" / "python"
     if not (home / "complete").exists():
-        subprocess.run(["uv", "venv", "--quiet", "--clear", home], check=True)
+        subprocess.run([UV, "venv", "--quiet", "--clear", home], check=True)
         subprocess.run(
-            ["uv", "pip", "install", "--quiet", "--compile-bytecode", "--python", python, *PACKAGES], check=True
+            [UV, "pip", "install", "--quiet", "--compile-bytecode", "--python", python, *PACKAGES], check=True
         )
         (home / "complete").touch()
     return python

@@ -41,6 +41,7 @@ _SETTINGS = {
 _DEFAULTS = {"UV_HTTP_TIMEOUT": "15", "UV_HTTP_RETRIES": "2"}
 # PR_SET_PDEATHSIG (prctl(2)): a killed gpubench leaves no uv behind that goes on fetching.
 _DIE_WITH_PARENT = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execv(sys.argv[1], sys.argv[1:])"
+_FULL = re.compile(r"no space left[^\n]*|[^\n]*quota exceeded[^\n]*", re.IGNORECASE)
 _CAUSE = re.compile(r"^\s*(?:error|cause|Caused by|×)(?::| )\s*(.+)$", re.MULTILINE)
 _INDEX_SILENT = ("error sending request", "failed to fetch", "request failed", "timed out", "connection", "dns error")
 _UNTOUCHED = "finished images are untouched"
@@ -118,7 +119,8 @@ def failure(what: str, output: str, log: Path) -> GpubenchError:
     causes = _CAUSE.findall(output)
     cause = causes[-1].rstrip(".") if causes else "uv gave no reason"
     lowered = output.lower()
-    if "no space left" in lowered or "quota exceeded" in lowered:
+    if full := _FULL.search(output):
+        cause = full[0].strip()  # uv breaks the line that says it: the last cause may be its first half only
         return MissingToolError(
             f"the disk is full: could not install {what} ({cause}); {_UNTOUCHED}",
             then=f"free some space (a stack takes up to 1.1 GB, a UCX version 0.15 GB) and run it again; log: {log}",

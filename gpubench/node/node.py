@@ -70,7 +70,9 @@ class Node:
         self.address = f"{LATE}{self._address_file}"
         self._protocol = ("--protocol", protocol) if protocol else ()
         self._scheduler_file = self.scratch / SCHEDULER_FILE
-        self._shared = rank >= spec.nodes and spec.scheduler_on == LAUNCH_NODE  # other jobs have the same launch node
+        self._shared = (
+            not spec.has_workers(rank) and spec.scheduler_on == LAUNCH_NODE
+        )  # other jobs have the same launch node
         self.children: List[Child] = []
         self.facts = machine.facts()
         self.load = machine.LoadSampler()
@@ -122,7 +124,7 @@ class Node:
 
     def start_workers(self) -> None:
         """Start this node's workers. They import what they need, and wait until ``tell_address`` is called."""
-        if self.rank >= self.spec.nodes:
+        if not self.spec.has_workers(self.rank):
             return
         for index in range(gpu.worker_processes(self.spec.device, self.spec.workers_per_node)):
             name = f"worker-{self.rank}-{index}"

@@ -126,9 +126,13 @@ class RunSpec:
         """All supervisors of the run."""
         return sorted({*range(self.nodes), self.scheduler_rank, self.leader_rank})
 
+    def has_workers(self, rank: int) -> bool:
+        """Whether a rank is a node's, and no supervisor apart; a standing cluster's ranks go on beyond ``nodes``."""
+        return rank < self.nodes or rank not in (self.scheduler_rank, self.leader_rank)
+
     def place(self, rank: int) -> str:
         """A rank in words: ``3``, or ``4 (launch-node)`` for a supervisor that is on none of the nodes."""
-        return str(rank) if rank < self.nodes else f"{rank} ({self.scheduler_on})"
+        return str(rank) if self.has_workers(rank) else f"{rank} ({self.scheduler_on})"
 
     def dump(self) -> str:
         """JSON text, for a file that a person can read."""

@@ -10,7 +10,12 @@ import pytest
 
 from tests.lsf.cluster import LsfCluster
 
-MASK = "python3 -c 'import os; print(os.environ[\"JSM_NAMESPACE_RANK\"], len(os.sched_getaffinity(0)))'"
+# One write each: two tasks share the output, and print() writes its pieces one by one.
+MASK = (
+    "python3 -c 'import os; "
+    'os.write(1, b"%s %d\\n" % (os.environb[b"JSM_NAMESPACE_RANK"], len(os.sched_getaffinity(0))))'
+    "'"
+)
 CORES = len(os.sched_getaffinity(0))
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from gpubench import resources
 from gpubench.node import by_name
-from gpubench.node.hub import Hub
+from gpubench.node.hub import Hub, Line
 from gpubench.node.rendezvous import RendezvousTimeoutError
 from gpubench.render import pack
 from gpubench.spec.frames import decode
@@ -100,7 +100,7 @@ def test_a_node_that_is_out_tells_rank_0_once_so_that_nobody_waits_for_it(tmp_pa
     (tmp_path / "pod1").mkdir()
     (tmp_path / "pod1" / "state.json").write_text(json.dumps({"code": 40, "reason": "the node isn't clean"}))
     hub = Hub("127.0.0.1", "secret", port=pods.port, order=run_spec().order)
-    hub.welcome = {"kind": "facts", "scheduler": "tcp://n1:1"}
+    hub.welcome = {"kind": "facts"}
     process = pods.start(1, "run", "--spec", str(pods.spec))
     heard: list[dict[str, object]] = []
     until = time.monotonic() + 60
@@ -147,13 +147,15 @@ def meet(hub: Hub, order: int, *, token: str = "secret", for_s: float = 0.5) -> 
         hub.close()
 
 
-def test_who_comes_to_the_same_run_hears_where_the_cluster_is(hub: Hub) -> None:
-    hub.welcome = {"kind": "facts", "scheduler": "tcp://n1:1"}
-    met = meet(hub, 1, for_s=60)
-    assert isinstance(met, tuple)
-    assert met[1]["scheduler"] == "tcp://n1:1"
+def test_who_comes_to_the_same_run_is_let_in_and_what_came_with_the_welcome_is_not_lost(hub: Hub) -> None:
+    hub.welcome = {"kind": "facts"}
+    line = meet(hub, 1, for_s=60)
+    assert isinstance(line, Line)
     assert list(hub.lines) == [1]
-    met[0].close()
+    line.put_back([{"kind": "scheduler", "address": "tcp://n1:1"}])
+    assert line.receive() == [{"kind": "scheduler", "address": "tcp://n1:1"}]
+    assert line.receive() == []
+    line.close()
 
 
 def test_who_is_still_at_an_earlier_run_hears_that_it_is_over(hub: Hub) -> None:
@@ -163,7 +165,7 @@ def test_who_is_still_at_an_earlier_run_hears_that_it_is_over(hub: Hub) -> None:
 
 @pytest.mark.parametrize(("order", "token"), [(2, "secret"), (1, "of another job")])
 def test_who_is_ahead_or_of_another_job_waits_until_the_deadline(hub: Hub, order: int, token: str) -> None:
-    hub.welcome = {"kind": "facts", "scheduler": "tcp://n1:1"}
+    hub.welcome = {"kind": "facts"}
     with pytest.raises(
         RendezvousTimeoutError, match=r"did not answer as 127\.0\.0\.1:[0-9]+ in time: it closed the line"
     ):
