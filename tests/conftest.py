@@ -24,6 +24,7 @@ TOGETHER = {"slurm": ("slurm",), "containers": ("docker", "images", "importing",
 """Folders whose tests share what takes long to start: a Slurm cluster, a Docker engine with its registry and images."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Say which tests must run in one process when there are several: those of a file, those that share a server."""
     for item in items:
