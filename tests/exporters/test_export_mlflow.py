@@ -20,7 +20,11 @@ from tests.conftest import ROOT, need, own_queue, plain_environment
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
 
-QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
+QUIET = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "DO_NOT_TRACK": "true",
+    "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # seven more processes for what no test asks
+}
 
 
 @pytest.fixture(scope="module")
