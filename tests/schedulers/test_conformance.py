@@ -17,7 +17,9 @@ from tests.slurm.cluster import SlurmCluster
 from tests.slurm.hosts import until
 
 ODD = 'o\'dd "name" $(date), `x` a=1 JobState=FAILED ü*'
-HEAD = "#!/usr/bin/env bash\n#SBATCH --output=slurm-%j.log\n#BSUB -nnodes 1 -o lsf-%J.log\n"
+HEAD = "#!/usr/bin/env bash\n#SBATCH --output=slurm-%j.log\n"
+OF_LSF = "#BSUB -nnodes 1 -o lsf-%J.log\n"
+"""Not in HEAD: sbatch reads such lines too, as far as it understands them."""
 REPORT = "\n-----"
 """LSF writes one behind a job's output."""
 SLEEP = "trap 'exit 130' TERM\ntouch ready\nwhile true; do sleep 0.1; done\n"
@@ -72,6 +74,9 @@ class Lsf:
     state, cancel = staticmethod(lsf.state), staticmethod(lsf.cancel)
 
     def submit(self, job_dir: Path, **env: str) -> None:
+        script = (job_dir / "job.sh").read_text()
+        if OF_LSF not in script:
+            (job_dir / "job.sh").write_text(script.replace("\n", f"\n{OF_LSF}", 1))
         lsf.submit(job_dir, {**os.environ, **env})
 
     def ended(self, job_dir: Path) -> JobState:
