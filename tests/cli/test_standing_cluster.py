@@ -17,7 +17,7 @@ import pytest
 from gpubench.cli.steps.clusters.changing import choose
 from gpubench.errors import UsageError
 from gpubench.model.cluster import ClusterJob
-from tests.conftest import Run, plain_environment
+from tests.conftest import Run, need, plain_environment
 from tests.node.runners import until
 from tests.node.test_by_hand_cluster import listening
 
@@ -152,8 +152,8 @@ def test_whole_jobs_are_given_back_few_and_new_ones_first_and_what_cant_be_is_re
 
 
 @pytest.mark.system
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
 def test_workers_packed_on_one_core_are_called_so_and_a_killed_job_is_told(mine: Standing) -> None:
+    need(len(os.sched_getaffinity(0)) > 1, "two CPUs")
     mine("start", *START, "--protocol", "tcp", "--nodes", "2")
     assert mine.script(BIND).returncode == 0
     said = mine.look("affinity", code=6)
