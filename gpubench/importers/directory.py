@@ -97,7 +97,7 @@ def import_files(kind: str, form: Format, paths: Sequence[Path], out: Path, give
     if not settled:
         why = f"; the first: {refused[0]}" if refused else ""
         raise DataError(
-            f"not one usable row in {len(sources)} files of format {kind}{why}", then="see what the format is made of"
+            f"not one usable row of {len(sources)} file(s) of format {kind}{why}", then="see what the format is made of"
         )
     note = {
         "schema": IMPORT,
