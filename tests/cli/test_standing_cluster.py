@@ -59,6 +59,14 @@ class Standing:
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
 
+    def until_it_says(self, words: str, code: int) -> None:
+        """Asks for the status until *words* stand in it; the exit code that came with them is *code*.
+
+        Until then the cluster may be on its way: what had just been killed still answers ``ready`` for a moment.
+        """
+        until(lambda: words in (seen := self._run("cluster", "status")).stdout + seen.stderr)
+        self("status", code=code)
+
     def look(self, word: str, *words: str, code: int = 0) -> str:
         return self(word, "--scheduler-file", self.file, *words, code=code)
 
@@ -163,10 +171,10 @@ def test_workers_packed_on_one_core_are_called_so_and_a_killed_job_is_told(mine:
     mine("grow", "+1")
     job = json.loads((mine.directory / "jobs" / "j002-n1" / "local.json").read_text())["pid"]
     os.killpg(job, signal.SIGKILL)
-    until(lambda: "j002-n1 has ended" in mine("status", code=4))
+    mine.until_it_says("j002-n1 has ended", code=4)
     scheduler = next(pid for pid, line in mine.processes().items() if line.startswith("dask scheduler"))
     os.kill(scheduler, signal.SIGKILL)
-    until(lambda: "it has ended: the scheduler ended: killed by SIGKILL" in mine("status", code=4))
+    mine.until_it_says("it has ended: the scheduler ended: killed by SIGKILL", code=4)
 
 
 @pytest.mark.system
@@ -196,4 +204,4 @@ def test_a_front_end_that_is_killed_ends_its_job(mine: Standing) -> None:
     mine("start", *START, "--protocol", "tcp")
     (front_end,) = (pid for pid, line in mine.processes().items() if "clusters.background" in line)
     os.kill(front_end, signal.SIGKILL)
-    until(lambda: "it has ended: the front end is gone" in mine("status", code=4))
+    mine.until_it_says("it has ended: the front end is gone", code=4)
