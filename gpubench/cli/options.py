@@ -54,6 +54,8 @@ Adaptive = Annotated[
 Power = Annotated[
     float, typer.Option(min=0.5, max=0.99, help="Chance of finding an effect, for what the plan foresees.")
 ]
+Svg = Annotated[Path | None, typer.Option(help="Also every chart as an SVG file in this directory.")]
+Png = Annotated[Path | None, typer.Option(help="Also every chart as a PNG file in this directory.")]
 MaxBlocks = Annotated[int, typer.Option(min=5, help="With --adaptive: never more blocks than this.")]
 CampaignDir = Annotated[Path, typer.Argument(help="Directory of the campaign.", show_default=False)]
 Planned = Annotated[

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime as dt
 from collections.abc import Iterable, Sequence
 
+from gpubench.history.gaps import Gap
 from gpubench.history.observed import Observed, key_of
 from gpubench.importers.pairing import Key
 from gpubench.merge.family import Cell
-from gpubench.model.known_issue import KnownIssue
 from gpubench.model.plan import Plan
 
 
@@ -28,58 +27,49 @@ class Line:
     marks: str = ""
 
 
-def of_import(observed: Sequence[Observed], known: Iterable[KnownIssue]) -> list[Line]:
+def of_import(observed: Sequence[Observed], gaps: Iterable[Gap]) -> list[Line]:
     """Every cell of an import × every version, over all its dates.
 
     A source of results says nothing of what was planned. What is held against it here is every cell that it has at all
     under every version that it has at all, on every date; the reasons are what can be read from the other rows.
     """
     dates = sorted({one.date for one in observed})
-    there = {(one.key, one.variant, one.date) for one in observed}
-    of_version: dict[str, set[dt.date]] = {}
-    for one in observed:
-        of_version.setdefault(one.variant, set()).add(one.date)
-    keys = list(dict.fromkeys(one.key for one in observed))
-    rules = list(known)
+    variants = sorted({one.variant for one in observed})
+    missing = _by_cell(gaps)
     lines = []
-    for key in keys:
-        for variant in sorted(of_version):
-            found = [date for date in dates if (key, variant, date) in there]
-            missing = [date for date in dates if date not in found]
-            counts: dict[str, int] = {}
-            for date in missing:
-                why = _why(variant, date, found, of_version[variant], rules)
-                counts[why] = counts.get(why, 0) + 1
-            marks = "".join("#" if date in found else "." for date in dates)
-            lines.append(Line(key, variant, len(found), len(dates), tuple(counts.items()), marks))
+    for key in dict.fromkeys(one.key for one in observed):
+        for variant in variants:
+            found = missing.get((key, variant), [])
+            out = {gap.date for gap in found}
+            marks = "".join("." if date in out else "#" for date in dates)
+            lines.append(Line(key, variant, len(dates) - len(out), len(dates), _reasons(found), marks))
     return lines
 
 
-def _why(variant: str, date: dt.date, found: Sequence[dt.date], days: set[dt.date], rules: Sequence[KnownIssue]) -> str:
-    if date < min(days):
-        return f"before the first date of {variant} ({min(days)})"
-    if date > max(days):
-        return f"after the last date of {variant} ({max(days)})"
-    if date not in days:
-        return "nothing of this version on that date; no reason recorded"
-    if not found and (rule := next((one for one in rules if one.when.ucx and one.when.ucx.holds(variant)), None)):
-        return f"never measured in this cell; no reason recorded, perhaps {rule.why}"
-    return "other cells of this version have that date, this one hasn't; no reason recorded"
-
-
-def of_campaign(plan: Plan, table: Iterable[Cell]) -> list[Line]:
+def of_campaign(plan: Plan, table: Iterable[Cell], gaps: Iterable[Gap]) -> list[Line]:
     """Every cell × variant of a campaign: the runs that are ok of those planned."""
-    groups: dict[tuple[Key, str], list[Cell]] = {}
+    planned: dict[tuple[Key, str], int] = {}
     for cell in table:
-        groups.setdefault((key_of(plan, cell), cell.outcome.run.variant), []).append(cell)
+        place = key_of(plan, cell), cell.outcome.run.variant
+        planned[place] = planned.get(place, 0) + 1
     order = {one.label: number for number, one in enumerate(plan.variants)}
+    missing = _by_cell(gaps)
     lines = []
-    for (key, variant), cells in sorted(groups.items(), key=lambda item: (str(item[0][0]), order[item[0][1]])):
-        counts: dict[str, int] = {}
-        for cell in cells:
-            if cell.status != "ok":
-                why = f"{cell.status}: {cell.reason}"
-                counts[why] = counts.get(why, 0) + 1
-        ok = sum(cell.status == "ok" for cell in cells)
-        lines.append(Line(key, variant, ok, len(cells), tuple(counts.items())))
+    for (key, variant), of in sorted(planned.items(), key=lambda item: (str(item[0][0]), order[item[0][1]])):
+        found = missing.get((key, variant), [])
+        lines.append(Line(key, variant, of - sum(gap.missing for gap in found), of, _reasons(found)))
     return lines
+
+
+def _by_cell(gaps: Iterable[Gap]) -> dict[tuple[Key, str], list[Gap]]:
+    found: dict[tuple[Key, str], list[Gap]] = {}
+    for gap in gaps:
+        found.setdefault((gap.key, gap.variant), []).append(gap)
+    return found
+
+
+def _reasons(gaps: Iterable[Gap]) -> tuple[tuple[str, int], ...]:
+    counts: dict[str, int] = {}
+    for gap in gaps:
+        counts[gap.reason] = counts.get(gap.reason, 0) + gap.missing
+    return tuple(counts.items())

@@ -86,7 +86,11 @@ def of_import(name: str, points: Iterable[Point], documents: Mapping[str, Any]) 
 
 
 def of_campaign(
-    plan: Plan, table: Iterable[Cell], provenance: Mapping[str, Mapping[str, Any]], manifests: Mapping[str, Any]
+    plan: Plan,
+    table: Iterable[Cell],
+    provenance: Mapping[str, Mapping[str, Any]],
+    manifests: Mapping[str, Any],
+    sizes: Mapping[tuple[str, str], int],
 ) -> Iterator[Observed]:
     """A figure per cell and variant: the mean over the runs that are ok, of what the verdicts take of each.
 
@@ -95,6 +99,7 @@ def of_campaign(
         table: all cells.
         provenance: by run.
         manifests: by hash.
+        sizes: nominal bytes by run and ``params_id``.
     """
     images = {one.label: one.image for one in plan.variants}
     groups: dict[tuple[Key, str], list[Cell]] = {}
@@ -107,16 +112,21 @@ def of_campaign(
         yield Observed(
             key,
             variant,
-            dt.datetime.fromisoformat(plan.created_at).date(),
+            day_of(plan),
             plan.campaign,
             float(np.mean(logs)),
             len(logs),
             float(np.std(logs, ddof=1) / math.sqrt(len(logs))) if len(logs) > 1 else None,
             job.nodes * job.workers_per_node,
-            None,
+            sizes.get((cells[0].outcome.run.run, cells[0].workload.params_id)) or None,
             _flat(manifests.get(image.manifest, {}), "image") if image else {},
             facts(provenance.get(cells[0].outcome.run.run, {})),
         )
+
+
+def day_of(plan: Plan) -> dt.date:
+    """The day that a campaign's figures are of."""
+    return dt.datetime.fromisoformat(plan.created_at).date()
 
 
 def key_of(plan: Plan, cell: Cell) -> Key:

@@ -29,7 +29,9 @@ def short(value: float) -> float:
     return float(f"{value:.5g}")
 
 
-def finish(chart: alt.LayerChart | alt.FacetChart, title: str, values: Mapping[str, Any]) -> dict[str, Any]:
+def finish(
+    chart: alt.LayerChart | alt.FacetChart | alt.ConcatChart, title: str, values: Mapping[str, Any]
+) -> dict[str, Any]:
     """The chart in the page's looks, with its data.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 import vl_convert
@@ -22,14 +22,26 @@ _FONT = "sans-serif"  # nobody knows which fonts stand where the file is looked 
 
 
 def images(inputs: ReportInputs, form: Format) -> Iterator[tuple[str, bytes]]:
-    """Every chart of the page: a file name that says what it shows, and the file.
+    """Every chart of a campaign's page, as ``drawn``."""
+    return drawn(((name, spec) for _, name, spec in parts(inputs).charts()), inputs.templates, form)
+
+
+def drawn(
+    charts: Iterable[tuple[str, dict[str, Any]]], templates: Mapping[str, str], form: Format
+) -> Iterator[tuple[str, bytes]]:
+    """A file name that says what each chart shows, and the file.
+
+    Args:
+        charts: a name for people, and the spec.
+        templates: with the pages' style sheet.
+        form: of the files.
 
     Raises:
         DataError: a chart that the renderer refuses.
     """
-    colours = light_colours(inputs.templates[_STYLE])
+    colours = light_colours(templates[_STYLE])
     taken: set[str] = set()
-    for _, name, spec in parts(inputs).charts():
+    for name, spec in charts:
         yield f"{_free(name, taken)}.{form}", _render(name, standalone(spec, colours), form)
 
 
@@ -44,7 +56,7 @@ def standalone(spec: dict[str, Any], colours: dict[str, str]) -> dict[str, Any]:
     text = re.sub(r"var\(--([a-z0-9]+)\)", lambda found: colours[found[1]], json.dumps(spec))
     plain: dict[str, Any] = json.loads(text)
     plain["config"] |= {"font": _FONT, "background": colours["paper"]}
-    if plain["width"] == "container":
+    if plain.get("width") == "container":
         plain["width"] = _WIDTH
     title = {"text": plain["description"], "anchor": "start", "fontSize": 14, "offset": 12, "color": colours["ink"]}
     return plain | {"title": title, "padding": 12}

@@ -86,6 +86,11 @@ def changes_lines(series: Sequence[Series]) -> Iterator[str]:
         if one.unusual:
             days = ", ".join(f"{day} {labels.percent(off)}" for day, off in one.unusual)
             yield f"  unusual days (no test; beside the median of their stretch): {days}"
+    yield from searched_lines(series)
+
+
+def searched_lines(series: Sequence[Series]) -> Iterator[str]:
+    """How many series were searched for changes, and how many changed."""
     searched = [one for one in series if one.searched]
     changed = [one for one in searched if one.changes]
     yield f"{len(changed)} of {len(searched)} series of {FEWEST} dates or more changed; Holm over these, at 5 %"

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import jinja2
-
 from gpubench.history.changes import Series
-from gpubench.history.holes import Line
+from gpubench.history.gaps import Gap
 from gpubench.history.observed import Observed
-from gpubench.report import charts, labels, over_time
-from gpubench.report.history import why
-from gpubench.report.page import bundle, script_safe
+from gpubench.report import charts, labels
+from gpubench.report.export import Format, drawn
+from gpubench.report.history import Source
+from gpubench.report.history_page import change_rows, over_time_named, searched_sentence, source_rows
+from gpubench.report.over_time import over_time
+from gpubench.report.page import render
 from gpubench.stats.settings import Settings
 from gpubench.stats.verdict import Verdict
 
@@ -26,38 +27,46 @@ class ImportedInputs:
     verdicts: Sequence[Verdict]
     settings: Settings
     observed: Sequence[Observed]
+    missing: Sequence[Gap]
     series: Sequence[Series]
-    lines: Sequence[Line]
+    source: Source
     cautions: Sequence[str]
     templates: Mapping[str, str]
 
 
 def html(inputs: ImportedInputs) -> bytes:
     """The page: one file that asks no network for anything."""
-    environment = jinja2.Environment(
-        loader=jinja2.DictLoader(dict(inputs.templates)),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    drawn = [(f"over-time-{number}", *one) for number, one in enumerate(over_time.charts(inputs.observed))]
-    specs = {anchor: spec for anchor, _, spec in drawn}
-    if any(one.effect is not None for one in inputs.verdicts):
-        specs["forest"] = charts.forest(inputs.verdicts, _names(inputs.verdicts), inputs.settings.margin)
-    text = environment.get_template("report/imported.html.j2").render(
-        note=inputs.note,
-        cautions=inputs.cautions,
-        charts=[(anchor, name) for anchor, name, _ in drawn],
-        forest="forest" in specs,
-        verdicts=verdict_rows(inputs.verdicts),
-        changes=change_rows(inputs.series),
-        holes=[(name, line) for name, line in zip(_line_names(inputs.lines), inputs.lines, strict=True)],
-        refused=reasons(inputs.note["refused"]),
-        specs=script_safe(specs),
-        bundle=bundle(),
-    )
-    return text.encode()
+    shown = over_time(inputs.observed, inputs.missing, inputs.series)
+    specs = {one.anchor: one.chart for one in shown}
+    if forest := _forest(inputs):
+        specs["forest"] = forest
+    context = {
+        "note": inputs.note,
+        "cautions": inputs.cautions,
+        "over_time": shown,
+        "forest": "forest" in specs,
+        "verdicts": verdict_rows(inputs.verdicts),
+        "changes": change_rows(inputs.series),
+        "searched": searched_sentence(inputs.series),
+        "sources": source_rows([inputs.source]),
+        "refused": reasons(inputs.note["refused"]),
+        "specs": specs,
+    }
+    return render("report/imported.html.j2", inputs.templates, context)
+
+
+def images(inputs: ImportedInputs, form: Format) -> Iterator[tuple[str, bytes]]:
+    """Every chart of the page, as ``export.drawn``."""
+    forest = _forest(inputs)
+    charts = [("effects", forest)] if forest else []
+    charts += over_time_named(over_time(inputs.observed, inputs.missing, inputs.series))
+    return drawn(charts, inputs.templates, form)
+
+
+def _forest(inputs: ImportedInputs) -> dict[str, Any] | None:
+    if not any(one.effect is not None for one in inputs.verdicts):
+        return None
+    return charts.forest(inputs.verdicts, _names(inputs.verdicts), inputs.settings.margin)
 
 
 def markdown(inputs: ImportedInputs) -> str:
@@ -95,23 +104,6 @@ def verdict_rows(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
     ]
 
 
-def change_rows(series: Sequence[Series]) -> list[tuple[str, str, str, str, str]]:
-    """A row per change point, by date."""
-    names = labels.cell_names([dict(one.key) for one in series])
-    found = [
-        (
-            f"{name}, {one.variant}",
-            str(change.at),
-            labels.percent(change.effect),
-            f"{change.p:.2g}",
-            why(change),
-        )
-        for one, name in zip(series, names, strict=True)
-        for change in one.changes
-    ]
-    return sorted(found, key=lambda row: (row[1], row[0]))
-
-
 def reasons(refused: Sequence[Mapping[str, Any]]) -> list[tuple[str, int, str]]:
     """Each reason once, how often, and where first."""
     places: dict[str, list[str]] = {}
@@ -122,7 +114,3 @@ def reasons(refused: Sequence[Mapping[str, Any]]) -> list[tuple[str, int, str]]:
 
 def _names(verdicts: Sequence[Verdict]) -> list[str]:
     return labels.cell_names([one.key for one in verdicts])
-
-
-def _line_names(lines: Sequence[Line]) -> list[str]:
-    return labels.cell_names([dict(one.key) for one in lines])

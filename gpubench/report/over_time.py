@@ -1,76 +1,167 @@
-"""Figures over dates: a panel per number of workers, a line per version, bands of one standard error."""
+"""Figures over dates as the pages show them: per workload a chart, and in words what isn't there."""
 
 from __future__ import annotations
 
+import dataclasses
+import datetime as dt
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import altair as alt
+from scipy import special
 
+from gpubench.history.changes import Changed, Series
+from gpubench.history.gaps import OUTSIDE, Gap, Span, spans
 from gpubench.history.observed import Observed
-from gpubench.report import labels
-from gpubench.report.chart_parts import by_variant, finish, short
+from gpubench.importers.pairing import Key
+from gpubench.report import labels, over_time_charts
+from gpubench.report.chart_parts import short
+from gpubench.report.history import why
+from gpubench.report.over_time_charts import Edges
 
-_WIDTH, _HEIGHT, _COLUMNS = 330, 170, 2
 _SIZES = ("nodes", "workers", "workers_per_node")
+_Panel = tuple[int, int]
 
 
-def charts(observed: Sequence[Observed]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """A title and a spec per workload and parameters; a click on a version in the legend dims the others."""
-    groups: dict[tuple[tuple[str, Any], ...], list[Observed]] = {}
+@dataclasses.dataclass(frozen=True)
+class OverTime:
+    """One workload over dates. ``missing`` has a row per span: where, variant, dates, reason."""
+
+    anchor: str
+    name: str
+    unit: str
+    chart: dict[str, Any]
+    missing: list[tuple[str, str, str, str, str]]
+
+
+def over_time(observed: Sequence[Observed], missing: Sequence[Gap], series: Sequence[Series]) -> list[OverTime]:
+    """Every workload and its parameters, in the order in which they come; sizes of the cluster are panels of it.
+
+    Args:
+        observed: all figures.
+        missing: what isn't there; what lies before the first or after the last date of a version is left out.
+        series: with the changes that are drawn.
+    """
+    groups: dict[Key, tuple[list[Observed], list[Gap], list[Series]]] = {}
     for one in observed:
-        groups.setdefault(tuple(part for part in one.key if part[0] not in _SIZES), []).append(one)
+        groups.setdefault(_group(one.key), ([], [], []))[0].append(one)
+    for gap in missing:
+        if gap.kind != OUTSIDE:
+            groups.setdefault(_group(gap.key), ([], [], []))[1].append(gap)
+    for run in series:
+        groups[_group(run.key)][2].append(run)
     names = labels.cell_names([dict(key) for key in groups])
-    variants = sorted({one.variant for one in observed})
-    for name, found in zip(names, groups.values(), strict=True):
-        yield name, _chart(name, found, variants)
+    every: list[Observed | Gap] = [*observed, *missing]
+    variants = sorted({one.variant for one in every})
+    return [
+        _shown(f"over-time-{number}", name, found, variants)
+        for number, (name, found) in enumerate(zip(names, groups.values(), strict=True))
+    ]
 
 
-def _chart(name: str, found: Sequence[Observed], variants: Sequence[str]) -> dict[str, Any]:
-    rated = all(one.bytes and one.workers for one in found)
-    rows = [_row(one, rated=rated) for one in sorted(found, key=lambda one: (one.workers or 0, one.variant, one.date))]
+def _group(key: Key) -> Key:
+    return tuple(part for part in key if part[0] not in _SIZES)
+
+
+def _panel(key: Key, workers: int | None) -> _Panel:
+    return workers or 0, int(dict(key).get("nodes") or 0)
+
+
+def _shown(
+    anchor: str, name: str, found: tuple[list[Observed], list[Gap], list[Series]], variants: Sequence[str]
+) -> OverTime:
+    observed, missing, series = found
+    # Throughput only where it is one for all: two kinds of numbers in a picture would be compared.
+    rated = bool(observed) and all(one.bytes and one.workers for one in observed)
     unit = "GB/s per worker" if rated else "seconds"
-    chosen = alt.selection_point(fields=["variant"], bind="legend", name="chosen")
-    coloured = by_variant(rows, variants)
-    x = alt.X("date:T", title=None, axis=alt.Axis(format="%b %y", tickCount=5, grid=False))
-    y = alt.Y("value:Q", title=unit, scale=alt.Scale(zero=False))
-    tip = [alt.Tooltip(field) for field in ("date:T", "variant:N", "value:Q", "workers:O")]
-    band = (
-        alt.Chart()
-        .mark_area()
-        .encode(
-            x=x,
-            y=alt.Y("low:Q", title=unit, scale=alt.Scale(zero=False)),
-            y2="high:Q",
-            color=coloured["color"],
-            opacity=alt.condition(chosen, alt.value(0.2), alt.value(0.03)),
-        )
+    every: list[Observed | Gap] = [*observed, *missing]
+    dates = sorted({one.date for one in every})
+    edges = Edges(dates)
+    absent = spans(missing, dates)
+    figures = [_figure(one, rated=rated) for one in sorted(observed, key=lambda one: (one.variant, one.date))]
+    chart = over_time_charts.panels(
+        f"{name}: {unit} over dates",
+        names=_panel_names([_panel(one.key, one.workers) for one in every]),
+        figures=figures,
+        missing=[_missing(one, edges) for one in absent],
+        changes=_changes(series, figures),
+        variants=variants,
+        edges=edges,
     )
-    faded = alt.condition(chosen, alt.value(1), alt.value(0.15))
-    line = alt.Chart().mark_line(strokeWidth=1.5).encode(x=x, y=y, color=coloured["color"], opacity=faded)
-    points = alt.Chart().mark_point(filled=True, size=30).encode(x=x, y=y, tooltip=tip, opacity=faded, **coloured)
-    panels = (
-        alt.layer(band, line, points.add_params(chosen), data=alt.NamedData("figures"))
-        .properties(width=_WIDTH, height=_HEIGHT)
-        .facet(facet=alt.Facet("workers:O", title="workers in all", sort="ascending"), columns=_COLUMNS)
-        .resolve_scale(y="independent")
-    )
-    spec = finish(panels, f"{name}: {unit} over dates", {"figures": rows})
-    del spec["config"]["autosize"]  # panels have sizes of their own; fitted to the page they vanish
-    return spec
+    rows = [
+        (_where(_panel(one.key, one.workers)), one.variant, _days(one.dates), f"{one.missing} of {one.of}", one.reason)
+        for one in absent
+    ]
+    return OverTime(anchor, name, unit, chart, rows)
 
 
-def _row(one: Observed, *, rated: bool) -> dict[str, Any]:
+def _panel_names(found: Sequence[_Panel]) -> dict[str, str]:
+    """A heading by panel, the smallest cluster first."""
+    return {_where(place): _where(place) if place[0] else "workers not recorded" for place in sorted(set(found))}
+
+
+def _where(place: _Panel) -> str:
+    """``8 workers on 2 nodes``."""
+    workers, nodes = place
+    return f"{workers} workers" + (f" on {nodes} node{'s' if nodes > 1 else ''}" if nodes else "")
+
+
+def _figure(one: Observed, *, rated: bool) -> dict[str, Any]:
     value = math.exp(one.log_s)
     if rated and one.bytes and one.workers:
         value = one.bytes / value / one.workers / 1e9
-    error = value * (one.se or 0.0)
+    # A source's own standard error is of some thirty repetitions: the normal's quantile is near enough.
+    wide = float(-special.stdtrit(one.runs - 1, 0.025)) if one.runs > 1 else 1.96
+    half = None if one.se is None else wide * one.se
     return {
-        "date": f"{one.date}T00:00:00",
+        "panel": _where(_panel(one.key, one.workers)),
+        "date": over_time_charts.moment(one.date),
+        "day": str(one.date),
         "variant": one.variant,
-        "workers": one.workers or 0,
         "value": short(value),
-        "low": short(value - error),
-        "high": short(value + error),
+        "text": labels.seconds(math.exp(one.log_s)),
+        "low": None if half is None else short(value * math.exp(-half)),
+        "high": None if half is None else short(value * math.exp(half)),
+        "source": one.source,
     }
+
+
+def _missing(one: Span, edges: Edges) -> dict[str, Any]:
+    return {
+        "panel": _where(_panel(one.key, one.workers)),
+        "variant": one.variant,
+        "start": edges.before(one.dates[0]),
+        "end": edges.after(one.dates[-1]),
+        "kind": one.kind,
+        "days": _days(one.dates),
+        "missing": f"{one.missing} of {one.of}",
+        "reason": one.reason,
+    }
+
+
+def _changes(series: Sequence[Series], figures: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A row per change point, at the first figure of the new level."""
+    values = {(row["panel"], row["variant"], row["day"]): row["value"] for row in figures}
+    found: list[dict[str, Any]] = []
+    for one in series:
+        panel = _where(_panel(one.key, one.observed[0].workers))
+        for change in one.changes:
+            row = {
+                "panel": panel,
+                "date": over_time_charts.moment(change.at),
+                "variant": one.variant,
+                "value": values[panel, one.variant, str(change.at)],
+                "slower": change.effect > 0,
+                "said": f"{change.at}: time {labels.percent(change.effect)}, p {change.p:.2g}",
+                "why": _why(change),
+            }
+            found.append(row)
+    return found
+
+
+def _why(change: Changed) -> str:
+    return f"before: {change.before}; {why(change)}"
+
+
+def _days(dates: Sequence[dt.date]) -> str:
+    return str(dates[0]) if len(dates) == 1 else f"{dates[0]} to {dates[-1]}, {len(dates)} dates"

@@ -19,14 +19,20 @@ from gpubench.store.accounting import run_warnings
 
 def html(inputs: ReportInputs) -> bytes:
     """The page, to be written beside ``runs/``: its links to raw files are relative."""
+    return render("report/page.html.j2", inputs.templates, _context(inputs))
+
+
+def render(name: str, templates: Mapping[str, str], context: Mapping[str, Any]) -> bytes:
+    """A page that extends ``report/base.html.j2``; ``specs`` of the context are its charts by anchor."""
     environment = jinja2.Environment(
-        loader=jinja2.DictLoader(dict(inputs.templates)),
+        loader=jinja2.DictLoader(dict(templates)),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("report/page.html.j2").render(_context(inputs)).encode()
+    held = {"specs": script_safe(context["specs"]), "bundle": bundle()}
+    return environment.get_template(name).render({**context, **held}).encode()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,8 +111,7 @@ def _context(inputs: ReportInputs) -> dict[str, Any]:
             *inputs.warnings,
             *run_warnings(inputs.outcomes),
         ],
-        "specs": script_safe({anchor: spec for anchor, _, spec in shown.charts()}),
-        "bundle": bundle(),
+        "specs": {anchor: spec for anchor, _, spec in shown.charts()},
         "generated": headline.moment(inputs.generated_at),
     }
 

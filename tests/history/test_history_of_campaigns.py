@@ -54,3 +54,29 @@ def test_a_change_is_annotated_with_the_provenance_that_changed_there(gpubench: 
         assert change["at"] == str((START + dt.timedelta(weeks=STEP)).date())
         assert any("6.9.9" in field for field in change["fields"])
         assert change["others"] == 1
+
+
+def test_the_page_over_time_draws_campaigns_their_changes_and_their_failed_runs(gpubench: Run, weekly: Path) -> None:
+    done = gpubench("history", weekly, "--html", "over-time.html", "--svg", "charts")
+    assert done.returncode == 0, done.stderr
+    page = (weekly.parent / "over-time.html").read_text()
+    specs = json.loads(page.partition('id="specs">')[2].partition("</script>")[0])
+    (chart,) = specs.values()
+    sets = chart["datasets"]
+    assert len(sets["figures"]) == 2 * WEEKS
+    assert {row["panel"] for row in sets["figures"]} == {"2 workers on 1 node"}
+    assert all(row["low"] < row["value"] < row["high"] for row in sets["figures"] if row["low"] is not None)
+    (missing,) = sets["missing"]
+    assert (missing["variant"], missing["kind"], missing["missing"]) == ("1.19.0", "failed", "1 of 2")
+    assert missing["start"] < missing["end"]
+    assert [(row["variant"], row["slower"]) for row in sets["changes"]] == [("1.17.0", True), ("1.19.0", True)]
+    assert all("6.9.9" in row["why"] for row in sets["changes"])
+    assert "1 x failed: worker 1 died" in page
+    (svg,) = (weekly.parent / "charts").iterdir()
+    assert svg.name == "over-time-merge.svg"
+    assert "var(--" not in svg.read_text()
+
+
+def test_a_page_and_json_at_once_are_refused(gpubench: Run, weekly: Path) -> None:
+    done = gpubench("history", weekly, "--json", "--html", "x.html")
+    assert (done.returncode, "--json" in done.stderr) == (2, True)

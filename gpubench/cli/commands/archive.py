@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from gpubench.cli import options
+from gpubench.errors import UsageError
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
@@ -43,11 +46,22 @@ def import_results(
     run(form, paths, out, variant=variant, date=date, site=site)
 
 
-def history(directories: Directories, as_json: AsJson = False) -> None:
+def history(
+    directories: Directories,
+    as_json: AsJson = False,
+    html: Annotated[
+        Path | None,
+        typer.Option(help="Write one page that opens offline: charts over dates, changes, what is missing."),
+    ] = None,
+    svg: options.Svg = None,
+    png: options.Png = None,
+) -> None:
     """What was measured when, of what, in which versions: planned x observed, with a reason for what isn't there."""
     from gpubench.cli.steps.over_time import show_history
 
-    show_history(directories, as_json=as_json)
+    if as_json and (html or svg or png):
+        raise UsageError("--json prints, --html, --svg and --png write files", then="choose one")
+    show_history(directories, as_json=as_json, page=html, svg=svg, png=png)
 
 
 def changes(directories: Directories, as_json: AsJson = False) -> None:

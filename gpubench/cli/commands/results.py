@@ -144,33 +144,30 @@ def explain(
 
 def report(
     campaign: options.MaybeCampaign = None,
-    svg: Annotated[Path | None, typer.Option(help="Also every chart as an SVG file in this directory.")] = None,
-    png: Annotated[Path | None, typer.Option(help="Also every chart as a PNG file in this directory.")] = None,
+    svg: options.Svg = None,
+    png: options.Png = None,
     terminal: Annotated[bool, typer.Option("--terminal", help="Also draw effects and efficiency here.")] = False,
     allow: options.Allow = None,
     outputs: options.Outputs = None,
 ) -> None:
     """Merge, judge, and write report.html (opens offline) and report.md."""
     from gpubench.cli.steps.choosing import chosen_campaign
-    from gpubench.cli.steps.drawing import show_charts, write_charts
+    from gpubench.cli.steps.drawing import in_forms, show_charts, write_files
     from gpubench.cli.steps.imported import report_imported
     from gpubench.cli.steps.judging import Question, judge_campaign
     from gpubench.cli.steps.showing import show_verdicts, write_report
     from gpubench.importers.directory import is_imported
+    from gpubench.report.export import images
 
     if campaign is not None and is_imported(campaign):
-        if svg or png or terminal or allow:
-            raise UsageError(
-                "--svg, --png, --terminal and --allow are for campaigns", then="leave them out for an import"
-            )
-        report_imported(campaign)
+        if terminal or allow:
+            raise UsageError("--terminal and --allow are for campaigns", then="leave them out for an import")
+        report_imported(campaign, svg=svg, png=png)
         return
     judged = judge_campaign(chosen_campaign(campaign, outputs), Question(allow=tuple(allow or ())))
     show_verdicts(judged.verdicts, judged.accounting)
     inputs = write_report(judged)
-    if svg:
-        write_charts(inputs, svg, "svg")
-    if png:
-        write_charts(inputs, png, "png")
+    for where, form in in_forms(svg, png):
+        write_files(images(inputs, form), where)
     if terminal:
         show_charts(inputs)

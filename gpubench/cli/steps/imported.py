@@ -11,19 +11,19 @@ import typer
 
 from gpubench import resources
 from gpubench.cli.say import say, warn
-from gpubench.cli.steps.over_time import observed_of, shipped_issues
+from gpubench.cli.steps.drawing import in_forms, write_files
+from gpubench.cli.steps.over_time import shipped_issues, tell_import
 from gpubench.cli.steps.showing import show_verdicts
 from gpubench.errors import DataError, UsageError
 from gpubench.files import write_atomically
 from gpubench.history.changes import find
-from gpubench.history.holes import of_import
 from gpubench.importers import FORMATS, sizes
 from gpubench.importers.base import day
 from gpubench.importers.directory import Given, Imported, import_files, open_imported
 from gpubench.importers.pairing import default_baseline, family, points, reworded
 from gpubench.model.base import nearest
 from gpubench.report.imported import imported_scaling_json, imported_scaling_lines
-from gpubench.report.imported_page import ImportedInputs, html, markdown
+from gpubench.report.imported_page import ImportedInputs, html, images, markdown
 from gpubench.report.record import verdicts_json
 from gpubench.stats.data import ComparisonInput
 from gpubench.stats.settings import Settings
@@ -134,10 +134,15 @@ def scale_imported(directory: Path, *, as_json: bool) -> None:
     say("note: sizes are compared over all their dates; what changed between the dates is in the intervals")
 
 
-def report_imported(directory: Path) -> None:
-    """Write report.html and report.md into the import: verdicts, change points, charts over dates, what is missing."""
+def report_imported(directory: Path, *, svg: Path | None, png: Path | None) -> None:
+    """Write report.html and report.md into the import: verdicts, change points, charts over dates, what is missing.
+
+    Args:
+        directory: of the import.
+        svg, png: where every chart goes as a file, too.
+    """
     found = open_imported(directory)
-    figures = observed_of(found)
+    told = tell_import(found, shipped_issues())
     try:
         _, verdicts, settings = judged(found, None, None)
     except DataError as error:  # one version alone has a history too
@@ -147,9 +152,10 @@ def report_imported(directory: Path) -> None:
         note=found.note,
         verdicts=verdicts,
         settings=settings,
-        observed=figures,
-        series=find(figures, settings.seed),
-        lines=of_import(figures, shipped_issues()),
+        observed=told.figures,
+        missing=told.missing,
+        series=find(told.figures, settings.seed),
+        source=told.source,
         cautions=list(cautions(found)),
         templates=resources.texts("templates"),
     )
@@ -157,3 +163,5 @@ def report_imported(directory: Path) -> None:
     for name, data in (("report.html", html(inputs)), ("report.md", markdown(inputs))):
         write_atomically(directory / name, data)
     say(f"report: {directory / 'report.html'}")
+    for where, form in in_forms(svg, png):
+        write_files(images(inputs, form), where)

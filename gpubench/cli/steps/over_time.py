@@ -2,35 +2,64 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import polars as pl
+
 from gpubench import resources
 from gpubench.cli.say import say, warn
+from gpubench.cli.steps.drawing import in_forms, write_files
 from gpubench.cli.steps.running import account_now
 from gpubench.errors import UsageError
-from gpubench.history import holes, observed
+from gpubench.files import write_atomically
+from gpubench.history import gaps, holes, observed
 from gpubench.history.changes import find
-from gpubench.history.observed import Observed
+from gpubench.history.gaps import Gap
+from gpubench.history.observed import Observed, day_of
 from gpubench.importers.directory import Imported, is_imported, open_imported
 from gpubench.importers.pairing import points
-from gpubench.merge.family import Cell, cells
+from gpubench.merge.family import cells
 from gpubench.merge.read import read_runs
 from gpubench.merge.table import merge
 from gpubench.model.known_issue import KnownIssue, load_known_issues
 from gpubench.report.history import Source, changes_json, changes_lines, history_json, history_lines
+from gpubench.report.history_page import HistoryInputs, html, images
+from gpubench.spec.plain import canonical
 from gpubench.stats.settings import Settings
 from gpubench.store.campaign import PLAN_FILE, Campaign
-from gpubench.store.rundirs import read_provenance
+from gpubench.store.rundirs import Records, read_provenance
 
 Kept = Campaign | Imported
 
 
-def show_history(directories: Sequence[Path], *, as_json: bool) -> None:
-    """Print what was measured when, and why the rest isn't there; raises UsageError where nothing is found."""
-    rules = shipped_issues()
-    sources = [_source(one, rules) for one in _opened(directories)]
+@dataclasses.dataclass(frozen=True)
+class Told:
+    """What a campaign or an import adds to a history."""
+
+    source: Source
+    figures: list[Observed]
+    missing: list[Gap]
+
+
+def show_history(
+    directories: Sequence[Path], *, as_json: bool, page: Path | None, svg: Path | None, png: Path | None
+) -> None:
+    """Print what was measured when, and why the rest isn't there; raises UsageError where nothing is found.
+
+    Args:
+        directories: campaigns, imports, or directories that hold some.
+        as_json: one object instead of lines.
+        page: where the page over time goes.
+        svg, png: where its charts go as files.
+    """
+    told = tell(directories)
+    if page or svg or png:
+        _draw(told, page, svg, png)
+        return
+    sources = [one.source for one in told]
     if as_json:
         say(json.dumps(history_json(sources), indent=1))
         return
@@ -38,9 +67,25 @@ def show_history(directories: Sequence[Path], *, as_json: bool) -> None:
         say(line)
 
 
+def _draw(told: Sequence[Told], page: Path | None, svg: Path | None, png: Path | None) -> None:
+    figures = [figure for one in told for figure in one.figures]
+    inputs = HistoryInputs(
+        sources=[one.source for one in told],
+        observed=figures,
+        missing=[gap for one in told for gap in one.missing],
+        series=find(figures, Settings().seed),
+        templates=resources.texts("templates"),
+    )
+    if page:
+        write_atomically(page, html(inputs))
+        say(f"page: {page}")
+    for where, form in in_forms(svg, png):
+        write_files(images(inputs, form), where)
+
+
 def show_changes(directories: Sequence[Path], *, as_json: bool) -> None:
     """Print where the figures of a cell and version changed for good; raises UsageError where nothing is found."""
-    figures = [figure for one in _opened(directories) for figure in observed_of(one)]
+    figures = [figure for one in tell(directories) for figure in one.figures]
     if not figures:
         warn("no figure has a date and a version, so there is no history to search")
     series = find(figures, Settings().seed)
@@ -51,19 +96,51 @@ def show_changes(directories: Sequence[Path], *, as_json: bool) -> None:
         say(line)
 
 
-def observed_of(kept: Kept) -> list[Observed]:
-    """The figures of a campaign or an import."""
-    if isinstance(kept, Imported):
-        return list(observed.of_import(kept.name, points(kept.table), kept.note["documents"]))
-    table = _cells(kept)
-    found = {one.outcome.run.run: one.outcome.directory for one in table}
-    provenance = {run: read_provenance(directory) for run, directory in found.items() if directory}
-    return list(observed.of_campaign(kept.plan, table, provenance, kept.manifests()))
+def tell(directories: Sequence[Path]) -> list[Told]:
+    """Every campaign and import that is named or stands in a named directory; raises UsageError where none does."""
+    rules = shipped_issues()
+    return [
+        tell_import(one, rules) if isinstance(one, Imported) else _tell_campaign(one) for one in _opened(directories)
+    ]
 
 
-def _cells(campaign: Campaign) -> list[Cell]:
-    merged = merge(read_runs(campaign.runs_dir).runs)
-    return cells(campaign.plan, account_now(campaign).outcomes, merged.frame)
+def tell_import(kept: Imported, rules: Sequence[KnownIssue]) -> Told:
+    """The history that an import holds; ``rules`` may explain what is missing."""
+    figures = list(observed.of_import(kept.name, points(kept.table), kept.note["documents"]))
+    missing = gaps.of_import(figures, rules)
+    dates = sorted({str(one.date) for one in figures})
+    span = f"{len(dates)} dates, {dates[0]} to {dates[-1]}" if dates else "no dates"
+    versions = sorted({one.variant for one in figures})
+    about = f"{kept.note['format']}, {span}, versions {', '.join(versions)}; each sign is a date, # measured, . not"
+    return Told(Source("import", kept.name, about, dates, holes.of_import(figures, missing)), figures, missing)
+
+
+def _tell_campaign(kept: Campaign) -> Told:
+    plan, records = kept.plan, Records()
+    outcomes = account_now(kept, records).outcomes
+    frame = merge(read_runs(kept.runs_dir, records).runs).frame
+    table = cells(plan, outcomes, frame)
+    provenance = {one.run.run: read_provenance(one.directory) for one in outcomes if one.directory}
+    figures = list(observed.of_campaign(plan, table, provenance, kept.manifests(), _sizes(kept, frame)))
+    missing = gaps.of_campaign(plan, table, day_of(plan))
+    versions = [f"{one.label} (UCX {one.image.ucx_version if one.image else 'not built'})" for one in plan.variants]
+    day = str(day_of(plan))
+    about = (
+        f"{day}, site {plan.site.name}, suite {plan.suite}, {', '.join(versions)}; runs that are ok of those planned"
+    )
+    source = Source("campaign", plan.campaign, about, [day], holes.of_campaign(plan, table, missing))
+    return Told(source, figures, missing)
+
+
+def _sizes(campaign: Campaign, frame: pl.DataFrame) -> dict[tuple[str, str], int]:
+    """Nominal bytes of each run's workloads."""
+    known = {(one.name, one.backend, canonical(one.params).decode()): one.params_id for one in campaign.plan.workloads}
+    rows = frame.group_by("run", "workload", "backend", "params").agg(pl.col("bytes").max()).iter_rows()
+    return {
+        (run, known[place]): size or 0
+        for run, workload, backend, params, size in rows
+        if (place := (workload, backend, params)) in known
+    }
 
 
 def _opened(directories: Sequence[Path]) -> Iterator[Kept]:
@@ -78,24 +155,6 @@ def _opened(directories: Sequence[Path]) -> Iterator[Kept]:
 
 def _is_kept(directory: Path) -> bool:
     return is_imported(directory) or (directory / PLAN_FILE).is_file()
-
-
-def _source(kept: Kept, rules: Sequence[KnownIssue]) -> Source:
-    if isinstance(kept, Imported):
-        figures = observed_of(kept)
-        dates = sorted({str(one.date) for one in figures})
-        span = f"{len(dates)} dates, {dates[0]} to {dates[-1]}" if dates else "no dates"
-        versions = sorted({one.variant for one in figures})
-        about = f"{kept.note['format']}, {span}, versions {', '.join(versions)}; each sign is a date, # measured, . not"
-        return Source("import", kept.name, about, dates, holes.of_import(figures, rules))
-    plan, table = kept.plan, _cells(kept)
-    lines = holes.of_campaign(plan, table)
-    versions = [f"{one.label} (UCX {one.image.ucx_version if one.image else 'not built'})" for one in plan.variants]
-    day = plan.created_at[:10]
-    about = (
-        f"{day}, site {plan.site.name}, suite {plan.suite}, {', '.join(versions)}; runs that are ok of those planned"
-    )
-    return Source("campaign", plan.campaign, about, [day], lines)
 
 
 def shipped_issues() -> list[KnownIssue]:

@@ -1,0 +1,94 @@
+"""The page over time in a real headless Chromium, opened from ``file://``."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from pathlib import Path
+
+import browser
+import pytest
+import reports
+
+from gpubench.history.changes import find
+from gpubench.history.gaps import Gap
+from gpubench.history.observed import Observed
+from gpubench.report.history import Source
+from gpubench.report.history_page import HistoryInputs, html
+
+pytestmark = pytest.mark.system
+
+DATES = [dt.date(2026, 1, 5) + dt.timedelta(weeks=number) for number in range(20)]
+LEGEND = "[...document.querySelectorAll('.role-legend-label text')]"
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[browser.Page]:
+    with browser.chromium() as page:
+        yield page
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two versions on two sizes; one slows down half way, the other has failed twice."""
+    observed, missing = [], []
+    for workers in (8, 16):
+        key = (("workload", "merge"), ("backend", "dask"), ("workers", workers))
+        for version in ("1.17.0", "1.19.0"):
+            for number, date in enumerate(DATES):
+                if version == "1.19.0" and number in (3, 4):
+                    missing.append(Gap(key, version, date, "failed", "failed: worker 1 died", workers, 4, 4))
+                    continue
+                slower = 0.3 if version == "1.17.0" and number >= 10 else 0.0
+                observed.append(
+                    Observed(key, version, date, "c", slower + 0.001 * (number * 7 % 5), 4, 0.01, workers, 10**9)
+                )
+    inputs = HistoryInputs(
+        [Source("campaign", "c", "of a test", [], [])], observed, missing, find(observed, 1), reports.TEMPLATES
+    )
+    path = tmp_path_factory.mktemp("history") / "over time.html"
+    path.write_bytes(html(inputs))
+    return path
+
+
+def test_it_renders_without_a_word_on_the_console_and_without_the_network(page: browser.Page, report: Path) -> None:
+    page.requests.clear()
+    for options in ({}, {"dark": True}, {"width": 375, "mobile": True}):
+        page.open(report.as_uri(), **options)
+        assert (page.console, page.errors) == ([], [])
+    assert set(page.requests) == {report.as_uri()}
+
+
+def test_panels_stand_below_each_other_on_a_telephone(page: browser.Page, report: Path) -> None:
+    places = "[...document.querySelectorAll('.chart svg text')].filter((one) => one.textContent.endsWith('workers'))"
+    lefts = f"{places}.map((one) => Math.round(one.getBoundingClientRect().left))"
+    page.open(report.as_uri())
+    assert len(set(page.evaluate(lefts))) == 2
+    page.open(report.as_uri(), width=375, height=800, mobile=True)
+    assert len(set(page.evaluate(lefts))) == 1
+    assert page.evaluate("document.documentElement.scrollWidth") == 375
+
+
+def test_changes_and_failed_spans_are_drawn_and_told(page: browser.Page, report: Path) -> None:
+    page.open(report.as_uri())
+    assert page.evaluate("document.querySelectorAll('.chart .mark-rule.role-mark line').length") == 2
+    assert page.evaluate("document.querySelectorAll('.chart .mark-rect.role-mark path').length") == 2
+    words = page.evaluate("document.getElementById('over-time-0').textContent")
+    assert "2026-01-26 to 2026-02-02, 2 dates" in words
+    assert "failed: worker 1 died" in words
+
+
+@pytest.mark.parametrize("how", ["click", "keydown"])
+def test_a_version_of_the_legend_stands_out_and_steps_back_again(page: browser.Page, report: Path, how: str) -> None:
+    page.open(report.as_uri())
+    lines = (
+        "[...document.querySelectorAll('.chart .mark-line.role-mark path')].map((one) => one.getAttribute('opacity'))"
+    )
+    kind = {"click": "MouseEvent", "keydown": "KeyboardEvent"}[how]
+    event = f"{LEGEND}[1].dispatchEvent(new {kind}('{how}', {{key: 'Enter'}}))"
+    assert page.evaluate(lines) == ["1"] * 4
+    page.evaluate(event)
+    assert sorted(page.evaluate(lines)) == ["0.12", "0.12", "1", "1"]
+    assert page.evaluate(f"{LEGEND}.map((one) => one.ariaPressed)") == ["false", "true"]
+    page.evaluate(event)
+    assert page.evaluate(lines) == ["1"] * 4
