@@ -65,6 +65,10 @@ Planned = Annotated[
 MaybeCampaign = Annotated[
     Path | None, typer.Argument(help="Directory of the campaign; default: the newest in outputs/.", show_default=False)
 ]
+Other = Annotated[
+    Path | None,
+    typer.Argument(metavar="[B]", help="A second campaign or import, held against the first.", show_default=False),
+]
 Outputs = Annotated[Path | None, typer.Option(help="Where campaigns live; default: as the profile says (outputs/).")]
 
 

@@ -14,7 +14,7 @@ from gpubench.stats.scaling import Measured, Rule
 from gpubench.workloads.catalogue import CATALOGUE
 
 UNKNOWN = "version not recorded"
-_GROWS = ("threads", "base_chunks", "other_chunks")
+GROWS = ("threads", "base_chunks", "other_chunks")
 """Parameters that follow the size of the cluster."""
 
 _SIZE = ("nodes", "workers", "workers_per_node", "threads_per_worker", "params")
@@ -34,7 +34,7 @@ def curves(table: pl.DataFrame) -> list[ImportedCurve]:
     """Every cell apart from its size, by variant; rows of unknown size are in none."""
     runs: dict[tuple[Key, str], dict[int, dict[str, list[float]]]] = {}
     for row in table.filter(~pl.col("warmup")).sort("file", "line").iter_rows(named=True):
-        size = _units(row)
+        size = units_of(row)
         if size is not None:
             by_size = runs.setdefault((_key(row), row["variant"] or UNKNOWN), {})
             by_size.setdefault(size, {}).setdefault(row["run"], []).append(row["wall_s"])
@@ -42,7 +42,7 @@ def curves(table: pl.DataFrame) -> list[ImportedCurve]:
         ImportedCurve(
             key,
             variant,
-            _rule(str(dict(key)["workload"])),
+            rule_of(str(dict(key)["workload"])),
             tuple(
                 Measured(1, size, 1, tuple(math.log(math.fsum(one) / len(one)) for one in by_size[size].values()))
                 for size in sorted(by_size)
@@ -52,7 +52,8 @@ def curves(table: pl.DataFrame) -> list[ImportedCurve]:
     ]
 
 
-def _units(row: dict[str, Any]) -> int | None:
+def units_of(row: dict[str, Any]) -> int | None:
+    """Worker threads of the whole cluster; None where nobody recorded them."""
     if row["workers"] is not None:
         return int(row["workers"]) * int(row["threads_per_worker"] or 1)
     threads = json.loads(row["params"]).get("threads")
@@ -60,12 +61,13 @@ def _units(row: dict[str, Any]) -> int | None:
 
 
 def _key(row: dict[str, Any]) -> Key:
-    params = {name: value for name, value in json.loads(row["params"]).items() if name not in _GROWS}
+    params = {name: value for name, value in json.loads(row["params"]).items() if name not in GROWS}
     known = [(name, row[name]) for name in CELL if name not in _SIZE and row[name] is not None]
     return (*known, ("params", json.dumps(params, sort_keys=True)))
 
 
-def _rule(workload: str) -> Rule:
+def rule_of(workload: str) -> Rule:
+    """How its work grows; dask-bench's names are known too."""
     if workload.startswith(("array: ", "dataframe: ")):
         return "weak"  # dask-bench sizes every task by the threads
     known = CATALOGUE.get(workload)

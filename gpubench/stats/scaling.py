@@ -10,6 +10,8 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
+from gpubench.stats.unpaired import welch
+
 Growth = Literal["weak", "strong"]
 """How the work grows: with the cluster, or not at all."""
 Rule = Growth | Literal["none"]
@@ -126,16 +128,9 @@ def _own(logs: Sequence[float], alpha: float) -> float | None:
 
 
 def _welch(first: Sequence[float], second: Sequence[float], alpha: float) -> float | None:
-    """Half the width of the interval of the difference of the means, by Welch and Satterthwaite."""
-    if min(len(first), len(second)) < 2:
-        return None
-    shares = [float(np.var(logs, ddof=1)) / len(logs) for logs in (first, second)]
-    if not sum(shares):
-        return None
-    freedom = sum(shares) ** 2 / sum(
-        share**2 / (len(logs) - 1) for share, logs in zip(shares, (first, second), strict=True)
-    )
-    return float(-special.stdtrit(freedom, alpha / 2) * math.sqrt(sum(shares)))
+    """Half the width of the interval of the difference of the means."""
+    found = welch(first, second)
+    return None if found is None else found.half(alpha)
 
 
 def share(parts: Sequence[float], wholes: Sequence[float], alpha: float = 0.05) -> Interval | None:

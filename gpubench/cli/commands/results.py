@@ -30,6 +30,7 @@ def merge(campaign: options.MaybeCampaign = None, outputs: options.Outputs = Non
 
 def compare(
     campaign: options.MaybeCampaign = None,
+    other: options.Other = None,
     samples: Annotated[
         Path | None,
         typer.Option(
@@ -37,8 +38,12 @@ def compare(
             "optionally warmup order started_at."
         ),
     ] = None,
-    baseline: Annotated[str | None, typer.Option(help="Variant compared against; default: the first planned.")] = None,
-    candidate: Annotated[str | None, typer.Option(help="Variant judged; default: every other.")] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="Variant compared against; default: the first planned. With B: the variant of A.")
+    ] = None,
+    candidate: Annotated[
+        str | None, typer.Option(help="Variant judged; default: every other. With B: the variant of B.")
+    ] = None,
     margin: options.Margin = None,
     by: Annotated[str | None, typer.Option(help="With --samples: further columns that identify a cell.")] = None,
     summary: Annotated[
@@ -51,12 +56,22 @@ def compare(
     """Verdicts: a row per cell. Exit 0 all equivalent or improved, 20 a regression or a broken one, 21 undecided.
 
     The family for Holm's correction is every comparison that was planned (every cell of the file), whatever is shown.
+    With a second campaign or import: B against A, unpaired, cell by cell that both have under one variant.
     """
     from gpubench.cli.steps import comparing
     from gpubench.cli.steps.imported import compare_imported
     from gpubench.importers.directory import is_imported
 
     margin_given = Asked(margin=margin).chosen_margin()
+    if campaign is not None and other is not None:
+        from gpubench.cli.steps.sides import compare_sides
+
+        if allow or samples or summary or by:
+            raise UsageError(
+                "two directories are compared as they stand: without --allow, --samples, --summary and --by",
+                then="leave them out",
+            )
+        compare_sides(campaign, other, baseline, candidate, margin=margin_given, as_json=as_json)
     if samples is not None:
         if allow:
             raise UsageError("--allow and --samples exclude each other: a table says nothing of its environment")
@@ -96,10 +111,27 @@ def summary(
 
 def scaling(
     campaign: options.MaybeCampaign = None,
+    other: options.Other = None,
+    baseline: Annotated[str | None, typer.Option(help="With B: the variant of A; default: the common one.")] = None,
+    candidate: Annotated[str | None, typer.Option(help="With B: the variant of B; default: the common one.")] = None,
+    margin: options.Margin = None,
+    html: Annotated[Path | None, typer.Option(help="With B: write one page that opens offline, too.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     outputs: options.Outputs = None,
 ) -> None:
-    """Speed-up and efficiency over nodes and workers with intervals, the scalability law, the scheduler's share."""
+    """Speed-up and efficiency over nodes and workers with intervals, the scalability law, the scheduler's share.
+
+    With a second campaign or import (the same suite on Slurm and on Kubernetes, say): both curves side by side, with a
+    verdict at every size that both have. Sizes whose workers are laid out otherwise are refused, not compared.
+    """
+    if campaign is not None and other is not None:
+        from gpubench.cli.steps.sides import scale_sides
+
+        margin_given = Asked(margin=margin).chosen_margin()
+        scale_sides(campaign, other, baseline, candidate, margin=margin_given, as_json=as_json, page=html)
+        return
+    if baseline or candidate or margin or html:
+        raise UsageError("--baseline, --candidate, --margin and --html are for two directories", then="name a second")
     from gpubench.cli.steps.imported import scale_imported
     from gpubench.cli.steps.scaling import show_scaling
     from gpubench.importers.directory import is_imported

@@ -21,7 +21,7 @@ from gpubench.history.gaps import Gap
 from gpubench.history.observed import Observed, day_of
 from gpubench.importers.directory import Imported, is_imported, open_imported
 from gpubench.importers.pairing import points
-from gpubench.merge.family import cells
+from gpubench.merge.family import Cell, cells
 from gpubench.merge.read import read_runs
 from gpubench.merge.table import merge
 from gpubench.model.known_issue import KnownIssue, load_known_issues
@@ -42,6 +42,23 @@ class Told:
     source: Source
     figures: list[Observed]
     missing: list[Gap]
+
+
+@dataclasses.dataclass(frozen=True)
+class Read:
+    """A campaign with its cells and the merged samples."""
+
+    campaign: Campaign
+    table: list[Cell]
+    frame: pl.DataFrame
+
+    def figures(self) -> list[Observed]:
+        """One per cell and variant, with the circumstances."""
+        found = {one.outcome.run.run: one.outcome.directory for one in self.table}
+        provenance = {run: read_provenance(directory) for run, directory in found.items() if directory}
+        sizes = _sizes(self.campaign, self.frame)
+        manifests = self.campaign.manifests()
+        return list(observed.of_campaign(self.campaign.plan, self.table, provenance, manifests, sizes))
 
 
 def show_history(
@@ -115,21 +132,24 @@ def tell_import(kept: Imported, rules: Sequence[KnownIssue]) -> Told:
     return Told(Source("import", kept.name, about, dates, holes.of_import(figures, missing)), figures, missing)
 
 
-def _tell_campaign(kept: Campaign) -> Told:
-    plan, records = kept.plan, Records()
-    outcomes = account_now(kept, records).outcomes
-    frame = merge(read_runs(kept.runs_dir, records).runs).frame
-    table = cells(plan, outcomes, frame)
-    provenance = {one.run.run: read_provenance(one.directory) for one in outcomes if one.directory}
-    figures = list(observed.of_campaign(plan, table, provenance, kept.manifests(), _sizes(kept, frame)))
-    missing = gaps.of_campaign(plan, table, day_of(plan))
+def read_campaign(campaign: Campaign) -> Read:
+    """What stands in its directory now."""
+    records = Records()
+    outcomes = account_now(campaign, records).outcomes
+    frame = merge(read_runs(campaign.runs_dir, records).runs).frame
+    return Read(campaign, cells(campaign.plan, outcomes, frame), frame)
+
+
+def _tell_campaign(campaign: Campaign) -> Told:
+    plan, read = campaign.plan, read_campaign(campaign)
+    missing = gaps.of_campaign(plan, read.table, day_of(plan))
     versions = [f"{one.label} (UCX {one.image.ucx_version if one.image else 'not built'})" for one in plan.variants]
     day = str(day_of(plan))
     about = (
         f"{day}, site {plan.site.name}, suite {plan.suite}, {', '.join(versions)}; runs that are ok of those planned"
     )
-    source = Source("campaign", plan.campaign, about, [day], holes.of_campaign(plan, table, missing))
-    return Told(source, figures, missing)
+    source = Source("campaign", plan.campaign, about, [day], holes.of_campaign(plan, read.table, missing))
+    return Told(source, read.figures(), missing)
 
 
 def _sizes(campaign: Campaign, frame: pl.DataFrame) -> dict[tuple[str, str], int]:

@@ -1,0 +1,166 @@
+"""Two sides that share no block: verdicts on the ratio of what their cells hold, by Welch's t. Pure.
+
+Blocks pair what ran side by side, and so take out days, nodes and queues. Where the two sides are two campaigns, none
+is shared: these stay in the difference, whatever the p-value says.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from scipy import special
+
+from gpubench.stats.gate import holm
+from gpubench.stats.settings import Settings
+
+FEWEST = 3
+"""Blocks on a side: two give a variance of one degree of freedom, which no verdict can stand on."""
+
+FEW = 5
+"""Below this many on a side the degrees of freedom are the smaller side's, a bound that holds whatever the variances
+are (Mickey and Brown 1966, Ann. Math. Stat. 37:639). Satterthwaite's would call 11 % of families of four different
+where nothing is, at 3 blocks against 6 with four times the noise; from 5 on it is at most 7 % over the same ratios, and
+5 % where both sides are as noisy and as long."""
+
+Word = Literal["regression", "improvement", "equivalent", "inconclusive"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Difference:
+    """Of the means of two independent samples.
+
+    Args:
+        mean: second minus first.
+        error: its standard error.
+        freedom: degrees of freedom of that.
+    """
+
+    mean: float
+    error: float
+    freedom: float
+
+    @property
+    def p(self) -> float:
+        """Two-sided."""
+        return float(2 * special.stdtr(self.freedom, -abs(self.mean) / self.error))
+
+    def half(self, alpha: float) -> float:
+        """Half the width of the interval of level 1 - ``alpha``."""
+        return float(-special.stdtrit(self.freedom, alpha / 2)) * self.error
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Judged:
+    """What may be believed of one comparison; effects and bounds are ratios minus one, None where undefined.
+
+    Args:
+        effect: B over A, minus one; positive is slower.
+        low, high: 95 % interval, by itself.
+        blocks: of A and of B.
+        p, p_holm: two-sided, and after Holm over the family; None where it can't be tested.
+        beyond_margin: the whole interval lies beyond the margin.
+    """
+
+    effect: float | None
+    low: float | None
+    high: float | None
+    blocks: tuple[int, int]
+    p: float | None
+    p_holm: float | None
+    word: Word
+    reason: str
+    beyond_margin: bool
+
+
+def welch(first: Sequence[float], second: Sequence[float]) -> Difference | None:
+    """Difference of two means whose variances may differ (Welch 1947, Biometrika 34:28; Satterthwaite 1946).
+
+    None where a side has fewer than two values, or neither varies.
+    """
+    if min(len(first), len(second)) < 2 or not np.ptp(first) + np.ptp(second):
+        return None
+    shares = [float(np.var(side, ddof=1)) / len(side) for side in (first, second)]
+    error = math.sqrt(sum(shares))
+    freedom = error**4 / sum(share**2 / (len(side) - 1) for share, side in zip(shares, (first, second), strict=True))
+    return Difference(float(np.mean(second) - np.mean(first)), error, freedom)
+
+
+def judge_unpaired(family: Sequence[tuple[Sequence[float], Sequence[float]]], settings: Settings) -> list[Judged]:
+    """Verdicts of a family, in its order.
+
+    The words are those of paired verdicts, in the same order of precedence: equivalent where the 90 % interval lies
+    within the margin, regression or improvement where p after Holm says so, else inconclusive.
+
+    Args:
+        family: log of the seconds of A's blocks and of B's, one value a block, of *every* comparison: one without
+            values keeps its place in Holm's correction.
+        settings: margin and error rate, chosen before looking.
+    """
+    found = [_tested(*sides) for sides in family]
+    p = np.array([math.nan if one is None else one.p for one in found])
+    adjusted = holm(p, np.zeros(len(p), dtype=np.int64))
+    return [
+        _judged(sides, one, None if math.isnan(held) else float(held), len(family), settings)
+        for sides, one, held in zip(family, found, adjusted, strict=True)
+    ]
+
+
+def _tested(first: Sequence[float], second: Sequence[float]) -> Difference | None:
+    fewer = min(len(first), len(second))
+    found = welch(first, second) if fewer >= FEWEST else None
+    return dataclasses.replace(found, freedom=fewer - 1) if found and fewer < FEW else found
+
+
+def _judged(
+    sides: tuple[Sequence[float], Sequence[float]],
+    found: Difference | None,
+    p_holm: float | None,
+    members: int,
+    settings: Settings,
+) -> Judged:
+    blocks = len(sides[0]), len(sides[1])
+    if found is None or p_holm is None:
+        effect = math.expm1(float(np.mean(sides[1]) - np.mean(sides[0]))) if min(blocks) else None
+        return Judged(effect, None, None, blocks, None, None, "inconclusive", _obstacle(blocks), False)
+    margin, wide = math.log1p(settings.margin), found.half(2 * settings.alpha)
+    low, high = found.mean - found.half(settings.alpha), found.mean + found.half(settings.alpha)
+    word: Word = "inconclusive"
+    if -margin <= found.mean - wide and found.mean + wide <= margin:
+        word = "equivalent"
+    elif p_holm <= settings.alpha:
+        word = "regression" if found.mean > 0 else "improvement"
+    beyond = (word == "regression" and low > margin) or (word == "improvement" and high < -margin)
+    return Judged(
+        math.expm1(found.mean),
+        math.expm1(low),
+        math.expm1(high),
+        blocks,
+        found.p,
+        p_holm,
+        word,
+        _reason(word, blocks, p_holm, members, settings),
+        beyond,
+    )
+
+
+def _obstacle(blocks: tuple[int, int]) -> str:
+    counts = f"{blocks[0]} and {blocks[1]} blocks"
+    if not min(blocks):
+        return f"no data: {counts}"
+    if min(blocks) < FEWEST:
+        return f"few blocks: {counts} can't carry a verdict; {FEWEST} on each side are the least"
+    return f"no variation: {counts} without any; repeated rows are not repeated runs"
+
+
+def _reason(word: Word, blocks: tuple[int, int], p_holm: float, members: int, settings: Settings) -> str:
+    margin, counts = f"within ±{100 * settings.margin:g} %", f"{blocks[0]} and {blocks[1]} blocks"
+    said = f"p {'< 0.0001' if p_holm < 0.0001 else f'{p_holm:.2g}'} after Holm over {members}"
+    if word == "equivalent":
+        return f"{margin} in {counts}"
+    if word == "inconclusive":
+        return f"wide: {counts} don't show the difference to be {margin}, and {said}"
+    return f"{said} in {counts}"

@@ -1,0 +1,138 @@
+"""Two campaigns or imports side by side: the same suite on Slurm and on Kubernetes, as dask-bench asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from campaign_builder import Writer, begin, make_plan, variant
+
+from gpubench.history.sides import Layout
+from tests.conftest import Run
+
+SUITE = (("merge", {"rows_per_worker": 200_000, "frac_match": 0.3}, 3, 0.41), ("tasks", {"count": 500}, 3, 0.2))
+
+
+def campaign(
+    directory: Path,
+    *,
+    slower: float = 1.0,
+    variants: Sequence[str] = ("1.17.0",),
+    blocks: int = 6,
+    memory: int = 2**31,
+    suite: Sequence[tuple[str, dict[str, object], int, float]] = SUITE,
+) -> Path:
+    """One and two nodes; ``slower`` and ``memory`` are those of two."""
+    plan = make_plan(
+        tuple(variant(one) for one in variants), blocks=blocks, nodes=(1, 2), suite=suite, campaign=directory.name
+    )
+    jobs = [job.model_copy(update={"memory_limit": memory if job.nodes == 2 else 2**31}) for job in plan.jobs]
+    writer = Writer(begin(directory, plan.model_copy(update={"jobs": jobs})))
+    for job, block, run in writer.campaign.rows():
+        writer.effect = lambda _, workload, nodes=job.nodes: slower if nodes == 2 and workload.name == "merge" else 1.0
+        writer.write(job, block, run)
+    return directory
+
+
+def test_every_size_of_every_workload_gets_a_verdict_that_says_what_it_cannot_take_out(
+    gpubench: Run, tmp_path: Path
+) -> None:
+    slurm, kubernetes = campaign(tmp_path / "slurm"), campaign(tmp_path / "kubernetes", slower=1.2)
+    done = gpubench("scaling", slurm, kubernetes, "--html", "sides.html", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    verdicts = {(one["workload"], one["workers"]): one for one in found["cells"]}
+    assert {place: one["verdict"] for place, one in verdicts.items()} == {
+        ("merge", 2): "equivalent",
+        ("merge", 4): "regression",
+        ("tasks", 2): "equivalent",
+        ("tasks", 4): "equivalent",
+    }
+    assert verdicts["merge", 4]["effect"] == pytest.approx(0.2, abs=0.03)
+    assert verdicts["merge", 4]["blocks"] == [6, 6]
+    assert all("unpaired" in one["flags"] for one in verdicts.values())
+    assert any(note.startswith("unpaired: no block is shared") for note in found["notes"])
+    merge = next(one for one in found["curves"] if one["workload"] == "merge")
+    assert merge["rule"] == "weak"
+    assert [size["threads"] for size in merge["B"]] == [2, 4]
+    assert merge["B"][1]["efficiency"]["value"] == pytest.approx(1 / 1.2, rel=0.03)
+    page = (tmp_path / "sides.html").read_text()
+    specs = json.loads(page.partition('id="specs">')[2].partition("</script>")[0])
+    assert [len(specs[name].get("concat", [])) for name in ("sides-0", "sides-1", "forest")] == [2, 1, 0]
+
+
+def test_compare_of_two_directories_ends_with_the_verdicts_exit_code(gpubench: Run, tmp_path: Path) -> None:
+    one, same = campaign(tmp_path / "one", suite=SUITE[:1]), campaign(tmp_path / "same", suite=SUITE[:1])
+    slow, few = (
+        campaign(tmp_path / name, suite=SUITE[:1], slower=slower, blocks=blocks)
+        for name, slower, blocks in (("slow", 1.3, 6), ("few", 1.0, 2))
+    )
+    done = [gpubench("compare", one, other) for other in (same, slow, few)]
+    assert [each.returncode for each in done] == [0, 20, 21]
+    assert "3 on each side are the least" in done[2].stdout
+    twice = gpubench("compare", one, one)
+    assert (twice.returncode, "is named twice" in twice.stderr) == (2, True)
+
+
+def test_unlike_layouts_are_refused_with_both_of_them(gpubench: Run, tmp_path: Path) -> None:
+    one, other = campaign(tmp_path / "one"), campaign(tmp_path / "other", memory=2**33)
+    done = gpubench("compare", one, other)
+    assert done.returncode == 21
+    assert "layout: 2 x 1 x 4.0 GiB against 2 x 1 x 16.0 GiB" in done.stdout
+    assert "2 of 4 cells are refused" in done.stdout
+
+
+def test_which_variants_are_meant_is_asked_where_it_is_not_clear(gpubench: Run, tmp_path: Path) -> None:
+    one = campaign(tmp_path / "one", variants=("1.17.0", "1.19.0"), suite=SUITE[:1])
+    other = campaign(tmp_path / "other", variants=("1.17.0", "1.19.0"), suite=SUITE[:1])
+    asked = gpubench("compare", one, other)
+    assert (asked.returncode, "both have 1.17.0, 1.19.0" in asked.stderr) == (2, True)
+    unlike = gpubench("compare", one, other, "--baseline", "1.17.0", "--candidate", "1.19.0", "--json")
+    assert json.loads(unlike.stdout)["campaign"] == "B other 1.19.0 against A one 1.17.0"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "unlike"),
+    [
+        (Layout(24, 24, 1, 180), Layout(24, 24, 1, 180), False),
+        (Layout(24, 24, 1, 180), Layout(1, 1, 24, 180), True),
+        (Layout(24, 24, 1, 180), Layout(24, 24, 1, 200), True),
+        (Layout(24, 24, 1, 180), Layout(24, None, None, None), False),
+        (Layout(None, None, None, None), Layout(None, None, None, None), True),
+    ],
+)
+def test_what_both_recorded_must_be_alike(one: Layout, other: Layout, unlike: bool) -> None:
+    assert one.unlike(other) == other.unlike(one) == unlike
+
+
+HEADING = "collection,name,n,unit,duration_median,duration_mean,duration_min,duration_max,duration_std"
+
+
+def test_dask_benchs_own_files_are_refused_since_they_never_recorded_the_layout(gpubench: Run, tmp_path: Path) -> None:
+    for name, seconds in (("slurm", 1.0), ("kubernetes", 2.0)):
+        rows = [f"array,Sum the transpose,{n},MB/s,{seconds},{seconds},1,2,0.1" for n in (2, 4)]
+        (tmp_path / f"{name}_arrays.csv").write_text("\n".join([HEADING, *rows]))
+        done = gpubench("import-results", "dask-bench", f"{name}_arrays.csv", "--out", name, "--date", "20261107")
+        assert done.returncode == 0, done.stderr
+    done = gpubench("scaling", "slurm", "kubernetes")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("layout: processes and threads not recorded against") == 2
+    assert "its Slurm runs are n processes of one thread" in done.stdout
+
+
+DRACO = "date,num_workers,backend,ucx_version,wallclock,data_processed,rows_per_chunk,frac_match,nreps"
+
+
+def test_imports_are_compared_by_their_dates(gpubench: Run, tmp_path: Path) -> None:
+    for name, seconds in (("first", 0.5), ("second", 0.6)):
+        rows = [
+            f"2022-07-{day:02},8,dask,ucx-1.12.1,{seconds + 0.001 * (day % 3)},1e10,4e7,0.6,30" for day in range(1, 9)
+        ]
+        (tmp_path / f"{name}-merge.csv").write_text("\n".join([DRACO, *rows]))
+        assert gpubench("import-results", "draco-csv", f"{name}-merge.csv", "--out", name).returncode == 0
+    done = gpubench("compare", "first", "second", "--json")
+    (cell,) = json.loads(done.stdout)["cells"]
+    assert (done.returncode, cell["verdict"], cell["blocks"]) == (20, "regression", 8)
+    assert cell["flags"] == ["unpaired", "layout-unknown"]

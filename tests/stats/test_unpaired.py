@@ -1,0 +1,71 @@
+"""Two sides without a common block: Welch's t against SciPy's, the words, and how often they are wrong."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from gpubench.stats.settings import Settings
+from gpubench.stats.unpaired import judge_unpaired, welch
+
+
+def side(count: int, spread: float, mean: float = 0.0, seed: object = 1) -> list[float]:
+    noise = random.Random(f"{seed}{count}{spread}")
+    return [noise.gauss(mean, spread) for _ in range(count)]
+
+
+@pytest.mark.parametrize(("first", "second"), [((3, 0.01), (3, 0.05)), ((8, 0.02), (4, 0.02)), ((12, 0.3), (5, 0.001))])
+def test_it_is_scipys_welch(first: tuple[int, float], second: tuple[int, float]) -> None:
+    one, other = side(*first), side(*second, mean=0.05)
+    found, known = welch(one, other), stats.ttest_ind(other, one, equal_var=False)
+    assert found is not None
+    assert found.p == pytest.approx(known.pvalue, rel=1e-9)
+    assert found.freedom == pytest.approx(known.df, rel=1e-9)
+    interval = known.confidence_interval(0.9)
+    assert found.mean - found.half(0.1) == pytest.approx(interval.low, rel=1e-9)
+    assert found.mean + found.half(0.1) == pytest.approx(interval.high, rel=1e-9)
+
+
+def test_the_words_are_those_of_paired_verdicts() -> None:
+    tight = side(6, 0.001)
+    family = [(tight, [one + shift for one in side(6, 0.001, seed=2)]) for shift in (0.0, 0.1, -0.1, 0.02)]
+    family.append((side(3, 0.2), side(3, 0.2, seed=2)))
+    found = judge_unpaired(family, Settings())
+    assert [one.word for one in found] == ["equivalent", "regression", "improvement", "equivalent", "inconclusive"]
+    assert [one.beyond_margin for one in found] == [False, True, True, False, False]
+    assert found[1].effect == pytest.approx(math.expm1(0.1), abs=0.002)
+    assert found[1].low is not None
+    assert found[1].high is not None
+    assert found[1].low < math.expm1(0.1) < found[1].high
+
+
+@pytest.mark.parametrize(("count", "word"), [(0, "no data"), (1, "few blocks"), (2, "few blocks")])
+def test_fewer_than_three_blocks_on_a_side_carry_no_verdict_and_keep_their_place(count: int, word: str) -> None:
+    clear = (side(6, 0.001), [one + 0.1 for one in side(6, 0.001, seed=2)])
+    few, alone = judge_unpaired([(side(8, 0.01), side(count, 0.01)), clear], Settings())
+    assert (few.word, few.reason.partition(":")[0], few.p_holm) == ("inconclusive", word, None)
+    assert alone.p_holm == pytest.approx(2 * (alone.p or 0))
+
+
+def test_repeated_rows_are_not_repeated_runs() -> None:
+    (one,) = judge_unpaired([([0.0] * 6, [0.2] * 6)], Settings())
+    assert (one.word, one.reason.partition(":")[0]) == ("inconclusive", "no variation")
+
+
+@pytest.mark.parametrize("counts", [(3, 6), (4, 4), (8, 8)])
+def test_false_alarms_stay_within_five_percent_of_families(counts: tuple[int, int]) -> None:
+    """Families of four where nothing differs, and sides whose noise differs fourfold."""
+    rng = np.random.default_rng(7)
+    count, alarms, wrong = 600, 0, 0
+    for _ in range(count):
+        family = [(list(rng.normal(0, 0.04, counts[0])), list(rng.normal(0, 0.01, counts[1]))) for _ in range(4)]
+        alarms += any(one.word in ("regression", "improvement") for one in judge_unpaired(family, Settings()))
+        beyond = [(list(rng.normal(0, 0.01, counts[0])), list(rng.normal(math.log(1.03), 0.003, counts[1])))]
+        wrong += judge_unpaired(beyond, Settings())[0].word == "equivalent"
+    # Binomial: 46 of 600 is three standard deviations above 5 %.
+    assert alarms <= 46
+    assert wrong <= 46
