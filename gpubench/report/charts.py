@@ -41,7 +41,12 @@ def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> 
         for one, name in zip(verdicts, names, strict=True)
         if one.effect is not None
     ]
-    domain = alt.Scale(domain=_domain(rows, 100 * margin), nice=True, zero=False)
+    bounds = _domain(rows, 100 * margin)
+    domain = alt.Scale(domain=bounds, nice=True, zero=False)
+    # What lies beyond the picture says so at its edge.
+    for row in rows:
+        row["beyond"] = 1 if row["effect"] > bounds[1] else -1 if row["effect"] < bounds[0] else None
+        row["arrow"] = f"{row['text']} →" if row["effect"] > 0 else f"← {row['text']}"
     order = [str(row["row"]) for row in rows]
     # Two short lines leave room for the picture on a telephone.
     lines = alt.Axis(
@@ -72,6 +77,13 @@ def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> 
             color=colour,
             shape=alt.Shape("verdict:N", scale=shapes, legend=None),
             tooltip=tip,
+        ),
+        *(
+            data.transform_filter(f"datum.beyond == {way}")
+            .mark_text(align=align, dx=-6 * way, fontSize=11)
+            .encode(x=alt.datum(bounds[way > 0], scale=domain), y=y, color=colour, text="arrow:N", tooltip=tip)
+            for way, align in ((1, "right"), (-1, "left"))
+            if any(row["beyond"] == way for row in rows)
         ),
     )
     height = len(rows) * (_LINE_HEIGHT * (2 if pairs else 1) + 11)
@@ -166,7 +178,11 @@ def _candidate(one: Verdict) -> str:
 
 
 def _domain(rows: Sequence[Mapping[str, Any]], margin: float) -> list[float]:
-    """Room for effects and band. One hopeless interval mustn't hide the others: it is cut, and stands in the table."""
+    """Room for effects and band. One hopeless interval mustn't hide the others: it is cut, and stands in the table.
+
+    An effect that nothing tells the error of makes no room for itself where others have intervals.
+    """
+    rows = [row for row in rows if row["low"] is not None] or rows
     effects = [abs(row["effect"]) for row in rows]
     bound = _CLIP * max([margin, *effects])
     lows = [row["effect"] if row["low"] is None else row["low"] for row in rows]

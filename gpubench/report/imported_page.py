@@ -66,7 +66,8 @@ def images(inputs: ImportedInputs, form: Format) -> Iterator[tuple[str, bytes]]:
 def _forest(inputs: ImportedInputs) -> dict[str, Any] | None:
     if not any(one.effect is not None for one in inputs.verdicts):
         return None
-    return charts.forest(inputs.verdicts, _names(inputs.verdicts), inputs.settings.margin)
+    names = [name.replace(" workers in all", " workers") for name in _names(inputs.verdicts)]  # room is short there
+    return charts.forest(inputs.verdicts, names, inputs.settings.margin)
 
 
 def markdown(inputs: ImportedInputs) -> str:

@@ -18,7 +18,7 @@ _WIDTH, _HEIGHT, _LANE, _COLUMNS = 330, 170, 11, 2
 _AXIS = 58
 """Pixels for the labels of the vertical axis: as many in every panel, so that panels stand below each other."""
 _CHOSEN = "chosen == '' || datum.variant == chosen"
-_ROOM = 0.75
+_ROOM = 0.4
 _WEEKS, _TICKS = 84, 7
 
 KINDS = {
