@@ -14,9 +14,11 @@ _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif" 
 def by_variant(rows: Sequence[Mapping[str, Any]], variants: Sequence[str]) -> dict[str, Any]:
     """Colour and shape of each variant: the same in every chart of the page, also where one of them has no sample."""
     present = [label for label in variants if any(row["variant"] == label for row in rows)]
-    places = [variants.index(label) % len(_VARIANT_SHAPES) for label in present]
-    colours = alt.Scale(domain=present, range=[f"var(--series{place})" for place in places])
-    shapes = alt.Scale(domain=present, range=[_VARIANT_SHAPES[place] for place in places])
+    count = len(_VARIANT_SHAPES)
+    places = [variants.index(label) for label in present]
+    colours = alt.Scale(domain=present, range=[f"var(--series{place % count})" for place in places])
+    # A history of years has more versions than colours: from the second round on a colour has another shape.
+    shapes = alt.Scale(domain=present, range=[_VARIANT_SHAPES[(place + place // count) % count] for place in places])
     legend = alt.Legend(orient="top", title=None, symbolOpacity=1, symbolSize=70)
     return {
         "color": alt.Color("variant:N", scale=colours, legend=legend, sort=present),

@@ -28,7 +28,7 @@ def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> 
     """Effects with their intervals, one row per comparison, over the band of ±margin. Percent, slower to the right."""
     pairs = len({labels.pair(one) for one in verdicts}) > 1
     named = labels.pair if len(labels.baselines(verdicts)) > 1 else _candidate
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "row": f"{name} · {named(one)}" if pairs else name,
             "effect": _percent(one.effect),
@@ -46,7 +46,7 @@ def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> 
     # What lies beyond the picture says so at its edge.
     for row in rows:
         row["beyond"] = 1 if row["effect"] > bounds[1] else -1 if row["effect"] < bounds[0] else None
-        row["arrow"] = f"{row['text']} →" if row["effect"] > 0 else f"← {row['text']}"
+        row["arrow"] = f"{row['text'].strip()} →" if row["effect"] > 0 else f"← {row['text'].strip()}"
     order = [str(row["row"]) for row in rows]
     # Two short lines leave room for the picture on a telephone.
     lines = alt.Axis(
@@ -80,9 +80,9 @@ def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> 
         ),
         *(
             data.transform_filter(f"datum.beyond == {way}")
-            .mark_text(align=align, dx=-6 * way, fontSize=11)
+            .mark_text(align="right" if way > 0 else "left", dx=-6 * way, fontSize=11)
             .encode(x=alt.datum(bounds[way > 0], scale=domain), y=y, color=colour, text="arrow:N", tooltip=tip)
-            for way, align in ((1, "right"), (-1, "left"))
+            for way in (1, -1)
             if any(row["beyond"] == way for row in rows)
         ),
     )

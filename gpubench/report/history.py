@@ -84,9 +84,13 @@ def changes_lines(series: Sequence[Series]) -> Iterator[str]:
             figures = f"{labels.percent(change.effect)}, {_p(change.p)}"
             yield f"  {change.at} (before: {change.before}): {figures}; {why(change)}"
         if one.unusual:
-            days = ", ".join(f"{day} {labels.percent(off)}" for day, off in one.unusual)
-            yield f"  unusual days (no test; beside the median of their stretch): {days}"
+            yield f"  unusual days (no test; beside the median of their stretch): {unusual_days(one)}"
     yield from searched_lines(series)
+
+
+def unusual_days(one: Series) -> str:
+    """``2022-09-12 +35.3 %, 2022-09-20 +35.6 %``."""
+    return ", ".join(f"{day} {labels.percent(off)}" for day, off in one.unusual)
 
 
 def searched_lines(series: Sequence[Series]) -> Iterator[str]:

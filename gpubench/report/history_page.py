@@ -12,7 +12,7 @@ from gpubench.history.gaps import Gap
 from gpubench.history.observed import Observed
 from gpubench.report import labels
 from gpubench.report.export import Format, drawn
-from gpubench.report.history import Source, searched_lines, why
+from gpubench.report.history import Source, searched_lines, unusual_days, why
 from gpubench.report.over_time import OverTime, over_time
 from gpubench.report.page import render
 
@@ -36,6 +36,7 @@ def html(inputs: HistoryInputs) -> bytes:
         "searched": searched_sentence(inputs.series),
         "over_time": shown,
         "changes": change_rows(inputs.series),
+        "unusual": unusual_rows(inputs.series),
         "sources": source_rows(inputs.sources),
         "version": __version__,
         "specs": {one.anchor: one.chart for one in shown},
@@ -74,6 +75,13 @@ def change_rows(series: Sequence[Series]) -> list[tuple[str, str, str, str, str]
         for change in one.changes
     ]
     return sorted(found, key=lambda row: (row[1], row[0]))
+
+
+def unusual_rows(series: Sequence[Series]) -> list[tuple[str, str]]:
+    """Series with days far from their stretch, and these."""
+    names = labels.cell_names([dict(one.key) for one in series])
+    found = zip(series, names, strict=True)
+    return [(f"{name}, {one.variant}", unusual_days(one)) for one, name in found if one.unusual]
 
 
 def source_rows(sources: Sequence[Source]) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from gpubench.history.observed import Observed
 from gpubench.report import charts, labels
 from gpubench.report.export import Format, drawn
 from gpubench.report.history import Source
-from gpubench.report.history_page import change_rows, over_time_named, searched_sentence, source_rows
+from gpubench.report.history_page import change_rows, over_time_named, searched_sentence, source_rows, unusual_rows
 from gpubench.report.over_time import over_time
 from gpubench.report.page import render
 from gpubench.stats.settings import Settings
@@ -47,6 +47,7 @@ def html(inputs: ImportedInputs) -> bytes:
         "forest": "forest" in specs,
         "verdicts": verdict_rows(inputs.verdicts),
         "changes": change_rows(inputs.series),
+        "unusual": unusual_rows(inputs.series),
         "searched": searched_sentence(inputs.series),
         "sources": source_rows([inputs.source]),
         "refused": reasons(inputs.note["refused"]),

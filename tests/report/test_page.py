@@ -268,6 +268,19 @@ def test_one_hopeless_interval_does_not_hide_the_others(
     assert (low, high) == pytest.approx((-99.0, 193.0), abs=1)
 
 
+def test_an_effect_without_an_interval_does_not_press_the_others_flat_and_is_told_at_the_edge(
+    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
+) -> None:
+    _, inputs, _ = campaigns["story"]
+    shown = [one for one in inputs.verdicts if one.effect is not None]
+    names = [f"row {number}" for number in range(len(shown))]
+    alone = [dataclasses.replace(shown[0], effect=14.3, low=None, high=None), *shown[1:]]
+    spec = charts.forest(alone, names, 0.03)
+    assert spec["layer"][0]["encoding"]["x"]["scale"]["domain"][1] < 200
+    told = [row["arrow"] for row in spec["datasets"]["rows"] if row["beyond"]]
+    assert told == ["+1430.0 % →"]
+
+
 def test_a_bound_of_twenty_digits_is_not_printed_in_full(
     campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
 ) -> None:
