@@ -67,7 +67,7 @@ MaybeCampaign = Annotated[
 ]
 Other = Annotated[
     Path | None,
-    typer.Argument(metavar="[B]", help="A second campaign or import, held against the first.", show_default=False),
+    typer.Argument(metavar="B", help="A second campaign or import, held against the first.", show_default=False),
 ]
 Outputs = Annotated[Path | None, typer.Option(help="Where campaigns live; default: as the profile says (outputs/).")]
 

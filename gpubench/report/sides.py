@@ -18,7 +18,7 @@ from gpubench.stats.verdict import Verdict
 
 SIDES = "gpubench/sides/1"
 UNPAIRED = (
-    "unpaired: no block is shared, so other days, other nodes and another scheduler are part of every difference; "
+    "unpaired: no block is shared, so the days, the nodes and the scheduler of each side are part of every difference; "
     "what a verdict says holds of these two sides as they stood"
 )
 
