@@ -37,9 +37,14 @@ def test_the_gallery_shows_what_the_commands_print(gpubench: Run, tmp_path: Path
         PAGE.write_text(now)
     else:
         assert page == now, "docs/gallery.md is out of date: GPUBENCH_UPDATE_GOLDEN=1 rewrites it"
+
+
+@pytest.mark.system
+def test_its_charts_are_what_report_draws(gpubench: Run, archive: Path, tmp_path: Path) -> None:
+    gpubench("import-results", "draco-csv", archive.name, "--out", "draco", "--site", "draco")
     done = gpubench("report", "draco", "--svg", "gallery")
     assert done.returncode == 0, done.stderr
-    kept = sorted((ROOT / "docs" / "gallery").iterdir())
+    kept, page = sorted((ROOT / "docs" / "gallery").iterdir()), PAGE.read_text()
     assert [f"gallery/{one.name}" in page for one in kept] == [True, True]
     for one in kept:
         drawn = tmp_path / "gallery" / one.name
