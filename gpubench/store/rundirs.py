@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import re
 import typing
 from collections.abc import Mapping
@@ -34,8 +35,9 @@ def run_directories(runs: Path) -> list[RunDirectory]:
     with reading(runs):
         if not runs.exists():
             return []
-        named = [(path, _NAME.fullmatch(path.name)) for path in runs.iterdir() if path.is_dir()]
-    return sorted(RunDirectory(match["run"], int(match["attempt"]), path) for path, match in named if match)
+        with os.scandir(runs) as entries:
+            named = [(entry.name, _NAME.fullmatch(entry.name)) for entry in entries if entry.is_dir()]
+    return sorted(RunDirectory(match["run"], int(match["attempt"]), runs / name) for name, match in named if match)
 
 
 def read_record(path: Path) -> RunRecord | None:
