@@ -63,7 +63,7 @@ def export_mlflow(directory: Path, uri: str | None) -> None:
     judged = judge_campaign(Campaign.open(directory))
     plan = judged.campaign.plan
     keys = [dict(one.key) for one in judged.verdicts]
-    parent = tracked.campaign(plan, judged.verdicts, labels.cell_names(keys), _artifacts(judged))
+    parent = tracked.campaign(plan, judged.verdicts, labels.cell_names(keys), judged.cells, _artifacts(judged))
     written, kept = tracker.export(parent, tracked.runs(plan, judged.cells, _workload_names(judged)))
     say(f"{written} runs written to experiment {EXPERIMENT} of {where}, {kept} were there already")
     if local:
