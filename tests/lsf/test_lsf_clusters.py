@@ -26,6 +26,14 @@ wait %2
 kill %1
 """
 
+OF_THE_SHELL = {
+    "OUTDIR": "/nonexistent",
+    "GPUBENCH_OUTDIR": "/nonexistent",
+    "GPUBENCH_BLOCKS": "7",
+    "GPUBENCH_RANK": "5",
+}
+"""What a shell may have exported for something else; no job may heed it."""
+
 
 class Cluster:
     """The standing cluster of a login node."""
@@ -80,8 +88,10 @@ def mine(tmp_path: Path) -> Iterator[Cluster]:
 
 
 def test_a_cluster_with_its_scheduler_on_the_launch_node_is_started_checked_grown_shrunk_and_stopped(
-    mine: Cluster,
+    mine: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for name, value in {**OF_THE_SHELL, "SCRATCHDIR": "/nonexistent"}.items():
+        monkeypatch.setenv(name, value)
     said = mine.start(nodes=2)
     assert "job j001-n2: 2 workers registered, first after" in said
     assert mine.supervisors() == [("", True), ("n1", False), ("n2", False)]
