@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Optional
 
 from gpubench.node.build import WrongImageError, check_build
-from gpubench.node.environment import CLUSTER_VARIABLE
 from gpubench.node.gpu import resolve
 from gpubench.node.keeper import ClusterEndedError, Keeper
 from gpubench.node.ledger import Ledger
@@ -18,7 +17,7 @@ from gpubench.node.stop import StoppedError, StopRequest
 from gpubench.spec import RunSpec
 from gpubench.spec.cluster import TOKEN_FILE, ClusterSpec
 from gpubench.spec.run import RANK0
-from gpubench.workloads.strays import end_marked_below
+from gpubench.workloads.strays import CLUSTER_VARIABLE, end_marked_below
 
 EXIT_OK = 0
 EXIT_NODE = 40

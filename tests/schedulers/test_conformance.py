@@ -177,7 +177,9 @@ def test_a_script_that_fails_is_told_with_its_exit_code(subject: Subject, place:
     assert ended.end.startswith("FAILED, exit code 7")
 
 
-def test_a_running_job_has_neither_exit_code_nor_reason_and_ends_when_it_is_cancelled(subject: Subject, place: Path) -> None:
+def test_a_running_job_has_neither_exit_code_nor_reason_and_ends_when_it_is_cancelled(
+    subject: Subject, place: Path
+) -> None:
     directory = job(place, SLEEP, campaign=ODD)
     subject.submit(directory)
     until((directory / "ready").exists, "the script", 60)
