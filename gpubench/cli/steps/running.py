@@ -16,6 +16,7 @@ from gpubench.model.image import Image
 from gpubench.model.plan import PlannedJob
 from gpubench.runtimes import RUNTIMES
 from gpubench.schedulers import ATTACHED, SCHEDULERS, TENDED, JobState, Running
+from gpubench.schedulers.inherited import inherited
 from gpubench.store.accounting import PENDING, Accounting, account
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import Records
@@ -75,9 +76,8 @@ def _run_job(
         _stop_if(interrupted, None)
         progress.waiting(holder)
 
-    environ = {**os.environ, "GPUBENCH_BLOCKS": " ".join(str(block) for block in blocks)}
     with scheduler.turn(directory, waiting) as hold:
-        running = scheduler.submit(directory, environ, hold)
+        running = scheduler.submit(directory, inherited(os.environ, blocks), hold)
         try:
             while not running.ended():
                 _stop_if(interrupted, running)
