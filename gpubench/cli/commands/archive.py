@@ -1,4 +1,4 @@
-"""Results of other tools, and results over time: import-results, history, changes, export."""
+"""Results of other tools, results over time, results kept for years: import-results, history, changes, fsck."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command("import-results")(import_results)
-    for command in (history, changes):
+    for command in (history, changes, fsck):
         app.command()(command)
 
 
@@ -58,3 +58,15 @@ def changes(directories: Directories, as_json: AsJson = False) -> None:
     from gpubench.cli.steps.over_time import show_changes
 
     show_changes(directories, as_json=as_json)
+
+
+def fsck(directories: Directories, as_json: AsJson = False) -> None:
+    """Torn, foreign and edited files: what contradicts what else is there. Exit 0 where none is found, else 3.
+
+    Plan against the hashes in it, records against the plan, files against their record's hashes, tables against their
+    runs. Nothing is written. A campaign that still runs is no finding; what can't be proven is said. Not found out is
+    who edits a file and every hash of it; nor what no id in plan.json is made of, like the margin.
+    """
+    from gpubench.cli.steps.fsck import fsck as look
+
+    look(directories, as_json=as_json)
