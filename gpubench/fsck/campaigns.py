@@ -19,7 +19,7 @@ from gpubench.store.rundirs import Records, RunDirectory, run_directories
 
 VERDICTS = "gpubench/verdicts/"
 _FILES = {
-    *("plan.json", "node.pyz", "paths.json"),
+    *("plan.json", "node.pyz", "paths.json", "pack.json"),
     *("results.parquet", "verdicts.json", "report.html", "report.md"),
 }
 _FOLDERS = {"plan.d", "manifests", "jobs", "runs"}

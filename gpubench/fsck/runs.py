@@ -14,11 +14,18 @@ from gpubench.merge.lines import parse_samples
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.spec import RunRecord
 from gpubench.spec.plain import SpecError, parse_lines
-from gpubench.spec.records import HASHED_FILES, LINKS_FILE, LOGS_FILE, PROVENANCE_FILE, RUN_FILE, SAMPLES_FILE
+from gpubench.spec.records import (
+    HASHED_FILES,
+    LINKS_FILE,
+    LOGS_FILE,
+    PROVENANCE,
+    PROVENANCE_FILE,
+    RUN_FILE,
+    SAMPLES_FILE,
+)
 from gpubench.store.rundirs import RunDirectory, read_record
 
 Row = tuple[PlannedJob, PlannedBlock, PlannedRun]
-PROVENANCE = "gpubench/provenance/1"
 _THEN = "restore the run from a copy, or don't believe it: gpubench resume replaces a block whose run you remove"
 _EVERY_FILE = {*HASHED_FILES, RUN_FILE}
 

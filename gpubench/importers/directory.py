@@ -20,6 +20,7 @@ from gpubench.importers.base import Format, Refused, Row
 from gpubench.importers.table import frame, settle
 from gpubench.merge.table import parquet
 from gpubench.spec.plain import content_id
+from gpubench.store.packs import Pack
 
 IMPORT = "gpubench/import/1"
 NOTE, TABLE = "import.json", "results.parquet"
@@ -36,11 +37,21 @@ class Given:
 
 @dataclasses.dataclass(frozen=True)
 class Imported:
-    """An imported directory, read back. ``note`` is ``import.json``."""
+    """An imported directory, read back. ``note`` is ``import.json``, ``pack`` the file it came from, if any."""
 
     directory: Path
     note: dict[str, Any]
     table: pl.DataFrame
+    pack: Pack | None = None
+
+    @property
+    def place(self) -> Path:
+        """What people know it by: the pack, or the directory."""
+        return self.pack.path if self.pack else self.directory
+
+    def derived(self, name: str) -> Path:
+        """Where a file stands that is made of it."""
+        return self.pack.beside(name) if self.pack else self.directory / name
 
     @property
     def name(self) -> str:

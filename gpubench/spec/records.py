@@ -6,6 +6,7 @@ from typing import Any, Dict, List, Optional
 from gpubench.spec.run import WorkloadSpec
 
 RUN_RECORD = "gpubench/run/1"
+PROVENANCE = "gpubench/provenance/1"
 RUN_STATUSES = ("ok", "failed", "skipped", "lost")
 ANSWERS = ("ok", "wrong", "unchecked")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -9,12 +10,15 @@ from pathlib import Path
 import typer
 
 from gpubench.cli.say import say
+from gpubench.cli.steps.choosing import unpacked
 from gpubench.errors import DataError, GpubenchError, UsageError
-from gpubench.fsck import Checked, check_campaign, check_import
+from gpubench.fsck import Checked, Finding, check_campaign, check_import
 from gpubench.importers.directory import NOTE, TABLE
 from gpubench.schedulers import SCHEDULERS, TENDED, gathering, submitted
 from gpubench.store.campaign import PLAN_FILE, Campaign
+from gpubench.store.packs import SUFFIX, faults
 
+ANEW = "pack it again, or ask whoever packed it"
 _OF_CAMPAIGNS = (PLAN_FILE, "runs", "plan.d", "node.pyz")
 _OF_IMPORTS = (NOTE, TABLE)
 
@@ -43,21 +47,46 @@ def fsck(directories: Sequence[Path], *, as_json: bool) -> None:
 
 def _places(given: Sequence[Path]) -> Iterator[Path]:
     for path in given:
-        inside = [path] if _what(path) else sorted(filter(_what, path.glob("*")))
+        inside = [path] if path.is_file() or _what(path) else sorted(filter(_what, path.glob("*")))
         if not inside:
             raise UsageError(f"{path} is no campaign and no import, and holds none", then="name some")
         yield from inside
 
 
 def _what(path: Path) -> str:
-    """``campaign`` or ``import``, also what was one before a file was lost; empty for anything else."""
+    """``campaign`` or ``import``, also what was one before a file was lost, or ``pack``; empty for anything else."""
+    if path.is_file():
+        return "pack" if path.name.endswith(SUFFIX) else ""
     if any((path / name).exists() for name in _OF_CAMPAIGNS) and not (path / NOTE).exists():
         return "campaign"
     return "import" if any((path / name).is_file() for name in _OF_IMPORTS) else ""
 
 
 def _checked(path: Path) -> Checked:
+    if path.is_file():
+        return _packed(path)
     return check_import(path) if _what(path) == "import" else check_campaign(path, _living)
+
+
+def _packed(path: Path) -> Checked:
+    """The archive against its list, then what is in it; nobody writes to a pack."""
+    try:
+        wrong = [Finding(f"{path}:{name}", "edited", what, ANEW) for name, what in faults(path)]
+        if wrong:
+            return Checked(path, "pack", tuple(wrong), ())
+        pack, directory = unpacked(path)
+    except DataError as error:
+        return Checked(path, "pack", (Finding(str(path), "torn", error.what, error.then or ANEW),), ())
+    inside = check_import(directory) if pack.index.what == "import" else check_campaign(directory, _nobody)
+    findings = [
+        dataclasses.replace(one, path=f"{path}:{one.path[len(str(directory)) + 1 :]}") for one in inside.findings
+    ]
+    missing = [f"not in it: {line}" for line in pack.index.missing]
+    return Checked(path, f"packed {inside.what}", tuple(findings), (*inside.notes, *missing))
+
+
+def _nobody(_campaign: Campaign, _jobs: set[str]) -> set[str]:
+    return set()
 
 
 def _living(campaign: Campaign, jobs: set[str]) -> set[str]:
