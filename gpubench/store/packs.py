@@ -15,6 +15,7 @@ import shutil
 import stat
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -187,8 +188,8 @@ def is_plain(name: str) -> bool:
 
 
 def _strangers(archive: zipfile.ZipFile, index: Index) -> Iterator[tuple[str, str]]:
-    names = [info.orig_filename for info in archive.infolist()]
-    for name in sorted({name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else ()):
+    names = Counter(info.orig_filename for info in archive.infolist())
+    for name in sorted(name for name, times in names.items() if times > 1):
         yield name, "it is there twice"
     for info in archive.infolist():
         kind = stat.S_IFMT(info.external_attr >> 16)
@@ -196,7 +197,7 @@ def _strangers(archive: zipfile.ZipFile, index: Index) -> Iterator[tuple[str, st
             yield info.orig_filename, "it is no plain file"
         elif info.orig_filename != INDEX and info.orig_filename not in index.files:
             yield info.orig_filename, f"{INDEX} doesn't name it"
-    for name in sorted(index.files.keys() - set(names)):
+    for name in sorted(index.files.keys() - names.keys()):
         yield name, "it is missing"
 
 

@@ -11,12 +11,19 @@ from typing import Any
 
 import polars as pl
 import pytest
+from click.testing import Result
+from typer.testing import CliRunner
 
+from gpubench.cli.app import app
 from gpubench.fsck import check_campaign, check_import
 from gpubench.store import Campaign
 from tests.conftest import Run
 
 Damage = Callable[[Path], object]
+
+
+def run(*words: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(word) for word in words])
 
 
 def nobody(_campaign: Campaign, _jobs: set[str]) -> set[str]:
@@ -152,8 +159,8 @@ def test_another_node_half_contradicts_every_run_and_spec(campaign: Path) -> Non
     assert len(found(campaign)) == 8
 
 
-def test_a_table_with_a_row_of_no_run_was_edited(campaign: Path, gpubench: Run) -> None:
-    assert gpubench("merge", campaign).returncode == 0
+def test_a_table_with_a_row_of_no_run_was_edited(campaign: Path) -> None:
+    assert run("merge", campaign).exit_code == 0
     assert found(campaign) == []
     table = pl.read_parquet(campaign / "results.parquet")
     table.with_columns(pl.col("wall_s") * 0.5).write_parquet(campaign / "results.parquet")
@@ -162,20 +169,20 @@ def test_a_table_with_a_row_of_no_run_was_edited(campaign: Path, gpubench: Run) 
     assert found(campaign) == []
 
 
-def test_a_campaign_that_runs_is_no_finding_and_the_command_says_so(campaign: Path, gpubench: Run) -> None:
-    run = next(campaign.glob("runs/*-1"))
-    (run / "run.json").unlink()
-    (run / ".run.json.ab_1c2d3").write_text("")
+def test_a_campaign_that_runs_is_no_finding_and_the_command_says_so(campaign: Path) -> None:
+    unfinished = next(campaign.glob("runs/*-1"))
+    (unfinished / "run.json").unlink()
+    (unfinished / ".run.json.ab_1c2d3").write_text("")
     job = campaign / "jobs" / "j001-n1"
     with subprocess.Popen(["sleep", "60"]) as process:
         fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
         for one in (job, job.with_name("j002-n1")):
             (one / "local.json").write_text(json.dumps({"pid": process.pid, "started": fields[19], "code": None}))
-        running = gpubench("fsck", campaign)
+        running = run("fsck", campaign)
         process.kill()
-    assert (running.returncode, "may still be running" in running.stdout) == (0, True)
-    killed = gpubench("fsck", campaign)
-    assert (killed.returncode, ".run.json.ab_1c2d3: torn" in killed.stdout) == (3, True)
+    assert (running.exit_code, "may still be running" in running.stdout) == (0, True)
+    killed = run("fsck", campaign)
+    assert (killed.exit_code, ".run.json.ab_1c2d3: torn" in killed.stdout) == (3, True)
     assert "count as lost" in killed.stdout
 
 
@@ -197,13 +204,10 @@ def test_an_import_whose_table_or_note_was_edited(imported: Path) -> None:
     assert "torn" in [one.kind for one in check_import(imported).findings]
 
 
-def test_a_directory_of_many_is_searched_and_json_has_the_same_lines(
-    campaign: Path, imported: Path, gpubench: Run
-) -> None:
+def test_a_directory_of_many_is_searched_and_json_has_the_same_lines(campaign: Path, imported: Path) -> None:
     (first_run(campaign) / "logs.zip").unlink()
-    done = gpubench("fsck", campaign.parent, "--json")
+    done = run("fsck", campaign.parent, "--json")
     plain = json.loads(done.stdout)
-    assert done.returncode == 3
+    assert done.exit_code == 3
     assert [(one["what"], len(one["findings"])) for one in plain["checked"]] == [("campaign", 1), ("import", 0)]
-    none = gpubench("fsck", campaign / "runs")
-    assert (none.returncode, "no campaign and no import" in none.stderr) == (2, True)
+    assert "no campaign and no import" in str(run("fsck", campaign / "runs").exception)

@@ -38,7 +38,7 @@ def lay(run: Path, runs: Path, name: str) -> None:
         os.link(file, runs / name / file.name)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_the_order_in_which_directories_were_made_changes_no_byte(
     campaign: Campaign, table: bytes, data: st.DataObject
@@ -50,7 +50,7 @@ def test_the_order_in_which_directories_were_made_changes_no_byte(
         assert parquet(merge(read_runs(runs).runs).frame) == table
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_a_copy_of_a_run_under_another_name_is_named_and_changes_no_byte(
     campaign: Campaign, table: bytes, data: st.DataObject
@@ -71,7 +71,7 @@ def test_a_copy_of_a_run_under_another_name_is_named_and_changes_no_byte(
         assert parquet(merge(read.runs).frame) == table
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_runs_split_over_two_outputs_that_may_overlap_are_the_same_table(
     campaign: Campaign, table: bytes, data: st.DataObject
