@@ -136,7 +136,8 @@ def test_a_pack_of_an_unfinished_campaign_says_what_is_missing(campaign: Path) -
     lost = [line for line in of_directory.stdout.splitlines() if ": lost: " in line]
     assert lost
     assert lost == [line for line in of_pack.stdout.splitlines() if ": lost: " in line]
-    assert "not in it: block" in run("fsck", PACK).stdout
+    assert "1 planned runs are not in it, the first: block" in run("fsck", PACK).stdout
+    assert "where the pack comes from" in str(of_pack.exception)
 
 
 def test_a_campaign_that_runs_is_not_packed_nor_links_nor_over_other_files(campaign: Path, tmp_path: Path) -> None:

@@ -81,8 +81,9 @@ def _packed(path: Path) -> Checked:
     findings = [
         dataclasses.replace(one, path=f"{path}:{one.path[len(str(directory)) + 1 :]}") for one in inside.findings
     ]
-    missing = [f"not in it: {line}" for line in pack.index.missing]
-    return Checked(path, f"packed {inside.what}", tuple(findings), (*inside.notes, *missing))
+    missing = pack.index.missing
+    notes = [f"{len(missing)} planned runs are not in it, the first: {missing[0]}"] if missing else []
+    return Checked(path, f"packed {inside.what}", tuple(findings), (*inside.notes, *notes))
 
 
 def _nobody(_campaign: Campaign, _jobs: set[str]) -> set[str]:

@@ -41,5 +41,7 @@ def _show(campaign: Campaign, path: Path) -> None:
                 say(f"  {name}  ({campaign.shown(path)}, {len(lines)} lines)")
                 for line in lines[-TAIL:]:
                     say(f"    {line}")
+    except BrokenPipeError:
+        raise  # of whoever reads what we say
     except (OSError, zipfile.BadZipFile) as error:
         raise DataError(f"{campaign.shown(path)} can't be read: {error}") from None

@@ -18,6 +18,7 @@ from gpubench.store.packs import INDEX, SUFFIX, Index, is_plain, read_index, wri
 from gpubench.store.rundirs import Records
 
 _LEFT_OUT = {"results.parquet", "verdicts.json", "report.html", "report.md", ".fetch", ".rsync-partial", INDEX}
+_MOST_LINES = 8
 _ENDED = ("ok", "failed", "skipped")
 
 
@@ -39,8 +40,10 @@ def pack(directory: Path, out: Path | None) -> None:
         campaign = Campaign.open(directory)
         index, files = _index(campaign), dict(_files(directory))
     written = write_pack(target, index, files)
-    for line in index.missing:
+    for line in index.missing[:_MOST_LINES]:
         warn(f"not in it: {line}")
+    if len(index.missing) > _MOST_LINES:
+        warn(f"not in it: {len(index.missing) - _MOST_LINES} more runs; {INDEX} in the pack names them all")
     size = format_bytes(target.stat().st_size)
     say(f"{target}: {index.what} {index.name}, {len(written.files)} files, {size}; what is derived is left out")
 

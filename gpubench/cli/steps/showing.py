@@ -106,7 +106,9 @@ def require_complete(campaign: Campaign, accounting: Accounting) -> None:
         raise IncompleteError(
             f"{len(missing)} of {len(accounting.outcomes)} runs are missing; the first: block {first.block.block} "
             f"{first.run.variant}: {first.status}: {first.reason}",
-            then=f"to run what is missing: make bench CAMPAIGN={campaign.place}",
+            then="they can be run where the pack comes from"
+            if campaign.pack
+            else f"to run what is missing: make bench CAMPAIGN={campaign.directory}",
         )
     if not any(outcome.status == "ok" for outcome in accounting.outcomes):
         raise IncompleteError(
