@@ -57,8 +57,9 @@ def mlflow(
     tracking_uri: Annotated[
         str | None, typer.Option(help="Tracking server, or database; default: sqlite:///outputs/mlflow.db.")
     ] = None,
+    outputs: options.Outputs = None,
 ) -> None:
     """A campaign as nested runs of MLflow, with its report; a second time only what is new. Needs gpubench[mlflow]."""
     from gpubench.cli.steps.exporting import export_mlflow
 
-    export_mlflow(campaign, tracking_uri)
+    export_mlflow(campaign, outputs, tracking_uri)

@@ -49,16 +49,17 @@ def export_table(directory: Path, path: Path, *, as_parquet: bool) -> None:
     say(f"{frame.height} samples in {path}")
 
 
-def export_mlflow(directory: Path | None, uri: str | None) -> None:
+def export_mlflow(directory: Path | None, outputs: Path | None, uri: str | None) -> None:
     """Tell a tracker; raises MissingToolError where MLflow or the tracker isn't there."""
-    if is_import(directory):
+    if directory is not None and is_import(directory):
         raise UsageError(f"{directory} is an import", then="export campaigns; an import keeps its own history")
+    campaign = chosen_campaign(directory, outputs)
     local = uri is None
     if local:
         DATABASE.parent.mkdir(parents=True, exist_ok=True)
     where = uri or f"sqlite:///{DATABASE}"
     tracker = Tracker(where, DATABASE.with_name("mlflow-artifacts") if local else None)
-    judged = judge_campaign(chosen_campaign(directory, None))
+    judged = judge_campaign(campaign)
     plan = judged.campaign.plan
     keys = [dict(one.key) for one in judged.verdicts]
     parent = tracked.campaign(plan, judged.verdicts, labels.cell_names(keys), _artifacts(judged))
