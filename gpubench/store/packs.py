@@ -17,7 +17,7 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from gpubench.errors import DataError, MissingToolError
@@ -156,7 +156,7 @@ def _index(path: Path, archive: zipfile.ZipFile) -> Index:
     try:
         info = archive.getinfo(INDEX)
         plain = json.loads(b"".join(_read(archive, info, min(info.file_size, _MOST_INDEX_BYTES))))
-    except (KeyError, ValueError, DataError):
+    except (KeyError, ValueError, RecursionError, DataError):
         raise DataError(
             f"{path} is no pack of gpubench: it has no {INDEX} that can be read", then="name what gpubench pack wrote"
         ) from None
@@ -170,6 +170,8 @@ def _index(path: Path, archive: zipfile.ZipFile) -> Index:
     for name in index.files:
         if not is_plain(name):
             raise DataError(f"{path} names {name!r}, which leads out of a directory", then="don't use it")
+        if any(str(folder) in index.files for folder in PurePosixPath(name).parents):
+            raise DataError(f"{path} names {name!r} below a file", then="don't use it")
     return index
 
 
@@ -177,6 +179,8 @@ def _parsed(plain: Mapping[str, Any]) -> Index:
     if plain["what"] not in ("campaign", "import"):
         raise ValueError(f"it holds a {plain['what']}")
     files = {str(one["path"]): (int(one["bytes"]), str(one["sha256"])) for one in plain["files"]}
+    if any(size < 0 for size, _ in files.values()):
+        raise ValueError("a file has less than no bytes")
     ends = {str(job): str(end) for job, end in plain["ends"].items()}
     return Index(plain["what"], str(plain["name"]), files, tuple(plain["missing"]), tuple(plain["open_jobs"]), ends)
 

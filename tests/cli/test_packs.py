@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import stat
 import zipfile
@@ -196,6 +197,13 @@ def edits() -> Iterator[tuple[str, Change, str]]:
     yield "outside", lambda files, _: listed(files, "node.pyz", "../node.pyz"), "leads out of"
     yield "deep outside", lambda files, _: listed(files, "node.pyz", "a/../../node.pyz"), "leads out of"
     yield "absolute", lambda files, _: listed(files, "node.pyz", "/tmp/node.pyz"), "leads out of"
+    yield "below a file", lambda files, _: listed(files, "node.pyz", "plan.json/node.pyz"), "below a file"
+    yield (
+        "size",
+        lambda files, _: files.update({INDEX: re.sub(rb'"bytes": ', b'"bytes": -', files[INDEX])}),
+        "less than no",
+    )
+    yield "deep list", lambda files, _: files.update({INDEX: b"[" * 100_000}), "no pack of gpubench"
     yield "unlisted outside", lambda files, _: files.update({"../evil": b"x"}), "doesn't name it"
     yield "link", lambda _, more: more.append(link("runs/link")), "no plain file"
     yield "folder", lambda _, more: more.append(zipfile.ZipInfo("runs/folder/")), "no plain file"
