@@ -74,6 +74,6 @@ def read_object(path: Path) -> dict[str, Any] | None:
     """The JSON object in a file; None where it holds none, or can't be read."""
     try:
         plain = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return plain if isinstance(plain, dict) else None

@@ -112,7 +112,7 @@ def _by_content(path: Path, record: RunRecord) -> Iterator[Finding]:
         parse_lines(text)
         if text and not text.endswith("\n"):
             yield Finding(str(links), "torn", "its last line has no end", RESTORE)
-    except (SpecError, ValueError) as error:
+    except (SpecError, ValueError, RecursionError) as error:
         yield Finding(str(links), "edited", str(error), RESTORE)
     provenance = read_object(path / PROVENANCE_FILE)
     if provenance is None or provenance.get("schema") != PROVENANCE:

@@ -71,7 +71,7 @@ def open_imported(directory: Path) -> Imported:
         with reading(path):
             note = json.loads(path.read_text(encoding="utf-8"))
         table = pl.read_parquet(directory / TABLE)
-    except (ValueError, OSError, pl.exceptions.PolarsError):
+    except (ValueError, RecursionError, OSError, pl.exceptions.PolarsError):
         raise DataError(f"{directory} is a damaged import", then="import the results again") from None
     if not isinstance(note, dict) or note.get("schema") != IMPORT:
         raise DataError(f"{path} is not {IMPORT}", then="use the gpubench that wrote it")

@@ -189,5 +189,5 @@ def _load(path: Path) -> Any:
     try:
         with reading(path):
             return json.loads(path.read_bytes())
-    except ValueError:
+    except (ValueError, RecursionError):
         raise DataError(f"{path} is cut off or not JSON", then="restore it from a copy of the campaign") from None

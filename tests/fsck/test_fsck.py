@@ -211,3 +211,28 @@ def test_a_directory_of_many_is_searched_and_json_has_the_same_lines(campaign: P
     assert done.exit_code == 3
     assert [(one["what"], len(one["findings"])) for one in plain["checked"]] == [("campaign", 1), ("import", 0)]
     assert "no campaign and no import" in str(run("fsck", campaign / "runs").exception)
+
+
+ODD = (None, 7, "x", [], [1], {}, {"a": [{}]}, [[]])
+
+
+@pytest.mark.parametrize("key", ["sources", "documents", "rows_in", "kept", "schema", "results_sha256"])
+def test_an_import_whose_note_has_odd_values_is_found_and_stops_nothing(imported: Path, key: str) -> None:
+    original = (imported / "import.json").read_text()
+    for value in ODD:
+        (imported / "import.json").write_text(json.dumps(json.loads(original) | {key: value}))
+        checked = check_import(imported)
+        assert checked.findings or (key, value) in [("documents", {}), ("documents", [])], value
+
+
+@pytest.mark.parametrize("name", ["specs/001-0-*.json", "manifests/*.json", "run.json", "provenance.json", "plan.json"])
+def test_files_with_odd_values_are_found_and_stop_nothing(campaign: Path, name: str) -> None:
+    forget_hashes(campaign)
+    path = next(campaign.rglob(name))
+    original = json.loads(path.read_text())
+    for key in original:
+        for value in ODD:
+            path.write_text(json.dumps(original | {key: value}))
+            check_campaign(campaign, nobody)
+    path.write_text("[" * 100_000)
+    assert found(campaign)
