@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 import vl_convert
@@ -21,15 +21,24 @@ _SHARPNESS = 2.0
 _FONT = "sans-serif"  # nobody knows which fonts stand where the file is looked at
 
 
+Chart = tuple[str, str, dict[str, Any]]
+"""Anchor on the page, name, and Vega-Lite spec."""
+
+
 def images(inputs: ReportInputs, form: Format) -> Iterator[tuple[str, bytes]]:
     """Every chart of the page: a file name that says what it shows, and the file.
 
     Raises:
         DataError: a chart that the renderer refuses.
     """
-    colours = light_colours(inputs.templates[_STYLE])
+    return rendered(parts(inputs).charts(), inputs.templates, form)
+
+
+def rendered(charts: Iterable[Chart], templates: Mapping[str, str], form: Format) -> Iterator[tuple[str, bytes]]:
+    """As ``images``, of any page's charts."""
+    colours = light_colours(templates[_STYLE])
     taken: set[str] = set()
-    for _, name, spec in parts(inputs).charts():
+    for _, name, spec in charts:
         yield f"{_free(name, taken)}.{form}", _render(name, standalone(spec, colours), form)
 
 
@@ -44,7 +53,7 @@ def standalone(spec: dict[str, Any], colours: dict[str, str]) -> dict[str, Any]:
     text = re.sub(r"var\(--([a-z0-9]+)\)", lambda found: colours[found[1]], json.dumps(spec))
     plain: dict[str, Any] = json.loads(text)
     plain["config"] |= {"font": _FONT, "background": colours["paper"]}
-    if plain["width"] == "container":
+    if plain.get("width") == "container":
         plain["width"] = _WIDTH
     title = {"text": plain["description"], "anchor": "start", "fontSize": 14, "offset": 12, "color": colours["ink"]}
     return plain | {"title": title, "padding": 12}

@@ -17,6 +17,8 @@ from gpubench.report.page import bundle, script_safe
 from gpubench.stats.settings import Settings
 from gpubench.stats.verdict import Verdict
 
+_FOREST = "forest"
+
 
 @dataclasses.dataclass(frozen=True)
 class ImportedInputs:
@@ -41,15 +43,13 @@ def html(inputs: ImportedInputs) -> bytes:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    drawn = [(f"over-time-{number}", *one) for number, one in enumerate(over_time.charts(inputs.observed))]
+    drawn = drawings(inputs)
     specs = {anchor: spec for anchor, _, spec in drawn}
-    if any(one.effect is not None for one in inputs.verdicts):
-        specs["forest"] = charts.forest(inputs.verdicts, _names(inputs.verdicts), inputs.settings.margin)
     text = environment.get_template("report/imported.html.j2").render(
         note=inputs.note,
         cautions=inputs.cautions,
-        charts=[(anchor, name) for anchor, name, _ in drawn],
-        forest="forest" in specs,
+        charts=[(anchor, name) for anchor, name, _ in drawn if anchor != _FOREST],
+        forest=_FOREST in specs,
         verdicts=verdict_rows(inputs.verdicts),
         changes=change_rows(inputs.series),
         holes=[(name, line) for name, line in zip(_line_names(inputs.lines), inputs.lines, strict=True)],
@@ -58,6 +58,15 @@ def html(inputs: ImportedInputs) -> bytes:
         bundle=bundle(),
     )
     return text.encode()
+
+
+def drawings(inputs: ImportedInputs) -> list[tuple[str, str, dict[str, Any]]]:
+    """Anchor, name and spec of every chart: figures over dates per workload, and the effects where there are some."""
+    drawn = [(f"over-time-{number}", *one) for number, one in enumerate(over_time.charts(inputs.observed))]
+    if any(one.effect is not None for one in inputs.verdicts):
+        spec = charts.forest(inputs.verdicts, _names(inputs.verdicts), inputs.settings.margin)
+        drawn.append((_FOREST, "effects", spec))
+    return drawn
 
 
 def markdown(inputs: ImportedInputs) -> str:

@@ -52,7 +52,7 @@ def read_record(path: Path) -> RunRecord | None:
             plain = json.loads(source.read_bytes())
     except FileNotFoundError:
         return None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise DataError(f"{source} is cut off or not JSON") from None
     if not isinstance(plain, dict) or plain.get("schema") != RUN_RECORD:
         raise DataError(f"{source} is not a {RUN_RECORD}", then="use the gpubench that wrote it")
@@ -92,7 +92,7 @@ def read_provenance(path: Path) -> Mapping[str, Any]:
     """
     try:
         plain = json.loads((path / PROVENANCE_FILE).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return plain if isinstance(plain, dict) else {}
 
@@ -107,7 +107,7 @@ def read_links(path: Path) -> list[Mapping[str, Any]]:
     for line in lines:
         try:
             row = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(row, dict) and row.keys() >= _LINK:
             rows.append(row)

@@ -120,7 +120,9 @@ def test_a_server_gets_nested_runs_once_and_again_only_what_is_new(
 def test_without_an_address_a_database_file_is_written_and_how_to_see_it_is_said(
     python: Path, campaign: Path, tmp_path: Path
 ) -> None:
-    done = export(python, tmp_path, "campaign")
+    (tmp_path / "outputs").mkdir()
+    campaign.rename(tmp_path / "outputs" / "campaign")
+    done = export(python, tmp_path)  # the newest
     assert done.returncode == 0, done.stderr
     assert "mlflow ui --backend-store-uri sqlite:///outputs/mlflow.db" in done.stdout
     assert (tmp_path / "outputs" / "mlflow.db").stat().st_size > 0

@@ -19,12 +19,13 @@ def register(app: typer.Typer) -> None:
 
 
 def merge(campaign: options.MaybeCampaign = None, outputs: options.Outputs = None) -> None:
-    """Join all samples into results.parquet; also on a copy, and while the campaign runs."""
+    """Join all samples into results.parquet; also on a copy, and while the campaign runs. Of a pack: beside it."""
     from gpubench.cli.say import say
     from gpubench.cli.steps.choosing import chosen_campaign
-    from gpubench.cli.steps.judging import judge_campaign
+    from gpubench.cli.steps.judging import judge_campaign, write_results
 
     judged = judge_campaign(chosen_campaign(campaign, outputs))
+    write_results(judged)
     say(f"{judged.merged.frame.height} samples in {judged.campaign.results}")
 
 
@@ -53,8 +54,8 @@ def compare(
     The family for Holm's correction is every comparison that was planned (every cell of the file), whatever is shown.
     """
     from gpubench.cli.steps import comparing
+    from gpubench.cli.steps.choosing import is_import
     from gpubench.cli.steps.imported import compare_imported
-    from gpubench.importers.directory import is_imported
 
     margin_given = Asked(margin=margin).chosen_margin()
     if samples is not None:
@@ -63,7 +64,7 @@ def compare(
         comparing.compare_samples(
             samples, baseline, candidate, margin=margin_given, summary=summary, by=by, as_json=as_json
         )
-    if campaign is not None and is_imported(campaign):
+    if campaign is not None and is_import(campaign):
         if allow:
             raise UsageError("--allow: an import says nothing of its environment", then="leave it out")
         compare_imported(campaign, baseline, candidate, margin=margin_given, as_json=as_json)
@@ -80,10 +81,16 @@ def summary(
 ) -> None:
     """What came out, in few lines."""
     from gpubench.cli.say import say
-    from gpubench.cli.steps.choosing import chosen_campaign
+    from gpubench.cli.steps.choosing import chosen_campaign, is_import
+    from gpubench.cli.steps.imported import summarise_imported
     from gpubench.cli.steps.judging import Question, judge_campaign, report_inputs
     from gpubench.cli.steps.showing import show_notes, show_verdicts
 
+    if campaign is not None and is_import(campaign):
+        if allow:
+            raise UsageError("--allow: an import says nothing of its environment", then="leave it out")
+        summarise_imported(campaign, as_markdown=markdown)
+        return
     judged = judge_campaign(chosen_campaign(campaign, outputs), Question(allow=tuple(allow or ())))
     if markdown:
         from gpubench.report.markdown import markdown as written
@@ -100,11 +107,11 @@ def scaling(
     outputs: options.Outputs = None,
 ) -> None:
     """Speed-up and efficiency over nodes and workers with intervals, the scalability law, the scheduler's share."""
+    from gpubench.cli.steps.choosing import is_import
     from gpubench.cli.steps.imported import scale_imported
     from gpubench.cli.steps.scaling import show_scaling
-    from gpubench.importers.directory import is_imported
 
-    if campaign is not None and is_imported(campaign):
+    if campaign is not None and is_import(campaign):
         scale_imported(campaign, as_json=as_json)
         return
     show_scaling(campaign, outputs, as_json=as_json)
@@ -150,20 +157,17 @@ def report(
     allow: options.Allow = None,
     outputs: options.Outputs = None,
 ) -> None:
-    """Merge, judge, and write report.html (opens offline) and report.md."""
-    from gpubench.cli.steps.choosing import chosen_campaign
+    """Merge, judge, and write report.html (opens offline) and report.md; of a pack beside it, as NAME.report.html."""
+    from gpubench.cli.steps.choosing import chosen_campaign, is_import
     from gpubench.cli.steps.drawing import show_charts, write_charts
     from gpubench.cli.steps.imported import report_imported
     from gpubench.cli.steps.judging import Question, judge_campaign
     from gpubench.cli.steps.showing import show_verdicts, write_report
-    from gpubench.importers.directory import is_imported
 
-    if campaign is not None and is_imported(campaign):
-        if svg or png or terminal or allow:
-            raise UsageError(
-                "--svg, --png, --terminal and --allow are for campaigns", then="leave them out for an import"
-            )
-        report_imported(campaign)
+    if campaign is not None and is_import(campaign):
+        if allow:
+            raise UsageError("--allow: an import says nothing of its environment", then="leave it out")
+        report_imported(campaign, {"svg": svg, "png": png}, terminal=terminal)
         return
     judged = judge_campaign(chosen_campaign(campaign, outputs), Question(allow=tuple(allow or ())))
     show_verdicts(judged.verdicts, judged.accounting)

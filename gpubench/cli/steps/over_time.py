@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from gpubench import resources
 from gpubench.cli.say import say, warn
+from gpubench.cli.steps.choosing import all_opened
 from gpubench.cli.steps.running import account_now
-from gpubench.errors import UsageError
 from gpubench.history import holes, observed
 from gpubench.history.changes import find
 from gpubench.history.observed import Observed
-from gpubench.importers.directory import Imported, is_imported, open_imported
+from gpubench.importers.directory import Imported
 from gpubench.importers.pairing import points
 from gpubench.merge.family import Cell, cells
 from gpubench.merge.read import read_runs
@@ -21,7 +21,7 @@ from gpubench.merge.table import merge
 from gpubench.model.known_issue import KnownIssue, load_known_issues
 from gpubench.report.history import Source, changes_json, changes_lines, history_json, history_lines
 from gpubench.stats.settings import Settings
-from gpubench.store.campaign import PLAN_FILE, Campaign
+from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import read_provenance
 
 Kept = Campaign | Imported
@@ -30,7 +30,7 @@ Kept = Campaign | Imported
 def show_history(directories: Sequence[Path], *, as_json: bool) -> None:
     """Print what was measured when, and why the rest isn't there; raises UsageError where nothing is found."""
     rules = shipped_issues()
-    sources = [_source(one, rules) for one in _opened(directories)]
+    sources = [_source(one, rules) for one in all_opened(directories)]
     if as_json:
         say(json.dumps(history_json(sources), indent=1))
         return
@@ -40,7 +40,7 @@ def show_history(directories: Sequence[Path], *, as_json: bool) -> None:
 
 def show_changes(directories: Sequence[Path], *, as_json: bool) -> None:
     """Print where the figures of a cell and version changed for good; raises UsageError where nothing is found."""
-    figures = [figure for one in _opened(directories) for figure in observed_of(one)]
+    figures = [figure for one in all_opened(directories) for figure in observed_of(one)]
     if not figures:
         warn("no figure has a date and a version, so there is no history to search")
     series = find(figures, Settings().seed)
@@ -64,20 +64,6 @@ def observed_of(kept: Kept) -> list[Observed]:
 def _cells(campaign: Campaign) -> list[Cell]:
     merged = merge(read_runs(campaign.runs_dir).runs)
     return cells(campaign.plan, account_now(campaign).outcomes, merged.frame)
-
-
-def _opened(directories: Sequence[Path]) -> Iterator[Kept]:
-    """Each directory, or those in it; sorted as named, those inside by name."""
-    for directory in directories:
-        inside = [directory] if _is_kept(directory) else sorted(filter(_is_kept, directory.glob("*")))
-        if not inside:
-            raise UsageError(f"{directory} is no campaign and no import, and holds none", then="name some")
-        for one in inside:
-            yield open_imported(one) if is_imported(one) else Campaign.open(one)
-
-
-def _is_kept(directory: Path) -> bool:
-    return is_imported(directory) or (directory / PLAN_FILE).is_file()
 
 
 def _source(kept: Kept, rules: Sequence[KnownIssue]) -> Source:
