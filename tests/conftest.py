@@ -43,6 +43,12 @@ def need(condition: bool, what: str) -> None:
     pytest.skip(f"needs {what}")
 
 
+def optional(condition: bool, what: str, how: str) -> None:
+    """Skip where a part is missing that takes too long to make at every check, under CI too; ``how`` makes it."""
+    if not condition:
+        pytest.skip(f"optional, also under CI: {what}; to have it: {how}")
+
+
 def plain_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """The caller's environment without what pytest and make put there, and with Python's cache of compiled files."""
     dropped = ("PYTEST", "MAKE", "COLUMNS", "PYTHONDONTWRITEBYTECODE")

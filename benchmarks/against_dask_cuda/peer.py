@@ -13,19 +13,20 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-# dask-cuda pins Dask through rapids-dask-dependency; nvtx is imported by local_cupy and required by nobody.
 UV = Path(sys.executable).with_name("uv")
-PACKAGES = ("dask-cuda==26.10.*", "pandas", "pyarrow", "nvtx")
+LOCK = Path(__file__).parents[2] / "docker" / "locks" / "ucxx-0.52.0.txt"
+"""The stack of our images: dask-cuda alone lacks cuda.bindings and nvtx, which it imports and doesn't require."""
 
 
 def install(cache: Path) -> Path:
     """The environment's Python, below ``cache``; installed from PyPI if it isn't there."""
-    home = cache / "dask-cuda-26.10"
+    home = cache / f"dask-cuda-{LOCK.stem}"
     python = home / "bin" / "python"
     if not (home / "complete").exists():
         subprocess.run([UV, "venv", "--quiet", "--clear", home], check=True)
         subprocess.run(
-            [UV, "pip", "install", "--quiet", "--compile-bytecode", "--python", python, *PACKAGES], check=True
+            [UV, "pip", "sync", "--quiet", "--compile-bytecode", "--require-hashes", "--python", python, LOCK],
+            check=True,
         )
         (home / "complete").touch()
     return python
@@ -92,9 +93,17 @@ def cluster(python: Path, workers: int, directory: Path) -> Iterator[Cluster]:
         yield found
     finally:
         for process in reversed(running):
-            process.terminate()
-        for process in running:
-            process.wait(30)
+            _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ask, then see to it: a worker may wait for longer than its scheduler lives."""
+    process.terminate()
+    try:
+        process.wait(30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _start(words: Sequence[str], directory: Path) -> subprocess.Popen[bytes]:

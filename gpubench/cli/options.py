@@ -63,7 +63,11 @@ Planned = Annotated[
     typer.Argument(help="Directory of a planned campaign, instead of the options that plan one.", show_default=False),
 ]
 MaybeCampaign = Annotated[
-    Path | None, typer.Argument(help="Directory of the campaign; default: the newest in outputs/.", show_default=False)
+    Path | None,
+    typer.Argument(
+        help="Directory of the campaign, or a pack, where nothing is changed; default: the newest in outputs/.",
+        show_default=False,
+    ),
 ]
 Other = Annotated[
     Path | None,

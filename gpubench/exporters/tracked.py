@@ -42,7 +42,11 @@ class Tracked:
 
 
 def campaign(
-    plan: Plan, verdicts: Sequence[Verdict], names: Sequence[str], artifacts: Sequence[tuple[Path, str]]
+    plan: Plan,
+    verdicts: Sequence[Verdict],
+    names: Sequence[str],
+    cells: Sequence[Cell],
+    artifacts: Sequence[tuple[Path, str]],
 ) -> Tracked:
     """The run that holds the others: what was planned, what came out.
 
@@ -50,6 +54,7 @@ def campaign(
         plan: of the campaign.
         verdicts: with ``names`` of their cells.
         names: short ones that tell the cells apart.
+        cells: all of its cells; it ended with the last run.
         artifacts: report, scripts, manifests.
     """
     at = _ms(plan.created_at)
@@ -67,7 +72,8 @@ def campaign(
         "margin": f"{plan.margin:g}",
         "seed": str(plan.seed),
     }
-    return Tracked(plan.campaign, tags, params, metrics, at, at, artifacts=artifacts)
+    ends = [_ms(cell.outcome.record.ended_at) for cell in cells if cell.outcome.record]
+    return Tracked(plan.campaign, tags, params, metrics, at, max(ends, default=at), artifacts=artifacts)
 
 
 def runs(plan: Plan, cells: Sequence[Cell], names: Mapping[str, str]) -> Iterator[Tracked]:

@@ -20,9 +20,10 @@ from gpubench.importers.base import Format, Refused, Row
 from gpubench.importers.table import frame, settle
 from gpubench.merge.table import parquet
 from gpubench.spec.plain import content_id
+from gpubench.store.packs import Pack
 
 IMPORT = "gpubench/import/1"
-_NOTE, _TABLE = "import.json", "results.parquet"
+NOTE, TABLE = "import.json", "results.parquet"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,11 +37,21 @@ class Given:
 
 @dataclasses.dataclass(frozen=True)
 class Imported:
-    """An imported directory, read back. ``note`` is ``import.json``."""
+    """An imported directory, read back. ``note`` is ``import.json``, ``pack`` the file it came from, if any."""
 
     directory: Path
     note: dict[str, Any]
     table: pl.DataFrame
+    pack: Pack | None = None
+
+    @property
+    def place(self) -> Path:
+        """What people know it by: the pack, or the directory."""
+        return self.pack.path if self.pack else self.directory
+
+    def derived(self, name: str) -> Path:
+        """Where a file stands that is made of it."""
+        return self.pack.beside(name) if self.pack else self.directory / name
 
     @property
     def name(self) -> str:
@@ -50,17 +61,17 @@ class Imported:
 
 def is_imported(directory: Path) -> bool:
     """Whether ``import-results`` wrote it."""
-    return (directory / _NOTE).is_file()
+    return (directory / NOTE).is_file()
 
 
 def open_imported(directory: Path) -> Imported:
     """Read it back; raises DataError for a damaged one, or one of another version."""
-    path = directory / _NOTE
+    path = directory / NOTE
     try:
         with reading(path):
             note = json.loads(path.read_text(encoding="utf-8"))
-        table = pl.read_parquet(directory / _TABLE)
-    except (ValueError, OSError, pl.exceptions.PolarsError):
+        table = pl.read_parquet(directory / TABLE)
+    except (ValueError, RecursionError, OSError, pl.exceptions.PolarsError):
         raise DataError(f"{directory} is a damaged import", then="import the results again") from None
     if not isinstance(note, dict) or note.get("schema") != IMPORT:
         raise DataError(f"{path} is not {IMPORT}", then="use the gpubench that wrote it")
@@ -114,8 +125,10 @@ def import_files(kind: str, form: Format, paths: Sequence[Path], out: Path, give
         "documents": {content_id(one): one for row in settled for one in row.documents.values()},
     }
     table = frame(settled, given.site, str(note["name"]))
-    write_atomically(out / _TABLE, parquet(table))
-    write_atomically(out / _NOTE, json.dumps(note, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
+    data = parquet(table)
+    note["results_sha256"] = hashlib.sha256(data).hexdigest()
+    write_atomically(out / TABLE, data)
+    write_atomically(out / NOTE, json.dumps(note, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
     return Imported(out, note, table)
 
 

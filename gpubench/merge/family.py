@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
 import polars as pl
@@ -43,6 +43,8 @@ _Side = tuple[str, Place, str]
 """``params_id``, place and variant."""
 
 _CellKey = tuple[str, int, str, str, str]
+
+_RUNS_AT_ONCE = 1_000
 
 
 def cells(plan: Plan, outcomes: Iterable[Outcome], frame: pl.DataFrame) -> list[Cell]:
@@ -148,18 +150,29 @@ def _ending(outcome: Outcome, workload: PlannedWorkload, found: _Timed | None) -
 
 
 def _timed(frame: pl.DataFrame) -> dict[_CellKey, _Timed]:
-    # In the order of the table, where repetitions follow each other: sorting a million rows again doubles the memory.
-    rows = (
-        frame.select("run", "attempt", "workload", "backend", "params", "wall_s", "answer", "started_at", "warmup")
-        .filter(~pl.col("warmup"))
-        .group_by("run", "attempt", "workload", "backend", "params", maintain_order=True)
-        .agg(
-            pl.col("wall_s"),
-            (pl.col("answer") == "wrong").any().alias("wrong"),
-            pl.col("started_at").min().dt.timestamp("us"),
+    found: dict[_CellKey, _Timed] = {}
+    for part in _slices(frame):
+        rows = (
+            part.select("run", "attempt", "workload", "backend", "params", "wall_s", "answer", "started_at", "warmup")
+            .filter(~pl.col("warmup"))
+            .group_by("run", "attempt", "workload", "backend", "params", maintain_order=True)
+            .agg(
+                pl.col("wall_s"),
+                (pl.col("answer") == "wrong").any().alias("wrong"),
+                pl.col("started_at").min().dt.timestamp("us"),
+            )
         )
-    )
-    return {
-        (run, attempt, workload, backend, params): _Timed(tuple(wall_s), wrong, started_us / 1e6)
-        for run, attempt, workload, backend, params, wall_s, wrong, started_us in rows.iter_rows()
-    }
+        for run, attempt, workload, backend, params, wall_s, wrong, started_us in rows.iter_rows():
+            found[run, attempt, workload, backend, params] = _Timed(tuple(wall_s), wrong, started_us / 1e6)
+    return found
+
+
+def _slices(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """The table in parts of whole runs, which stand together in it: grouped all at once it is held twice."""
+    if not frame.height:
+        return
+    runs = frame.select(pl.struct("run", "attempt").rle_id()).to_series()
+    firsts = pl.Series(range(_RUNS_AT_ONCE, runs[-1] + 1, _RUNS_AT_ONCE), dtype=runs.dtype)
+    ends = [*runs.search_sorted(firsts), frame.height]
+    for start, end in zip([0, *ends], ends, strict=False):
+        yield frame[start:end]

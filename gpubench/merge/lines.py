@@ -44,7 +44,7 @@ def parse_samples(text: str, source: str, known: Mapping[str, object]) -> Parsed
                 parsed.warnings.append(f"{source}: the last line ({number}) was cut off and is left out")
             else:
                 parsed.errors.append(DataError(f"{source}, line {number}: cut off or not JSON"))
-        except (TypeError, ValueError, OverflowError) as error:
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
             parsed.errors.append(DataError(f"{source}, line {number}: {error}"))
     return parsed
 

@@ -51,7 +51,10 @@ class ClusterRecord(Settings):
 
 
 class ClusterJob(Settings):
-    """One allocation of the cluster. Ranks are counted through all jobs; the first job's rank 0 has the scheduler."""
+    """One allocation of the cluster. Ranks are counted through all jobs; the scheduler is in the first.
+
+    Where it is there, says the site's ``layout.scheduler``.
+    """
 
     schema_: str = pydantic.Field(alias="schema", default=CLUSTER_JOB)
     job: str

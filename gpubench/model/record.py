@@ -20,7 +20,7 @@ def parse_record(kind: type[T], schema: str, text: str, source: str) -> T:
     """
     try:
         plain = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise DataError(f"{source} is cut off or not JSON", then="restore it from a copy of the campaign") from None
     found = plain.get("schema") if isinstance(plain, dict) else None
     if found != schema:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import pydantic
 
@@ -196,6 +196,18 @@ class Toleration(Settings):
     effect: Literal["", "NoSchedule", "PreferNoSchedule", "NoExecute"] = ""
 
 
+_LABEL = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_DOMAIN = "[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?"
+MaybeObject = Annotated[str, pydantic.Field(pattern=f"^({_DOMAIN})?$")]
+"""Name of an object that the cluster has; empty: none."""
+Key = Annotated[str, pydantic.Field(pattern=f"^({_DOMAIN}/)?{_LABEL}$")]
+"""Of labels and annotations."""
+LabelValue = Annotated[str, pydantic.Field(pattern=f"^({_LABEL})?$")]
+ExtendedResource = Annotated[str, pydantic.Field(pattern=f"^{_DOMAIN}/{_LABEL}$")]
+OUR_LABELS = {"app.kubernetes.io/name", "app.kubernetes.io/instance"}
+"""Objects are found by them."""
+
+
 class KubernetesSettings(Settings):
     """What pods are asked for.
 
@@ -212,7 +224,14 @@ class KubernetesSettings(Settings):
         run_as_user: every process has this user and group id.
         capabilities: of Linux, added after all have been dropped (``IPC_LOCK``: a fabric needs it).
         gpu_resource: name under which the cluster counts its GPUs.
+        resources: what a run's container asks for beside cores, memory and GPUs, by the cluster's name for it
+            (``{"rdma/hca_shared_devices_a" = 1}``): what its device plugins hand out.
         labels: of every object, beside our own.
+        annotations: of every pod (``{"k8s.v1.cni.cncf.io/networks" = "ib-network"}``: a second interface by Multus).
+        runtime_class: name of the cluster's RuntimeClass for the pods (``nvidia``); empty: its default.
+        priority_class: name of a PriorityClass; empty: its default.
+        service_account: whose name pods run under; they get no token of it. Empty: the namespace's default.
+        host_network: pods have the node's network: ``interface`` is one of the node's, where ``port`` must be free.
         port: of rank 0, on which the nodes of a run meet.
         start: how long the first pod waits for the last one: scheduling and pulling of images.
         keep: how long a Job that has ended stays, with the logs that hold its results.
@@ -229,10 +248,29 @@ class KubernetesSettings(Settings):
     run_as_user: int = pydantic.Field(default=1000, ge=0)
     capabilities: list[str] = pydantic.Field(default_factory=list)
     gpu_resource: str = "nvidia.com/gpu"
-    labels: dict[str, str] = pydantic.Field(default_factory=dict)
+    resources: dict[ExtendedResource, Annotated[int, pydantic.Field(ge=1)]] = pydantic.Field(default_factory=dict)
+    labels: dict[Key, LabelValue] = pydantic.Field(default_factory=dict)
+    annotations: dict[Key, str] = pydantic.Field(default_factory=dict)
+    runtime_class: MaybeObject = ""
+    priority_class: MaybeObject = ""
+    service_account: MaybeObject = ""
+    host_network: bool = False
     port: int = pydantic.Field(default=8785, ge=1024, le=65535)
     start: Seconds = 1800.0
     keep: Seconds = 7 * 86400.0
+
+    @pydantic.field_validator("labels")
+    @classmethod
+    def _not_ours(cls, value: dict[str, str]) -> dict[str, str]:
+        if taken := sorted(OUR_LABELS & set(value)):
+            raise ValueError(f"{', '.join(taken)} is set by gpubench, which finds its objects by it")
+        return value
+
+    @pydantic.model_validator(mode="after")
+    def _each_once(self) -> KubernetesSettings:
+        if self.gpu_resource in self.resources:
+            raise ValueError(f"resources: {self.gpu_resource} is gpu_resource; how many is node.gpus")
+        return self
 
 
 class Site(Settings):

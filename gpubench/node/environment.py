@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Dict, List, Mapping, Tuple
 
 from gpubench.spec import PROCESS_DEFAULTS, RunSpec
+from gpubench.workloads.strays import CLUSTER_VARIABLE
 
 # What would change a benchmark without anybody noticing. Dropped, and said.
 FOREIGN_PREFIXES = (
@@ -20,8 +21,6 @@ FOREIGN_PREFIXES = (
     "OPENBLAS_",
     "NUMBA_",
 )
-
-CLUSTER_VARIABLE = "GPUBENCH_CLUSTER"
 
 
 def build(spec: RunSpec, inherited: Mapping[str, str], scratch: Path, mark: str) -> Tuple[Dict[str, str], List[str]]:

@@ -9,11 +9,9 @@ from typing import Any, Dict, List, Mapping, Optional
 from gpubench.node import checks, ucx
 from gpubench.spec import RunRecord, RunSpec, WorkloadRecord
 from gpubench.spec.plain import from_plain
-from gpubench.spec.records import LOGS_FILE, RUN_RECORD, workload_record
+from gpubench.spec.records import LOGS_FILE, PROVENANCE, RUN_RECORD, workload_record
 from gpubench.writer.atomic import write_atomic
 from gpubench.writer.run_dir import attempt_of, finish, write_provenance
-
-PROVENANCE = "gpubench/provenance/1"
 
 
 def utc_now() -> str:

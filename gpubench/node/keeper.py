@@ -1,4 +1,4 @@
-"""Rank 0 of a standing cluster: the scheduler, its own workers, and what is asked of it until the job ends."""
+"""Rank 0 of a standing cluster, or the supervisor apart: the scheduler, and what is asked of it until the job ends."""
 
 import contextlib
 import json
@@ -44,6 +44,7 @@ class Keeper:
         self.hub: Optional[Hub] = None
         self._began = time.monotonic()
         self._census = node.scratch / "census.json"
+        self._apart = not node.spec.has_workers(node.rank)
         self._retiring: Optional[Tuple[Child, List[int], Path, Optional[Path]]] = None
         self._waiting: List[Tuple[List[int], Optional[Path]]] = []
         self._dead: List[Child] = []
@@ -57,8 +58,9 @@ class Keeper:
             ClusterEndedError: the scheduler died, or the job's own nodes didn't all come.
         """
         hub = self.hub = Hub(interface_address(self.spec.interface), self.token)
-        planned = self.spec.workers_per_node
-        self.ledger.joined(self.node.rank, self.cluster.job, str(self.node.facts["host"]), planned, 0.0)
+        if not self._apart:
+            planned = self.spec.workers_per_node
+            self.ledger.joined(self.node.rank, self.cluster.job, str(self.node.facts["host"]), planned, 0.0)
         self.ledger.write()
         file = self.node.scratch / SCHEDULER_FILE
         scheduler = self.node.start(
@@ -80,7 +82,9 @@ class Keeper:
                     f"{self.ledger.state.connected} of {self.spec.workers} workers connected within "
                     f"{self.spec.deadlines.start_s:g} s"
                 )
-            if time_left() < self.spec.deadlines.stop_s:
+            if ready and not any(self._state(rank) == JOINED for rank in range(self.spec.nodes)):
+                raise ClusterEndedError("no node of the scheduler's own job is left")
+            if time_left() < self.spec.deadlines.stop_s * (2 if self._apart else 1):  # before its nodes leave it
                 return "the job's time is over"
             if self.stop.asked():
                 return str(self.stop.reason)

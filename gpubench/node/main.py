@@ -77,7 +77,7 @@ def _cluster(options: argparse.Namespace) -> int:
     if options.clean:
         standing.clean(path.parents[3])
         return EXIT_OK
-    return standing.stand(path, options.rank, options.skip or "")
+    return standing.stand(path, options.rank, options.skip or "", apart=options.role == "scheduler")
 
 
 def _look(options: argparse.Namespace) -> int:
@@ -275,6 +275,7 @@ def _parser() -> argparse.ArgumentParser:
     cluster = commands.add_parser("cluster", help="this node's part of a standing cluster")
     cluster.add_argument("--spec", required=True, help="the job's cluster.json")
     cluster.add_argument("--rank", type=int, help="rank of this node in its job, from 0; default: as the launcher says")
+    cluster.add_argument("--role", choices=("auto", "scheduler"), default="auto", help="scheduler: it has no workers")
     cluster.add_argument("--skip", metavar="REASON", help="write down why the cluster wasn't started")
     cluster.add_argument("--clean", action="store_true", help="end what killed supervisors left on this machine")
     look = commands.add_parser("look", help="who is connected to a cluster, and where its workers may run")

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Dict, List, Optional
 
 from gpubench.node import gpu, machine
-from gpubench.node.environment import CLUSTER_VARIABLE, build
+from gpubench.node.environment import build
 from gpubench.node.net import answers, split_address
 from gpubench.node.process import Child, maps_anywhere, role_command, stop_all, supervisor_of
 from gpubench.node.roles import LATE
 from gpubench.spec import RunSpec
 from gpubench.spec.run import LAUNCH_NODE
-from gpubench.workloads.strays import end_marked, marked
+from gpubench.workloads.strays import CLUSTER_VARIABLE, await_cleaners, end_marked, marked
 from gpubench.writer.atomic import write_atomic
 
 GRACE_S = 1.0
@@ -142,6 +142,7 @@ class Node:
         """End every process of this node, and take away what they left in shared memory."""
         stop_all(self.children, GRACE_S)
         end_marked(CLUSTER_VARIABLE, self.env[CLUSTER_VARIABLE])  # what a workload started in sessions of its own
+        await_cleaners(self.env[CLUSTER_VARIABLE])
         for path in unused_segments():
             with contextlib.suppress(OSError):
                 path.unlink()

@@ -6,40 +6,49 @@ from pathlib import Path
 from typing import Optional
 
 from gpubench.node.build import WrongImageError, check_build
-from gpubench.node.environment import CLUSTER_VARIABLE
 from gpubench.node.gpu import resolve
 from gpubench.node.keeper import ClusterEndedError, Keeper
 from gpubench.node.ledger import Ledger
 from gpubench.node.member import belong
 from gpubench.node.node import Node, NotCleanError, unused_segments
-from gpubench.node.rank import find_rank
+from gpubench.node.rank import RankError, find_rank
 from gpubench.node.rendezvous import RendezvousTimeoutError
 from gpubench.node.stop import StoppedError, StopRequest
 from gpubench.spec import RunSpec
 from gpubench.spec.cluster import TOKEN_FILE, ClusterSpec
-from gpubench.workloads.strays import end_marked_below
+from gpubench.spec.run import RANK0
+from gpubench.workloads.strays import CLUSTER_VARIABLE, end_marked_below
 
 EXIT_OK = 0
 EXIT_NODE = 40
 STOP_AT_EOF_VARIABLE = "GPUBENCH_STOP_AT_EOF"
 
 
-def stand(spec_path: Path, rank: Optional[int], skip: str = "") -> int:
-    """Be this node's part of the cluster until it ends; returns the exit code.
+APART = -1
+"""Rank of a supervisor that has the scheduler and is on none of the nodes, whose ranks go on with every further job."""
+
+
+def stand(spec_path: Path, rank: Optional[int], skip: str = "", *, apart: bool = False) -> int:
+    """Be this node's part of the cluster until it ends, or the scheduler's supervisor ``apart`` from the nodes.
+
+    Returns the exit code.
 
     Raises:
         OSError: the token or the spec can't be read.
+        RankError: the launcher names no rank, or the job has its scheduler on rank 0.
     """
     cluster, spec = read(spec_path)
     directory = spec_path.parents[3]
     if skip:
         Ledger(directory, cluster.cluster).end(skip)
         return EXIT_NODE
-    here = find_rank(rank, os.environ, spec.nodes)
+    if apart and spec.scheduler_on == RANK0:
+        raise RankError("this job has no scheduler apart: --role scheduler has nothing to do")
+    here = APART if apart else cluster.first_rank + find_rank(rank, os.environ, spec.nodes)
     token = (directory / TOKEN_FILE).read_text(encoding="ascii").strip()
     stop = StopRequest(watch_stdin=STOP_AT_EOF_VARIABLE in os.environ)
-    node = Node(spec, spec_path.parent / cluster.run, directory, rank=cluster.first_rank + here, token=token)
-    leads = cluster.leads and here == 0
+    node = Node(spec, spec_path.parent / cluster.run, directory, rank=here, token=token)
+    leads = apart or (here == 0 and spec.scheduler_on == RANK0)
     keeper = Keeper(node, cluster, directory, token, stop) if leads else None
     code, reason = EXIT_NODE, "it failed"
     try:
@@ -62,7 +71,8 @@ def stand(spec_path: Path, rank: Optional[int], skip: str = "") -> int:
             keeper.end(reason)
         _keep_logs(node, spec_path.parents[1])
         node.remove()
-    print(f"gpubench cluster, rank {node.rank}: {reason}", file=sys.stderr)  # noqa: T201
+    who = "the scheduler's supervisor" if apart else f"rank {here}"
+    print(f"gpubench cluster, {who}: {reason}", file=sys.stderr)  # noqa: T201
     return code
 
 

@@ -106,16 +106,25 @@ def plan_block(
     All runs of a block share that order, so that what depends on a workload's place cancels in the paired difference.
     """
     shuffled = rng.sample(list(workloads), len(workloads))
-    runs = []
+    runs = [
+        PlannedRun(
+            run=run_id(campaign, number, place, variant, shuffled), variant=variant, order=position, workloads=shuffled
+        )
+        for position, variant in enumerate(order)
+    ]
+    return PlannedBlock(block=number, runs=runs, replaces=replaces)
+
+
+def run_id(campaign: str, block: int, place: Place, variant: str, workloads: Sequence[str]) -> str:
+    """The hash of a run's plan row: whoever edits the row and not the id is found out."""
     nodes, workers = place
-    for position, variant in enumerate(order):
-        row = {
+    return content_id(
+        {
             "campaign": campaign,
-            "block": number,
+            "block": block,
             "nodes": nodes,
             "workers": workers,
             "variant": variant,
-            "workloads": shuffled,
+            "workloads": list(workloads),
         }
-        runs.append(PlannedRun(run=content_id(row), variant=variant, order=position, workloads=shuffled))
-    return PlannedBlock(block=number, runs=runs, replaces=replaces)
+    )

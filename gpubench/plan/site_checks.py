@@ -11,7 +11,7 @@ from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
 from gpubench.plan.make import PROTOCOLS
 from gpubench.plan.placement import check_placement, check_steps_of
-from gpubench.plan.triples import check_triple
+from gpubench.plan.triples import BRINGS_FILES, check_triple
 
 LONGEST_INTERFACE = 15
 """Letters: IFNAMSIZ of Linux less its final zero."""
@@ -123,5 +123,8 @@ def _paths(site: Site) -> Iterator[Finding]:
         yield Finding(False, f"paths.shared: {', '.join(relative)} is no absolute path")
     elif site.paths.shared:
         yield Finding(True, f"paths.shared: {', '.join(site.paths.shared)}")
+    elif site.launcher in BRINGS_FILES:
+        where = f"lie in the claim {site.kubernetes.claim}" if site.kubernetes.claim else "come home over a pod's log"
+        yield Finding(True, f"no shared file system is needed: jobs bring their files along, results {where}")
     elif not site.layout.one_machine:
         yield Finding(None, "paths.shared is empty: nobody can tell whether nodes see a campaign")

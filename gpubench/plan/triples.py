@@ -30,6 +30,9 @@ VALID = {
 BLOCKS_PER_JOB = {"indexed-job": 1}
 """By launcher; of any other a job holds as many blocks as surely fit into its time limit."""
 
+BRINGS_FILES = {"indexed-job"}
+"""Launchers whose jobs bring all their files along: nodes need not see any directory of the machine that submits."""
+
 
 def check_triple(site: Site) -> None:
     """Raise PlanRefusedError unless the site's triple is valid."""

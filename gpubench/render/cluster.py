@@ -8,6 +8,7 @@ from typing import Any
 from gpubench.errors import PlanRefusedError
 from gpubench.model.cluster import TLS_FOLDER, ClusterJob, ClusterRecord
 from gpubench.model.quantities import format_seconds
+from gpubench.model.site import Site
 from gpubench.render.environment import environment
 from gpubench.render.job import of_the_site, place_of, release
 from gpubench.render.planned import NODE_HALF
@@ -36,7 +37,7 @@ def render_cluster_job(
     Raises:
         PlanRefusedError: the scheduler's jobs are no scripts.
     """
-    site = record.site
+    site = _site(record, job)
     check_scripts(site.scheduler, templates)
     entry = [f"../../{NODE_HALF}", "cluster", "--spec", SPEC]
     runtime = RUNTIMES[site.runtime]
@@ -72,13 +73,22 @@ def render_cluster_job(
     }
 
 
+def _site(record: ClusterRecord, job: ClusterJob) -> Site:
+    """As the job sees it: a further one has no scheduler, and leaves it no room."""
+    site = record.site
+    if job.leads:
+        return site
+    return site.model_copy(update={"layout": site.layout.model_copy(update={"scheduler": "rank0"})})
+
+
 def check_scripts(scheduler: str, templates: Mapping[str, str]) -> None:
     """Raise PlanRefusedError where the scheduler's jobs are no scripts in a directory that all nodes share."""
     if f"{scheduler}/job.sh.j2" not in templates:
         raise PlanRefusedError(
             f"a standing cluster can't run on {scheduler}: its nodes meet, and the scheduler's file is read, "
             f"in a directory that all of them see, which jobs of {scheduler} don't have",
-            then="use a site whose jobs are scripts on a shared file system",
+            then="use a site whose jobs are scripts on a shared file system; on Kubernetes, Dask's own operator makes "
+            "standing clusters (https://kubernetes.dask.org)",
         )
 
 
@@ -159,7 +169,7 @@ def _cluster_spec(record: ClusterRecord, job: ClusterJob) -> ClusterSpec:
 
 def _nodes_spec(record: ClusterRecord, job: ClusterJob, node_half: str) -> RunSpec:
     """What every node's processes are like: a run without workloads."""
-    site, image = record.site, record.image
+    site, image = _site(record, job), record.image
     return RunSpec(
         schema=RUN_SPEC,
         campaign=record.name,
@@ -192,4 +202,5 @@ def _nodes_spec(record: ClusterRecord, job: ClusterJob, node_half: str) -> RunSp
         build_id=image.build_id,
         build_manifest=image.build_manifest,
         rmm_pool=str(site.layout.rmm_pool),
+        scheduler_on=site.layout.scheduler,
     )

@@ -85,6 +85,7 @@ def _resources(site: Site) -> dict[str, str]:
     """Of one container, request and limit alike; none where the profile says nothing."""
     node, name = site.node, site.kubernetes.gpu_resource
     found = {"cpu": str(node.cores or ""), "memory": quantity(node.memory or 0), name: str(node.gpus or "")}
+    found |= {key: str(count) for key, count in sorted(site.kubernetes.resources.items())}
     return {key: value for key, value in found.items() if value}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import altair as alt
 
 from gpubench.merge.family import Cell
-from gpubench.report import labels
+from gpubench.report import condense, labels
 from gpubench.report.chart_parts import by_variant, finish, short
 from gpubench.stats.verdict import Verdict
 
@@ -91,7 +91,9 @@ def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> 
     return finish(layers.properties(width="container", height=height), "Effects with 95 % intervals", values)
 
 
-def samples(cells: Sequence[Cell], variants: Sequence[str], title: str, *, means_only: bool) -> dict[str, Any]:
+def samples(
+    cells: Sequence[Cell], variants: Sequence[str], title: str, *, means_only: bool, condensed: bool = False
+) -> dict[str, Any]:
     """Every timed sample of one workload in order of time: run after run, block after block; a bar marks a run's mean.
 
     Args:
@@ -99,10 +101,15 @@ def samples(cells: Sequence[Cell], variants: Sequence[str], title: str, *, means
         variants: labels in the plan's order, which decides colour and shape; the first is the baseline.
         title: what the chart shows, for those who can't see it.
         means_only: leave the single samples out.
+        condensed: a bar for each variant in a stretch of blocks instead of one for each run.
     """
     ordered = sorted(cells, key=lambda cell: cell.started_at or 0.0)
-    rows = [_run_row(number, cell, means_only=means_only) for number, cell in enumerate(ordered)]
-    largest, middle = max(max(cell.wall_s) for cell in ordered), statistics.median(row["mean"] for row in rows)
+    rows = (
+        _stretch_rows(ordered, variants)
+        if condensed
+        else [_run_row(number, cell, means_only=means_only) for number, cell in enumerate(ordered)]
+    )
+    largest, middle = max(max(row["s"]) for row in rows), statistics.median(row["mean"] for row in rows)
     # A straggler must stay in the picture without pressing everything else flat.
     scale = alt.Scale(type="log", nice=False) if largest > 4 * middle else alt.Scale(zero=False, nice=True)
     y = alt.Y("s:Q", scale=scale, title=None, axis=alt.Axis(labelExpr=_SECONDS, tickCount=5))
@@ -157,6 +164,29 @@ def _run_row(number: int, cell: Cell, *, means_only: bool) -> dict[str, Any]:
         "label": labels.seconds(mean),
         "s": [short(value) for value in shown],
     }
+
+
+def _stretch_rows(ordered: Sequence[Cell], variants: Sequence[str]) -> list[dict[str, Any]]:
+    found = [
+        (name, variant, mean)
+        for name, cells in condense.stretches(ordered, variants)
+        for variant in variants
+        if (mean := condense.mean(cells[variant])) is not None
+    ]
+    return [
+        {
+            "x": number,
+            "x2": number + 1,
+            "n": 1,
+            "variant": variant,
+            "block": name,
+            "mean": short(mean),
+            "status": "ok",
+            "label": labels.seconds(mean),
+            "s": [short(mean)],
+        }
+        for number, (name, variant, mean) in enumerate(found)
+    ]
 
 
 def _block_axis(rows: Sequence[Mapping[str, Any]]) -> tuple[list[int], alt.Axis]:

@@ -21,27 +21,24 @@ _SHARPNESS = 2.0
 _FONT = "sans-serif"  # nobody knows which fonts stand where the file is looked at
 
 
+Chart = tuple[str, str, dict[str, Any]]
+"""Anchor on the page, name, and Vega-Lite spec."""
+
+
 def images(inputs: ReportInputs, form: Format) -> Iterator[tuple[str, bytes]]:
-    """Every chart of a campaign's page, as ``drawn``."""
-    return drawn(((name, spec) for _, name, spec in parts(inputs).charts()), inputs.templates, form)
-
-
-def drawn(
-    charts: Iterable[tuple[str, dict[str, Any]]], templates: Mapping[str, str], form: Format
-) -> Iterator[tuple[str, bytes]]:
-    """A file name that says what each chart shows, and the file.
-
-    Args:
-        charts: a name for people, and the spec.
-        templates: with the pages' style sheet.
-        form: of the files.
+    """Every chart of the page: a file name that says what it shows, and the file.
 
     Raises:
         DataError: a chart that the renderer refuses.
     """
+    return rendered(parts(inputs).charts(), inputs.templates, form)
+
+
+def rendered(charts: Iterable[Chart], templates: Mapping[str, str], form: Format) -> Iterator[tuple[str, bytes]]:
+    """As ``images``, of any page's charts."""
     colours = light_colours(templates[_STYLE])
     taken: set[str] = set()
-    for name, spec in charts:
+    for _, name, spec in charts:
         yield f"{_free(name, taken)}.{form}", _render(name, standalone(spec, colours), form)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpubench import __version__
@@ -11,7 +11,7 @@ from gpubench.history.changes import Series
 from gpubench.history.gaps import Gap
 from gpubench.history.observed import Observed
 from gpubench.report import labels
-from gpubench.report.export import Format, drawn
+from gpubench.report.export import Chart
 from gpubench.report.history import Source, searched_lines, unusual_days, why
 from gpubench.report.over_time import OverTime, over_time
 from gpubench.report.page import render
@@ -44,15 +44,14 @@ def html(inputs: HistoryInputs) -> bytes:
     return render("report/history.html.j2", inputs.templates, context)
 
 
-def images(inputs: HistoryInputs, form: Format) -> Iterator[tuple[str, bytes]]:
-    """Every chart of the page, as ``export.drawn``."""
-    shown = over_time(inputs.observed, inputs.missing, inputs.series)
-    return drawn(over_time_named(shown), inputs.templates, form)
+def drawings(inputs: HistoryInputs) -> list[Chart]:
+    """Every chart of the page."""
+    return over_time_drawings(over_time(inputs.observed, inputs.missing, inputs.series))
 
 
-def over_time_named(shown: Sequence[OverTime]) -> list[tuple[str, dict[str, Any]]]:
-    """Each chart with the name of its file."""
-    return [(f"over time {one.name}", one.chart) for one in shown]
+def over_time_drawings(shown: Sequence[OverTime]) -> list[Chart]:
+    """Anchor, name and spec of each."""
+    return [(one.anchor, f"over time {one.name}", one.chart) for one in shown]
 
 
 def searched_sentence(series: Sequence[Series]) -> str:

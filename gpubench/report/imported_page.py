@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpubench.history.changes import Series
 from gpubench.history.gaps import Gap
 from gpubench.history.observed import Observed
 from gpubench.report import charts, labels
-from gpubench.report.export import Format, drawn
+from gpubench.report.export import Chart
 from gpubench.report.history import Source
-from gpubench.report.history_page import change_rows, over_time_named, searched_sentence, source_rows, unusual_rows
+from gpubench.report.history_page import change_rows, over_time_drawings, searched_sentence, source_rows, unusual_rows
 from gpubench.report.over_time import over_time
 from gpubench.report.page import render
 from gpubench.stats.settings import Settings
@@ -56,12 +56,11 @@ def html(inputs: ImportedInputs) -> bytes:
     return render("report/imported.html.j2", inputs.templates, context)
 
 
-def images(inputs: ImportedInputs, form: Format) -> Iterator[tuple[str, bytes]]:
-    """Every chart of the page, as ``export.drawn``."""
+def drawings(inputs: ImportedInputs) -> list[Chart]:
+    """Every chart: figures over dates per workload, and the effects where there are some."""
     forest = _forest(inputs)
-    charts = [("effects", forest)] if forest else []
-    charts += over_time_named(over_time(inputs.observed, inputs.missing, inputs.series))
-    return drawn(charts, inputs.templates, form)
+    shown = over_time(inputs.observed, inputs.missing, inputs.series)
+    return [*over_time_drawings(shown), *([("forest", "effects", forest)] if forest else [])]
 
 
 def _forest(inputs: ImportedInputs) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ import jinja2
 import markupsafe
 import vl_convert
 
-from gpubench.report import charts, headline, labels, link_rows, provenance, rows, scaling_rows
+from gpubench.report import charts, condense, headline, labels, link_rows, provenance, rows, scaling_rows
 from gpubench.report.inputs import ReportInputs
 from gpubench.store.accounting import run_warnings
 
@@ -96,6 +96,7 @@ def _context(inputs: ReportInputs) -> dict[str, Any]:
         "verdict_marks": labels.MARKS,
         "groups": shown.groups,
         "means_only": rows.means_only(inputs),
+        "condensed": condense.sentence(inputs),
         "scaling": shown.scaling,
         "overhead": shown.overhead,
         "links": shown.links,
@@ -117,11 +118,11 @@ def _context(inputs: ReportInputs) -> dict[str, Any]:
 
 
 def _noise(inputs: ReportInputs) -> list[dict[str, Any]]:
+    recorded = [(one, one.directory.name) for one in inputs.outcomes if one.directory and one.record]
     return [
-        {"run": one.directory.name, "block": one.block.block, "variant": one.run.variant}
-        | provenance.run_noise(inputs.provenance.get(one.directory.name, {}))
-        for one in inputs.outcomes
-        if one.directory and one.record
+        {"run": name, "block": one.block.block, "variant": one.run.variant}
+        | provenance.run_noise(inputs.provenance.get(name, {}))
+        for one, name in condense.thinned(recorded)
     ]
 
 

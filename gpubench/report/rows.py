@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpubench.merge.family import Cell
-from gpubench.report import charts, labels
+from gpubench.report import charts, condense, labels
 from gpubench.report.inputs import ReportInputs
 from gpubench.spec.records import LOGS_FILE, PROVENANCE_FILE, RUN_FILE, SAMPLES_FILE
 from gpubench.stats.verdict import Verdict
@@ -43,17 +43,20 @@ def matrix(inputs: ReportInputs) -> list[dict[str, Any]]:
         nodes, workers = _count(one.job.nodes, "node"), _count(one.job.workers_per_node, "worker")
         heads[one.job.job] = f"{one.job.job} · {nodes} x {workers}"
     variants = [one.label for one in inputs.plan.variants]
+    shown = condense.collapsed if condense.needed(inputs) else list
     return [
         {
             "head": heads[job],
-            "blocks": [
-                {
-                    "block": block,
-                    "replaces": next(iter(runs.values())).block.replaces,
-                    "runs": [_matrix_entry(runs.get(label), wrong) for label in variants],
-                }
-                for block, runs in sorted(blocks.items())
-            ],
+            "blocks": shown(
+                [
+                    {
+                        "block": block,
+                        "replaces": next(iter(runs.values())).block.replaces,
+                        "runs": [_matrix_entry(runs.get(label), wrong) for label in variants],
+                    }
+                    for block, runs in sorted(blocks.items())
+                ]
+            ),
         }
         for job, blocks in jobs.items()
     ]
@@ -155,16 +158,37 @@ def _group(anchor: str, name: str, cells: list[Cell], inputs: ReportInputs, base
     variants = [one.label for one in inputs.plan.variants]
     timed = [cell for cell in cells if cell.wall_s]
     title = f"{name}: samples of every run in order of time"
-    chart = charts.samples(timed, variants, title, means_only=means_only(inputs)) if timed else None
+    few, many = means_only(inputs), condense.needed(inputs)
+    chart = charts.samples(timed, variants, title, means_only=few, condensed=many) if timed else None
     params = ", ".join(f"{key} = {value}" for key, value in cells[0].workload.params.items()) if cells else ""
+    means = _pooled_means(cells, variants, baseline) if many else _means(cells, variants, baseline)
+    return Group(anchor, name, params, chart, means, [])
+
+
+def _means(cells: Sequence[Cell], variants: Sequence[str], baseline: str) -> list[dict[str, Any]]:
     by_block: dict[int, dict[str, Cell]] = {}
     for cell in cells:
         by_block.setdefault(cell.outcome.block.block, {})[cell.outcome.run.variant] = cell
-    means = [
+    return [
         {"block": block, "runs": [_mean(runs.get(label), runs.get(baseline)) for label in variants]}
         for block, runs in sorted(by_block.items())
     ]
-    return Group(anchor, name, params, chart, means, [])
+
+
+def _pooled_means(cells: Sequence[Cell], variants: Sequence[str], baseline: str) -> list[dict[str, Any]]:
+    ordered = sorted(cells, key=lambda cell: cell.outcome.block.block)
+    return [
+        {"block": name, "runs": [_pooled(runs[label], runs[baseline]) for label in variants]}
+        for name, runs in condense.stretches(ordered, variants)
+    ]
+
+
+def _pooled(cells: Sequence[Cell], baseline: Sequence[Cell]) -> dict[str, str]:
+    mean, other = condense.mean(cells), condense.mean(baseline)
+    if mean is None:
+        return {"text": "none ok", "ratio": "", "link": ""}
+    ratio = labels.percent(mean / other - 1) if other and cells is not baseline else ""
+    return {"text": labels.seconds(mean), "ratio": ratio, "link": ""}
 
 
 def _mean(cell: Cell | None, baseline: Cell | None) -> dict[str, str] | None:

@@ -128,7 +128,9 @@ def _peak(law: Usl) -> str:
     reach = int(REACH * law.largest)
     if law.peak is None:
         return f"more threads still help up to {reach}, beyond which nothing is said"
-    return f"beyond {law.peak:.0f} threads more of them do less"
+    if law.speedup(2) < 1:
+        return "one thread does the most"
+    return f"beyond {max(2, round(law.peak))} threads more of them do less"
 
 
 def percent(interval: Interval) -> str:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from gpubench.errors import DataError
@@ -64,9 +65,10 @@ def keep(job_dir: Path, job: str, rank: int, container: str, log: str, *, over: 
                 known[f"{job} {name}{TORN}"] = f"log of container {container}, rank {rank}: {one.torn}"
             elif not (directory / RUN_FILE).exists():
                 known.pop(f"{job} {name}{TORN}", None)
+                files = _renumbered(one.files, directory.name.rpartition("-")[2])
                 for file in FILES:
-                    if file in one.files:
-                        write_atomically(directory / file, _renumbered(file, one.files[file], directory))
+                    if file in files:
+                        write_atomically(directory / file, files[file])
         if over and not any(one.torn for one in found.values()):
             known[f"{job} {container}-rank{rank}"] = WHOLE
         _write(job_dir, known)
@@ -108,11 +110,16 @@ def _directory(job_dir: Path, known: dict[str, str], key: str, name: str) -> Pat
     return runs / known[key]
 
 
-def _renumbered(file: str, data: bytes, directory: Path) -> bytes:
-    if file not in (RUN_FILE, PROVENANCE_FILE):
-        return data
-    number = directory.name.rpartition("-")[2]
-    return _ATTEMPT.sub(rf"\g<1>{number}\g<2>", data.decode("utf-8"), count=1).encode("utf-8")
+def _renumbered(files: Mapping[str, bytes], number: str) -> dict[str, bytes]:
+    """With this attempt's number, also in what the record says of the provenance: its hash."""
+    new = dict(files)
+    for name in (PROVENANCE_FILE, RUN_FILE):
+        if name in files:
+            new[name] = _ATTEMPT.sub(rf"\g<1>{number}\g<2>", files[name].decode("utf-8"), count=1).encode("utf-8")
+    if PROVENANCE_FILE in files and RUN_FILE in files:
+        before, after = (hashlib.sha256(one[PROVENANCE_FILE]).hexdigest().encode() for one in (files, new))
+        new[RUN_FILE] = new[RUN_FILE].replace(before, after)
+    return new
 
 
 @contextlib.contextmanager

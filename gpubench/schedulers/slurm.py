@@ -50,6 +50,8 @@ _WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED",
 _RUNNING = {"RUNNING", "COMPLETING", "SIGNALING", "STAGE_OUT", "STOPPED", "SUSPENDED", "RESIZING"}
 _FIELD = re.compile(r"(?:^| )(\w+(?::\w+)?)=(\S*)")
 _UNHEARD = "timed out"
+_NOTHING = ("None", "(null)", "None assigned")
+"""Slurm's words where a field has nothing to say, like the reason of a job that runs."""
 _KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER")
 
 
@@ -193,7 +195,8 @@ def _state(word: str, code: str, reason: str, job_id: str, hosts: str) -> JobSta
     number = _exit_code(code) if phase == "ended" else None
     if number == STOPPED and reason == "NonZeroExitCode":
         reason = "it was asked to end: by scancel, or because its time was nearly over"
-    return JobState(phase, word, reason, number, job_id, "" if hosts in ("(null)", "None assigned") else hosts)
+    reason, hosts = ("" if text in _NOTHING else text for text in (reason, hosts))
+    return JobState(phase, word, reason, number, job_id, hosts)
 
 
 def _exit_code(text: str) -> int | None:

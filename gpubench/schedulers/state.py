@@ -15,7 +15,7 @@ class JobState:
     Args:
         phase: ``unknown`` when the scheduler no longer knows it and the job left no word of its own.
         word: the scheduler's own, like ``COMPLETED`` or ``NODE_FAIL``.
-        reason: the scheduler's, or ours.
+        reason: the scheduler's, or ours; empty where there is none, whatever word the scheduler has for that.
         exit_code: of the job script; None while it isn't known.
         job_id: the scheduler's.
         hosts: the nodes, as the scheduler writes them.
@@ -39,5 +39,5 @@ class JobState:
         if self.phase != "ended" or (self.word in ("", "COMPLETED") and not self.exit_code):
             return ""
         code = f", exit code {self.exit_code}" if self.exit_code else ""
-        reason = f": {self.reason}" if self.reason and self.reason != "None" else ""
+        reason = f": {self.reason}" if self.reason else ""
         return f"{self.word}{code}{reason}"

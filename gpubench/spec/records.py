@@ -6,6 +6,7 @@ from typing import Any, Dict, List, Optional
 from gpubench.spec.run import WorkloadSpec
 
 RUN_RECORD = "gpubench/run/1"
+PROVENANCE = "gpubench/provenance/1"
 RUN_STATUSES = ("ok", "failed", "skipped", "lost")
 ANSWERS = ("ok", "wrong", "unchecked")
 
@@ -14,6 +15,8 @@ SAMPLES_FILE = "samples.jsonl"
 LINKS_FILE = "links.jsonl"
 PROVENANCE_FILE = "provenance.json"
 LOGS_FILE = "logs.zip"
+HASHED_FILES = (SAMPLES_FILE, LINKS_FILE, PROVENANCE_FILE, LOGS_FILE)
+"""What stands beside ``run.json`` in a run directory."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,3 +104,5 @@ class RunRecord:
     node_half: str = ""
     cause: Optional[Dict[str, Any]] = None
     """Of a failed run: what died, where, and its last log lines."""
+    files: Dict[str, str] = dataclasses.field(default_factory=dict)
+    """SHA-256 of every other file of the run by its name, as rank 0 left it; records of older gpubench have none."""

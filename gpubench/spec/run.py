@@ -127,8 +127,11 @@ class RunSpec:
         return sorted({*range(self.nodes), self.scheduler_rank, self.leader_rank})
 
     def has_workers(self, rank: int) -> bool:
-        """Whether a rank is a node's, and no supervisor apart; a standing cluster's ranks go on beyond ``nodes``."""
-        return rank < self.nodes or rank not in (self.scheduler_rank, self.leader_rank)
+        """Whether a rank is a node's, and no supervisor apart.
+
+        A standing cluster's ranks go on beyond ``nodes``; a scheduler of it that has a supervisor apart has rank -1.
+        """
+        return rank >= 0 and (rank < self.nodes or rank not in (self.scheduler_rank, self.leader_rank))
 
     def place(self, rank: int) -> str:
         """A rank in words: ``3``, or ``4 (launch-node)`` for a supervisor that is on none of the nodes."""

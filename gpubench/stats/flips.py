@@ -8,6 +8,9 @@ algorithm 2.8 (step-down max-|t|); Winkler et al. (2014), NeuroImage 92:381 (the
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 
 from gpubench.stats.pairs import count
@@ -19,17 +22,37 @@ _CHUNK = 1_000
 _TIE = 1e-9
 
 
-def flip_signs(coins: int, seed: int) -> Floats:
-    """Sign patterns of ±1, shape (patterns, coins): all of them where that is at most 10,000, else 10,000 drawn ones.
+def flip_signs(coins: int, seed: int) -> Iterator[Floats]:
+    """Sign patterns of ±1, shape (at most 1,000, coins) at a time: all that there are up to 10,000, else 10,000 drawn.
 
     The first pattern flips nothing: the observed data are one of their own rearrangements, so no p-value is 0.
     """
-    if coins < MOST_FLIPS.bit_length() and 2**coins <= MOST_FLIPS:
+    if _all_fit(coins):
         codes = np.arange(2**coins)[:, None]
-        return np.where((codes >> np.arange(coins)[None, :]) & 1, -1.0, 1.0)
-    signs = np.where(np.random.default_rng(seed).integers(0, 2, (MOST_FLIPS, coins)), -1.0, 1.0)
-    signs[0] = 1.0
+        every = _signs((codes >> np.arange(coins)[None, :]) & 1)
+        yield from (every[start : start + _CHUNK] for start in range(0, len(every), _CHUNK))
+        return
+    # A bit per coin: whole patterns of thousands of blocks as numbers of eight bytes are half a gigabyte.
+    toss = np.random.default_rng(seed)
+    for start in range(0, MOST_FLIPS, _CHUNK):
+        drawn = toss.integers(0, 256, (_CHUNK, -(-coins // 8)), dtype=np.uint8)
+        signs = _signs(np.unpackbits(drawn, axis=1, count=coins))
+        if start == 0:
+            signs[0] = 1.0
+        yield signs
+
+
+def _all_fit(coins: int) -> bool:
+    return coins < MOST_FLIPS.bit_length() and 2**coins <= MOST_FLIPS
+
+
+def _signs(bits: Any) -> Floats:
+    signs: Floats = 1.0 - 2.0 * bits
     return signs
+
+
+def _patterns(coins: int) -> int:
+    return 2**coins if _all_fit(coins) else MOST_FLIPS
 
 
 def flip_p(differences: Floats, blocks: Ints, seed: int) -> Floats:
@@ -48,9 +71,8 @@ def flip_p(differences: Floats, blocks: Ints, seed: int) -> Floats:
         cells = np.equal(blocks, size)
         rows = differences[cells, :size]
         observed = np.abs(rows.sum(axis=1)) * (1 - _TIE)
-        signs = flip_signs(size, seed)
-        reached = sum((np.abs(chunk @ rows.T) >= observed).sum(axis=0) for chunk in _chunks(signs))
-        p[cells] = reached / len(signs)
+        reached = sum((np.abs(signs @ rows.T) >= observed).sum(axis=0) for signs in flip_signs(size, seed))
+        p[cells] = reached / _patterns(size)
     return p
 
 
@@ -80,13 +102,12 @@ def family_flip_p(differences: Floats, mask: Bools, group: Ints, counted: Bools,
     observed = _abs_t(spread.sum(axis=0), squares, blocks)
     descending = np.argsort(-observed, kind="stable")
     reached = np.zeros(len(cells))
-    signs = flip_signs(coins, seed)
-    for chunk in _chunks(signs):
-        t = _abs_t(chunk @ spread, squares, blocks)[:, descending]
+    for signs in flip_signs(coins, seed):
+        t = _abs_t(signs @ spread, squares, blocks)[:, descending]
         # The largest statistic among this cell and all less extreme ones.
         largest = np.maximum.accumulate(t[:, ::-1], axis=1)[:, ::-1]
         reached += (largest >= observed[descending] * (1 - _TIE)).sum(axis=0)
-    p[cells[descending]] = np.maximum.accumulate(reached / len(signs))
+    p[cells[descending]] = np.maximum.accumulate(reached / _patterns(coins))
     return p
 
 
@@ -102,7 +123,3 @@ def _abs_t(sums: Floats, squares: Floats, blocks: Ints) -> Floats:
     rest = np.maximum(squares - sums**2 / blocks, squares * 1e-12)
     ratio: Floats = np.abs(sums) / np.sqrt(np.where(rest > 0, rest, 1.0) * blocks / (blocks - 1))
     return ratio
-
-
-def _chunks(signs: Floats) -> list[Floats]:
-    return [signs[start : start + _CHUNK] for start in range(0, len(signs), _CHUNK)]

@@ -50,10 +50,15 @@ class Usl:
 
     @property
     def peak(self) -> float | None:
-        """Units beyond which more of them do less; None where that lies beyond REACH."""
+        """Units beyond which more of them do less, 1 where the second does harm; None where that lies beyond REACH.
+
+        Above 1, σ is no share any more: one unit alone spares what several have to pay (they talk, it doesn't).
+        """
+        if self.contention.value >= 1:
+            return 1.0
         if self.coherency.value <= 0:
             return None
-        found = math.sqrt(max(0.0, 1 - self.contention.value) / self.coherency.value)
+        found = max(1.0, math.sqrt((1 - self.contention.value) / self.coherency.value))
         return found if found <= REACH * self.largest else None
 
 

@@ -11,28 +11,38 @@ from typing import Any
 from gpubench.errors import DataError, PlanRefusedError, UsageError
 from gpubench.files import create_exclusively, reading, write_atomically
 from gpubench.model.plan import Frozen, Plan, PlanAddition, PlannedBlock, PlannedJob, PlannedRun
+from gpubench.store.packs import Pack
 
 PLAN_FILE = "plan.json"
 
 
 @dataclasses.dataclass(frozen=True)
 class Campaign:
-    """A campaign as read from ``directory``. ``additions`` are in the order in which they were appended."""
+    """A campaign as read from ``directory``. ``additions`` are in the order in which they were appended.
+
+    ``pack`` is the file that it was unpacked from, if any: ``directory`` is of our own then, and nobody writes there.
+    """
 
     directory: Path
     plan: Plan
     additions: tuple[PlanAddition, ...] = ()
+    pack: Pack | None = None
 
     @staticmethod
     def open(directory: Path) -> Campaign:
         """Read ``plan.json`` and ``plan.d/``.
 
         Raises:
-            UsageError: ``directory`` holds no plan.
+            UsageError: ``directory`` holds no plan, or is a pack: what opens it this way may change it.
             DataError: a plan file is damaged or missing in the middle, or a run is planned twice.
         """
         source = directory / PLAN_FILE
         with reading(source):
+            if directory.is_file():
+                raise UsageError(
+                    f"{directory} is a file: a pack is read, and never changed",
+                    then=f"to go on with its campaign: unzip {directory} -d outputs/{directory.name.partition('.')[0]}",
+                )
             if not source.is_file():
                 raise UsageError(f"{directory} is no campaign: it has no {PLAN_FILE}")
             plan = Plan.parse(source.read_text(encoding="utf-8"), str(source))
@@ -107,22 +117,22 @@ class Campaign:
     @property
     def results(self) -> Path:
         """The merged samples."""
-        return self.directory / "results.parquet"
+        return self._derived("results.parquet")
 
     @property
     def verdicts(self) -> Path:
         """The verdicts as JSON."""
-        return self.directory / "verdicts.json"
+        return self._derived("verdicts.json")
 
     @property
     def report(self) -> Path:
         """The page for people."""
-        return self.directory / "report.html"
+        return self._derived("report.html")
 
     @property
     def summary(self) -> Path:
         """The same in Markdown, for a pull request."""
-        return self.directory / "report.md"
+        return self._derived("report.md")
 
     @property
     def node_half(self) -> Path:
@@ -147,6 +157,18 @@ class Campaign:
         """Every stored manifest by its hash. Raises DataError naming a damaged one."""
         return {path.stem: _load(path) for path in sorted((self.directory / "manifests").glob("*.json"))}
 
+    @property
+    def place(self) -> Path:
+        """What people know it by: the pack, or the directory."""
+        return self.pack.path if self.pack else self.directory
+
+    def shown(self, path: Path) -> str:
+        """A file of it as people find it again, also when it is read from a pack."""
+        return f"{self.pack.path}:{path.relative_to(self.directory)}" if self.pack else str(path)
+
+    def _derived(self, name: str) -> Path:
+        return self.pack.beside(name) if self.pack else self.directory / name
+
     def _refuse_twins(self) -> None:
         seen: set[str] = set()
         for _, block, run in self.rows():
@@ -167,5 +189,5 @@ def _load(path: Path) -> Any:
     try:
         with reading(path):
             return json.loads(path.read_bytes())
-    except ValueError:
+    except (ValueError, RecursionError):
         raise DataError(f"{path} is cut off or not JSON", then="restore it from a copy of the campaign") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import re
 import typing
 from collections.abc import Mapping
@@ -34,8 +35,9 @@ def run_directories(runs: Path) -> list[RunDirectory]:
     with reading(runs):
         if not runs.exists():
             return []
-        named = [(path, _NAME.fullmatch(path.name)) for path in runs.iterdir() if path.is_dir()]
-    return sorted(RunDirectory(match["run"], int(match["attempt"]), path) for path, match in named if match)
+        with os.scandir(runs) as entries:
+            named = [(entry.name, _NAME.fullmatch(entry.name)) for entry in entries if entry.is_dir()]
+    return sorted(RunDirectory(match["run"], int(match["attempt"]), runs / name) for name, match in named if match)
 
 
 def read_record(path: Path) -> RunRecord | None:
@@ -50,7 +52,7 @@ def read_record(path: Path) -> RunRecord | None:
             plain = json.loads(source.read_bytes())
     except FileNotFoundError:
         return None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise DataError(f"{source} is cut off or not JSON") from None
     if not isinstance(plain, dict) or plain.get("schema") != RUN_RECORD:
         raise DataError(f"{source} is not a {RUN_RECORD}", then="use the gpubench that wrote it")
@@ -90,7 +92,7 @@ def read_provenance(path: Path) -> Mapping[str, Any]:
     """
     try:
         plain = json.loads((path / PROVENANCE_FILE).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return plain if isinstance(plain, dict) else {}
 
@@ -105,7 +107,7 @@ def read_links(path: Path) -> list[Mapping[str, Any]]:
     for line in lines:
         try:
             row = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(row, dict) and row.keys() >= _LINK:
             rows.append(row)

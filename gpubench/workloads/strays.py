@@ -10,12 +10,17 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, Iterable
 
 import gpubench
 
 HOME = str(Path(gpubench.__file__).parents[1])
 """What has to be on the path of a process that imports us: ``node.pyz``, or the checkout."""
+
+CLUSTER_VARIABLE = "GPUBENCH_CLUSTER"
+"""Marks every process of a run, or of a standing cluster's node."""
+CLEANER_VARIABLE = "GPUBENCH_CLEANER"
+"""In its place in a process that cleans up behind a run; it ends by itself."""
 
 _BOOT = """
 import importlib, sys
@@ -49,6 +54,19 @@ def end_marked(variable: str, value: str) -> None:
 def end_marked_below(variable: str, start: str) -> None:
     """Like ``end_marked``, for every mark that begins with ``start``."""
     _end(variable, lambda value: value.startswith(start))
+
+
+def cleaner_environment(marks: Iterable[str]) -> Dict[str, str]:
+    """Of this process without ``marks`` and the run's own; what it has instead is known to ``await_cleaners``."""
+    kept = {name: value for name, value in os.environ.items() if name not in {*marks, CLUSTER_VARIABLE}}
+    return {**kept, CLEANER_VARIABLE: os.environ.get(CLUSTER_VARIABLE, "")}
+
+
+def await_cleaners(value: str) -> None:
+    """Come back when nothing on this node cleans up behind the run of that mark any more, or 10 s are over."""
+    end = time.monotonic() + _END_S
+    while marked(CLEANER_VARIABLE, value.__eq__) and time.monotonic() < end:
+        time.sleep(0.02)
 
 
 def _end(variable: str, accept: Callable[[str], bool]) -> None:

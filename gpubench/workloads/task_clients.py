@@ -142,7 +142,7 @@ def main(kind: str) -> None:
         except UnavailableError as error:
             say("unavailable", str(error))
         except Exception as error:  # noqa: BLE001 - whatever the library raises is the answer, with its words
-            say("failed", "{}: {}".format(type(error).__name__, str(error).strip().split("\n")[0][:300]))
+            say("failed", "{}: {}".format(type(error).__name__, " ".join(str(error).split())[:300]))
 
 
 def _serve(kind: str, say: Any) -> None:

@@ -8,16 +8,20 @@ and its interchange is on the loopback anyway); and blocks don't come and go.
 """
 
 import functools
+import os
 import shlex
 import sys
 import time
 import types
 from concurrent.futures import as_completed
 from pathlib import Path
-from typing import Any, List, Mapping
+from typing import Any, List, Mapping, Optional
 
 from gpubench.workloads.base import UnavailableError
+from gpubench.workloads.slurm_jobs import Guard, export_all_but
+from gpubench.workloads.strays import CLUSTER_VARIABLE
 from gpubench.workloads.task_batches import Batch, counted
+from gpubench.workloads.task_clients import MARK
 
 POLL_S = 0.02
 WALLTIME = "01:00:00"
@@ -42,6 +46,9 @@ class ParslSubmitter:
             raise UnavailableError(f"backend parsl needs the package parsl, with its parsl-perf: {error}") from None
         self._app = app
         self._padding = "x" * int(facts["argsize"])
+        self._guard: Optional[Guard] = None
+        if not facts["config"] and facts["provider"] == "slurm":
+            self._guard = Guard(f"parsl.{_label()}.", [MARK])
         config = user_config(Path(facts["config"])) if facts["config"] else own_config(facts)
         self._kernel = parsl.load(config)
         providers = [type(getattr(one, "provider", None)).__name__ for one in config.executors]
@@ -80,6 +87,8 @@ class ParslSubmitter:
     def close(self) -> None:
         """End interchange, blocks and workers."""
         self._kernel.cleanup()
+        if self._guard is not None:
+            self._guard.over()
 
     def _wait_for(self, workers: int) -> None:
         (executor,) = [item for item in self._kernel.executors.values() if hasattr(item, "connected_managers")]
@@ -104,13 +113,16 @@ def own_config(facts: Mapping[str, Any]) -> Any:
             nodes_per_block=int(facts["nodes"]),
             launcher=SrunLauncher(),
             walltime=WALLTIME,
+            # A block is no part of the run's own job: what ends that by its marks must not meet it, and the run's
+            # directory for temporary files is on the node that submits (and its name too long for a socket's).
+            scheduler_options=export_all_but([CLUSTER_VARIABLE, MARK, "TMPDIR"]),
             **one_block,
         )
     else:
         provider = LocalProvider(**one_block)
     workers = int(facts["workers_per_node"])
     executor = HighThroughputExecutor(
-        label="tasks",
+        label=_label(),
         address=facts["address"],
         provider=provider,
         max_workers_per_node=workers,
@@ -118,6 +130,11 @@ def own_config(facts: Mapping[str, Any]) -> Any:
         encrypted=False,
     )
     return _startable(Config(executors=[executor], strategy="none", usage_tracking=0, run_dir=str(Path.cwd())), True)
+
+
+def _label() -> str:
+    """Of the executor, from which parsl makes the names of its jobs: no other run's begin with it."""
+    return f"tasks-{os.environ.get(MARK, 'by-hand')}"
 
 
 def user_config(path: Path) -> Any:

@@ -1,12 +1,22 @@
 """One run's directory: claimed once, filled while the run lasts, finished by ``run.json``."""
 
+import dataclasses
+import hashlib
 import json
 import os
 from pathlib import Path
-from typing import Any, Iterable, Mapping, Optional, Set
+from typing import Any, Dict, Iterable, Mapping, Optional, Set
 
 from gpubench.spec.plain import to_plain
-from gpubench.spec.records import LINKS_FILE, PROVENANCE_FILE, RUN_FILE, SAMPLES_FILE, RunRecord, SampleLine
+from gpubench.spec.records import (
+    HASHED_FILES,
+    LINKS_FILE,
+    PROVENANCE_FILE,
+    RUN_FILE,
+    SAMPLES_FILE,
+    RunRecord,
+    SampleLine,
+)
 from gpubench.writer.atomic import sync_directory, write_atomic
 
 MOST_ATTEMPTS = 1000
@@ -74,12 +84,18 @@ def write_provenance(path: Path, provenance: Mapping[str, Any]) -> None:
 
 
 def finish(path: Path, record: RunRecord) -> None:
-    """Write ``run.json``, the last file of a run; samples reach the disk before it does."""
+    """Write ``run.json``, the last file of a run, with the hashes of the others; samples reach the disk before it."""
     samples = path / SAMPLES_FILE
     if samples.exists():
         with samples.open("rb") as handle:
             os.fsync(handle.fileno())
-    write_atomic(path / RUN_FILE, _pretty(to_plain(record)))
+    hashed = dataclasses.replace(record, files=_hashes(path))
+    write_atomic(path / RUN_FILE, _pretty(to_plain(hashed)))
+
+
+def _hashes(path: Path) -> Dict[str, str]:
+    there = [name for name in HASHED_FILES if (path / name).is_file()]
+    return {name: hashlib.sha256((path / name).read_bytes()).hexdigest() for name in there}
 
 
 def _append(path: Path, row: Mapping[str, Any]) -> None:

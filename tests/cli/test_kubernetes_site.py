@@ -38,6 +38,13 @@ def test_submit_without_kubectl_writes_the_object_files_and_says_where_to_go_on(
     assert len(list(tmp_path.glob("outputs/*/jobs/*/job.yaml"))) == 3
 
 
+def test_a_profile_without_a_shared_file_system_is_no_fault_where_jobs_bring_their_files(gpubench: Run) -> None:
+    done = gpubench("sites", "check", "kubernetes")
+    assert done.returncode == 0, done.stderr
+    assert "not checked" not in done.stdout
+    assert "ok: no shared file system is needed: jobs bring their files along, results come home over a" in done.stdout
+
+
 def test_what_needs_a_script_on_the_nodes_is_refused_in_words(gpubench: Run, tmp_path: Path) -> None:
     done = gpubench("sites", "check", "kubernetes", "--live", env=without_kubectl(tmp_path))
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
@@ -50,6 +57,13 @@ def test_what_needs_a_script_on_the_nodes_is_refused_in_words(gpubench: Run, tmp
         ('kubernetes.tolerations=[{operator="Sometimes"}]', "kubernetes.tolerations.0.operator"),
         ("kubernetes.port=80", "kubernetes.port"),
         ("kubernetes.claims=x", "claims"),
+        ("kubernetes.runtime_class=Not One", "kubernetes.runtime_class"),
+        ('kubernetes.labels={"app.kubernetes.io/name"="mine"}', "kubernetes.labels"),
+        ('kubernetes.labels={team="{x: y}"}', "kubernetes.labels"),
+        ('kubernetes.annotations={"two words"="x"}', "kubernetes.annotations"),
+        ('kubernetes.resources={"rdma/hca"=0}', "kubernetes.resources"),
+        ('kubernetes.resources={"memory"=1}', "kubernetes.resources"),
+        ('kubernetes.resources={"nvidia.com/gpu"=1}', "how many is node.gpus"),
         ("kubernetes.namespace=Not One", "kubernetes.namespace"),
         ('kubernetes.context="two\\nlines"', "kubernetes.context"),
     ],

@@ -111,8 +111,10 @@ def mine(gpubench: Run, tmp_path: Path) -> Iterator[Standing]:
 
 @pytest.mark.integration
 def test_a_cluster_with_keys_is_joined_checked_grown_and_shrunk_without_losing_anything(
-    mine: Standing, tmp_path: Path
+    mine: Standing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for name in ("OUTDIR", "SCRATCHDIR", "GPUBENCH_BLOCKS", "GPUBENCH_RANK"):
+        monkeypatch.setenv(name, "9")  # for something else
     said = mine("start", *START, "--protocol", "tls", "--nodes", "1")
     assert "job j001-n1: 1 workers registered, first after" in said
     keys = sorted((mine.directory / "tls").iterdir())

@@ -83,3 +83,11 @@ def _no_mlflow(directory: Path) -> Path:
     (directory / "none").mkdir()
     (directory / "none" / "mlflow.py").write_text("raise ImportError('not here')\n")
     return directory / "none"
+
+
+def test_mlflow_is_asked_about_the_newest_campaign_and_nothing_is_made_where_there_is_none(
+    gpubench: Run, tmp_path: Path
+) -> None:
+    done = gpubench("export", "mlflow")
+    assert (done.returncode, "there is no campaign in outputs" in done.stderr) == (2, True)
+    assert not (tmp_path / "outputs").exists()

@@ -105,6 +105,8 @@ def test_a_server_gets_nested_runs_once_and_again_only_what_is_new(
     parents = [run for run in runs if "mlflow.parentRunId" not in _tags(run)]
     assert (len(runs), len(parents)) == (5, 1)
     assert {_tags(run).get("mlflow.parentRunId") for run in runs} == {None, parents[0]["info"]["run_id"]}
+    ends = [int(run["info"]["end_time"]) for run in runs if run is not parents[0]]
+    assert int(parents[0]["info"]["end_time"]) == max(ends)  # a campaign takes as long as its runs
     params = {one["key"]: one["value"] for one in next(run for run in runs if run is not parents[0])["data"]["params"]}
     assert params["cores_per_node"] == "2"
     files = list((tmp_path / "server" / "files").rglob("plan.json"))
@@ -118,7 +120,9 @@ def test_a_server_gets_nested_runs_once_and_again_only_what_is_new(
 def test_without_an_address_a_database_file_is_written_and_how_to_see_it_is_said(
     python: Path, campaign: Path, tmp_path: Path
 ) -> None:
-    done = export(python, tmp_path, "campaign")
+    (tmp_path / "outputs").mkdir()
+    campaign.rename(tmp_path / "outputs" / "campaign")
+    done = export(python, tmp_path)  # the newest
     assert done.returncode == 0, done.stderr
     assert "mlflow ui --backend-store-uri sqlite:///outputs/mlflow.db" in done.stdout
     assert (tmp_path / "outputs" / "mlflow.db").stat().st_size > 0

@@ -3,7 +3,8 @@ from typing import Any
 
 import pytest
 
-from gpubench.node.environment import CLUSTER_VARIABLE, build, ucx_variables
+from gpubench.node.environment import build, ucx_variables
+from gpubench.workloads.strays import CLUSTER_VARIABLE
 from tests.node.specs_by_hand import run_spec
 
 SHELL = {"PATH": "/bin", "LANG": "C.UTF-8", "HOME": "/root", "EDITOR": "vi", "SECRET_TOKEN": "s3cr3t"}

@@ -13,11 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.node.environment import CLUSTER_VARIABLE
 from gpubench.node.node import Node, NotCleanError, unused_segments
 from gpubench.node.process import Child, stop_all, supervisor_of
 from gpubench.spec import Deadlines
-from gpubench.workloads.strays import marked
+from gpubench.workloads.strays import CLUSTER_VARIABLE, marked
 from tests.node.specs_by_hand import RUN, quiet_environment, run_spec
 
 MARKS = {

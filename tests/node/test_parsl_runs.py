@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 from gpubench import resources
-from gpubench.node.environment import CLUSTER_VARIABLE
 from gpubench.render.pyz import pack
 from gpubench.spec import Deadlines, WorkloadSpec
-from gpubench.workloads.strays import marked
+from gpubench.workloads.strays import CLUSTER_VARIABLE, marked
 from tests.node.runners import Runner, finish, until
 from tests.workloads.running import complete
 

@@ -16,9 +16,8 @@ from typing import Any
 
 import pytest
 
-from gpubench.node.environment import CLUSTER_VARIABLE
 from gpubench.spec import Deadlines
-from gpubench.workloads.strays import marked
+from gpubench.workloads.strays import CLUSTER_VARIABLE, marked
 from tests.node.runners import Runner, finish, until
 from tests.node.specs_by_hand import RUN
 

@@ -246,7 +246,16 @@ def test_supervisors_know_the_campaign_and_a_token_that_is_new_for_every_start(t
     assert all(len(token) == 16 for token in tokens)
 
 
-def test_results_can_be_sent_elsewhere(campaign: Campaign, tmp_path: Path) -> None:
-    campaign.when("a", 'say "$OUTDIR"')
-    assert campaign.run(OUTDIR=str(tmp_path / "else where")) == 0
-    assert any(call.endswith("else where") for call in campaign.calls)
+def test_results_and_scratch_can_be_sent_elsewhere_by_names_that_nobody_else_has(
+    campaign: Campaign, tmp_path: Path
+) -> None:
+    campaign.when("a", 'say "$OUTDIR $SCRATCHDIR"')
+    assert campaign.run(GPUBENCH_OUTDIR=str(tmp_path / "else where"), GPUBENCH_SCRATCHDIR="/fast") == 0
+    assert any(call.endswith("else where /fast") for call in campaign.calls)
+
+
+def test_what_a_shell_exports_for_something_else_changes_nothing(campaign: Campaign) -> None:
+    campaign.when("a", 'say "$OUTDIR $SCRATCHDIR"')
+    assert campaign.run(OUTDIR="/of/another", SCRATCHDIR="/of/another", TMPDIR="/of/the/job") == 0
+    assert any(call.endswith(f" {campaign.directory} /of/the/job") for call in campaign.calls)
+    assert not any("another" in call for call in campaign.calls)

@@ -54,7 +54,9 @@ EVERYTHING = (
     *("kubernetes.claim=results", "kubernetes.claim_folder=a/b", 'kubernetes.node_selector={pool="no"}'),
     *('kubernetes.tolerations=[{key="gpu", operator="Exists"}]', 'kubernetes.image_pull_secrets=["one"]'),
     *('kubernetes.labels={"team"="12"}', 'kubernetes.capabilities=["IPC_LOCK"]', "kubernetes.run_as_user=0"),
-    *("node.gpus=8", "device=gpu", "layout.workers=8", "kubernetes.context=x"),
+    *("node.gpus=8", "device=gpu", "layout.workers=8", "kubernetes.context=x", "kubernetes.host_network=true"),
+    *("kubernetes.runtime_class=nvidia", "kubernetes.priority_class=high", "kubernetes.service_account=bench"),
+    *('kubernetes.annotations={"k8s.v1.cni.cncf.io/networks"="ib0"}', 'kubernetes.resources={"rdma/hca"=1}'),
 )
 
 
@@ -121,11 +123,30 @@ def test_names_are_labels_whatever_a_campaign_is_called_and_differ_between_campa
 
 
 def test_text_that_yaml_would_read_as_something_else_stays_text() -> None:
-    made = planned('kubernetes.labels={"a"="no", "b"="1e3", "c"="{x: y}"}', 'kubernetes.node_selector={n="0x10"}')
+    made = planned(
+        'kubernetes.labels={"a"="no", "b"="1e3"}',
+        'kubernetes.annotations={c="{x: y}"}',
+        'kubernetes.node_selector={n="0x10"}',
+    )
     for found in objects(made):
         labels = found[0]["metadata"]["labels"]
-        assert [labels[key] for key in "abc"] == ["no", "1e3", "{x: y}"]
+        assert [labels[key] for key in "ab"] == ["no", "1e3"]
+        assert found[1]["spec"]["template"]["metadata"]["annotations"] == {"c": "{x: y}"}
         assert pod_of(found)["nodeSelector"] == {"n": "0x10"}
+
+
+def test_what_real_clusters_want_of_pods_stands_where_kubernetes_looks_for_it() -> None:
+    for found in objects(planned(*EVERYTHING)):
+        pod = pod_of(found)
+        assert (pod["runtimeClassName"], pod["priorityClassName"], pod["serviceAccountName"]) == (
+            ("nvidia", "high", "bench")
+        )
+        assert (pod["hostNetwork"], pod["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
+        assert found[1]["spec"]["template"]["metadata"]["annotations"] == {"k8s.v1.cni.cncf.io/networks": "ib0"}
+        runs = {one["name"]: one["resources"] for one in pod["initContainers"] if one["name"].startswith("run-")}
+        assert [one["limits"]["rdma/hca"] for one in runs.values()] == ["1"] * 3
+    plain = pod_of(next(objects(planned())))
+    assert not {"runtimeClassName", "hostNetwork", "dnsPolicy", "priorityClassName", "serviceAccountName"} & set(plain)
 
 
 @pytest.mark.parametrize(

@@ -177,12 +177,14 @@ def test_a_script_that_fails_is_told_with_its_exit_code(subject: Subject, place:
     assert ended.end.startswith("FAILED, exit code 7")
 
 
-def test_a_running_job_has_no_exit_code_and_ends_when_it_is_cancelled(subject: Subject, place: Path) -> None:
+def test_a_running_job_has_neither_exit_code_nor_reason_and_ends_when_it_is_cancelled(
+    subject: Subject, place: Path
+) -> None:
     directory = job(place, SLEEP, campaign=ODD)
     subject.submit(directory)
     until((directory / "ready").exists, "the script", 60)
     now = subject.state(directory)
-    assert (now.phase, now.alive, now.exit_code, now.end) == ("running", True, None, "")
+    assert (now.phase, now.alive, now.exit_code, now.end, now.reason) == ("running", True, None, "", "")
     subject.cancel(directory)
     ended = subject.ended(directory)
     assert (ended.phase, ended.alive) == ("ended", False)
@@ -222,7 +224,7 @@ def test_a_slurm_job_that_no_node_can_take_is_pending_with_the_reason(slurm_here
     try:
         directory = job(place, "true\n")
         slurm.submit(directory, os.environ)
-        until(lambda: slurm.state(directory).reason not in ("None", "Priority"), "the reason", 30)
+        until(lambda: slurm.state(directory).reason not in ("", "Priority"), "the reason", 30)
         now = slurm.state(directory)
         assert (now.phase, now.alive) == ("pending", True)
         assert "n[1-4]" in now.reason

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -76,3 +77,15 @@ def test_a_damaged_memory_is_told_with_what_to_do(job_dir: Path) -> None:
     (job_dir / "gathered.json").write_text("[")
     with pytest.raises(DataError, match=r"gathered\.json can't be read; remove .*; results are gathered again"):
         gathering.keep(job_dir, "uid", 0, "run-0", log("ok"), over=True)
+
+
+def test_the_hash_of_a_provenance_that_gets_another_number_follows_it(job_dir: Path) -> None:
+    (job_dir.parents[1] / "runs" / "ab12-1").mkdir(parents=True)
+    provenance = (json.dumps({"attempt": 1, "run": "ab12"}, indent=1) + "\n").encode()
+    plain = {"attempt": 1, "files": {"provenance.json": hashlib.sha256(provenance).hexdigest()}, "status": "ok"}
+    files = {"run.json": (json.dumps(plain, indent=1) + "\n").encode(), "provenance.json": provenance}
+    gathering.keep(job_dir, "uid", 0, "run-0", "\n".join(encode("ab12-1", files)), over=True)
+    here = job_dir.parents[1] / "runs" / "ab12-2"
+    assert json.loads((here / "provenance.json").read_text())["attempt"] == 2
+    said = json.loads((here / "run.json").read_text())["files"]["provenance.json"]
+    assert said == hashlib.sha256((here / "provenance.json").read_bytes()).hexdigest()

@@ -86,6 +86,13 @@ def test_without_coherency_the_law_is_amdahls() -> None:
     assert fit.peak is None
 
 
+@pytest.mark.parametrize(("contention", "coherency"), [(3.1, 0.0), (2.8, 0.2), (0.2, 9.0)])
+def test_where_the_second_unit_does_harm_the_most_is_done_by_one(contention: float, coherency: float) -> None:
+    fit = Usl(Interval(1.0), Interval(contention), Interval(coherency), largest=4)
+    assert fit.peak == 1
+    assert fit.speedup(2) < fit.speedup(1)
+
+
 def test_nothing_is_said_of_clusters_more_than_twice_as_large_as_the_largest() -> None:
     fit = Usl(Interval(1.0), Interval(0.05), Interval(0.001), largest=16)
     assert fit.speedup(32) > 0

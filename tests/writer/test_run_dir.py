@@ -1,4 +1,5 @@
 import dataclasses
+import hashlib
 import json
 import subprocess
 import sys
@@ -102,3 +103,15 @@ def test_an_attempt_without_a_record_or_with_one_that_can_not_be_read_is_not_fin
 def test_another_run_whose_name_starts_alike_does_not_count(tmp_path: Path) -> None:
     finish(claim(tmp_path, "abcd"), record(status="ok"))
     assert finished(tmp_path, "abc") is None
+
+
+def test_a_record_holds_the_hash_of_every_other_file_as_it_was_when_the_run_ended(tmp_path: Path) -> None:
+    path = claim(tmp_path, "abc")
+    append_sample(path, SAMPLE)
+    write_provenance(path, {"nodes": []})
+    (path / "scratch").write_text("not a file of a run")
+    finish(path, record(status="ok"))
+    plain = json.loads((path / "run.json").read_text())
+    there = {name: hashlib.sha256((path / name).read_bytes()).hexdigest() for name in plain["files"]}
+    assert plain["files"] == there
+    assert sorted(there) == ["provenance.json", "samples.jsonl"]

@@ -1,4 +1,4 @@
-"""Results of other tools, and results over time: import-results, history, changes, export."""
+"""Results of other tools, results over time, results kept for years: import-results, history, changes, fsck."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from gpubench.errors import UsageError
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command("import-results")(import_results)
-    for command in (history, changes):
+    for command in (history, changes, fsck, pack):
         app.command()(command)
 
 
 Directories = Annotated[
-    list[Path], typer.Argument(metavar="DIR", help="Campaigns, imports, or directories that hold some.")
+    list[Path], typer.Argument(metavar="DIR", help="Campaigns, imports, packs, or directories that hold some.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
@@ -72,3 +72,30 @@ def changes(directories: Directories, as_json: AsJson = False) -> None:
     from gpubench.cli.steps.over_time import show_changes
 
     show_changes(directories, as_json=as_json)
+
+
+def fsck(directories: Directories, as_json: AsJson = False) -> None:
+    """Torn, foreign and edited files: what contradicts what else is there. Exit 0 where none is found, else 3.
+
+    Plan against the hashes in it, records against the plan, files against their record's hashes, tables against their
+    runs. Nothing is written. A campaign that still runs is no finding; what can't be proven is said. Not found out is
+    who edits a file and every hash of it; nor what no id in plan.json is made of, like the margin.
+    """
+    from gpubench.cli.steps.fsck import fsck as look
+
+    look(directories, as_json=as_json)
+
+
+def pack(
+    campaign: Annotated[Path, typer.Argument(help="A campaign or an import.", show_default=False)],
+    out: Annotated[Path | None, typer.Option(help="File to write; default: NAME.gpubench.zip here.")] = None,
+) -> None:
+    """One file that every reader takes in place of the directory: a zip archive with a list of hashes.
+
+    The same content gives the same bytes. What is derived (results, verdicts, reports) is left out: readers make it
+    anew. Refused while a job runs; runs that are missing are named, also in the pack. What changes a campaign takes no
+    pack: unzip it first.
+    """
+    from gpubench.cli.steps.packing import pack as write
+
+    write(campaign, out)

@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
-Campaign = Annotated[Path, typer.Argument(help="Directory of the campaign.", show_default=False)]
-Kept = Annotated[Path, typer.Argument(metavar="DIR", help="A campaign or an import.", show_default=False)]
+from gpubench.cli import options
+
+Campaign = Annotated[Path, typer.Argument(help="Directory of the campaign, or a pack.", show_default=False)]
+Kept = Annotated[Path, typer.Argument(metavar="DIR", help="A campaign or an import, also packed.", show_default=False)]
 
 
 def register(app: typer.Typer) -> None:
@@ -51,12 +53,13 @@ def parquet(directory: Kept, path: Annotated[Path, typer.Argument(metavar="FILE"
 
 
 def mlflow(
-    campaign: Campaign,
+    campaign: options.MaybeCampaign = None,
     tracking_uri: Annotated[
         str | None, typer.Option(help="Tracking server, or database; default: sqlite:///outputs/mlflow.db.")
     ] = None,
+    outputs: options.Outputs = None,
 ) -> None:
     """A campaign as nested runs of MLflow, with its report; a second time only what is new. Needs gpubench[mlflow]."""
     from gpubench.cli.steps.exporting import export_mlflow
 
-    export_mlflow(campaign, tracking_uri)
+    export_mlflow(campaign, outputs, tracking_uri)

@@ -19,12 +19,13 @@ def register(app: typer.Typer) -> None:
 
 
 def merge(campaign: options.MaybeCampaign = None, outputs: options.Outputs = None) -> None:
-    """Join all samples into results.parquet; also on a copy, and while the campaign runs."""
+    """Join all samples into results.parquet; also on a copy, and while the campaign runs. Of a pack: beside it."""
     from gpubench.cli.say import say
     from gpubench.cli.steps.choosing import chosen_campaign
-    from gpubench.cli.steps.judging import judge_campaign
+    from gpubench.cli.steps.judging import judge_campaign, write_results
 
     judged = judge_campaign(chosen_campaign(campaign, outputs))
+    write_results(judged)
     say(f"{judged.merged.frame.height} samples in {judged.campaign.results}")
 
 
@@ -59,8 +60,8 @@ def compare(
     With a second campaign or import: B against A, unpaired, cell by cell that both have under one variant.
     """
     from gpubench.cli.steps import comparing
+    from gpubench.cli.steps.choosing import is_import
     from gpubench.cli.steps.imported import compare_imported
-    from gpubench.importers.directory import is_imported
 
     margin_given = Asked(margin=margin).chosen_margin()
     if campaign is not None and other is not None:
@@ -78,7 +79,7 @@ def compare(
         comparing.compare_samples(
             samples, baseline, candidate, margin=margin_given, summary=summary, by=by, as_json=as_json
         )
-    if campaign is not None and is_imported(campaign):
+    if campaign is not None and is_import(campaign):
         if allow:
             raise UsageError("--allow: an import says nothing of its environment", then="leave it out")
         compare_imported(campaign, baseline, candidate, margin=margin_given, as_json=as_json)
@@ -95,10 +96,16 @@ def summary(
 ) -> None:
     """What came out, in few lines."""
     from gpubench.cli.say import say
-    from gpubench.cli.steps.choosing import chosen_campaign
+    from gpubench.cli.steps.choosing import chosen_campaign, is_import
+    from gpubench.cli.steps.imported import summarise_imported
     from gpubench.cli.steps.judging import Question, judge_campaign, report_inputs
     from gpubench.cli.steps.showing import show_notes, show_verdicts
 
+    if campaign is not None and is_import(campaign):
+        if allow:
+            raise UsageError("--allow: an import says nothing of its environment", then="leave it out")
+        summarise_imported(campaign, as_markdown=markdown)
+        return
     judged = judge_campaign(chosen_campaign(campaign, outputs), Question(allow=tuple(allow or ())))
     if markdown:
         from gpubench.report.markdown import markdown as written
@@ -132,11 +139,11 @@ def scaling(
         return
     if baseline or candidate or margin or html:
         raise UsageError("--baseline, --candidate, --margin and --html are for two directories", then="name a second")
+    from gpubench.cli.steps.choosing import is_import
     from gpubench.cli.steps.imported import scale_imported
     from gpubench.cli.steps.scaling import show_scaling
-    from gpubench.importers.directory import is_imported
 
-    if campaign is not None and is_imported(campaign):
+    if campaign is not None and is_import(campaign):
         scale_imported(campaign, as_json=as_json)
         return
     show_scaling(campaign, outputs, as_json=as_json)
@@ -182,24 +189,24 @@ def report(
     allow: options.Allow = None,
     outputs: options.Outputs = None,
 ) -> None:
-    """Merge, judge, and write report.html (opens offline) and report.md."""
-    from gpubench.cli.steps.choosing import chosen_campaign
-    from gpubench.cli.steps.drawing import in_forms, show_charts, write_files
+    """Merge, judge, and write report.html (opens offline) and report.md; of a pack beside it, as NAME.report.html."""
+    from gpubench.cli.steps.choosing import chosen_campaign, is_import
+    from gpubench.cli.steps.drawing import show_charts, write_charts
     from gpubench.cli.steps.imported import report_imported
     from gpubench.cli.steps.judging import Question, judge_campaign
     from gpubench.cli.steps.showing import show_verdicts, write_report
-    from gpubench.importers.directory import is_imported
-    from gpubench.report.export import images
 
-    if campaign is not None and is_imported(campaign):
-        if terminal or allow:
-            raise UsageError("--terminal and --allow are for campaigns", then="leave them out for an import")
-        report_imported(campaign, svg=svg, png=png)
+    if campaign is not None and is_import(campaign):
+        if allow:
+            raise UsageError("--allow: an import says nothing of its environment", then="leave it out")
+        report_imported(campaign, {"svg": svg, "png": png}, terminal=terminal)
         return
     judged = judge_campaign(chosen_campaign(campaign, outputs), Question(allow=tuple(allow or ())))
     show_verdicts(judged.verdicts, judged.accounting)
     inputs = write_report(judged)
-    for where, form in in_forms(svg, png):
-        write_files(images(inputs, form), where)
+    if svg:
+        write_charts(inputs, svg, "svg")
+    if png:
+        write_charts(inputs, png, "png")
     if terminal:
         show_charts(inputs)

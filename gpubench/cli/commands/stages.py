@@ -32,13 +32,12 @@ def plan(
     variant without an image is planned all the same: its scripts are written, and submit refuses them.
     """
     from gpubench.cli.say import say
-    from gpubench.cli.steps.choosing import only_one
+    from gpubench.cli.steps.choosing import chosen_campaign, only_one
     from gpubench.cli.steps.planning import plan_campaign, read_wishes
     from gpubench.cli.steps.showing import plan_lines
-    from gpubench.store.campaign import Campaign
 
     only_one(campaign, asked)
-    opened = Campaign.open(campaign) if campaign else plan_campaign(read_wishes(asked), quiet=as_json)
+    opened = chosen_campaign(campaign, None) if campaign else plan_campaign(read_wishes(asked), quiet=as_json)
     if as_json:
         say(opened.plan.dump().rstrip())
         return
@@ -92,14 +91,13 @@ def submit(
     variant has no image yet.
     """
     from gpubench.cli.steps import whole
-    from gpubench.cli.steps.choosing import chosen_campaign, only_one
-    from gpubench.store.campaign import Campaign
+    from gpubench.cli.steps.choosing import campaign_to_change, only_one
 
     only_one(campaign, asked)
     if campaign:
-        whole.submit(Campaign.open(campaign), here=here)
+        whole.submit(campaign_to_change(campaign, None), here=here)
     elif here and asked == Asked(outputs=asked.outputs):
-        whole.submit(chosen_campaign(None, asked.outputs), here=True)
+        whole.submit(campaign_to_change(None, asked.outputs), here=True)
     else:
         whole.plan_and_submit(asked, here=here)
 
@@ -119,6 +117,8 @@ def status(
     from gpubench.cli.steps.showing import job_lines, require_complete, status_lines
 
     opened = chosen_campaign(campaign, outputs)
+    if watch and opened.pack is not None:
+        raise UsageError(f"--watch: {campaign} is a pack, nothing in it changes", then="leave --watch out")
     if watch:
         watch_jobs(opened)
     else:
@@ -133,10 +133,10 @@ def status(
 
 def cancel(campaign: options.MaybeCampaign = None, outputs: options.Outputs = None) -> None:
     """End every job of the campaign that waits or runs; what has been finished is kept."""
-    from gpubench.cli.steps.choosing import chosen_campaign
+    from gpubench.cli.steps.choosing import campaign_to_change
     from gpubench.cli.steps.queueing import cancel_jobs
 
-    cancel_jobs(chosen_campaign(campaign, outputs))
+    cancel_jobs(campaign_to_change(campaign, outputs))
 
 
 def logs(

@@ -28,6 +28,7 @@ from gpubench.render import job_file, pack
 from gpubench.render.check import INSIDE, JOB, render_check
 from gpubench.render.job import OBJECTS
 from gpubench.schedulers import DETACHED, JobState
+from gpubench.schedulers.inherited import inherited
 
 LOOK_S = 1.0
 LATE_S = 35.0
@@ -118,7 +119,7 @@ def _run(site: Site, directory: Path) -> JobState:
     scheduler, job_dir = DETACHED[site.scheduler], directory / "jobs" / JOB
     said = ""
     with interrupts() as interrupted:
-        job_id = scheduler.submit(job_dir, os.environ)
+        job_id = scheduler.submit(job_dir, inherited(os.environ))
         while True:
             state = scheduler.state(job_dir)
             if interrupted:

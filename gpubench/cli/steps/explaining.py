@@ -87,7 +87,7 @@ def explain_variants(baseline: str, candidate: str, directory: Path | None, *, a
             blocks.setdefault((outcome.job.place, outcome.block.block), {})[outcome.run.variant] = seen
     pairs = [(sides[baseline], sides[candidate]) for sides in blocks.values() if len(sides) == 2]
     if not pairs:
-        raise DataError(f"{campaign.directory}: {baseline} and {candidate} ran together in no block")
+        raise DataError(f"{campaign.place}: {baseline} and {candidate} ran together in no block")
     documents = [{"image": _manifest(campaign, each), "settings": each.env} for each in (one, other)]
     found = explain(pairs, baseline, candidate, expected_of(campaign), documents)
     if as_json:
@@ -142,10 +142,10 @@ def _chosen(name: str, directory: Path | None) -> Chosen:
     matching = [one for one in outcomes if one.directory and one.directory.name.startswith(name)]
     if not matching or not name:
         raise UsageError(
-            f"{campaign.directory} has no run '{name}'", then="its runs stand in runs/; or name a run's directory"
+            f"{campaign.place} has no run '{name}'", then="its runs stand in runs/; or name a run's directory"
         )
     if len(matching) > 1:
-        raise UsageError(f"'{name}' begins {len(matching)} runs of {campaign.directory}", then="write more of it")
+        raise UsageError(f"'{name}' begins {len(matching)} runs of {campaign.place}", then="write more of it")
     assert matching[0].directory is not None
     return Chosen(campaign, matching[0], matching[0].directory)
 

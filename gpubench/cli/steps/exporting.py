@@ -8,24 +8,24 @@ from pathlib import Path
 import polars as pl
 
 from gpubench.cli.say import say
+from gpubench.cli.steps.choosing import chosen_campaign, is_import, opened
 from gpubench.cli.steps.judging import Judged, judge_campaign
 from gpubench.errors import DataError, UsageError
 from gpubench.exporters import draco_csv, tracked
 from gpubench.exporters.tracker import EXPERIMENT, Tracker
 from gpubench.files import write_atomically
-from gpubench.importers.directory import is_imported, open_imported
+from gpubench.importers.directory import Imported
 from gpubench.merge.read import read_runs
 from gpubench.merge.table import merge, parquet
 from gpubench.report import labels
 from gpubench.spec.plain import canonical
-from gpubench.store.campaign import Campaign
 
 DATABASE = Path("outputs") / "mlflow.db"
 
 
 def export_draco(directory: Path, merges: Path, transposes: Path) -> None:
     """Write both tables; raises DataError where the campaign has nothing that belongs into one."""
-    campaign = Campaign.open(directory)
+    campaign = chosen_campaign(directory, None)
     frame = merge(read_runs(campaign.runs_dir).runs).frame
     first, second, rest = draco_csv.tables(frame, campaign.plan.created_at)
     counts = [len(data.splitlines()) - 1 for data in (first, second)]
@@ -43,27 +43,26 @@ def export_draco(directory: Path, merges: Path, transposes: Path) -> None:
 
 def export_table(directory: Path, path: Path, *, as_parquet: bool) -> None:
     """Every sample of a campaign or an import as one file."""
-    if is_imported(directory):
-        frame = open_imported(directory).table
-    else:
-        frame = merge(read_runs(Campaign.open(directory).runs_dir).runs).frame
+    kept = opened(directory)
+    frame = kept.table if isinstance(kept, Imported) else merge(read_runs(kept.runs_dir).runs).frame
     write_atomically(path, parquet(frame) if as_parquet else _csv(frame))
     say(f"{frame.height} samples in {path}")
 
 
-def export_mlflow(directory: Path, uri: str | None) -> None:
+def export_mlflow(directory: Path | None, outputs: Path | None, uri: str | None) -> None:
     """Tell a tracker; raises MissingToolError where MLflow or the tracker isn't there."""
-    if is_imported(directory):
+    if directory is not None and is_import(directory):
         raise UsageError(f"{directory} is an import", then="export campaigns; an import keeps its own history")
+    campaign = chosen_campaign(directory, outputs)
     local = uri is None
     if local:
         DATABASE.parent.mkdir(parents=True, exist_ok=True)
     where = uri or f"sqlite:///{DATABASE}"
     tracker = Tracker(where, DATABASE.with_name("mlflow-artifacts") if local else None)
-    judged = judge_campaign(Campaign.open(directory))
+    judged = judge_campaign(campaign)
     plan = judged.campaign.plan
     keys = [dict(one.key) for one in judged.verdicts]
-    parent = tracked.campaign(plan, judged.verdicts, labels.cell_names(keys), _artifacts(judged))
+    parent = tracked.campaign(plan, judged.verdicts, labels.cell_names(keys), judged.cells, _artifacts(judged))
     written, kept = tracker.export(parent, tracked.runs(plan, judged.cells, _workload_names(judged)))
     say(f"{written} runs written to experiment {EXPERIMENT} of {where}, {kept} were there already")
     if local:

@@ -15,6 +15,7 @@ from gpubench.errors import InterruptedByUserError, MissingToolError, UsageError
 from gpubench.model.plan import PlannedJob
 from gpubench.schedulers import DETACHED, Detached, Held
 from gpubench.schedulers import submitted as jobs_known
+from gpubench.schedulers.inherited import inherited
 from gpubench.store.campaign import Campaign
 
 STOP_S = 120.0
@@ -72,9 +73,8 @@ def _run_job(campaign: Campaign, job: PlannedJob, held: Held, interrupted: list[
     (directory / held.last_word).unlink(missing_ok=True)
     jobs_known.write(directory, campaign.plan.site.scheduler, job.job, held.job_id, here=True)
     environ = {
-        **os.environ,
+        **inherited(os.environ, [block.block for block in job.blocks]),
         **dict.fromkeys(held.count_variables, str(job.nodes)),
-        "GPUBENCH_BLOCKS": " ".join(str(block.block) for block in job.blocks),
     }
     try:
         with (directory / held.log).open("ab") as log:

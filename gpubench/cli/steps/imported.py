@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -11,7 +11,8 @@ import typer
 
 from gpubench import resources
 from gpubench.cli.say import say, warn
-from gpubench.cli.steps.drawing import in_forms, write_files
+from gpubench.cli.steps.choosing import opened_import
+from gpubench.cli.steps.drawing import show_plots, terminal_width, write_images
 from gpubench.cli.steps.over_time import shipped_issues, tell_import
 from gpubench.cli.steps.showing import show_verdicts
 from gpubench.errors import DataError, UsageError
@@ -19,11 +20,13 @@ from gpubench.files import write_atomically
 from gpubench.history.changes import find
 from gpubench.importers import FORMATS, sizes
 from gpubench.importers.base import day
-from gpubench.importers.directory import Given, Imported, import_files, open_imported
+from gpubench.importers.directory import Given, Imported, import_files
 from gpubench.importers.pairing import default_baseline, family, points, reworded
 from gpubench.model.base import nearest
+from gpubench.report.export import Format, rendered
 from gpubench.report.imported import imported_scaling_json, imported_scaling_lines
-from gpubench.report.imported_page import ImportedInputs, html, images, markdown
+from gpubench.report.imported_page import ImportedInputs, drawings, html, markdown
+from gpubench.report.plots import effect_plot
 from gpubench.report.record import verdicts_json
 from gpubench.stats.data import ComparisonInput
 from gpubench.stats.settings import Settings
@@ -54,7 +57,7 @@ def import_lines(found: Imported) -> Iterator[str]:
     days, versions = table["date"].drop_nulls(), table["variant"].drop_nulls().unique().sort().to_list()
     span = f"{days.n_unique()} dates, {days.min()!s} to {days.max()!s}" if len(days) else "no date is recorded"
     workloads = ", ".join(sorted(table["workload"].unique()))
-    yield f"{note['kept']} of {note['rows_in']} rows of {len(note['sources'])} files kept in {found.directory}: {span}"
+    yield f"{note['kept']} of {note['rows_in']} rows of {len(note['sources'])} files kept in {found.place}: {span}"
     yield f"versions: {', '.join(versions) or 'not recorded'}; workloads: {workloads}"
     yield f"never recorded by {note['format']}: {', '.join(note['never_recorded'])}"
 
@@ -80,7 +83,7 @@ def judged(
     comparisons = family(found.table, baseline or default_baseline(points(found.table), found.table))
     if not comparisons:
         raise DataError(
-            f"{found.directory} has no cell with two versions, so there is nothing to compare",
+            f"{found.place} has no cell with two versions, so there is nothing to compare",
             then="import the files of another version too, or name another --baseline",
         )
     return comparisons, list(reworded(judge(comparisons, settings), comparisons)), settings
@@ -90,7 +93,7 @@ def compare_imported(
     directory: Path, baseline: str | None, candidate: str | None, *, margin: float | None, as_json: bool
 ) -> NoReturn:
     """Print the verdicts; ends with their exit code."""
-    found = open_imported(directory)
+    found = opened_import(directory)
     _, verdicts, settings = judged(found, baseline, margin)
     shown = [one for one in verdicts if candidate in (None, one.candidate)]
     if not shown:
@@ -122,7 +125,7 @@ def cautions(found: Imported) -> Iterator[str]:
 
 def scale_imported(directory: Path, *, as_json: bool) -> None:
     """Print how the cells of an import scale; raises DataError where no size is recorded."""
-    found = open_imported(directory)
+    found = opened_import(directory)
     curves = sizes.curves(found.table)
     if not curves:
         raise DataError(f"{directory}: the source recorded no number of workers", then="there is nothing to scale by")
@@ -134,21 +137,49 @@ def scale_imported(directory: Path, *, as_json: bool) -> None:
     say("note: sizes are compared over all their dates; what changed between the dates is in the intervals")
 
 
-def report_imported(directory: Path, *, svg: Path | None, png: Path | None) -> None:
-    """Write report.html and report.md into the import: verdicts, change points, charts over dates, what is missing.
+def summarise_imported(directory: Path, *, as_markdown: bool) -> None:
+    """Print what an import says, in few lines; nothing is written."""
+    inputs = inputs_of(opened_import(directory))
+    if as_markdown:
+        say(markdown(inputs).rstrip())
+        return
+    show_verdicts(inputs.verdicts)
+    for line in inputs.cautions:
+        say(f"note: {line}")
+
+
+def report_imported(directory: Path, charts: Mapping[Format, Path | None], *, terminal: bool) -> None:
+    """Write report.html and report.md: verdicts, change points, charts over dates, what is missing.
 
     Args:
-        directory: of the import.
-        svg, png: where every chart goes as a file, too.
+        directory: the import, or a pack of one.
+        charts: where every chart goes as a file too, by its format.
+        terminal: draw the effects here.
     """
-    found = open_imported(directory)
+    found = opened_import(directory)
+    inputs = inputs_of(found)
+    show_verdicts(inputs.verdicts)
+    for name, data in (("report.html", html(inputs)), ("report.md", markdown(inputs))):
+        write_atomically(found.derived(name), data)
+    say(f"report: {found.derived('report.html')}")
+    for form, target in charts.items():
+        if target is not None:
+            write_images(
+                rendered(drawings(inputs), inputs.templates, form), target, f"no figure of {found.name} has a date"
+            )
+    if terminal:
+        show_plots([effect_plot(inputs.verdicts, inputs.settings.margin, terminal_width())])
+
+
+def inputs_of(found: Imported) -> ImportedInputs:
+    """What the report of an import is made from."""
     told = tell_import(found, shipped_issues())
     try:
         _, verdicts, settings = judged(found, None, None)
     except DataError as error:  # one version alone has a history too
         warn(str(error))
         verdicts, settings = [], Settings()
-    inputs = ImportedInputs(
+    return ImportedInputs(
         note=found.note,
         verdicts=verdicts,
         settings=settings,
@@ -159,9 +190,3 @@ def report_imported(directory: Path, *, svg: Path | None, png: Path | None) -> N
         cautions=list(cautions(found)),
         templates=resources.texts("templates"),
     )
-    show_verdicts(verdicts)
-    for name, data in (("report.html", html(inputs)), ("report.md", markdown(inputs))):
-        write_atomically(directory / name, data)
-    say(f"report: {directory / 'report.html'}")
-    for where, form in in_forms(svg, png):
-        write_files(images(inputs, form), where)

@@ -65,7 +65,7 @@ class Question:
 
 
 def judge_campaign(campaign: Campaign, question: Question | None = None) -> Judged:
-    """Merge what is there, judge the whole family, and write ``results.parquet`` and ``verdicts.json``.
+    """Merge what is there, judge the whole family, and write ``results.parquet`` and ``verdicts.json``; not of a pack.
 
     Args:
         campaign: may still be running, or be a copy.
@@ -95,10 +95,16 @@ def judge_campaign(campaign: Campaign, question: Question | None = None) -> Judg
     verdicts = judge(with_changes(comparisons, changes), settings)
     _warn_of_patterns_without_use(question.allow, changes)
     judged = Judged(campaign, accounting, merged, table, verdicts, changes, settings, warnings)
-    write_atomically(campaign.results, parquet(merged.frame))
-    if question.is_the_planned_one:
+    if campaign.pack is None:
+        write_results(judged)
+    if campaign.pack is None and question.is_the_planned_one:
         write_atomically(campaign.verdicts, verdicts_json(campaign.plan.campaign, verdicts, settings))
     return judged
+
+
+def write_results(judged: Judged) -> None:
+    """``results.parquet``, into the campaign or beside its pack; raises MissingToolError."""
+    write_atomically(judged.campaign.results, parquet(judged.merged.frame))
 
 
 def _merged(campaign: Campaign, records: Records) -> Merged:

@@ -19,18 +19,18 @@ def show_logs(campaign: Campaign, run: str | None) -> None:
     """The jobs' log files, then the last lines of the processes of one run, or of every run that failed."""
     outcomes = account_now(campaign).outcomes
     if run is not None and run not in {one.run.run for one in outcomes}:
-        raise UsageError(f"{campaign.directory} has no run '{run}'{nearest(run, [one.run.run for one in outcomes])}")
+        raise UsageError(f"{campaign.place} has no run '{run}'{nearest(run, [one.run.run for one in outcomes])}")
     for job in campaign.jobs:
         for path in sorted(campaign.job_dir(job.job).glob("*.log")):
-            say(f"{path}  {path.stat().st_size} bytes")
+            say(f"{campaign.shown(path)}  {path.stat().st_size} bytes")
     for one in outcomes:
         wanted = one.status != "ok" if run is None else one.run.run == run
         if wanted and one.directory:
             say(f"\n{one.run.run} block {one.block.block} {one.run.variant}: {one.status}: {one.reason}")
-            _show(one.directory / LOGS_FILE)
+            _show(campaign, one.directory / LOGS_FILE)
 
 
-def _show(path: Path) -> None:
+def _show(campaign: Campaign, path: Path) -> None:
     if not path.exists():
         say(f"  no {path.name}: the run left no record")
         return
@@ -38,8 +38,10 @@ def _show(path: Path) -> None:
         with zipfile.ZipFile(path) as archive:
             for name in archive.namelist():
                 lines = archive.read(name).decode("utf-8", "replace").rstrip().splitlines()
-                say(f"  {name}  ({path}, {len(lines)} lines)")
+                say(f"  {name}  ({campaign.shown(path)}, {len(lines)} lines)")
                 for line in lines[-TAIL:]:
                     say(f"    {line}")
+    except BrokenPipeError:
+        raise  # of whoever reads what we say
     except (OSError, zipfile.BadZipFile) as error:
-        raise DataError(f"{path} can't be read: {error}") from None
+        raise DataError(f"{campaign.shown(path)} can't be read: {error}") from None

@@ -4,32 +4,33 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
 
 from gpubench import resources
 from gpubench.cli.say import say, warn
-from gpubench.cli.steps.drawing import in_forms, write_files
+from gpubench.cli.steps.choosing import all_opened
+from gpubench.cli.steps.drawing import write_images
 from gpubench.cli.steps.running import account_now
-from gpubench.errors import UsageError
 from gpubench.files import write_atomically
 from gpubench.history import gaps, holes, observed
 from gpubench.history.changes import find
 from gpubench.history.gaps import Gap
 from gpubench.history.observed import Observed, day_of
-from gpubench.importers.directory import Imported, is_imported, open_imported
+from gpubench.importers.directory import Imported
 from gpubench.importers.pairing import points
 from gpubench.merge.family import Cell, cells
 from gpubench.merge.read import read_runs
 from gpubench.merge.table import merge
 from gpubench.model.known_issue import KnownIssue, load_known_issues
+from gpubench.report.export import Format, rendered
 from gpubench.report.history import Source, changes_json, changes_lines, history_json, history_lines
-from gpubench.report.history_page import HistoryInputs, html, images
+from gpubench.report.history_page import HistoryInputs, drawings, html
 from gpubench.spec.plain import canonical
 from gpubench.stats.settings import Settings
-from gpubench.store.campaign import PLAN_FILE, Campaign
+from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import Records, read_provenance
 
 Kept = Campaign | Imported
@@ -96,8 +97,10 @@ def _draw(told: Sequence[Told], page: Path | None, svg: Path | None, png: Path |
     if page:
         write_atomically(page, html(inputs))
         say(f"page: {page}")
-    for where, form in in_forms(svg, png):
-        write_files(images(inputs, form), where)
+    wished: dict[Format, Path | None] = {"svg": svg, "png": png}
+    for form, target in wished.items():
+        if target is not None:
+            write_images(rendered(drawings(inputs), inputs.templates, form), target, "no figure has a date")
 
 
 def show_changes(directories: Sequence[Path], *, as_json: bool) -> None:
@@ -117,7 +120,7 @@ def tell(directories: Sequence[Path]) -> list[Told]:
     """Every campaign and import that is named or stands in a named directory; raises UsageError where none does."""
     rules = shipped_issues()
     return [
-        tell_import(one, rules) if isinstance(one, Imported) else _tell_campaign(one) for one in _opened(directories)
+        tell_import(one, rules) if isinstance(one, Imported) else _tell_campaign(one) for one in all_opened(directories)
     ]
 
 
@@ -161,20 +164,6 @@ def _sizes(campaign: Campaign, frame: pl.DataFrame) -> dict[tuple[str, str], int
         for run, workload, backend, params, size in rows
         if (place := (workload, backend, params)) in known
     }
-
-
-def _opened(directories: Sequence[Path]) -> Iterator[Kept]:
-    """Each directory, or those in it; sorted as named, those inside by name."""
-    for directory in directories:
-        inside = [directory] if _is_kept(directory) else sorted(filter(_is_kept, directory.glob("*")))
-        if not inside:
-            raise UsageError(f"{directory} is no campaign and no import, and holds none", then="name some")
-        for one in inside:
-            yield open_imported(one) if is_imported(one) else Campaign.open(one)
-
-
-def _is_kept(directory: Path) -> bool:
-    return is_imported(directory) or (directory / PLAN_FILE).is_file()
 
 
 def shipped_issues() -> list[KnownIssue]:

@@ -11,6 +11,7 @@ from gpubench.cli.say import say
 from gpubench.cli.steps.running import interrupts, job_states, planned_images, tend
 from gpubench.errors import GpubenchError, InterruptedByUserError, MissingToolError
 from gpubench.schedulers import DETACHED, SCHEDULERS
+from gpubench.schedulers.inherited import inherited
 from gpubench.store.campaign import Campaign
 
 LOOK_S = 5.0
@@ -39,9 +40,8 @@ def submit_jobs(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None) 
             continue
         chosen = [block.block for block in job.blocks] if blocks is None else blocks[job.job]
         directory = campaign.job_dir(job.job)
-        environ = {**os.environ, "GPUBENCH_BLOCKS": " ".join(str(block) for block in chosen)}
         try:
-            job_id = scheduler.submit(directory, environ, before)
+            job_id = scheduler.submit(directory, inherited(os.environ, chosen), before)
         except MissingToolError as error:
             raise MissingToolError(
                 f"{error.what}; the scripts are in {campaign.directory / 'jobs'}",

@@ -16,6 +16,7 @@ from gpubench.model.image import Image
 from gpubench.model.plan import PlannedJob
 from gpubench.runtimes import RUNTIMES
 from gpubench.schedulers import ATTACHED, SCHEDULERS, TENDED, JobState, Running
+from gpubench.schedulers.inherited import inherited
 from gpubench.store.accounting import PENDING, Accounting, account
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import Records
@@ -75,9 +76,8 @@ def _run_job(
         _stop_if(interrupted, None)
         progress.waiting(holder)
 
-    environ = {**os.environ, "GPUBENCH_BLOCKS": " ".join(str(block) for block in blocks)}
     with scheduler.turn(directory, waiting) as hold:
-        running = scheduler.submit(directory, environ, hold)
+        running = scheduler.submit(directory, inherited(os.environ, blocks), hold)
         try:
             while not running.ended():
                 _stop_if(interrupted, running)
@@ -115,14 +115,20 @@ def interrupts() -> Iterator[list[str]]:
 
 
 def job_states(campaign: Campaign) -> dict[str, JobState]:
-    """How every job stands; raises SchedulerError and MissingToolError where its scheduler can't be asked."""
+    """How every job stands (stood, in a pack); raises SchedulerError and MissingToolError where nobody can say."""
+    if campaign.pack is not None:
+        index = campaign.pack.index
+        return {
+            job.job: JobState("unknown" if job.job in index.open_jobs else "ended", index.ends.get(job.job, ""))
+            for job in campaign.jobs
+        }
     scheduler = SCHEDULERS[campaign.plan.site.scheduler]
     return {job.job: scheduler.state(campaign.job_dir(job.job)) for job in campaign.jobs}
 
 
 def tend(campaign: Campaign, *, hand_over: bool = True) -> None:
     """Do what the campaign's scheduler leaves to the front end; see ``Tended``."""
-    keeper = TENDED.get(campaign.plan.site.scheduler)
+    keeper = TENDED.get(campaign.plan.site.scheduler) if campaign.pack is None else None
     if keeper is not None:
         keeper.tend([campaign.job_dir(job.job) for job in campaign.jobs], hand_over=hand_over)
 
@@ -133,9 +139,23 @@ def account_now(campaign: Campaign, records: Records | None = None) -> Accountin
     Of a job that nobody knows (on a copy at home, say) nothing is said to be lost. ``records`` as for ``account``.
     """
     records = records or Records()
-    scheduler = SCHEDULERS[campaign.plan.site.scheduler]
+    if campaign.pack is not None:
+        index = campaign.pack.index
+        return account(campaign, alive=index.open_jobs, ends=index.ends, records=records)
     with contextlib.suppress(SchedulerError):  # as below
         tend(campaign, hand_over=False)
+    states = open_states(campaign, records)
+    return account(
+        campaign,
+        alive={job for job, state in states.items() if state.phase != "ended"},
+        ends={job: state.end or state.reason for job, state in states.items()},
+        records=records,
+    )
+
+
+def open_states(campaign: Campaign, records: Records) -> dict[str, JobState]:
+    """How those jobs stand that have runs without an end; ``unknown`` where their scheduler doesn't answer."""
+    scheduler = SCHEDULERS[campaign.plan.site.scheduler]
     open_jobs = {
         one.job.job
         for one in account(campaign, alive={job.job for job in campaign.jobs}, records=records).outcomes
@@ -148,12 +168,7 @@ def account_now(campaign: Campaign, records: Records | None = None) -> Accountin
         except SchedulerError as error:  # results that are there can be judged while a controller is down
             states |= {other: JobState("unknown", reason=str(error)) for other in open_jobs - states.keys()}
             break
-    return account(
-        campaign,
-        alive={job for job, state in states.items() if state.phase != "ended"},
-        ends={job: state.end or state.reason for job, state in states.items()},
-        records=records,
-    )
+    return states
 
 
 def missing_words(campaign: Campaign) -> str:

@@ -29,7 +29,7 @@ def plan_lines(campaign: Campaign) -> Iterator[str]:
     plan = campaign.plan
     runs = list(campaign.rows())
     blocks = len({block.block for _, block, _ in runs})
-    yield f"campaign {campaign.directory}"
+    yield f"campaign {campaign.place}"
     for variant in plan.variants:
         version = variant.image.ucx_version if variant.image else "not built"
         settings = "".join(f" {key}={value}" for key, value in variant.env.items())
@@ -88,7 +88,7 @@ def status_lines(campaign: Campaign, accounting: Accounting) -> Iterator[str]:
             yield f"{place}: {outcome.status}: {outcome.reason}"
     for warning in run_warnings(accounting.outcomes):
         yield f"warning: {warning}"
-    yield f"{campaign.directory}: {counts(accounting)} of {len(accounting.outcomes)} runs"
+    yield f"{campaign.place}: {counts(accounting)} of {len(accounting.outcomes)} runs"
 
 
 def require_complete(campaign: Campaign, accounting: Accounting) -> None:
@@ -106,7 +106,9 @@ def require_complete(campaign: Campaign, accounting: Accounting) -> None:
         raise IncompleteError(
             f"{len(missing)} of {len(accounting.outcomes)} runs are missing; the first: block {first.block.block} "
             f"{first.run.variant}: {first.status}: {first.reason}",
-            then=f"to run what is missing: make bench CAMPAIGN={campaign.directory}",
+            then="they can be run where the pack comes from"
+            if campaign.pack
+            else f"to run what is missing: make bench CAMPAIGN={campaign.directory}",
         )
     if not any(outcome.status == "ok" for outcome in accounting.outcomes):
         raise IncompleteError(
@@ -135,7 +137,7 @@ def show_notes(judged: Judged) -> None:
 
 
 def write_report(judged: Judged) -> ReportInputs:
-    """``report.html`` and ``report.md`` into the campaign's directory; what they were made from."""
+    """``report.html`` and ``report.md`` into the campaign's directory, or beside its pack; what they were made from."""
     from gpubench.cli.steps.judging import report_inputs
     from gpubench.report.markdown import markdown
     from gpubench.report.page import html
@@ -145,7 +147,8 @@ def write_report(judged: Judged) -> ReportInputs:
     write_atomically(judged.campaign.report, html(inputs))
     write_atomically(judged.campaign.summary, markdown(inputs))
     say(f"report: {judged.campaign.report}")
-    say(f"samples: {judged.campaign.results}")
+    if judged.campaign.pack is None:
+        say(f"samples: {judged.campaign.results}")
     return inputs
 
 

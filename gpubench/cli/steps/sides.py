@@ -10,14 +10,14 @@ import typer
 
 from gpubench import resources
 from gpubench.cli.say import say
-from gpubench.cli.steps.choosing import chosen_campaign
+from gpubench.cli.steps.choosing import opened
 from gpubench.cli.steps.over_time import Read, read_campaign
 from gpubench.cli.steps.showing import show_verdicts
 from gpubench.errors import DataError, UsageError
 from gpubench.files import write_atomically
 from gpubench.history import sides
 from gpubench.history.sides import match
-from gpubench.importers.directory import Imported, is_imported, open_imported
+from gpubench.importers.directory import Imported
 from gpubench.model.base import nearest
 from gpubench.report.record import verdicts_json
 from gpubench.report.sides import UNPAIRED, Side, SideBySide, judge_sides, sides_json, sides_lines
@@ -95,9 +95,8 @@ def side_by_side(
 
 
 def _open(directory: Path) -> Read | Imported:
-    if is_imported(directory):
-        return open_imported(directory)
-    return read_campaign(chosen_campaign(directory, None))
+    kept = opened(directory)
+    return kept if isinstance(kept, Imported) else read_campaign(kept)
 
 
 def _labels(one: Read | Imported) -> list[str]:

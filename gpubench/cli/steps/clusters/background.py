@@ -13,6 +13,7 @@ from pathlib import Path
 
 from gpubench.cli.steps.running import LOOK_S, interrupts
 from gpubench.schedulers import ATTACHED
+from gpubench.schedulers.inherited import inherited
 
 LOG = "front-end.log"
 
@@ -34,7 +35,7 @@ def start(scheduler: str, job_dir: Path, hold: int | None) -> subprocess.Popen[b
 def main(scheduler: str, job_dir: str, hold: str = "") -> int:
     """Hold the job until it has ended; its exit code."""
     with interrupts() as interrupted:
-        running = ATTACHED[scheduler].submit(Path(job_dir), os.environ, int(hold) if hold else None)
+        running = ATTACHED[scheduler].submit(Path(job_dir), inherited(os.environ), int(hold) if hold else None)
         while not running.ended() and not interrupted:
             time.sleep(LOOK_S)
         if interrupted:

@@ -28,6 +28,7 @@ from gpubench.model.plan import PlannedVariant
 from gpubench.model.quantities import format_seconds, parse_seconds
 from gpubench.model.site import Site
 from gpubench.plan.known import apply_issues, issue_lines
+from gpubench.plan.placement import check_placement, check_steps_of
 from gpubench.plan.shared import require_shared
 from gpubench.plan.triples import check_triple
 from gpubench.render import pack
@@ -77,6 +78,8 @@ def start_cluster(asked: Starting) -> None:
     """
     site = load_site(asked.site, asked.as_asked.chosen_settings())
     check_triple(site)
+    check_placement(site, site.device)
+    check_steps_of(site, asked.nodes, site.layout.workers)
     check_scripts(site.scheduler, resources.texts("templates", "**/*.sh.j2"))
     deadline = time.monotonic() + seconds("--wait", asked.wait)
     record = _record(asked, site)

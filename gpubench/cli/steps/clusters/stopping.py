@@ -77,7 +77,7 @@ def _clean_machine(cluster: Cluster) -> None:
     for job in jobs[:1]:
         words = [sys.executable, "-I", str(cluster.directory / NODE_HALF), "cluster", "--clean"]
         subprocess.run([*words, "--spec", str(cluster.job_dir(job) / SPEC)], check=False, stdin=subprocess.DEVNULL)
-    places = {os.environ.get("SCRATCHDIR"), cluster.record.site.paths.scratch, tempfile.gettempdir()}
+    places = {cluster.record.site.paths.scratch, tempfile.gettempdir()}
     for place in filter(None, places):
         for left in Path(os.path.expandvars(place)).glob(f"gpubench-{cluster.record.identity}-*"):
             shutil.rmtree(left, ignore_errors=True)

@@ -19,6 +19,7 @@ from gpubench.model.cluster import ClusterJob
 from gpubench.render.cluster import render_cluster_job
 from gpubench.render.planned import NODE_HALF
 from gpubench.schedulers import ATTACHED, DETACHED, SCHEDULERS, JobState
+from gpubench.schedulers.inherited import inherited
 from gpubench.spec.cluster import ClusterState
 from gpubench.store.clusters import Cluster
 
@@ -36,7 +37,7 @@ def submit_job(cluster: Cluster, job: ClusterJob, deadline: float) -> None:
         write_atomically(cluster.directory / path, data)
     name, directory = cluster.record.site.scheduler, cluster.job_dir(job)
     if name in DETACHED:
-        say(f"job {job.job}: {DETACHED[name].submit(directory, os.environ)}")
+        say(f"job {job.job}: {DETACHED[name].submit(directory, inherited(os.environ))}")
         return
     if job.leads:
         with ATTACHED[name].turn(directory, _patience(deadline)) as hold:

@@ -3,8 +3,10 @@
 # Rendered by gpubench 0.1. By hand: bash job.sh, or some blocks only: GPUBENCH_BLOCKS="1 2" bash job.sh
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 40
-export OUTDIR=${OUTDIR:-$(cd ../.. && pwd)}
-SCRATCHDIR=${SCRATCHDIR:-${TMPDIR:-/tmp}}
+# Whatever the shell that hands this over has in OUTDIR and SCRATCHDIR: others may use the names, too.
+OUTDIR=${GPUBENCH_OUTDIR:-$(cd ../.. && pwd)}
+export OUTDIR
+SCRATCHDIR=${GPUBENCH_SCRATCHDIR:-${TMPDIR:-/tmp}}
 export SCRATCHDIR
 GPUBENCH_JOB_TOKEN=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
 export GPUBENCH_JOB_TOKEN

@@ -19,8 +19,10 @@ if [ ! -d specs ]; then
   exit 2
 fi
 trap 'echo "$?" >"end-$LSB_JOBID"' EXIT
-export OUTDIR=${OUTDIR:-$(cd ../.. && pwd)}
-SCRATCHDIR=${SCRATCHDIR:-${TMPDIR:-/tmp}}
+# Whatever the shell that hands this over has in OUTDIR and SCRATCHDIR: others may use the names, too.
+OUTDIR=${GPUBENCH_OUTDIR:-$(cd ../.. && pwd)}
+export OUTDIR
+SCRATCHDIR=${GPUBENCH_SCRATCHDIR:-${TMPDIR:-/tmp}}
 export SCRATCHDIR
 GPUBENCH_JOB_TOKEN=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
 export GPUBENCH_JOB_TOKEN

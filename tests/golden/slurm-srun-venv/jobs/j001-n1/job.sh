@@ -16,8 +16,11 @@ if [ ! -d specs ]; then
   exit 2
 fi
 trap 'echo "$?" >"end-$SLURM_JOB_ID"' EXIT
-export OUTDIR=${OUTDIR:-$(cd ../.. && pwd)}
-if [ -z "${SCRATCHDIR:-}" ]; then SCRATCHDIR="$SLURM_TMPDIR/my scratch"; fi
+# Whatever the shell that hands this over has in OUTDIR and SCRATCHDIR: others may use the names, too.
+OUTDIR=${GPUBENCH_OUTDIR:-$(cd ../.. && pwd)}
+export OUTDIR
+SCRATCHDIR=${GPUBENCH_SCRATCHDIR:-}
+if [ -z "$SCRATCHDIR" ]; then SCRATCHDIR="$SLURM_TMPDIR/my scratch"; fi
 export SCRATCHDIR
 GPUBENCH_JOB_TOKEN=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
 export GPUBENCH_JOB_TOKEN

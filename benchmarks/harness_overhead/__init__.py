@@ -1,0 +1,1 @@
+"""What the harness adds to a repetition, inside and outside of its clock."""

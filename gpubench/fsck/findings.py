@@ -1,0 +1,79 @@
+"""What was found, in words."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any, Literal
+
+Kind = Literal["torn", "foreign", "edited"]
+
+RESTORE = "restore it from a copy of the campaign, or gpubench fetch it again"
+MOVE = "move it elsewhere: no reader looks at it, and a pack would carry it"
+REMOVE = "remove it: what it was to become is written anew by whoever writes it"
+_TEMPORARY = re.compile(r"\..+\.(tmp|[a-z0-9_]{8})|\.rendezvous-.+")
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Finding:
+    """One file that isn't what it should be.
+
+    Args:
+        path: of the file.
+        kind: ``torn`` (a part is missing), ``foreign`` (nobody planned it) or ``edited`` (contradicts another file).
+        what: what is wrong.
+        then: what to do next.
+    """
+
+    path: str
+    kind: Kind
+    what: str
+    then: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.kind}: {self.what}; {self.then}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Checked:
+    """A campaign or an import that was looked at.
+
+    Args:
+        directory: as it was named.
+        what: ``campaign`` or ``import``.
+        findings: by path; none where all is as it should be.
+        notes: what is no fault, and what can't be proven.
+    """
+
+    directory: Path
+    what: str
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+
+    def plain(self) -> dict[str, Any]:
+        """For ``--json``."""
+        findings = [dataclasses.asdict(one) for one in self.findings]
+        return {"directory": str(self.directory), "what": self.what, "findings": findings, "notes": list(self.notes)}
+
+
+def is_temporary(name: str) -> bool:
+    """Whether it is what the tool or the node half writes in passing: ``.run.json.x1y2z3_8``."""
+    return _TEMPORARY.fullmatch(name) is not None
+
+
+def sha256(path: Path) -> str:
+    """Hash of the file, as hex digits; raises OSError."""
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def read_object(path: Path) -> dict[str, Any] | None:
+    """The JSON object in a file; None where it holds none, or can't be read."""
+    try:
+        plain = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return plain if isinstance(plain, dict) else None

@@ -1,0 +1,149 @@
+"""Run directories against their records, and records against the plan."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from gpubench.errors import DataError
+from gpubench.fsck.findings import MOVE, REMOVE, RESTORE, Finding, is_temporary, read_object, sha256
+from gpubench.merge.lines import parse_samples
+from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
+from gpubench.spec import RunRecord
+from gpubench.spec.plain import SpecError, parse_lines
+from gpubench.spec.records import (
+    HASHED_FILES,
+    LINKS_FILE,
+    LOGS_FILE,
+    PROVENANCE,
+    PROVENANCE_FILE,
+    RUN_FILE,
+    SAMPLES_FILE,
+)
+from gpubench.store.rundirs import RunDirectory, read_record
+
+Row = tuple[PlannedJob, PlannedBlock, PlannedRun]
+_THEN = "restore the run from a copy, or don't believe it: gpubench resume replaces a block whose run you remove"
+_EVERY_FILE = {*HASHED_FILES, RUN_FILE}
+
+
+def check_run(plan: Plan, row: Row, directory: RunDirectory, node_half: str) -> Iterator[Finding]:
+    """One run directory that is planned.
+
+    Args:
+        plan: of the campaign.
+        row: of the run.
+        directory: one of its attempts.
+        node_half: SHA-256 of the campaign's ``node.pyz``; empty where there is none.
+    """
+    path = directory.path
+    yield from _names(path)
+    try:
+        record = read_record(path)
+    except DataError as error:
+        yield Finding(str(path / RUN_FILE), "torn", error.what, _THEN)
+        return
+    if record is None:
+        return
+    wrong = [
+        f"{name} is {found!r}, planned is {planned!r}"
+        for name, found, planned in _against_plan(plan, row, directory, record)
+        if found != planned
+    ]
+    if node_half and record.node_half not in ("", node_half):
+        wrong.append(f"it ran another node half than node.pyz: {record.node_half[:12]}, not {node_half[:12]}")
+    if wrong:
+        yield Finding(str(path / RUN_FILE), "edited", "; ".join(wrong), _THEN)
+    if record.files:
+        yield from _against_hashes(path, record.files, logs_may_be_missing=plan.site.scheduler == "kubernetes")
+    else:
+        yield from _by_content(path, record)
+
+
+def _names(path: Path) -> Iterator[Finding]:
+    for entry in sorted(path.iterdir()):
+        if entry.name in _EVERY_FILE and entry.is_file() and not entry.is_symlink():
+            continue
+        if is_temporary(entry.name):
+            yield Finding(str(entry), "torn", "its writer died before the rename", REMOVE)
+        else:
+            yield Finding(str(entry), "foreign", "no run leaves such a file", MOVE)
+
+
+def _against_plan(
+    plan: Plan, row: Row, directory: RunDirectory, record: RunRecord
+) -> Iterator[tuple[str, object, object]]:
+    job, block, run = row
+    image = next((one.image for one in plan.variants if one.label == run.variant), None)
+    yield from (("run", record.run, run.run), ("attempt", record.attempt, directory.attempt))
+    yield from (("campaign", record.campaign, plan.campaign), ("site", record.site, plan.site.name))
+    yield from (("job", record.job, job.job), ("block", record.block, block.block), ("order", record.order, run.order))
+    yield from (("variant", record.variant, run.variant), ("nodes", record.nodes, job.nodes))
+    yield ("workers_per_node", record.workers_per_node, job.workers_per_node)
+    yield ("threads_per_worker", record.threads_per_worker, plan.threads_per_worker)
+    if image is not None:
+        yield from (("image", record.image, image.id), ("ucx_version", record.ucx_version, image.ucx_version))
+    if record.workloads:
+        names = sorted(one.params_id for one in record.workloads)
+        yield ("workloads", names, sorted(run.workloads))
+
+
+def _against_hashes(path: Path, said: Mapping[str, str], *, logs_may_be_missing: bool) -> Iterator[Finding]:
+    for name in HASHED_FILES:
+        file = path / name
+        if name in said and not file.is_file():
+            if not (name == LOGS_FILE and logs_may_be_missing):  # logs that are too large don't come home
+                yield Finding(str(file), "torn", "the run wrote it, and it isn't here", RESTORE)
+        elif name in said and sha256(file) != said[name]:
+            yield Finding(str(file), "edited", "it isn't what the run wrote: its record has another hash", RESTORE)
+        elif name not in said and file.is_file():
+            yield Finding(str(file), "foreign", "the run wrote no such file", MOVE)
+
+
+def _by_content(path: Path, record: RunRecord) -> Iterator[Finding]:
+    """What can be known without hashes: whether each file is whole, and says what the record says."""
+    yield from _samples(path / SAMPLES_FILE, record)
+    links = path / LINKS_FILE
+    try:
+        text = links.read_text(encoding="utf-8") if links.is_file() else ""
+        parse_lines(text)
+        if text and not text.endswith("\n"):
+            yield Finding(str(links), "torn", "its last line has no end", RESTORE)
+    except (SpecError, ValueError, RecursionError) as error:
+        yield Finding(str(links), "edited", str(error), RESTORE)
+    provenance = read_object(path / PROVENANCE_FILE)
+    if provenance is None or provenance.get("schema") != PROVENANCE:
+        what = f"no {PROVENANCE} can be read from it"
+        yield Finding(str(path / PROVENANCE_FILE), "torn", what, RESTORE)
+    elif (provenance.get("run"), provenance.get("attempt", record.attempt)) != (record.run, record.attempt):
+        yield Finding(str(path / PROVENANCE_FILE), "edited", "it is that of another run", RESTORE)
+    logs = path / LOGS_FILE
+    if logs.is_file() and not _is_whole_archive(logs):
+        yield Finding(str(logs), "torn", "it can't be unpacked", RESTORE)
+
+
+def _samples(path: Path, record: RunRecord) -> Iterator[Finding]:
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    parsed = parse_samples(text, path.name, {one.params_id: one for one in record.workloads})
+    for error in parsed.errors:
+        yield Finding(str(path), "edited", error.what, RESTORE)
+    if text and not text.endswith("\n"):
+        yield Finding(str(path), "torn", "its last line has no end", RESTORE)
+    elif not parsed.errors:
+        counts = Counter(line.params_id for line, _ in parsed.samples)
+        for one in record.workloads:
+            found, said = counts[one.params_id], one.reps + one.warmup
+            if one.status == "ok" and found != said:
+                what = f"{found} samples of {one.workload}, its record says {said}"
+                yield Finding(str(path), "torn" if found < said else "edited", what, RESTORE)
+
+
+def _is_whole_archive(path: Path) -> bool:
+    try:
+        with zipfile.ZipFile(io.BytesIO(path.read_bytes())) as archive:
+            return archive.testzip() is None
+    except (OSError, zipfile.BadZipFile, ValueError):
+        return False

@@ -1,0 +1,57 @@
+"""What a campaign can be asked can be asked of an import too, or one line says why not."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from gpubench.cli.app import app
+from gpubench.errors import GpubenchError
+from tests.conftest import ROOT
+
+
+@pytest.fixture
+def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return Path(shutil.copytree(ROOT / "tests" / "golden" / "schemas" / "1" / "import", tmp_path / "import"))
+
+
+def run(*words: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def test_the_summary_of_an_import_has_its_verdicts_and_its_cautions_and_writes_nothing(imported: Path) -> None:
+    before = sorted(imported.iterdir())
+    plain, markdown = run("summary", imported), run("summary", imported, "--markdown")
+    assert (plain.exit_code, markdown.exit_code) == (0, 0)
+    assert "merge | 1.19 vs 1.17" in plain.stdout
+    assert "note: imported" in plain.stdout
+    assert "**Import import** (dask-cuda): 6 of 6 rows" in markdown.stdout
+    assert sorted(imported.iterdir()) == before
+
+
+def test_the_charts_of_an_import_are_written_as_files_and_drawn_here(imported: Path) -> None:
+    done = run("report", imported, "--svg", "drawn", "--png", "drawn", "--terminal")
+    assert done.exit_code == 0, done.output
+    assert "charts: 2 in drawn" in done.stdout
+    assert "effect in %" in done.stdout
+    files = {path.name: path.read_bytes()[:5] for path in Path("drawn").iterdir()}
+    assert files == {
+        "merge.svg": b"<svg ",
+        "effects.svg": b"<svg ",
+        "merge.png": b"\x89PNG\r",
+        "effects.png": b"\x89PNG\r",
+    }
+    assert "merge: GB/s per worker over dates" in Path("drawn/merge.svg").read_text()
+
+
+@pytest.mark.parametrize("command", ["links", "status", "merge", "logs"])
+def test_what_an_import_has_nothing_for_says_so_in_one_line(command: str, imported: Path) -> None:
+    error = run(command, imported).exception
+    assert isinstance(error, GpubenchError)
+    assert "is an import: it has no runs and links of its own" in str(error)
+    assert "\n" not in str(error)

@@ -1,0 +1,261 @@
+"""A campaign or an import as one file: every reader takes it, none changes it, and no edited one is believed."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import stat
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from gpubench.cli.app import app
+from gpubench.errors import DataError, GpubenchError, IncompleteError
+from gpubench.store.packs import INDEX, unpack
+from tests.conftest import ROOT
+
+GOLDEN = ROOT / "tests" / "golden" / "schemas" / "1"
+PACK = "tiny.gpubench.zip"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def run(*words: str | Path) -> Result:
+    """The command line within this process: what is asked here of every reader would take a minute of imports."""
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def refusal(*words: str | Path) -> GpubenchError:
+    error = run(*words).exception
+    assert isinstance(error, GpubenchError)
+    return error
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> Path:
+    copy = Path(shutil.copytree(GOLDEN / "campaign", tmp_path / "far" / "tiny"))
+    for job in copy.glob("jobs/*"):
+        (job / "local.json").write_text(json.dumps({"pid": 1, "started": "0", "code": 0}))
+    return copy
+
+
+@pytest.fixture
+def packed(campaign: Path, tmp_path: Path) -> Path:
+    assert run("pack", campaign).exit_code == 0
+    return tmp_path / PACK
+
+
+def test_the_same_content_gives_the_same_bytes_wherever_it_lies_and_whatever_was_derived(
+    packed: Path, campaign: Path, tmp_path: Path
+) -> None:
+    copy = Path(shutil.copytree(campaign, tmp_path / "other", copy_function=shutil.copyfile))
+    assert run("merge", copy).exit_code == 0
+    assert run("pack", copy, "--out", "again.gpubench.zip").exit_code == 0
+    assert (tmp_path / "again.gpubench.zip").read_bytes() == packed.read_bytes()
+    with zipfile.ZipFile(packed) as archive:
+        assert {info.date_time[0] for info in archive.infolist()} == {1980}
+        assert "results.parquet" not in archive.namelist()
+
+
+READERS = [
+    ["compare", PACK],
+    ["compare", PACK, "--json"],
+    ["summary", PACK],
+    ["summary", PACK, "--markdown"],
+    ["scaling", PACK],
+    ["links", PACK],
+    ["status", PACK],
+    ["history", PACK],
+    ["changes", PACK],
+    ["explain", "--variants", "a", "b", "--campaign", PACK],
+    ["export", "csv", PACK, "out.csv"],
+    ["plan", PACK],
+]
+
+
+@pytest.mark.parametrize("words", READERS, ids=lambda words: "-".join(words[:1] + words[2:3]))
+def test_a_reader_says_of_the_pack_what_it_says_of_the_directory(
+    words: list[str], packed: Path, campaign: Path, tmp_path: Path
+) -> None:
+    of_pack = run(*words)
+    of_directory = run(*(str(campaign) if word == PACK else word for word in words))
+    assert of_pack.exit_code == of_directory.exit_code
+    assert of_pack.stdout.replace(PACK, "X") == of_directory.stdout.replace(str(campaign), "X")
+    there = {path.name for path in tmp_path.iterdir()} - {"state", "out.csv"}
+    assert there == {"far", PACK}, "nothing may be written beside the pack"
+
+
+def test_reports_of_packs_stand_beside_them(packed: Path, tmp_path: Path) -> None:
+    before = packed.read_bytes()
+    assert "report: tiny.report.html" in run("report", PACK).stdout
+    assert "24 samples in tiny.results.parquet" in run("merge", PACK).stdout
+    assert run("pack", GOLDEN / "import", "--out", "old.gpubench.zip").exit_code == 0
+    assert "report: old.report.html" in run("report", "old.gpubench.zip").stdout
+    made = ["far", "old.report.html", "old.report.md", "tiny.report.html", "tiny.report.md", "tiny.results.parquet"]
+    there = {path.name for path in tmp_path.iterdir()} - {"state", PACK, "old.gpubench.zip"}
+    assert sorted(there) == made
+    assert packed.read_bytes() == before
+
+
+def test_history_finds_packs_in_a_directory_and_counts_no_campaign_twice(
+    packed: Path, campaign: Path, tmp_path: Path
+) -> None:
+    assert run("pack", GOLDEN / "import", "--out", "old.gpubench.zip").exit_code == 0
+    plain = json.loads(run("history", tmp_path, "--json").stdout)
+    assert json.dumps(plain).count('"import"') >= 1
+    both = run("history", campaign, packed)
+    assert "is here already: left out" in both.stderr
+
+
+@pytest.mark.parametrize(
+    "words", ["submit", "resume", "advance", "cancel", "render", "bench --campaign"], ids=lambda words: words.split()[0]
+)
+def test_what_changes_a_campaign_refuses_a_pack_in_one_line(words: str, packed: Path) -> None:
+    error = refusal(*words.split(), PACK)
+    assert (error.exit_code, str(error).count("\n")) == (2, 0)
+    assert "a pack is read, and never changed" in str(error)
+    assert f"unzip {PACK}" in str(error)
+
+
+def test_a_pack_of_an_unfinished_campaign_says_what_is_missing(campaign: Path) -> None:
+    next(campaign.glob("runs/*-1/run.json")).unlink()
+    for job in campaign.glob("jobs/*"):
+        (job / "local.json").write_text(json.dumps({"pid": 1, "started": "0", "code": 1}))
+    done = run("pack", campaign)
+    assert (done.exit_code, "not in it: block" in done.stderr) == (0, True)
+    of_pack, of_directory = run("status", PACK), run("status", campaign)
+    assert [type(one.exception) for one in (of_pack, of_directory)] == [IncompleteError, IncompleteError]
+    lost = [line for line in of_directory.stdout.splitlines() if ": lost: " in line]
+    assert lost
+    assert lost == [line for line in of_pack.stdout.splitlines() if ": lost: " in line]
+    assert "1 planned runs are not in it, the first: block" in run("fsck", PACK).stdout
+    assert "where the pack comes from" in str(of_pack.exception)
+
+
+def test_a_campaign_that_runs_is_not_packed_nor_links_nor_over_other_files(campaign: Path, tmp_path: Path) -> None:
+    (tmp_path / PACK).write_text("my thesis")
+    assert "is no pack" in str(refusal("pack", campaign))
+    assert (tmp_path / PACK).read_text() == "my thesis"
+    assert "lies in what" in str(refusal("pack", campaign, "--out", campaign / "x.zip"))
+    (campaign / "notes").symlink_to("/etc/hostname")
+    assert "is a link" in str(refusal("pack", campaign, "--out", "y.zip"))
+    (campaign / "notes").unlink()
+    next(campaign.glob("runs/*-1/run.json")).unlink()
+    stat_line = Path("/proc/self/stat").read_text()
+    pid, started = stat_line.split()[0], stat_line.rpartition(")")[2].split()[19]
+    for job in campaign.glob("jobs/*"):
+        (job / "local.json").write_text(json.dumps({"pid": int(pid), "started": started, "code": None}))
+    assert "is still running" in str(refusal("pack", campaign, "--out", "y.zip"))
+    assert not (tmp_path / "y.zip").exists()
+
+
+Change = Callable[[dict[str, bytes], list[zipfile.ZipInfo]], object]
+
+
+def rewritten(packed: Path, change: Change) -> Path:
+    """The pack again with other entries, its list as it was unless ``change`` edits that too."""
+    with zipfile.ZipFile(packed) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    more: list[zipfile.ZipInfo] = []
+    change(files, more)
+    out = packed.with_name("edited.gpubench.zip")
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+        for info in more:
+            archive.writestr(info, "/etc/passwd")
+    return out
+
+
+def listed(files: dict[str, bytes], old: str, new: str) -> None:
+    """Give a file another name, in the list too."""
+    files[new] = files.pop(old)
+    files[INDEX] = files[INDEX].replace(json.dumps(old).encode(), json.dumps(new).encode())
+
+
+def link(name: str) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name)
+    info.create_system, info.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
+    return info
+
+
+def edits() -> Iterator[tuple[str, Change, str]]:
+    yield "content", lambda files, _: files.update({"plan.json": files["plan.json"] + b" "}), "longer"
+    yield "byte", lambda files, _: files.update({"plan.json": files["plan.json"].replace(b"1", b"2")}), "isn't what"
+    yield "bomb", lambda files, _: files.update({"node.pyz": b"\0" * 50_000_000}), "longer"
+    yield "missing", lambda files, _: files.pop("node.pyz"), "it is missing"
+    yield "more", lambda files, _: files.update({"extra": b""}), "doesn't name it"
+    yield "outside", lambda files, _: listed(files, "node.pyz", "../node.pyz"), "leads out of"
+    yield "deep outside", lambda files, _: listed(files, "node.pyz", "a/../../node.pyz"), "leads out of"
+    yield "absolute", lambda files, _: listed(files, "node.pyz", "/tmp/node.pyz"), "leads out of"
+    yield "below a file", lambda files, _: listed(files, "node.pyz", "plan.json/node.pyz"), "below a file"
+    yield (
+        "size",
+        lambda files, _: files.update({INDEX: re.sub(rb'"bytes": ', b'"bytes": -', files[INDEX])}),
+        "less than no",
+    )
+    yield "deep list", lambda files, _: files.update({INDEX: b"[" * 100_000}), "no pack of gpubench"
+    yield "unlisted outside", lambda files, _: files.update({"../evil": b"x"}), "doesn't name it"
+    yield "link", lambda _, more: more.append(link("runs/link")), "no plain file"
+    yield "folder", lambda _, more: more.append(zipfile.ZipInfo("runs/folder/")), "no plain file"
+    yield "no list", lambda files, _: files.pop(INDEX), "no pack of gpubench"
+    yield "torn list", lambda files, _: files.update({INDEX: b'{"schema'}), "no pack of gpubench"
+    yield "version", lambda files, _: files.update({INDEX: files[INDEX].replace(b"pack/1", b"pack/9")}), "not gpubench"
+    yield "list of lists", lambda files, _: files.update({INDEX: b'{"schema": "gpubench/pack/1"}'}), "is damaged"
+
+
+@pytest.mark.parametrize(("change", "words"), [pytest.param(*rest, id=name) for name, *rest in edits()])
+def test_an_edited_pack_is_refused_and_nothing_of_it_lands_outside(
+    change: Change, words: str, golden_pack: Path, tmp_path: Path
+) -> None:
+    into = tmp_path / "deep" / "inside"
+    into.mkdir(parents=True)
+    edited = rewritten(golden_pack, change)
+    with pytest.raises(DataError, match=words):
+        unpack(edited, into)
+    assert sorted(path.name for path in (tmp_path / "deep").iterdir()) == ["inside"]
+    assert not [path for path in into.rglob("*") if path.is_symlink()]
+
+
+def test_a_name_that_stands_twice_is_refused(golden_pack: Path, tmp_path: Path) -> None:
+    (tmp_path / "into").mkdir()
+    with zipfile.ZipFile(golden_pack, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
+        archive.writestr("plan.json", "{}")
+    with pytest.raises(DataError, match="twice"):
+        unpack(golden_pack, tmp_path / "into")
+
+
+def test_fsck_names_each_edited_file_of_a_pack(golden_pack: Path) -> None:
+    def change(files: dict[str, bytes], _: list[zipfile.ZipInfo]) -> None:
+        for name in ("plan.json", "node.pyz"):
+            files[name] = files[name].replace(b"a", b"b")
+
+    edited = rewritten(golden_pack, change)
+    done = run("fsck", edited)
+    assert done.exit_code == 3
+    assert [line.partition(": ")[0] for line in done.stdout.splitlines()[:2]] == [
+        f"{edited}:node.pyz",
+        f"{edited}:plan.json",
+    ]
+    edited.write_bytes(golden_pack.read_bytes()[:-30])
+    assert "cut off" in run("fsck", edited).stdout
+
+
+@pytest.fixture
+def golden_pack(tmp_path: Path) -> Path:
+    from gpubench.store.packs import Index, write_pack
+
+    folder = GOLDEN / "campaign"
+    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    out = tmp_path / PACK
+    write_pack(out, Index("campaign", "tiny", {}), files)
+    return out

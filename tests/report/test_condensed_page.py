@@ -1,0 +1,108 @@
+"""A campaign of thousands of runs: the page stays below 3 MB, and nothing that went wrong is pooled away."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import reports
+
+from gpubench.merge.family import Cell
+from gpubench.report import ReportInputs, condense, rows
+from gpubench.report.page import html
+from gpubench.store.accounting import Outcome
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> ReportInputs:
+    return reports.collect(reports.troubled(tmp_path_factory.mktemp("c") / "troubled"))
+
+
+def at_block(outcome: Outcome, shift: int) -> Outcome:
+    """The same run once more, so many blocks later."""
+    return dataclasses.replace(
+        outcome,
+        run=outcome.run.model_copy(update={"run": f"{outcome.run.run}x{shift}"}),
+        block=outcome.block.model_copy(update={"block": outcome.block.block + shift}),
+    )
+
+
+def repeated(inputs: ReportInputs, times: int) -> ReportInputs:
+    """The campaign with all of its blocks so many times over; only the first time holds what went wrong."""
+    highest = 1 + max(one.block.block for one in inputs.outcomes)
+    outcomes, cells = list(inputs.outcomes), list(inputs.cells)
+    whole = {
+        block
+        for block in {one.block.block for one in inputs.outcomes}
+        if all(
+            one.outcome.status == one.status == "ok" and one.outcome.block.replaces is None
+            for one in inputs.cells
+            if one.outcome.block.block == block
+        )
+    }
+    for number in range(1, times):
+        shift = number * highest
+        outcomes += [at_block(one, shift) for one in inputs.outcomes if one.block.block in whole]
+        cells += [
+            dataclasses.replace(one, outcome=at_block(one.outcome, shift), started_at=(one.started_at or 0.0) + shift)
+            for one in inputs.cells
+            if one.outcome.block.block in whole
+        ]
+    return dataclasses.replace(inputs, outcomes=tuple(outcomes), cells=cells)
+
+
+@pytest.fixture(scope="module")
+def large(small: ReportInputs) -> ReportInputs:
+    found = repeated(small, 400)
+    assert len(found.outcomes) > 2 * condense.MOST_RUNS
+    return found
+
+
+def test_the_page_of_thousands_of_runs_stays_below_three_megabytes_and_says_what_it_leaves_out(
+    large: ReportInputs,
+) -> None:
+    page = html(large).decode()
+    assert len(page.encode()) < 3_000_000
+    assert f"{len(large.outcomes):,} runs are too many to list each" in page
+
+
+def test_every_run_that_went_wrong_is_listed_by_itself_among_thousands(
+    small: ReportInputs, large: ReportInputs
+) -> None:
+    def wrong(inputs: ReportInputs) -> set[tuple[str, int, str]]:
+        return {
+            (job["head"], row["block"], run["status"])
+            for job in rows.matrix(inputs)
+            for row in job["blocks"]
+            for run in row["runs"]
+            if run and (run["status"] != "ok" or run["partly"])
+        }
+
+    assert wrong(small)
+    assert wrong(large) == wrong(small)
+    assert sum(len(job["blocks"]) for job in rows.matrix(large)) < 100
+
+
+def test_stretches_hold_every_block_once_and_their_means_are_those_of_the_runs_that_count(
+    large: ReportInputs,
+) -> None:
+    variants = [one.label for one in large.plan.variants]
+    params_id = large.cells[0].workload.params_id
+    cells = [one for one in large.cells if one.workload.params_id == params_id and one.wall_s]
+    found = list(condense.stretches(cells, variants))
+    assert 50 < len(found) <= 100
+    pooled = [cell for _, of_variant in found for part in of_variant.values() for cell in part]
+    assert sorted(map(_name, pooled)) == sorted(map(_name, cells))
+    name, of_variant = found[-1]
+    first, last = name.split("–")
+    assert {cell.outcome.block.block for part in of_variant.values() for cell in part} >= {int(first), int(last)}
+    assert condense.mean([dataclasses.replace(cells[0], status="failed")]) is None
+
+
+def test_a_campaign_of_usual_size_lists_every_run(small: ReportInputs) -> None:
+    assert not condense.needed(small)
+    assert b"too many to list" not in html(small)
+
+
+def _name(cell: Cell) -> str:
+    return cell.outcome.run.run
