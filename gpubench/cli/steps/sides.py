@@ -79,10 +79,7 @@ def side_by_side(
         raise UsageError(f"{first} is named twice", then="its own variants are compared by: gpubench compare DIR")
     read = [_open(first), _open(second)]
     chosen = _variants([_labels(one) for one in read], baseline, candidate)
-    both = [
-        _side(letter, one, variant, path)
-        for letter, one, variant, path in zip("AB", read, chosen, (first, second), strict=True)
-    ]
+    both = [_side(letter, one, variant) for letter, one, variant in zip("AB", read, chosen, strict=True)]
     pairs, lone = match(both[0].cells, both[1].cells)
     if not pairs:
         raise DataError(
@@ -127,12 +124,12 @@ def _variants(labels: list[list[str]], baseline: str | None, candidate: str | No
     )
 
 
-def _side(letter: str, one: Read | Imported, variant: str, directory: Path) -> Side:
+def _side(letter: str, one: Read | Imported, variant: str) -> Side:
     if isinstance(one, Imported):
         return Side(letter, "import", one.name, variant, sides.of_import(one.table, variant))
     plan = one.campaign.plan
     cells = sides.of_campaign(plan, one.table, variant)
-    return Side(letter, "campaign", directory.resolve().name, variant, cells)
+    return Side(letter, "campaign", plan.campaign, variant, cells)
 
 
 def _notes(shown: SideBySide, read: list[Read | Imported]) -> list[str]:
