@@ -41,9 +41,9 @@ def test_the_charts_of_an_import_are_written_as_files_and_drawn_here(imported: P
     assert "effect in %" in done.stdout
     files = {path.name: path.read_bytes()[:5] for path in Path("drawn").iterdir()}
     assert files == {
-        "merge.svg": b"<svg ",
+        "over-time-merge.svg": b"<svg ",
         "effects.svg": b"<svg ",
-        "merge.png": b"\x89PNG\r",
+        "over-time-merge.png": b"\x89PNG\r",
         "effects.png": b"\x89PNG\r",
     }
     assert "merge: GB/s per worker over dates" in Path("drawn/merge.svg").read_text()
