@@ -46,7 +46,7 @@ def test_the_charts_of_an_import_are_written_as_files_and_drawn_here(imported: P
         "over-time-merge.png": b"\x89PNG\r",
         "effects.png": b"\x89PNG\r",
     }
-    assert "merge: GB/s per worker over dates" in Path("drawn/merge.svg").read_text()
+    assert "merge: GB/s per worker over dates" in Path("drawn/over-time-merge.svg").read_text()
 
 
 @pytest.mark.parametrize("command", ["links", "status", "merge", "logs"])
