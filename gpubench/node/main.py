@@ -77,7 +77,9 @@ def _cluster(options: argparse.Namespace) -> int:
     if options.clean:
         standing.clean(path.parents[3])
         return EXIT_OK
-    return standing.stand(path, options.rank, options.skip or "", apart=options.role == "scheduler")
+    return standing.stand(
+        path, options.rank, options.skip or "", apart=options.role == "scheduler", lasts_s=options.lasts
+    )
 
 
 def _look(options: argparse.Namespace) -> int:
@@ -276,6 +278,7 @@ def _parser() -> argparse.ArgumentParser:
     cluster.add_argument("--spec", required=True, help="the job's cluster.json")
     cluster.add_argument("--rank", type=int, help="rank of this node in its job, from 0; default: as the launcher says")
     cluster.add_argument("--role", choices=("auto", "scheduler"), default="auto", help="scheduler: it has no workers")
+    cluster.add_argument("--lasts", type=float, metavar="S", help="in a pod: seconds that the job may take from now on")
     cluster.add_argument("--skip", metavar="REASON", help="write down why the cluster wasn't started")
     cluster.add_argument("--clean", action="store_true", help="end what killed supervisors left on this machine")
     look = commands.add_parser("look", help="who is connected to a cluster, and where its workers may run")

@@ -2,12 +2,13 @@
 
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Optional
 
 from gpubench.node.build import WrongImageError, check_build
 from gpubench.node.gpu import resolve
-from gpubench.node.keeper import ClusterEndedError, Keeper
+from gpubench.node.keeper import END_VARIABLE, ClusterEndedError, Keeper
 from gpubench.node.ledger import Ledger
 from gpubench.node.member import belong
 from gpubench.node.node import Node, NotCleanError, unused_segments
@@ -28,15 +29,20 @@ APART = -1
 """Rank of a supervisor that has the scheduler and is on none of the nodes, whose ranks go on with every further job."""
 
 
-def stand(spec_path: Path, rank: Optional[int], skip: str = "", *, apart: bool = False) -> int:
+def stand(
+    spec_path: Path, rank: Optional[int], skip: str = "", *, apart: bool = False, lasts_s: Optional[float] = None
+) -> int:
     """Be this node's part of the cluster until it ends, or the scheduler's supervisor ``apart`` from the nodes.
 
-    Returns the exit code.
+    Returns the exit code. In a pod, where no script says when the job ends, its time is over in ``lasts_s`` seconds;
+    and a node whose workers died is no failure there: Kubernetes would end every other pod of the job, too.
 
     Raises:
         OSError: the token or the spec can't be read.
         RankError: the launcher names no rank, or the job has its scheduler on rank 0.
     """
+    if lasts_s is not None:
+        os.environ[END_VARIABLE] = str(int(time.time() + lasts_s))
     cluster, spec = read(spec_path)
     directory = spec_path.parents[3]
     if skip:
@@ -56,8 +62,9 @@ def stand(spec_path: Path, rank: Optional[int], skip: str = "", *, apart: bool =
         node.ensure_clean()
         reason = keeper.run() if keeper else belong(node, cluster, directory, token, stop)
         code = EXIT_OK
+    except ClusterEndedError as error:
+        code, reason = (EXIT_OK if lasts_s is not None and not keeper else EXIT_NODE), str(error)
     except (
-        ClusterEndedError,
         NotCleanError,
         OSError,
         RendezvousTimeoutError,

@@ -1,4 +1,4 @@
-"""A job of a standing cluster: a job script of the site whose one block is the cluster's lifetime."""
+"""A job of a standing cluster: a job script of the site whose one block is the cluster's lifetime, or a Job of pods."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from gpubench.errors import PlanRefusedError
 from gpubench.model.cluster import TLS_FOLDER, ClusterJob, ClusterRecord
 from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
+from gpubench.plan.triples import BRINGS_FILES
 from gpubench.render.environment import environment
-from gpubench.render.job import of_the_site, place_of, release
+from gpubench.render.job import TEMPLATE, job_file, of_the_site, place_of, release
+from gpubench.render.objects import container, label, measuring, of_any_job
 from gpubench.render.planned import NODE_HALF
 from gpubench.render.quote import words
 from gpubench.runtimes import RUNTIMES
@@ -35,42 +37,62 @@ def render_cluster_job(
         node_half: hash of the packed node half.
 
     Raises:
-        PlanRefusedError: the scheduler's jobs are no scripts.
+        PlanRefusedError: the site's pods share no directory.
     """
     site = _site(record, job)
-    check_scripts(site.scheduler, templates)
-    entry = [f"../../{NODE_HALF}", "cluster", "--spec", SPEC]
-    runtime = RUNTIMES[site.runtime]
-    script = (
-        environment(templates)
-        .get_template(f"{site.scheduler}/job.sh.j2")
-        .render(
-            {
-                **of_the_site(site),
-                "job": job.job,
-                "nodes": job.nodes,
-                "blocks": [
-                    {
-                        "number": 1,
-                        "seconds": int(site.limits.start),
-                        "commands": [(["run"], runtime.command(record.image, entry))],
-                    }
-                ],
-                "runs": 0,
-                "about": format_seconds(job.limit_s),
-                "limit_s": int(job.limit_s),
-                "gpubench": record.gpubench,
-                "in_image": runtime.prefix(place_of(site, site.device)),
-                "leaves_out": False,
-            }
-        )
-    )
-    folder = f"jobs/{job.job}"
+    check_shared(site)
+    name, folder = job_file(site.scheduler, templates), f"jobs/{job.job}"
+    facts = {
+        **of_the_site(site),
+        "job": job.job,
+        "nodes": job.nodes,
+        "runs": 0,
+        "about": format_seconds(job.limit_s),
+        "limit_s": int(job.limit_s),
+        "gpubench": record.gpubench,
+        "leaves_out": False,
+        **(_objects(record, job) if in_pods(site) else _script(record)),
+    }
+    text = environment(templates).get_template(f"{site.scheduler}/{name}{TEMPLATE}").render(facts)
     return {
-        f"{folder}/job.sh": script.encode(),
+        f"{folder}/{name}": text.encode(),
         f"{folder}/{SPEC}": _cluster_spec(record, job).dump().encode(),
         f"{folder}/specs/{NODES_SPEC}": _nodes_spec(record, job, node_half).dump().encode(),
     }
+
+
+def _script(record: ClusterRecord) -> dict[str, Any]:
+    """What only job scripts need."""
+    site, runtime = record.site, RUNTIMES[record.site.runtime]
+    command = runtime.command(record.image, [f"../../{NODE_HALF}", "cluster", "--spec", SPEC])
+    return {
+        "blocks": [{"number": 1, "seconds": int(site.limits.start), "commands": [(["run"], command)]}],
+        "in_image": runtime.prefix(place_of(site, site.device)),
+    }
+
+
+def _objects(record: ClusterRecord, job: ClusterJob) -> dict[str, Any]:
+    """What only object files need. The claim is mounted under the path that it has where jobs are submitted.
+
+    So one path names the scheduler's file, or a key, in every pod and on that machine.
+    """
+    site, directory = record.site, record.directory
+    words = [f"{directory}/{NODE_HALF}", "cluster", "--spec", f"{directory}/jobs/{job.job}/{SPEC}"]
+    words += ["--lasts", str(int(job.limit_s))]
+    return {
+        **of_any_job(site, job.limit_s),
+        "name": label(f"{record.name}-{job.job}", {"cluster": record.identity, "job": job.job}),
+        "campaign": directory,
+        "containers": [container(site, "cluster", record.image, words, measuring(site))],
+        "files": "",
+        "volumes": {"outputs": claimed(record)},
+        "standing": True,
+    }
+
+
+def claimed(record: ClusterRecord) -> str:
+    """Where the folder of the claim is: two above the cluster's directory, ``OUTPUTS/clusters/NAME``."""
+    return record.directory.rpartition("/")[0].rpartition("/")[0]
 
 
 def _site(record: ClusterRecord, job: ClusterJob) -> Site:
@@ -81,14 +103,17 @@ def _site(record: ClusterRecord, job: ClusterJob) -> Site:
     return site.model_copy(update={"layout": site.layout.model_copy(update={"scheduler": "rank0"})})
 
 
-def check_scripts(scheduler: str, templates: Mapping[str, str]) -> None:
-    """Raise PlanRefusedError where the scheduler's jobs are no scripts in a directory that all nodes share."""
-    if f"{scheduler}/job.sh.j2" not in templates:
+def in_pods(site: Site) -> bool:
+    """Whether the jobs of a site are pods, which see nothing but the site's claim."""
+    return site.launcher in BRINGS_FILES
+
+
+def check_shared(site: Site) -> None:
+    """Raise PlanRefusedError where the jobs of a site are pods without a directory that all of them see."""
+    if in_pods(site) and not site.kubernetes.claim:
         raise PlanRefusedError(
-            f"a standing cluster can't run on {scheduler}: its nodes meet, and the scheduler's file is read, "
-            f"in a directory that all of them see, which jobs of {scheduler} don't have",
-            then="use a site whose jobs are scripts on a shared file system; on Kubernetes, Dask's own operator makes "
-            "standing clusters (https://kubernetes.dask.org)",
+            f"site {site.name} has no kubernetes.claim, and the nodes of a standing cluster meet in a directory",
+            then="name a ReadWriteMany claim whose kubernetes.claim_folder is paths.outputs on this machine",
         )
 
 
@@ -170,6 +195,8 @@ def _cluster_spec(record: ClusterRecord, job: ClusterJob) -> ClusterSpec:
 def _nodes_spec(record: ClusterRecord, job: ClusterJob, node_half: str) -> RunSpec:
     """What every node's processes are like: a run without workloads."""
     site, image = _site(record, job), record.image
+    # Pods of a job don't begin together: one may wait for a node, or for its image.
+    start_s = site.limits.start + (site.kubernetes.start if in_pods(site) else 0.0)
     return RunSpec(
         schema=RUN_SPEC,
         campaign=record.name,
@@ -196,7 +223,7 @@ def _nodes_spec(record: ClusterRecord, job: ClusterJob, node_half: str) -> RunSp
         expect_transport=site.expect_transport,
         expect_ucx=release(image.ucx_version),
         workloads=[],
-        deadlines=Deadlines(start_s=site.limits.start, stop_s=site.limits.stop, silence_s=site.limits.silence),
+        deadlines=Deadlines(start_s=start_s, stop_s=site.limits.stop, silence_s=site.limits.silence),
         block_s=site.limits.start,
         node_half=node_half,
         build_id=image.build_id,

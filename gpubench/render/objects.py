@@ -6,7 +6,7 @@ import base64
 import io
 import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpubench.errors import PlanRefusedError
@@ -44,29 +44,42 @@ def objects(plan: Plan, job: PlannedJob, files: Mapping[str, bytes]) -> dict[str
     Raises:
         PlanRefusedError: they don't fit into a ConfigMap, and the site has no claim.
     """
-    site = plan.site
-    settings = site.kubernetes
+    settings = plan.site.kubernetes
     (block,) = job.blocks
     campaign = f"{CLAIMED}/{plan.campaign}" if settings.claim else UNPACKED
     return {
+        **of_any_job(plan.site, job.limit_s),
         "name": object_name(plan, job),
-        "settings": settings,
         "campaign": campaign,
         "containers": _containers(plan, job, block, campaign),
-        "shm": quantity(settings.shm or (site.node.memory or 0) // 2),
         "files": "" if settings.claim else _packed(files),
-        "active_s": int(job.limit_s + settings.start),
-        "grace_s": int(2 * site.limits.stop) + 30,
         "volumes": {"files": PACKED, "campaign": UNPACKED, "outputs": CLAIMED},
+        "standing": False,
+    }
+
+
+def of_any_job(site: Site, limit_s: float) -> dict[str, Any]:
+    """What stands in every object file of a site, of a campaign's job or a standing cluster's."""
+    settings = site.kubernetes
+    return {
+        "settings": settings,
+        "shm": quantity(settings.shm or (site.node.memory or 0) // 2),
+        "active_s": int(limit_s + settings.start),
+        "grace_s": int(2 * site.limits.stop) + 30,
         "client": _client_words(site),
     }
 
 
 def object_name(plan: Plan, job: PlannedJob) -> str:
-    """A DNS label that no other campaign's job has, whatever the campaign is called."""
-    plain = re.sub("[^a-z0-9]+", "-", f"{plan.campaign}-{job.job}".lower()).strip("-")
-    mark = content_id({"campaign": plan.campaign, "at": plan.created_at, "seed": plan.seed, "job": job.job}, 8)
-    return f"g-{plain[-LONGEST_NAME:].strip('-')}-{mark}"
+    """Of a campaign's job."""
+    unique = {"campaign": plan.campaign, "at": plan.created_at, "seed": plan.seed, "job": job.job}
+    return label(f"{plan.campaign}-{job.job}", unique)
+
+
+def label(text: str, unique: Mapping[str, Any]) -> str:
+    """A DNS label that nothing with another ``unique`` has, whatever ``text`` is."""
+    plain = re.sub("[^a-z0-9]+", "-", text.lower()).strip("-")
+    return f"g-{plain[-LONGEST_NAME:].strip('-')}-{content_id(dict(unique), 8)}"
 
 
 def quantity(count: int) -> str:
@@ -81,12 +94,20 @@ def _client_words(site: Site) -> list[str]:
     return [*(("--context", settings.context) if settings.context else ()), "--namespace", settings.namespace]
 
 
-def _resources(site: Site) -> dict[str, str]:
-    """Of one container, request and limit alike; none where the profile says nothing."""
+def measuring(site: Site) -> dict[str, str]:
+    """What a container that has workers asks for, request and limit alike; none where the profile says nothing."""
     node, name = site.node, site.kubernetes.gpu_resource
     found = {"cpu": str(node.cores or ""), "memory": quantity(node.memory or 0), name: str(node.gpus or "")}
     found |= {key: str(count) for key, count in sorted(site.kubernetes.resources.items())}
     return {key: value for key, value in found.items() if value}
+
+
+def container(
+    site: Site, name: str, image: Image, words: Sequence[str], resources: Mapping[str, str]
+) -> dict[str, Any]:
+    """One container, as the template takes it: what the image's Python is given to do."""
+    command = RUNTIMES[site.runtime].command(image, words)
+    return {"name": name, "image": image.reference, "command": command, "resources": dict(resources)}
 
 
 def _containers(plan: Plan, job: PlannedJob, block: PlannedBlock, campaign: str) -> list[dict[str, Any]]:
@@ -97,28 +118,27 @@ def _containers(plan: Plan, job: PlannedJob, block: PlannedBlock, campaign: str)
     claimed = bool(plan.site.kubernetes.claim)
     node_half = f"{campaign}/{NODE_HALF}"
 
-    def container(name: str, image: Image, *words: str, resources: dict[str, str] = SMALL) -> dict[str, Any]:
-        command = RUNTIMES[plan.site.runtime].command(image, words)
-        return {"name": name, "image": image.reference, "command": command, "resources": resources}
+    def small(name: str, image: Image, *words: str) -> dict[str, Any]:
+        return container(plan.site, name, image, words, SMALL)
 
     def spec(run: PlannedRun) -> str:
         return f"{campaign}/jobs/{job.job}/{spec_path(block, run)}"
 
     others = [image for reference, image in by_reference.items() if reference != first.reference]
-    resources = _resources(plan.site)
+    resources = measuring(plan.site)
     runs = []
     for run in block.runs:
         why = plan.skip_reason(job.nodes, run.variant)
         words = ["pod", "run", "--spec", spec(run), *(("--skip", why) if why else ())]
         image = images[run.variant] or UNRESOLVED
-        runs.append(container(f"run-{run.order}", image, node_half, *words, resources=resources))
+        runs.append(container(plan.site, f"run-{run.order}", image, [node_half, *words], resources))
     deadline = str(int(plan.site.kubernetes.start))
     return [
-        *([] if claimed else [container("unpack", first, "-c", UNPACK, f"{PACKED}/{FILES}", UNPACKED)]),
-        *(container(f"image-{number}", image, "-c", "pass") for number, image in enumerate(others, start=1)),
-        container("arrive", first, node_half, "pod", "arrive", "--spec", spec(block.runs[0]), "--deadline", deadline),
+        *([] if claimed else [small("unpack", first, "-c", UNPACK, f"{PACKED}/{FILES}", UNPACKED)]),
+        *(small(f"image-{number}", image, "-c", "pass") for number, image in enumerate(others, start=1)),
+        small("arrive", first, node_half, "pod", "arrive", "--spec", spec(block.runs[0]), "--deadline", deadline),
         *runs,
-        container("end", first, node_half, "pod", "end"),
+        small("end", first, node_half, "pod", "end"),
     ]
 
 

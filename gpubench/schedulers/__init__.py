@@ -83,20 +83,34 @@ class Tended(Protocol):
         """
 
 
+class Kept(Protocol):
+    """A scheduler that keeps what there is of a job that has ended."""
+
+    def remove(self, job_dir: Path) -> None:
+        """Take it away, with the logs brought home before; nothing where nothing was submitted.
+
+        Raises:
+            SchedulerError: the scheduler refuses or doesn't answer.
+        """
+
+
 ATTACHED: dict[str, Attached] = {"local": local}
 DETACHED: dict[str, Detached] = {"kubernetes": kubernetes, "lsf": lsf, "slurm": slurm}
+KEPT: dict[str, Kept] = {"kubernetes": kubernetes}
 TENDED: dict[str, Tended] = {"kubernetes": kubernetes}
 SCHEDULERS: dict[str, Scheduler] = {**ATTACHED, **DETACHED}
 
 __all__ = [
     "ATTACHED",
     "DETACHED",
+    "KEPT",
     "SCHEDULERS",
     "TENDED",
     "Attached",
     "Detached",
     "Held",
     "JobState",
+    "Kept",
     "Running",
     "Scheduler",
 ]

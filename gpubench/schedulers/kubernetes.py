@@ -141,11 +141,23 @@ def cancel(job_dir: Path) -> None:
         return
     _remember(job_dir, JobState("ended", "CANCELLED", "deleted by gpubench cancel", None, now.job_id, now.hosts))
     try:
-        _fetch(job_dir, again=True)
-        _delete(job_dir)
+        _take_away(job_dir)
     except SchedulerError:
         (job_dir / SEEN_FILE).unlink(missing_ok=True)
         raise
+
+
+def remove(job_dir: Path) -> None:
+    """See ``Kept.remove``."""
+    entry = submitted.read(job_dir)
+    if entry is not None and entry.job_id:
+        _take_away(job_dir)
+
+
+def _take_away(job_dir: Path) -> None:
+    """Fetch the logs, delete every object, come back when no pod is left."""
+    _fetch(job_dir, again=True)
+    _delete(job_dir)
     deadline = time.monotonic() + CANCEL_S
     while any(one["kind"] == "Pod" for one in _objects(job_dir)):
         if time.monotonic() > deadline:

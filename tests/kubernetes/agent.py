@@ -149,7 +149,7 @@ class Agent:
 
     @staticmethod
     def _fits(pod: Object, allocatable: dict[str, str]) -> bool:
-        for container in (*pod["spec"]["initContainers"], *pod["spec"]["containers"]):
+        for container in (*pod["spec"].get("initContainers", ()), *pod["spec"]["containers"]):
             resources = container.get("resources", {})
             assert resources.get("requests") == resources.get("limits")
             for name, wanted in resources.get("requests", {}).items():
@@ -222,7 +222,7 @@ class PodRun(threading.Thread):
 
     def _containers(self, sandbox: Sandbox) -> str:
         spec = self.pod["spec"]
-        both = [*spec["initContainers"], *spec["containers"]]
+        both = [*spec.get("initContainers", ()), *spec["containers"]]
         states: dict[str, Object] = {one["name"]: {"waiting": {"reason": "PodInitializing"}} for one in both}
         for one in both:
             image = self._image(one["image"], states, one["name"])
@@ -297,7 +297,7 @@ class PodRun(threading.Thread):
             if phase:
                 now["status"]["phase"] = phase
             if states is not None:
-                inits = {one["name"] for one in now["spec"]["initContainers"]}
+                inits = {one["name"] for one in now["spec"].get("initContainers", ())}
                 rows = [{"name": name, "state": state} for name, state in states.items()]
                 now["status"]["initContainerStatuses"] = [row for row in rows if row["name"] in inits]
                 now["status"]["containerStatuses"] = [row for row in rows if row["name"] not in inits]

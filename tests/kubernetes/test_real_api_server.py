@@ -14,8 +14,10 @@ import yaml
 from gpubench import resources
 from gpubench.errors import SchedulerError
 from gpubench.render import render_jobs
+from gpubench.render.cluster import render_cluster_job
 from gpubench.schedulers import kubernetes
 from tests.kubernetes.real import ApiServer
+from tests.render.test_cluster_jobs import FURTHER, on_kubernetes
 from tests.render.test_object_files import EVERYTHING, planned
 from tests.slurm.hosts import until
 
@@ -54,15 +56,19 @@ def job_dir(directory: Path, *settings: str, without: tuple[str, ...] = UNKNOWN)
         for name, data in render_jobs(made, made.jobs, resources.job_templates(), b"node half").items()
         if name.endswith("job.yaml")
     )
-    text = data.decode()
+    path = directory / made.campaign / name
+    path.parent.mkdir(parents=True)
+    path.write_text(less(data.decode(), without))
+    return path.parent
+
+
+def less(text: str, without: tuple[str, ...] = UNKNOWN) -> str:
+    """An object file less these fields of the Job's spec."""
     for field in without:
         lines = text.splitlines(keepends=True)
         text = "".join(line for line in lines if not line.startswith(f"  {field}:"))
         assert len(text.splitlines()) == len(lines) - 1
-    path = directory / made.campaign / name
-    path.parent.mkdir(parents=True)
-    path.write_text(text)
-    return path.parent
+    return text
 
 
 def ours(server: ApiServer) -> list[tuple[str, str]]:
@@ -82,6 +88,16 @@ def test_every_field_of_our_objects_is_taken_but_the_one_that_is_newer(
     said = here.kubectl("apply", "--server-side", "--dry-run=server", "-f", whole, code=1)
     assert 'unknown field "completionMode" in io.k8s.api.batch.v1.JobSpec' in said
     assert ours(here) == []
+
+
+@pytest.mark.parametrize("settings", [("kubernetes.claim=results",), EVERYTHING], ids=["a-claim", "everything"])
+def test_the_object_of_a_standing_cluster_is_taken_too(
+    here: ApiServer, tmp_path: Path, settings: tuple[str, ...]
+) -> None:
+    files = render_cluster_job(on_kubernetes(*settings), FURTHER, resources.job_templates(), "hash")
+    (tmp_path / "job.yaml").write_text(less(files["jobs/j002-n2/job.yaml"].decode()))
+    said = here.kubectl("apply", "--server-side", "--dry-run=server", "-f", tmp_path / "job.yaml")
+    assert said.count("serverside-applied (server dry run)") == 1
 
 
 def test_a_job_is_handed_over_found_by_its_labels_and_deleted_with_all_that_it_brought(

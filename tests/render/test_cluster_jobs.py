@@ -9,9 +9,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
+import yaml
 
 from gpubench import resources
+from gpubench.cli.steps.profiles import load_site
 from gpubench.errors import PlanRefusedError
 from gpubench.model.cluster import ClusterJob, ClusterRecord
 from gpubench.model.image import Variant
@@ -19,8 +22,9 @@ from gpubench.render.cluster import client_script, render_cluster_job
 from gpubench.spec import RunSpec
 from gpubench.spec.cluster import ClusterSpec
 from tests.plan.requests_by_hand import image, site
+from tests.render.test_object_files import EVERYTHING, RELEASES
 
-TEMPLATES = resources.texts("templates", "**/*.sh.j2")
+TEMPLATES = resources.job_templates()
 GOLDEN = Path(__file__).parents[1] / "golden" / "clusters"
 FURTHER = ClusterJob(job="j002-n2", nodes=2, first_rank=4, limit_s=7200)
 
@@ -98,7 +102,39 @@ def test_keys_are_named_under_tls_only_and_the_file_says_how_to_connect() -> Non
     assert not [name for name in nodes.env if "TLS__" in name]
 
 
-def test_a_scheduler_whose_jobs_are_no_scripts_can_hold_no_cluster() -> None:
-    without = {name: text for name, text in TEMPLATES.items() if not name.startswith("slurm/")}
-    with pytest.raises(PlanRefusedError, match="a standing cluster can't run on slurm"):
-        render_cluster_job(record(), FURTHER, without, "hash")
+def on_kubernetes(*settings: str) -> ClusterRecord:
+    found = image("1.19.0").model_copy(update={"kind": "docker", "reference": "registry.example/b@sha256:1"})
+    return record(
+        site=load_site("kubernetes", list(settings)), image=found, directory="/home/me/my out #1/clusters/mine"
+    )
+
+
+def test_on_kubernetes_a_further_job_is_one_container_that_sees_the_claim_under_the_users_path() -> None:
+    claimed = on_kubernetes("kubernetes.claim=results", "kubernetes.claim_folder=a/b", "kubernetes.run_as_user=7")
+    files = render_cluster_job(claimed, FURTHER, TEMPLATES, "hash")
+    text, golden = files["jobs/j002-n2/job.yaml"].decode(), GOLDEN / "kubernetes-indexed-job-pod.yaml"
+    if os.environ.get("GPUBENCH_UPDATE_GOLDEN"):
+        golden.write_text(text)
+    assert text == golden.read_text()
+    (job,) = yaml.safe_load_all(text)
+    pod = job["spec"]["template"]["spec"]
+    (only,) = pod["containers"]
+    assert only["command"][:3] == [claimed.image.python, "-I", "/home/me/my out #1/clusters/mine/node.pyz"]
+    assert {"name": "outputs", "mountPath": "/home/me/my out #1", "subPath": "a/b"} in only["volumeMounts"]
+    nodes = RunSpec.parse(files["jobs/j002-n2/specs/nodes.json"].decode())
+    assert nodes.deadlines.start_s == claimed.site.limits.start + claimed.site.kubernetes.start
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("settings", [("kubernetes.claim=results",), EVERYTHING], ids=["a-claim", "everything"])
+def test_on_kubernetes_the_object_is_valid_in_the_strictest_reading_of_a_release(
+    settings: tuple[str, ...], release: str
+) -> None:
+    files = render_cluster_job(on_kubernetes(*settings), FURTHER, TEMPLATES, "hash")
+    (job,) = yaml.safe_load_all(files["jobs/j002-n2/job.yaml"])
+    kubernetes_validate.validate(job, release, strict=True)
+
+
+def test_pods_that_share_no_claim_can_hold_no_cluster() -> None:
+    with pytest.raises(PlanRefusedError, match=r"site kubernetes has no kubernetes\.claim, .*; name a ReadWriteMany"):
+        render_cluster_job(on_kubernetes(), FURTHER, TEMPLATES, "hash")

@@ -63,7 +63,7 @@ def start(
     """Start a cluster of one variant on the site's scheduler, wait for its workers, and say how a script joins it.
 
     It stands until its time is over (--time, default: the site's limit of a job) or `cluster stop`.
-    Not on Kubernetes, whose pods share no directory with you: exit 6.
+    On Kubernetes in a ReadWriteMany claim (kubernetes.claim, else exit 6); scripts run where pod addresses are routed.
     """
     from gpubench.cli.steps.clusters.starting import Starting, start_cluster
 

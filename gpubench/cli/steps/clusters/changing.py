@@ -13,6 +13,7 @@ from typing import Any
 from gpubench.cli.say import say
 from gpubench.cli.steps.clusters.showing import phase_of
 from gpubench.cli.steps.clusters.starting import time_lines
+from gpubench.cli.steps.clusters.stopping import put_away
 from gpubench.cli.steps.clusters.submitting import job_state, submit_job, wait_for
 from gpubench.cli.steps.running import LOOK_S, interrupts
 from gpubench.errors import IncompleteError, InterruptedByUserError, UsageError
@@ -64,6 +65,7 @@ def shrink(cluster: Cluster, nodes: int, deadline: float) -> None:
         say(f"{answer['retired']} workers retired, what they held is on the others")
     for job in chosen:
         _end(cluster, job)
+        put_away(cluster, job)
         cluster.retire(job)
         say(f"job {job.job}: {job.nodes} node{'' if job.nodes == 1 else 's'} given back")
     state = cluster.state()

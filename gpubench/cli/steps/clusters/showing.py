@@ -85,7 +85,8 @@ def _job_line(job: ClusterJob, state: JobState, *, retired: bool) -> str:
     if retired and not job.leads:
         return f"job {job.job} ({state.job_id}): {what}, given back"
     words = " on ".join(part for part in (state.word or state.phase, state.hosts) if part)
-    return f"job {job.job} ({state.job_id}): {what}, {state.end or words}"
+    why = f": {state.reason}" if state.alive and state.reason else ""
+    return f"job {job.job} ({state.job_id}): {what}, {state.end or words + why}"
 
 
 def _end(state: JobState) -> str:

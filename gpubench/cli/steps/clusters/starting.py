@@ -32,7 +32,15 @@ from gpubench.plan.placement import check_placement, check_steps_of
 from gpubench.plan.shared import require_shared
 from gpubench.plan.triples import check_triple
 from gpubench.render import pack
-from gpubench.render.cluster import CLIENT_FILE, check_scripts, client_lines, client_python, client_script
+from gpubench.render.cluster import (
+    CLIENT_FILE,
+    check_shared,
+    claimed,
+    client_lines,
+    client_python,
+    client_script,
+    in_pods,
+)
 from gpubench.render.planned import NODE_HALF
 from gpubench.schedulers import ATTACHED, DETACHED
 from gpubench.spec.cluster import READY, SCHEDULER_FILE, TOKEN_FILE, ClusterState
@@ -80,7 +88,7 @@ def start_cluster(asked: Starting) -> None:
     check_triple(site)
     check_placement(site, site.device)
     check_steps_of(site, asked.nodes, site.layout.workers)
-    check_scripts(site.scheduler, resources.texts("templates", "**/*.sh.j2"))
+    check_shared(site)
     deadline = time.monotonic() + seconds("--wait", asked.wait)
     record = _record(asked, site)
     cluster = _write(record)
@@ -115,6 +123,13 @@ def join_lines(record: ClusterRecord) -> list[str]:
     lines += [f"    {line}" for line in client_lines(record)]
     how = python or "a Python with the versions of the cluster's image"
     lines.append(f"under {how}, after: . {folder}/{CLIENT_FILE}")
+    settings = record.site.kubernetes
+    if in_pods(record.site):
+        part = f" (subPath {settings.claim_folder})" if settings.claim_folder else ""
+        lines.append(
+            f"the scheduler listens on its pod's address: run scripts where those are routed, or in a pod of user "
+            f"{settings.run_as_user} with the claim {settings.claim}{part} mounted on {claimed(record)}"
+        )
     return lines
 
 
@@ -157,6 +172,8 @@ def _record(asked: Starting, site: Site) -> ClusterRecord:
     limit_s = site.limits.job if asked.time is None else lifetime(asked.time, site)
     outputs = asked.outputs or expanded(site.paths.outputs, "paths.outputs", site)
     directory = (outputs / CLUSTERS).resolve() / name
+    if in_pods(site):
+        check_claimed(site, outputs.resolve(), os.getuid())
     image = _image(asked, site, variant, directory)
     planned = PlannedVariant(label=variant.label, ucx=variant.ucx, env=variant.env, image=image)
     return ClusterRecord(
@@ -173,6 +190,22 @@ def _record(asked: Starting, site: Site) -> ClusterRecord:
         limit_s=limit_s,
         workarounds=_workarounds(site, protocol, planned, asked.nodes, now),
     )
+
+
+def check_claimed(site: Site, outputs: Path, user: int) -> None:
+    """See that pods can use what ``user`` writes below ``outputs``, which is the claim's folder.
+
+    Raises:
+        PlanRefusedError: they run as another user, or a pod can't have that path.
+    """
+    pods = site.kubernetes.run_as_user
+    if pods != user:
+        raise PlanRefusedError(
+            f"pods run as user {pods} (kubernetes.run_as_user), and only user {user} may enter the cluster's directory",
+            then=f"--set kubernetes.run_as_user={user}",
+        )
+    if ":" in str(outputs):
+        raise PlanRefusedError(f"no claim can be mounted on {outputs}: Kubernetes takes no ':' there")
 
 
 def _workarounds(site: Site, protocol: str, variant: PlannedVariant, nodes: int, now: dt.datetime) -> dict[str, str]:

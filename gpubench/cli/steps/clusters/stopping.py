@@ -17,9 +17,10 @@ from gpubench.cli.steps.clusters.submitting import job_state
 from gpubench.cli.steps.running import LOOK_S
 from gpubench.errors import GpubenchError
 from gpubench.files import write_atomically
+from gpubench.model.cluster import ClusterJob
 from gpubench.render.cluster import SPEC
 from gpubench.render.planned import NODE_HALF
-from gpubench.schedulers import ATTACHED, SCHEDULERS
+from gpubench.schedulers import ATTACHED, KEPT, SCHEDULERS
 from gpubench.spec.cluster import READY, REQUESTS
 from gpubench.store.clusters import Cluster
 
@@ -28,7 +29,7 @@ def stop_cluster(cluster: Cluster) -> None:
     """End all jobs: rank 0 is asked, and tells the others; what doesn't end by itself is ended by its scheduler.
 
     Raises:
-        SchedulerError: the first one of those that couldn't be ended; the keys stay, for another try.
+        SchedulerError: the first one of those that couldn't be ended or forgotten; the keys stay, for another try.
     """
     scheduler = SCHEDULERS[cluster.record.site.scheduler]
     failed: list[GpubenchError] = []
@@ -68,7 +69,16 @@ def sweep(cluster: Cluster) -> None:
     """Take away what its jobs left here, and what lets anybody join. None of its jobs may live."""
     if cluster.record.site.scheduler in ATTACHED:
         _clean_machine(cluster)
+    for job in cluster.jobs:
+        put_away(cluster, job)
     cluster.take_down()
+
+
+def put_away(cluster: Cluster, job: ClusterJob) -> None:
+    """Have the scheduler forget a job that has ended, where it would keep it."""
+    name = cluster.record.site.scheduler
+    if name in KEPT:
+        KEPT[name].remove(cluster.job_dir(job))
 
 
 def _clean_machine(cluster: Cluster) -> None:

@@ -32,7 +32,7 @@ def submit_job(cluster: Cluster, job: ClusterJob, deadline: float) -> None:
         SchedulerError: the job is refused.
     """
     node_half = hashlib.sha256((cluster.directory / NODE_HALF).read_bytes()).hexdigest()
-    files = render_cluster_job(cluster.record, job, resources.texts("templates", "**/*.sh.j2"), node_half)
+    files = render_cluster_job(cluster.record, job, resources.job_templates(), node_half)
     for path, data in files.items():
         write_atomically(cluster.directory / path, data)
     name, directory = cluster.record.site.scheduler, cluster.job_dir(job)
@@ -92,7 +92,8 @@ def wait_for(cluster: Cluster, job: ClusterJob, deadline: float, ready: Callable
             if time.monotonic() - asked > 1.0:
                 asked, now = time.monotonic(), job_state(cluster, job)
                 words = " ".join(part for part in (now.word or now.phase, now.hosts) if part)
-                if words != said and now.phase != "running":
+                words += f": {now.reason}" if now.alive and now.reason else ""
+                if words != said and (now.reason or now.phase != "running"):
                     say(f"job {job.job} ({now.job_id}): {words}")
                 said = words
                 if not now.alive:
