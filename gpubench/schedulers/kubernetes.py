@@ -202,6 +202,8 @@ def _judge(job: Mapping[str, Any], pods: Sequence[Pod], seen: JobState | None) -
     name = str(job["metadata"]["name"])
     hosts = ",".join(sorted({pod.node for pod in pods if pod.node})) or (seen.hosts if seen else "")
     waiting = "; ".join(words for pod in pods if (words := pod.waits()))
+    if not waiting and len(pods) < job["spec"]["completions"] and seen and seen.phase != "ended":
+        waiting = seen.reason  # of a failing job the pods go first: what they said would be lost
     for condition in job.get("status", {}).get("conditions", ()):
         if condition["status"] != "True":
             continue

@@ -79,6 +79,7 @@ def test_a_waiting_pod_says_why_and_the_words_outlive_it(api: Api) -> None:
     assert now.reason == "pod g-1-1-abcde: Unschedulable: 0/1 nodes"
     for index in (0, 1):
         api.store.remove("Pod", f"g-1-{index}-abcde")
+    assert kubernetes.state(job).reason == "pod g-1-1-abcde: Unschedulable: 0/1 nodes"  # the Job itself fails later
     api.status(Failed="DeadlineExceeded")
     ended = kubernetes.state(job)
     assert (ended.phase, ended.hosts) == ("ended", "k0,k1")
