@@ -64,8 +64,8 @@ def _notes(verdicts: Sequence[Verdict]) -> Iterator[str]:
     together: dict[tuple[str, ...], list[str]] = {}
     for flag, cells in flags.items():
         together.setdefault(tuple(cells), []).append(flag)
-    for cells, same in together.items():
-        yield f"  {_whose(cells, names)}: flags: {', '.join(same)}"
+    for which, same in together.items():
+        yield f"  {_whose(which, names)}: flags: {', '.join(same)}"
     if any(_is_wide(one) for one in verdicts):
         yield "  inconclusive: neither within the margin nor different after Holm over the planned family"
     if any(one.one_job for one in verdicts):
