@@ -48,19 +48,35 @@ def _rows(verdicts: Sequence[Verdict]) -> Iterator[tuple[str, str, str, str, str
 
 def _notes(verdicts: Sequence[Verdict]) -> Iterator[str]:
     """What a reader must know beside the table: each thing once, with the cells that it is said of."""
-    said: dict[str, list[str]] = {}
-    for name, verdict in zip(labels.cell_names([one.key for one in verdicts]), verdicts, strict=True):
-        words = [verdict.reason] if verdict.verdict in ("inconclusive", "broken") and not _is_wide(verdict) else []
-        words += [f"flags: {', '.join(verdict.flags)}"] if verdict.flags else []
-        if words:
-            said.setdefault("; ".join(words), []).append(f"{name}, {labels.pair(verdict)}")
-    for note, cells in said.items():
-        whose = "all comparisons" if len(cells) == len(verdicts) > 1 else " · ".join(cells)
-        yield f"  {whose}: {note}"
+    names = [
+        f"{name}, {labels.pair(verdict)}"
+        for name, verdict in zip(labels.cell_names([one.key for one in verdicts]), verdicts, strict=True)
+    ]
+    reasons: dict[str, list[str]] = {}
+    flags: dict[str, list[str]] = {}
+    for name, verdict in zip(names, verdicts, strict=True):
+        if verdict.verdict in ("inconclusive", "broken") and not _is_wide(verdict):
+            reasons.setdefault(verdict.reason, []).append(name)
+        for flag in verdict.flags:
+            flags.setdefault(flag, []).append(name)
+    for reason, cells in reasons.items():
+        yield f"  {_whose(cells, names)}: {reason}"
+    together: dict[tuple[str, ...], list[str]] = {}
+    for flag, cells in flags.items():
+        together.setdefault(tuple(cells), []).append(flag)
+    for which, same in together.items():
+        yield f"  {_whose(which, names)}: flags: {', '.join(same)}"
     if any(_is_wide(one) for one in verdicts):
         yield "  inconclusive: neither within the margin nor different after Holm over the planned family"
     if any(one.one_job for one in verdicts):
         yield "  several blocks share one job: the verdicts hold on these nodes"
+
+
+def _whose(cells: Sequence[str], all_cells: Sequence[str]) -> str:
+    others = [name for name in all_cells if name not in cells]
+    if not others and len(cells) > 1:
+        return "all comparisons"
+    return f"all but {' · '.join(others)}" if others and len(others) < len(cells) / 2 else " · ".join(cells)
 
 
 def _is_wide(verdict: Verdict) -> bool:

@@ -36,11 +36,6 @@ class Sigma:
     freedom: int
 
 
-def sigma_from_variances(restart_sd: float, iteration_sd: float, reps: int) -> float:
-    """σ_d = √(2 (σ_restart² + σ_iteration²/reps)) of relative deviations; the block's own luck cancels in a pair."""
-    return math.sqrt(2 * (restart_sd**2 + iteration_sd**2 / reps))
-
-
 def sigma_from_history(history: Sequence[Sequence[float]], confidence: float = 0.8) -> list[Sigma]:
     """σ_d of each cell, pooled where Bartlett's test doesn't tell the cells apart at 1 %, else each by itself.
 

@@ -1,3 +1,4 @@
+import dataclasses
 import io
 from pathlib import Path
 
@@ -50,6 +51,18 @@ def test_reasons_and_flags_stand_below(tmp_path: Path) -> None:
     assert "merge, 1.19.0 vs 1.17.0: failed: the candidate failed in block 4" in text
     assert "more blocks would decide" in text
     assert "flags: incomplete" in text
+
+
+def test_a_flag_of_nearly_all_comparisons_names_the_others(tmp_path: Path) -> None:
+    verdicts = reports.collect(reports.story(tmp_path / "c")).verdicts
+    flagged = [dataclasses.replace(one, flags=("order-unknown",)) for one in verdicts]
+    flagged[0] = dataclasses.replace(verdicts[0], flags=("drift",))
+    flagged[1] = dataclasses.replace(verdicts[1], flags=("drift", "order-unknown"))
+    rows = verdict_lines(flagged).splitlines()[: len(flagged)]
+    first, second = (" , ".join(row.split(" | ")[:2]).replace(" , ", ", ") for row in rows[:2])
+    notes = verdict_lines(flagged).splitlines()[len(flagged) :]
+    assert f"  {first} · {second}: flags: drift" in notes
+    assert f"  all but {first}: flags: order-unknown" in notes
 
 
 def test_names_tell_cells_apart_and_no_more() -> None:

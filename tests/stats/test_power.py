@@ -10,11 +10,6 @@ from gpubench.errors import DataError
 from gpubench.stats import power
 
 
-def test_sigma_d_of_the_reference():
-    for restart, sigma in ((0.004, 0.0081), (0.008, 0.0127), (0.010, 0.0153), (0.015, 0.0219), (0.02, 0.029)):
-        assert power.sigma_from_variances(restart, 0.01, 6) == pytest.approx(sigma, abs=0.0002)
-
-
 def test_the_detectable_effect_has_the_power_it_promises():
     for blocks, family in ((3, 6), (5, 1), (8, 45)):
         effect = power.detectable_effect(0.0153, blocks, family, power=0.9)
