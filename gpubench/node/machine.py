@@ -18,7 +18,7 @@ def facts() -> Dict[str, Any]:
         "kernel": platform.release(),
         "numa_nodes": len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))),
         "governor": _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-        "network": _interfaces(),
+        "network": interfaces(),
     }
 
 
@@ -59,10 +59,17 @@ def _cpu_times() -> Tuple[float, float, float]:
     return busy, steal, busy + steal + idle + iowait
 
 
-def _interfaces() -> Dict[str, Dict[str, str]]:
+def interfaces(root: str = "/sys/class/net") -> Dict[str, Dict[str, str]]:
+    """Speed and MTU of this node's interfaces, as the kernel says them.
+
+    Bridges and the virtual ends on them are left out: they come and go with other people's containers. An interface
+    without hardware that stands by itself stays, since inside a container that is all there is.
+    """
     found = {}
-    for path in sorted(Path("/sys/class/net").glob("*")):
-        found[path.name] = {"speed": _read(str(path / "speed")), "mtu": _read(str(path / "mtu"))}
+    for path in sorted(Path(root).glob("*")):
+        of_containers = (path / "bridge").exists() or ((path / "master").exists() and not (path / "device").exists())
+        if not of_containers:
+            found[path.name] = {"speed": _read(str(path / "speed")), "mtu": _read(str(path / "mtu"))}
     return found
 
 

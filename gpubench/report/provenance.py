@@ -107,16 +107,26 @@ def differing(inputs: ReportInputs) -> list[Fact]:
 
 
 def unplanned(plan: Plan, changes: Changes) -> list[str]:
-    """A line about everything that differed within blocks though no variant and no image asked for it."""
-    lines = []
+    """A line about everything that differed within blocks though no variant and no image asked for it.
+
+    Where many fields of one kind differ (interfaces, variables) there is one line, which says the first of them.
+    """
+    found: dict[tuple[str, str], list[str]] = {}
     for change in changes.by_field():
         if change.why != "planned":
             said = zip(plan.variants, changes.values[change.field], strict=True)
             values = ", ".join(f"{variant.label} {value}" for variant, value in said)
-            lines.append(f"more than the plan differs: {change.field} is {values} ({_WHY[change.why]})")
+            found.setdefault((change.field.split(".", 1)[0], change.why), []).append(f"{change.field} is {values}")
+    lines = []
+    for (kind, why), fields in found.items():
+        many = [f"{len(fields)} fields of {kind}, the first: {fields[0]}"]
+        lines += [
+            f"more than the plan differs: {one} ({_WHY[why]})" for one in (many if len(fields) > _MANY else fields)
+        ]
     return lines
 
 
+_MANY = 6
 _WHY = {
     "known": "set by the binding where no variant sets it",
     "allowed": "allowed to change",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.node.gpu import count, resolve
-from gpubench.node.machine import LoadSampler, facts
+from gpubench.node.machine import LoadSampler, facts, interfaces
 from gpubench.node.net import answers, interface_address, split_address
 from gpubench.node.probe import describe
 
@@ -22,6 +22,21 @@ def test_the_facts_of_this_machine_are_true_and_fit_into_json() -> None:
     assert found["memory"] == pytest.approx(int(total) * 1024, rel=0.01)
     assert "lo" in found["network"]
     assert set(found["network"]["lo"]) == {"mtu", "speed"}
+
+
+def test_bridges_and_the_ends_of_other_peoples_containers_are_no_facts_of_a_node(tmp_path: Path) -> None:
+    # As sysfs has them: a NIC, a NIC in a bond, an interface of our own container, a bridge, a container's end on it.
+    for name, has in {
+        "ib0": ["device"],
+        "eth1": ["device", "master"],
+        "eth0": [],
+        "my0": ["bridge"],
+        "p7": ["master"],
+    }.items():
+        for part in ("", *has):
+            (tmp_path / name / part).mkdir(exist_ok=True)
+        (tmp_path / name / "mtu").write_text("1500\n")
+    assert interfaces(str(tmp_path)) == {name: {"speed": "", "mtu": "1500"} for name in ("eth0", "eth1", "ib0")}
 
 
 def test_load_and_steal_are_shares_and_are_sampled_when_it_is_time() -> None:

@@ -189,6 +189,24 @@ def test_what_a_variant_sets_is_no_note(campaigns: dict[str, tuple[Campaign, Rep
     assert provenance.unplanned(inputs.plan, inputs.changes) == []
 
 
+def test_many_fields_of_one_kind_are_one_note_that_says_the_first(
+    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
+) -> None:
+    _, inputs, _ = campaigns["story"]
+    changed = json.loads(json.dumps(inputs.provenance))
+    for one in changed.values():
+        if one["processes"][0]["ucx"]["loaded"] == "1.17.0":
+            one["nodes"][0]["network"] = {f"ib{number}": {"mtu": "4092"} for number in range(20)}
+        else:
+            one["nodes"][0]["network"] = {}
+    other = reports.with_provenance(inputs, changed)
+    (note,) = provenance.unplanned(other.plan, other.changes)
+    assert note.startswith(
+        "more than the plan differs: 20 fields of network, the first: network.ib0.mtu is 1.17.0 4092, "
+    )
+    assert note.endswith("(asked for by nobody, so it blocks the comparison)")
+
+
 @pytest.mark.parametrize(
     ("allow", "said"), [((), "asked for by nobody, so it blocks the comparison"), (("ker*",), "allowed to change")]
 )
