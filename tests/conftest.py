@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -14,6 +15,9 @@ import pytest
 # No timed asserts, hypothesis' own included: a loaded machine is not a wrong result.
 hypothesis.settings.register_profile("gpubench", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("gpubench")
+
+# Under nohup a SIGHUP is ignored, and so it would be by every script of a test: one that came in ignored can't be trapped.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 ROOT = Path(__file__).resolve().parent.parent
 GPUBENCH = Path(sys.executable).with_name("gpubench")
