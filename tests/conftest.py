@@ -16,7 +16,7 @@ import pytest
 hypothesis.settings.register_profile("gpubench", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("gpubench")
 
-# Under nohup a SIGHUP is ignored, and so it would be by every script of a test: one that came in ignored can't be trapped.
+# Under nohup a SIGHUP is ignored, and so it would be by every script of a test: what comes in ignored can't be trapped.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 ROOT = Path(__file__).resolve().parent.parent
