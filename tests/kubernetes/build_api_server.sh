@@ -21,8 +21,14 @@ fi
 work=$into/build
 mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$work/go/src/k8s.io"
 
-# Lists of our own: the machine's apt is left as it is.
-mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
+# Lists of our own: the machine's apt is left as it is, but for being asked where it gets Debian 12 from.
+# shellcheck disable=SC2016 # apt itself puts the value in
+known=$(apt-get indextargets --format '$(REPO_URI)' 'Codename: bookworm' 'Created-By: Packages')
+mirror=${DEBIAN_MIRROR:-${known%%$'\n'*}}
+if [[ -z $mirror ]]; then
+    echo "this machine's apt knows no Debian 12: run apt-get update, or set DEBIAN_MIRROR to the address of a mirror" >&2
+    exit 5
+fi
 keys=/usr/share/keyrings/debian-archive-keyring.gpg
 printf '%s [signed-by=%s] %s bookworm main\n' deb "$keys" "$mirror" deb-src "$keys" "$mirror" >"$work/sources.list"
 own_apt() {
