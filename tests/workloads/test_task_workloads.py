@@ -94,6 +94,19 @@ def test_when_results_are_ready_is_seen_without_a_callback_each_and_only_while_a
     assert dict(cluster.client._stream_handlers) == before
 
 
+def test_a_repetition_does_not_begin_among_the_leavings_of_the_one_before(cluster: Context) -> None:
+    def known(dask_scheduler: Any) -> int:
+        return len(dask_scheduler.tasks)
+
+    measurement = families.create("tasks", cluster, "dask", complete("tasks", {"count": 2000}))
+    measurement.setup()
+    for _ in range(3):
+        measurement.prepare()
+        assert cluster.client.run_on_scheduler(known) == 0
+        measurement.once()
+    measurement.teardown()
+
+
 def test_a_submitting_process_that_dies_is_a_failure_and_leaves_nothing(cluster: Context, tmp_path: Path) -> None:
     clients = Clients("tasks_dask:OwnClient", [tasks_dask.facts(cluster, 0)] * 2)
     assert clients.batch(3).results == {"7": 3}
