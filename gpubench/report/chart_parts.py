@@ -34,21 +34,27 @@ def short(value: float) -> float:
 def finish(
     chart: alt.LayerChart | alt.FacetChart | alt.ConcatChart, title: str, values: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The chart in the page's looks, with its data.
+    """The chart in the page's looks, with its data; arguments as of ``dress``."""
+    return dress(chart.to_dict(), title, values)
+
+
+def dress(spec: Mapping[str, Any], title: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """A Vega-Lite spec in the page's looks, with its data.
 
     Args:
-        chart: its layers name the data sets they draw.
+        spec: its layers name the data sets they draw.
         title: what it shows, for those who can't see it.
         values: rows by the name of their data set.
     """
     # The values join the spec at its end: Altair would copy and check every sample several times over.
     text = {"labelColor": "var(--muted)", "titleColor": "var(--muted)", "labelFontSize": 12, "titleFontSize": 12}
-    styled = chart.configure(
-        font=_FONT, background="transparent", autosize=alt.AutoSizeParams(type="fit-x", contains="padding")
-    )
-    styled = styled.configure_axis(
-        **text, titleFontWeight="normal", gridColor="var(--line)", domainColor="var(--line)", tickColor="var(--line)"
-    )
-    styled = styled.configure_view(stroke=None).configure_legend(**text)
-    spec: dict[str, Any] = styled.to_dict()
-    return spec | {"description": title, "datasets": dict(values)}
+    lines = {"gridColor": "var(--line)", "domainColor": "var(--line)", "tickColor": "var(--line)"}
+    config = {
+        "font": _FONT,
+        "background": "transparent",
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "axis": {**text, **lines, "titleFontWeight": "normal"},
+        "view": {**spec.get("config", {}).get("view", {}), "stroke": None},
+        "legend": text,
+    }
+    return {"$schema": alt.SCHEMA_URL, **spec, "config": config, "description": title, "datasets": dict(values)}
