@@ -15,7 +15,7 @@ from gpubench.cli.steps.images import kind_of, locked_rows
 from gpubench.cli.steps.locking import read_lock
 from gpubench.cli.steps.profiles import load_site, site_names
 from gpubench.errors import UsageError
-from gpubench.images import images_root, manifests
+from gpubench.images import images_root, published
 from gpubench.images.kinds import KINDS
 from gpubench.images.kinds.listing import Entry, of_lock
 from gpubench.images.order import Order
@@ -47,11 +47,11 @@ def show_image(site: Site, spec: str, asked: Asked) -> None:
     document: Mapping[str, Any]
     if read_lock().find(kind="docker", spec=spec, site=site.name, date=asked.chosen_date()):
         (row,) = locked_rows(site, [spec], asked.chosen_date())
-        found = manifests.find(images_root(site.paths.images), row.manifest)
+        found = published.manifest_of(images_root(site.paths.images), row)
         if found is None:
             raise UsageError(
-                f"the manifest of image {spec} ({row.digest}) isn't on this machine",
-                then=f"fetch it: gpubench images lock --from-registry --site {site.name}",
+                f"the manifest of image {spec} ({row.digest}) isn't on this machine, and the image was never pushed",
+                then=f"where it was built: gpubench images push {spec} --site {site.name}",
             )
         document, head = found, row.model_dump()
     else:

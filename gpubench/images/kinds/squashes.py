@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from gpubench.errors import DataError
-from gpubench.images import manifests, squashfs
+from gpubench.images import published, squashfs
 from gpubench.images.kinds.leftovers import Leftover, Needed
 from gpubench.images.kinds.listing import Entry
 from gpubench.images.order import Found, Obtained, Order
@@ -33,7 +33,8 @@ def _find(order: Order, folder: Path, spec: str) -> Found | None:
     row = order.lock.find(kind="docker", spec=spec, site=order.site.name, date=order.date)
     if row is None:
         return None
-    imported, manifest = squashfs.find(folder, row.digest), manifests.find(order.root, row.manifest)
+    imported = squashfs.find(folder, row.digest)
+    manifest = published.manifest_of(order.root, row) if imported else None
     if imported is None or manifest is None:
         return None
     image = docker_image(row).model_copy(update={"kind": "squashfs", "reference": str(imported.path)})

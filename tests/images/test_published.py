@@ -1,0 +1,119 @@
+"""A lock file that came by git: what the registry knows is asked there, once, and without Docker."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpubench.images.manifest import MANIFEST, manifest_id
+from gpubench.model.images_lock import ImagesLock, LockRow
+from gpubench.render.importing import SIDECAR, squashfs_name
+from tests.conftest import Run, need
+from tests.importing.registry import Registry
+
+pytestmark = pytest.mark.system
+
+REPOSITORY = "team/bench"
+MANIFEST_INSIDE: dict[str, Any] = {
+    "schema": MANIFEST,
+    "kind": "docker",
+    "build_id": "b1",
+    "base": {"name": "debian:12"},
+    "env": {},
+    "ucx": {"spec": "1.22.0", "version": "1.22.0", "release": "1.22.0", "libucp": "/opt/gpubench/ucx/lib/libucp.so.0"},
+    "stack": {"name": "ucxx-0.45.1", "python": "3.11.2", "packages": {"dask": "2025.7.0"}, "lock": "l"},
+    "binding": {"name": "ucxx", "version": "0.45.1", "scheme": "ucxx"},
+}
+SAME = ("--variants", "a=1.22.0 b=1.22.0", "--blocks", "1", "--nodes", "1")
+
+
+@pytest.fixture(scope="module")
+def registry() -> Iterator[Registry]:
+    need(shutil.which("docker-registry") is not None, "docker-registry")
+    with Registry() as registry:
+        yield registry
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    """A machine without Docker and without logins, where nothing is kept yet."""
+    return {
+        "DOCKER_HOST": "unix:///nowhere/docker.sock",
+        "DOCKER_CONFIG": str(tmp_path),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+    }
+
+
+def lock(directory: Path, registry: Registry, site: str, document: dict[str, Any] = MANIFEST_INSIDE) -> LockRow:
+    """The row of an image that holds ``MANIFEST_INSIDE``, with the hash of ``document``, as git brings it."""
+    text = json.dumps(MANIFEST_INSIDE).encode()
+    digest = registry.push(REPOSITORY, "ucx-py-1.22.0-20261107", {"gpubench/manifest.json": text})
+    row = LockRow(
+        kind="docker",
+        spec="1.22.0",
+        site=site,
+        registry=f"{registry.host}/{REPOSITORY}",
+        date="20261107",
+        tag="ucx-py-1.22.0-20261107",
+        digest=digest,
+        build_id="b1",
+        ucx_version="1.22.0",
+        binding="ucxx",
+        stack="ucxx-0.45.1",
+        python="/opt/gpubench/stack/bin/python",
+        manifest=manifest_id(document),
+        architecture="x86_64",
+    )
+    (directory / "images.lock.toml").write_text(ImagesLock().with_rows([row]).dump())
+    return row
+
+
+def imported(root: Path, row: LockRow) -> None:
+    """What ``import.sh`` leaves below ``paths.images``."""
+    path = root / "squashfs" / squashfs_name(row.digest)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"hsqs")
+    facts = {"schema": SIDECAR, "ucx_spec": row.spec, "size": 4, "squashfs_sha256": hashlib.sha256(b"hsqs").hexdigest()}
+    same = {"digest": row.digest, "date": row.date, "build_id": row.build_id, "architecture": row.architecture}
+    path.with_name("image.sqsh.json").write_text(json.dumps({**facts, **same}))
+
+
+def test_a_login_node_plans_with_an_imported_image_that_another_machine_built(
+    gpubench: Run, tmp_path: Path, env: dict[str, str], registry: Registry
+) -> None:
+    row = lock(tmp_path, registry, "draco")
+    root = tmp_path / "images"
+    words = ("plan", "--site", "draco", "--set", f"paths.images={root}", *SAME)
+    assert "a: UCX not built" in gpubench(*words, env=env).stdout
+    imported(root, row)
+    done = gpubench(*words, env=env)
+    assert (done.returncode, "a: UCX 1.22.0" in done.stdout) == (0, True), done.stdout + done.stderr
+    asked = len(registry.requests)
+    assert "a: UCX 1.22.0" in gpubench(*words, env=env).stdout
+    assert len(registry.requests) == asked
+
+
+def test_containers_are_planned_and_shown_where_no_docker_runs(
+    gpubench: Run, tmp_path: Path, env: dict[str, str], registry: Registry
+) -> None:
+    row = lock(tmp_path, registry, "local")
+    done = gpubench("plan", "--runtime", "docker", *SAME, env=env)
+    assert (done.returncode, "a: UCX 1.22.0" in done.stdout) == (0, True), done.stdout + done.stderr
+    shutil.rmtree(tmp_path / "cache")
+    shown = gpubench("images", "show", "1.22.0", env=env)
+    assert row.digest in shown.stdout, shown.stderr
+    assert "  dask 2025.7.0" in shown.stdout.splitlines()
+
+
+def test_another_manifest_than_the_locked_one_is_refused(
+    gpubench: Run, tmp_path: Path, env: dict[str, str], registry: Registry
+) -> None:
+    lock(tmp_path, registry, "local", {**MANIFEST_INSIDE, "build_id": "b2"})
+    done = gpubench("plan", "--runtime", "docker", *SAME, env=env)
+    assert (done.returncode, "isn't the one of images.lock.toml" in done.stderr) == (3, True), done.stderr
