@@ -104,7 +104,7 @@ def test_list_and_show_tell_which_image_is_which(site: Site) -> None:
 
 
 def test_verify_starts_the_image_and_its_processes_agree(site: Site) -> None:
-    done = site.run("images", "verify", "1.16.0", "--runtime", "docker", *site.settings)
+    done = site.run("images", "verify", "1.16.0", *site.settings)
     assert done.returncode == 0, done.stdout + done.stderr
     roles = re.findall(r"^  (scheduler|worker|client) +UCX 1\.16\.0 .* build (\w+)$", done.stdout, re.MULTILINE)
     assert roles == [(role, site.rows["1.16.0"]["build_id"]) for role in ("scheduler", "worker", "worker", "client")]

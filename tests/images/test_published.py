@@ -117,3 +117,17 @@ def test_another_manifest_than_the_locked_one_is_refused(
     lock(tmp_path, registry, "local", {**MANIFEST_INSIDE, "build_id": "b2"})
     done = gpubench("plan", "--runtime", "docker", *SAME, env=env)
     assert (done.returncode, "isn't the one of images.lock.toml" in done.stderr) == (3, True), done.stderr
+
+
+@pytest.mark.parametrize("site", ["local", "draco"])
+def test_verify_takes_the_locked_container_where_nothing_else_was_asked_for(
+    gpubench: Run, tmp_path: Path, env: dict[str, str], registry: Registry, site: str
+) -> None:
+    lock(tmp_path, registry, site)
+    root = f"paths.images={tmp_path / 'images'}"
+    done = gpubench("images", "verify", "1.22.0", "--site", site, "--set", root, env=env)
+    assert (done.returncode, "Docker doesn't answer" in done.stderr) == (5, True), done.stdout + done.stderr
+    assert not (tmp_path / "images" / "venv").exists()
+    assert ("not imported on this machine" in done.stdout) == (site == "draco")
+    asked = gpubench("images", "verify", "1.22.0", "--site", site, "--runtime", "charliecloud", "--set", root, env=env)
+    assert (asked.returncode, f"images import 1.22.0 --site {site}" in asked.stderr) == (2, True), asked.stderr
