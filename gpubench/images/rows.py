@@ -18,7 +18,12 @@ SITE_LABEL = "io.gpubench.site"
 
 def reference(row: LockRow) -> str:
     """What the engine starts: by digest from the registry, or the local image by its id."""
-    return f"{row.registry}@{row.digest}" if row.registry else row.digest
+    return f"{plain(row.registry)}@{row.digest}" if row.registry else row.digest
+
+
+def plain(registry: str) -> str:
+    """``[http://]HOST/REPOSITORY`` as runtimes take it: how a registry is asked is their own configuration's matter."""
+    return registry.rpartition("://")[2]
 
 
 def docker_image(row: LockRow) -> Image:

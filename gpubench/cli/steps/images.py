@@ -204,10 +204,12 @@ def push(site: Site, specs: Sequence[str], date: str) -> None:
     engine = Engine.connect()
     with build_display([row.spec for row in rows]) as show:
         for row in rows:
-            digest = engine.push(row.digest, registry, row.tag, functools.partial(_show_push, show, row.spec))
+            engine.ensure(reference(row))
+            digest = engine.push(reference(row), registry, row.tag, functools.partial(_show_push, show, row.spec))
             show.done(row.spec)
-            add_rows([row.model_copy(update={"registry": registry, "digest": digest})])
-            say(f"{row.spec}: {registry}@{digest}")
+            pushed = row.model_copy(update={"registry": registry, "digest": digest})
+            add_rows([pushed])
+            say(f"{row.spec}: {reference(pushed)}")
     if not rows:
         say(f"nothing to push: {', '.join(specs) or 'every image'} is in {registry} already")
 

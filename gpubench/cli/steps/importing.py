@@ -20,6 +20,7 @@ from gpubench.errors import (
 from gpubench.files import write_atomically
 from gpubench.images import images_root
 from gpubench.images.kinds.squashes import folder_of
+from gpubench.images.rows import plain
 from gpubench.model.images_lock import LockRow
 from gpubench.model.site import Site
 from gpubench.render.importing import ImportItem, render_import
@@ -71,7 +72,7 @@ def _item(row: LockRow) -> ImportItem:
         )
     return ImportItem(
         spec=row.spec,
-        registry=row.registry,
+        registry=plain(row.registry),
         tag=row.tag,
         date=row.date,
         digest=row.digest,

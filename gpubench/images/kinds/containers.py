@@ -79,11 +79,13 @@ def _engine() -> Engine:
 
 
 def _row(order: Order, spec: str) -> LockRow | None:
-    row = order.lock.find(kind="docker", spec=spec, site=order.site.name, date=order.date)
-    if row is None or row.registry or not order.build:
+    find = functools.partial(order.lock.find, kind="docker", spec=spec, site=order.site.name)
+    row = find(date=order.date)
+    if row is None or not order.build:
         return row
-    wanted = order.base in ("", row.base)
-    return row if wanted and _engine().has(row.digest) else None
+    if not row.registry and not _engine().has(row.digest):
+        row = find(date=row.date, pushed=True)  # the local one lies on another machine
+    return row if row and order.base in ("", row.base) else None
 
 
 def _build(order: Order, specs: list[str]) -> list[Built]:
