@@ -18,6 +18,7 @@ from gpubench.errors import UsageError
 from gpubench.images import images_root, published
 from gpubench.images.kinds import KINDS
 from gpubench.images.kinds.listing import Entry, of_lock
+from gpubench.images.kinds.places import Places
 from gpubench.images.order import Order
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
@@ -27,12 +28,13 @@ COLUMNS = ("version", "UCX", "kind", "site", "date", "stack", "digest or content
 
 def list_images(site: str | None, *, as_json: bool) -> None:
     """A row per image, or JSON with the same fields."""
-    names = [site] if site else site_names()
-    entries = of_lock([row for row in read_lock().image if row.site in names])
-    roots = {images_root(load_site(name).paths.images) for name in names}
-    for root in sorted(roots):
+    chosen = [load_site(name) for name in ([site] if site else site_names())]
+    rows = read_lock().image
+    found = of_lock([row for row in rows if row.site == chosen[0].name] if site else rows)
+    for places in sorted({Places.of(one) for one in chosen}):
         for kind in KINDS.values():
-            entries += kind.entries(root)
+            found += kind.entries(places)
+    entries = list({(one.kind, one.spec, one.site, one.date, one.where): one for one in found}.values())
     if as_json:
         say(json.dumps({"images": [entry.plain() for entry in entries]}, indent=1))
         return

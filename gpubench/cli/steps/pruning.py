@@ -6,9 +6,9 @@ from pathlib import Path
 
 from gpubench.cli.say import say
 from gpubench.cli.steps.locking import read_lock
-from gpubench.images import images_root
 from gpubench.images.kinds import KINDS
 from gpubench.images.kinds.leftovers import Leftover, Needed
+from gpubench.images.kinds.places import Places
 from gpubench.model.image import Image
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
@@ -18,8 +18,7 @@ from gpubench.store.campaign import PLAN_FILE, Campaign
 def prune(site: Site, outputs: Path | None, *, remove: bool) -> None:
     """List, and with ``remove`` delete, what neither the lock nor any campaign below ``outputs`` names."""
     needed = Needed(rows=tuple(read_lock().image), images=_in_campaigns(outputs or Path(site.paths.outputs)))
-    root = images_root(site.paths.images)
-    found: list[Leftover] = [one for kind in KINDS.values() for one in kind.leftovers(root, needed)]
+    found: list[Leftover] = [one for kind in KINDS.values() for one in kind.leftovers(Places.of(site), needed)]
     for one in found:
         if remove:
             one.remove()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpubench import __version__
@@ -11,6 +10,7 @@ from gpubench.errors import MissingToolError
 from gpubench.images import manifests, published
 from gpubench.images.kinds.leftovers import Leftover, Needed
 from gpubench.images.kinds.listing import Entry
+from gpubench.images.kinds.places import Places
 from gpubench.images.order import Found, Obtained, Order
 from gpubench.images.recipes import recipes
 from gpubench.images.rows import STAGE_LABEL, docker_image
@@ -49,12 +49,12 @@ def ready(image: Image) -> None:
     _engine().ensure(image.reference)
 
 
-def entries(root: Path) -> list[Entry]:  # noqa: ARG001 - containers lie in an engine or a registry
+def entries(places: Places) -> list[Entry]:  # noqa: ARG001 - containers lie in an engine or a registry
     """None: a container image that no row names belongs to nobody, see ``images prune``."""
     return []
 
 
-def leftovers(root: Path, needed: Needed) -> list[Leftover]:  # noqa: ARG001 - as above
+def leftovers(places: Places, needed: Needed) -> list[Leftover]:  # noqa: ARG001 - as above
     """Images of the local engine that were built by gpubench, and that nobody names; none where no engine runs."""
     try:
         engine = _engine()
