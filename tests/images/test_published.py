@@ -20,7 +20,7 @@ from tests.importing.registry import Registry
 pytestmark = pytest.mark.system
 
 REPOSITORY = "team/bench"
-MANIFEST_INSIDE: dict[str, Any] = {
+INSIDE: dict[str, Any] = {
     "schema": MANIFEST,
     "kind": "docker",
     "build_id": "b1",
@@ -50,9 +50,9 @@ def env(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def lock(directory: Path, registry: Registry, site: str, document: dict[str, Any] = MANIFEST_INSIDE) -> LockRow:
-    """The row of an image that holds ``MANIFEST_INSIDE``, with the hash of ``document``, as git brings it."""
-    text = json.dumps(MANIFEST_INSIDE).encode()
+def lock(directory: Path, registry: Registry, site: str, document: dict[str, Any] = INSIDE) -> LockRow:
+    """The row of an image that holds ``INSIDE``, with the hash of ``document``, as git brings it."""
+    text = json.dumps(INSIDE).encode()
     digest = registry.push(REPOSITORY, "ucx-py-1.22.0-20261107", {"gpubench/manifest.json": text})
     row = LockRow(
         kind="docker",
@@ -114,7 +114,7 @@ def test_containers_are_planned_and_shown_where_no_docker_runs(
 def test_another_manifest_than_the_locked_one_is_refused(
     gpubench: Run, tmp_path: Path, env: dict[str, str], registry: Registry
 ) -> None:
-    lock(tmp_path, registry, "local", {**MANIFEST_INSIDE, "build_id": "b2"})
+    lock(tmp_path, registry, "local", {**INSIDE, "build_id": "b2"})
     done = gpubench("plan", "--runtime", "docker", *SAME, env=env)
     assert (done.returncode, "isn't the one of images.lock.toml" in done.stderr) == (3, True), done.stderr
 
@@ -131,3 +131,49 @@ def test_verify_takes_the_locked_container_where_nothing_else_was_asked_for(
     assert ("not imported on this machine" in done.stdout) == (site == "draco")
     asked = gpubench("images", "verify", "1.22.0", "--site", site, "--runtime", "charliecloud", "--set", root, env=env)
     assert (asked.returncode, f"images import 1.22.0 --site {site}" in asked.stderr) == (2, True), asked.stderr
+
+
+def test_a_plan_keeps_its_image_when_a_newer_one_is_locked_and_a_date_asks_for_the_old_one(
+    gpubench: Run, tmp_path: Path, env: dict[str, str], registry: Registry
+) -> None:
+    row = lock(tmp_path, registry, "local")
+    planned = tmp_path / "planned"
+    assert gpubench("plan", "--runtime", "docker", *SAME, "--outputs", planned, env=env).returncode == 0
+    (campaign,) = planned.iterdir()
+    before = {path: path.read_bytes() for path in campaign.rglob("*") if path.is_file()}
+    assert row.digest in (campaign / "plan.json").read_text()
+
+    newer = registry.push(
+        REPOSITORY, "ucx-py-1.22.0-20261108", {"gpubench/manifest.json": json.dumps(INSIDE).encode(), "x": b"y"}
+    )
+    rows = [row, row.model_copy(update={"date": "20261108", "digest": newer})]
+    (tmp_path / "images.lock.toml").write_text(ImagesLock().with_rows(rows).dump())
+    assert gpubench("render", campaign, env=env).returncode == 0
+    assert {path: path.read_bytes() for path in campaign.rglob("*") if path.is_file()} == before
+
+    for words, digest in (((), newer), (("--date", "20261107"), row.digest)):
+        outputs = tmp_path / digest[7:]
+        assert gpubench("plan", "--runtime", "docker", *SAME, *words, "--outputs", outputs, env=env).returncode == 0
+        (script,) = outputs.glob("*/jobs/*/job.sh")
+        assert f"{row.registry}@{digest}" in script.read_text()
+
+
+def test_a_lock_from_the_registry_leaves_out_what_is_another_sites_or_not_ours_and_says_so(
+    gpubench: Run, tmp_path: Path, env: dict[str, str], registry: Registry
+) -> None:
+    place, text = "team/mixed", json.dumps(INSIDE).encode()
+    ours = {"ucx-spec": "1.22.0", "stack": "ucxx-0.45.1", "python": "/p", "architecture": "x86_64"}
+    labels = {"io.gpubench.build-id": "b1", "io.gpubench.site": "local"}
+    full = {**labels, **{f"io.gpubench.{key}": value for key, value in ours.items()}}
+    manifest = {"gpubench/manifest.json": text}
+    digest = registry.push(place, "ucx-py-1.22.0-20261107", manifest, labels=full)
+    registry.push(place, "ucx-py-1.21.0-20261107", manifest, labels={**full, "io.gpubench.site": "draco"})
+    registry.push(place, "ucx-py-old-20200101", manifest, labels=labels)
+    registry.push(place, "ucx-py-empty-20200101", {"x": b""}, labels=full)
+    registry.push(place, "latest", manifest, labels=full)
+    done = gpubench("images", "lock", "--from-registry", "--set", f"image.registry={registry.host}/{place}", env=env)
+    assert (done.returncode, done.stdout) == (0, f"1.22.0 20261107: {digest}\n"), done.stdout + done.stderr
+    assert [line.split(":")[1] for line in done.stderr.splitlines()] == [
+        " ucx-py-empty-20200101 left out",
+        " ucx-py-old-20200101 left out",
+    ]

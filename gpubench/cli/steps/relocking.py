@@ -67,15 +67,16 @@ def _of_registry(site: Site) -> Iterable[LockRow]:
                 continue
             text = registry.last_layer_file(found, BUILD_MANIFEST)
             document = manifests.read_manifest(text, f"{site.image.registry}:{tag}")
+            row = from_labels(
+                found.labels,
+                document,
+                manifests.keep(root, document),
+                site=site.name,
+                registry=site.image.registry,
+                tag=tag,
+                digest=found.digest,
+            )
         except DataError as error:
             warn(f"{tag} left out: {error}")
             continue
-        yield from_labels(
-            found.labels,
-            document,
-            manifests.keep(root, document),
-            site=site.name,
-            registry=site.image.registry,
-            tag=tag,
-            digest=found.digest,
-        )
+        yield row
