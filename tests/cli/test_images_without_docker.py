@@ -32,7 +32,7 @@ def test_a_branch_that_nobody_can_resolve_leaves_a_dockerfile_that_says_so(gpube
     repository = f"image.ucx_repository=file://{tmp_path}/no-such-repository"
     done = gpubench("images", "build", "v1.18.x", "v1.14.x", "--out", "files", "--set", repository, env=NOWHERE)
     assert done.returncode == 5
-    assert "doesn't say which commit v1.18.x is; Dockerfiles written to files" in last_line(done)
+    assert "doesn't say which commit v1.18.x, v1.14.x is; Dockerfiles written to files" in last_line(done)
     assert "pin it yourself: v1.18.x@COMMIT" in last_line(done)
     for version in ("v1.18.x", "v1.14.x"):  # a stack of wheels, and one of conda packages with ucx-py
         assert "ARG UCX_COMMIT" in (tmp_path / "files" / f"local-{version}" / "Dockerfile").read_text()
