@@ -17,7 +17,8 @@ from gpubench.store.campaign import PLAN_FILE, Campaign
 
 def prune(site: Site, outputs: Path | None, *, remove: bool) -> None:
     """List, and with ``remove`` delete, what neither the lock nor any campaign below ``outputs`` names."""
-    needed = Needed(rows=tuple(read_lock().image), images=_in_campaigns(outputs or Path(site.paths.outputs)))
+    folder = outputs or Path(site.paths.outputs)
+    needed = Needed(rows=tuple(read_lock().image), images=_in_campaigns(folder))
     found: list[Leftover] = [one for kind in KINDS.values() for one in kind.leftovers(Places.of(site), needed)]
     for one in found:
         if remove:
@@ -27,7 +28,10 @@ def prune(site: Site, outputs: Path | None, *, remove: bool) -> None:
     if not found:
         say("nothing to remove")
     elif not remove:
-        say(f"{len(found)} things, {format_bytes(total)}; to remove them: gpubench images prune --yes")
+        say(
+            f"{len(found)} things, {format_bytes(total)}, that neither images.lock.toml nor a campaign in {folder} "
+            "names; to remove them: the same with --yes"
+        )
 
 
 def _in_campaigns(outputs: Path) -> tuple[Image, ...]:
