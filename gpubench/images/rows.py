@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pydantic
+
+from gpubench.errors import DataError
 from gpubench.model.image import Image
 from gpubench.model.images_lock import LockRow
 
@@ -18,7 +21,12 @@ SITE_LABEL = "io.gpubench.site"
 
 def reference(row: LockRow) -> str:
     """What the engine starts: by digest from the registry, or the local image by its id."""
-    return f"{row.registry}@{row.digest}" if row.registry else row.digest
+    return f"{plain(row.registry)}@{row.digest}" if row.registry else row.digest
+
+
+def plain(registry: str) -> str:
+    """``[http://]HOST/REPOSITORY`` as runtimes take it: how a registry is asked is their own configuration's matter."""
+    return registry.rpartition("://")[2]
 
 
 def docker_image(row: LockRow) -> Image:
@@ -69,7 +77,30 @@ def from_labels(
     tag: str,
     digest: str,
 ) -> LockRow:
-    """The row of an image that somebody else built: from its labels and its manifest."""
+    """The row of an image that somebody else built: from its labels and its manifest.
+
+    Raises:
+        DataError: one of them lacks something.
+    """
+    try:
+        return _row(labels, manifest, manifest_id, site=site, registry=registry, tag=tag, digest=digest)
+    except (KeyError, TypeError, AttributeError, pydantic.ValidationError) as error:
+        lacks = str(error) if isinstance(error, KeyError) else type(error).__name__
+        raise DataError(
+            f"the labels or the manifest of {tag} aren't what gpubench writes ({lacks})", then="build it anew"
+        ) from None
+
+
+def _row(
+    labels: Mapping[str, str],
+    manifest: Mapping[str, Any],
+    manifest_id: str,
+    *,
+    site: str,
+    registry: str,
+    tag: str,
+    digest: str,
+) -> LockRow:
     ucx, binding = manifest["ucx"], manifest["binding"]
     return LockRow(
         kind="docker",

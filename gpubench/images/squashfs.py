@@ -8,11 +8,14 @@ import hashlib
 import json
 import secrets
 import shutil
+import time
 from pathlib import Path
 
 from gpubench.errors import DataError
 from gpubench.render.importing import SIDECAR, link_name, squashfs_name
 
+ABANDONED_S = 3600.0
+"""An importer touches its mark every few seconds; one that has been silent for an hour is dead, whatever the clocks."""
 _AGAIN = "remove its directory and import it again: gpubench images import"
 
 
@@ -112,3 +115,34 @@ def imported(folder: Path) -> list[Imported]:
         with contextlib.suppress(DataError):
             found += [one for one in [at(path)] if one]
     return sorted(found, key=lambda one: (one.spec, one.date, one.digest))
+
+
+def abandoned(folder: Path) -> list[Path]:
+    """Temporary files and directories below ``folder`` whose importer is dead, sorted."""
+    return [path for path in sorted(folder.glob(".sha256-*")) if time.time() - _last_sign(path) > ABANDONED_S]
+
+
+def _last_sign(path: Path) -> float:
+    """When it, what it holds, or the mark of who makes it was last written, in seconds of the epoch."""
+    stamps = [0.0]
+    for one in (path, *path.glob("*"), path.with_suffix(".beat")):
+        with contextlib.suppress(OSError):
+            stamps.append(one.stat().st_mtime)
+    return max(stamps)
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file, or of the files in a directory."""
+    found = 0
+    for one in (path, *path.rglob("*")):
+        with contextlib.suppress(OSError):
+            found += one.stat().st_size if one.is_file() else 0
+    return found
+
+
+def discard(path: Path) -> None:
+    """Remove a file or a directory; somebody else may do so at the same time."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

@@ -62,6 +62,16 @@ class LockRow(Settings):
         """What a row is the only one of."""
         return (self.kind, self.spec, self.site, self.registry, self.date)
 
+    @property
+    def day(self) -> tuple[str, str, str, str]:
+        """What of one day is the same image, wherever it lies, or one in place of another."""
+        return (self.kind, self.spec, self.site, self.date)
+
+    @property
+    def build(self) -> tuple[str, ...]:
+        """The same for what a build was made of and what came out."""
+        return (*self.day, self.build_id, self.manifest)
+
 
 class ImagesLock(Settings):
     """All rows, sorted by place."""
@@ -86,16 +96,30 @@ class ImagesLock(Settings):
         return head + tomli_w.dumps({"schema": IMAGES_LOCK, "image": rows})
 
     def with_rows(self, rows: Iterable[LockRow]) -> ImagesLock:
-        """This lock with ``rows`` in place of those of the same place."""
-        places = {row.place: row for row in (*self.image, *rows)}
-        return self.model_copy(update={"image": [places[place] for place in sorted(places)]})
+        """This lock with ``rows`` in place of those of the same place.
 
-    def find(self, *, kind: str, spec: str, site: str, date: str = "") -> LockRow | None:
-        """The row that a spec means on a site: of that date, else the newest. A pushed row wins over a local one."""
-        fitting = [
-            row for row in self.image if (row.kind, row.spec, row.site) == (kind, spec, site) and date in ("", row.date)
+        A local row goes when its build is pushed, or a later one of that day: one that stands beside a pushed row is
+        the newer build of the two, since a date tells days only.
+        """
+        new = list(rows)
+        places = {row.place: row for row in (*self.image, *new)}
+        pushed = {row.build for row in places.values() if row.registry}
+        moved = {row.day for row in new if row.registry} - {row.day for row in new if not row.registry}
+        kept = [
+            place for place, row in places.items() if row.registry or (row.build not in pushed and row.day not in moved)
         ]
-        return max(fitting, key=lambda row: (row.date, bool(row.registry)), default=None)
+        return self.model_copy(update={"image": [places[place] for place in sorted(kept)]})
+
+    def find(self, *, kind: str, spec: str, site: str, date: str = "", pushed: bool = False) -> LockRow | None:
+        """The row that a spec means on a site: of that date, else the newest; ``pushed``: of those in a registry."""
+        fitting = [
+            row
+            for row in self.image
+            if (row.kind, row.spec, row.site) == (kind, spec, site)
+            and date in ("", row.date)
+            and (row.registry or not pushed)
+        ]
+        return max(fitting, key=lambda row: (row.date, not row.registry), default=None)
 
     def rows_of(self, site: str) -> Sequence[LockRow]:
         """Every row of a site."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
+from gpubench.model.images_lock import ImagesLock, LockRow
 from tests.conftest import Run
+from tests.images.test_squashfs import digest, put
 
 NOWHERE = {"DOCKER_HOST": "unix:///nowhere/docker.sock"}
 
@@ -29,7 +32,7 @@ def test_a_branch_that_nobody_can_resolve_leaves_a_dockerfile_that_says_so(gpube
     repository = f"image.ucx_repository=file://{tmp_path}/no-such-repository"
     done = gpubench("images", "build", "v1.18.x", "v1.14.x", "--out", "files", "--set", repository, env=NOWHERE)
     assert done.returncode == 5
-    assert "doesn't say which commit v1.18.x is; Dockerfiles written to files" in last_line(done)
+    assert "doesn't say which commit v1.18.x, v1.14.x is; Dockerfiles written to files" in last_line(done)
     assert "pin it yourself: v1.18.x@COMMIT" in last_line(done)
     for version in ("v1.18.x", "v1.14.x"):  # a stack of wheels, and one of conda packages with ucx-py
         assert "ARG UCX_COMMIT" in (tmp_path / "files" / f"local-{version}" / "Dockerfile").read_text()
@@ -72,3 +75,37 @@ def test_a_damaged_lock_is_named_and_left_as_it_is(gpubench: Run, tmp_path: Path
     done = gpubench("images", "list")
     assert (done.returncode, "images.lock.toml: " in last_line(done)) == (2, True)
     assert (tmp_path / "images.lock.toml").read_text() == before
+
+
+def test_images_of_a_profile_of_your_own_are_listed_and_pruned_where_it_has_them(gpubench: Run, tmp_path: Path) -> None:
+    own = f'inherits = "local"\nname = "mine"\n[imports]\nfolder = "{tmp_path}/sqsh"\n'
+    (tmp_path / "mine.toml").write_text(own)
+    put(tmp_path / "sqsh", 1)
+    unused = put(tmp_path / "sqsh", 2, "1.22.0")
+    row = LockRow(
+        kind="docker",
+        spec="1.19.0",
+        site="mine",
+        date="20260101",
+        digest=digest(1),
+        build_id="b1",
+        ucx_version="1.19.0",
+        binding="ucxx",
+        stack="ucxx-0.45.1",
+        python="/opt/gpubench/stack/bin/python",
+        manifest="m",
+        architecture="x86_64",
+    )
+    (tmp_path / "images.lock.toml").write_text(ImagesLock().with_rows([row]).dump())
+    env = {**NOWHERE, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+
+    def kinds(*words: str) -> list[tuple[str, str]]:
+        done = gpubench("images", "list", "--json", *words, env=env)
+        return [(one["kind"], one["spec"]) for one in json.loads(done.stdout)["images"]]
+
+    assert kinds() == [("docker", "1.19.0")]
+    assert kinds("--site", "mine.toml") == [("docker", "1.19.0"), ("squashfs", "1.19.0"), ("squashfs", "1.22.0")]
+    done = gpubench("images", "prune", "--site", "mine.toml", "--yes", env=env)
+    assert (done.returncode, done.stdout.count("removed")) == (0, 1), done.stdout + done.stderr
+    assert not unused.exists()
+    assert kinds("--site", "mine.toml") == [("docker", "1.19.0"), ("squashfs", "1.19.0")]

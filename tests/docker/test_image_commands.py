@@ -103,8 +103,16 @@ def test_list_and_show_tell_which_image_is_which(site: Site) -> None:
     assert re.search(r"^  distributed 2025\.7\.0$", shown, re.MULTILINE)
 
 
+def test_a_branch_that_nobody_can_resolve_leaves_the_other_version(site: Site) -> None:
+    silent = ["--set", "image.ucx_repository=file:///no/such/repository", "--no-push", "--date", "20260102"]
+    done = site.run("images", "build", "v1.18.x", "1.16.0", "--base", site.base, *silent, *site.settings)
+    assert (done.returncode, "doesn't say which commit v1.18.x is" in done.stderr) == (5, True), done.stdout[-2000:]
+    locked = tomllib.loads((site.directory / "images.lock.toml").read_text())["image"]
+    assert [row["spec"] for row in locked if row["date"] == "20260102"] == ["1.16.0"]
+
+
 def test_verify_starts_the_image_and_its_processes_agree(site: Site) -> None:
-    done = site.run("images", "verify", "1.16.0", "--runtime", "docker", *site.settings)
+    done = site.run("images", "verify", "1.16.0", *site.settings)
     assert done.returncode == 0, done.stdout + done.stderr
     roles = re.findall(r"^  (scheduler|worker|client) +UCX 1\.16\.0 .* build (\w+)$", done.stdout, re.MULTILINE)
     assert roles == [(role, site.rows["1.16.0"]["build_id"]) for role in ("scheduler", "worker", "worker", "client")]

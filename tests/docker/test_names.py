@@ -33,6 +33,13 @@ def test_what_is_no_place_is_refused_by_name(text: str) -> None:
         Place.parse(text)
 
 
+@pytest.mark.parametrize("address", ["https://me:planted@host.example/ucx", "me:planted@host.example/ucx"])
+def test_a_login_in_an_address_is_refused_and_not_printed(address: str) -> None:
+    with pytest.raises(UsageError, match=r"host\.example/ucx' is no repository .*docker login") as refused:
+        Place.parse(address)
+    assert "planted" not in str(refused.value)
+
+
 def test_a_tag_and_a_digest_are_joined_each_in_its_way() -> None:
     place = Place.parse("host.example/ucx")
     assert place.at("v1") == "host.example/ucx:v1"

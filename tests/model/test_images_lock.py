@@ -81,6 +81,20 @@ def test_of_one_day_the_pushed_image_wins_over_the_local_one() -> None:
     assert lock.find(kind="docker", spec="v1.14.x", site="draco") == row()
 
 
+def test_a_build_that_came_after_the_pushed_one_of_a_day_is_meant_until_it_or_another_is_pushed() -> None:
+    local = row(registry="", build_id="b2", digest="sha256:" + "5" * 64)
+    elsewhere = [row(registry="", build_id="b2", site="deepops"), row(registry="", build_id="b2", date="20261106")]
+    lock = ImagesLock().with_rows([row(), *elsewhere]).with_rows([local])
+    assert lock.find(kind="docker", spec="v1.14.x", site="draco") == local
+    assert lock.find(kind="docker", spec="v1.14.x", site="draco", pushed=True) == row()
+    for build in ("b2", "b3"):
+        pushed = row(build_id=build, digest="sha256:" + "6" * 64)
+        after = lock.with_rows([pushed])
+        assert after.find(kind="docker", spec="v1.14.x", site="draco") == pushed
+        assert local not in after.image
+        assert [one for one in after.image if one in elsewhere] == [one for one in lock.image if one in elsewhere]
+
+
 def test_an_unknown_key_names_the_file_the_key_and_the_nearest() -> None:
     text = ImagesLock().with_rows([row()]).dump().replace("digest =", "digst =")
     with pytest.raises(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpubench import __version__
 from gpubench.cli.options import Asked
-from gpubench.cli.say import say
+from gpubench.cli.say import say, warn
 from gpubench.cli.steps.locking import add_rows, read_lock
 from gpubench.errors import GpubenchError, MissingToolError, PlanRefusedError, SchedulerError, UsageError
 from gpubench.files import write_atomically
@@ -21,6 +21,7 @@ from gpubench.images.rows import reference
 from gpubench.model.base import nearest
 from gpubench.model.image import Image
 from gpubench.model.images_lock import LockRow
+from gpubench.model.recipe import Recipe
 from gpubench.model.site import Site
 from gpubench.render.context import Context
 from gpubench.runtimes import RUNTIMES
@@ -113,23 +114,20 @@ def _build_containers(wish: Wish) -> None:
     wanted = recipes(wish.specs, site, stack=wish.stack)
     unpinned = contexts(wanted, None, gpubench=__version__)
     folder = _write_contexts(wish, unpinned)
-    unknown = [recipe for recipe in wanted if unresolved(recipe)]
-    if unknown:
-        first = unknown[0]
-        raise MissingToolError(
-            f"{first.ucx_repository} doesn't say which commit {first.spec} is; Dockerfiles written to {folder}",
-            then=f"try again, or pin it yourself: {first.spec}@COMMIT",
-        )
+    known = [recipe for recipe in wanted if not unresolved(recipe)]
+    silent = _silent_repository([recipe for recipe in wanted if unresolved(recipe)], folder)
+    if silent and not known:
+        raise silent
     try:
         engine = Engine.connect()
-        rendered = contexts(wanted, engine, gpubench=__version__)
+        rendered = contexts(known, engine, gpubench=__version__)
     except MissingToolError as error:
         raise MissingToolError(f"{error.what}; Dockerfiles written to {folder}", then=error.then) from None
     _write_contexts(wish, rendered)
-    with build_display(steps(wanted)) as show:
+    with build_display(steps(known)) as show:
         built = build_all_images(
             engine,
-            wanted,
+            known,
             rendered,
             root=images_root(site.paths.images),
             date=wish.date,
@@ -141,8 +139,23 @@ def _build_containers(wish: Wish) -> None:
     for row in filter(None, (one.row for one in built)):
         say(f"{row.spec}: {reference(row)}")
     failed = {one.recipe.spec: one for one in built if one.error}
+    if failed and silent:
+        warn(str(silent))
     if failed:
-        raise _all_in_one(failed, len(built))
+        raise _all_in_one(failed, len(wanted))
+    if silent:
+        raise silent
+
+
+def _silent_repository(recipes: Sequence[Recipe], folder: Path) -> MissingToolError | None:
+    """Why these can't be built, None where there are none."""
+    if not recipes:
+        return None
+    specs = ", ".join(recipe.spec for recipe in recipes)
+    return MissingToolError(
+        f"{recipes[0].ucx_repository} doesn't say which commit {specs} is; Dockerfiles written to {folder}",
+        then=f"try again, or pin it yourself: {recipes[0].spec}@COMMIT",
+    )
 
 
 def _pushes(wish: Wish) -> bool:
@@ -204,10 +217,12 @@ def push(site: Site, specs: Sequence[str], date: str) -> None:
     engine = Engine.connect()
     with build_display([row.spec for row in rows]) as show:
         for row in rows:
-            digest = engine.push(row.digest, registry, row.tag, functools.partial(_show_push, show, row.spec))
+            engine.ensure(reference(row))
+            digest = engine.push(reference(row), registry, row.tag, functools.partial(_show_push, show, row.spec))
             show.done(row.spec)
-            add_rows([row.model_copy(update={"registry": registry, "digest": digest})])
-            say(f"{row.spec}: {registry}@{digest}")
+            pushed = row.model_copy(update={"registry": registry, "digest": digest})
+            add_rows([pushed])
+            say(f"{row.spec}: {reference(pushed)}")
     if not rows:
         say(f"nothing to push: {', '.join(specs) or 'every image'} is in {registry} already")
 

@@ -18,8 +18,8 @@ from gpubench.errors import (
     UsageError,
 )
 from gpubench.files import write_atomically
-from gpubench.images import images_root
-from gpubench.images.kinds.squashes import folder_of
+from gpubench.images.kinds.places import Places
+from gpubench.images.rows import plain
 from gpubench.model.images_lock import LockRow
 from gpubench.model.site import Site
 from gpubench.render.importing import ImportItem, render_import
@@ -42,7 +42,7 @@ def import_images(site: Site, specs: Sequence[str], date: str, out: Path | None)
     if not rows:
         raise UsageError(f"images.lock.toml has no image for site {site.name}", then="gpubench images build --push")
     items = [_item(row) for row in rows]
-    folder = folder_of(site, images_root(site.paths.images))
+    folder = Places.of(site).squashes
     script = render_import(items, str(folder), resources.texts("templates", "enroot/**/*.j2"), gpubench=__version__)
     path = (out or Path(site.paths.outputs) / "images" / site.name) / SCRIPT
     write_atomically(path, script)
@@ -71,7 +71,7 @@ def _item(row: LockRow) -> ImportItem:
         )
     return ImportItem(
         spec=row.spec,
-        registry=row.registry,
+        registry=plain(row.registry),
         tag=row.tag,
         date=row.date,
         digest=row.digest,

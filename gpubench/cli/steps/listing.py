@@ -15,9 +15,10 @@ from gpubench.cli.steps.images import kind_of, locked_rows
 from gpubench.cli.steps.locking import read_lock
 from gpubench.cli.steps.profiles import load_site, site_names
 from gpubench.errors import UsageError
-from gpubench.images import images_root, manifests
+from gpubench.images import images_root, published
 from gpubench.images.kinds import KINDS
 from gpubench.images.kinds.listing import Entry, of_lock
+from gpubench.images.kinds.places import Places
 from gpubench.images.order import Order
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
@@ -27,12 +28,13 @@ COLUMNS = ("version", "UCX", "kind", "site", "date", "stack", "digest or content
 
 def list_images(site: str | None, *, as_json: bool) -> None:
     """A row per image, or JSON with the same fields."""
-    names = [site] if site else site_names()
-    entries = of_lock([row for row in read_lock().image if row.site in names])
-    roots = {images_root(load_site(name).paths.images) for name in names}
-    for root in sorted(roots):
+    chosen = [load_site(name) for name in ([site] if site else site_names())]
+    rows = read_lock().image
+    found = of_lock([row for row in rows if row.site == chosen[0].name] if site else rows)
+    for places in sorted({Places.of(one) for one in chosen}):
         for kind in KINDS.values():
-            entries += kind.entries(root)
+            found += kind.entries(places)
+    entries = list({(one.kind, one.spec, one.site, one.date, one.where): one for one in found}.values())
     if as_json:
         say(json.dumps({"images": [entry.plain() for entry in entries]}, indent=1))
         return
@@ -47,11 +49,11 @@ def show_image(site: Site, spec: str, asked: Asked) -> None:
     document: Mapping[str, Any]
     if read_lock().find(kind="docker", spec=spec, site=site.name, date=asked.chosen_date()):
         (row,) = locked_rows(site, [spec], asked.chosen_date())
-        found = manifests.find(images_root(site.paths.images), row.manifest)
+        found = published.manifest_of(images_root(site.paths.images), row)
         if found is None:
             raise UsageError(
-                f"the manifest of image {spec} ({row.digest}) isn't on this machine",
-                then=f"fetch it: gpubench images lock --from-registry --site {site.name}",
+                f"the manifest of image {spec} ({row.digest}) isn't on this machine, and the image was never pushed",
+                then=f"where it was built: gpubench images push {spec} --site {site.name}",
             )
         document, head = found, row.model_dump()
     else:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from gpubench.cli.say import say
 from gpubench.cli.steps.locking import read_lock
-from gpubench.images import images_root
 from gpubench.images.kinds import KINDS
 from gpubench.images.kinds.leftovers import Leftover, Needed
+from gpubench.images.kinds.places import Places
 from gpubench.model.image import Image
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
@@ -17,9 +17,9 @@ from gpubench.store.campaign import PLAN_FILE, Campaign
 
 def prune(site: Site, outputs: Path | None, *, remove: bool) -> None:
     """List, and with ``remove`` delete, what neither the lock nor any campaign below ``outputs`` names."""
-    needed = Needed(rows=tuple(read_lock().image), images=_in_campaigns(outputs or Path(site.paths.outputs)))
-    root = images_root(site.paths.images)
-    found: list[Leftover] = [one for kind in KINDS.values() for one in kind.leftovers(root, needed)]
+    folder = outputs or Path(site.paths.outputs)
+    needed = Needed(rows=tuple(read_lock().image), images=_in_campaigns(folder))
+    found: list[Leftover] = [one for kind in KINDS.values() for one in kind.leftovers(Places.of(site), needed)]
     for one in found:
         if remove:
             one.remove()
@@ -28,7 +28,10 @@ def prune(site: Site, outputs: Path | None, *, remove: bool) -> None:
     if not found:
         say("nothing to remove")
     elif not remove:
-        say(f"{len(found)} things, {format_bytes(total)}; to remove them: gpubench images prune --yes")
+        say(
+            f"{len(found)} things, {format_bytes(total)}, that neither images.lock.toml nor a campaign in {folder} "
+            "names; to remove them: the same with --yes"
+        )
 
 
 def _in_campaigns(outputs: Path) -> tuple[Image, ...]:

@@ -8,9 +8,10 @@ from gpubench.cli.say import say, warn
 from gpubench.cli.steps.locking import add_rows
 from gpubench.errors import DataError, UsageError
 from gpubench.images import images_root, manifests
+from gpubench.images.docker.build import LOCAL_REPOSITORY
 from gpubench.images.docker.engine import Engine
 from gpubench.images.docker.registry import Registry
-from gpubench.images.rows import BUILD_ID_LABEL, BUILD_MANIFEST, SITE_LABEL, from_labels
+from gpubench.images.rows import BUILD_ID_LABEL, BUILD_MANIFEST, SITE_LABEL, from_labels, plain
 from gpubench.model.images_lock import LockRow
 from gpubench.model.site import Site
 
@@ -35,10 +36,11 @@ def lock(site: Site, *, from_registry: bool) -> None:
 
 def _of_engine(site: Site) -> Iterable[LockRow]:
     engine, root = Engine.connect(), images_root(site.paths.images)
-    for image in engine.images(f"{SITE_LABEL}={site.name}"):
+    newest: dict[str, str] = {}
+    for image in engine.images(f"{SITE_LABEL}={site.name}"):  # newest first
         for tag in image.tags:
             name, _, word = tag.rpartition(":")
-            if name == (site.image.registry or "gpubench"):
+            if name in (LOCAL_REPOSITORY, plain(site.image.registry)) and newest.setdefault(word, image.id) == image.id:
                 document = manifests.read_manifest(engine.read_file(image.id, BUILD_MANIFEST), tag)
                 digest = next((one.partition("@")[2] for one in image.digests if one.startswith(f"{name}@")), "")
                 yield from_labels(
@@ -46,7 +48,7 @@ def _of_engine(site: Site) -> Iterable[LockRow]:
                     document,
                     manifests.keep(root, document),
                     site=site.name,
-                    registry=name if digest else "",
+                    registry=site.image.registry if digest else "",
                     tag=word,
                     digest=digest or image.id,
                 )
@@ -65,15 +67,16 @@ def _of_registry(site: Site) -> Iterable[LockRow]:
                 continue
             text = registry.last_layer_file(found, BUILD_MANIFEST)
             document = manifests.read_manifest(text, f"{site.image.registry}:{tag}")
+            row = from_labels(
+                found.labels,
+                document,
+                manifests.keep(root, document),
+                site=site.name,
+                registry=site.image.registry,
+                tag=tag,
+                digest=found.digest,
+            )
         except DataError as error:
             warn(f"{tag} left out: {error}")
             continue
-        yield from_labels(
-            found.labels,
-            document,
-            manifests.keep(root, document),
-            site=site.name,
-            registry=site.image.registry,
-            tag=tag,
-            digest=found.digest,
-        )
+        yield row

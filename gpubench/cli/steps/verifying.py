@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,11 +13,13 @@ from typing import Any
 from gpubench import __version__
 from gpubench.cli.options import Asked
 from gpubench.cli.say import say
-from gpubench.cli.steps.images import obtain_images
+from gpubench.cli.steps.images import kind_of, obtain_images
+from gpubench.cli.steps.locking import read_lock
 from gpubench.cli.steps.planning import write_scripts
 from gpubench.cli.steps.profiles import load_site, load_suite
 from gpubench.cli.steps.running import run_jobs
-from gpubench.errors import DataError, PlanRefusedError, UsageError
+from gpubench.errors import DataError, MissingToolError, PlanRefusedError, UsageError
+from gpubench.images.kinds import KINDS
 from gpubench.images.manifest import manifest_id
 from gpubench.images.order import Found
 from gpubench.model.image import Image, Variant
@@ -30,6 +33,8 @@ from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import read_provenance
 
 WITHOUT_UCX = "none"
+PROGRAMS = {"charliecloud": "ch-run", "docker": "docker", "enroot": "enroot"}
+"""By runtime, what the machine must have."""
 
 
 def verify_images(site: Site, specs: Sequence[str], asked: Asked) -> None:
@@ -39,11 +44,9 @@ def verify_images(site: Site, specs: Sequence[str], asked: Asked) -> None:
         DataError: an image whose processes disagree with each other or with its manifest, or don't exchange a message.
         UsageError: an image that isn't built.
     """
-    found = obtain_images(site, specs, asked, build=False)
+    found = {spec: _find(site, spec, asked) for spec in specs}
     failed: list[DataError] = []
     for spec, entry in found.items():
-        if entry is None:
-            raise UsageError(f"there is no image {spec} for site {site.name}", then=f"gpubench images build {spec}")
         try:
             _verify(site, spec, entry)
         except DataError as error:
@@ -51,6 +54,29 @@ def verify_images(site: Site, specs: Sequence[str], asked: Asked) -> None:
             failed.append(error)
     if failed:
         raise failed[0]
+
+
+def _find(site: Site, spec: str, asked: Asked) -> Found:
+    """The image that ``show`` shows: a locked container before a venv that is made when it is needed.
+
+    Where a container isn't imported yet, the container itself: it is the same image, and Docker may be here.
+    """
+    locked = read_lock().find(kind="docker", spec=spec, site=site.name, date=asked.chosen_date()) is not None
+    container = site.model_copy(update={"runtime": "docker"})
+    kind = kind_of(site)
+    if locked and asked.runtime is None and KINDS[kind].ON_DEMAND:
+        site = container
+    found = obtain_images(site, [spec], asked, build=False)[spec]
+    if found is None and locked and asked.runtime is None and kind == "squashfs":
+        say(f"{spec}: not imported on this machine, so the container that was built for it")
+        found = obtain_images(container, [spec], asked, build=False)[spec]
+    if found is None:
+        imported = f"gpubench images import {spec} --site {site.name}"
+        raise UsageError(
+            f"there is no image {spec} of kind {kind} for site {site.name} on this machine",
+            then=imported if locked else f"gpubench images build {spec} --site {site.name}",
+        )
+    return found
 
 
 def _verify(site: Site, spec: str, entry: Found) -> None:
@@ -87,16 +113,41 @@ def _check_packages(spec: str, manifest: Mapping[str, Any], processes: Sequence[
 
 
 def _here(site: Site, image: Image) -> Site:
-    """The local profile, with a runtime that starts such an image here and the site's own name and settings."""
+    """The local profile, with a runtime that starts such an image here and the site's own name.
+
+    The options and mounts of the site's containers are its own runtime's, and may mean nothing to another.
+    """
+    local = load_site("local")
+    runtime = runtime_here(site.runtime, image.kind)
+    container = site.container if runtime == site.runtime else local.container
+    return local.model_copy(update={"name": site.name, "runtime": runtime, "container": container})
+
+
+def runtime_here(own: str, kind: str) -> str:
+    """The runtime that starts images of a kind on this machine: the site's ``own``, or one whose program is here.
+
+    Raises:
+        PlanRefusedError: none can without a scheduler.
+        MissingToolError: none is installed.
+    """
     local = load_site("local")
     fitting = [
         runtime
         for scheduler, launcher, runtime in sorted(VALID)
-        if (scheduler, launcher) == (local.scheduler, local.launcher) and image.kind == RUNTIMES[runtime].KIND
+        if (scheduler, launcher) == (local.scheduler, local.launcher) and kind == RUNTIMES[runtime].KIND
     ]
+    if own in fitting:
+        return own
     if not fitting:
-        raise PlanRefusedError(f"images of kind {image.kind} can't be started on this machine")
-    return local.model_copy(update={"name": site.name, "runtime": fitting[0], "container": site.container})
+        raise PlanRefusedError(f"images of kind {kind} can't be started on this machine")
+    programs = {runtime: PROGRAMS.get(runtime, "") for runtime in fitting}
+    for runtime, program in programs.items():
+        if not program or shutil.which(program):
+            return runtime
+    raise MissingToolError(
+        f"none of the programs that start images of kind {kind} is here: {', '.join(programs.values())}",
+        then="install one, or verify where one is",
+    )
 
 
 def _campaign(site: Site, image: Image, manifest: Mapping[str, Any], directory: Path) -> Campaign:

@@ -16,7 +16,7 @@ import docker.context
 from gpubench.errors import GpubenchError, MissingToolError, SchedulerError
 from gpubench.images.docker import archive
 from gpubench.images.docker.credentials import find_credentials, reading_logins
-from gpubench.images.docker.failures import ENGINE_ERRORS, engine_failure, no_engine, one_line, reason
+from gpubench.images.docker.failures import ENGINE_ERRORS, cause, engine_failure, no_engine, one_line, reason
 from gpubench.images.docker.lines import BuildLines
 from gpubench.images.docker.names import Place, docker_architecture, is_digest, split_reference, uname_architecture
 from gpubench.images.docker.push import Layers, Progress
@@ -65,7 +65,7 @@ class Engine:
             client = docker.APIClient(**address, timeout=CALL_S)
             client.ping()
         except (*ENGINE_ERRORS, ValueError) as error:
-            raise no_engine(str(address.get("base_url", _DEFAULT)), reason(error)) from None
+            raise no_engine(str(address.get("base_url", _DEFAULT)), cause(error)) from None
         return Engine(client, address)
 
     def __enter__(self) -> Engine:

@@ -49,6 +49,15 @@ def reason(error: Exception) -> str:
     return one_line(str(said or error))
 
 
+def cause(error: BaseException) -> str:
+    """The innermost error, the one that people know: requests wraps urllib3's, which wraps the system's."""
+    inner = error
+    while (below := inner.__cause__ or inner.__context__) is not None:
+        inner = below
+    said = inner.strerror if isinstance(inner, OSError) and inner.strerror else str(inner)
+    return one_line(said or type(inner).__name__)
+
+
 def one_line(text: str) -> str:
     """The text with its line ends blanked and its length bounded."""
     line = " ".join(text.split())

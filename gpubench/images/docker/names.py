@@ -15,6 +15,8 @@ _HUB_NAMES = (HUB, "index.docker.io", _HUB_API)
 _PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _REPOSITORY = re.compile(rf"{_PART}(?:/{_PART})*")
 _HOST = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9a-fA-F:]+\])(?::\d+)?")
+_LOGIN = re.compile(r"[^/]*@(?=[^/]*/)")
+"""``USER:PASSWORD@`` of an address: nobody's to print."""
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "ppc64le": "ppc64le"}
 
@@ -51,7 +53,8 @@ class Place:
             repository = repository if "/" in repository else f"library/{repository}"
         if scheme not in ("", "http", "https") or not _HOST.fullmatch(host) or not _REPOSITORY.fullmatch(repository):
             raise UsageError(
-                f"'{text}' is no repository of a registry", then="write HOST[:PORT]/REPOSITORY, in lower case"
+                f"'{_LOGIN.sub('', text)}' is no repository of a registry",
+                then="write HOST[:PORT]/REPOSITORY, in lower case; logins are docker login's",
             )
         return Place(host, repository, scheme or ("http" if is_loopback(host) else "https"))
 

@@ -14,7 +14,7 @@ import urllib3.exceptions
 
 from gpubench.errors import SchedulerError
 from gpubench.images.docker.credentials import find_credentials
-from gpubench.images.docker.failures import one_line, refused
+from gpubench.images.docker.failures import cause, refused
 from gpubench.images.docker.login import Header, log_in
 from gpubench.images.docker.names import Place, is_loopback
 
@@ -62,19 +62,19 @@ class Transport:
             return self._attempts(path, limit, what, accept)
 
     def _attempts(self, path: str, limit: int, what: str, accept: str) -> Answer:
-        cause = ""
+        why = ""
         for attempt in range(ATTEMPTS):
             try:
                 answer = self._logged_in(path, limit, what, accept)
             except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-                cause, pause = _cause(error), 0.0
+                why, pause = _cause(error), 0.0
             else:
                 if answer.status not in _AGAIN:
                     return answer
-                cause, pause = f"status {answer.status}", _retry_after(answer.headers.get("Retry-After", ""))
+                why, pause = f"status {answer.status}", _retry_after(answer.headers.get("Retry-After", ""))
             if attempt + 1 < ATTEMPTS:
                 time.sleep(min(max(pause, 0.5 * 2**attempt), LONGEST_PAUSE_S))
-        raise _gave_up(self.place.host, what, cause)
+        raise _gave_up(self.place.host, what, why)
 
     def _logged_in(self, path: str, limit: int, what: str, accept: str) -> Answer:
         """One attempt; a login is made, or renewed when its time was over."""
@@ -110,11 +110,7 @@ class Transport:
 def _cause(error: Exception) -> str:
     if isinstance(error, requests.Timeout) or "timed out" in str(error).lower():
         return "too slow"
-    # requests wraps urllib3's error, which wraps the system's; the innermost is the one that people know.
-    inner: BaseException = error
-    while inner.__context__ is not None:
-        inner = inner.__context__
-    return one_line(str(inner) or type(inner).__name__)
+    return cause(error)
 
 
 def _retry_after(value: str) -> float:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Protocol
 
 from gpubench.images.kinds import conda, containers, modules, squashes, venvs
 from gpubench.images.kinds.leftovers import Leftover, Needed
 from gpubench.images.kinds.listing import Entry
+from gpubench.images.kinds.places import Places
 from gpubench.images.order import Obtained, Order
 from gpubench.model.image import Image
 
@@ -22,10 +22,10 @@ class Kind(Protocol):
     def ON_DEMAND(self) -> bool:  # noqa: N802 - a module's constant
         """Whether a campaign builds them when it needs them, so that nobody has to ask for them by name."""
 
-    def entries(self, root: Path) -> list[Entry]:
-        """What lies below ``root`` (``paths.images``) that ``images.lock.toml`` doesn't name."""
+    def entries(self, places: Places) -> list[Entry]:
+        """What lies there that ``images.lock.toml`` doesn't name."""
 
-    def leftovers(self, root: Path, needed: Needed) -> list[Leftover]:
+    def leftovers(self, places: Places, needed: Needed) -> list[Leftover]:
         """What may be removed: not needed by anybody, or left by a build or an import that was killed."""
 
     def ready(self, image: Image) -> None:

@@ -12,6 +12,7 @@ from gpubench.images.kinds import installed
 from gpubench.images.kinds.installed import ready
 from gpubench.images.kinds.leftovers import Leftover, Needed
 from gpubench.images.kinds.listing import Entry
+from gpubench.images.kinds.places import Places
 from gpubench.images.order import Obtained, Order
 from gpubench.images.rows import prefix_image
 
@@ -25,16 +26,16 @@ def obtain(order: Order) -> Obtained:
     return installed.obtain(order, "conda", prefix_image)
 
 
-def entries(root: Path) -> list[Entry]:  # noqa: ARG001 - of every kind
+def entries(places: Places) -> list[Entry]:  # noqa: ARG001 - of every kind
     """None: a prefix that no row names belongs to nobody, see ``images prune``."""
     return []
 
 
-def leftovers(root: Path, needed: Needed) -> list[Leftover]:
+def leftovers(places: Places, needed: Needed) -> list[Leftover]:
     """Prefixes that no row and no campaign names, finished or not, but for those that somebody is making now."""
     return [
         Leftover(f"conda prefix {path}", 0, functools.partial(_remove, path))
-        for path in sorted(lock.with_suffix("") for lock in (root.resolve() / "conda").glob("*-*.lock"))
+        for path in sorted(lock.with_suffix("") for lock in (places.root.resolve() / "conda").glob("*-*.lock"))
         if path.is_dir()
         and not needed.path(path)
         and not any(row.python.startswith(f"{path}/") for row in needed.rows)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import functools
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpubench import __version__
-from gpubench.errors import DataError, MissingToolError
-from gpubench.images import manifests
+from gpubench.errors import MissingToolError
+from gpubench.images import manifests, published
 from gpubench.images.kinds.leftovers import Leftover, Needed
 from gpubench.images.kinds.listing import Entry
+from gpubench.images.kinds.places import Places
 from gpubench.images.order import Found, Obtained, Order
 from gpubench.images.recipes import recipes
 from gpubench.images.rows import STAGE_LABEL, docker_image
 from gpubench.model.image import Image
 from gpubench.model.images_lock import LockRow
-from gpubench.spec.plain import content_id
 
 if TYPE_CHECKING:
     from gpubench.images.container_builds import Built
@@ -50,12 +49,12 @@ def ready(image: Image) -> None:
     _engine().ensure(image.reference)
 
 
-def entries(root: Path) -> list[Entry]:  # noqa: ARG001 - containers lie in an engine or a registry
+def entries(places: Places) -> list[Entry]:  # noqa: ARG001 - containers lie in an engine or a registry
     """None: a container image that no row names belongs to nobody, see ``images prune``."""
     return []
 
 
-def leftovers(root: Path, needed: Needed) -> list[Leftover]:  # noqa: ARG001 - as above
+def leftovers(places: Places, needed: Needed) -> list[Leftover]:  # noqa: ARG001 - as above
     """Images of the local engine that were built by gpubench, and that nobody names; none where no engine runs."""
     try:
         engine = _engine()
@@ -80,11 +79,13 @@ def _engine() -> Engine:
 
 
 def _row(order: Order, spec: str) -> LockRow | None:
-    row = order.lock.find(kind="docker", spec=spec, site=order.site.name, date=order.date)
-    if row is None or row.registry or not order.build:
+    find = functools.partial(order.lock.find, kind="docker", spec=spec, site=order.site.name)
+    row = find(date=order.date)
+    if row is None or not order.build:
         return row
-    wanted = order.base in ("", row.base)
-    return row if wanted and _engine().has(row.digest) else None
+    if not row.registry and not _engine().has(row.digest):
+        row = find(date=row.date, pushed=True)  # the local one lies on another machine
+    return row if row and order.base in ("", row.base) else None
 
 
 def _build(order: Order, specs: list[str]) -> list[Built]:
@@ -103,16 +104,24 @@ def _build(order: Order, specs: list[str]) -> list[Built]:
 
 
 def _found(order: Order, row: LockRow) -> Found:
+    image = docker_image(row)
     document = manifests.find(order.root, row.manifest)
     if document is None:
-        image = docker_image(row)
-        engine = _engine()
-        engine.ensure(image.reference)
-        document = manifests.read_manifest(engine.read_file(image.reference, image.build_manifest), image.reference)
-        if content_id(document) != row.manifest:
-            raise DataError(
-                f"image {image.reference} isn't the one of images.lock.toml: its manifest differs",
-                then="run gpubench images lock",
-            )
+        document = _ask(order, row, image)
         manifests.keep(order.root, document)
-    return docker_image(row), document
+    return image, document
+
+
+def _ask(order: Order, row: LockRow, image: Image) -> dict[str, Any]:
+    """The manifest out of the engine's image, which the campaign will need there; without an engine the registry's."""
+    try:
+        engine = _engine()
+    except MissingToolError:
+        found = published.manifest_of(order.root, row)
+        if found is None:
+            raise
+        return found
+    engine.ensure(image.reference)
+    document = manifests.read_manifest(engine.read_file(image.reference, image.build_manifest), image.reference)
+    published.require_locked(row, document)
+    return document

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import shutil
-from pathlib import Path
 
 from gpubench.images.kinds import installed
 from gpubench.images.kinds.installed import ready
 from gpubench.images.kinds.leftovers import Leftover, Needed
 from gpubench.images.kinds.listing import Entry
+from gpubench.images.kinds.places import Places
 from gpubench.images.order import Obtained, Order
 from gpubench.images.rows import modules_folder, modules_image
 
@@ -23,16 +23,16 @@ def obtain(order: Order) -> Obtained:
     return installed.obtain(order, "modules", functools.partial(modules_image, order.root))
 
 
-def entries(root: Path) -> list[Entry]:  # noqa: ARG001 - of every kind
+def entries(places: Places) -> list[Entry]:  # noqa: ARG001 - of every kind
     """None: all that there is to an image is its row."""
     return []
 
 
-def leftovers(root: Path, needed: Needed) -> list[Leftover]:
+def leftovers(places: Places, needed: Needed) -> list[Leftover]:
     """Load lines that no row and no campaign names."""
-    kept = {modules_folder(root, row) for row in needed.rows if row.kind == "modules"}
+    kept = {modules_folder(places.root, row) for row in needed.rows if row.kind == "modules"}
     return [
         Leftover(f"load lines {path}", 0, functools.partial(shutil.rmtree, path))
-        for path in sorted((root.resolve() / "modules").glob("*-*"))
+        for path in sorted((places.root.resolve() / "modules").glob("*-*"))
         if path.is_dir() and path not in kept and not needed.path(path)
     ]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
+import functools
 from pathlib import Path
 
 from gpubench.errors import DataError
-from gpubench.images import manifests, squashfs
+from gpubench.images import published, squashfs
 from gpubench.images.kinds.leftovers import Leftover, Needed
 from gpubench.images.kinds.listing import Entry
+from gpubench.images.kinds.places import Places, folder_of
 from gpubench.images.order import Found, Obtained, Order
 from gpubench.images.rows import docker_image
 from gpubench.model.image import Image
-from gpubench.model.site import Site
 
 ON_DEMAND = False
 
@@ -23,17 +23,12 @@ def obtain(order: Order) -> Obtained:
     return Obtained({spec: _find(order, folder, spec) for spec in order.specs})
 
 
-def folder_of(site: Site, root: Path) -> Path:
-    """Where the profile has squashfs files imported to; ``root`` is ``paths.images``."""
-    configured = site.imports.folder
-    return Path(os.path.expandvars(configured)).expanduser() if configured else root / "squashfs"
-
-
 def _find(order: Order, folder: Path, spec: str) -> Found | None:
     row = order.lock.find(kind="docker", spec=spec, site=order.site.name, date=order.date)
     if row is None:
         return None
-    imported, manifest = squashfs.find(folder, row.digest), manifests.find(order.root, row.manifest)
+    imported = squashfs.find(folder, row.digest)
+    manifest = published.manifest_of(order.root, row) if imported else None
     if imported is None or manifest is None:
         return None
     image = docker_image(row).model_copy(update={"kind": "squashfs", "reference": str(imported.path)})
@@ -49,8 +44,8 @@ def ready(image: Image) -> None:
     squashfs.check(imported, deep=False)
 
 
-def entries(root: Path) -> list[Entry]:
-    """The imported files in the default folder."""
+def entries(places: Places) -> list[Entry]:
+    """The imported files."""
     return [
         Entry(
             kind="squashfs",
@@ -61,14 +56,18 @@ def entries(root: Path) -> list[Entry]:
             date=one.date,
             size=one.size,
         )
-        for one in squashfs.imported(root / "squashfs")
+        for one in squashfs.imported(places.squashes)
     ]
 
 
-def leftovers(root: Path, needed: Needed) -> list[Leftover]:
-    """Files whose digest nobody names."""
-    return [
+def leftovers(places: Places, needed: Needed) -> list[Leftover]:
+    """Files whose digest nobody names, and what killed imports left."""
+    killed = [
+        Leftover(str(path), squashfs.size_of(path), functools.partial(squashfs.discard, path))
+        for path in squashfs.abandoned(places.squashes)
+    ]
+    return killed + [
         Leftover(str(one.path), one.size, one.remove)
-        for one in squashfs.imported(root / "squashfs")
+        for one in squashfs.imported(places.squashes)
         if not needed.digest(one.digest)
     ]

@@ -11,6 +11,7 @@ from gpubench.images import folders
 from gpubench.images.catalog import ensure, verify
 from gpubench.images.kinds.leftovers import Leftover, Needed
 from gpubench.images.kinds.listing import Entry
+from gpubench.images.kinds.places import Places
 from gpubench.images.order import Obtained, Order
 from gpubench.model.image import Image
 
@@ -27,10 +28,10 @@ def ready(image: Image) -> None:
     verify(image)
 
 
-def entries(root: Path) -> list[Entry]:
+def entries(places: Places) -> list[Entry]:
     """The stacks and the UCX versions, which any of the stacks can run."""
     found = []
-    for path in sorted((root / "venv").glob("*-*/image.json")):
+    for path in sorted((places.root / "venv").glob("*-*/image.json")):
         try:
             folder = folders.read(path.parent)
         except DataError:  # whoever wants to use it is told; a list must not end at it
@@ -50,10 +51,10 @@ def entries(root: Path) -> list[Entry]:
     return found
 
 
-def leftovers(root: Path, needed: Needed) -> list[Leftover]:
+def leftovers(places: Places, needed: Needed) -> list[Leftover]:
     """Folders that no campaign runs on."""
     return [
         Leftover(one.where, one.size, functools.partial(shutil.rmtree, one.where))
-        for one in entries(root)
+        for one in entries(places)
         if not needed.path(Path(one.where))
     ]

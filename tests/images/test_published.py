@@ -1,0 +1,179 @@
+"""A lock file that came by git: what the registry knows is asked there, once, and without Docker."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpubench.images.manifest import MANIFEST, manifest_id
+from gpubench.model.images_lock import ImagesLock, LockRow
+from gpubench.render.importing import SIDECAR, squashfs_name
+from tests.conftest import Run, need
+from tests.importing.registry import Registry
+
+pytestmark = pytest.mark.system
+
+REPOSITORY = "team/bench"
+INSIDE: dict[str, Any] = {
+    "schema": MANIFEST,
+    "kind": "docker",
+    "build_id": "b1",
+    "base": {"name": "debian:12"},
+    "env": {},
+    "ucx": {"spec": "1.22.0", "version": "1.22.0", "release": "1.22.0", "libucp": "/opt/gpubench/ucx/lib/libucp.so.0"},
+    "stack": {"name": "ucxx-0.45.1", "python": "3.11.2", "packages": {"dask": "2025.7.0"}, "lock": "l"},
+    "binding": {"name": "ucxx", "version": "0.45.1", "scheme": "ucxx"},
+}
+SAME = ("--variants", "a=1.22.0 b=1.22.0", "--blocks", "1", "--nodes", "1")
+
+
+@pytest.fixture(scope="module")
+def registry() -> Iterator[Registry]:
+    need(shutil.which("docker-registry") is not None, "docker-registry")
+    with Registry() as registry:
+        yield registry
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    """A machine without Docker and without logins, where nothing is kept yet."""
+    return {
+        "DOCKER_HOST": "unix:///nowhere/docker.sock",
+        "DOCKER_CONFIG": str(tmp_path),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+    }
+
+
+def lock(directory: Path, registry: Registry, site: str, document: dict[str, Any] = INSIDE) -> LockRow:
+    """The row of an image that holds ``INSIDE``, with the hash of ``document``, as git brings it."""
+    text = json.dumps(INSIDE).encode()
+    digest = registry.push(REPOSITORY, "ucx-py-1.22.0-20261107", {"gpubench/manifest.json": text})
+    row = LockRow(
+        kind="docker",
+        spec="1.22.0",
+        site=site,
+        registry=f"{registry.host}/{REPOSITORY}",
+        date="20261107",
+        tag="ucx-py-1.22.0-20261107",
+        digest=digest,
+        build_id="b1",
+        ucx_version="1.22.0",
+        binding="ucxx",
+        stack="ucxx-0.45.1",
+        python="/opt/gpubench/stack/bin/python",
+        manifest=manifest_id(document),
+        architecture="x86_64",
+    )
+    (directory / "images.lock.toml").write_text(ImagesLock().with_rows([row]).dump())
+    return row
+
+
+def imported(root: Path, row: LockRow) -> None:
+    """What ``import.sh`` leaves below ``paths.images``."""
+    path = root / "squashfs" / squashfs_name(row.digest)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"hsqs")
+    facts = {"schema": SIDECAR, "ucx_spec": row.spec, "size": 4, "squashfs_sha256": hashlib.sha256(b"hsqs").hexdigest()}
+    same = {"digest": row.digest, "date": row.date, "build_id": row.build_id, "architecture": row.architecture}
+    path.with_name("image.sqsh.json").write_text(json.dumps({**facts, **same}))
+
+
+def test_a_login_node_plans_with_an_imported_image_that_another_machine_built(
+    gpubench: Run, tmp_path: Path, env: dict[str, str], registry: Registry
+) -> None:
+    row = lock(tmp_path, registry, "draco")
+    root = tmp_path / "images"
+    words = ("plan", "--site", "draco", "--set", f"paths.images={root}", *SAME)
+    assert "a: UCX not built" in gpubench(*words, env=env).stdout
+    imported(root, row)
+    done = gpubench(*words, env=env)
+    assert (done.returncode, "a: UCX 1.22.0" in done.stdout) == (0, True), done.stdout + done.stderr
+    asked = len(registry.requests)
+    assert "a: UCX 1.22.0" in gpubench(*words, env=env).stdout
+    assert len(registry.requests) == asked
+
+
+def test_containers_are_planned_and_shown_where_no_docker_runs(
+    gpubench: Run, tmp_path: Path, env: dict[str, str], registry: Registry
+) -> None:
+    row = lock(tmp_path, registry, "local")
+    done = gpubench("plan", "--runtime", "docker", *SAME, env=env)
+    assert (done.returncode, "a: UCX 1.22.0" in done.stdout) == (0, True), done.stdout + done.stderr
+    shutil.rmtree(tmp_path / "cache")
+    shown = gpubench("images", "show", "1.22.0", env=env)
+    assert row.digest in shown.stdout, shown.stderr
+    assert "  dask 2025.7.0" in shown.stdout.splitlines()
+
+
+def test_another_manifest_than_the_locked_one_is_refused(
+    gpubench: Run, tmp_path: Path, env: dict[str, str], registry: Registry
+) -> None:
+    lock(tmp_path, registry, "local", {**INSIDE, "build_id": "b2"})
+    done = gpubench("plan", "--runtime", "docker", *SAME, env=env)
+    assert (done.returncode, "isn't the one of images.lock.toml" in done.stderr) == (3, True), done.stderr
+
+
+@pytest.mark.parametrize("site", ["local", "draco"])
+def test_verify_takes_the_locked_container_where_nothing_else_was_asked_for(
+    gpubench: Run, tmp_path: Path, env: dict[str, str], registry: Registry, site: str
+) -> None:
+    lock(tmp_path, registry, site)
+    root = f"paths.images={tmp_path / 'images'}"
+    done = gpubench("images", "verify", "1.22.0", "--site", site, "--set", root, env=env)
+    assert (done.returncode, "Docker doesn't answer" in done.stderr) == (5, True), done.stdout + done.stderr
+    assert not (tmp_path / "images" / "venv").exists()
+    assert ("not imported on this machine" in done.stdout) == (site == "draco")
+    asked = gpubench("images", "verify", "1.22.0", "--site", site, "--runtime", "charliecloud", "--set", root, env=env)
+    assert (asked.returncode, f"images import 1.22.0 --site {site}" in asked.stderr) == (2, True), asked.stderr
+
+
+def test_a_plan_keeps_its_image_when_a_newer_one_is_locked_and_a_date_asks_for_the_old_one(
+    gpubench: Run, tmp_path: Path, env: dict[str, str], registry: Registry
+) -> None:
+    row = lock(tmp_path, registry, "local")
+    planned = tmp_path / "planned"
+    assert gpubench("plan", "--runtime", "docker", *SAME, "--outputs", planned, env=env).returncode == 0
+    (campaign,) = planned.iterdir()
+    before = {path: path.read_bytes() for path in campaign.rglob("*") if path.is_file()}
+    assert row.digest in (campaign / "plan.json").read_text()
+
+    newer = registry.push(
+        REPOSITORY, "ucx-py-1.22.0-20261108", {"gpubench/manifest.json": json.dumps(INSIDE).encode(), "x": b"y"}
+    )
+    rows = [row, row.model_copy(update={"date": "20261108", "digest": newer})]
+    (tmp_path / "images.lock.toml").write_text(ImagesLock().with_rows(rows).dump())
+    assert gpubench("render", campaign, env=env).returncode == 0
+    assert {path: path.read_bytes() for path in campaign.rglob("*") if path.is_file()} == before
+
+    for words, digest in (((), newer), (("--date", "20261107"), row.digest)):
+        outputs = tmp_path / digest[7:]
+        assert gpubench("plan", "--runtime", "docker", *SAME, *words, "--outputs", outputs, env=env).returncode == 0
+        (script,) = outputs.glob("*/jobs/*/job.sh")
+        assert f"{row.registry}@{digest}" in script.read_text()
+
+
+def test_a_lock_from_the_registry_leaves_out_what_is_another_sites_or_not_ours_and_says_so(
+    gpubench: Run, tmp_path: Path, env: dict[str, str], registry: Registry
+) -> None:
+    place, text = "team/mixed", json.dumps(INSIDE).encode()
+    ours = {"ucx-spec": "1.22.0", "stack": "ucxx-0.45.1", "python": "/p", "architecture": "x86_64"}
+    labels = {"io.gpubench.build-id": "b1", "io.gpubench.site": "local"}
+    full = {**labels, **{f"io.gpubench.{key}": value for key, value in ours.items()}}
+    manifest = {"gpubench/manifest.json": text}
+    digest = registry.push(place, "ucx-py-1.22.0-20261107", manifest, labels=full)
+    registry.push(place, "ucx-py-1.21.0-20261107", manifest, labels={**full, "io.gpubench.site": "draco"})
+    registry.push(place, "ucx-py-old-20200101", manifest, labels=labels)
+    registry.push(place, "ucx-py-empty-20200101", {"x": b""}, labels=full)
+    registry.push(place, "latest", manifest, labels=full)
+    done = gpubench("images", "lock", "--from-registry", "--set", f"image.registry={registry.host}/{place}", env=env)
+    assert (done.returncode, done.stdout) == (0, f"1.22.0 20261107: {digest}\n"), done.stdout + done.stderr
+    assert [line.split(":")[1] for line in done.stderr.splitlines()] == [
+        " ucx-py-empty-20200101 left out",
+        " ucx-py-old-20200101 left out",
+    ]
