@@ -93,6 +93,25 @@ def test_a_mistake_in_an_inheriting_profile_names_the_file(folder: Path, old: st
     assert str(caught.value).startswith(message)
 
 
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ('batch.queue="a\\nb"', "'batch.queue' = 'a\\nb': a control character can't stand in one line"),
+        (
+            'batch.options=["--x\\u2028y"]',
+            "'batch.options.0' = '--x\\u2028y': a control character can't stand in one line",
+        ),
+        ('setup.modules=["ok", "a\\nb"]', "'setup.modules.1' = 'a\\nb': a control character can't stand in one line"),
+        ('env.A="a\\u0000b"', "'env.A' holds a NUL byte, which no command line and no variable can carry"),
+        ('container.mounts=["/a:/b", "/c\\u0000:/d"]', "'container.mounts.1' holds a NUL byte"),
+    ],
+)
+def test_text_that_no_script_can_hold_is_refused_with_its_place(setting: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        load_site("draco", [setting])
+    assert message in str(caught.value)
+
+
 def test_rules_of_ones_own_come_beside_the_shipped_ones_and_replace_those_of_the_same_name(folder: Path) -> None:
     (folder / "rules.toml").write_text(RULES)
     rules = {rule.name: rule for rule in known_issues(load_site("draco", ["known_issues=rules.toml"]))}
