@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.cli.steps.profiles import known_issues, load_site, read_profile, site_names
+from gpubench.cli.steps.profiles import known_issues, load_site, load_suite, read_profile, site_names
 from gpubench.errors import UsageError
 from gpubench.plan.site_checks import check_site
 from tests.conftest import Run
@@ -147,6 +147,19 @@ def test_draco_asks_its_scheduler_for_what_its_old_scripts_asked_for() -> None:
     }
     assert (site.node.cores, site.node.gpus, site.layout.workers, site.limits.job) == (16, 8, 8, 7200.0)
     assert (site.interface, site.defaults.nodes) == ("ibp132s0", [1, 2, 4, 8, 16])
+    assert site.layout.rmm_pool == 8 * 10**9
+
+
+def test_perlmutter_asks_its_scheduler_for_what_its_old_scripts_asked_for() -> None:
+    site = load_site("perlmutter")
+    assert (site.batch.qos, site.batch.constraint, site.limits.job) == ("early_science", "gpu", 2700.0)
+    assert (site.node.cores, site.node.gpus, site.layout.workers, site.interface) == (16, 4, 4, "hsn0")
+    assert site.setup.modules == ["PrgEnv-nvidia", "cudatoolkit", "gcc"]
+    timeouts = [value for name, value in site.env.items() if "__COMM__TIMEOUTS__" in name]
+    assert (timeouts, site.paths.scratch) == (["3600s", "3600s"], "/dev/shm")
+    suite, _ = load_suite(site.defaults.suite)
+    assert [(item.name, item.params["rows_per_worker"]) for item in suite.workload[:1]] == [("merge", 40_000_000)]
+    assert suite.reps == 10
 
 
 def test_list_names_every_profile_with_its_adapters(gpubench: Run) -> None:

@@ -74,6 +74,7 @@ def test_cancelling_accounts_for_every_run_and_leaves_no_process(slurm: SlurmClu
     login.run("submit", campaign)
     until(lambda: running(campaign), "a run", 60)
     assert "is still running" in login.run("resume", campaign, code=2)
+    assert f"jobs still wait or run: gpubench status --watch {campaign}" in login.run("status", campaign, code=4)
     assert login.run("cancel", campaign) == "job j001-n2: cancelled\n"
     said = login.run("status", campaign, code=4)
     assert f"job j001-n2 ({job_ids(campaign)['j001-n2']}): CANCELLED" in said

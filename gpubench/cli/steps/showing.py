@@ -14,8 +14,8 @@ from gpubench.files import write_atomically
 from gpubench.model.quantities import format_seconds
 from gpubench.plan.cost import node_hours
 from gpubench.plan.known import issue_lines
-from gpubench.schedulers import JobState
-from gpubench.store.accounting import Accounting, run_warnings
+from gpubench.schedulers import JobState, submitted
+from gpubench.store.accounting import PENDING, Accounting, Outcome, run_warnings
 from gpubench.store.campaign import Campaign
 
 if TYPE_CHECKING:
@@ -106,14 +106,24 @@ def require_complete(campaign: Campaign, accounting: Accounting) -> None:
         raise IncompleteError(
             f"{len(missing)} of {len(accounting.outcomes)} runs are missing; the first: block {first.block.block} "
             f"{first.run.variant}: {first.status}: {first.reason}",
-            then="they can be run where the pack comes from"
-            if campaign.pack
-            else f"to run what is missing: make bench CAMPAIGN={campaign.directory}",
+            then=_way_on(campaign, missing),
         )
     if not any(outcome.status == "ok" for outcome in accounting.outcomes):
         raise IncompleteError(
             f"every run failed; the first: {accounting.outcomes[0].reason}", then="see logs.zip in runs/"
         )
+
+
+def _way_on(campaign: Campaign, missing: Sequence[Outcome]) -> str:
+    """What to do about runs that haven't ended; those of a submitted job may come by themselves."""
+    if campaign.pack:
+        return "they can be run where the pack comes from"
+    repair = f"make bench CAMPAIGN={campaign.directory}"
+    coming = {one.job.job for one in missing if one.status == PENDING}
+    if any(submitted.read(campaign.job_dir(job)) for job in coming):
+        after = "" if all(one.status == PENDING for one in missing) else f"; when they have ended: {repair}"
+        return f"jobs still wait or run: gpubench status --watch {campaign.directory}{after}"
+    return f"to run what is missing: {repair}"
 
 
 def show_verdicts(verdicts: Sequence[Verdict], accounting: Accounting | None = None) -> None:
