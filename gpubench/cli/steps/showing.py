@@ -68,8 +68,9 @@ def plan_lines(campaign: Campaign) -> Iterator[str]:
         )
 
 
-def job_lines(campaign: Campaign, states: Mapping[str, JobState]) -> Iterator[str]:
-    """A line per job that isn't simply done."""
+def job_lines(campaign: Campaign, states: Mapping[str, JobState], accounting: Accounting) -> Iterator[str]:
+    """A line per job that isn't simply done; a job that its scheduler calls failed isn't, whatever its runs say."""
+    open_jobs = {one.job.job for one in accounting.outcomes if one.status not in ("ok", "failed")}
     for job in campaign.jobs:
         state = states[job.job]
         if state.phase == "ended" and not state.end:
@@ -77,7 +78,8 @@ def job_lines(campaign: Campaign, states: Mapping[str, JobState]) -> Iterator[st
         number = f" ({state.job_id})" if state.job_id else ""
         words = [state.end or state.word or state.phase, *([state.reason] if state.reason and not state.end else [])]
         hosts = f" on {state.hosts}" if state.hosts else ""
-        yield f"job {job.job}{number}: {': '.join(words)}{hosts}"
+        odd = ", though every run of it has ended" if state.end and job.job not in open_jobs else ""
+        yield f"job {job.job}{number}: {': '.join(words)}{hosts}{odd}"
 
 
 def status_lines(campaign: Campaign, accounting: Accounting) -> Iterator[str]:
