@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 import types
 import typing
-from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any, Self
 
 import pydantic
 
 from gpubench.errors import UsageError
+
+CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
+"""What starts a new line somewhere, or means something else than a letter."""
+
+
+def one_line(text: str) -> str:
+    """``text`` as it is; raises ValueError for a control character, which can't stand in one line."""
+    if CONTROL.search(text):
+        raise ValueError("a control character can't stand in one line")
+    return text
+
+
+Line = Annotated[str, pydantic.AfterValidator(one_line)]
+"""Text that stands in one line of a script, like a directive."""
 
 
 class Settings(pydantic.BaseModel):
@@ -43,6 +58,15 @@ def parse_toml(text: str, source: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{source} is not TOML: {error}") from None
+
+
+def with_nul(value: Any, path: str = "") -> Iterator[str]:
+    """Dotted paths of the texts that hold a NUL byte."""
+    if isinstance(value, str) and "\0" in value:
+        yield path
+    inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in inner:
+        yield from with_nul(one, f"{path}.{key}" if path else str(key))
 
 
 def nearest(word: str, words: Iterable[str]) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
 import pydantic
 
-from gpubench.model.base import Settings
+from gpubench.errors import UsageError
+from gpubench.model.base import Line, Settings, with_nul
 from gpubench.model.quantities import Bytes, Fraction, MemoryPool, Seconds
 
 
@@ -56,13 +58,13 @@ class Batch(Settings):
         memory_unit: in which LSF counts memory here, ``LSF_UNIT_FOR_LIMITS`` of its lsf.conf.
     """
 
-    queue: str = ""
-    account: str = ""
-    qos: str = ""
-    constraint: str = ""
-    options: list[str] = pydantic.Field(default_factory=list)
+    queue: Line = ""
+    account: Line = ""
+    qos: Line = ""
+    constraint: Line = ""
+    options: list[Line] = pydantic.Field(default_factory=list)
     warning: Seconds = 120.0
-    alloc_flags: str = ""
+    alloc_flags: Line = ""
     memory_unit: Literal["KB", "MB", "GB", "TB"] = "KB"
 
     def memory(self, size: int) -> int:
@@ -79,7 +81,7 @@ class LaunchSettings(Settings):
 class Setup(Settings):
     """What a job does before its first run: ``modules`` are loaded in this order."""
 
-    modules: list[str] = pydantic.Field(default_factory=list)
+    modules: list[Line] = pydantic.Field(default_factory=list)
 
 
 class Paths(Settings):
@@ -114,17 +116,17 @@ class ImageSettings(Settings):
         prefix: ``bin`` and ``lib`` of this folder come before what the modules bring, ``{ucx}`` as above; empty: none.
     """
 
-    base: str = "debian:12"
+    base: Line = "debian:12"
     architecture: Literal["x86_64", "aarch64", "ppc64le"] = "x86_64"
     cuda: str = ""
     compute_capability: str = ""
     fabric: list[str] = pydantic.Field(default_factory=list)
-    packages: list[str] = pydantic.Field(default_factory=list)
+    packages: list[Line] = pydantic.Field(default_factory=list)
     registry: str = ""
     ucx_repository: str = "https://github.com/openucx/ucx.git"
     build_network: str = ""
-    modules: list[str] = pydantic.Field(default_factory=list)
-    prefix: str = ""
+    modules: list[Line] = pydantic.Field(default_factory=list)
+    prefix: Line = ""
 
 
 class ContainerSettings(Settings):
@@ -283,8 +285,8 @@ class Site(Settings):
     A file may begin with ``inherits = "NAME"``: it then only says what differs from that profile.
     """
 
-    name: str
-    description: str = ""
+    name: Line
+    description: Line = ""
     scheduler: str
     launcher: str
     runtime: str
@@ -309,3 +311,10 @@ class Site(Settings):
     estimates: Estimates = Estimates()
     defaults: Defaults = Defaults()
     fetch: FetchSettings = FetchSettings()
+
+    @classmethod
+    def of(cls, plain: Mapping[str, Any], source: str) -> Self:
+        """As every ``Settings``; also raises UsageError for a NUL byte, which no command line and no variable holds."""
+        for path in with_nul(plain):
+            raise UsageError(f"{source}: '{path}' holds a NUL byte, which no command line and no variable can carry")
+        return super().of(plain, source)

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 
 import jinja2
 
+from gpubench.model.base import one_line
 from gpubench.render.quote import words
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
 _SPECIAL = re.compile(r'(["\\$])')
 
 
@@ -31,24 +31,18 @@ def environment(templates: Mapping[str, str]) -> jinja2.Environment:
         keep_trailing_newline=True,
         autoescape=False,  # noqa: S701 - shell, not HTML
     )
-    made.filters |= {"words": words, "word": _word, "quoted": _quoted, "line": _line, "yaml": _yaml}
+    made.filters |= {"words": words, "word": _word, "quoted": _quoted, "line": one_line, "yaml": _yaml}
     return made
 
 
 def _word(text: str) -> str:
-    return words([_line(text)])
+    return words([one_line(text)])
 
 
 def _quoted(text: str) -> str:
-    return '"' + _SPECIAL.sub(r"\\\1", _line(text)) + '"'
+    return '"' + _SPECIAL.sub(r"\\\1", one_line(text)) + '"'
 
 
 def _yaml(value: object) -> str:
     """JSON, which YAML 1.2 contains; a number as text stays text (``"16"``), and ``no`` a word."""
     return json.dumps(value, ensure_ascii=False)
-
-
-def _line(text: str) -> str:
-    if _CONTROL.search(text):
-        raise ValueError(f"a control character can't stand in one line: {text!r}")
-    return text

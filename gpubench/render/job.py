@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from gpubench.launchers import LAUNCHERS
@@ -33,7 +33,14 @@ NODE_VARIABLES = (
 
 
 def render_jobs(plan: Plan, jobs: list[PlannedJob], templates: Mapping[str, str], node_pyz: bytes) -> dict[str, bytes]:
-    """Every file of ``jobs``, by path below the campaign.
+    """Every file of ``jobs``, by path below the campaign; arguments as those of ``rendered``."""
+    return {path: data for files in rendered(plan, jobs, templates, node_pyz) for path, data in files.items()}
+
+
+def rendered(
+    plan: Plan, jobs: Iterable[PlannedJob], templates: Mapping[str, str], node_pyz: bytes
+) -> Iterator[dict[str, bytes]]:
+    """The files of one job after the other, by path below the campaign: those of ten thousand runs are 30 MiB.
 
     Args:
         templates: texts by path below ``templates/``.
@@ -41,7 +48,6 @@ def render_jobs(plan: Plan, jobs: list[PlannedJob], templates: Mapping[str, str]
     """
     shell = environment(templates)
     node_half = hashlib.sha256(node_pyz).hexdigest()
-    files: dict[str, bytes] = {}
     for job in jobs:
         specs = {
             f"jobs/{job.job}/{spec_path(block, run)}": run_spec(plan, job, block, run, node_half).dump().encode()
@@ -53,8 +59,7 @@ def render_jobs(plan: Plan, jobs: list[PlannedJob], templates: Mapping[str, str]
         if name == OBJECTS:
             facts |= objects(plan, job, {**specs, NODE_HALF: node_pyz})
         text = shell.get_template(f"{plan.site.scheduler}/{name}{TEMPLATE}").render(facts)
-        files |= {f"jobs/{job.job}/{name}": text.encode(), **specs}
-    return files
+        yield {f"jobs/{job.job}/{name}": text.encode(), **specs}
 
 
 def job_file(scheduler: str, templates: Iterable[str]) -> str:

@@ -49,6 +49,10 @@ class Runtime(Protocol):
     def LEAVES(self) -> bool:  # noqa: N802
         """Whether that shell defines ``leave``, which takes away what the job left on its nodes."""
 
+    @property
+    def PARTS_AT(self) -> str:  # noqa: N802
+        """Characters at which it parts the words of a mount: a directory whose path holds one can't be mounted."""
+
     def prefix(self, place: Place) -> list[str]:
         """The words before every command, the same for all images; empty: none."""
 

@@ -16,6 +16,7 @@ from gpubench.runtimes.base import Expanded, Place
 KIND = "squashfs"
 TEMPLATE = "runtimes/charliecloud.sh.j2"
 LEAVES = False
+PARTS_AT = ":"
 HOST = "/tmp/host"  # noqa: S108 - inside the container, its own /tmp
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 

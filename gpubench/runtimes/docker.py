@@ -15,6 +15,7 @@ from gpubench.runtimes.base import Expanded, Place
 KIND = "docker"
 TEMPLATE = "runtimes/docker.sh.j2"
 LEAVES = False
+PARTS_AT = ":"
 
 
 def prefix(place: Place) -> list[str]:

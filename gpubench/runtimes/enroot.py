@@ -15,6 +15,7 @@ from gpubench.runtimes.base import Expanded, Place
 KIND = "squashfs"
 TEMPLATE = "runtimes/enroot.sh.j2"
 LEAVES = True
+PARTS_AT = ":"
 BIND = "none:x-create=auto,rbind"
 _ESCAPES = str.maketrans({"\\": "\\134", " ": "\\040", "\t": "\\011", "\n": "\\012"})
 """As in fstab(5)."""

@@ -10,6 +10,7 @@ from gpubench.runtimes.base import Expanded, Place
 KIND = "modules"
 TEMPLATE = ""
 LEAVES = False
+PARTS_AT = ""
 LOAD = '. "$0" && exec "$@"'
 """``bash -c LOAD FILE COMMAND...`` runs the command with what the file loads."""
 

@@ -10,6 +10,7 @@ from gpubench.runtimes.base import Place
 KIND = "docker"
 TEMPLATE = ""
 LEAVES = False
+PARTS_AT = ""
 
 
 def prefix(place: Place) -> list[str]:  # noqa: ARG001 - nothing is started by a command line

@@ -13,6 +13,7 @@ from gpubench.runtimes.base import Expanded, Place
 KIND = "squashfs"
 TEMPLATE = "runtimes/pyxis.sh.j2"
 LEAVES = False
+PARTS_AT = ",:"
 
 
 def prefix(place: Place) -> list[str]:

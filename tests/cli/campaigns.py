@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,19 @@ def running(directory: Path) -> Path | None:
 def records(campaign: Path) -> dict[str, dict[str, Any]]:
     """Every run record by the name of its directory."""
     return {path.parent.name: json.loads(path.read_text()) for path in sorted(campaign.glob("runs/*/run.json"))}
+
+
+def files_with(text: str, directory: Path) -> list[str]:
+    """Files below ``directory`` that hold ``text``, also inside archives."""
+    wanted, found = text.encode(), []
+    for path in sorted(path for path in directory.rglob("*") if path.is_file()):
+        pieces = [path.read_bytes()]
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                pieces += [archive.read(name) for name in archive.namelist()]
+        if any(wanted in piece for piece in pieces):
+            found.append(str(path.relative_to(directory)))
+    return found
 
 
 def cluster_processes(campaign: Path) -> dict[int, str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
 import pytest
 
 from gpubench.cli.steps.placing import PATHS_FILE, place_campaign, resolve
-from gpubench.errors import PlanRefusedError
+from gpubench.errors import PlanRefusedError, UsageError
 from gpubench.model.site import Paths
 from gpubench.store.campaign import Campaign
 from tests.plan.requests_by_hand import image, plan, site
@@ -77,3 +78,27 @@ def test_without_a_queue_or_a_list_nothing_is_refused(disk: Path, scheduler: str
 def test_a_variable_that_is_not_set_resolves_to_nothing(disk: Path) -> None:
     assert (resolve("$NOWHERE/x").real, resolve("${NOWHERE}/x").real) == ("", "")
     assert resolve("$SCRATCH/x").real == str(disk / "real/scratch/x")
+
+
+@pytest.mark.parametrize(
+    ("runtime", "name", "refused"),
+    [
+        ("pyxis", "a,b", True),
+        ("pyxis", "10:30", True),
+        ("enroot", "10:30", True),
+        ("docker", "10:30", True),
+        ("enroot", "a,b", False),
+        ("venv", "10:30", False),
+    ],
+)
+def test_a_directory_that_no_container_can_mount_is_refused(disk: Path, runtime: str, name: str, refused: bool) -> None:
+    made = campaign(disk / "scratch" / name, images=f"{disk}/scratch/images")
+    there = made.plan.model_copy(update={"site": made.plan.site.model_copy(update={"runtime": runtime})})
+    moved = dataclasses.replace(made, plan=there)
+    if refused:
+        with pytest.raises(
+            UsageError, match=rf"{runtime} can't mount .*/{name}: it parts the words of a mount at [,:]"
+        ):
+            place_campaign(moved)
+    else:
+        place_campaign(moved)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.cli.steps.profiles import known_issues, load_site, read_profile, site_names
+from gpubench.cli.steps.profiles import known_issues, load_site, load_suite, read_profile, site_names
 from gpubench.errors import UsageError
 from gpubench.plan.site_checks import check_site
 from tests.conftest import Run
@@ -93,6 +93,25 @@ def test_a_mistake_in_an_inheriting_profile_names_the_file(folder: Path, old: st
     assert str(caught.value).startswith(message)
 
 
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ('batch.queue="a\\nb"', "'batch.queue' = 'a\\nb': a control character can't stand in one line"),
+        (
+            'batch.options=["--x\\u2028y"]',
+            "'batch.options.0' = '--x\\u2028y': a control character can't stand in one line",
+        ),
+        ('setup.modules=["ok", "a\\nb"]', "'setup.modules.1' = 'a\\nb': a control character can't stand in one line"),
+        ('env.A="a\\u0000b"', "'env.A' holds a NUL byte, which no command line and no variable can carry"),
+        ('container.mounts=["/a:/b", "/c\\u0000:/d"]', "'container.mounts.1' holds a NUL byte"),
+    ],
+)
+def test_text_that_no_script_can_hold_is_refused_with_its_place(setting: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        load_site("draco", [setting])
+    assert message in str(caught.value)
+
+
 def test_rules_of_ones_own_come_beside_the_shipped_ones_and_replace_those_of_the_same_name(folder: Path) -> None:
     (folder / "rules.toml").write_text(RULES)
     rules = {rule.name: rule for rule in known_issues(load_site("draco", ["known_issues=rules.toml"]))}
@@ -128,6 +147,19 @@ def test_draco_asks_its_scheduler_for_what_its_old_scripts_asked_for() -> None:
     }
     assert (site.node.cores, site.node.gpus, site.layout.workers, site.limits.job) == (16, 8, 8, 7200.0)
     assert (site.interface, site.defaults.nodes) == ("ibp132s0", [1, 2, 4, 8, 16])
+    assert site.layout.rmm_pool == 8 * 10**9
+
+
+def test_perlmutter_asks_its_scheduler_for_what_its_old_scripts_asked_for() -> None:
+    site = load_site("perlmutter")
+    assert (site.batch.qos, site.batch.constraint, site.limits.job) == ("early_science", "gpu", 2700.0)
+    assert (site.node.cores, site.node.gpus, site.layout.workers, site.interface) == (16, 4, 4, "hsn0")
+    assert site.setup.modules == ["PrgEnv-nvidia", "cudatoolkit", "gcc"]
+    timeouts = [value for name, value in site.env.items() if "__COMM__TIMEOUTS__" in name]
+    assert (timeouts, site.paths.scratch) == (["3600s", "3600s"], "/dev/shm")
+    suite, _ = load_suite(site.defaults.suite)
+    assert [(item.name, item.params["rows_per_worker"]) for item in suite.workload[:1]] == [("merge", 40_000_000)]
+    assert suite.reps == 10
 
 
 def test_list_names_every_profile_with_its_adapters(gpubench: Run) -> None:

@@ -38,7 +38,7 @@ nasty = st.sampled_from(
 
 @given(st.lists(texts | nasty, max_size=6))
 @example(["'", '"', "$(exit 3)", "a\nb", "-e", "", "\\n"])
-@settings(max_examples=60)
+@settings(max_examples=300)
 def test_bash_sees_exactly_the_words(listed: list[str]) -> None:
     line = f"printf '%s\\0' start {words(listed)}"
     done = subprocess.run(["bash", "-c", line], capture_output=True, check=True, timeout=60)
@@ -56,7 +56,7 @@ def test_a_word_that_no_command_line_can_carry_is_refused() -> None:
 
 
 @given(texts | nasty)
-@settings(max_examples=40)
+@settings(max_examples=200)
 def test_a_variable_is_put_in_and_nothing_else_is(value: str) -> None:
     line = words(["printf", "%s", Expanded('--volume=$PLACE:"$(id)" `id` \\ $5')])
     done = subprocess.run(["bash", "-c", line], env={"PLACE": value}, capture_output=True, timeout=60, check=True)

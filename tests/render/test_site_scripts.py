@@ -56,6 +56,7 @@ def scripts(name: str) -> dict[int, str]:
         images={word.partition("=")[2].partition(",")[0] or word: an_image(site, word) for word in words},
         nodes=site.defaults.nodes,
         blocks=len(words),
+        device=site.device,
         known_issues=known_issues(site),
     )
     files = render_jobs(made, made.jobs, TEMPLATES, b"node half")

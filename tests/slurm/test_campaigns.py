@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.campaigns import records
+from tests.cli.campaigns import files_with, records
 from tests.slurm.campaigns import Login, job_ids
 from tests.slurm.cluster import OTHER_USER, SlurmCluster
 from tests.slurm.hosts import NAMES, until
 
 pytestmark = pytest.mark.system
+PLANTED = "planted-s3cr3t"
 
 
 def running(campaign: Path) -> bool:
@@ -29,7 +30,8 @@ def left_on(slurm: SlurmCluster) -> dict[str, list[str]]:
 
 
 def test_a_campaign_over_1_2_and_4_nodes_by_a_user_other_than_root(slurm: SlurmCluster, nobody: Login) -> None:
-    said = nobody.run("bench", "--site", "local-slurm", *nobody.shape(), "--protocol", "ucx", "--nodes", "1 2 4")
+    words = ("bench", "--site", "local-slurm", *nobody.shape(), "--protocol", "ucx", "--nodes", "1 2 4")
+    said = nobody.run(*words, env={"A_TOKEN": PLANTED, "UCX_PLANTED": PLANTED})
     assert "[6/6] block 3" in said
     (campaign,) = (nobody.directory / "outputs").iterdir()
     assert campaign.owner() == OTHER_USER
@@ -45,6 +47,8 @@ def test_a_campaign_over_1_2_and_4_nodes_by_a_user_other_than_root(slurm: SlurmC
     for job, number in job_ids(campaign).items():
         assert (campaign / "jobs" / job / f"end-{number}").read_text() == "0\n"
         assert str(campaign / "jobs" / job / f"slurm-{number}.log") in nobody.run("logs", campaign)
+    assert PLANTED not in said
+    assert files_with(PLANTED, nobody.directory) == []
     assert left_on(slurm) == {}
 
 
@@ -70,6 +74,7 @@ def test_cancelling_accounts_for_every_run_and_leaves_no_process(slurm: SlurmClu
     login.run("submit", campaign)
     until(lambda: running(campaign), "a run", 60)
     assert "is still running" in login.run("resume", campaign, code=2)
+    assert f"jobs still wait or run: gpubench status --watch {campaign}" in login.run("status", campaign, code=4)
     assert login.run("cancel", campaign) == "job j001-n2: cancelled\n"
     said = login.run("status", campaign, code=4)
     assert f"job j001-n2 ({job_ids(campaign)['j001-n2']}): CANCELLED" in said

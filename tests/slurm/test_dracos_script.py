@@ -24,6 +24,7 @@ OVERLAY = [
     "batch.options=[]",  # --nv-meta is of a plugin of draco's
     "interface=eth0",
     "device=cpu",  # the GPUs are eight times /dev/null
+    "layout.rmm_pool=default",  # so there is no memory of theirs to pool
     "layout.workers=1",  # all hosts are one small machine
     "layout.one_machine=true",
     "defaults.blocks=1",

@@ -123,9 +123,9 @@ def status(
         watch_jobs(opened)
     else:
         tend(opened)
-    for line in job_lines(opened, job_states(opened)):
+    states, accounting = job_states(opened), account_now(opened)
+    for line in job_lines(opened, states, accounting):
         say(line)
-    accounting = account_now(opened)
     for line in status_lines(opened, accounting):
         say(line)
     require_complete(opened, accounting)

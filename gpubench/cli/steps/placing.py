@@ -10,11 +10,13 @@ import re
 import socket
 from pathlib import Path
 
+from gpubench.errors import UsageError
 from gpubench.files import write_atomically
 from gpubench.images import images_root
 from gpubench.model.image import Image
 from gpubench.model.site import Site
 from gpubench.plan.shared import Resolved, require_shared
+from gpubench.runtimes import RUNTIMES
 from gpubench.schedulers import DETACHED
 from gpubench.store.campaign import Campaign
 
@@ -29,9 +31,11 @@ def place_campaign(campaign: Campaign) -> None:
     """Resolve the paths of a campaign that goes to a queue, see that nodes can see them, and record them.
 
     Raises:
+        UsageError: no container can mount the campaign's directory.
         PlanRefusedError: the campaign or an image lies on no shared file system.
     """
     site = campaign.plan.site
+    _require_mountable(site.runtime, campaign.directory.resolve())
     if site.scheduler not in DETACHED:
         return
     shared = shared_paths(site)
@@ -42,6 +46,15 @@ def place_campaign(campaign: Campaign) -> None:
     for what, place in places.items():
         require_shared(what, place, shared)
     write_atomically(campaign.directory / PATHS_FILE, _record(site, places, shared))
+
+
+def _require_mountable(runtime: str, directory: Path) -> None:
+    found = sorted(set(RUNTIMES[runtime].PARTS_AT) & set(str(directory)))
+    if found:
+        raise UsageError(
+            f"{runtime} can't mount {directory}: it parts the words of a mount at {' and '.join(found)}",
+            then="name another --outputs",
+        )
 
 
 def shared_paths(site: Site) -> list[Resolved]:

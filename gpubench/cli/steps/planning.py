@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import itertools
 import os
 import random
 from pathlib import Path
@@ -21,7 +22,7 @@ from gpubench.model.known_issue import KnownIssue
 from gpubench.model.site import Site
 from gpubench.plan import Request, make_plan
 from gpubench.plan.rooms import worker_memory
-from gpubench.render import pack, render_jobs
+from gpubench.render import pack, rendered
 from gpubench.schedulers import ATTACHED
 from gpubench.spec import WorkloadSpec
 from gpubench.spec.plain import content_id
@@ -30,6 +31,8 @@ from gpubench.store.outputs import create_campaign
 
 SEEDS = 2**31
 EPOCH = "19700101"
+AT_ONCE = 500
+"""Files that the disk is asked to keep together: all of a large campaign's would fill the memory."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,10 +133,15 @@ def render_campaign(wanted: Wanted, directory: Path) -> Campaign:
 def write_scripts(campaign: Campaign) -> None:
     """Render every job of the campaign; the node half is packed once, and stays what it is when jobs are added."""
     node_half = campaign.node_half.read_bytes() if campaign.node_half.exists() else pack(resources.node_half())
-    files = render_jobs(campaign.plan, campaign.jobs, resources.job_templates(), node_half)
-    paths = {campaign.directory / name: data for name, data in {campaign.node_half.name: node_half, **files}.items()}
-    changed = {path: data for path, data in paths.items() if not path.exists() or path.read_bytes() != data}
-    write_many_atomically(changed)
+    jobs = rendered(campaign.plan, campaign.jobs, resources.job_templates(), node_half)
+    waiting: dict[Path, bytes] = {}
+    for files in itertools.chain([{campaign.node_half.name: node_half}], jobs):
+        paths = {campaign.directory / name: data for name, data in files.items()}
+        waiting |= {path: data for path, data in paths.items() if not path.exists() or path.read_bytes() != data}
+        if len(waiting) >= AT_ONCE:
+            write_many_atomically(waiting)
+            waiting = {}
+    write_many_atomically(waiting)
 
 
 def _request(wanted: Wanted) -> Request:

@@ -14,8 +14,8 @@ from gpubench.files import write_atomically
 from gpubench.model.quantities import format_seconds
 from gpubench.plan.cost import node_hours
 from gpubench.plan.known import issue_lines
-from gpubench.schedulers import JobState
-from gpubench.store.accounting import Accounting, run_warnings
+from gpubench.schedulers import JobState, submitted
+from gpubench.store.accounting import PENDING, Accounting, Outcome, run_warnings
 from gpubench.store.campaign import Campaign
 
 if TYPE_CHECKING:
@@ -68,8 +68,9 @@ def plan_lines(campaign: Campaign) -> Iterator[str]:
         )
 
 
-def job_lines(campaign: Campaign, states: Mapping[str, JobState]) -> Iterator[str]:
-    """A line per job that isn't simply done."""
+def job_lines(campaign: Campaign, states: Mapping[str, JobState], accounting: Accounting) -> Iterator[str]:
+    """A line per job that isn't simply done; a job that its scheduler calls failed isn't, whatever its runs say."""
+    open_jobs = {one.job.job for one in accounting.outcomes if one.status not in ("ok", "failed")}
     for job in campaign.jobs:
         state = states[job.job]
         if state.phase == "ended" and not state.end:
@@ -77,7 +78,8 @@ def job_lines(campaign: Campaign, states: Mapping[str, JobState]) -> Iterator[st
         number = f" ({state.job_id})" if state.job_id else ""
         words = [state.end or state.word or state.phase, *([state.reason] if state.reason and not state.end else [])]
         hosts = f" on {state.hosts}" if state.hosts else ""
-        yield f"job {job.job}{number}: {': '.join(words)}{hosts}"
+        odd = ", though every run of it has ended" if state.end and job.job not in open_jobs else ""
+        yield f"job {job.job}{number}: {': '.join(words)}{hosts}{odd}"
 
 
 def status_lines(campaign: Campaign, accounting: Accounting) -> Iterator[str]:
@@ -106,14 +108,24 @@ def require_complete(campaign: Campaign, accounting: Accounting) -> None:
         raise IncompleteError(
             f"{len(missing)} of {len(accounting.outcomes)} runs are missing; the first: block {first.block.block} "
             f"{first.run.variant}: {first.status}: {first.reason}",
-            then="they can be run where the pack comes from"
-            if campaign.pack
-            else f"to run what is missing: make bench CAMPAIGN={campaign.directory}",
+            then=_way_on(campaign, missing),
         )
     if not any(outcome.status == "ok" for outcome in accounting.outcomes):
         raise IncompleteError(
             f"every run failed; the first: {accounting.outcomes[0].reason}", then="see logs.zip in runs/"
         )
+
+
+def _way_on(campaign: Campaign, missing: Sequence[Outcome]) -> str:
+    """What to do about runs that haven't ended; those of a submitted job may come by themselves."""
+    if campaign.pack:
+        return "they can be run where the pack comes from"
+    repair = f"make bench CAMPAIGN={campaign.directory}"
+    coming = {one.job.job for one in missing if one.status == PENDING}
+    if any(submitted.read(campaign.job_dir(job)) for job in coming):
+        after = "" if all(one.status == PENDING for one in missing) else f"; when they have ended: {repair}"
+        return f"jobs still wait or run: gpubench status --watch {campaign.directory}{after}"
+    return f"to run what is missing: {repair}"
 
 
 def show_verdicts(verdicts: Sequence[Verdict], accounting: Accounting | None = None) -> None:
