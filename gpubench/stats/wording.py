@@ -57,7 +57,7 @@ def _obstacle(obstacle: str, cell: Cell, row: int, decisions: Decisions) -> str:
     return {
         "no data": _no_data(cell),
         "few blocks": f"{blocks} can't carry a verdict; 5 are the least",
-        "one sample": f"{blocks} of one sample each say nothing about noise; take more blocks or repetitions",
+        "one sample": f"{blocks} without spread within runs say nothing about noise; take more blocks or repetitions",
         "no variation": f"all {blocks} show the same difference; repeated rows are not repeated runs",
         "order": f"{cell.order_problem}; shuffle the order within blocks",
         "environment": _changed(cell.comparison.changed),
