@@ -98,14 +98,12 @@ def make_plan(request: Request) -> Plan:
     blocks = request.blocks
     if request.max_blocks is not None:
         blocks = LEAST_BLOCKS  # the first look
+        if request.budget_firm:
+            # A maximum that the budget can hold, declared before looking, loses less than one that is cut off.
+            fitting = _fitting(request, request.max_blocks, all_places_s)
+            request = dataclasses.replace(request, max_blocks=min(request.max_blocks, fitting))
     elif request.budget_s is not None:
-        blocks = blocks_that_fit(
-            asked=request.blocks,
-            variants=len(request.variants),
-            all_places_block_s=all_places_s,
-            budget_s=request.budget_s,
-            firm=request.budget_firm,
-        )
+        blocks = _fitting(request, request.blocks, all_places_s)
     jobs = plan_jobs(
         request.campaign,
         rooms=rooms,
@@ -161,6 +159,17 @@ def make_plan(request: Request) -> Plan:
         time=time.model_copy(update={"total_s": round(blocks * (all_places_s - skipped * layouts * time.run_s), 1)}),
         budget_s=request.budget_s,
         notes=[*_notes(request, rooms, blocks), *assumed, *dict.fromkeys(steps), *left_out, *about_issues],
+    )
+
+
+def _fitting(request: Request, asked: int, all_places_s: float) -> int:
+    assert request.budget_s is not None
+    return blocks_that_fit(
+        asked=asked,
+        variants=len(request.variants),
+        all_places_block_s=all_places_s,
+        budget_s=request.budget_s,
+        firm=request.budget_firm,
     )
 
 

@@ -28,12 +28,26 @@ def certainty(inputs: ReportInputs) -> str:
     family, alpha = len(inputs.verdicts), f"{100 * inputs.settings.alpha:g} %"
     rule = (
         f"If nothing differed at all, a campaign like this one would still call a regression or an improvement in at "
-        f"most {alpha} of cases, over all {family} comparisons together. “Equivalent” means that the 90 % interval "
-        f"lies within ±{100 * inputs.settings.margin:g} %; “inconclusive” means that these data can’t tell."
+        f"most {alpha} of cases, over all {family} comparisons together. “Equivalent” means that "
+        f"{_equivalent(inputs)}; “inconclusive” means that these data can’t tell."
     )
+    look = inputs.settings.look
+    if look is not None:
+        rule += (
+            f" The campaign was looked at while it ran, after 5, 6, then every second block, and at {look.maximum} at "
+            "most: what was decided was not run again. Intervals and p-values pay for that, and are wider and larger "
+            "than those of a fixed plan."
+        )
     if any(one.one_job for one in inputs.verdicts):
         rule += " Several blocks share an allocation, so the answer holds on these nodes."
     return rule
+
+
+def _equivalent(inputs: ReportInputs) -> str:
+    margin = f"±{100 * inputs.settings.margin:g} %"
+    if inputs.settings.look is not None:
+        return f"at some look both one-sided tests put the effect within {margin}"
+    return f"the {100 * (1 - 2 * inputs.settings.alpha):g} % interval lies within {margin}"
 
 
 def facts(inputs: ReportInputs) -> list[tuple[str, str]]:

@@ -36,7 +36,8 @@ def reason(cell: Cell, row: int, decisions: Decisions, settings: Settings) -> st
     if word == INCONCLUSIVE:
         return _why_inconclusive(cell, row, decisions, settings)
     text = _margin_words(settings) if word == EQUIVALENT else f"p {_p(decisions.p_holm[row])} after Holm over {family}"
-    return f"{text} in {_blocks(decisions, row)}{_where(cell)}"
+    decided = "" if cell.comparison.frozen_at is None else f"; decided at block {cell.comparison.frozen_at}"
+    return f"{text} in {_blocks(decisions, row)}{_where(cell)}{decided}"
 
 
 def _why_inconclusive(cell: Cell, row: int, decisions: Decisions, settings: Settings) -> str:
