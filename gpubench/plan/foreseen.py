@@ -31,7 +31,8 @@ def foresee_plan(
     power: float | None,
 ) -> tuple[list[Foreseen], list[str]]:
     """What ``blocks`` find, per workload and place of the pilot; without one a note, if somebody asked for a power."""
-    if blocks < 2 or not comparisons or (not pilot and power is None):
+    # One block or two carry no verdict, whatever they show.
+    if blocks < 3 or not comparisons or (not pilot and power is None):
         return [], []
     if not pilot:
         reps = min(one.reps for one in workloads)

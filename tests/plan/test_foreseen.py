@@ -56,3 +56,7 @@ def test_without_history_and_without_the_question_nothing_is_foreseen():
     silent = planned()
     assert (silent.foreseen, silent.power) == ([], 0.9)
     assert not [note for note in silent.notes if "noise" in note]
+
+
+def test_of_two_blocks_nothing_is_foreseen():
+    assert not [note for note in plan(blocks=2, power=0.8).notes if "noise" in note]

@@ -114,6 +114,19 @@ def test_an_adaptive_campaign_says_so_and_what_was_decided_when(tmp_path: Path) 
     assert all(one.reason.endswith("; decided at block 4") for one in decided)
 
 
+def test_the_page_and_markdown_say_which_stragglers_cannot_be_excluded(
+    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
+) -> None:
+    _, inputs, page = campaigns["story"]
+    limits = {f"{100 * one.straggler_limit:.2g}" for one in inputs.verdicts if one.straggler_limit is not None}
+    said = (
+        f"Stragglers rarer than {min(limits, key=float)} to {max(limits, key=float)} % of samples can’t be excluded; "
+    )
+    assert said + "where they matter, run 30 repetitions or more." in page.decode()
+    assert said in markdown(inputs)
+    assert "Stragglers rarer" not in campaigns["empty"][2].decode()
+
+
 def test_a_fixed_campaign_says_nothing_of_looks(campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]]) -> None:
     page = campaigns["story"][2].decode()
     assert "looked at while it ran" not in page
