@@ -40,9 +40,9 @@ class Scenario:
         return float(np.mean(affected == (REGRESSION if slower else EQUIVALENT)))
 
 
-def adaptive(seed: int, scenario: Scenario, slower: float) -> tuple[float, float]:
-    """Share decided rightly, and mean blocks per cell, of adaptive campaigns of at most 12 blocks."""
-    ended = run_adaptive(seed, scenario.noise, scenario.shape, scenario.effect(slower))
+def adaptive(seed: int, scenario: Scenario, slower: float, maximum: int = 12) -> tuple[float, float]:
+    """Share decided rightly, and mean blocks per cell, of adaptive campaigns of at most ``maximum`` blocks."""
+    ended = run_adaptive(seed, scenario.noise, scenario.shape, scenario.effect(slower), maximum=maximum)
     return scenario.right(ended.word, slower), float(ended.blocks.mean())
 
 
@@ -56,6 +56,24 @@ def fixed(seed: int, scenario: Scenario, slower: float) -> list[float]:
             word = decide(pairs.head(blocks), circumstances, Settings(), campaigns.family).word
             right[blocks - 5] += size[0] * scenario.right(word.reshape(size), slower)
     return [float(count) / scenario.shape.campaigns for count in right]
+
+
+def planned(seed: int, scenario: Scenario, power: float) -> tuple[int, int, float] | None:
+    """The fixed plan of this power at PLANNED_FOR, and the maximum of the adaptive one that is right as often.
+
+    Returns:
+        Blocks of the fixed plan, declared maximum of the adaptive one, and how often the fixed one is right; None where
+        ``scenario.shape.blocks`` don't suffice.
+    """
+    chances = fixed(seed, scenario, PLANNED_FOR)
+    blocks = next((5 + more for more, right in enumerate(chances) if right >= power), None)
+    if blocks is None:
+        return None
+    wanted = chances[blocks - 5]
+    for maximum in range(blocks, scenario.shape.blocks + 1):
+        if adaptive(seed, scenario, PLANNED_FOR, maximum)[0] >= wanted - 0.005:
+            return blocks, maximum, wanted
+    return None
 
 
 def blocks_of_equal_power(right: float, chances: list[float]) -> float:

@@ -52,7 +52,13 @@ Adaptive = Annotated[
     bool, typer.Option("--adaptive", help="Look after 5, 6, then every second block; stop what is decided.")
 ]
 Power = Annotated[
-    float, typer.Option(min=0.5, max=0.99, help="Chance of finding an effect, for what the plan foresees.")
+    float | None,
+    typer.Option(
+        min=0.5,
+        max=0.99,
+        help="Chance of finding an effect, for what the plan foresees; default 0.9. Given, it is foreseen from assumed "
+        "noise where no earlier campaign tells.",
+    ),
 ]
 Svg = Annotated[Path | None, typer.Option(help="Also every chart as an SVG file in this directory.")]
 Png = Annotated[Path | None, typer.Option(help="Also every chart as a PNG file in this directory.")]
@@ -99,7 +105,7 @@ class Asked:
     outputs: Path | None = None
     summary: str | None = None
     max_blocks: int | None = None
-    power: float = 0.9
+    power: float | None = None
 
     def chosen_variants(self, default: list[str]) -> list[Variant]:
         """The variants, from ``--variants``, ``--ucx`` or the profile; raises UsageError."""

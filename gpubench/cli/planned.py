@@ -48,7 +48,7 @@ def _read(
     summary: options.Summary = None,
     adaptive: options.Adaptive = False,
     max_blocks: options.MaxBlocks = 12,
-    power: options.Power = 0.9,
+    power: options.Power = None,
     settings: options.Set = None,
     outputs: options.Outputs = None,
 ) -> Asked:

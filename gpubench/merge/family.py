@@ -64,7 +64,8 @@ def family(plan: Plan, table: Iterable[Cell], frozen: Iterable[Frozen] = ()) -> 
     """The input of ``stats.verdict.judge``: one entry per planned comparison, also where there is not one sample.
 
     Runs that may still end (``pending``) are left out: they are neither lost nor failed. ``planned_blocks`` counts the
-    appended blocks too. ``frozen`` are comparisons that earlier looks of an adaptive campaign have decided.
+    appended blocks too. ``frozen`` are comparisons that earlier looks of an adaptive campaign have decided; asked the
+    other way round, baseline against candidate, they are as decided.
     """
     by_place: dict[_Side, list[Cell]] = {}
     for cell in table:
@@ -83,6 +84,7 @@ def _comparison(
     frozen_at: Mapping[_Side, int],
 ) -> ComparisonInput:
     sides = {name: by_place.get((one.params_id, one.place, name), []) for name in (one.baseline, one.candidate)}
+    judged = one.baseline if one.candidate == plan.baseline else one.candidate
     blocks = [{cell.outcome.block.block for cell in side} for side in sides.values()]
     return ComparisonInput(
         key={
@@ -100,7 +102,7 @@ def _comparison(
         candidate=one.candidate,
         runs=[_run(cell) for side in sides.values() for cell in side if cell.status in RUN_STATUSES],
         planned_blocks=len(set.intersection(*blocks)),
-        frozen_at=frozen_at.get((one.params_id, one.place, one.candidate)),
+        frozen_at=frozen_at.get((one.params_id, one.place, judged)),
         skipped=plan.skip_reason(one.nodes, one.baseline, one.candidate),
     )
 

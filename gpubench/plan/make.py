@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from gpubench.errors import PlanRefusedError
 from gpubench.model.image import Image, Variant
 from gpubench.model.known_issue import KnownIssue
 from gpubench.model.plan import (
     Comparison,
-    Foreseen,
-    Place,
     Plan,
     PlannedVariant,
     PlannedWorkload,
@@ -21,6 +18,7 @@ from gpubench.model.plan import (
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
 from gpubench.plan.budget import LEAST_BLOCKS, blocks_that_fit
+from gpubench.plan.foreseen import DEFAULT_POWER, foresee_plan
 from gpubench.plan.jobs import Room, plan_jobs
 from gpubench.plan.known import apply_issues
 from gpubench.plan.placement import check_placement, check_steps_of
@@ -29,9 +27,6 @@ from gpubench.plan.triples import BLOCKS_PER_JOB, check_triple
 from gpubench.spec import WorkloadSpec
 from gpubench.stats.data import ComparisonInput
 from gpubench.stats.settings import Summary
-
-if TYPE_CHECKING:
-    from gpubench.stats.power import Sigma
 
 PROTOCOLS = ("tcp", "ucx")
 LEAST_RUN_S = 0.01
@@ -56,7 +51,7 @@ class Request:
     ``machine_cores`` describe one node. ``images`` hold an image per UCX spec, None where it isn't built.
     ``budget_firm`` says that the user gave the budget (the site's own is a habit, not
     a limit).
-    ``known_issues`` are all rules there are.
+    ``power`` is None where nobody asked for one. ``known_issues`` are all rules there are.
     """
 
     campaign: str
@@ -81,7 +76,7 @@ class Request:
     budget_s: float | None = None
     budget_firm: bool = False
     history: History | None = None
-    power: float = 0.9
+    power: float | None = None
     known_issues: Sequence[KnownIssue] = ()
 
 
@@ -103,14 +98,12 @@ def make_plan(request: Request) -> Plan:
     blocks = request.blocks
     if request.max_blocks is not None:
         blocks = LEAST_BLOCKS  # the first look
+        if request.budget_firm:
+            # A maximum that the budget can hold, declared before looking, loses less than one that is cut off.
+            fitting = _fitting(request, request.max_blocks, all_places_s)
+            request = dataclasses.replace(request, max_blocks=min(request.max_blocks, fitting))
     elif request.budget_s is not None:
-        blocks = blocks_that_fit(
-            asked=request.blocks,
-            variants=len(request.variants),
-            all_places_block_s=all_places_s,
-            budget_s=request.budget_s,
-            firm=request.budget_firm,
-        )
+        blocks = _fitting(request, request.blocks, all_places_s)
     jobs = plan_jobs(
         request.campaign,
         rooms=rooms,
@@ -130,6 +123,17 @@ def make_plan(request: Request) -> Plan:
         nodes=request.nodes,
         today=request.created_at[:10],
     )
+    margin = site.defaults.margin if request.margin is None else request.margin
+    foreseen, assumed = foresee_plan(
+        request.history.pilot if request.history else (),
+        workloads=request.workloads,
+        comparisons=(comparisons := _comparisons(request, rooms)),
+        # An adaptive campaign of at most N blocks finds what a fixed one of N / 1.0 to 1.1 does.
+        blocks=request.max_blocks or blocks,
+        margin=margin,
+        summary=request.summary,
+        power=request.power,
+    )
     layouts = len({room.place[1] for room in rooms})
     skipped = len({(one.nodes, one.variant) for one in applied if one.action == "skip"})
     return Plan(
@@ -144,17 +148,28 @@ def make_plan(request: Request) -> Plan:
         protocol=request.protocol,
         device=request.device,
         threads_per_worker=site.layout.threads,
-        margin=site.defaults.margin if request.margin is None else request.margin,
+        margin=margin,
         summary=request.summary,
         max_blocks=request.max_blocks,
         jobs=jobs,
-        comparisons=_comparisons(request, rooms),
-        power=request.power,
-        foreseen=_foreseen(request, rooms, blocks),
+        comparisons=comparisons,
+        power=request.power or DEFAULT_POWER,
+        foreseen=foreseen,
         known_issues=applied,
         time=time.model_copy(update={"total_s": round(blocks * (all_places_s - skipped * layouts * time.run_s), 1)}),
         budget_s=request.budget_s,
-        notes=[*_notes(request, rooms, blocks), *dict.fromkeys(steps), *left_out, *about_issues],
+        notes=[*_notes(request, rooms, blocks), *assumed, *dict.fromkeys(steps), *left_out, *about_issues],
+    )
+
+
+def _fitting(request: Request, asked: int, all_places_s: float) -> int:
+    assert request.budget_s is not None
+    return blocks_that_fit(
+        asked=asked,
+        variants=len(request.variants),
+        all_places_block_s=all_places_s,
+        budget_s=request.budget_s,
+        firm=request.budget_firm,
     )
 
 
@@ -196,42 +211,6 @@ def _comparisons(request: Request, rooms: Sequence[Room]) -> list[Comparison]:
         if item.params_id in room.workloads
         for candidate in candidates
     ]
-
-
-def _foreseen(request: Request, rooms: Sequence[Room], blocks: int) -> list[Foreseen]:
-    """Per workload and place, with the noisiest of the pilot's comparisons of that cell."""
-    pilot = request.history.pilot if request.history else ()
-    if not pilot or blocks < 2:
-        return []
-    # Late: scipy takes more than a second, which a mistyped word needn't wait for.
-    from gpubench.stats.foresight import foresee, pilot_sigmas  # noqa: PLC0415
-
-    comparisons = _comparisons(request, rooms)
-    margin = request.site.defaults.margin if request.margin is None else request.margin
-    noisiest: dict[tuple[str, Place], Sigma] = {}
-    for one, sigma in zip(pilot, pilot_sigmas(pilot, request.summary), strict=True):
-        nodes, workers = (int(str(one.key[name])) for name in ("nodes", "workers_per_node"))
-        cell = (str(one.key["params_id"]), (nodes, workers))
-        if sigma is not None and (cell not in noisiest or sigma.upper > noisiest[cell].upper):
-            noisiest[cell] = sigma
-    found = []
-    for cell, name in {(one.params_id, one.place): one.workload for one in comparisons}.items():
-        if cell in noisiest:
-            sigma = noisiest[cell]
-            seen = foresee(sigma, blocks=blocks, family=len(comparisons), margin=margin, power=request.power)
-            figures = {key: value for key, value in dataclasses.asdict(seen).items() if key != "sigma"}
-            found.append(
-                Foreseen(
-                    workload=name,
-                    params_id=cell[0],
-                    nodes=cell[1][0],
-                    workers_per_node=cell[1][1],
-                    sigma=sigma.value,
-                    sigma_upper=sigma.upper,
-                    **figures,
-                )
-            )
-    return found
 
 
 def _notes(request: Request, rooms: Sequence[Room], blocks: int) -> list[str]:

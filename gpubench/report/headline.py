@@ -11,6 +11,9 @@ from gpubench.report import labels
 from gpubench.report.inputs import ReportInputs
 from gpubench.stats.verdict import Verdict
 
+ENOUGH_FOR_STRAGGLERS = 30
+"""Repetitions a run: with 6, a candidate with 5 % stragglers of twice the time is found in one campaign of ten."""
+
 
 def answer(inputs: ReportInputs) -> list[str]:
     """One sentence per candidate, e.g. ``1.19.0 is slower than 1.17.0 in 1 of 5 comparisons.``"""
@@ -28,12 +31,38 @@ def certainty(inputs: ReportInputs) -> str:
     family, alpha = len(inputs.verdicts), f"{100 * inputs.settings.alpha:g} %"
     rule = (
         f"If nothing differed at all, a campaign like this one would still call a regression or an improvement in at "
-        f"most {alpha} of cases, over all {family} comparisons together. “Equivalent” means that the 90 % interval "
-        f"lies within ±{100 * inputs.settings.margin:g} %; “inconclusive” means that these data can’t tell."
+        f"most {alpha} of cases, over all {family} comparisons together. “Equivalent” means that "
+        f"{_equivalent(inputs)}; “inconclusive” means that these data can’t tell."
     )
+    look = inputs.settings.look
+    if look is not None:
+        rule += (
+            f" The campaign was looked at while it ran, after 5, 6, then every second block, and at {look.maximum} at "
+            "most: what was decided was not run again. Intervals and p-values pay for that, and are wider and larger "
+            "than those of a fixed plan."
+        )
+    rule += _rare_stragglers(inputs)
     if any(one.one_job for one in inputs.verdicts):
         rule += " Several blocks share an allocation, so the answer holds on these nodes."
     return rule
+
+
+def _rare_stragglers(inputs: ReportInputs) -> str:
+    """What these samples can't have seen, and how to see more."""
+    limits = [100 * one.straggler_limit for one in inputs.verdicts if one.straggler_limit is not None]
+    if not limits:
+        return ""
+    low, high = f"{min(limits):.2g}", f"{max(limits):.2g}"
+    text = f" Stragglers rarer than {low if low == high else f'{low} to {high}'} % of samples can’t be excluded"
+    few = min(one.reps for one in inputs.plan.workloads) < ENOUGH_FOR_STRAGGLERS
+    return f"{text}; where they matter, run {ENOUGH_FOR_STRAGGLERS} repetitions or more." if few else f"{text}."
+
+
+def _equivalent(inputs: ReportInputs) -> str:
+    margin = f"±{100 * inputs.settings.margin:g} %"
+    if inputs.settings.look is not None:
+        return f"at some look both one-sided tests put the effect within {margin}"
+    return f"the {100 * (1 - 2 * inputs.settings.alpha):g} % interval lies within {margin}"
 
 
 def facts(inputs: ReportInputs) -> list[tuple[str, str]]:

@@ -83,10 +83,24 @@ def size(count: int) -> str:
     return format_bytes(count).replace(".0 ", " ")
 
 
+_FIELDS = {
+    "backend": "{}",
+    "nodes": "{} nodes",
+    "workers_per_node": "{} workers",
+    "workers": "{} workers in all",
+    "threads_per_worker": "{} threads",
+    "protocol": "{}",
+    "device": "{}",
+    "site": "on {}",
+}
+_NAMED_BY_THE_WORKLOAD = ("workload", "params", "params_id")
+
+
 def cell_names(keys: Sequence[Key]) -> list[str]:
     """A short name per cell that still tells them apart: the workload, and only what differs between the cells.
 
-    ``[message 1 KiB, message 10 MB, merge]``; node counts, backends and layouts are named where there are several.
+    ``[message 1 KiB, message 10 MB, merge]``; node counts, backends and layouts are named where there are several, and
+    so is any other part of a key (a column of somebody's table): ``merge gpu=H100``.
     """
     return [_name(key, keys) for key in keys]
 
@@ -96,18 +110,9 @@ def _name(key: Key, keys: Sequence[Key]) -> str:
     own = _params(key)
     words = [str(key["workload"])]
     words += [_param(words[0], name, own[name]) for name in own if any(other.get(name) != own[name] for other in alike)]
-    for field, text in (
-        ("backend", "{}"),
-        ("nodes", "{} nodes"),
-        ("workers_per_node", "{} workers"),
-        ("workers", "{} workers in all"),
-        ("threads_per_worker", "{} threads"),
-        ("protocol", "{}"),
-        ("device", "{}"),
-        ("site", "on {}"),
-    ):
+    for field in (*_FIELDS, *(name for name in key if name not in _FIELDS and name not in _NAMED_BY_THE_WORKLOAD)):
         if key.get(field) is not None and len({other.get(field) for other in keys}) > 1:
-            words.append(text.format(key.get(field)))
+            words.append(_FIELDS.get(field, f"{field}={{}}").format(key[field]))
     return " ".join(words).replace(" 1 nodes", " 1 node")
 
 

@@ -83,10 +83,11 @@ def locate(pairs: Pairs, settings: Settings) -> Location:
 
 def _within_run(pairs: Pairs, mask: Bools) -> tuple[Floats, Bools]:
     # Runs of one sample say nothing about their own spread; they are taken to spread like the others of their cell.
+    # Where no run spreads at all there is nothing to take: each is one sample, written down several times.
     counts = count(mask[..., None] & (pairs.numbers.reps >= 2))
     total = np.where(mask[..., None], pairs.numbers.relative_variance, 0.0).sum(axis=(1, 2))
     complete = total / np.maximum(counts, 1) * 2 * pairs.blocks
-    return np.sqrt(complete) / np.maximum(pairs.blocks, 1), counts > 0
+    return np.sqrt(complete) / np.maximum(pairs.blocks, 1), total > 0
 
 
 @dataclasses.dataclass(frozen=True)

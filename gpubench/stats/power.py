@@ -59,6 +59,17 @@ def sigma_from_history(history: Sequence[Sequence[float]], confidence: float = 0
     return [_sigma(variance, freedom, confidence) for variance, freedom in zip(variances, freedoms, strict=True)]
 
 
+def sigma_from_parts(restart: float, iteration: float, reps: int) -> float:
+    """σ_d where no pair of runs has been seen: √(2·(restart² + iteration²/reps)); what a block shares cancels.
+
+    Args:
+        restart: standard deviation in logs between runs of one variant in one block.
+        iteration: standard deviation in logs between samples of a run.
+        reps: samples of a run.
+    """
+    return math.sqrt(2 * (restart**2 + iteration**2 / reps))
+
+
 def _sigma(variance: float, freedom: int, confidence: float) -> Sigma:
     # chdtri takes the upper tail, so ``confidence`` gives the small quantile that makes an upper limit.
     upper = variance * freedom / float(special.chdtri(freedom, confidence))

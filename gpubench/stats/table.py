@@ -9,7 +9,8 @@ import polars as pl
 
 from gpubench.errors import DataError
 from gpubench.stats.data import ComparisonInput, RunSamples, Status
-from gpubench.stats.table_checks import normalise, refuse_bad_rows, require_columns
+from gpubench.stats.table_checks import refuse_bad_rows, refuse_mixed_runs, require_columns
+from gpubench.stats.table_types import normalise
 
 CELL = ("workload", "nodes")
 _WORST_FIRST: tuple[Status, ...] = ("failed", "lost", "skipped", "ok")
@@ -32,15 +33,20 @@ def comparisons_from_frame(
         Sorted by cell.
 
     Raises:
-        DataError: a column is missing (without blocks nothing can be concluded), a time is not positive and finite, a
-            sample stands there twice, a run belongs to two blocks, variants or jobs, or a variant isn't there.
+        DataError: a column is missing (without blocks nothing can be concluded) or holds what can't be read, a time is
+            not positive and finite, a sample stands there twice, a run belongs to two blocks, variants or jobs, or a
+            variant isn't there.
+        UsageError: a column of ``by`` can't tell cells apart.
     """
     require_columns(frame, by)
     keys = list(dict.fromkeys([*CELL, *by]))
     table = normalise(frame, keys)
+    there = table["variant"].unique().sort().to_list()
     for variant in (baseline, candidate):
-        if variant not in (there := table["variant"].unique().sort().to_list()):
-            raise DataError(f"no variant '{variant}' in the table", then=f"there are {', '.join(map(str, there))}")
+        if variant not in there:
+            raise DataError(f"no variant '{variant}' in the table", then=f"there are {', '.join(there)}")
+    # Before other variants go: a run that is half 'A' and half 'a' would lose samples without a word.
+    refuse_mixed_runs(table)
     table = table.filter(pl.col("variant").is_in([baseline, candidate]))
     refuse_bad_rows(table, keys)
     # The file doesn't say what was planned; a cell is held against all blocks that its node count has.

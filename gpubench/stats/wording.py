@@ -36,7 +36,8 @@ def reason(cell: Cell, row: int, decisions: Decisions, settings: Settings) -> st
     if word == INCONCLUSIVE:
         return _why_inconclusive(cell, row, decisions, settings)
     text = _margin_words(settings) if word == EQUIVALENT else f"p {_p(decisions.p_holm[row])} after Holm over {family}"
-    return f"{text} in {_blocks(decisions, row)}{_where(cell)}"
+    decided = "" if cell.comparison.frozen_at is None else f"; decided at block {cell.comparison.frozen_at}"
+    return f"{text} in {_blocks(decisions, row)}{_where(cell)}{decided}"
 
 
 def _why_inconclusive(cell: Cell, row: int, decisions: Decisions, settings: Settings) -> str:
@@ -57,7 +58,7 @@ def _obstacle(obstacle: str, cell: Cell, row: int, decisions: Decisions) -> str:
     return {
         "no data": _no_data(cell),
         "few blocks": f"{blocks} can't carry a verdict; 5 are the least",
-        "one sample": f"{blocks} of one sample each say nothing about noise; take more blocks or repetitions",
+        "one sample": f"{blocks} without spread within runs say nothing about noise; take more blocks or repetitions",
         "no variation": f"all {blocks} show the same difference; repeated rows are not repeated runs",
         "order": f"{cell.order_problem}; shuffle the order within blocks",
         "environment": _changed(cell.comparison.changed),

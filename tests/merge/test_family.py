@@ -5,7 +5,7 @@ from campaign_builder import Writer, begin, finish, make_block, make_plan, varia
 
 from gpubench.merge import cells, family, merge, read_runs
 from gpubench.merge.family import Cell
-from gpubench.model.plan import PlanAddition, PlannedJob
+from gpubench.model.plan import Frozen, PlanAddition, PlannedJob
 from gpubench.spec.plain import canonical
 from gpubench.stats.data import ComparisonInput
 from gpubench.store import Campaign, account
@@ -115,6 +115,16 @@ def test_appended_blocks_count_and_node_counts_do_not_mix(tmp_path: Path) -> Non
     assert found[2, only[0]].planned_blocks == 2
     frozen = campaign.plan.workloads[0].params_id
     assert found[1, frozen].planned_blocks == 2
+
+
+def test_a_decided_comparison_stays_decided_when_it_is_asked_the_other_way_round(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "c")
+    one = campaign.plan.comparisons[0]
+    where = one.model_dump(include={"params_id", "nodes", "workers_per_node", "candidate"})
+    turned = one.model_copy(update={"baseline": one.candidate, "candidate": one.baseline})
+    for comparison in (one, turned):
+        plan = campaign.plan.model_copy(update={"comparisons": [comparison]})
+        assert [each.frozen_at for each in family(plan, table(campaign), [Frozen(**where, block=5)])] == [5]
 
 
 def test_only_the_last_attempt_counts(tmp_path: Path) -> None:

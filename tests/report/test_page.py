@@ -99,6 +99,40 @@ def test_every_planned_run_stands_there_with_its_reason(
     assert "(failed, not used)" in text
 
 
+def test_an_adaptive_campaign_says_so_and_what_was_decided_when(tmp_path: Path) -> None:
+    inputs = reports.collect(reports.looked_at(tmp_path / "c"))
+    page = html(inputs).decode()
+    assert "The campaign was looked at while it ran" in page
+    assert "90 % interval" not in page
+    last = rows.matrix(inputs)[-1]["blocks"][-1]["runs"]
+    left_out = [one.name for one in inputs.plan.workloads if one.name != "message" or one.params["size"] != 10_000_000]
+    for run in last:
+        assert run["status"] == "ok"
+        assert run["reasons"] == [f"{name} skipped: decided at block 4" for name in left_out]
+    decided = [one for one in inputs.verdicts if one.verdict != "inconclusive" and one.blocks == 5]
+    assert decided
+    assert all(one.reason.endswith("; decided at block 4") for one in decided)
+
+
+def test_the_page_and_markdown_say_which_stragglers_cannot_be_excluded(
+    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
+) -> None:
+    _, inputs, page = campaigns["story"]
+    limits = {f"{100 * one.straggler_limit:.2g}" for one in inputs.verdicts if one.straggler_limit is not None}
+    said = (
+        f"Stragglers rarer than {min(limits, key=float)} to {max(limits, key=float)} % of samples can’t be excluded; "
+    )
+    assert said + "where they matter, run 30 repetitions or more." in page.decode()
+    assert said in markdown(inputs)
+    assert "Stragglers rarer" not in campaigns["empty"][2].decode()
+
+
+def test_a_fixed_campaign_says_nothing_of_looks(campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]]) -> None:
+    page = campaigns["story"][2].decode()
+    assert "looked at while it ran" not in page
+    assert "the 90 % interval lies within" in page
+
+
 def test_a_against_a_is_labelled(tmp_path: Path) -> None:
     variants = (variant("a", "1.22.0"), variant("b", "1.22.0"))
     campaign = begin(tmp_path / "c", make_plan(variants, blocks=6, suite=QUICK[:1]))

@@ -13,6 +13,7 @@ from benchmarks.calibration.alarms import NO_MARGIN, count_alarms, count_flip_al
 from benchmarks.calibration.campaigns import generate
 from benchmarks.calibration.noise import MODELS, Noise, Shape
 from benchmarks.calibration.powers import die, find
+from benchmarks.calibration.savings import Scenario, adaptive
 from gpubench.stats.pairs import BASELINE, CANDIDATE
 
 SEED = 7
@@ -90,3 +91,10 @@ def test_the_simulated_noise_is_the_noise_that_was_asked_for():
     assert difference.std() == pytest.approx(0.015 * np.sqrt(2), rel=0.05)
     assert level[:, 0, :, 0].std() == pytest.approx(np.hypot(0.02, 0.015), rel=0.05)
     assert np.abs(campaigns.first.sum(axis=1)).max() == 0
+
+
+def test_an_adaptive_campaign_as_powerful_as_the_fixed_plan_of_14_blocks_saves_30_percent_of_them():
+    scenario = Scenario(Noise(job=0.02, restart=0.015), Shape(300, 6, 15), everywhere=False)
+    right, blocks = adaptive(SEED, scenario, 0.03, maximum=15)
+    assert right >= 0.85
+    assert blocks <= 0.7 * 14

@@ -193,3 +193,49 @@ def test_a_run_in_two_jobs_is_refused():
 def test_large_tables_keep_every_sample():
     frame = table(tuple(np.zeros(20)), blocks=5, reps=30)
     assert sum(verdict.samples for verdict in verdicts(frame)) == len(frame)
+
+
+def test_a_run_under_two_spellings_of_its_variant_is_refused_although_the_other_was_not_asked_for():
+    with pytest.raises(DataError, match="run 'A1' has more than one variant: A, a"):
+        verdicts(changed(table(), 0, variant="a"))
+
+
+def test_rows_without_any_value_are_no_samples():
+    frame = table()
+    assert verdicts(pl.concat([frame, frame.clear(2)])) == verdicts(frame)
+
+
+def test_a_failed_run_needs_neither_repetition_nor_time():
+    gone = (pl.col("run") == "B2") & (pl.col("rep") == 2)
+    frame = table((0.0,)).with_columns(
+        status=pl.when(gone).then(pl.lit("failed")).otherwise(pl.lit("ok")),
+        rep=pl.when(gone).then(None).otherwise(pl.col("rep")),
+        wall_s=pl.when(gone).then(None).otherwise(pl.col("wall_s")),
+    )
+    assert verdicts(frame)[0].reason.startswith("failed: ")
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "said"),
+    [
+        ("wall_s", pl.lit("1.2 s"), "column 'wall_s' reads '1.2 s' in row 1"),
+        ("wall_s", pl.concat_list("wall_s"), "column 'wall_s' holds lists"),
+        ("nodes", pl.concat_list("nodes"), "column 'nodes' holds lists"),
+        ("nodes", pl.lit(math.nan), "column 'nodes' reads 'nan'"),
+        ("wall_s", pl.lit(1e308), "took 1e[+]308 s .* a time must be positive and finite"),
+    ],
+)
+def test_what_is_no_time_or_no_cell_is_refused_in_words(column, value, said):
+    with pytest.raises(DataError, match=said):
+        verdicts(table().with_columns(value.alias(column)))
+
+
+def test_a_table_without_rows_says_so():
+    with pytest.raises(DataError, match="no rows"):
+        verdicts(table().clear())
+
+
+@pytest.mark.parametrize("column", ["job", "verdict", "effect"])
+def test_a_column_that_stands_in_every_verdict_cannot_be_a_cell_key(column):
+    with pytest.raises(UsageError, match=f"--by {column}"):
+        verdicts(table().with_columns(pl.lit("x").alias(column)), by=[column])

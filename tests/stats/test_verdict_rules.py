@@ -179,6 +179,11 @@ def test_three_or_four_blocks_of_one_sample_each_are_inconclusive(count):
     assert verdict.p is None
 
 
+def test_one_sample_written_down_several_times_is_still_one_sample():
+    verdict = one(blocks_of(noisy(3, effect=0.06, sd=0.001), wobble=(1.0, 1.0, 1.0)))
+    assert verdict.reason.startswith("one sample: ")
+
+
 def test_five_blocks_of_one_sample_each_are_enough():
     assert one(blocks_of(noisy(5, sd=0.001), wobble=(1.0,))).verdict == "equivalent"
 

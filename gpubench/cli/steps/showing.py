@@ -55,7 +55,8 @@ def plan_lines(campaign: Campaign) -> Iterator[str]:
     for note in plan.notes:
         yield f"  {note}"
     if plan.foreseen:
-        yield f"  with these blocks, {100 * plan.power:g} % power, and the noise of an earlier campaign like this:"
+        these = f"at most {plan.max_blocks} blocks" if plan.max_blocks else "these blocks"
+        yield f"  with {these}, {100 * plan.power:g} % power, and the noise of an earlier campaign like this:"
     for one in plan.foreseen:
         least = f"{100 * one.detectable:.1f}-{100 * one.detectable_upper:.1f} %"
         needed, same = (

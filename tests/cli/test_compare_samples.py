@@ -1,0 +1,116 @@
+"""``compare --samples``: files as people have them give the right verdict or one clear line."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+import typer
+
+from gpubench.cli.steps.comparing import compare_samples
+from gpubench.errors import DataError, UsageError
+
+Compare = Callable[..., list[str]]
+
+
+def table(slower: float = 0.06, **further: str) -> pl.DataFrame:
+    """Six blocks of A and B, two repetitions a run."""
+    rows = [
+        ("w", 2, variant, block, f"{variant}{block}", rep, *_seconds_and_order(slower, block, variant == "B", rep))
+        for block in range(1, 7)
+        for variant in "AB"
+        for rep in range(2)
+    ]
+    names = ["workload", "nodes", "variant", "block", "run", "rep", "wall_s", "order"]
+    return pl.DataFrame(rows, schema=names, orient="row").with_columns(
+        pl.lit(value).alias(name) for name, value in further.items()
+    )
+
+
+def _seconds_and_order(slower: float, block: int, second: bool, rep: int) -> tuple[float, int]:
+    return math.exp(slower * second + 0.002 * math.sin(7 * block + 3 * rep + second)), (block + second) % 2
+
+
+@pytest.fixture
+def compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Compare:
+    """The exit code and the printed lines for a file with this content."""
+
+    def compare(
+        content: bytes, name: str = "samples.csv", *, variants: str = "A B", by: str | None = None
+    ) -> list[str]:
+        path = tmp_path / name
+        path.write_bytes(content)
+        baseline, candidate = variants.split()
+        with pytest.raises(typer.Exit) as ended:
+            compare_samples(path, baseline, candidate, margin=None, summary=None, by=by, as_json=False)
+        return [str(ended.value.exit_code), *capsys.readouterr().out.splitlines()]
+
+    return compare
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text,
+        lambda text: b"\xef\xbb\xbf" + text,
+        lambda text: text.replace(b"\n", b"\r\n"),
+        lambda text: text + b"\n\n",
+    ],
+)
+def test_a_csv_may_have_a_byte_order_mark_foreign_line_ends_and_empty_last_lines(compare: Compare, change) -> None:
+    code, line = compare(change(table().write_csv().encode()), "SAMPLES.CSV")
+    assert code == "20"
+    assert line.endswith("| 6 blocks | regression")
+
+
+def test_versions_that_look_like_numbers_stay_names(compare: Compare) -> None:
+    names = {"A": "1.1", "B": "1.10"}
+    frame = table().with_columns(pl.col("variant").replace(names))
+    _, line = compare(frame.write_csv().encode(), variants="1.1 1.10")
+    assert line.startswith("w | 1.10 vs 1.1 | ")
+
+
+def test_cells_told_apart_by_a_column_are_named_by_it(compare: Compare) -> None:
+    frame = pl.concat([table(gpu="A100"), table(0.0, gpu="H100")])
+    _, *lines = compare(frame.write_csv().encode(), by="gpu")
+    assert [line.split(" | ")[0] for line in lines] == ["w gpu=A100", "w gpu=H100"]
+    assert [line.split(" | ")[-1] for line in lines] == ["regression", "equivalent"]
+
+
+def test_warm_up_that_is_first_marked_late_in_a_long_jsonl_is_warm_up(compare: Compare) -> None:
+    """Polars looks at 100 lines to find the columns, unless it is told to look at all."""
+    rows = [{**row, "rep": 10 * row["rep"] + more} for row in table().to_dicts() for more in range(8)]
+    cold = {**rows[-1], "rep": 99, "wall_s": 50.0, "warmup": True}
+    _, line, *_ = compare("".join(json.dumps(row) + "\n" for row in [*rows, cold]).encode(), "samples.jsonl")
+    assert line.startswith("w | B vs A | +6.2 %")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.csv", b"", "can't be read: empty CSV; it should be UTF-8, one header line"),
+        ("a.csv", table().write_csv(separator=";").encode(), "none of the columns .* reads 'workload;nodes;"),
+        ("a.csv", table().write_csv().encode("utf-16"), "none of the columns"),
+        ("a.csv", table().write_csv().upper().encode(), "none of the columns .* reads 'WORKLOAD,NODES,"),
+        ("a.csv", table().write_csv().replace("order", "wall_s").encode(), "column 'wall_s' twice"),
+        ("a.csv", table().write_csv().encode() + b"w,2,A\n", "column 'block' is empty in row 25"),
+        ("a.jsonl", b'{"workload": "w"', "can't be read: .*one whole JSON object per line"),
+        ("a.jsonl", b'{"wall_s": NaN}\n', "can't be read: .*no NaN"),
+        ("a.parquet", b"PAR1", "can't be read: "),
+    ],
+)
+def test_a_file_no_verdict_can_stand_on_is_refused_in_words(
+    compare: Compare, name: str, content: bytes, said: str
+) -> None:
+    with pytest.raises(DataError, match=said) as refused:
+        compare(content, name)
+    assert "\n" not in str(refused.value)
+
+
+def test_an_unknown_kind_of_file_is_refused(compare: Compare) -> None:
+    with pytest.raises(UsageError, match="unknown kind of file"):
+        compare(b"", "samples.txt")

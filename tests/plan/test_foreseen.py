@@ -1,0 +1,62 @@
+"""What a plan promises of its blocks, before anything runs."""
+
+import math
+import statistics
+
+import pytest
+from requests_by_hand import plan, workload
+
+from gpubench.plan import History
+from gpubench.stats.data import ComparisonInput, RunSamples
+from gpubench.stats.power import blocks_needed, detectable_effect, power_of_test, sigma_from_parts
+
+DIFFERENCES = (0.012, -0.004, 0.009, -0.011)
+
+
+def planned(words="a=1.16.0 b=1.17.0", **changes):
+    """Eight blocks of one workload."""
+    return plan(words, workloads=[workload()], blocks=8, **changes)
+
+
+def pilot(params_id):
+    """Four blocks in which the variants differ by DIFFERENCES in logs."""
+    runs = [
+        RunSamples(f"{variant}{block}", block, variant, None, None, (math.exp(log),), "ok")
+        for block, difference in enumerate(DIFFERENCES)
+        for variant, log in (("a", 0.0), ("b", difference))
+    ]
+    key = {"workload": "tasks", "params_id": params_id, "nodes": 1, "workers_per_node": 2}
+    return [ComparisonInput(key, "a", "b", runs, 4)]
+
+
+def test_a_plan_with_history_foresees_from_its_noise():
+    params_id = planned().workloads[0].params_id
+    (seen,) = planned(history=History("earlier", 4.0, 8, pilot(params_id))).foreseen
+    assert seen.sigma == pytest.approx(statistics.stdev(DIFFERENCES))
+    assert seen.sigma_upper / seen.sigma == pytest.approx(1.73, abs=0.01)
+    assert power_of_test(seen.detectable_upper, seen.sigma_upper, 8) == pytest.approx(0.9)
+
+
+def test_an_adaptive_plan_foresees_what_its_maximum_finds_and_not_its_first_look():
+    params_id = planned().workloads[0].params_id
+    (seen,) = planned(history=History("earlier", 4.0, 8, pilot(params_id)), max_blocks=12).foreseen
+    assert seen.detectable == pytest.approx(detectable_effect(seen.sigma, 12))
+
+
+def test_without_history_a_power_that_was_asked_for_is_answered_from_assumed_noise():
+    sigma = sigma_from_parts(0.008, 0.01, reps=3)
+    assert sigma == pytest.approx(math.sqrt(2 * (0.008**2 + 0.01**2 / 3)))
+    (note,) = [note for note in planned(power=0.8).notes if "noise" in note]
+    assert f", {100 * detectable_effect(sigma, 8, 1, 0.8):.1f} or " in note
+    assert f", {blocks_needed(0.03, sigma, 1, 0.8)} or " in note
+    assert "80 % power among 1 comparison" in note
+
+
+def test_without_history_and_without_the_question_nothing_is_foreseen():
+    silent = planned()
+    assert (silent.foreseen, silent.power) == ([], 0.9)
+    assert not [note for note in silent.notes if "noise" in note]
+
+
+def test_of_two_blocks_nothing_is_foreseen():
+    assert not [note for note in plan(blocks=2, power=0.8).notes if "noise" in note]
