@@ -64,6 +64,10 @@ def contexts(wanted: Sequence[Recipe], engine: Engine | None, *, gpubench: str) 
     }
 
 
+def _nothing(_row: LockRow) -> None:
+    """Who keeps all rows together at the end."""
+
+
 def build_all_images(
     engine: Engine,
     wanted: Sequence[Recipe],
@@ -74,6 +78,7 @@ def build_all_images(
     push: bool,
     show: Display,
     at_once: int = AT_ONCE,
+    keep: Callable[[LockRow], None] = _nothing,
 ) -> list[Built]:
     """Build every recipe, and push it where that is asked for; one that fails leaves the others.
 
@@ -88,6 +93,7 @@ def build_all_images(
         push: to the site's registry.
         show: gets every step, by the names of ``steps``.
         at_once: builds at the same time.
+        keep: gets each row as soon as its image is there, so that what ends the others doesn't lose it.
     """
     date = date or dt.datetime.now().astimezone().strftime("%Y%m%d")
     logs = root / "logs"
@@ -98,20 +104,21 @@ def build_all_images(
     broken = {stack: outcome for stack, outcome in stacks.items() if outcome.error}
     possible = [recipe for recipe in wanted if recipe.stack not in broken]
     jobs = [_job(recipe, rendered[recipe.spec], date, push=push) for recipe in possible]
-    outcomes = dict(
-        zip((one.spec for one in possible), build_all(jobs, at_once=at_once, logs=logs, show=show), strict=True)
-    )
-    return [
-        _built(
-            engine,
-            recipe,
-            rendered[recipe.spec],
-            broken.get(recipe.stack) or outcomes[recipe.spec],
-            root=root,
-            date=date,
-        )
-        for recipe in wanted
-    ]
+    by_spec = {recipe.spec: recipe for recipe in wanted}
+    built: dict[str, Built] = {}
+
+    def ended(outcome: BuildOutcome, spec: str = "") -> None:
+        recipe = by_spec[spec or outcome.job.name]
+        one = _built(engine, recipe, rendered[recipe.spec], outcome, root=root, date=date)
+        if one.row:
+            keep(one.row)
+        built[recipe.spec] = one
+
+    for recipe in wanted:
+        if recipe.stack in broken:
+            ended(broken[recipe.stack], recipe.spec)
+    build_all(jobs, at_once=at_once, logs=logs, show=show, ended=ended)
+    return [built[recipe.spec] for recipe in wanted]
 
 
 def steps(wanted: Sequence[Recipe]) -> list[str]:

@@ -18,6 +18,7 @@ import pytest
 
 from gpubench.errors import DataError, InterruptedByUserError, MissingToolError, PlanRefusedError
 from gpubench.images.docker import Engine, build_all
+from gpubench.images.docker.build import BuildOutcome
 from tests.conftest import ROOT
 from tests.docker.daemon import DockerDaemon
 from tests.docker.images import OURS, Seen, build_one, built, dockerfile, job, sha256, tags, untagged
@@ -51,6 +52,23 @@ def test_two_at_once_and_the_failing_one_leaves_the_other(
     assert failed.log != ok.log
     assert "said before" in failed.log.read_text()
     assert "word given" not in failed.log.read_text()
+
+
+@pytest.mark.usefixtures("engine")
+def test_a_build_is_told_when_it_ends_while_others_still_run(base: str, daemon: DockerDaemon, tmp_path: Path) -> None:
+    slow = job("slow", dockerfile(base, "RUN echo started; sleep 300"))
+    quick = job("quick", dockerfile(base, "RUN echo quick > /quick"))
+    told = []
+
+    def ended(outcome: BuildOutcome) -> None:
+        told.append((outcome.job.name, outcome.error))
+        raise InterruptedByUserError("interrupted")
+
+    with pytest.raises(InterruptedByUserError):
+        build_all([slow, quick], at_once=2, logs=tmp_path, show=Seen(), ended=ended)
+    assert told == [("quick", None)]
+    with contextlib.closing(daemon.client()) as client:
+        wait_for(lambda: not client.api.containers(all=True))
 
 
 def test_lines_arrive_while_the_step_runs_and_it_can_be_ended(engine: Engine, base: str, daemon: DockerDaemon) -> None:

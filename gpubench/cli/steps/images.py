@@ -134,8 +134,8 @@ def _build_containers(wish: Wish) -> None:
             push=_pushes(wish),
             show=show,
             at_once=wish.at_once,
+            keep=lambda row: add_rows([row]),
         )
-    add_rows(one.row for one in built if one.row)
     for row in filter(None, (one.row for one in built)):
         say(f"{row.spec}: {reference(row)}")
     failed = {one.recipe.spec: one for one in built if one.error}

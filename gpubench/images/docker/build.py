@@ -8,7 +8,7 @@ import datetime as dt
 import queue
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -94,11 +94,21 @@ class BuildOutcome:
     error: GpubenchError | None
 
 
-def build_all(jobs: Sequence[BuildJob], *, at_once: int, logs: Path, show: Display) -> list[BuildOutcome]:
+Ended = Callable[[BuildOutcome], None]
+
+
+def _nobody(_outcome: BuildOutcome) -> None:
+    """Who isn't waiting for single builds."""
+
+
+def build_all(
+    jobs: Sequence[BuildJob], *, at_once: int, logs: Path, show: Display, ended: Ended = _nobody
+) -> list[BuildOutcome]:
     """Build every job, ``at_once`` of them side by side; outcomes in the order of ``jobs``.
 
-    One failing version leaves the others. ``logs`` is the folder of the versions' logs. A front end that is interrupted
-    or killed ends the builds, and none of them leaves a tag.
+    One failing version leaves the others. ``logs`` is the folder of the versions' logs. ``ended`` gets every outcome as
+    soon as it is there, in this thread. A front end that is interrupted or killed ends the builds that still run, and
+    none of them leaves a tag.
 
     Raises:
         MissingToolError: Docker doesn't answer.
@@ -130,6 +140,8 @@ def build_all(jobs: Sequence[BuildJob], *, at_once: int, logs: Path, show: Displ
         for thread in threads:
             thread.start()
         try:
+            for future in concurrent.futures.as_completed(outcomes.values()):
+                ended(future.result())
             return [outcomes[job.name].result() for job in jobs]
         finally:
             stop.set()
