@@ -83,41 +83,28 @@ def from_labels(
         DataError: one of them lacks something.
     """
     try:
-        return _row(labels, manifest, manifest_id, site=site, registry=registry, tag=tag, digest=digest)
+        ucx, binding = manifest["ucx"], manifest["binding"]
+        return LockRow(
+            kind="docker",
+            spec=labels["io.gpubench.ucx-spec"],
+            site=site,
+            registry=registry,
+            date=tag.rpartition("-")[2],
+            tag=tag,
+            digest=digest,
+            build_id=manifest["build_id"],
+            ucx_version=ucx["version"],
+            ucx_commit=ucx.get("commit") or "",
+            binding=binding["name"],
+            stack=labels["io.gpubench.stack"],
+            python=labels["io.gpubench.python"],
+            env=manifest["env"],
+            manifest=manifest_id,
+            architecture=labels["io.gpubench.architecture"],
+            base=manifest["base"]["name"],
+        )
     except (KeyError, TypeError, AttributeError, pydantic.ValidationError) as error:
         lacks = str(error) if isinstance(error, KeyError) else type(error).__name__
         raise DataError(
             f"the labels or the manifest of {tag} aren't what gpubench writes ({lacks})", then="build it anew"
         ) from None
-
-
-def _row(
-    labels: Mapping[str, str],
-    manifest: Mapping[str, Any],
-    manifest_id: str,
-    *,
-    site: str,
-    registry: str,
-    tag: str,
-    digest: str,
-) -> LockRow:
-    ucx, binding = manifest["ucx"], manifest["binding"]
-    return LockRow(
-        kind="docker",
-        spec=labels["io.gpubench.ucx-spec"],
-        site=site,
-        registry=registry,
-        date=tag.rpartition("-")[2],
-        tag=tag,
-        digest=digest,
-        build_id=manifest["build_id"],
-        ucx_version=ucx["version"],
-        ucx_commit=ucx.get("commit") or "",
-        binding=binding["name"],
-        stack=labels["io.gpubench.stack"],
-        python=labels["io.gpubench.python"],
-        env=manifest["env"],
-        manifest=manifest_id,
-        architecture=labels["io.gpubench.architecture"],
-        base=manifest["base"]["name"],
-    )
