@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
+from gpubench.merge.lines import MOST_REPS
 from gpubench.merge.read import RunFiles
 from gpubench.spec.plain import canonical
 from gpubench.spec.records import ANSWERS
@@ -74,7 +75,7 @@ def _is_right(joined: pl.DataFrame) -> bool:
         return True
     rules = (
         ~pl.any_horizontal(pl.all().is_null())
-        & (pl.col("rep") >= 0)
+        & pl.col("rep").is_between(0, MOST_REPS, closed="left")
         & (pl.col("bytes") >= 0)
         & (pl.col("wall_s") > 0)
         & pl.col("wall_s").is_finite()

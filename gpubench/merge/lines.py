@@ -13,6 +13,8 @@ from gpubench.spec import SampleLine
 from gpubench.spec.records import ANSWERS
 
 _FIELDS = frozenset(field.name for field in dataclasses.fields(SampleLine))
+MOST_REPS = 2**31
+"""The table's column of them is this narrow."""
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICROSECOND = dt.timedelta(microseconds=1)
 
@@ -57,15 +59,15 @@ def _sample(plain: object, known: Mapping[str, object]) -> tuple[SampleLine, int
         raise ValueError(f"params_id {line.params_id} is no workload of this run's record")
     if line.answer not in ANSWERS or not isinstance(line.warmup, bool):
         raise ValueError("answer or warmup is not one of the known values")
-    if not (_is_count(line.rep) and _is_count(line.bytes)):
-        raise ValueError("rep and bytes must be whole numbers ≥ 0")
+    if not (_is_count(line.rep, below=MOST_REPS) and _is_count(line.bytes, below=2**63)):
+        raise ValueError(f"rep and bytes must be whole numbers from 0 to {MOST_REPS - 1} and {2**63 - 1}")
     if not isinstance(line.wall_s, int | float) or not 0 < float(line.wall_s) < math.inf:
         raise ValueError(f"wall_s = {line.wall_s} is no duration")
     return line, _microseconds(line.started_at)
 
 
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+def _is_count(value: object, below: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < below
 
 
 def _microseconds(text: str) -> int:

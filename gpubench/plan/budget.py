@@ -28,15 +28,22 @@ def blocks_that_fit(*, asked: int, variants: int, all_places_block_s: float, bud
     """
     least = least_whole_sets(variants)
     most = max(least, asked // variants * variants)
-    fitting = int(budget_s // all_places_block_s) // variants * variants
+    holds = _whole(budget_s, all_places_block_s)
+    fitting = holds // variants * variants
     if fitting >= least:
         return min(fitting, most)
     if firm:
         needed = least * all_places_block_s
         raise PlanRefusedError(
-            f"a budget of {format_seconds(budget_s)} holds {int(budget_s // all_places_block_s)} blocks of about "
+            f"a budget of {format_seconds(budget_s)} holds {holds} blocks of about "
             f"{format_seconds(all_places_block_s)}; {variants} variants need {least} "
             f"({least} x {format_seconds(all_places_block_s)} = {format_seconds(needed)})",
             then=f"give BUDGET={int(needed // 60) + 1}m, fewer variants, NODES, WORKERS or REPS, or a smaller SUITE",
         )
     return least
+
+
+def _whole(budget_s: float, block_s: float) -> int:
+    # 1.0 // 0.2 is 4: one more block than the division says may fit exactly.
+    blocks = int(budget_s // block_s)
+    return blocks + 1 if (blocks + 1) * block_s <= budget_s else blocks

@@ -102,6 +102,7 @@ def test_a_torn_line_in_the_middle_is_an_error_and_the_rest_is_merged(runs: tupl
         {"wall_s": "1.0"},
         {"rep": True},
         {"rep": 1.5},
+        {"rep": 2**31},
         {"bytes": 2**63},
         {"warmup": 0},
         {"answer": "perhaps"},
@@ -119,10 +120,11 @@ def test_an_impossible_sample_is_an_error(runs: tuple[RunFiles, ...], change: di
     assert merged.frame.height == len(lines) - 1
 
 
-# Two levels by hand: st.recursive retries where it has drawn too many leaves, and was once called flaky for it.
-LEAF = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.just(10**400)
-FLAT = LEAF | st.lists(LEAF, max_size=2) | st.dictionaries(st.text(), LEAF, max_size=2)
-ANY_JSON = FLAT | st.lists(FLAT, max_size=2) | st.dictionaries(st.text(), FLAT, max_size=2)
+# Two levels and short texts reach every kind of value that a line may hold.
+WORD = st.text(max_size=20)
+LEAF = st.none() | st.booleans() | st.integers() | st.floats() | WORD | st.just(10**400)
+FLAT = LEAF | st.lists(LEAF, max_size=2) | st.dictionaries(WORD, LEAF, max_size=2)
+ANY_JSON = FLAT | st.lists(FLAT, max_size=2) | st.dictionaries(WORD, FLAT, max_size=2)
 
 
 @settings(max_examples=200, deadline=None)

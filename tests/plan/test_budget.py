@@ -34,6 +34,10 @@ def test_blocks_are_whole_sets_that_fit_and_no_more_than_asked(
     assert one_set_more > max(asked, least) or one_set_more * block_s > budget_s * (1 - 1e-9)
 
 
+def test_blocks_that_fill_a_budget_exactly_fit() -> None:
+    assert blocks_that_fit(asked=5, variants=1, all_places_block_s=0.2, budget_s=1.0, firm=True) == 5
+
+
 def test_a_firm_budget_that_is_too_small_is_refused_with_the_arithmetic() -> None:
     with pytest.raises(PlanRefusedError) as caught:
         plan(budget_s=60.0, budget_firm=True)
