@@ -114,12 +114,19 @@ def read_links(path: Path) -> list[Mapping[str, Any]]:
     return rows
 
 
+_BEYOND = 2**31
+"""Blocks, nodes and the like: the merged table's columns are this narrow."""
+
+
 def _check_types(*records: RunRecord | WorkloadRecord, source: Path) -> None:
     """What comes after relies on text being text and lists being lists; a dataclass alone doesn't make them so."""
     for record in records:
         for name, kind in _KINDS[type(record)]:
-            if not isinstance(getattr(record, name), kind):
-                raise DataError(f"{source}: {name} = {getattr(record, name)!r} is not {kind.__name__}")
+            value = getattr(record, name)
+            if not isinstance(value, kind):
+                raise DataError(f"{source}: {name} = {value!r} is not {kind.__name__}")
+            if isinstance(value, int) and not 0 <= value < _BEYOND:
+                raise DataError(f"{source}: {name} = {value} is no number that gpubench writes there")
 
 
 def _kinds(of: type) -> list[tuple[str, type]]:

@@ -188,6 +188,18 @@ def test_a_damaged_record_does_not_stop_the_others(campaign: Campaign, tmp_path:
     assert [first.name in str(read.errors[0]), "feedc0ffee00-1" in str(read.errors[1])] == [True, True]
 
 
+@pytest.mark.parametrize("nodes", [2**40, -1, "two"])
+def test_a_record_with_an_impossible_number_is_named_and_the_others_are_merged(
+    campaign: Campaign, tmp_path: Path, nodes: object
+) -> None:
+    shutil.copytree(campaign.directory, tmp_path / "copy")
+    record = sorted(tmp_path.glob("copy/runs/*/run.json"))[0]
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"nodes": nodes}))
+    read = read_runs(tmp_path / "copy" / "runs")
+    assert [str(error).startswith(f"{record}: nodes = {nodes!r} is") for error in read.errors] == [True]
+    assert merge(read.runs).frame.height > 0
+
+
 def test_many_runs_at_once_and_line_by_line_are_the_same_table(runs: tuple[RunFiles, ...]) -> None:
     together = merge(runs)
     for number, run in enumerate(runs):
