@@ -157,8 +157,7 @@ class SlurmCluster:
 
     def processes_on(self, name: str) -> dict[int, str]:
         """What jobs run there: command lines by process id; Slurm's own daemons and sshd are left out."""
-        found = self.hosts[name].processes()
-        return {pid: line for pid, line in found.items() if not line.startswith(("slurmd", "slurmstepd", "sshd"))}
+        return {pid: line for pid, line in self.hosts[name].processes().items() if not of_the_host(line)}
 
     def down_network(self, name: str) -> None:
         """Cut the host off; its processes live on."""
@@ -246,6 +245,14 @@ class SlurmCluster:
         key.parent.mkdir(mode=0o700)
         key.touch(0o600)
         key.write_bytes(secrets.token_bytes(128))
+
+
+def of_the_host(line: str) -> bool:
+    """Whether a command line is a daemon's of the host itself, not a job's.
+
+    For a moment sshd still has the words that started it, with its path; then it calls itself ``sshd:``.
+    """
+    return Path(line.split(maxsplit=1)[0]).name.startswith(("slurmd", "slurmstepd", "sshd"))
 
 
 def _munged(directory: Path) -> list[str]:

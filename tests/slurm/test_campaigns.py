@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import signal
@@ -29,6 +30,17 @@ def left_on(slurm: SlurmCluster) -> dict[str, list[str]]:
     return {name: lines for name, lines in found.items() if lines}
 
 
+def leave_no_process(slurm: SlurmCluster) -> None:
+    """Jobs that have ended leave nothing on the hosts; a moment is theirs, since the asking host may be faster.
+
+    Raises:
+        AssertionError: after 10 s something still runs.
+    """
+    with contextlib.suppress(TimeoutError):
+        until(lambda: not left_on(slurm), "the end of what jobs started", 10)
+    assert left_on(slurm) == {}
+
+
 def test_a_campaign_over_1_2_and_4_nodes_by_a_user_other_than_root(slurm: SlurmCluster, nobody: Login) -> None:
     words = ("bench", "--site", "local-slurm", *nobody.shape(), "--protocol", "ucx", "--nodes", "1 2 4")
     said = nobody.run(*words, env={"A_TOKEN": PLANTED, "UCX_PLANTED": PLANTED})
@@ -49,7 +61,7 @@ def test_a_campaign_over_1_2_and_4_nodes_by_a_user_other_than_root(slurm: SlurmC
         assert str(campaign / "jobs" / job / f"slurm-{number}.log") in nobody.run("logs", campaign)
     assert PLANTED not in said
     assert files_with(PLANTED, nobody.directory) == []
-    assert left_on(slurm) == {}
+    leave_no_process(slurm)
 
 
 def test_a_killed_worker_fails_its_run_with_the_cause_and_the_next_runs_go_on(
@@ -82,6 +94,6 @@ def test_cancelling_accounts_for_every_run_and_leaves_no_process(slurm: SlurmClu
     assert "interrupted by SIGTERM" in first
     assert "lost: job j001-n2 ended (CANCELLED" in second
     assert "before this run started" in second
-    assert left_on(slurm) == {}
+    leave_no_process(slurm)
     assert login.run("cancel", campaign) == "no job waits or runs\n"
     assert list(campaign.glob("runs/.rendezvous*")) == []

@@ -13,7 +13,7 @@ from tests.cli.campaigns import records
 from tests.slurm.campaigns import Login, job_ids
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.hosts import until
-from tests.slurm.test_campaigns import left_on, running
+from tests.slurm.test_campaigns import leave_no_process, running
 
 pytestmark = pytest.mark.system
 RUNTIMES = ["pyxis", "enroot", "charliecloud"]
@@ -50,7 +50,7 @@ def test_runs_take_place_in_the_image_on_two_hosts(
         done = (slurm.shared / "pyxis" / "containers").read_text().splitlines()
         assert sorted(done) == [f"{node} {what} {name}" for node in ("n1", "n2") for what in ("create", "remove")]
         assert containers(slurm) == []
-    assert left_on(slurm) == {}
+    leave_no_process(slurm)
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
@@ -67,7 +67,7 @@ def test_a_job_that_is_warned_of_its_end_leaves_a_record_from_inside_the_contain
     assert re.search(r"block 1 \w \(\w+\): skipped: (node rank 1: )?interrupted by SIGTERM", said)
     assert "it was asked to end" in said
     assert slurm.job(number)["ExitCode"] == "130:0"
-    assert left_on(slurm) == {}
+    leave_no_process(slurm)
     assert containers(slurm) == []
 
 

@@ -17,7 +17,7 @@ from tests.cli.campaigns import records
 from tests.slurm.campaigns import Login, job_ids
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.hosts import until
-from tests.slurm.test_campaigns import left_on, running
+from tests.slurm.test_campaigns import leave_no_process, left_on, running
 
 pytestmark = pytest.mark.system
 SSH = ("--set", "launcher=ssh")
@@ -55,7 +55,7 @@ def test_a_campaign_on_two_nodes_runs_in_the_environment_of_its_job(
         assert (record["status"], record["transport"], record["hosts"]) == ("ok", ["tcp"], ["n1", "n2"])
         nodes = read_provenance(campaign / "runs" / run)["nodes"]
         assert {(node["environment"]["GB_ODD"], node["environment"]["TZ"]) for node in nodes} == {(odd, odd)}
-    assert left_on(slurm) == {}
+    leave_no_process(slurm)
 
 
 def test_cancelling_leaves_nothing_on_any_host(slurm: SlurmCluster, login: Login, path: Mapping[str, str]) -> None:
@@ -76,7 +76,7 @@ def test_a_job_that_is_warned_of_its_end_leaves_a_record_and_no_process(
     said = login.run("status", campaign, code=4)
     assert re.search(r"^block 1 \w \(\w+\): skipped: interrupted by SIGTERM", said, re.MULTILINE), said
     assert slurm.job(number)["ExitCode"] == "130:0"
-    assert left_on(slurm) == {}
+    leave_no_process(slurm)
 
 
 def test_a_job_script_that_is_killed_leaves_nothing_on_any_host(
@@ -102,7 +102,7 @@ def test_a_killed_remote_supervisor_loses_its_run_and_the_code_is_kept(
     assert "skipped: the run before it ended with exit code 137" in second, said
     log = (campaign / "jobs" / "j001-n2" / f"slurm-{number}.log").read_text()
     assert "rank 1 on n2 ended with 137" in log
-    assert left_on(slurm) == {}
+    leave_no_process(slurm)
 
 
 def test_a_check_tells_which_node_ssh_does_not_reach(login: Login, path: Mapping[str, str]) -> None:

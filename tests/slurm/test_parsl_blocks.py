@@ -11,7 +11,7 @@ from tests.cli.campaigns import records
 from tests.slurm.campaigns import UCX, Login, job_ids
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.hosts import until
-from tests.slurm.test_campaigns import left_on
+from tests.slurm.test_campaigns import leave_no_process
 
 pytestmark = pytest.mark.system
 
@@ -79,8 +79,8 @@ def test_parsl_s_blocks_are_slurm_jobs_beside_the_run_s_own_and_gone_after_it(
         (workload,) = json.loads((campaign / "runs" / name / "run.json").read_text())["workloads"]
         assert workload["details"]["providers"] == ["SlurmProvider"]
     assert len(blocks(slurm)) == before + 2
-    until(lambda: not blocks(slurm, "PENDING,RUNNING,COMPLETING"), "the end of the blocks", 20)
-    assert left_on(slurm) == {}
+    until(lambda: not blocks(slurm, "PENDING,RUNNING,COMPLETING"), "the end of the blocks", 60)
+    leave_no_process(slurm)
     assert list((login.directory / "scratch").iterdir()) == []
 
 
@@ -89,5 +89,5 @@ def test_parsl_s_blocks_are_gone_when_the_run_is_cancelled(slurm: SlurmCluster, 
     login.run("submit", campaign)
     until(lambda: blocks(slurm, "RUNNING"), "a block", 60)
     login.run("cancel", campaign)
-    until(lambda: not blocks(slurm, "PENDING,RUNNING,COMPLETING"), "the end of the blocks", 20)
-    assert left_on(slurm) == {}
+    until(lambda: not blocks(slurm, "PENDING,RUNNING,COMPLETING"), "the end of the blocks", 60)
+    leave_no_process(slurm)
