@@ -42,6 +42,10 @@ class Runtime(Protocol):
         """Kind of the images that it starts."""
 
     @property
+    def PROGRAM(self) -> str:  # noqa: N802
+        """Program that must be on ``PATH`` where a job starts an image; empty: none."""
+
+    @property
     def TEMPLATE(self) -> str:  # noqa: N802
         """Shell that the job script needs before the first run, below ``templates/``; empty: none."""
 

@@ -14,6 +14,7 @@ from gpubench.model.image import Image
 from gpubench.runtimes.base import Expanded, Place
 
 KIND = "squashfs"
+PROGRAM = "ch-run"
 TEMPLATE = "runtimes/charliecloud.sh.j2"
 LEAVES = False
 PARTS_AT = ":"

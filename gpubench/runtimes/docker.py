@@ -13,6 +13,7 @@ from gpubench.model.image import Image
 from gpubench.runtimes.base import Expanded, Place
 
 KIND = "docker"
+PROGRAM = "docker"
 TEMPLATE = "runtimes/docker.sh.j2"
 LEAVES = False
 PARTS_AT = ":"

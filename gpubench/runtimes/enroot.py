@@ -13,6 +13,7 @@ from gpubench.model.image import Image
 from gpubench.runtimes.base import Expanded, Place
 
 KIND = "squashfs"
+PROGRAM = "enroot"
 TEMPLATE = "runtimes/enroot.sh.j2"
 LEAVES = True
 PARTS_AT = ":"

@@ -8,6 +8,7 @@ from gpubench.model.image import Image
 from gpubench.runtimes.base import Expanded, Place
 
 KIND = "modules"
+PROGRAM = ""
 TEMPLATE = ""
 LEAVES = False
 PARTS_AT = ""

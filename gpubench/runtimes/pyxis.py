@@ -11,6 +11,7 @@ from gpubench.model.image import Image
 from gpubench.runtimes.base import Expanded, Place
 
 KIND = "squashfs"
+PROGRAM = "srun"
 TEMPLATE = "runtimes/pyxis.sh.j2"
 LEAVES = False
 PARTS_AT = ",:"

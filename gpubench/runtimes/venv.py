@@ -8,6 +8,7 @@ from gpubench.model.image import Image
 from gpubench.runtimes.base import Place
 
 KIND = "venv"
+PROGRAM = ""
 TEMPLATE = ""
 LEAVES = False
 PARTS_AT = ""

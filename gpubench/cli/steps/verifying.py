@@ -33,8 +33,6 @@ from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import read_provenance
 
 WITHOUT_UCX = "none"
-PROGRAMS = {"charliecloud": "ch-run", "docker": "docker", "enroot": "enroot"}
-"""By runtime, what the machine must have."""
 
 
 def verify_images(site: Site, specs: Sequence[str], asked: Asked) -> None:
@@ -140,7 +138,7 @@ def runtime_here(own: str, kind: str) -> str:
         return own
     if not fitting:
         raise PlanRefusedError(f"images of kind {kind} can't be started on this machine")
-    programs = {runtime: PROGRAMS.get(runtime, "") for runtime in fitting}
+    programs = {runtime: RUNTIMES[runtime].PROGRAM for runtime in fitting}
     for runtime, program in programs.items():
         if not program or shutil.which(program):
             return runtime
