@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -53,6 +56,21 @@ def optional(condition: bool, what: str, how: str) -> None:
         pytest.skip(f"optional, also under CI: {what}; to have it: {how}")
 
 
+def free_port(count: int = 1) -> int:
+    """The first of ``count`` ports of the loopback that nobody listens on, one after the other.
+
+    Not one of those that the kernel gives to whoever asks for any: until a daemon listens there, any connection of a
+    test beside this one could get it.
+    """
+    lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        port = random.SystemRandom().randrange(10_000, max(lowest, 20_000) - count)
+        with contextlib.ExitStack() as held, contextlib.suppress(OSError):
+            for number in range(port, port + count):
+                held.enter_context(socket.socket()).bind(("", number))
+            return port
+
+
 def plain_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """The caller's environment without what pytest and make put there, and with Python's cache of compiled files."""
     dropped = ("PYTEST", "MAKE", "COLUMNS", "PYTHONDONTWRITEBYTECODE")
@@ -70,7 +88,7 @@ def gpubench(tmp_path: Path) -> Run:
     """Run the command line in an empty directory; stdout and stderr as text."""
 
     def run(
-        *words: str | Path, env: Mapping[str, str] | None = None, timeout: float = 170
+        *words: str | Path, env: Mapping[str, str] | None = None, timeout: float = 500
     ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [str(GPUBENCH), *map(str, words)],

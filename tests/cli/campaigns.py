@@ -58,7 +58,7 @@ class Front:
         """Everything that it has printed."""
         return self.log.read_text()
 
-    def end(self, timeout: float = 120) -> int:
+    def end(self, timeout: float = 240) -> int:
         """Wait for its end; the exit code."""
         return self.process.wait(timeout)
 
@@ -67,7 +67,7 @@ class Front:
         os.kill(self.process.pid, number)
 
 
-def until(condition: Callable[[], Any], what: str, timeout: float = 90) -> Any:
+def until(condition: Callable[[], Any], what: str, timeout: float = 240) -> Any:
     """Poll until the condition holds, and return its value."""
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
@@ -76,6 +76,19 @@ def until(condition: Callable[[], Any], what: str, timeout: float = 90) -> Any:
             return value
         time.sleep(0.05)
     raise AssertionError(f"waited {timeout:.0f} s for {what}")
+
+
+def nothing_left(left: Callable[[], object]) -> None:
+    """Nothing of what was ended is left; a moment is theirs, since whoever looks may be faster than the last of them.
+
+    Raises:
+        AssertionError: after 30 s something still is.
+    """
+    deadline = time.monotonic() + 30
+    while left() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    found = left()
+    assert not found, found
 
 
 def campaign_in(directory: Path) -> Path:
@@ -111,7 +124,10 @@ def files_with(text: str, directory: Path) -> list[str]:
 
 
 def cluster_processes(campaign: Path) -> dict[int, str]:
-    """Processes on this machine that belong to the campaign: command lines by process id."""
+    """Processes on this machine that belong to the campaign: command lines by process id.
+
+    By its whole path: another test's campaign, of the same second beside this one, has the same name.
+    """
     found = {}
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit() or int(entry.name) == os.getpid():
@@ -121,15 +137,15 @@ def cluster_processes(campaign: Path) -> dict[int, str]:
             places = f"{(entry / 'cwd').readlink()} {(entry / 'environ').read_bytes().decode('utf-8', 'replace')}"
         except OSError:
             continue
-        if campaign.name in command or campaign.name in places:  # Dask gives its processes another command line
+        if str(campaign) in command or str(campaign) in places:  # Dask gives its processes another command line
             found[int(entry.name)] = command
     return found
 
 
-def role_process(campaign: Path, role: str) -> int:
-    """Process id of a scheduler or worker of the run that is under way."""
+def role_processes(campaign: Path, role: str) -> list[int]:
+    """Process ids of the scheduler or the workers of the run that is under way, if it has started them."""
     names = (f"--role {role}", f"dask {role}")
-    return next(pid for pid, command in cluster_processes(campaign).items() if any(name in command for name in names))
+    return [pid for pid, command in cluster_processes(campaign).items() if any(name in command for name in names)]
 
 
 def intervals(campaign: Path) -> Iterator[tuple[str, str]]:

@@ -15,8 +15,9 @@ from tests.cli.campaigns import (
     campaign_in,
     cluster_processes,
     intervals,
+    nothing_left,
     records,
-    role_process,
+    role_processes,
     running,
     until,
     words,
@@ -28,13 +29,17 @@ pytestmark = pytest.mark.system
 
 
 def test_a_killed_worker_and_a_killed_scheduler_fail_their_runs_and_the_campaign_goes_on(tmp_path: Path) -> None:
-    front = Front(tmp_path, *words(write_suite(tmp_path, reps=8, count=150), "--blocks", "2"))
-    until(lambda: running(tmp_path), "a first sample")
+    front = Front(tmp_path, *words(write_suite(tmp_path, reps=16, count=150), "--blocks", "2"))
+    until(lambda: (tmp_path / "outputs").exists() and list((tmp_path / "outputs").iterdir()), "the campaign")
     campaign = campaign_in(tmp_path)
-    os.kill(role_process(campaign, "worker"), SIGKILL)
+    # Whom to kill is known before the first sample: what is looked for afterwards may be over by then.
+    worker, *_ = until(lambda: role_processes(campaign, "worker"), "a worker")
+    until(lambda: running(tmp_path), "a first sample")
+    os.kill(worker, SIGKILL)
     until(lambda: records(campaign), "the first record")
+    (scheduler,) = until(lambda: role_processes(campaign, "scheduler"), "the next run's scheduler")
     until(lambda: running(tmp_path), "the next run's first sample")
-    os.kill(role_process(campaign, "scheduler"), SIGKILL)
+    os.kill(scheduler, SIGKILL)
     assert front.end() == 0, front.output
     ended = sorted(records(campaign).values(), key=lambda record: record["started_at"])
     assert [record["status"] for record in ended] == ["failed", "failed", "ok", "ok"]
@@ -45,20 +50,21 @@ def test_a_killed_worker_and_a_killed_scheduler_fail_their_runs_and_the_campaign
     assert "2 failed" in front.output
     verdict = json.loads((campaign / "verdicts.json").read_text())["cells"][0]
     assert verdict["blocks"] == 1
-    assert not cluster_processes(campaign)
+    nothing_left(lambda: cluster_processes(campaign))
 
 
 def test_after_ctrl_c_resume_repeats_no_finished_run_and_replaces_the_broken_block(
     tmp_path: Path, gpubench: Run
 ) -> None:
-    front = Front(tmp_path, *words(write_suite(tmp_path, reps=4, count=100), "--blocks", "2"))
+    # So many that the second run isn't over when its first sample has been seen.
+    front = Front(tmp_path, *words(write_suite(tmp_path, reps=24, count=100), "--blocks", "2"))
     campaign = until(lambda: running(tmp_path), "a first sample").parents[1]
     until(lambda: records(campaign), "the first record")
     until(lambda: running(tmp_path), "the second run's first sample")
     front.kill(SIGINT)
     assert front.end() == 130
     assert "interrupted by SIGINT; 1 of 4 runs finished; to go on: make bench CAMPAIGN=" in front.output
-    assert not cluster_processes(campaign)
+    nothing_left(lambda: cluster_processes(campaign))
     kept = {name: record for name, record in records(campaign).items() if record["status"] == "ok"}
     before = {name: (campaign / "runs" / name / "run.json").stat().st_mtime_ns for name in kept}
 
@@ -70,7 +76,7 @@ def test_after_ctrl_c_resume_repeats_no_finished_run_and_replaces_the_broken_blo
     assert sorted((record["block"], record["variant"]) for record in ok) == [
         *((block, variant) for block in (1, 2, 3) for variant in "ab" if (block, variant) != _other(kept)),
     ]
-    assert not cluster_processes(campaign)
+    nothing_left(lambda: cluster_processes(campaign))
     assert gpubench("resume", campaign).stdout.startswith("nothing is missing")
 
 

@@ -142,7 +142,7 @@ def test_a_running_cluster_is_measured_and_left_as_it_was(gpubench: Run, tmp_pat
     assert found["cluster"]["workers"] == 2
     assert found["moved"]["seen_bytes"] >= found["moved"]["least_moved_bytes"] > 0
     assert any("for reading, not for comparing" in line for line in found["not_controlled"])
-    assert state(foreign) == before
+    until(lambda: state(foreign) == before, "a cluster as it was")
     assert sorted(foreign.parent.iterdir()) == files
 
 

@@ -58,7 +58,7 @@ def call(ansible: Path, directory: Path, *words: str | Path) -> subprocess.Compl
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=500,
         check=False,
     )
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.images.docker import Engine
+from tests.cli.campaigns import nothing_left
 from tests.docker.daemon import DockerDaemon, RegistryServer, debian_base
 
 
@@ -53,4 +54,4 @@ def engine(daemon: DockerDaemon, monkeypatch: pytest.MonkeyPatch) -> Iterator[En
     with Engine.connect() as engine:
         yield engine
     with contextlib.closing(daemon.client()) as client:
-        assert not client.api.containers(all=True), "a container was left behind"
+        nothing_left(lambda: client.api.containers(all=True))

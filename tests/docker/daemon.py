@@ -17,13 +17,13 @@ from types import TracebackType
 from typing import Self
 
 import docker
-from tests.conftest import need
+from tests.conftest import free_port, need
 
 USER = "planted-user"
 PASSWORD = "planted-password-7f3a"
 # bcrypt of PASSWORD; Python has no bcrypt of its own from 3.13 on.
 _HTPASSWD = "$2b$04$2/QLeeaItNrK6YjbRfQP/.3pdgMiXoMt/RXHp1yobgSWCJRvqWjTG"
-_START_S = 30.0
+_START_S = 120.0
 _STOP_S = 30.0
 # A test run that is killed must not leave daemons behind.
 _DIE_WITH_PARENT = ("setpriv", "--pdeathsig", "TERM")
@@ -180,13 +180,6 @@ class RegistryServer(_Server):
 
     def __enter__(self) -> Self:
         return self
-
-
-def free_port() -> int:
-    """A port of the loopback that nobody listens on."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def debian_base(daemon: DockerDaemon, suite: str = "bookworm") -> str:

@@ -169,7 +169,7 @@ def test_a_killed_front_end_leaves_no_tag_no_container_and_only_labelled_images(
     ) as front:
         wait_for(lambda: all("started" in read(tmp_path / f"{name}.log").splitlines() for name in "ab"))
         front.send_signal(how)
-        _, said = front.communicate(timeout=60)
+        _, said = front.communicate(timeout=150)
     assert front.returncode != 0
     assert b"KeyboardInterrupt" in said or how is not signal.SIGINT
 
@@ -238,7 +238,7 @@ def read(path: Path) -> str:
     return path.read_text() if path.exists() else ""
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = 240) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline

@@ -14,7 +14,8 @@ import pytest
 from gpubench.errors import SchedulerError
 from gpubench.images.docker import Engine, Registry
 from gpubench.images.docker import engine as engine_module
-from tests.docker.daemon import PASSWORD, USER, DockerDaemon, RegistryServer, free_port
+from tests.conftest import free_port
+from tests.docker.daemon import PASSWORD, USER, DockerDaemon, RegistryServer
 from tests.docker.images import Seen, build_one, built, dockerfile, job, log_in, tags
 from tests.docker.proxy import Fault, Proxy
 

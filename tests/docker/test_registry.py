@@ -13,7 +13,8 @@ import pytest
 from gpubench.errors import DataError, MissingToolError, PlanRefusedError, SchedulerError
 from gpubench.images.docker import Registry, transport
 from gpubench.images.docker.archive import context
-from tests.docker.daemon import PASSWORD, USER, RegistryServer, free_port
+from tests.conftest import free_port
+from tests.docker.daemon import PASSWORD, USER, RegistryServer
 from tests.docker.images import log_in, sha256
 from tests.docker.proxy import REFRESH, TOKEN, Fault, Proxy
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -16,7 +15,7 @@ from pathlib import Path
 import pytest
 from campaign_builder import begin, finish, make_plan
 
-from tests.conftest import ROOT, need, own_queue, plain_environment
+from tests.conftest import ROOT, free_port, need, own_queue, plain_environment
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
 
@@ -47,9 +46,7 @@ def campaign(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def server(python: Path, tmp_path: Path) -> Iterator[str]:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port = one.getsockname()[1]
+    port = free_port()
     (tmp_path / "server").mkdir()
     words = [python, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
     store = [

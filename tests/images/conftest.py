@@ -65,7 +65,7 @@ def processes_of(root: Path) -> list[str]:
     return found
 
 
-def wait_until(condition, seconds: float = 150) -> None:
+def wait_until(condition, seconds: float = 300) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
@@ -87,7 +87,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     os.kill(killed.pid, signal.SIGKILL)
     killed.communicate()
     left = sorted(path.name for path in (root / "venv").iterdir())
-    wait_until(lambda: not processes_of(root), seconds=60)
+    wait_until(lambda: not processes_of(root))
     started = time.monotonic()
     builders = [start_builder(root, *SPECS) for _ in range(2)]
     said = [builder.communicate(timeout=500) for builder in builders]

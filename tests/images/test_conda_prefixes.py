@@ -84,7 +84,7 @@ class Cluster:
         return subprocess.run(
             [str(GPUBENCH), *self.words(*arguments)],
             cwd=self.folder, env=plain_environment({**self.env, **env}), stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, timeout=170, check=False,
+            capture_output=True, text=True, timeout=500, check=False,
         )  # fmt: skip
 
     @property

@@ -52,7 +52,7 @@ def describe(built: Built, plain: dict[str, Any], ucx: Path) -> tuple[dict[str, 
         [python, "-I", "-B", "-c", ASK, json.dumps(plain), str(ucx)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=150,
         check=False,
     )
     return (json.loads(done.stdout) if done.stdout else {}), done.stderr.strip()
@@ -131,7 +131,7 @@ def run(shim: Path, *words: str, cwd: Path, outdir: str = "") -> "subprocess.Com
         env={"PATH": "/usr/bin:/bin", **({"OUTDIR": outdir} if outdir else {})},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=150,
         check=False,
     )
 
@@ -171,6 +171,10 @@ def test_what_the_shim_cant_start_is_one_line(
 def test_the_shim_passes_shellcheck() -> None:
     shellcheck = Path(sys.executable).with_name("shellcheck")
     done = subprocess.run(
-        [str(shellcheck), str(docker_file("context/gpubench"))], capture_output=True, text=True, timeout=60, check=False
+        [str(shellcheck), str(docker_file("context/gpubench"))],
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
     )
     assert (done.returncode, done.stdout) == (0, "")

@@ -61,7 +61,7 @@ def test_builders_at_once_build_once(tmp_path: Path) -> None:
     processes = [SPAWN.Process(target=builder, args=(tmp_path, fill, queue)) for _ in range(2)]
     for process in processes:
         process.start()
-    results = [queue.get(timeout=60) for _ in processes]
+    results = [queue.get(timeout=150) for _ in processes]
     for process in processes:
         process.join(20)
     assert len({(content, str(facts)) for content, facts, _ in results}) == 1

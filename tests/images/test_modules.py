@@ -169,6 +169,6 @@ def test_the_runtimes_words_become_the_modules_python_with_what_they_bring(tmp_p
         stdout=subprocess.PIPE,
         text=True,
     )
-    said, _ = started.communicate(timeout=60)
+    said, _ = started.communicate(timeout=150)
     # The process that was started is Python itself: a signal reaches it.
     assert said == f"modules and more {tmp_path}/o'neill & 1.17.0/lib ['an argument'] {started.pid}\n"

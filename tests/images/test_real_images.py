@@ -23,7 +23,7 @@ print(json.dumps([".".join(map(str, ucxx.get_ucx_version())), sorted(mapped)]))
 
 def ask(image: Image, code: str, **env: str) -> str:
     done = subprocess.run(
-        [image.python, "-I", "-c", code], env=env, capture_output=True, text=True, check=True, timeout=60
+        [image.python, "-I", "-c", code], env=env, capture_output=True, text=True, check=True, timeout=150
     )
     return done.stdout
 

@@ -80,7 +80,7 @@ class Importer:
 
     def run(self, *items: ImportItem, **env: str) -> tuple[int, str]:
         with self.start(items, **env) as started:
-            _, said = started.communicate(timeout=120)
+            _, said = started.communicate(timeout=300)
         return started.returncode, said
 
     def left_over(self) -> list[str]:

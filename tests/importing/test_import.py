@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from gpubench.render.importing import link_name, squashfs_name
-from tests.conftest import need
-from tests.docker.daemon import PASSWORD, USER, free_port
+from tests.conftest import free_port, need
+from tests.docker.daemon import PASSWORD, USER
 from tests.importing.nodes import BUILD, DATE, REPOSITORY, SPEC, Importer, image_files, item
 from tests.importing.registry import Registry, proxy
 
@@ -34,7 +34,7 @@ def read(path: Path, inside: str) -> str:
 
 
 def wait_until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 150
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -163,7 +163,7 @@ def test_an_interrupted_import_leaves_nothing(importer: Importer, registry: Regi
     with proxy(registry.host, slow_s=3) as slow, importer.start([item(slow.host, digest)]) as started:
         wait_until(lambda: any("/blobs/" in path for path in slow.paths))
         os.killpg(started.pid, number)
-        _, said = started.communicate(timeout=30)
+        _, said = started.communicate(timeout=150)
     assert (started.returncode, "import: interrupted" in said) == (130, True)
     assert list(importer.folder.iterdir()) == []
     assert importer.left_over() == []
@@ -186,10 +186,10 @@ def test_after_kill_9_the_next_importer_takes_over_and_cleans_up(importer: Impor
 def test_a_living_import_is_waited_for_and_done_once(importer: Importer, registry: Registry, tmp_path: Path) -> None:
     digest = push(registry)
     nodes = [importer, *(Importer(tmp_path / f"node {number}", importer.folder) for number in range(7))]
-    # 2 blobs of 5 s each: longer than it takes a lease to become stale.
-    with proxy(registry.host, slow_s=5) as slow:
-        started = [node.start([item(slow.host, digest)]) for node in nodes]
-        ended = [each.communicate(timeout=120) for each in started]
+    # 2 blobs of 7 s each: longer than it takes a lease to become stale, which is 12 s.
+    with proxy(registry.host, slow_s=7) as slow:
+        started = [node.start([item(slow.host, digest)], GPUBENCH_IMPORT_BEAT="2") for node in nodes]
+        ended = [each.communicate(timeout=300) for each in started]
         blobs = [path for path in slow.paths if "/blobs/" in path]
     assert [each.returncode for each in started] == [0] * 8, ended
     assert len(blobs) == len(set(blobs)) == 2
@@ -203,12 +203,12 @@ def test_who_waited_long_enough_imports_without_the_lease(
 ) -> None:
     digest = push(registry)
     other = Importer(tmp_path / "other", importer.folder)
-    with proxy(registry.host, slow_s=4) as slow, other.start([item(slow.host, digest)]) as first:
+    with proxy(registry.host, slow_s=6) as slow, other.start([item(slow.host, digest)]) as first:
         wait_until(lambda: any("/blobs/" in path for path in slow.paths))
-        code, said = importer.run(item(registry.host, digest), GPUBENCH_IMPORT_LIMIT="2")
+        code, said = importer.run(item(registry.host, digest), GPUBENCH_IMPORT_LIMIT="5")
         assert (code, "not waiting any longer for" in said) == (0, True)
         mine = importer.check(digest)
-        first.communicate(timeout=60)
+        first.communicate(timeout=150)
     assert first.returncode == 0
     assert importer.check(digest) == mine
     assert importer.left_over() == []

@@ -15,7 +15,7 @@ from pathlib import Path
 from gpubench.images import ensure, images_root, manifests
 from gpubench.model.image import Image
 from gpubench.model.images_lock import LOCK_FILE, ImagesLock, LockRow
-from tests.cli.campaigns import until, write_suite
+from tests.cli.campaigns import nothing_left, until, write_suite
 from tests.conftest import GPUBENCH, ROOT, need, plain_environment
 from tests.kubernetes.store import Object, Store
 
@@ -31,11 +31,11 @@ workers = 1
 cores = 2
 memory = "3GiB"
 [kubernetes]
-start = "60s"
+start = "240s"
 shm = "64MiB"
 {more}
 [limits]
-start = "60s"
+start = "240s"
 """
 
 
@@ -75,11 +75,11 @@ class Cluster:
     def tidy(self) -> None:
         """As it was at first."""
         self.have_nodes(2)
-        self.have_images(self._images)
+        self.have_all_images()
         for job in self.store.all("Job"):
-            self.store.write({**job, "metadata": {**job["metadata"], "deletionTimestamp": "now"}})
-        until(lambda: not self.store.all("Job"), "the end of every job", 60)
-        assert self.processes() == []
+            self.store.delete(job)
+        until(lambda: not self.store.all("Job"), "the end of every job")
+        nothing_left(self.processes)
 
     def have_nodes(self, count: int) -> None:
         """That many nodes."""
@@ -91,6 +91,10 @@ class Cluster:
         part = self.root / "images.part"
         part.write_text(json.dumps(images))
         part.replace(self.root / "images.json")
+
+    def have_all_images(self) -> None:
+        """Whatever has been pushed can be pulled."""
+        self.have_images(self._images)
 
     def push_images(self) -> dict[str, dict[str, str]]:
         """Images of the venv stack with two versions of UCX, pushed, and locked for the user's site."""
@@ -130,7 +134,7 @@ class Cluster:
     def run(self, *words: str | Path, code: int = 0) -> str:
         """What ``gpubench`` says; it must exit with ``code``."""
         with self.start(*words) as started:
-            said, _ = started.communicate(timeout=240)
+            said, _ = started.communicate(timeout=500)
         assert started.returncode == code, (
             f"{started.returncode}: {said}\n{(self.root.parent / 'agent.log').read_text()}"
         )
@@ -151,12 +155,18 @@ class Cluster:
 
     def processes(self) -> list[str]:
         """Command lines of whatever runs in a container."""
-        found = []
+        return list(self.process_ids().values())
+
+    def process_ids(self) -> dict[int, str]:
+        """Their command lines by process id; of this cluster only, since another test's may stand beside it."""
+        found = {}
         for entry in Path("/proc").glob("[0-9]*"):
             try:
                 env = (entry / "environ").read_bytes()
-                if b"GPUBENCH_POD=/run/gpubench/" in env or b"GPUBENCH_CLUSTER=/run/gpubench/" in env:
-                    found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+                ours = b"GPUBENCH_POD=/run/gpubench/" in env or b"GPUBENCH_CLUSTER=/run/gpubench/" in env
+                if ours and self._agent.pid in _ancestors(int(entry.name)):
+                    line = (entry / "cmdline").read_bytes().replace(b"\0", b" ")
+                    found[int(entry.name)] = line.decode(errors="replace")
             except OSError:
                 continue
         return found
@@ -193,3 +203,10 @@ class Cluster:
             manifest=manifests.keep(self._cache / "gpubench", described),
             architecture=platform.machine(),
         )
+
+
+def _ancestors(pid: int) -> Iterator[int]:
+    """Its parent, the parent of that, and so on: containers, with all that they started, are below their agent."""
+    while pid > 1:
+        pid = int(Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+        yield pid

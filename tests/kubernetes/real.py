@@ -12,8 +12,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import ROOT, optional
-from tests.docker.daemon import free_port
+from tests.conftest import ROOT, free_port, optional
 
 PROGRAMS = ("etcd", "kube-apiserver", "kubectl")
 BUILD = "tests/kubernetes/build_api_server.sh"
@@ -63,7 +62,7 @@ class ApiServer:
         env = {**os.environ, **self.env()}
         program = shutil.which("kubectl", path=env["PATH"])
         done = subprocess.run(
-            [str(program), *map(str, words)], env=env, capture_output=True, text=True, timeout=60, check=False
+            [str(program), *map(str, words)], env=env, capture_output=True, text=True, timeout=150, check=False
         )
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr

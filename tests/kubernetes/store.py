@@ -42,6 +42,14 @@ class Store:
         part.write_text(json.dumps(one, indent=1), encoding="utf-8")
         part.replace(path)
 
+    def delete(self, one: Object) -> None:
+        """Ask for its end, as ``kubectl delete --wait=false`` does; the agent sees to it."""
+        kind, name = one["kind"], one["metadata"]["name"]
+        with self.locked():  # else the agent, which changes its status, might write over it
+            now = self.read(kind, name)
+            if now is not None:
+                self.write({**now, "metadata": {**now["metadata"], "deletionTimestamp": "now"}})
+
     def remove(self, kind: str, name: str) -> None:
         """Nothing where it is gone already."""
         self._path(kind, name).unlink(missing_ok=True)

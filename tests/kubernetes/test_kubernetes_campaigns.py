@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
-from tests.cli.campaigns import records, until
+from tests.cli.campaigns import nothing_left, records, until
 from tests.kubernetes.cluster import VERSIONS, Cluster
 
 pytestmark = pytest.mark.system
@@ -77,7 +79,8 @@ def test_cancel_ends_every_process_and_resume_runs_the_block_again(cluster: Clus
     until(lambda: running(cluster, "run-0"), "the first run")
     assert "Running on k1,k2" in cluster.run("status", campaign, code=4)
     assert "job j001-n2: cancelled" in cluster.run("cancel", campaign)
-    assert (list(cluster.pods()), cluster.store.all("Job"), cluster.processes()) == ([], [], [])
+    assert (list(cluster.pods()), cluster.store.all("Job")) == ([], [])
+    nothing_left(cluster.processes)
     said = cluster.run("status", campaign, code=4)
     assert "CANCELLED: deleted by gpubench cancel" in said
     assert "2 lost of 2 runs" in said
@@ -87,11 +90,14 @@ def test_cancel_ends_every_process_and_resume_runs_the_block_again(cluster: Clus
 
 
 def test_a_pod_that_is_never_scheduled_skips_the_block_and_its_reason_is_told(cluster: Cluster) -> None:
-    campaign = cluster.plan(*ONE_VERSION, "--nodes", "3", "--set", "kubernetes.start=8s")
+    campaign = cluster.plan(*ONE_VERSION, "--nodes", "3", "--set", "kubernetes.start=15s")
+    cluster.have_images({})  # nobody starts before it has been seen whom no node takes
     cluster.run("submit", campaign)
+    until(lambda: "Unschedulable" in cluster.run("status", campaign, code=4), "the pod without a node")
+    cluster.have_all_images()
     cluster.run("status", "--watch", campaign, code=4)
     assert [status for status, _ in statuses(campaign)] == ["skipped"] * 2
-    assert all("the pod of node rank [2] did not start within 8 s" in reason for _, reason in statuses(campaign))
+    assert all("the pod of node rank [2] did not start within 15 s" in reason for _, reason in statuses(campaign))
     said = cluster.run("status", campaign, code=4)
     assert "FAILED, exit code 40" in said
     assert "Unschedulable: 0/2 nodes are available" in said
@@ -99,7 +105,7 @@ def test_a_pod_that_is_never_scheduled_skips_the_block_and_its_reason_is_told(cl
 
 def test_an_image_that_cannot_be_pulled_is_told_while_it_waits_and_at_the_deadline(cluster: Cluster) -> None:
     cluster.have_images({})
-    times = ("limits.job=7s", "kubernetes.start=5s", "estimates.run=200ms", "estimates.workload=100ms")
+    times = ("limits.job=20s", "kubernetes.start=5s", "estimates.run=200ms", "estimates.workload=100ms")
     campaign = cluster.plan(*ONE_VERSION, *(word for one in times for word in ("--set", one)), reps=7)
     cluster.run("submit", campaign)
     said = cluster.run("status", "--watch", campaign, code=4)
@@ -113,9 +119,11 @@ def test_a_pod_that_is_deleted_fails_its_job_and_the_runs_before_are_kept(cluste
     campaign = cluster.plan(*ONE_VERSION, reps=20)
     cluster.run("submit", campaign)
     until(lambda: running(cluster, "run-1"), "the second run")
+    client = next(pid for pid, line in cluster.process_ids().items() if "--role client" in line)
+    os.kill(client, signal.SIGSTOP)  # it shall not be over when we have looked
     cluster.run("status", campaign, code=4)
-    pod = next(one for one in cluster.pods() if one["spec"]["hostname"].endswith("-1"))
-    cluster.store.write({**pod, "metadata": {**pod["metadata"], "deletionTimestamp": "now"}})
+    cluster.store.delete(next(one for one in cluster.pods() if one["spec"]["hostname"].endswith("-1")))
+    os.kill(client, signal.SIGCONT)
     said = cluster.run("status", "--watch", campaign, code=4)
     assert "BackoffLimitExceeded" in said
     assert statuses(campaign)[0] == ("ok", "")

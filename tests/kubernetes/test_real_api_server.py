@@ -120,7 +120,7 @@ def test_a_job_is_handed_over_found_by_its_labels_and_deleted_with_all_that_it_b
 
     with concurrent.futures.ThreadPoolExecutor() as beside:
         cancelling = beside.submit(kubernetes.cancel, directory)
-        until(collected, "the Job's deletion", 60)
+        until(collected, "the Job's deletion")
         cancelling.result(60)
     assert gone | here.collect() == {"Job", "Service", "ConfigMap"}
     assert ours(here) == []

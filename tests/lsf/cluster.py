@@ -39,7 +39,7 @@ class LsfCluster:
             input=text,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=150,
             check=False,
         )
 
@@ -53,7 +53,7 @@ class LsfCluster:
         done = self.run("bsub", text=f"#!/bin/bash\n#BSUB -nnodes 2 -o log\n{script}\n", cwd=directory)
         assert done.returncode == 0, done.stderr
         job_id = done.stdout.partition("<")[2].partition(">")[0]
-        until(lambda: self.job(job_id)["stat"] in ("DONE", "EXIT"), "the end of the job", 60)
+        until(lambda: self.job(job_id)["stat"] in ("DONE", "EXIT"), "the end of the job")
         job = self.job(job_id)
         return job["stat"], job["exit"], (directory / "log").read_text().partition("\n---")[0]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.campaigns import nothing_left
 from tests.lsf.cluster import STAND_INS
 from tests.lsf.test_lsf_campaigns import Login
 from tests.node.runners import until
@@ -109,7 +110,7 @@ def test_a_cluster_with_its_scheduler_on_the_launch_node_is_started_checked_grow
         "gpubench cluster, rank 1: rank 0 said stop",
         "gpubench cluster, the scheduler's supervisor: gpubench cluster stop",
     ]
-    assert mine.left() == []
+    nothing_left(mine.left)
 
 
 def test_a_killed_job_takes_the_scheduler_in_its_own_resource_set_along_and_is_told(mine: Cluster) -> None:
@@ -118,7 +119,7 @@ def test_a_killed_job_takes_the_scheduler_in_its_own_resource_set_along_and_is_t
     assert mine.ends() == [("EXIT", 130)]
     assert "it has ended: interrupted by SIGTERM" in mine("status", code=4)
     assert "cluster mine is stopped" in mine("stop")
-    assert mine.left() == []
+    nothing_left(mine.left)
 
 
 def test_the_default_binding_of_jsrun_is_refused_at_the_start_and_fails_the_look_at_a_cluster_under_it(

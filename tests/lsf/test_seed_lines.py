@@ -48,7 +48,7 @@ def test_the_seeds_lines_make_a_cluster_with_our_commands_name_in_them(lsf: LsfC
     write_campaign(tmp_path, run_spec())
     script = SCRIPT.format(python=sys.executable, ours=f"{sys.executable} -I {tmp_path}/node.pyz run")
     assert lsf.run("bsub", text=script, cwd=tmp_path).returncode == 0
-    until(lambda: lsf.job("101")["stat"] in ("DONE", "EXIT"), "the end of the job", 120)
+    until(lambda: lsf.job("101")["stat"] in ("DONE", "EXIT"), "the end of the job")
     log = (tmp_path / "log").read_text()
     assert json.loads((tmp_path / "found.json").read_text()) == [[2, 2], [2, 2]], log
     assert log.count("gpubench run: --nprocs is retired: --nworkers 1\n") == 2

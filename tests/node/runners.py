@@ -12,7 +12,7 @@ from gpubench.spec import Deadlines, RunSpec
 from gpubench.store.rundirs import read_record
 from tests.node.specs_by_hand import RUN, quiet_environment, run_spec, write_campaign
 
-SHORT = Deadlines(start_s=15.0, stop_s=10.0, silence_s=10.0)
+SHORT = Deadlines(start_s=60.0, stop_s=30.0, silence_s=60.0)
 
 
 class Runner:
@@ -58,12 +58,12 @@ class Runner:
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=150)
     return process.returncode, output
 
 
 def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 150
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -44,8 +44,8 @@ def run_spec(**changes: Any) -> RunSpec:
         env_allow=["PATH"],
         expect_transport=[],
         expect_ucx="1.19.0",
-        workloads=[WorkloadSpec("tasks", "dask", complete("tasks", {"count": 5}), reps=2, warmup=1, timeout_s=30.0)],
-        deadlines=Deadlines(start_s=20.0, stop_s=10.0, silence_s=10.0),
+        workloads=[WorkloadSpec("tasks", "dask", complete("tasks", {"count": 5}), reps=2, warmup=1, timeout_s=120.0)],
+        deadlines=Deadlines(start_s=60.0, stop_s=30.0, silence_s=60.0),
         block_s=10.0,
     )
     return dataclasses.replace(base, **changes)

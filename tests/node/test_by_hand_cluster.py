@@ -27,9 +27,9 @@ from tests.workloads.running import complete
 
 pytestmark = pytest.mark.integration
 
-ARRAY = WorkloadSpec("transpose-sum", "dask", {"size": 200, "chunk": 100}, reps=1, warmup=0, timeout_s=60.0)
-TASKS = WorkloadSpec("tasks", "dask", complete("tasks", {"count": 3}), reps=1, warmup=0, timeout_s=60.0)
-SPEC = run_spec(nodes=1, workers_per_node=2, workloads=[TASKS, ARRAY], deadlines=Deadlines(start_s=0.5))
+ARRAY = WorkloadSpec("transpose-sum", "dask", {"size": 200, "chunk": 100}, reps=1, warmup=0, timeout_s=300.0)
+TASKS = WorkloadSpec("tasks", "dask", complete("tasks", {"count": 3}), reps=1, warmup=0, timeout_s=300.0)
+SPEC = run_spec(nodes=1, workers_per_node=2, workloads=[TASKS, ARRAY], deadlines=Deadlines(start_s=120.0))
 
 
 @dataclasses.dataclass
@@ -88,7 +88,10 @@ def client(cluster: Cluster) -> Iterator[Any]:
 
 def listening(pid: int) -> set[str]:
     """Addresses (as the kernel writes them) on which the process accepts TCP connections."""
-    links = [str(path.readlink()) for path in Path(f"/proc/{pid}/fd").iterdir() if path.is_symlink()]
+    links = []
+    for path in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # files are opened and closed meanwhile; listeners stay
+            links.append(str(path.readlink()))
     sockets = {link[len("socket:[") : -1] for link in links if link.startswith("socket:[")}
     found = set()
     for table in ("tcp", "tcp6"):
@@ -146,14 +149,15 @@ def measured(cluster: Cluster, directory: Path, **changes: Any) -> dict[str, Any
     path = directory / "spec.json"
     path.write_text(dataclasses.replace(SPEC, **changes).dump())
     words = ("--spec", str(path), "--role", "client", "--address", cluster.address, "--run-dir", str(directory))
-    assert cluster.run(*words, cwd=directory).wait(120) == 0
+    assert cluster.run(*words, cwd=directory).wait(300) == 0
     result: dict[str, Any] = json.loads((directory / "client-result.json").read_text())
     return result
 
 
 def test_too_few_workers_are_counted_and_no_workload_is_forgotten(cluster: Cluster, tmp_path: Path) -> None:
-    result = measured(cluster, tmp_path, workers_per_node=3)
-    assert result["error"] == "2 of 3 workers connected within 0.5 s"
+    # It is also the limit of the client's own connection, which a busy machine may let wait.
+    result = measured(cluster, tmp_path, workers_per_node=3, deadlines=Deadlines(start_s=4.0))
+    assert result["error"] == "2 of 3 workers connected within 4 s"
     assert [(item["workload"], item["status"], item["reason"]) for item in result["workloads"]] == [
         ("tasks", "failed", result["error"]),
         ("transpose-sum", "failed", result["error"]),
@@ -192,7 +196,7 @@ def test_a_worker_that_joins_while_workloads_run_fails_the_run(
 
 
 def test_a_worker_that_is_held_back_is_named(client: Any, cluster: Cluster) -> None:
-    with held_back(cluster.processes[2].pid, share=0.02, period_s=0.5):
+    with held_back(cluster.processes[2].pid, share=0.01, period_s=1.0):
         probes = [client.run(speed.probe), client.run(speed.probe)]
     (warning,) = speed.warnings(probes)
     assert warning.startswith("slow worker: w1 on ")
@@ -202,7 +206,7 @@ def test_a_worker_that_is_held_back_is_named(client: Any, cluster: Cluster) -> N
 def test_every_worker_is_probed_before_and_after_and_warnings_are_what_the_figures_say(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    result = measured(cluster, tmp_path, workloads=[TASKS], node_half=node_half(), deadlines=Deadlines(start_s=60.0))
+    result = measured(cluster, tmp_path, workloads=[TASKS], node_half=node_half())
     assert result["error"] == ""
     rows = result["speed"]
     assert {row["name"] for row in rows} == {"w0", "w1"}

@@ -22,8 +22,8 @@ RING = {"size": 1000, "round_trips": 2, "pairs": "ring"}
 
 def test_every_worker_of_seven_is_described_probed_and_used(tmp_path: Path) -> None:
     workloads = [
-        WorkloadSpec("message", "dask", RING, reps=1, warmup=0, timeout_s=60.0),
-        WorkloadSpec("transpose-sum", "dask", {"size": 700, "chunk": 100}, reps=1, warmup=0, timeout_s=60.0),
+        WorkloadSpec("message", "dask", RING, reps=1, warmup=0, timeout_s=300.0),
+        WorkloadSpec("transpose-sum", "dask", {"size": 700, "chunk": 100}, reps=1, warmup=0, timeout_s=300.0),
     ]
     changes: dict[str, Any] = {"workloads": workloads, "workers_per_node": WORKERS, "memory_limit": 1 << 30}
     runner = Runner(
@@ -33,7 +33,7 @@ def test_every_worker_of_seven_is_described_probed_and_used(tmp_path: Path) -> N
         deadlines=Deadlines(start_s=150.0, stop_s=20.0),
         **changes,
     )
-    runner.start("--rank", "0").communicate(timeout=300)
+    runner.start("--rank", "0").communicate(timeout=500)
     record = runner.record()
     assert (record.status, record.reason) == ("ok", "")
     assert [(item.status, item.reason) for item in record.workloads] == [("ok", "")] * 2

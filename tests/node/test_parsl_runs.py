@@ -20,11 +20,11 @@ from tests.node.runners import Runner, finish, until
 from tests.workloads.running import complete
 
 pytestmark = pytest.mark.system
-SLOW = Deadlines(start_s=60.0, stop_s=30.0, silence_s=30.0)
+SLOW = Deadlines(start_s=120.0, stop_s=30.0, silence_s=60.0)
 
 
 def tasks(backend: str, **params: Any) -> WorkloadSpec:
-    return WorkloadSpec("tasks", backend, complete("tasks", params), reps=1, warmup=0, timeout_s=120.0)
+    return WorkloadSpec("tasks", backend, complete("tasks", params), reps=1, warmup=0, timeout_s=300.0)
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_parsl_s_processes_die_with_the_run_also_when_its_supervisor_is_killed(
 
     until(pools)
     os.kill(supervisor.pid, number)
-    supervisor.wait(60)
+    supervisor.wait(150)
     until(lambda: not living(runner))
     if number == signal.SIGTERM:
         assert runner.left() == []

@@ -28,7 +28,7 @@ def test_the_cluster_ends_in_order_when_the_time_that_its_job_may_take_is_nearly
         env=quiet_environment(JOB_COMPLETION_INDEX="0", SCRATCHDIR=str(scratch)),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=150,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "gpubench cluster, rank 0: the job's time is over\n")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -19,13 +18,8 @@ from gpubench.node.hub import Hub, Line
 from gpubench.node.rendezvous import RendezvousTimeoutError
 from gpubench.render import pack
 from gpubench.spec.frames import decode
+from tests.conftest import free_port
 from tests.node.specs_by_hand import RUN, run_spec
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 class Pods:

@@ -42,7 +42,7 @@ def python39() -> str:
                 [candidate, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
                 capture_output=True,
                 text=True,
-                timeout=60,
+                timeout=150,
                 check=False,
             )
         except OSError:
@@ -70,7 +70,7 @@ def campaign(python39: str, tmp_path: Path) -> Iterator[Callable[..., Runner]]:
 def test_every_file_of_the_node_half_compiles(python39: str) -> None:
     paths = [str(resources.PACKAGE.parent / name) for name in resources.node_half()]
     done = subprocess.run(
-        [python39, "-I", "-W", "error", "-c", COMPILE, *paths], capture_output=True, text=True, timeout=60, check=False
+        [python39, "-I", "-W", "error", "-c", COMPILE, *paths], capture_output=True, text=True, timeout=150, check=False
     )
     assert (done.stdout, done.stderr) == (f"{len(paths)}\n", "")
     assert len(paths) > 30
@@ -181,7 +181,7 @@ def test_a_run_that_is_interrupted_is_skipped_and_never_a_finding(campaign: Call
     until(lambda: any(runner.directory.glob(f"gpubench-{RUN}-0-*/scheduler.log")))
     if how == "signal":
         running.send_signal(signal.SIGTERM)
-        running.wait(60)
+        running.wait(150)
     code, _ = finish(running)  # closes its input
     assert code == 40
     record = runner.record()

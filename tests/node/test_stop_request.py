@@ -39,7 +39,7 @@ class Watcher:
 
     def said(self) -> list[str]:
         """What it says until its end. Closes its input."""
-        return self.process.communicate(timeout=60)[0].splitlines()
+        return self.process.communicate(timeout=150)[0].splitlines()
 
 
 def unread(pipe: int) -> int:
@@ -61,7 +61,7 @@ def test_what_the_front_end_writes_is_not_its_end() -> None:
     while unread(watcher.process.stdin.fileno()) and watcher.process.poll() is None:
         time.sleep(0.005)
     watcher.process.send_signal(signal.SIGTERM)
-    watcher.process.wait(60)
+    watcher.process.wait(150)
     assert watcher.said() == ["interrupted by SIGTERM"] * 2
 
 
@@ -69,7 +69,7 @@ def test_what_the_front_end_writes_is_not_its_end() -> None:
 def test_signals_are_remembered_by_name(name: str) -> None:
     watcher = Watcher("ignore")
     watcher.process.send_signal(getattr(signal, name))
-    watcher.process.wait(60)
+    watcher.process.wait(150)
     assert watcher.said() == [f"interrupted by {name}"] * 2
 
 
@@ -83,7 +83,7 @@ def test_the_first_reason_stays() -> None:
         "print(stop.reason)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=150, check=True
     )
     assert done.stdout == "interrupted by SIGINT\n"
 
@@ -91,6 +91,6 @@ def test_the_first_reason_stays() -> None:
 def test_a_terminal_or_nothing_as_input_is_no_front_end_unless_it_is_said_to_be_one() -> None:
     code = "from gpubench.node.stop import StopRequest\nStopRequest(watch_stdin=False).check()\nprint('goes on')\n"
     done = subprocess.run(
-        [sys.executable, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=150, check=True
     )
     assert done.stdout == "goes on\n"

@@ -110,7 +110,7 @@ def living(runner: Runner) -> dict[int, str]:
 def codes(runner: Runner) -> list[int]:
     """Exit codes of all supervisors; nothing of the run lives or lies around any more."""
     for process in runner.processes:
-        process.wait(60)  # before their input is closed: that would be the end of the front end
+        process.wait(150)  # before their input is closed: that would be the end of the front end
     ended = [finish(process)[0] for process in runner.processes]
     assert living(runner) == {}
     assert not list(runner.directory.glob("gpubench-*"))
@@ -146,7 +146,7 @@ def test_a_client_that_fails_fails_the_run_with_its_last_lines(run: Start) -> No
 def test_a_node_whose_supervisor_is_killed_is_lost_and_its_workers_with_it(run: Start) -> None:
     runner = run(ranks=2)
     runner.processes[1].kill()
-    assert runner.processes[0].wait(60) == 0
+    assert runner.processes[0].wait(150) == 0
     record = runner.record()
     assert (record.status, record.reason) == ("lost", "lost node rank 1")
     until(lambda: living(runner) == {})
@@ -155,7 +155,7 @@ def test_a_node_whose_supervisor_is_killed_is_lost_and_its_workers_with_it(run: 
 def test_a_killed_rank_0_leaves_no_record_and_no_process_on_any_node(run: Start) -> None:
     runner = run(ranks=2)
     runner.processes[0].kill()
-    assert runner.processes[1].wait(60) == 0
+    assert runner.processes[1].wait(150) == 0
     until(lambda: living(runner) == {})
     assert not (runner.run_dir() / "run.json").exists()
 
@@ -226,7 +226,7 @@ def test_the_end_of_a_supervisor_on_the_launch_node_ends_the_run_everywhere(
 ) -> None:
     runner = run(2, scheduler_on=scheduler, client_on=client)
     runner.processes[2].kill()
-    ended = [process.wait(60) for process in runner.processes]
+    ended = [process.wait(150) for process in runner.processes]
     assert living(runner) == {}
     if client == "launch-node":  # nobody is left who could write a record: the run is lost
         assert not (runner.run_dir() / "run.json").exists()

@@ -14,7 +14,7 @@ from gpubench.node.limit import Limit, WorkloadTimeoutError
 
 
 def said(code: str) -> str:
-    done = subprocess.run([sys.executable, "-c", HEAD + code], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", HEAD + code], capture_output=True, text=True, timeout=150, check=False)
     return done.stdout
 
 
@@ -33,18 +33,18 @@ def test_what_is_swallowed_while_an_object_is_deleted_comes_again() -> None:
     code = """
 class Slow:
     def __del__(self):
-        end = time.monotonic() + 0.2
+        end = time.monotonic() + 0.9
         while time.monotonic() < end:
             pass
 try:
-    with Limit(0.05):
+    with Limit(0.3):
         Slow()
         print("swallowed")
         time.sleep(600)
 except WorkloadTimeoutError as error:
     print(error)
 """
-    assert said(code) == "swallowed\nno answer within 0.05 s\n"
+    assert said(code) == "swallowed\nno answer within 0.3 s\n"
 
 
 @pytest.mark.parametrize("ending", ["pass", "raise ValueError"])
@@ -52,12 +52,12 @@ def test_a_limit_ends_with_its_block(ending: str) -> None:
     code = f"""
 import signal
 try:
-    with Limit(0.2):
+    with Limit(0.5):
         {ending}
 except ValueError:
     pass
 assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
-time.sleep(0.3)
+time.sleep(0.7)
 print("goes on")
 """
     assert said(code) == "goes on\n"

@@ -68,7 +68,7 @@ def tool(name: str, *words: str | Path) -> None:
         [str(Path(sys.executable).with_name(name)), *map(str, words)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=150,
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, "")
@@ -212,7 +212,7 @@ def test_a_prefix_whose_commit_is_open_says_so_and_makes_nothing(tmp_path: Path)
     files = render_prefix(RECIPES["draco/git-conda-unresolved"], TEMPLATES, SOURCES, str(tmp_path / "images")).files
     (tmp_path / "create.sh").write_bytes(files["create.sh"])
     done = subprocess.run(
-        ["bash", str(tmp_path / "create.sh")], capture_output=True, text=True, timeout=60, check=False
+        ["bash", str(tmp_path / "create.sh")], capture_output=True, text=True, timeout=150, check=False
     )
     assert done.returncode == 1
     assert done.stderr == (

@@ -85,12 +85,12 @@ class Campaign:
 
     def run(self, **env: str) -> int:
         process = self.start(**env)
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=150)
         assert output == ""
         return process.returncode
 
     def wait_for_call(self, text: str, times: int = 1) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 150
         while sum(text in call for call in self.calls) < times:
             assert time.monotonic() < deadline, self.calls
             time.sleep(0.01)
@@ -179,7 +179,7 @@ def test_a_signal_reaches_the_supervisor_and_nothing_more_runs(holding: Campaign
     job = holding.start()
     holding.wait_for_call("holding")
     job.send_signal(number)
-    output, _ = job.communicate(timeout=60)
+    output, _ = job.communicate(timeout=150)
     assert (job.returncode, output) == (130, "")
     first = holding.planned()[0]
     assert holding.calls == [first, first + "holding", first + "ended"]
@@ -191,7 +191,7 @@ def test_every_supervisor_gets_the_signal(two_nodes: Campaign) -> None:
     job = two_nodes.start()
     two_nodes.wait_for_call("holding", times=2)
     job.terminate()
-    job.communicate(timeout=60)
+    job.communicate(timeout=150)
     assert job.returncode == 130
     assert sorted(call.split()[2] for call in two_nodes.calls if call.endswith("ended")) == ["0", "1"]
 
@@ -225,7 +225,7 @@ def test_supervisors_see_the_end_of_the_front_end_on_their_standard_input(two_no
     assert not [call for call in two_nodes.calls if call.endswith("eof")]
     assert job.stdin
     job.stdin.close()
-    assert job.wait(60) == 0
+    assert job.wait(150) == 0
     assert sum(call.endswith("eof") for call in two_nodes.calls) == 4
     assert job.stdout
     job.stdout.close()

@@ -75,7 +75,7 @@ def test_it_runs_as_one_file_without_the_package_beside_it(tmp_path: Path) -> No
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=150,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")

@@ -8,6 +8,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -76,9 +77,9 @@ class Page:
         features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.call("Emulation.setEmulatedMedia", features=features)
         self.call("Page.navigate", url=url)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 240
         while self.evaluate("document.readyState") != "complete" or self.evaluate("location.href") != url:
-            assert time.monotonic() < deadline, "the page did not load within 60 s"
+            assert time.monotonic() < deadline, "the page did not load within 240 s"
             time.sleep(0.05)
         self.evaluate("window.chartsDone && window.chartsDone.then(() => 1, () => 0)")
 
@@ -101,8 +102,8 @@ class Page:
 
     def _next(self) -> dict[str, Any]:
         while b"\0" not in self._buffer:
-            ready, _, _ = select.select([self._from], [], [], 60)
-            assert ready, "chromium has not answered for 60 s"
+            ready, _, _ = select.select([self._from], [], [], 240)
+            assert ready, "chromium has not answered for 240 s"
             chunk = os.read(self._from, 1 << 16)
             assert chunk, "chromium ended"
             self._buffer += chunk
@@ -129,7 +130,7 @@ def chromium() -> Iterator[Page]:
     program = require_chromium()
     into_read, into_write = os.pipe()
     out_read, out_write = os.pipe()
-    with tempfile.TemporaryDirectory() as profile:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         # DevTools' pipe is descriptor 3 for commands and 4 for answers; a shell puts them there.
         moved = f'exec "$0" "$@" 3<&{into_read} 4>&{out_write}'
         process = subprocess.Popen(
@@ -146,11 +147,11 @@ def chromium() -> Iterator[Page]:
         finally:
             with contextlib.suppress(OSError):
                 os.write(into_write, json.dumps({"id": 0, "method": "Browser.close"}).encode() + b"\0")
-            try:
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(10)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, 9)
-                process.wait(10)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # its children, too
+            process.wait(60)
             os.close(into_write)
             os.close(out_read)
             time.sleep(0.2)  # the browser's own children may still be writing into the profile

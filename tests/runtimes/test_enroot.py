@@ -76,7 +76,7 @@ class Job:
 
     def run(self, program: str, *, leave: bool = True, **env: str) -> tuple[str, int]:
         with self.start(program, leave=leave, **env) as started:
-            said, errors = started.communicate(timeout=60)
+            said, errors = started.communicate(timeout=150)
         return said or errors, started.returncode
 
     @property
@@ -136,7 +136,7 @@ def test_a_container_is_kept_for_the_next_run_and_one_that_is_not_whole_is_made_
 def test_jobs_at_once_share_a_container_that_the_last_one_removes(job: Job) -> None:
     program = "import time\nfrom pathlib import Path\ntime.sleep(0.5)\nprint(Path('/usr/bin/python3').exists())"
     both = [job.start(program), job.start(program)]
-    assert [each.communicate(timeout=60)[0] for each in both] == ["True\n", "True\n"]
+    assert [each.communicate(timeout=150)[0] for each in both] == ["True\n", "True\n"]
     assert job.done.count("create") == job.done.count("remove")
     assert job.containers == []
 
@@ -145,13 +145,13 @@ def test_jobs_at_once_share_a_container_that_the_last_one_removes(job: Job) -> N
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_to_the_shell_around_it_reaches_the_program(job: Job, number: signal.Signals) -> None:
     with job.start(STOPPABLE, leave=False) as started:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 150
         while not (job.campaign / "ready").exists():
             assert time.monotonic() < deadline
             time.sleep(0.02)
         (shell,) = Path(f"/proc/{started.pid}/task/{started.pid}/children").read_text().split()
         os.kill(int(shell), number)
-        assert started.wait(timeout=60) == 42
+        assert started.wait(timeout=150) == 42
 
 
 @pytest.mark.system

@@ -47,6 +47,6 @@ def add_users(users: Iterable[str], env: Mapping[str, str]) -> None:
 
 
 def _must(words: list[str], env: Mapping[str, str]) -> None:
-    done = subprocess.run(words, env={**os.environ, **env}, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(words, env={**os.environ, **env}, capture_output=True, text=True, timeout=150, check=False)
     if done.returncode:
         raise RuntimeError(f"{' '.join(words)}: {done.stdout[-500:]}{done.stderr[-500:]}")

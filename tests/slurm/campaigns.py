@@ -60,7 +60,7 @@ class Login:
     def run(self, *words: str | Path, code: int = 0, env: Mapping[str, str] | None = None, pyxis: bool = False) -> str:
         """What ``gpubench`` says; it must exit with ``code``."""
         with self.start(*words, env=env, pyxis=pyxis) as started:
-            said, _ = started.communicate(timeout=240)
+            said, _ = started.communicate(timeout=500)
         assert started.returncode == code, said
         return said
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 
-from tests.conftest import need, plain_environment
+from tests.conftest import free_port, need, plain_environment
 from tests.slurm import accounting, configuration, sshd
 from tests.slurm.daemons import Daemon, answers
 from tests.slurm.hosts import NAMES, Host, Network, until
@@ -96,7 +96,7 @@ class SlurmCluster:
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
         user: str = "",
-        timeout: float = 60,
+        timeout: float = 150,
         pyxis: bool = False,
     ) -> subprocess.CompletedProcess[str]:
         """Run a client on the login node, which is this machine, in ``shared`` unless ``cwd`` is given.
@@ -116,7 +116,7 @@ class SlurmCluster:
             check=False,
         )
 
-    def say(self, *words: str | Path, timeout: float = 30) -> str:
+    def say(self, *words: str | Path, timeout: float = 60) -> str:
         """Standard output of a client that must succeed."""
         done = self.run(words, timeout=timeout)
         assert done.returncode == 0, f"{words}: {done.stderr}"
@@ -129,10 +129,10 @@ class SlurmCluster:
 
     def job(self, number: str) -> dict[str, str]:
         """The fields of ``scontrol show job``, empty for a job that Slurm has forgotten."""
-        done = self.run(["scontrol", "show", "job", "-o", number], timeout=20)
+        done = self.run(["scontrol", "show", "job", "-o", number], timeout=60)
         return dict(word.partition("=")[::2] for word in done.stdout.split() if "=" in word)
 
-    def wait_job(self, number: str, states: Iterable[str] = FINAL, timeout: float = 60) -> dict[str, str]:
+    def wait_job(self, number: str, states: Iterable[str] = FINAL, timeout: float = 240) -> dict[str, str]:
         """The job's fields once its state is one of ``states``.
 
         Raises:
@@ -142,7 +142,7 @@ class SlurmCluster:
         until(lambda: self.job(number).get("JobState") in wanted, f"job {number} in {sorted(wanted)}", timeout, 0.2)
         return self.job(number)
 
-    def wait_idle(self, names: Iterable[str] = NAMES, timeout: float = 60) -> None:
+    def wait_idle(self, names: Iterable[str] = NAMES, timeout: float = 240) -> None:
         wanted = set(names)
         until(lambda: wanted <= {n for n, s in self.nodes().items() if s == "idle"}, f"{sorted(wanted)} idle", timeout)
 
@@ -197,7 +197,7 @@ class SlurmCluster:
         self.root.chmod(0o755)
         self.shared.chmod(0o1777)
         self._network = Network()
-        port = _free_ports()
+        port = free_port(2)
         self._write_files(port, self._network)
         munge = self.root / "munge"
         self._start(
@@ -280,16 +280,6 @@ def _need_parts(options: configuration.Options) -> None:
     need(not missing, f"{', '.join(missing)} (requirements/system.sh)")
     if options.memory_limits:
         need(Path("/sys/fs/cgroup/memory").is_dir(), "control groups of version 1")
-
-
-def _free_ports() -> int:
-    """A port that nobody listens on, nor on the next."""
-    while True:
-        with socket.socket() as first, socket.socket() as second, contextlib.suppress(OSError, OverflowError):
-            first.bind(("", 0))
-            port = int(first.getsockname()[1])
-            second.bind(("", port + 1))
-            return port
 
 
 def _remove_control_groups() -> None:

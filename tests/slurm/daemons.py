@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-_START_S = 30.0
+_START_S = 120.0
 _STOP_S = 20.0
 
 
@@ -62,14 +62,14 @@ class Daemon:
 
 
 def answers(words: list[str], env: Mapping[str, str] | None = None) -> bool:
-    """Whether a command succeeds within two seconds."""
+    """Whether a command succeeds within ten seconds."""
     try:
         done = subprocess.run(
             words,
             env={**os.environ, **(env or {})},
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=2,
+            timeout=10,
             check=False,
         )
     except subprocess.TimeoutExpired:

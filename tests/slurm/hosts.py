@@ -186,10 +186,11 @@ def _sweep() -> None:
     for link in json.loads(_ip("-json", "link", "show", "type", "bridge") or "[]"):
         alias = link.get("ifalias", "")
         if alias.startswith(_ALIAS) and not Path("/proc", alias.removeprefix(_ALIAS)).exists():
-            _ip("link", "delete", link["ifname"])
+            # Another process of the same test run may be sweeping, too, and be faster.
+            subprocess.run(["ip", "link", "delete", link["ifname"]], capture_output=True, check=False)
 
 
-def until(condition: Callable[[], object], what: str, timeout: float = 30.0, pause: float = 0.05) -> None:
+def until(condition: Callable[[], object], what: str, timeout: float = 240.0, pause: float = 0.05) -> None:
     """Poll ``condition``.
 
     Raises:

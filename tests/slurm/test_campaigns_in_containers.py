@@ -59,7 +59,7 @@ def test_a_job_that_is_warned_of_its_end_leaves_a_record_from_inside_the_contain
 ) -> None:
     campaign = user.plan("--runtime", runtime, "--nodes", "2", reps=5000, pyxis=True)
     user.run("submit", campaign, pyxis=True)
-    until(lambda: running(campaign), "a run", 90)
+    until(lambda: running(campaign), "a run")
     number = job_ids(campaign)["j001-n2"]
     slurm.say("scancel", "--batch", "--signal=TERM", number)  # as --signal=B:TERM@ does
     slurm.wait_job(number)
@@ -80,7 +80,7 @@ def test_a_block_that_the_time_limit_does_not_hold_is_skipped_with_the_reason(
     try:
         user.run("submit", campaign, pyxis=True)
         number = job_ids(campaign)["j001-n1"]
-        until(lambda: "Nodes" in slurm.job(number)["Reason"], "the reason", 30)
+        until(lambda: "Nodes" in slurm.job(number)["Reason"], "the reason")
         said = user.run("status", campaign, code=4)
         assert re.search(rf"^job j001-n1 \({number}\): PENDING: \S*(_DRAINED_|UnavailableNodes:n\[1-4\])", said)
         # Less than the block takes, and more than the warning: a job that is warned as it starts ends with 130.

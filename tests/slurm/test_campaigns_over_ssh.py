@@ -36,7 +36,7 @@ def started(slurm: SlurmCluster, login: Login, path: Mapping[str, str]) -> tuple
     """A campaign on two nodes whose first run is taking samples, and its job's number."""
     campaign = login.plan(*SSH, "--nodes", "2", reps=5000)
     login.run("submit", campaign, env=path)
-    until(lambda: running(campaign) and len(left_on(slurm)) == 2, "a run", 90)
+    until(lambda: running(campaign) and len(left_on(slurm)) == 2, "a run")
     return campaign, job_ids(campaign)["j001-n2"]
 
 
@@ -61,7 +61,7 @@ def test_a_campaign_on_two_nodes_runs_in_the_environment_of_its_job(
 def test_cancelling_leaves_nothing_on_any_host(slurm: SlurmCluster, login: Login, path: Mapping[str, str]) -> None:
     campaign, number = started(slurm, login, path)
     assert login.run("cancel", campaign) == "job j001-n2: cancelled\n"
-    until(lambda: left_on(slurm) == {}, "the end of what ssh started", 30)
+    until(lambda: left_on(slurm) == {}, "the end of what ssh started")
     said = login.run("status", campaign, code=4)
     assert f"job j001-n2 ({number}): CANCELLED" in said
     assert re.search(r"^block 1 \w \(\w+\): skipped: (interrupted by SIGTERM|node rank 1: )", said, re.MULTILINE), said
@@ -84,7 +84,7 @@ def test_a_job_script_that_is_killed_leaves_nothing_on_any_host(
 ) -> None:
     _, number = started(slurm, login, path)
     slurm.say("scancel", "--batch", "--signal=KILL", number)
-    until(lambda: left_on(slurm) == {}, "the end of what the script started", 60)
+    until(lambda: left_on(slurm) == {}, "the end of what the script started")
 
 
 def test_a_killed_remote_supervisor_loses_its_run_and_the_code_is_kept(
@@ -95,7 +95,7 @@ def test_a_killed_remote_supervisor_loses_its_run_and_the_code_is_kept(
         pid for pid, line in slurm.processes_on("n2").items() if "node.pyz run" in line and "--role" not in line
     )
     os.kill(supervisor, signal.SIGKILL)
-    slurm.wait_job(number, timeout=120)
+    slurm.wait_job(number)
     said = login.run("status", campaign, code=4)
     first, second = (line for line in said.splitlines() if line.startswith("block 1"))
     assert "lost: lost node rank 1" in first, said

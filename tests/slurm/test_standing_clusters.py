@@ -88,8 +88,9 @@ def test_a_killed_scheduler_is_told_and_its_cluster_still_stopped(slurm: SlurmCl
     login.run("cluster", "start", *START, "--nodes", "2")
     directory = login.directory / "outputs" / "clusters" / "mine"
     lines = {pid: line for name in NAMES for pid, line in slurm.processes_on(name).items()}
-    os.kill(next(pid for pid, line in lines.items() if "scheduler" in line), signal.SIGKILL)
-    until(lambda: slurm.job(numbers(directory)[0])["JobState"] == "FAILED", "the job's end", 60, 0.2)
+    of_scheduler = ("--role scheduler", "dask scheduler")
+    os.kill(next(pid for pid, line in lines.items() if any(name in line for name in of_scheduler)), signal.SIGKILL)
+    until(lambda: slurm.job(numbers(directory)[0])["JobState"] == "FAILED", "the job's end", pause=0.2)
     assert "it has ended: the scheduler ended: killed by SIGKILL" in login.run("cluster", "status", code=4)
     login.run("cluster", "stop")
     leave_no_process(slurm)

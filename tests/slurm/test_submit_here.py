@@ -81,12 +81,12 @@ def test_ctrl_c_ends_the_job_and_not_the_allocation(
     campaign = login.plan("--reps", "2000")
     with login.start("submit", "--here", campaign, env=allocation) as front:
         try:
-            until(lambda: list(campaign.glob("runs/*/samples.jsonl")), "the first sample", timeout=90)
+            until(lambda: list(campaign.glob("runs/*/samples.jsonl")), "the first sample")
             states = login.run("status", campaign, code=4)
             refused = login.run("cancel", campaign, code=7)
         finally:
             front.send_signal(signal.SIGINT)
-            said, _ = front.communicate(timeout=90)
+            said, _ = front.communicate(timeout=240)
     assert re.search(r"^job j001-n1 \(\d+\): RUNNING.* on n\d$", states, re.MULTILINE), states
     assert f"scancel {allocation['SLURM_JOB_ID']}" in refused
     assert front.returncode == 130, said

@@ -48,7 +48,7 @@ print(*(claim(Path(sys.argv[1]), "abc").name for _ in range(20)))
 def test_no_two_processes_claim_the_same_directory(tmp_path: Path) -> None:
     command = [sys.executable, "-c", CLAIM, str(tmp_path / "runs")]
     claimants = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    names = [name for claimant in claimants for name in claimant.communicate(timeout=60)[0].split()]
+    names = [name for claimant in claimants for name in claimant.communicate(timeout=150)[0].split()]
     assert sorted(names, key=lambda name: int(name[4:])) == [f"abc-{number}" for number in range(1, 61)]
 
 
