@@ -29,7 +29,7 @@ pytestmark = pytest.mark.system
 
 
 def test_a_killed_worker_and_a_killed_scheduler_fail_their_runs_and_the_campaign_goes_on(tmp_path: Path) -> None:
-    front = Front(tmp_path, *words(write_suite(tmp_path, reps=16, count=150), "--blocks", "2"))
+    front = Front(tmp_path, *words(write_suite(tmp_path, reps=12, count=150), "--blocks", "2"))
     until(lambda: (tmp_path / "outputs").exists() and list((tmp_path / "outputs").iterdir()), "the campaign")
     campaign = campaign_in(tmp_path)
     # Whom to kill is known before the first sample: what is looked for afterwards may be over by then.
@@ -57,7 +57,7 @@ def test_after_ctrl_c_resume_repeats_no_finished_run_and_replaces_the_broken_blo
     tmp_path: Path, gpubench: Run
 ) -> None:
     # So many that the second run isn't over when its first sample has been seen.
-    front = Front(tmp_path, *words(write_suite(tmp_path, reps=24, count=100), "--blocks", "2"))
+    front = Front(tmp_path, *words(write_suite(tmp_path, reps=12, count=100), "--blocks", "2"))
     campaign = until(lambda: running(tmp_path), "a first sample").parents[1]
     until(lambda: records(campaign), "the first record")
     until(lambda: running(tmp_path), "the second run's first sample")

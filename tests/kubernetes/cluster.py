@@ -81,9 +81,9 @@ class Cluster:
         until(lambda: not self.store.all("Job"), "the end of every job")
         nothing_left(self.processes)
 
-    def have_nodes(self, count: int) -> None:
-        """That many nodes."""
-        each = {"labels": {}, "allocatable": {"cpu": "4", "memory": "8Gi"}}
+    def have_nodes(self, count: int, *, full: bool = False) -> None:
+        """That many nodes; ``full`` ones take no further pod, not even when one of ours has ended there."""
+        each = {"labels": {}, "allocatable": {"cpu": "0" if full else "4", "memory": "8Gi"}}
         (self.root / "nodes.json").write_text(json.dumps({f"k{number + 1}": each for number in range(count)}))
 
     def have_images(self, images: Mapping[str, Mapping[str, str]]) -> None:

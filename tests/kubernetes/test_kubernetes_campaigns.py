@@ -94,6 +94,7 @@ def test_a_pod_that_is_never_scheduled_skips_the_block_and_its_reason_is_told(cl
     cluster.have_images({})  # nobody starts before it has been seen whom no node takes
     cluster.run("submit", campaign)
     until(lambda: "Unschedulable" in cluster.run("status", campaign, code=4), "the pod without a node")
+    cluster.have_nodes(2, full=True)  # else it might get that of rank 1, when that one has ended
     cluster.have_all_images()
     cluster.run("status", "--watch", campaign, code=4)
     assert [status for status, _ in statuses(campaign)] == ["skipped"] * 2
