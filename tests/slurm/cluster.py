@@ -139,7 +139,16 @@ class SlurmCluster:
             TimeoutError: it came into none of them.
         """
         wanted = frozenset(states)
-        until(lambda: self.job(number).get("JobState") in wanted, f"job {number} in {sorted(wanted)}", timeout, 0.2)
+        seen: dict[str, str] = {}
+
+        def there() -> bool:
+            seen.update(self.job(number))
+            return seen.get("JobState") in wanted
+
+        try:
+            until(there, f"job {number} in {sorted(wanted)}", timeout, 0.2)
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}; it is {seen.get('JobState')} ({seen.get('Reason')})") from None
         return self.job(number)
 
     def wait_idle(self, names: Iterable[str] = NAMES, timeout: float = 240) -> None:
