@@ -43,7 +43,7 @@ BUILD_OPTIONS = $(IMAGE_OPTIONS) \
 	$(call given,PUSH,$(if $(filter 0,$(PUSH)),--no-push,--push))
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@awk '/^#:/{sub(/^#: ?/, ""); print}' $(MAKEFILE_LIST)
 #:
 #: variables of make bench, plan, render and submit, and the option of the command of that name that each becomes:
@@ -57,7 +57,7 @@ help: ## this list
 #:   REPS --reps         timed repetitions of each workload
 #:   WORKERS --workers   workers per node, or a sweep: WORKERS="1 2 4"
 #:   PROTOCOL --protocol tcp or ucx
-#:   RUNTIME --runtime   how runs enter their image: venv, docker, charliecloud, enroot, pyxis
+#:   RUNTIME --runtime   how runs enter their image: venv, conda, modules, docker, pyxis, enroot or charliecloud
 #:   BASE --base         image that container builds start from
 #:   DATE --date         YYYYMMDD: images of that day, default the newest in images.lock.toml
 #:   SEED --seed         seed of the order

@@ -21,6 +21,7 @@ find_python() {
   fail "no Python 3.11 or newer found; install one, or name it: make install PYTHON=/path/to/python3.11"
 }
 
+printf 'installing into %s what requirements/%s.txt names; once, a minute or so\n' "$venv" "$lock" >&2
 if [ ! -x "$venv/bin/python" ]; then
   python=$(find_python)
   if command -v uv >/dev/null; then

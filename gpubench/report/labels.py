@@ -50,11 +50,15 @@ def blocks(verdict: Verdict) -> str:
 
 
 def more(verdict: Verdict) -> str:
-    """``about 4 more blocks would decide``; empty where that is unknown or not needed."""
+    """``about 4 more blocks would decide``; empty where that is unknown or not needed.
+
+    Where too few blocks are there to estimate noise from, nobody knows what would decide: ``5 more blocks may decide``.
+    """
     if not verdict.more_blocks:
         return ""
-    count = verdict.more_blocks
-    return f"about {count} more block{'' if count == 1 else 's'} would decide"
+    blocks = f"{verdict.more_blocks} more block{'' if verdict.more_blocks == 1 else 's'}"
+    unknown = verdict.reason.partition(":")[0] in ("no data", "few blocks", "one sample")
+    return f"{blocks} may decide" if unknown else f"about {blocks} would decide"
 
 
 def pair(verdict: Verdict) -> str:

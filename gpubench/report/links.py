@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import statistics
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -70,7 +71,7 @@ def _rate(value: float) -> str:
 
 def group_words(group: Group) -> str:
     """``two nodes: 8 links, median 200 MB/s (...)``, and how slow a link would be found."""
-    words = f"{group.name}: {group.links} links, median {_rate(group.median)}"
+    words = f"{group.name}: {group.links} link{'' if group.links == 1 else 's'}, median {_rate(group.median)}"
     words += f" ({_rate(group.slowest)} to {_rate(group.fastest)})"
     if group.detectable is None:
         return f"{words}; too few links to call one slow"
@@ -86,13 +87,13 @@ def outlier_words(one: Outlier) -> str:
 
 def _matrix(table: LinkTable) -> Iterator[str]:
     """Median rates; rows send, columns receive."""
-    found = {(link.sender, link.receiver): sorted(link.rates) for link in table.links if link.rates}
+    found = {(link.sender, link.receiver): statistics.median(link.rates) for link in table.links if link.rates}
     if not found:
         return
     names = list(table.nodes)
     width = max(9, *map(len, names))
     yield "  " + "from \\ to".ljust(width) + "".join(f"  {name:>{width}}" for name in names)
     for sender in names:
-        cells = [found.get((sender, receiver)) for receiver in names]
-        words = [_rate(rates[len(rates) // 2]) if rates else "-" for rates in cells]
+        rates = [found.get((sender, receiver)) for receiver in names]
+        words = ["-" if rate is None else _rate(rate) for rate in rates]
         yield f"  {sender:<{width}}" + "".join(f"  {word:>{width}}" for word in words)

@@ -20,6 +20,10 @@ _STYLES = {
 }
 
 
+NARROWEST = 80
+"""Columns of a terminal below which lines read better than a table."""
+
+
 def verdict_table(verdicts: Sequence[Verdict]) -> RenderableType:
     """A table with one row per verdict, and below it why some of them are not a plain answer."""
     table = Table(box=None, header_style="dim", pad_edge=False)
@@ -27,7 +31,7 @@ def verdict_table(verdicts: Sequence[Verdict]) -> RenderableType:
         table.add_column(heading, overflow="fold")
     table.add_column("effect [95 % interval]", justify="right", no_wrap=True)
     table.add_column("blocks", justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
+    table.add_column("verdict", min_width=len("inconclusive;"))  # how many more blocks may stand on a second line
     for verdict, (name, pair, effect, blocks, word) in zip(verdicts, _rows(verdicts), strict=True):
         style = _STYLES.get(verdict.verdict, "")
         table.add_row(Text(name), Text(pair), effect, blocks, Text(word, style=style))

@@ -57,7 +57,7 @@ def _obstacle(obstacle: str, cell: Cell, row: int, decisions: Decisions) -> str:
     blocks = _blocks(decisions, row)
     return {
         "no data": _no_data(cell),
-        "few blocks": f"{blocks} can't carry a verdict; 5 are the least",
+        "few blocks": f"{blocks} can't carry a verdict; 3 with repetitions are the least, and 5 or more are advised",
         "one sample": f"{blocks} without spread within runs say nothing about noise; take more blocks or repetitions",
         "no variation": f"all {blocks} show the same difference; repeated rows are not repeated runs",
         "order": f"{cell.order_problem}; shuffle the order within blocks",

@@ -87,7 +87,8 @@ def test_without_sbatch_submit_writes_the_scripts_and_says_what_to_run_where(
     (campaign,) = (tmp_path / "outputs").iterdir()
     (line,) = done.stderr.splitlines()
     assert f"there is no sbatch on this machine; the scripts are in outputs/{campaign.name}/jobs" in line
-    assert 'on a login node of draco: make images SITE=draco UCX="v1.12.x master"' in line
+    words = 'SITE=draco UCX="v1.12.x master"'
+    assert f"where Docker is: make images {words}; on a login node of draco: make import {words}, then the same" in line
     script = campaign / "jobs" / "j001-n8" / "job.sh"
     subprocess.run(["bash", "-n", script], check=True)
     assert "#SBATCH --nodes=8" in script.read_text()

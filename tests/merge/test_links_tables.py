@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,14 @@ def test_classes_and_the_matrix_are_shown(tmp_path: Path) -> None:
     assert lines[4].split() == ["n0/0", "-", "1", "GB/s", "200", "MB/s", "200", "MB/s"]
     plain = links_json("c", tables(with_links(tmp_path / "d")))
     assert (plain["schema"], len(plain["tables"][0]["links"])) == ("gpubench/links/1", 12)
+
+
+def test_the_matrix_shows_the_medians_that_its_classes_are_judged_by(tmp_path: Path) -> None:
+    table = tables(with_links(tmp_path / "c"))[0]
+    links = [dataclasses.replace(link, rates=(1e6, 3e6)) for link in table.links if link.sender == "n0/0"]
+    _, inside, *_, matrix, _, _, _ = link_lines([dataclasses.replace(table, links=links)])
+    assert inside.startswith("  same node: 1 link, median 2 MB/s")
+    assert matrix.split() == ["n0/0", "-", *["2", "MB/s"] * 3]
 
 
 def test_damaged_lines_and_addresses_that_nobody_knows_are_left_out(tmp_path: Path) -> None:

@@ -30,6 +30,19 @@ def test_the_table_says_the_same_in_eighty_columns(story: ReportInputs) -> None:
         assert cell in row
 
 
+def test_a_narrow_table_breaks_what_is_said_of_blocks_not_the_names(story: ReportInputs) -> None:
+    unsure = [
+        dataclasses.replace(one, verdict="inconclusive", reason="wide: ", more_blocks=162, candidate="1.19.0-proto1")
+        for one in story.verdicts
+    ]
+    out = io.StringIO()
+    Console(file=out, width=100).print(verdict_table(unsure))
+    row = next(line for line in out.getvalue().splitlines() if line.startswith("message 10 MB"))
+    for cell in ("1.19.0-proto1 vs 1.17.0", "+48.3 % [+47, +50]", "8 blocks", "inconclusive; about"):
+        assert cell in row
+    assert "blocks would decide" in out.getvalue()
+
+
 def test_markup_in_a_label_is_text(tmp_path: Path) -> None:
     variants = (variant("[red]old[/red]", "1.17.0"), variant("[/]", "1.19.0"))
     inputs = reports.collect(begin(tmp_path / "c", make_plan(variants)))
@@ -42,7 +55,7 @@ def test_what_is_said_of_all_is_said_once(tmp_path: Path) -> None:
     inputs = reports.collect(reports.empty(tmp_path / "c"))
     lines = verdict_lines(inputs.verdicts).splitlines()
     rows, notes = lines[: len(inputs.verdicts)], lines[len(inputs.verdicts) :]
-    assert all("| no data | 0 blocks | inconclusive" in row for row in rows)
+    assert all("| no data | 0 blocks | inconclusive; 5 more blocks may decide" in row for row in rows)
     assert [note.startswith("  all comparisons: no data: ") for note in notes].count(True) == 1
 
 

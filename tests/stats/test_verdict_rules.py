@@ -142,7 +142,9 @@ def test_one_block_gives_an_effect_and_nothing_else():
     verdict = one([0.05])
     assert verdict.effect == pytest.approx(math.expm1(0.05))
     assert (verdict.low, verdict.high, verdict.p, verdict.verdict) == (None, None, None, "inconclusive")
-    assert verdict.reason.startswith("few blocks: ")
+    assert verdict.reason == (
+        "few blocks: 1 block can't carry a verdict; 3 with repetitions are the least, and 5 or more are advised"
+    )
     assert verdict.more_blocks == 4
 
 

@@ -37,7 +37,7 @@ def import_results(
     date: Annotated[str | None, typer.Option(help="YYYYMMDD of the measurement, where the files don't say.")] = None,
     site: Annotated[str | None, typer.Option(help="What you call the machine.")] = None,
 ) -> None:
-    """Read what other tools wrote; what can't be read is named by file and line, and the rest is kept.
+    """Read what other tools wrote. What can't be read is named by file and line, and the rest is kept.
 
     Exit 0 where a row was kept, 3 where none was. Nothing is made up: what a source never recorded stays unknown.
     """
@@ -56,7 +56,7 @@ def history(
     svg: options.Svg = None,
     png: options.Png = None,
 ) -> None:
-    """What was measured when, of what, in which versions: planned x observed, with a reason for what isn't there."""
+    """What was measured when, of what, in which versions. Planned x observed, with a reason for what isn't there."""
     from gpubench.cli.steps.over_time import show_history
 
     if as_json and (html or svg or png):
@@ -65,7 +65,7 @@ def history(
 
 
 def changes(directories: Directories, as_json: AsJson = False) -> None:
-    """Where the figures of a cell and version changed for good over the dates, and what else changed there.
+    """Where figures changed for good over the dates. Of each cell and version, with what else changed there.
 
     Figures of less than 8 dates aren't searched. A change is no verdict on a version: it compares days.
     """
@@ -75,7 +75,7 @@ def changes(directories: Directories, as_json: AsJson = False) -> None:
 
 
 def fsck(directories: Directories, as_json: AsJson = False) -> None:
-    """Torn, foreign and edited files: what contradicts what else is there. Exit 0 where none is found, else 3.
+    """Find torn, foreign and edited files. What contradicts what else is there; exit 0 where none is found, else 3.
 
     Plan against the hashes in it, records against the plan, files against their record's hashes, tables against their
     runs. Nothing is written. A campaign that still runs is no finding; what can't be proven is said. Not found out is
@@ -90,7 +90,7 @@ def pack(
     campaign: Annotated[Path, typer.Argument(help="A campaign or an import.", show_default=False)],
     out: Annotated[Path | None, typer.Option(help="File to write; default: NAME.gpubench.zip here.")] = None,
 ) -> None:
-    """One file that every reader takes in place of the directory: a zip archive with a list of hashes.
+    """One file that readers take in place of a directory. A zip archive with a list of hashes.
 
     The same content gives the same bytes. What is derived (results, verdicts, reports) is left out: readers make it
     anew. Refused while a job runs; runs that are missing are named, also in the pack. What changes a campaign takes no

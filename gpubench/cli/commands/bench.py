@@ -28,7 +28,7 @@ def bench(
         bool, typer.Option("--gate", help="Exit 20 on a regression, 21 when something is undecided.")
     ] = False,
 ) -> None:
-    """Compare UCX versions for real: build images, plan, run, judge, report.
+    """Compare UCX versions: build images, plan, run, judge.
 
     Exits 0 when the campaign is complete, whatever the verdict; with --gate 20 or 21 by the verdict.
     """
@@ -41,7 +41,7 @@ def bench(
 
 
 def resume(campaign: options.CampaignDir) -> None:
-    """Run what is missing: untouched blocks again, a whole new block for every broken one."""
+    """Run what is missing. Untouched blocks run again, and every broken one gets a whole new block."""
     from gpubench.cli.steps import whole
 
     whole.resume(campaign, gate=False)
@@ -51,7 +51,7 @@ def advance(
     campaign: options.CampaignDir,
     stop: Annotated[bool, typer.Option("--stop", help="No further block: this look spends all that is left.")] = False,
 ) -> None:
-    """An adaptive campaign: look at what is there; run the next blocks that are still needed, or end it."""
+    """Look at an adaptive campaign, and go on or end it. The next blocks that are still needed are run."""
     from gpubench.cli.steps import whole
 
     whole.advance(campaign, stop=stop)
@@ -73,7 +73,7 @@ def calibrate(
     settings: options.Set = None,
     outputs: options.Outputs = None,
 ) -> None:
-    """How often does the gate raise a false alarm on this site? Runs a version against itself, over tcp, many times.
+    """Count the gate's false alarms on this site. Runs a version against itself, over tcp, many times.
 
     The rate is kept with the site, in ~/.local/state/gpubench/calibration/SITE.json, and shown in its reports. Ctrl-C
     keeps what was done.

@@ -29,7 +29,7 @@ SIGNED = {"ignore_unknown_options": True}
 def register(app: typer.Typer) -> None:
     """Add the group."""
     group = typer.Typer(
-        help="A standing Dask cluster for your own scripts: start, status, grow, shrink, stop, verify, affinity.",
+        help="A standing Dask cluster for your own scripts. Start, status, grow, shrink, stop, verify, affinity.",
         no_args_is_help=True,
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -60,7 +60,7 @@ def start(
     settings: options.Set = None,
     outputs: options.Outputs = None,
 ) -> None:
-    """Start a cluster of one variant on the site's scheduler, wait for its workers, and say how a script joins it.
+    """Start a cluster of one variant, and say how scripts join it. On the site's scheduler; waits for its workers.
 
     It stands until its time is over (--time, default: the site's limit of a job) or `cluster stop`.
     On Kubernetes in a ReadWriteMany claim (kubernetes.claim, else exit 6); scripts run where pod addresses are routed.
@@ -106,7 +106,7 @@ def grow(
 
 
 def shrink(by: Change, name: Name = None, wait: Wait = "10m", outputs: options.Outputs = None) -> None:
-    """Give back -N nodes by whole jobs: what their workers hold moves to the others first."""
+    """Give back -N nodes by whole jobs. What their workers hold moves to the others first."""
     from gpubench.cli.steps.clusters.changing import shrink as fewer
     from gpubench.cli.steps.clusters.starting import seconds
 
@@ -128,7 +128,7 @@ def verify(
     python: Python = None,
     site: options.Site = "local",
 ) -> None:
-    """Who is connected: hosts, workers, threads, memory, GPUs; whether Python, dask, distributed and UCX agree.
+    """Who is connected, and whether their versions agree. Hosts, workers, threads, memory, GPUs; Python, dask, UCX.
 
     Exit 5 where nobody answers, 6 where something disagrees, 4 where workers are missing.
     """
@@ -145,7 +145,7 @@ def affinity(
     python: Python = None,
     site: options.Site = "local",
 ) -> None:
-    """Per worker: CPUs that its threads may use against those that they need, NUMA nodes, GPU; pass or FAIL.
+    """Whether each worker has the CPUs that its threads need. Also NUMA nodes and GPU; pass or FAIL.
 
     Catches several workers packed on one core, and two on one GPU. Exit 6 where one fails, 5 where nobody answers.
     """

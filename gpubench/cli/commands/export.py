@@ -16,7 +16,7 @@ Kept = Annotated[Path, typer.Argument(metavar="DIR", help="A campaign or an impo
 def register(app: typer.Typer) -> None:
     """Add the group."""
     group = typer.Typer(
-        help="Results as other tools read them: the Draco tables, CSV, Parquet, MLflow.",
+        help="Results as other tools read them. The Draco tables, CSV, Parquet, MLflow.",
         no_args_is_help=True,
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -32,7 +32,7 @@ def draco_csv(
     merges: Annotated[Path, typer.Argument(metavar="MERGE.csv", help="Table of the joins to write.")],
     transposes: Annotated[Path, typer.Argument(metavar="TRANSPOSE.csv", help="Table of the transpose sums to write.")],
 ) -> None:
-    """The two tables of dask-cuda-benchmarks, so that old plots keep working; what they get wrong is put right."""
+    """The two tables of dask-cuda-benchmarks. Old plots keep working; what they get wrong is put right."""
     from gpubench.cli.steps.exporting import export_draco
 
     export_draco(campaign, merges, transposes)
@@ -59,7 +59,7 @@ def mlflow(
     ] = None,
     outputs: options.Outputs = None,
 ) -> None:
-    """A campaign as nested runs of MLflow, with its report; a second time only what is new. Needs gpubench[mlflow]."""
+    """A campaign as nested runs of MLflow, with its report. A second time only what is new. Needs gpubench[mlflow]."""
     from gpubench.cli.steps.exporting import export_mlflow
 
     export_mlflow(campaign, outputs, tracking_uri)

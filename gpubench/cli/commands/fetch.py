@@ -26,7 +26,7 @@ def fetch(
     outputs: Annotated[Path, typer.Option(help="Where the copy goes, below its own name.")] = Path("outputs"),
     settings: options.Set = None,
 ) -> None:
-    """Bring a campaign home by rsync, or bring the copy up to date: merge, compare and report work on it meanwhile.
+    """Bring a campaign home by rsync, or its copy up to date. Merge, compare and report work on it meanwhile.
 
     rsync must be installed at both ends, ssh must lead there without questions. Run it as often as you like.
     """

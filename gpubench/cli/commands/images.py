@@ -25,7 +25,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 def register(app: typer.Typer) -> None:
     """Add the group."""
     group = typer.Typer(
-        help="One image per UCX version: build, push, import, verify, and know which is which.",
+        help="One image per UCX version. Build, push, import, verify, and know which is which.",
         no_args_is_help=True,
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -51,7 +51,7 @@ def build(
     at_once: Annotated[int, typer.Option("--at-once", min=1, help="Builds at the same time.")] = 2,
     settings: options.Set = None,
 ) -> None:
-    """Write a Dockerfile, create.sh or load.sh per version, build it, push it, and lock it in images.lock.toml.
+    """Build an image per version, push and lock it. Writes a Dockerfile, create.sh or load.sh each.
 
     Without Docker or conda the files are written all the same, and the exit code is 5. One version that fails leaves
     the others; the exit code is then that of the failure.
@@ -79,7 +79,7 @@ def push(
     date: options.Date = None,
     settings: options.Set = None,
 ) -> None:
-    """Push locked images to the site's registry, all of them where none is named; lock the registry's digests."""
+    """Push locked images to the site's registry. All of them where none is named; locks the registry's digests."""
     from gpubench.cli.steps import images
 
     asked = Asked(site=site, date=date, settings=settings)
@@ -94,7 +94,7 @@ def import_(
     out: Annotated[Path | None, typer.Option(help="Only write import.sh there; don't run it.")] = None,
     settings: options.Set = None,
 ) -> None:
-    """Import locked images into squashfs files (enroot), here or as a job, as the profile says.
+    """Import locked images into squashfs files (enroot). Here or as a job, as the profile says.
 
     A file is named by the digest that it came from; many imports at once and killed ones leave no torn file.
     """
@@ -105,14 +105,14 @@ def import_(
 
 
 def list_(site: Annotated[str | None, typer.Option(help="Only of this site.")] = None, as_json: AsJson = False) -> None:
-    """Every image: locked ones by digest, venvs by content, and the squashfs files imported here."""
+    """Every image that there is. Locked ones by digest, venvs by content, and the squashfs files imported here."""
     from gpubench.cli.steps import listing
 
     listing.list_images(site, as_json=as_json)
 
 
 def show(spec: str, site: options.Site = "local", date: options.Date = None, settings: options.Set = None) -> None:
-    """Everything about one image: what it is called where, what UCX and which packages are inside."""
+    """Everything about one image. What it is called where, what UCX and which packages are inside."""
     from gpubench.cli.steps import listing
 
     asked = Asked(site=site, date=date, settings=settings)
@@ -127,7 +127,7 @@ def verify(
     date: options.Date = None,
     settings: options.Set = None,
 ) -> None:
-    """Start a scheduler, two workers and a client in the image, on this machine, and let them exchange messages.
+    """Let processes in the image exchange messages. A scheduler, two workers and a client, on this machine.
 
     The UCX loaded, the binding, the packages and the build id of each process must agree with each other and with the
     image's manifest; exit 3 where they don't.
@@ -145,7 +145,7 @@ def lock(
     ] = False,
     settings: options.Set = None,
 ) -> None:
-    """Make the site's rows of images.lock.toml anew, from the images that are there."""
+    """Make the site's rows of images.lock.toml anew. From the images that are there."""
     from gpubench.cli.steps import relocking
 
     asked = Asked(site=site, settings=settings)
@@ -158,7 +158,7 @@ def prune(
     yes: Annotated[bool, typer.Option("--yes", help="Remove what is listed.")] = False,
     settings: options.Set = None,
 ) -> None:
-    """List images that no lock row and no campaign names, and what killed builds and imports left; --yes removes it."""
+    """List what nothing needs any more; --yes removes it. Images in no lock row or campaign, leftovers of builds."""
     from gpubench.cli.steps import pruning
 
     asked = Asked(site=site, settings=settings)

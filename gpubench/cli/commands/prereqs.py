@@ -20,7 +20,7 @@ def prereqs(
     out: Annotated[Path | None, typer.Option(help="Where to write; default: outputs/prereqs/SITE.")] = None,
     settings: options.Set = None,
 ) -> None:
-    """Write what prepares the nodes of a site: an Ansible playbook, and the conda environment of its stack.
+    """Write what prepares the nodes of a site. An Ansible playbook, and the conda environment of its stack.
 
     The playbook installs git, rsync, compilers, conda and, where there are GPUs, the CUDA toolkit, all in fixed
     versions, and makes the shared directory; run again, it changes nothing. Nothing is asked of any network here.

@@ -19,7 +19,7 @@ def register(app: typer.Typer) -> None:
 
 
 def merge(campaign: options.MaybeCampaign = None, outputs: options.Outputs = None) -> None:
-    """Join all samples into results.parquet; also on a copy, and while the campaign runs. Of a pack: beside it."""
+    """Join all samples into results.parquet. Also on a copy, and while the campaign runs. Of a pack: beside it."""
     from gpubench.cli.say import say
     from gpubench.cli.steps.choosing import chosen_campaign
     from gpubench.cli.steps.judging import judge_campaign, write_results
@@ -126,7 +126,7 @@ def scaling(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     outputs: options.Outputs = None,
 ) -> None:
-    """Speed-up and efficiency over nodes and workers with intervals, the scalability law, the scheduler's share.
+    """Speed-up and efficiency over nodes and workers. With intervals, the scalability law, the scheduler's share.
 
     With a second campaign or import (the same suite on Slurm and on Kubernetes, say): both curves side by side, with a
     verdict at every size that both have. Sizes whose workers are laid out otherwise are refused, not compared.
@@ -155,7 +155,7 @@ def links(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     outputs: options.Outputs = None,
 ) -> None:
-    """How fast each pair of workers was, by class of link; slow links and nodes, where there are enough to tell."""
+    """How fast each pair of workers was, by class of link. Slow links and nodes, where there are enough to tell."""
     from gpubench.cli.steps.links import show_links
 
     show_links(campaign, outputs, workload, as_json=as_json)
@@ -174,7 +174,7 @@ def explain(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """What differs between two runs or two variants, planned or not, with the noise of both beside it."""
+    """What differs between two runs or two variants. Planned or not, with the noise of both beside it."""
     from gpubench.cli.steps import explaining
 
     which = explaining.explain_variants if variants else explaining.explain_runs
@@ -189,7 +189,7 @@ def report(
     allow: options.Allow = None,
     outputs: options.Outputs = None,
 ) -> None:
-    """Merge, judge, and write report.html (opens offline) and report.md; of a pack beside it, as NAME.report.html."""
+    """Merge, judge, and write report.html and report.md. Opens offline; a pack's is NAME.report.html beside it."""
     from gpubench.cli.steps.choosing import chosen_campaign, is_import
     from gpubench.cli.steps.drawing import show_charts, write_charts
     from gpubench.cli.steps.imported import report_imported

@@ -31,14 +31,14 @@ def register(app: typer.Typer) -> None:
 
 
 def list_() -> None:
-    """Every shipped profile: name, scheduler + launcher + runtime, description."""
+    """Every shipped profile. Name, scheduler + launcher + runtime, description."""
     from gpubench.cli.steps.sites import list_sites
 
     list_sites()
 
 
 def show(name: Name, settings: options.Set = None) -> None:
-    """The profile as TOML, with what it inherits and what --set lays over it."""
+    """The profile as TOML. With what it inherits and what --set lays over it."""
     from gpubench.cli.steps.sites import show_site
 
     show_site(name, settings or [])

@@ -26,7 +26,7 @@ def plan(
     campaign: options.Planned = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print plan.json instead of the summary.")] = False,
 ) -> None:
-    """Plan a campaign, write plan.json and scripts, run nothing; with CAMPAIGN: show what was planned.
+    """Plan a campaign and write its scripts, run nothing. With CAMPAIGN: show what was planned.
 
     Images are built where that takes no more than this machine (kind venv; containers of the local site). Any other
     variant without an image is planned all the same: its scripts are written, and submit refuses them.
@@ -52,7 +52,7 @@ def render(
         Path | None, typer.Option(help="Directory of the new campaign; with the options that plan one.")
     ] = None,
 ) -> None:
-    """Write the scripts and run specs: of the planned CAMPAIGN again, or of a new one in --out DIR.
+    """Write the scripts and run specs. Of the planned CAMPAIGN again, or of a new one in --out DIR.
 
     With --out nothing is asked of anybody (no engine, registry, repository or scheduler): every image is `unresolved`,
     and the same words give the same bytes, on any day and wherever DIR is.
@@ -85,7 +85,7 @@ def submit(
         typer.Option("--here", help="Run on the nodes of the allocation that this shell is in; CAMPAIGN: the newest."),
     ] = False,
 ) -> None:
-    """Hand the jobs of CAMPAIGN, or of one planned now, to the site's scheduler; the local site's are run right here.
+    """Hand jobs to the site's scheduler. Of CAMPAIGN, or of one planned now; the local site's are run right here.
 
     Where the scheduler's commands are missing the scripts are written all the same, and the exit code is 5; 6 where a
     variant has no image yet.
@@ -109,7 +109,7 @@ def status(
         bool, typer.Option("--watch", help="Stay, and show what changes, until every job has ended.")
     ] = False,
 ) -> None:
-    """What became of every job and run: ok, failed, skipped, lost or pending, with reasons. Exit 4 if incomplete."""
+    """What became of every job and run, with reasons. Ok, failed, skipped, lost or pending; exit 4 if incomplete."""
     from gpubench.cli.say import say
     from gpubench.cli.steps.choosing import chosen_campaign
     from gpubench.cli.steps.queueing import watch_jobs
@@ -128,11 +128,11 @@ def status(
         say(line)
     for line in status_lines(opened, accounting):
         say(line)
-    require_complete(opened, accounting)
+    require_complete(opened, accounting, running=any(state.alive for state in states.values()))
 
 
 def cancel(campaign: options.MaybeCampaign = None, outputs: options.Outputs = None) -> None:
-    """End every job of the campaign that waits or runs; what has been finished is kept."""
+    """End every job that waits or runs. What has been finished is kept."""
     from gpubench.cli.steps.choosing import campaign_to_change
     from gpubench.cli.steps.queueing import cancel_jobs
 
@@ -144,7 +144,7 @@ def logs(
     outputs: options.Outputs = None,
     run: Annotated[str | None, typer.Option(help="Only this run; default: every run that failed.")] = None,
 ) -> None:
-    """Where the jobs' own logs are, and the last lines of every process of the runs that failed."""
+    """Where logs are, and how those of failed runs end. The last lines of every process of such runs."""
     from gpubench.cli.steps.choosing import chosen_campaign
     from gpubench.cli.steps.logs import show_logs
 

@@ -25,7 +25,7 @@ def workloads(
     as_json: Annotated[bool, typer.Option("--json", help="Everything, as one JSON object.")] = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="As a table in Markdown.")] = False,
 ) -> None:
-    """What can be measured: what is timed, which bytes count, what the answer is checked against."""
+    """What can be measured. What is timed, which bytes count, what the answer is checked against."""
     from gpubench.cli.say import say
     from gpubench.cli.steps import describing
 
@@ -94,7 +94,7 @@ def measure(
     outputs: options.Outputs = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object; progress goes to standard error.")] = False,
 ) -> None:
-    """Measure one workload, here or on a running cluster, with every check that a campaign makes.
+    """Measure one workload, here or on a running cluster. With every check that a campaign makes.
 
     Exits 4 when it failed or its answer was wrong. On a cluster that gpubench didn't start nothing is changed, and what
     isn't controlled is said: such numbers belong into no comparison.

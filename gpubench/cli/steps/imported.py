@@ -22,7 +22,6 @@ from gpubench.importers import FORMATS, sizes
 from gpubench.importers.base import day
 from gpubench.importers.directory import Given, Imported, import_files
 from gpubench.importers.pairing import default_baseline, family, points, reworded
-from gpubench.model.base import nearest
 from gpubench.report.export import Format, rendered
 from gpubench.report.imported import imported_scaling_json, imported_scaling_lines
 from gpubench.report.imported_page import ImportedInputs, drawings, html, markdown
@@ -40,7 +39,7 @@ def import_results(
 ) -> None:
     """Import and say what came in; raises UsageError for an unknown format, DataError where nothing is usable."""
     if kind not in FORMATS:
-        raise UsageError(f"no format '{kind}'{nearest(kind, FORMATS)}", then=f"there are {', '.join(FORMATS)}")
+        raise UsageError(f"no format '{kind}'", then=f"there are {', '.join(FORMATS)}")
     given_day = None if date is None else day(date)
     if date is not None and given_day is None:
         raise UsageError(f"--date '{date}' is no date", then="write it like 20261107")

@@ -22,10 +22,11 @@ def require_scheduler(campaign: Campaign) -> None:
     if scheduler is None:
         return
     if shutil.which(scheduler.SUBMIT) is None:
-        build = unbuilt(campaign)
+        build, load = unbuilt(campaign)
+        elsewhere = f"where Docker is: {build}; " if load else ""
         raise MissingToolError(
             f"there is no {scheduler.SUBMIT} on this machine; the scripts are in {campaign.directory / 'jobs'}",
-            then=f"on a login node of {site.name}: "
-            + (f"{build}, then the same command" if build else f"gpubench submit {campaign.directory}"),
+            then=f"{elsewhere}on a login node of {site.name}: "
+            + (f"{load or build}, then the same command" if build else f"gpubench submit {campaign.directory}"),
         )
     planned_images(campaign)

@@ -52,18 +52,18 @@ def planned_images(campaign: Campaign) -> list[Image]:
     if missing:
         raise PlanRefusedError(
             f"no image yet for variant {', '.join(missing)}",
-            then=f"build what is missing, and plan anew: {unbuilt(campaign)}",
+            then=f"build what is missing, and plan anew: {' && '.join(filter(None, unbuilt(campaign)))}",
         )
     return [variant.image for variant in campaign.plan.variants if variant.image]
 
 
-def unbuilt(campaign: Campaign) -> str:
-    """The command that makes the images which the plan lacks; empty where it lacks none."""
+def unbuilt(campaign: Campaign) -> tuple[str, str]:
+    """The commands that build the images which the plan lacks, and that import them; empty where none is needed."""
     specs = dict.fromkeys(variant.ucx for variant in campaign.plan.variants if variant.image is None)
     site = campaign.plan.site
     words = f'SITE={site.name} UCX="{" ".join(specs)}"'
-    imported = RUNTIMES[site.runtime].KIND == "squashfs"
-    return f"make images {words}{f' && make import {words}' if imported else ''}" if specs else ""
+    imported = bool(specs) and RUNTIMES[site.runtime].KIND == "squashfs"
+    return f"make images {words}" if specs else "", f"make import {words}" if imported else ""
 
 
 def _run_job(

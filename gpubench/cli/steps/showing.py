@@ -94,8 +94,12 @@ def status_lines(campaign: Campaign, accounting: Accounting) -> Iterator[str]:
     yield f"{campaign.place}: {counts(accounting)} of {len(accounting.outcomes)} runs"
 
 
-def require_complete(campaign: Campaign, accounting: Accounting) -> None:
-    """Raise IncompleteError unless every planned run has ended; a failed one has, and is a finding."""
+def require_complete(campaign: Campaign, accounting: Accounting, *, running: bool = False) -> None:
+    """Raise IncompleteError unless every planned run has ended; a failed one has, and is a finding.
+
+    Args:
+        running: whether a job is known to run now, here or in a queue, so that its runs may come by themselves.
+    """
     replaced = {block.replaces for job in campaign.jobs for block in job.blocks}
     missing = [
         outcome
@@ -109,7 +113,7 @@ def require_complete(campaign: Campaign, accounting: Accounting) -> None:
         raise IncompleteError(
             f"{len(missing)} of {len(accounting.outcomes)} runs are missing; the first: block {first.block.block} "
             f"{first.run.variant}: {first.status}: {first.reason}",
-            then=_way_on(campaign, missing),
+            then=_way_on(campaign, missing, running),
         )
     if not any(outcome.status == "ok" for outcome in accounting.outcomes):
         raise IncompleteError(
@@ -117,24 +121,25 @@ def require_complete(campaign: Campaign, accounting: Accounting) -> None:
         )
 
 
-def _way_on(campaign: Campaign, missing: Sequence[Outcome]) -> str:
+def _way_on(campaign: Campaign, missing: Sequence[Outcome], running: bool) -> str:
     """What to do about runs that haven't ended; those of a submitted job may come by themselves."""
     if campaign.pack:
         return "they can be run where the pack comes from"
     repair = f"make bench CAMPAIGN={campaign.directory}"
     coming = {one.job.job for one in missing if one.status == PENDING}
-    if any(submitted.read(campaign.job_dir(job)) for job in coming):
+    if coming and (running or any(submitted.read(campaign.job_dir(job)) for job in coming)):
         after = "" if all(one.status == PENDING for one in missing) else f"; when they have ended: {repair}"
         return f"jobs still wait or run: gpubench status --watch {campaign.directory}{after}"
     return f"to run what is missing: {repair}"
 
 
 def show_verdicts(verdicts: Sequence[Verdict], accounting: Accounting | None = None) -> None:
-    """The verdict table: aligned and in colour on a terminal, a line each elsewhere."""
-    from gpubench.report.terminal import verdict_lines, verdict_table
+    """The verdict table: aligned and in colour on a terminal that is wide enough, a line each elsewhere."""
+    from gpubench.report.terminal import NARROWEST, verdict_lines, verdict_table
 
-    if sys.stdout.isatty():
-        rich.console.Console().print(verdict_table(verdicts))
+    console = rich.console.Console()
+    if sys.stdout.isatty() and console.width >= NARROWEST:
+        console.print(verdict_table(verdicts))
     else:
         say(verdict_lines(verdicts))
     if accounting is not None:
