@@ -16,8 +16,8 @@ from tests.workloads.running import called_wrong, complete, measured_rightly
 
 pytestmark = pytest.mark.integration
 
-SQUARE = {"size": 70, "chunk": 20}
-COLUMN = {"size": 500, "chunk": 70}
+SQUARE = {"size": 50, "chunk": 20}
+COLUMN = {"size": 300, "chunk": 70}
 GATHER = COLUMN | {"second_size": 90}
 TALL = {"size": 150, "second_size": 12, "chunk": 40}
 FILTER = SQUARE | {"kernel": 3}
@@ -30,7 +30,7 @@ WORKLOADS = [
     ("sum", SQUARE),
     ("mean", SQUARE),
     ("slice", SQUARE),
-    ("slice", {"size": 9, "chunk": 1}),
+    ("slice", {"size": 5, "chunk": 1}),
     ("col-sum", COLUMN),
     ("col-mask", COLUMN),
     ("col-mask", {"size": 5, "chunk": 1}),
