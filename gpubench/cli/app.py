@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 import typer
@@ -20,6 +21,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 commands.register(app)
+READER_GONE = 128 + signal.SIGPIPE
+"""What a shell says of a program that wrote to a pipe whose reader has gone."""
 
 
 @app.command()
@@ -38,9 +41,11 @@ def main() -> None:
     except KeyboardInterrupt:
         _say("interrupted")
         sys.exit(InterruptedByUserError.exit_code)
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has gone; there is nobody to tell
-        sys.exit(0)
+    except SystemExit as end:
+        # The command-line library turns a reader that has gone (``| head``) into 1, which is a bug's code here.
+        if isinstance(end.__context__, BrokenPipeError):
+            sys.exit(READER_GONE)
+        raise
     except Exception as error:  # noqa: BLE001 - whatever arrives here is a bug of ours; say so, and keep the details
         import tempfile
         import traceback

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.campaigns import words, write_suite
-from tests.conftest import GPUBENCH, Run, need, own_queue, plain_environment
+from tests.conftest import GPUBENCH, ROOT, Run, need, own_queue, plain_environment
+
+CAMPAIGN = ROOT / "tests" / "golden" / "schemas" / "1" / "campaign"
 
 
 def one_line(done: subprocess.CompletedProcess[str]) -> str:
@@ -121,28 +123,68 @@ def test_a_disk_that_fills_up_while_runs_are_written_ends_in_words(
     assert "to run what is missing" in one_line(done)
 
 
-@pytest.mark.integration
-def test_a_user_who_may_not_write_here_is_told_so(tmp_path: Path) -> None:
+def as_ordinary_user(tmp_path: Path, directory: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Root without its capabilities has an ordinary user's rights, and still reaches a checkout in its home."""
     need(os.geteuid() == 0 and shutil.which("setpriv") is not None, "root and setpriv, to give up root's rights")
-    suite = write_suite(tmp_path)
-    here = tmp_path / "not-mine"
-    here.mkdir()
-    os.chown(here, 65534, 65534)
-    here.chmod(0o555)
-    done = subprocess.run(
-        ["setpriv", "--bounding-set=-all", "--inh-caps=-all", str(GPUBENCH), *words(suite)],
-        cwd=here,
+    return subprocess.run(
+        ["setpriv", "--bounding-set=-all", "--inh-caps=-all", str(GPUBENCH), *map(str, arguments)],
+        cwd=directory,
         env=plain_environment(own_queue(tmp_path)),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
+
+
+def not_mine(directory: Path) -> Path:
+    """``directory``, to be read only."""
+    os.chown(directory, 65534, 65534)
+    directory.chmod(0o555)
+    return directory
+
+
+@pytest.mark.integration
+def test_a_user_who_may_not_write_here_is_told_so(tmp_path: Path) -> None:
+    suite = write_suite(tmp_path)
+    here = tmp_path / "not-mine"
+    here.mkdir()
+    done = as_ordinary_user(tmp_path, not_mine(here), *words(suite))
     assert done.returncode == 5, done.stdout + done.stderr
     assert "outputs" in one_line(done)
     assert "Permission denied" in one_line(done)
     assert list(here.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["compare", "summary", "scaling"])
+def test_a_colleague_s_campaign_that_may_only_be_read_is_judged_like_ones_own(
+    gpubench: Run, tmp_path: Path, command: str
+) -> None:
+    own, other = (Path(shutil.copytree(CAMPAIGN, tmp_path / name / "tiny")) for name in ("own", "other"))
+    expected = gpubench(command, own)
+    assert (own / "results.parquet").exists()
+    before = sorted(path.name for path in other.iterdir())
+    done = as_ordinary_user(tmp_path, tmp_path, command, not_mine(other))
+    assert (done.returncode, done.stdout.replace("other", "own")) == (expected.returncode, expected.stdout)
+    assert f"aren't renewed: {other} may only be read" in done.stderr
+    assert sorted(path.name for path in other.iterdir()) == before
+
+
+def test_a_reader_that_has_gone_is_no_bug(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [str(GPUBENCH), "sites", "show", "draco"],
+        cwd=tmp_path,
+        env=plain_environment(own_queue(tmp_path)),
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 def test_run_by_hand_without_dask_says_which_python_to_use(gpubench: Run, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import fnmatch
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -65,10 +66,11 @@ class Question:
 
 
 def judge_campaign(campaign: Campaign, question: Question | None = None) -> Judged:
-    """Merge what is there, judge the whole family, and write ``results.parquet`` and ``verdicts.json``; not of a pack.
+    """Merge what is there, judge the whole family, and write ``results.parquet`` and ``verdicts.json``.
 
     Args:
-        campaign: may still be running, or be a copy.
+        campaign: may still be running, or be a copy. Nothing is written of a pack, nor, with a warning, into a
+            campaign that may only be read: a colleague's, say.
         question: another margin or pair of variants than planned, or more that may change with the variant.
 
     Raises:
@@ -95,10 +97,12 @@ def judge_campaign(campaign: Campaign, question: Question | None = None) -> Judg
     verdicts = judge(with_changes(comparisons, changes), settings)
     _warn_of_patterns_without_use(question.allow, changes)
     judged = Judged(campaign, accounting, merged, table, verdicts, changes, settings, warnings)
-    if campaign.pack is None:
+    if campaign.pack is None and not os.access(campaign.directory, os.W_OK):
+        warn(f"{campaign.results.name} and {campaign.verdicts.name} aren't renewed: {campaign.place} may only be read")
+    elif campaign.pack is None:
         write_results(judged)
-    if campaign.pack is None and question.is_the_planned_one:
-        write_atomically(campaign.verdicts, verdicts_json(campaign.plan.campaign, verdicts, settings))
+        if question.is_the_planned_one:
+            write_atomically(campaign.verdicts, verdicts_json(campaign.plan.campaign, verdicts, settings))
     return judged
 
 

@@ -136,7 +136,8 @@ def result_lines(result: Mapping[str, Any]) -> Iterator[str]:
         yield _line("seconds", f"{each}{more}  ({result['reps']} repetitions after {result['warmup']} to warm up)")
         yield _line("median", f"{result['median_s']:.4g} s, from {result['least_s']:.4g} to {result['most_s']:.4g}")
         yield _line("rate", _rate(result))
-    check = ", ".join(f"{name} {_figure(value)}" for name, value in result["check"].items())
+    plain = {name: value for name, value in result["check"].items() if isinstance(value, (str, int, float))}
+    check = ", ".join(f"{name} {_figure(value)}" for name, value in plain.items())  # nested ones are in the JSON
     yield _line("check", f"{result['answer']}{f': {check}' if check else ''}")
     if result["reps"]:
         moved = result["moved"]
