@@ -144,13 +144,18 @@ def state(job_dir: Path) -> JobState:
 
 
 def _remember(job_dir: Path, pid: int, code: int | None) -> None:
-    known = {"pid": pid, "started": _start_time(pid), "code": code}
-    (job_dir / STATE_FILE).write_text(json.dumps(known), encoding="utf-8")
+    line = json.dumps({"pid": pid, "started": _start_time(pid), "code": code}) + "\n"
+    # Over the line of before, which fits on a full disk, and never emptied first: whoever asks meanwhile reads a line.
+    path = job_dir / STATE_FILE
+    path.touch()
+    with path.open("r+b") as handle:
+        handle.write(line.encode())
+        handle.truncate()
 
 
 def _known(job_dir: Path) -> dict[str, Any] | None:
     try:
-        known = json.loads((job_dir / STATE_FILE).read_text(encoding="utf-8"))
+        known = json.loads((job_dir / STATE_FILE).read_text(encoding="utf-8").partition("\n")[0])
         return {"pid": known["pid"], "started": known["started"], "code": known["code"]}
     except (OSError, ValueError, KeyError, TypeError):
         return None

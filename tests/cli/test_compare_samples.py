@@ -10,7 +10,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 import typer
+from typer.testing import CliRunner
 
+from gpubench.cli.app import app
 from gpubench.cli.steps.comparing import compare_samples
 from gpubench.errors import DataError, UsageError
 
@@ -109,6 +111,13 @@ def test_a_file_no_verdict_can_stand_on_is_refused_in_words(
     with pytest.raises(DataError, match=said) as refused:
         compare(content, name)
     assert "\n" not in str(refused.value)
+
+
+def test_a_table_named_as_a_campaign_is_told_how_to_be_judged(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("workload\n")
+    error = CliRunner().invoke(app, ["compare", str(path)]).exception
+    assert str(error) == f"{path} is a table, no campaign; gpubench compare --samples {path}"
 
 
 def test_an_unknown_kind_of_file_is_refused(compare: Compare) -> None:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -238,3 +239,24 @@ def test_every_scheduler_has_what_the_front_end_calls() -> None:
     for name, scheduler in SCHEDULERS.items():
         assert all(callable(getattr(scheduler, call)) for call in ("submit", "state", "cancel")), name
         assert job_file(name, resources.job_templates()) in ("job.sh", "job.yaml")
+
+
+def test_who_asks_while_the_state_is_written_anew_reads_the_old_or_the_new(tmp_path: Path) -> None:
+    seen = set()
+
+    def ask() -> None:
+        while not done.is_set():
+            seen.add(local.state(tmp_path).phase)
+
+    done = threading.Event()
+    local._remember(tmp_path, os.getpid(), None)
+    asking = threading.Thread(target=ask)
+    asking.start()
+    try:
+        for number in range(3000):
+            local._remember(tmp_path, os.getpid(), number % 2 or None)
+    finally:
+        done.set()
+        asking.join()
+    assert seen <= {"running", "ended"}
+    assert seen

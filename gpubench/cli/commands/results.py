@@ -79,6 +79,8 @@ def compare(
         comparing.compare_samples(
             samples, baseline, candidate, margin=margin_given, summary=summary, by=by, as_json=as_json
         )
+    if campaign is not None and campaign.is_file() and campaign.suffix.lower() in comparing.READERS:
+        raise UsageError(f"{campaign} is a table, no campaign", then=f"gpubench compare --samples {campaign}")
     if campaign is not None and is_import(campaign):
         if allow:
             raise UsageError("--allow: an import says nothing of its environment", then="leave it out")
