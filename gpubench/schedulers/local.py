@@ -23,6 +23,7 @@ from typing import Any
 import platformdirs
 
 from gpubench.errors import MissingToolError, SchedulerError
+from gpubench.files import write_atomically
 from gpubench.schedulers.state import JobState
 
 STATE_FILE = "local.json"
@@ -144,18 +145,17 @@ def state(job_dir: Path) -> JobState:
 
 
 def _remember(job_dir: Path, pid: int, code: int | None) -> None:
-    line = json.dumps({"pid": pid, "started": _start_time(pid), "code": code}) + "\n"
-    # Over the line of before, which fits on a full disk, and never emptied first: whoever asks meanwhile reads a line.
+    known = json.dumps({"pid": pid, "started": _start_time(pid), "code": code})
     path = job_dir / STATE_FILE
-    path.touch()
-    with path.open("r+b") as handle:
-        handle.write(line.encode())
-        handle.truncate()
+    try:
+        write_atomically(path, known)  # whoever asks meanwhile reads the old or the new
+    except MissingToolError:
+        path.write_text(known, encoding="utf-8")  # over the old one, which fits on a full disk, too
 
 
 def _known(job_dir: Path) -> dict[str, Any] | None:
     try:
-        known = json.loads((job_dir / STATE_FILE).read_text(encoding="utf-8").partition("\n")[0])
+        known = json.loads((job_dir / STATE_FILE).read_text(encoding="utf-8"))
         return {"pid": known["pid"], "started": known["started"], "code": known["code"]}
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -253,7 +253,7 @@ def test_who_asks_while_the_state_is_written_anew_reads_the_old_or_the_new(tmp_p
     asking = threading.Thread(target=ask)
     asking.start()
     try:
-        for number in range(3000):
+        for number in range(500):
             local._remember(tmp_path, os.getpid(), number % 2 or None)
     finally:
         done.set()
