@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy import optimize, special, stats
+from scipy import optimize, special
 
 from gpubench.errors import DataError
 
@@ -50,6 +50,8 @@ def sigma_from_history(history: Sequence[Sequence[float]], confidence: float = 0
         raise DataError(
             "a cell of the pilot has fewer than two complete blocks", then="run at least two blocks, better four"
         )
+    from scipy import stats  # noqa: PLC0415 - a second of start, which no verdict needs
+
     freedoms = [len(cell) - 1 for cell in history]
     variances = [float(np.var(cell, ddof=1)) for cell in history]
     # Rounding can turn the statistic of equal variances into NaN, and then nothing tells the cells apart either.
@@ -90,6 +92,8 @@ def power_of_test(effect: float, sigma_d: float, blocks: int, family: int = 1, a
 
 
 def _power(theta: float, sigma_d: float, blocks: int, family: int, alpha: float) -> float:
+    from scipy import stats  # noqa: PLC0415 - as above
+
     critical = _quantile(1 - alpha / (2 * family), blocks)
     return float(stats.nct.sf(critical, blocks - 1, theta * math.sqrt(blocks) / sigma_d))
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import own_queue, plain_environment
+from tests.conftest import ROOT, own_queue, plain_environment
+
+CAMPAIGN = ROOT / "tests" / "golden" / "schemas" / "1" / "campaign"
 
 # The modules that an application of ours has imported when it ends.
 COMMAND = """
@@ -20,7 +23,7 @@ try:
     main()
 finally:
     with open("modules.json", "w") as out:
-        json.dump(sorted({name.partition(".")[0] for name in sys.modules}), out)
+        json.dump(sorted(sys.modules), out)
 """
 STATISTICS = {"altair", "numpy", "polars", "scipy", "vl_convert"}
 NETWORK = {"asyncio", "docker", "http", "requests", "ssl", "urllib3"}
@@ -56,3 +59,10 @@ def test_plan_and_render_import_no_statistics_and_no_container_engine(tmp_path: 
     found = imported(tmp_path, "render", "--site", site, "--ucx", "1.16.0 1.22.0", "--out", tmp_path / "rendered")
     assert "jinja2" in found
     assert found & (STATISTICS | NETWORK | {"rich"}) == set()
+
+
+@pytest.mark.parametrize("command", ["merge", "summary"])
+def test_a_verdict_waits_for_no_chart_and_not_for_every_distribution_there_is(tmp_path: Path, command: str) -> None:
+    found = imported(tmp_path, command, shutil.copytree(CAMPAIGN, tmp_path / "tiny"))
+    assert {"polars", "scipy.special"} <= found
+    assert found & {"altair", "scipy.stats", "statsmodels", "vl_convert"} == set()

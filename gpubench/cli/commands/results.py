@@ -61,7 +61,6 @@ def compare(
     """
     from gpubench.cli.steps import comparing
     from gpubench.cli.steps.choosing import is_import
-    from gpubench.cli.steps.imported import compare_imported
 
     margin_given = Asked(margin=margin).chosen_margin()
     if campaign is not None and other is not None:
@@ -82,6 +81,8 @@ def compare(
     if campaign is not None and campaign.is_file() and campaign.suffix.lower() in comparing.READERS:
         raise UsageError(f"{campaign} is a table, no campaign", then=f"gpubench compare --samples {campaign}")
     if campaign is not None and is_import(campaign):
+        from gpubench.cli.steps.imported import compare_imported
+
         if allow:
             raise UsageError("--allow: an import says nothing of its environment", then="leave it out")
         compare_imported(campaign, baseline, candidate, margin=margin_given, as_json=as_json)
@@ -99,11 +100,12 @@ def summary(
     """What came out, in few lines."""
     from gpubench.cli.say import say
     from gpubench.cli.steps.choosing import chosen_campaign, is_import
-    from gpubench.cli.steps.imported import summarise_imported
     from gpubench.cli.steps.judging import Question, judge_campaign, report_inputs
     from gpubench.cli.steps.showing import show_notes, show_verdicts
 
     if campaign is not None and is_import(campaign):
+        from gpubench.cli.steps.imported import summarise_imported
+
         if allow:
             raise UsageError("--allow: an import says nothing of its environment", then="leave it out")
         summarise_imported(campaign, as_markdown=markdown)
@@ -142,10 +144,11 @@ def scaling(
     if baseline or candidate or margin or html:
         raise UsageError("--baseline, --candidate, --margin and --html are for two directories", then="name a second")
     from gpubench.cli.steps.choosing import is_import
-    from gpubench.cli.steps.imported import scale_imported
     from gpubench.cli.steps.scaling import show_scaling
 
     if campaign is not None and is_import(campaign):
+        from gpubench.cli.steps.imported import scale_imported
+
         scale_imported(campaign, as_json=as_json)
         return
     show_scaling(campaign, outputs, as_json=as_json)
@@ -194,11 +197,12 @@ def report(
     """Merge, judge, and write report.html and report.md. Opens offline; a pack's is NAME.report.html beside it."""
     from gpubench.cli.steps.choosing import chosen_campaign, is_import
     from gpubench.cli.steps.drawing import show_charts, write_charts
-    from gpubench.cli.steps.imported import report_imported
     from gpubench.cli.steps.judging import Question, judge_campaign
     from gpubench.cli.steps.showing import show_verdicts, write_report
 
     if campaign is not None and is_import(campaign):
+        from gpubench.cli.steps.imported import report_imported
+
         if allow:
             raise UsageError("--allow: an import says nothing of its environment", then="leave it out")
         report_imported(campaign, {"svg": svg, "png": png}, terminal=terminal)
