@@ -23,7 +23,7 @@ from typing import Any
 import platformdirs
 
 from gpubench.errors import MissingToolError, SchedulerError
-from gpubench.files import write_atomically
+from gpubench.files import write_atomically, writing
 from gpubench.schedulers.state import JobState
 
 STATE_FILE = "local.json"
@@ -150,7 +150,8 @@ def _remember(job_dir: Path, pid: int, code: int | None) -> None:
     try:
         write_atomically(path, known)  # whoever asks meanwhile reads the old or the new
     except MissingToolError:
-        path.write_text(known, encoding="utf-8")  # over the old one, which fits on a full disk, too
+        with writing(path):
+            path.write_text(known, encoding="utf-8")  # over the old one, which fits on a full disk, too
 
 
 def _known(job_dir: Path) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
+from tests.conftest import need
 
 _SWITCHES = [
     "--headless",
@@ -34,11 +34,8 @@ _SWITCHES = [
 
 def require_chromium() -> str:
     found = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if not found:
-        message = "chromium is missing, so nobody has looked at the report: apt-get install chromium"
-        if os.environ.get("CI") == "true":
-            pytest.fail(message)
-        pytest.skip(message)
+    need(found is not None, "chromium, to look at the report: apt-get install chromium")
+    assert found is not None
     return found
 
 

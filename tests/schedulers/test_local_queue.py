@@ -260,3 +260,9 @@ def test_who_asks_while_the_state_is_written_anew_reads_the_old_or_the_new(tmp_p
         asking.join()
     assert seen <= {"running", "ended"}
     assert seen
+
+
+def test_a_state_that_cannot_be_written_is_no_bug_s_report(tmp_path: Path) -> None:
+    (tmp_path / local.STATE_FILE).mkdir()
+    with pytest.raises(MissingToolError, match=r"can't write .*local\.json"):
+        local._remember(tmp_path, os.getpid(), None)
