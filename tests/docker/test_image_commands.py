@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.cli.campaigns import Front, cluster_processes, nothing_left, until
-from tests.conftest import GPUBENCH, ROOT, need, own_queue, plain_environment
+from tests.conftest import ROOT, need, own_queue, plain_environment, run_gpubench
 from tests.docker.daemon import DockerDaemon, RegistryServer, debian_base
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
@@ -47,16 +47,7 @@ class Site:
         return campaign
 
     def run(self, *words: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(GPUBENCH), *words],
-            cwd=self.directory,
-            env=plain_environment({**self.env, **(env or {})}),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=850,
-            check=False,
-        )
+        return run_gpubench(words, self.directory, {**self.env, **(env or {})})
 
     def front(self, *words: str) -> Front:
         return Front(self.directory, *words, env=self.env)

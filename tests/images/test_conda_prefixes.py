@@ -16,7 +16,7 @@ import pytest
 
 from gpubench.model.images_lock import ImagesLock, LockRow
 from tests.cli.campaigns import Front, until
-from tests.conftest import GPUBENCH, ROOT, Run, need, own_queue, plain_environment
+from tests.conftest import ROOT, Run, need, own_queue, run_gpubench
 from tests.images.conftest import Built
 
 pytestmark = pytest.mark.integration
@@ -81,11 +81,7 @@ class Cluster:
         return [*arguments, "--site", "deepops", *(word for setting in settings for word in ("--set", setting))]
 
     def __call__(self, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [str(GPUBENCH), *self.words(*arguments)],
-            cwd=self.folder, env=plain_environment({**self.env, **env}), stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, timeout=500, check=False,
-        )  # fmt: skip
+        return run_gpubench(self.words(*arguments), self.folder, {**self.env, **env})
 
     @property
     def rows(self) -> dict[str, LockRow]:
@@ -143,10 +139,7 @@ def test_a_prefix_is_what_its_manifest_says_and_the_lock_names_it(finished: tupl
     for kept in (cluster.images / "manifests").iterdir():  # as on a machine that has never seen it
         kept.unlink()
     assert row.digest in cluster("images", "show", "master").stdout
-    listing = subprocess.run(
-        [str(GPUBENCH), "images", "list", "--site", "deepops", "--json"],
-        cwd=cluster.folder, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    listing = run_gpubench(["images", "list", "--site", "deepops", "--json"], cluster.folder)
     (listed,) = (one for one in json.loads(listing.stdout)["images"] if one["kind"] == "conda")
     assert (listed["identity"], listed["where"]) == (row.digest, row.python)
 

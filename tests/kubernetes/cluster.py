@@ -16,7 +16,7 @@ from gpubench.images import ensure, images_root, manifests
 from gpubench.model.image import Image
 from gpubench.model.images_lock import LOCK_FILE, ImagesLock, LockRow
 from tests.cli.campaigns import nothing_left, until, write_suite
-from tests.conftest import GPUBENCH, ROOT, need, plain_environment
+from tests.conftest import GPUBENCH, ROOT, need, plain_environment, run_gpubench
 from tests.kubernetes.store import Object, Store
 
 VERSIONS = ("1.19.0", "1.22.0")
@@ -133,12 +133,11 @@ class Cluster:
 
     def run(self, *words: str | Path, code: int = 0) -> str:
         """What ``gpubench`` says; it must exit with ``code``."""
-        with self.start(*words) as started:
-            said, _ = started.communicate(timeout=500)
-        assert started.returncode == code, (
-            f"{started.returncode}: {said}\n{(self.root.parent / 'agent.log').read_text()}"
+        done = run_gpubench(words, self.directory, self.env(), one_stream=True)
+        assert done.returncode == code, (
+            f"{done.returncode}: {done.stdout}\n{(self.root.parent / 'agent.log').read_text()}"
         )
-        return said
+        return done.stdout
 
     def plan(self, *words: str, more: str = "", reps: int = 2) -> Path:
         """A campaign of two variants on two nodes, one block, unless ``words`` say more."""

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.cli.campaigns import campaign_in, cluster_processes, nothing_left, records, running, until, write_suite
-from tests.conftest import GPUBENCH, own_queue, plain_environment
+from tests.conftest import own_queue, run_gpubench
 from tests.lsf.cluster import STAND_INS, LsfCluster
 
 pytestmark = pytest.mark.system
@@ -56,16 +55,7 @@ class Login:
 
     def run(self, *words: str | Path, code: int = 0) -> str:
         """What ``gpubench`` says; it must exit with ``code``."""
-        done = subprocess.run(
-            [str(GPUBENCH), *map(str, words)],
-            cwd=self.directory,
-            env=plain_environment({**self.cluster.env(), **own_queue(self.directory)}),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=500,
-            check=False,
-        )
+        done = run_gpubench(words, self.directory, {**self.cluster.env(), **own_queue(self.directory)})
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
 

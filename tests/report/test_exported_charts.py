@@ -17,7 +17,7 @@ from gpubench.merge.curves import curves
 from gpubench.report import ReportInputs
 from gpubench.report.export import images
 from gpubench.report.plots import effect_plot, efficiency_plot
-from tests.conftest import GPUBENCH, plain_environment
+from tests.conftest import run_gpubench
 
 
 @pytest.fixture(scope="module")
@@ -31,8 +31,7 @@ def inputs(campaign: Path) -> ReportInputs:
 
 
 def gpubench(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [str(GPUBENCH), *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, env=plain_environment({}), check=False)
+    return run_gpubench(words, Path.cwd())
 
 
 def test_every_chart_is_a_file_with_real_colours_and_none_is_lost(campaign: Path, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from gpubench.images import ensure, images_root, manifests
 from gpubench.model.images_lock import LOCK_FILE, ImagesLock, LockRow
 from gpubench.render.importing import SIDECAR, squashfs_name
 from tests.cli.campaigns import write_suite
-from tests.conftest import GPUBENCH, need, plain_environment
+from tests.conftest import GPUBENCH, need, plain_environment, run_gpubench
 from tests.slurm.cluster import OTHER_USER, SlurmCluster
 from tests.slurm.images import Stack, link_or_copy, make_image
 
@@ -59,9 +59,15 @@ class Login:
 
     def run(self, *words: str | Path, code: int = 0, env: Mapping[str, str] | None = None, pyxis: bool = False) -> str:
         """What ``gpubench`` says; it must exit with ``code``."""
-        with self.start(*words, env=env, pyxis=pyxis) as started:
-            said, _ = started.communicate(timeout=500)
-        assert started.returncode == code, said
+        if self._become:
+            with self.start(*words, env=env, pyxis=pyxis) as started:
+                said, _ = started.communicate(timeout=500)
+            returned = started.returncode
+        else:
+            variables = {**self.slurm.env(pyxis=pyxis), **self._env, **(env or {})}
+            done = run_gpubench(words, self.directory, variables, one_stream=True)
+            said, returned = done.stdout, done.returncode
+        assert returned == code, said
         return said
 
     def plan(self, *words: str | Path, reps: int = 2, pyxis: bool = False) -> Path:
