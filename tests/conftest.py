@@ -17,8 +17,16 @@ import pytest
 
 from tests import in_process
 
+THOROUGH = int(os.environ.get("GPUBENCH_THOROUGH", "1"))
+"""How many times as many examples property tests try; ``make test-long`` sets it."""
+
 # No timed asserts, hypothesis' own included: a loaded machine is not a wrong result.
-hypothesis.settings.register_profile("gpubench", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.register_profile(
+    "gpubench",
+    max_examples=100 * THOROUGH,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
 hypothesis.settings.load_profile("gpubench")
 
 # Under nohup a SIGHUP is ignored, and so it would be by every script of a test: what comes in ignored can't be trapped.
@@ -44,6 +52,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         uses_slurm = {"slurm", "slurm_here"} & set(getattr(item, "fixturenames", ())) or "[slurm" in item.name
         shared = "slurm" if uses_slurm else next((name for name, those in TOGETHER.items() if folder in those), "")
         item.add_marker(pytest.mark.xdist_group(shared or str(item.path)))
+
+
+def examples(count: int) -> int:
+    """How many examples a property test tries that needs fewer or more than others."""
+    return count * THOROUGH
 
 
 def need(condition: bool, what: str) -> None:

@@ -25,6 +25,7 @@ from gpubench.render import render_jobs
 from gpubench.render.job import place_of
 from gpubench.runtimes import RUNTIMES, Expanded
 from gpubench.spec import RunSpec
+from tests.conftest import examples
 from tests.plan.requests_by_hand import image, request, site
 
 TEMPLATES = resources.job_templates()
@@ -122,7 +123,7 @@ written = st.builds(
 
 @pytest.mark.integration
 @pytest.mark.parametrize("runtime", ["venv", "pyxis", "charliecloud", "enroot"])
-@settings(max_examples=100, phases=[Phase.generate])  # to shrink one takes minutes
+@settings(max_examples=examples(20), phases=[Phase.generate])  # to shrink one takes minutes
 @given(what=written)
 def test_what_a_jobs_commands_see_is_what_was_written(runtime: str, what: Written) -> None:
     plan = what.plan(runtime)

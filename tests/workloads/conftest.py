@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from gpubench.workloads.base import Context
+from tests.workloads.running import Answers
 
 
 @pytest.fixture(scope="session")
@@ -19,3 +20,11 @@ def cluster() -> Iterator[Context]:
         distributed.Client(local) as client,
     ):
         yield Context(client, sorted(client.scheduler_info(n_workers=-1)["workers"]), 1, "cpu", "tcp")
+
+
+@pytest.fixture(scope="module")
+def answers(cluster: Context) -> Iterator[Answers]:
+    """Right answers, to be falsified."""
+    made = Answers(cluster)
+    yield made
+    made.close()

@@ -45,16 +45,33 @@ def measured_rightly(
     return result
 
 
-def called_wrong(
-    cluster: Context, name: str, params: Mapping[str, Any], falsify: Callable[[Any], Any], *, backend: str = "dask"
-) -> None:
-    """A right answer passes; the same answer, falsified, doesn't."""
-    measurement = families.create(name, cluster, backend, complete(name, params))
-    try:
-        measurement.setup()
-        measurement.prepare()
-        _, answer = measurement.once()
-        assert measurement.check(answer).status == "ok"
-        assert measurement.check(falsify(answer)).status == "wrong"
-    finally:
-        measurement.teardown()
+class Answers:
+    """Right answers of workloads, one workload at a time: cases that stand one after the other share the measuring."""
+
+    def __init__(self, cluster: Context) -> None:
+        self._cluster = cluster
+        self._of: tuple[str, str, Mapping[str, Any]] | None = None
+        self._measurement: Measurement | None = None
+        self._answer: Any = None
+
+    def called_wrong(
+        self, name: str, params: Mapping[str, Any], falsify: Callable[[Any], Any], *, backend: str = "dask"
+    ) -> None:
+        """A right answer passes; the same answer, falsified, doesn't."""
+        if self._of != (name, backend, params):
+            self.close()
+            self._measurement = families.create(name, self._cluster, backend, complete(name, params))
+            self._measurement.setup()
+            self._measurement.prepare()
+            _, self._answer = self._measurement.once()
+            assert self._measurement.check(self._answer).status == "ok"
+            self._of = (name, backend, params)
+        assert self._measurement is not None
+        assert self._measurement.check(falsify(self._answer)).status == "wrong"
+
+    def close(self) -> None:
+        """Free what the workload holds on the cluster."""
+        self._of, self._answer, measurement = None, None, self._measurement
+        self._measurement = None
+        if measurement is not None:
+            measurement.teardown()

@@ -12,7 +12,7 @@ import pytest
 from gpubench.workloads import device, families
 from gpubench.workloads.base import Context
 from gpubench.workloads.catalogue import CATALOGUE, Shape
-from tests.workloads.running import called_wrong, complete, measured_rightly
+from tests.workloads.running import Answers, complete, measured_rightly
 
 pytestmark = pytest.mark.integration
 
@@ -105,9 +105,9 @@ FALSIFIED: list[tuple[str, dict[str, Any], Callable[[list[Any]], list[Any]]]] = 
 
 @pytest.mark.parametrize(("name", "params", "falsify"), FALSIFIED, ids=[f"{i}-{x[0]}" for i, x in enumerate(FALSIFIED)])
 def test_a_falsified_array_is_called_wrong(
-    cluster: Context, name: str, params: dict[str, Any], falsify: Callable[[Any], Any]
+    answers: Answers, name: str, params: dict[str, Any], falsify: Callable[[Any], Any]
 ) -> None:
-    called_wrong(cluster, name, params, falsify)
+    answers.called_wrong(name, params, falsify)
 
 
 @pytest.mark.parametrize("name", ["dot", "fft", "sum", "slice", "map-overlap"])

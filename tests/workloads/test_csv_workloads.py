@@ -15,7 +15,7 @@ import pytest
 from gpubench.model.suite import Suite
 from gpubench.workloads import csv_data, families
 from gpubench.workloads.base import Context, UnavailableError
-from tests.workloads.running import called_wrong, complete, measured_rightly
+from tests.workloads.running import Answers, complete, measured_rightly
 
 pytestmark = pytest.mark.integration
 
@@ -78,9 +78,9 @@ FALSIFIED: list[tuple[str, dict[str, Any], Callable[[list[Any]], list[Any]]]] = 
 
 @pytest.mark.parametrize(("name", "params", "falsify"), FALSIFIED, ids=[f"{i}-{x[0]}" for i, x in enumerate(FALSIFIED)])
 def test_a_falsified_frame_is_called_wrong(
-    cluster: Context, name: str, params: dict[str, Any], falsify: Callable[[Any], Any]
+    answers: Answers, name: str, params: dict[str, Any], falsify: Callable[[Any], Any]
 ) -> None:
-    called_wrong(cluster, name, params, falsify)
+    answers.called_wrong(name, params, falsify)
 
 
 def test_the_workloads_of_one_run_share_their_files(cluster: Context, tmp_path: Path) -> None:

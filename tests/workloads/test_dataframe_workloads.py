@@ -14,7 +14,7 @@ import pytest
 
 from gpubench.workloads import families, frame_shuffle, groupby_data
 from gpubench.workloads.base import Context, UnavailableError
-from tests.workloads.running import called_wrong, complete, measured_rightly, run
+from tests.workloads.running import Answers, complete, measured_rightly, run
 
 pytestmark = pytest.mark.integration
 
@@ -62,9 +62,9 @@ FALSIFIED: list[tuple[str, dict[str, Any], Callable[[Any], Any]]] = [
 
 @pytest.mark.parametrize(("name", "params", "falsify"), FALSIFIED, ids=[f"{i}-{x[0]}" for i, x in enumerate(FALSIFIED)])
 def test_a_falsified_dataframe_answer_is_called_wrong(
-    cluster: Context, name: str, params: dict[str, Any], falsify: Callable[[Any], Any]
+    answers: Answers, name: str, params: dict[str, Any], falsify: Callable[[Any], Any]
 ) -> None:
-    called_wrong(cluster, name, params, falsify)
+    answers.called_wrong(name, params, falsify)
 
 
 def test_a_key_in_two_output_partitions_is_seen() -> None:

@@ -12,7 +12,7 @@ from dask._task_spec import convert_legacy_graph
 
 from gpubench.workloads import dasks, families, noop
 from gpubench.workloads.base import Context
-from tests.workloads.running import called_wrong, complete, measured_rightly
+from tests.workloads.running import Answers, complete, measured_rightly
 
 pytestmark = pytest.mark.integration
 
@@ -33,9 +33,9 @@ def test_empty_tasks_are_counted_and_none_is_computed(cluster: Context, name: st
 @pytest.mark.parametrize("falsify", [lambda results: results[1:], lambda results: [*results[1:], 3.5]])
 @pytest.mark.parametrize(("name", "params"), WORKLOADS, ids=str)
 def test_a_missing_or_a_computed_result_is_called_wrong(
-    cluster: Context, name: str, params: dict[str, Any], falsify: Callable[[Any], Any]
+    answers: Answers, name: str, params: dict[str, Any], falsify: Callable[[Any], Any]
 ) -> None:
-    called_wrong(cluster, name, params, falsify, backend="dask-noop")
+    answers.called_wrong(name, params, falsify, backend="dask-noop")
 
 
 @pytest.mark.parametrize(("name", "params"), WORKLOADS, ids=str)

@@ -11,7 +11,7 @@ import pytest
 from gpubench.workloads import dasks, families, links
 from gpubench.workloads.base import Answer, Context, Measurement
 from gpubench.workloads.message import chosen_pairs
-from tests.workloads.running import called_wrong, measured_rightly, run
+from tests.workloads.running import Answers, measured_rightly, run
 
 pytestmark = pytest.mark.integration
 
@@ -58,9 +58,9 @@ FALSIFIED: list[tuple[str, dict[str, Any], Callable[[Any], Any]]] = [
 
 @pytest.mark.parametrize(("name", "params", "falsify"), FALSIFIED, ids=[f"{i}-{x[0]}" for i, x in enumerate(FALSIFIED)])
 def test_a_falsified_answer_is_called_wrong(
-    cluster: Context, name: str, params: dict[str, Any], falsify: Callable[[Any], Any]
+    answers: Answers, name: str, params: dict[str, Any], falsify: Callable[[Any], Any]
 ) -> None:
-    called_wrong(cluster, name, params, falsify)
+    answers.called_wrong(name, params, falsify)
 
 
 def test_a_transpose_moves_the_same_bytes_in_every_repetition(cluster: Context) -> None:

@@ -12,7 +12,7 @@ from gpubench.workloads import dasks, families, strays, tasks_dask
 from gpubench.workloads.base import Context
 from gpubench.workloads.task_batches import Batch
 from gpubench.workloads.task_clients import MARK, Clients, TaskClientError
-from tests.workloads.running import called_wrong, complete, measured_rightly, run
+from tests.workloads.running import Answers, complete, measured_rightly, run
 
 pytestmark = pytest.mark.integration
 LADDER = {"mode": "explicit", "batches": [3, 5], "count": 50}
@@ -71,9 +71,9 @@ def falsified(**changes: Any) -> Callable[[list[Batch]], list[Batch]]:
     ],
 )
 def test_a_lost_an_additional_or_another_result_is_called_wrong(
-    cluster: Context, falsify: Callable[[list[Batch]], list[Batch]]
+    answers: Answers, falsify: Callable[[list[Batch]], list[Batch]]
 ) -> None:
-    called_wrong(cluster, "tasks", LADDER, falsify)
+    answers.called_wrong("tasks", LADDER, falsify)
 
 
 def test_every_call_carries_padding_of_its_own(cluster: Context, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +98,7 @@ def test_a_repetition_does_not_begin_among_the_leavings_of_the_one_before(cluste
     def known(dask_scheduler: Any) -> int:
         return len(dask_scheduler.tasks)
 
-    measurement = families.create("tasks", cluster, "dask", complete("tasks", {"count": 2000}))
+    measurement = families.create("tasks", cluster, "dask", complete("tasks", {"count": 500}))
     measurement.setup()
     for _ in range(3):
         measurement.prepare()
