@@ -6,8 +6,10 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 GPUBENCH := $(BIN)/gpubench
-# Two test processes: half of every test is waiting. What shares a cluster or an engine stays together (tests/conftest.py).
-SIDE_BY_SIDE := --numprocesses 2 --dist loadgroup
+# Bytecode is kept whatever the shell says: else every test process compiles all tests anew.
+TESTS := env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest
+# Three test processes: a third of every test is waiting. What shares a cluster or an engine stays together (tests/conftest.py).
+SIDE_BY_SIDE := --numprocesses 3 --dist loadgroup --no-loadscope-reorder
 
 # These count only when given on the command line (make bench NODES=2), never from the environment: a login shell
 # that happens to export SITE or NODES must not change a benchmark.
@@ -99,15 +101,15 @@ report: $(VENV)/.tool ## merge, verdicts and report.html of CAMPAIGN (default: t
 	@$(GPUBENCH) report $(ONE_CAMPAIGN)
 
 test: $(VENV)/.dev ## unit, golden, property and integration tests
-	@$(BIN)/pytest $(SIDE_BY_SIDE) -m 'not system and not testbed' $(PYTEST)
+	@$(TESTS) $(SIDE_BY_SIDE) -m 'not system and not testbed and not long' $(PYTEST)
 
 test-system: $(VENV)/.dev ## tests on the real thing that are too slow for `make test`
 	@bash requirements/system.sh
-	@$(BIN)/pytest $(SIDE_BY_SIDE) -m system --timeout 600 $(PYTEST)
+	@$(TESTS) $(SIDE_BY_SIDE) -m 'system and not long' --timeout 600 $(PYTEST)
 
 test-testbed: $(VENV)/.dev ## tests of the Slurm test cluster and the stand-ins themselves; when those change
 	@bash requirements/system.sh
-	@$(BIN)/pytest -m testbed --timeout 600 $(PYTEST)
+	@$(TESTS) -m testbed --timeout 600 $(PYTEST)
 
 lint: $(VENV)/.dev ## ruff, mypy --strict, import-linter, shellcheck
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .

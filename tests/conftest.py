@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import random
 import signal
@@ -35,8 +36,8 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 ROOT = Path(__file__).resolve().parent.parent
 GPUBENCH = Path(sys.executable).with_name("gpubench")
 
-READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC_", "POLARS_")
-"""Beginnings of variables that Python or a library reads when it starts."""
+READ_AT_START = ("PYTHON", "LC_")
+"""Beginnings of variables that Python reads when it starts."""
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -46,12 +47,31 @@ TOGETHER = {"slurm": ("slurm",), "containers": ("docker", "images", "importing",
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say which tests must run in one process when there are several: those of a file, those that share a server."""
+    """Say which tests must run in one process when there are several: those of a file, those that share a server.
+
+    The groups that start real processes come first, so that the short ones fill the gaps at the end.
+    """
+    groups: dict[str, list[pytest.Item]] = {}
     for item in items:
         folder = item.path.relative_to(ROOT / "tests").parts[0]
         uses_slurm = {"slurm", "slurm_here"} & set(getattr(item, "fixturenames", ())) or "[slurm" in item.name
         shared = "slurm" if uses_slurm else next((name for name, those in TOGETHER.items() if folder in those), "")
-        item.add_marker(pytest.mark.xdist_group(shared or str(item.path)))
+        group = shared or str(item.path.relative_to(ROOT))
+        item.add_marker(pytest.mark.xdist_group(group))
+        groups.setdefault(group, []).append(item)
+    long_first = sorted(groups.values(), key=lambda group: not any(map(starts_processes, group)))
+    items[:] = [item for group in long_first for item in group]
+
+
+def pytest_collection_finish() -> None:
+    """Take what stays until the end, modules and tests, out of what the garbage collector looks through each time."""
+    gc.collect()
+    gc.freeze()
+
+
+def starts_processes(item: pytest.Item) -> bool:
+    """Whether a test starts a cluster, a server or a scheduler."""
+    return any(item.get_closest_marker(name) for name in ("integration", "system", "testbed"))
 
 
 def examples(count: int) -> int:
