@@ -107,6 +107,10 @@ test-system: $(VENV)/.dev ## tests on the real thing that are too slow for `make
 	@bash requirements/system.sh
 	@$(TESTS) $(SIDE_BY_SIDE) -m 'system and not long' --timeout 600 $(PYTEST)
 
+test-long: $(VENV)/.dev ## storms, kill campaigns, calibration, ten times the examples of property tests; before a release
+	@bash requirements/system.sh
+	@PYTEST_THOROUGH=10 $(TESTS) $(SIDE_BY_SIDE) -m 'long or property' --timeout 3600 $(PYTEST)
+
 test-testbed: $(VENV)/.dev ## tests of the Slurm test cluster and the stand-ins themselves; when those change
 	@bash requirements/system.sh
 	@$(TESTS) -m testbed --timeout 600 $(PYTEST)
@@ -135,4 +139,4 @@ $(VENV)/.tool: requirements/tool.txt requirements/uv.txt pyproject.toml
 $(VENV)/.dev: $(VENV)/.tool requirements/dev.txt
 	@bash requirements/install.sh $(VENV) dev
 
-.PHONY: help bench plan render submit status cancel resume images import report test test-system test-testbed lint format install lock clean
+.PHONY: help bench plan render submit status cancel resume images import report test test-system test-long test-testbed lint format install lock clean

@@ -18,7 +18,9 @@ import pytest
 
 from tests import in_process
 
-THOROUGH = int(os.environ.get("GPUBENCH_THOROUGH", "1"))
+pytest_plugins = ["tests.second_try", "pytester"]
+
+THOROUGH = int(os.environ.get("PYTEST_THOROUGH", "1"))
 """How many times as many examples property tests try; ``make test-long`` sets it."""
 
 # No timed asserts, hypothesis' own included: a loaded machine is not a wrong result.
@@ -51,6 +53,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     The groups that start real processes come first, so that the short ones fill the gaps at the end.
     """
+    from tests.second_try import on_real_parts  # not before pytest has loaded it as a plugin
+
     groups: dict[str, list[pytest.Item]] = {}
     for item in items:
         folder = item.path.relative_to(ROOT / "tests").parts[0]
@@ -59,7 +63,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         group = shared or str(item.path.relative_to(ROOT))
         item.add_marker(pytest.mark.xdist_group(group))
         groups.setdefault(group, []).append(item)
-    long_first = sorted(groups.values(), key=lambda group: not any(map(starts_processes, group)))
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker("property")
+    long_first = sorted(groups.values(), key=lambda group: not any(map(on_real_parts, group)))
     items[:] = [item for group in long_first for item in group]
 
 
@@ -67,11 +73,6 @@ def pytest_collection_finish() -> None:
     """Take what stays until the end, modules and tests, out of what the garbage collector looks through each time."""
     gc.collect()
     gc.freeze()
-
-
-def starts_processes(item: pytest.Item) -> bool:
-    """Whether a test starts a cluster, a server or a scheduler."""
-    return any(item.get_closest_marker(name) for name in ("integration", "system", "testbed"))
 
 
 def examples(count: int) -> int:
