@@ -43,13 +43,17 @@ READ_AT_START = ("PYTHON", "LC_")
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
-TOGETHER = {"slurm": ("slurm",), "containers": ("docker", "images", "importing", "runtimes")}
-"""Folders whose tests share what takes long to start: a Slurm cluster, a Docker engine with its registry and images."""
+TOGETHER = {
+    "squashfs images under Slurm": {"imported", "squashfs"},
+    "Slurm": {"slurm"},
+    "images of the venv kind": {"built"},
+}
+"""Fixtures that take long to make, so that all their users run in one process. The first name that fits counts."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say which tests must run in one process when there are several: those of a file, those that share a server.
+    """Say which tests run in one process when there are several: those of a file, those that share what takes long.
 
     The groups that start real processes come first, so that the short ones fill the gaps at the end.
     """
@@ -57,10 +61,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     groups: dict[str, list[pytest.Item]] = {}
     for item in items:
-        folder = item.path.relative_to(ROOT / "tests").parts[0]
-        uses_slurm = {"slurm", "slurm_here"} & set(getattr(item, "fixturenames", ())) or "[slurm" in item.name
-        shared = "slurm" if uses_slurm else next((name for name, those in TOGETHER.items() if folder in those), "")
-        group = shared or str(item.path.relative_to(ROOT))
+        fixtures = set(getattr(item, "fixturenames", ()))
+        file = str(item.path.relative_to(ROOT))
+        group = next((name for name, those in TOGETHER.items() if fixtures & those), file)
         item.add_marker(pytest.mark.xdist_group(group))
         groups.setdefault(group, []).append(item)
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):

@@ -52,7 +52,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 def _name(nodeid: str) -> str:
     """The test without the group that pytest-xdist puts behind it."""
-    return re.sub(r"@[\w./-]+$", "", nodeid)
+    return re.sub(r"@[\w ./-]+$", "", nodeid)
 
 
 def _cause(report: pytest.TestReport) -> str:

@@ -29,7 +29,7 @@ def test_a_planted_secret_stands_in_no_file_of_a_campaign_and_in_no_message(gpub
     for more, status in (((), "ok"), (failing, "failed")):
         home = tmp_path / status
         done = gpubench(
-            *words(suite, "--blocks", "1", "--workers", "1", "--outputs", str(home / "outputs"), *more),
+            *words(suite, "--blocks", "1", "--outputs", str(home / "outputs"), *more),
             env={**SHELL, "LANG": "C.UTF-8"},
         )
         found = records(campaign_in(home))

@@ -10,56 +10,16 @@ import shutil
 import signal
 import subprocess
 import tomllib
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.cli.campaigns import Front, cluster_processes, nothing_left, until
-from tests.conftest import ROOT, need, own_queue, plain_environment, run_gpubench
-from tests.docker.daemon import DockerDaemon, RegistryServer, debian_base
+from tests.cli.campaigns import cluster_processes, nothing_left, until
+from tests.conftest import ROOT, need, plain_environment
+from tests.docker.daemon import DockerDaemon, RegistryServer
+from tests.docker.site import Site, processes
 
 pytestmark = [pytest.mark.system, pytest.mark.timeout(900)]
 VERSIONS = ("1.16.0", "1.22.0")
-
-
-class Site:
-    """A directory in which somebody works with one engine and one registry."""
-
-    def __init__(self, directory: Path, daemon: DockerDaemon, registry: RegistryServer, base: str) -> None:
-        self.directory = directory
-        self.base = base
-        self.settings = ["--set", "image.build_network=host", "--set", f"image.registry={registry.host}/team/bench"]
-        self.env = {
-            **own_queue(directory),
-            "DOCKER_HOST": daemon.host,
-            "DOCKER_CONFIG": str(directory),
-            "XDG_CACHE_HOME": str(directory / "cache"),
-        }
-
-    def planned(self, outputs: str) -> Path:
-        """A campaign of two runs that nobody has started."""
-        words = self.bench("--variants", "a=1.16.0 b=1.16.0", "--blocks", "1", "--outputs", outputs)[1:]
-        done = self.run("plan", *words)
-        assert done.returncode == 0, done.stderr
-        (campaign,) = (self.directory / outputs).iterdir()
-        return campaign
-
-    def run(self, *words: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        return run_gpubench(words, self.directory, {**self.env, **(env or {})})
-
-    def front(self, *words: str) -> Front:
-        return Front(self.directory, *words, env=self.env)
-
-    @property
-    def rows(self) -> dict[str, dict[str, str]]:
-        """The locked rows that are in the registry, by version."""
-        lock = tomllib.loads((self.directory / "images.lock.toml").read_text())
-        return {row["spec"]: row for row in lock["image"] if row.get("registry")}
-
-    def bench(self, *words: str) -> list[str]:
-        return ["bench", "--runtime", "docker", "--suite", "verify", "--seed", "1", *words, *self.settings]
 
 
 @pytest.fixture(scope="module")
@@ -211,31 +171,6 @@ def local_images(site: Site) -> set[str]:
     words = ["docker", "images", "--format", "{{.Repository}}:{{.Tag}}"]
     listed = subprocess.run(words, env=plain_environment(site.env), capture_output=True, text=True, check=True)
     return set(listed.stdout.split())
-
-
-def test_an_image_of_python_39_and_the_dask_of_its_time_runs_the_same_node_half(
-    tmp_path: Path, daemon: DockerDaemon, registry: RegistryServer
-) -> None:
-    old = Site(tmp_path, daemon, registry, debian_base(daemon, "bullseye"))
-    network = ["--set", "image.build_network=host"]
-    done = old.run("images", "build", "none", "--stack", "dask-2023.3.2", "--base", old.base, *network)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
-    words = ["bench", "--runtime", "docker", "--protocol", "tcp", "--variants", "a=none b=none", "--seed", "1"]
-    done = old.run(*words, "--blocks", "1", "--reps", "1")  # every workload of the suite
-    assert done.returncode == 0, done.stdout + done.stderr
-    (campaign,) = (tmp_path / "outputs").glob("local-quick-*")
-    found = processes(campaign)
-    assert {(process["ucx"]["loaded"], process["versions"]["distributed"]) for process in found} == {
-        ("none", "2023.3.2")
-    }
-    assert {process["python"].rpartition(".")[0] for process in found} == {"3.9"}
-    assert len({process["node_half"] for process in found}) == 1
-
-
-def processes(campaign: Path) -> list[dict[str, Any]]:
-    """What every process of every run said of itself."""
-    records = [json.loads(path.read_text()) for path in campaign.glob("runs/*/provenance.json")]
-    return [process for record in records for process in record["processes"]]
 
 
 def containers(site: Site) -> str:

@@ -203,8 +203,12 @@ class PodRun(threading.Thread):
     def run(self) -> None:
         """Init containers in order, then the last."""
         store = self.agent.store
-        root = store.root / "pods" / self.name_
-        sandbox = Sandbox(self.pod, self._address, self.agent.network, root, store.root)
+        config_maps = self._config_maps()
+        if config_maps is None:
+            self.agent.remove(self.pod)
+            self.done.set()
+            return
+        sandbox = Sandbox(self.pod, self._address, self.agent.network, store.root, config_maps)
         try:
             self._publish()
             phase = self._containers(sandbox)
@@ -219,6 +223,17 @@ class PodRun(threading.Thread):
         finally:
             sandbox.close()
             self.done.set()
+
+    def _config_maps(self) -> dict[str, Object] | None:
+        """What the pod's volumes show, waited for as a kubelet does; None when the pod is deleted before."""
+        volumes = self.pod["spec"]["volumes"]
+        names = [one["configMap"]["name"] for one in volumes if "configMap" in one]
+        while True:
+            found = {name: held for name in names if (held := self.agent.store.read("ConfigMap", name)) is not None}
+            if len(found) == len(names):
+                return found
+            if self._ending.wait(LOOK_S) or self._asked():
+                return None
 
     def _containers(self, sandbox: Sandbox) -> str:
         spec = self.pod["spec"]

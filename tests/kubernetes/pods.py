@@ -16,7 +16,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.kubernetes.store import Object, Store
+from tests.kubernetes.store import Object
 from tests.slurm.hosts import Network
 
 _SANDBOX = r"""
@@ -66,9 +66,12 @@ exec chroot "$root" setpriv "--reuid=$uid" "--regid=$uid" --clear-groups --no-ne
 class Sandbox:
     """Namespaces that all containers of a pod share, and its volumes."""
 
-    def __init__(self, pod: Object, address: str, network: Network, root: Path, state: Path) -> None:
-        self.root = root
+    def __init__(
+        self, pod: Object, address: str, network: Network, state: Path, config_maps: Mapping[str, Object]
+    ) -> None:
+        self.root = root = state / "pods" / pod["metadata"]["name"]
         self._state = state
+        self._config_maps = config_maps
         self._pod = pod
         root.mkdir(parents=True)
         words = ["bash", "-c", _SANDBOX, "pause", pod["spec"]["hostname"], address]
@@ -127,8 +130,7 @@ class Sandbox:
         path.mkdir(parents=True)
         path.chmod(0o777)
         if "configMap" in volume:
-            held = Store(self._state).read("ConfigMap", volume["configMap"]["name"])
-            assert held is not None
+            held = self._config_maps[volume["configMap"]["name"]]
             for name, text in held["binaryData"].items():
                 (path / name).write_bytes(base64.b64decode(text))
         return str(path)

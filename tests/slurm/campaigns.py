@@ -59,7 +59,7 @@ class Login:
 
     def run(self, *words: str | Path, code: int = 0, env: Mapping[str, str] | None = None, pyxis: bool = False) -> str:
         """What ``gpubench`` says; it must exit with ``code``."""
-        if self._become:
+        if self._become or code < 0:  # another user, or a command that is killed
             with self.start(*words, env=env, pyxis=pyxis) as started:
                 said, _ = started.communicate(timeout=500)
             returned = started.returncode
