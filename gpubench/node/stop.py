@@ -1,10 +1,14 @@
 """Requests to end: a signal, or the end of the front end that holds our standard input."""
 
+import atexit
 import os
 import select
 import signal
 from types import FrameType
 from typing import Optional
+
+
+REQUESTS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class StoppedError(Exception):
@@ -17,8 +21,9 @@ class StopRequest:
     def __init__(self, *, watch_stdin: bool) -> None:
         self.reason: Optional[str] = None
         self._watch_stdin = watch_stdin
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for number in REQUESTS:
             signal.signal(number, self._remember)
+        atexit.register(_ignore)
         # A runtime that has to outlive us blocks it for us too: templates/runtimes/charliecloud.sh.j2
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
 
@@ -35,6 +40,12 @@ class StopRequest:
 
     def _remember(self, number: int, _frame: Optional[FrameType]) -> None:
         self.reason = self.reason or f"interrupted by {signal.Signals(number).name}"
+
+
+def _ignore() -> None:
+    """Keep the exit code: when Python finalizes, it resets signals to their default, and a late one would kill it."""
+    for number in REQUESTS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _at_end(handle: int) -> bool:

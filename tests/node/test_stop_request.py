@@ -94,3 +94,18 @@ def test_a_terminal_or_nothing_as_input_is_no_front_end_unless_it_is_said_to_be_
         [sys.executable, "-c", code], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=150, check=True
     )
     assert done.stdout == "goes on\n"
+
+
+def test_a_signal_while_python_ends_does_not_change_the_exit_code() -> None:
+    code = (
+        "import os, signal\n"
+        "from gpubench.node.stop import StopRequest\n"
+        "class Late:\n"
+        "    def __del__(self, kill=os.kill, me=os.getpid(), number=signal.SIGTERM):\n"
+        "        kill(me, number)\n"  # Python has given the signals back to their default by then
+        "late = Late()\n"
+        "StopRequest(watch_stdin=False)\n"
+        "raise SystemExit(40)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], timeout=150, check=False)
+    assert done.returncode == 40

@@ -15,7 +15,7 @@ from tests.conftest import need
 _TOOLS = ("bash", "cat", "env", "ls", "sh", "sleep", "touch", "true")
 
 
-_NEEDLESS = ("nvidia", "pyarrow", "llvmlite", "numba", "numba_cuda", "pandas", "__pycache__")
+_NEEDLESS = ("nvidia", "pyarrow", "llvmlite", "numba", "numba_cuda", "pandas")
 """Nine tenths of the stack, and nothing that a run on CPUs imports."""
 
 
@@ -40,7 +40,7 @@ def make_image(
     for name in ("dev", "etc", "proc", "sys", "tmp", "usr/bin", "root/rundir"):
         (root / name).mkdir(parents=True)
     library = Path(sysconfig.get_path("stdlib"))
-    ignored = shutil.ignore_patterns("site-packages", "test", "idlelib", "__pycache__", "config-*", "ensurepip")
+    ignored = shutil.ignore_patterns("site-packages", "test", "idlelib", "*.opt-?.pyc", "config-*", "ensurepip")
     shutil.copytree(library, root / library.relative_to("/"), ignore=ignored)
     python = Path(sys.base_prefix) / "bin" / f"python{sysconfig.get_python_version()}"
     tools = [Path(shutil.which(tool) or "") for tool in _TOOLS]
