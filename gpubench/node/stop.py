@@ -7,7 +7,6 @@ import signal
 from types import FrameType
 from typing import Optional
 
-
 REQUESTS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
