@@ -50,12 +50,15 @@ TOGETHER = {
 }
 """Fixtures that take long to make, so that all their users run in one process. The first name that fits counts."""
 
+LONGEST = (*TOGETHER, "tests/docker/test_image_commands.py", "tests/docker/test_old_stack.py")
+"""Groups that take minutes."""
+
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Say which tests run in one process when there are several: those of a file, those that share what takes long.
 
-    The groups that start real processes come first, so that the short ones fill the gaps at the end.
+    The longest groups come first, then those that start real processes: the short ones fill the gaps at the end.
     """
     from tests.second_try import on_real_parts  # not before pytest has loaded it as a plugin
 
@@ -68,8 +71,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         groups.setdefault(group, []).append(item)
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker("property")
-    long_first = sorted(groups.values(), key=lambda group: not any(map(on_real_parts, group)))
-    items[:] = [item for group in long_first for item in group]
+    long_first = sorted(groups, key=lambda name: (name not in LONGEST, not any(map(on_real_parts, groups[name]))))
+    items[:] = [item for name in long_first for item in groups[name]]
 
 
 def pytest_collection_finish() -> None:

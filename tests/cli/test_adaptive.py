@@ -10,7 +10,7 @@ import pytest
 from tests.cli.campaigns import campaign_in, words, write_suite
 from tests.conftest import Run
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.long]
 
 
 @pytest.mark.timeout(400)

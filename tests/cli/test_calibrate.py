@@ -19,6 +19,7 @@ def kept(directory: Path) -> dict[str, dict[str, object]]:
     return {one["slow"]: one for one in plain["calibrations"]}
 
 
+@pytest.mark.long
 def test_campaigns_are_counted_gone_on_with_and_kept_with_the_site(tmp_path: Path, gpubench: Run) -> None:
     suite = write_suite(tmp_path, reps=2, count=20)
     words = ("--suite", suite, "--ucx", "1.22.0", "--blocks", "1", "--seed", "1", "--set", "layout.workers=1")
