@@ -49,7 +49,7 @@ def smallest(name: str) -> dict[str, Any]:
 
 def specs() -> list[WorkloadSpec]:
     return [
-        WorkloadSpec(name, backend, smallest(name), reps=1, warmup=1, timeout_s=120.0)
+        WorkloadSpec(name, backend, smallest(name), reps=1, warmup=0, timeout_s=120.0)
         for name, known in CATALOGUE.items()
         for backend in known.backends
         if "gpu" in known.devices and backend != "parsl"  # its workers are processes of its own, without a GPU
