@@ -101,7 +101,7 @@ def test_without_sbatch_the_scripts_are_written_and_the_way_on_is_named(login: L
 def test_a_front_end_that_is_killed_before_it_hears_the_number_leaves_a_job_that_is_found(
     slurm: SlurmCluster, login: Login
 ) -> None:
-    campaign = login.plan(reps=100)  # so many that it still runs when we come again
+    campaign = login.plan(reps=30)  # so many that it still runs when we come again
     path = command(login.directory, "sbatch", f'{shutil.which("sbatch")} "$@" >/dev/null; kill -9 $PPID')
     login.run("submit", campaign, code=-signal.SIGKILL, env={"PATH": f"{path}{os.environ['PATH']}"})
     assert job_ids(campaign) == {"j001-n1": ""}

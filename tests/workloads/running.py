@@ -25,19 +25,23 @@ def run(measurement: Measurement, **changes: Any) -> tuple[Result, list[SampleLi
 
 
 def measured_rightly(
-    cluster: Context, name: str, params: Mapping[str, Any], *, backend: str = "dask", moves: bool = True
+    cluster: Context,
+    name: str,
+    params: Mapping[str, Any],
+    *,
+    backend: str = "dask",
+    moves: bool = True,
+    reps: int = 1,
 ) -> Result:
     """Every answer is right, every time positive, what must move was seen, and nothing stays on the workers.
 
-    ``moves``: whether bytes have to move between the workers at all.
+    ``moves``: whether bytes have to move between the workers at all. ``reps`` follow a warm-up.
     """
-    result, lines = run(families.create(name, cluster, backend, complete(name, params)), name=name, backend=backend)
+    measurement = families.create(name, cluster, backend, complete(name, params))
+    result, lines = run(measurement, name=name, backend=backend, reps=reps)
     assert (result.status, result.reason) == ("ok", "")
-    assert [(line.rep, line.warmup, line.answer) for line in lines] == [
-        (0, True, "ok"),
-        (0, False, "ok"),
-        (1, False, "ok"),
-    ]
+    numbers = [(0, True), *((rep, False) for rep in range(reps))]
+    assert [(line.rep, line.warmup, line.answer) for line in lines] == [(*number, "ok") for number in numbers]
     assert all(line.wall_s > 0 for line in lines)
     assert result.seen_bytes >= result.least_moved_bytes
     assert (result.least_moved_bytes > 0) == moves

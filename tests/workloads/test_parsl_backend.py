@@ -72,7 +72,7 @@ def test_parsl_has_as_many_workers_as_the_cluster_has_threads_and_leaves_nothing
 ) -> None:
     before = living()
     params = {"mode": "explicit", "batches": [20, 40], "argsize": 100}
-    result = measured_rightly(cluster, "tasks", params, backend="parsl", moves=False)
+    result = measured_rightly(cluster, "tasks", params, backend="parsl", moves=False, reps=2)
     assert [[batch["tasks"] for batch in batches] for batches in result.details["repetitions"]] == [[20, 40]] * 3
     assert result.details["executors"] == ["HighThroughputExecutor"]
     assert result.details["providers"] == ["LocalProvider"]

@@ -26,7 +26,7 @@ LADDER = {"mode": "explicit", "batches": [3, 5], "count": 50}
 def test_every_batch_of_every_repetition_is_kept_and_adds_up(
     cluster: Context, params: dict[str, Any], sizes: list[int]
 ) -> None:
-    result = measured_rightly(cluster, "tasks", params, moves=False)
+    result = measured_rightly(cluster, "tasks", params, moves=False, reps=2)
     kept = result.details["repetitions"]
     assert [[batch["tasks"] for batch in repetition] for repetition in kept] == [sizes] * 3
     for batch in [batch for repetition in kept for batch in repetition]:
