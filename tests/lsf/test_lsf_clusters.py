@@ -103,6 +103,7 @@ def test_a_cluster_with_its_scheduler_on_the_launch_node_is_started_checked_grow
     assert mine("affinity", "--scheduler-file", mine.file).count("pass") == 3
     assert mine("shrink", "-1").startswith("1 workers retired")
     assert "ready, 2 of 2 workers on 2 nodes" in mine("status")
+    monkeypatch.setenv("STAND_IN_LSF_SLOW", "2")  # jobs end faster than they are asked about
     assert "job j001-n2: ended\ncluster mine is stopped\n" in mine("stop")
     assert mine.ends() == [("DONE", 0)] * 2
     assert sorted((mine.directory / "jobs/j001-n2/lsf-101.log").read_text().partition("\n---")[0].splitlines()) == [

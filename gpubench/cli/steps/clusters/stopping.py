@@ -52,11 +52,12 @@ def _ask(cluster: Cluster) -> None:
     state = cluster.state()
     if state is None or state.phase != READY or job_state(cluster, cluster.jobs[0]).phase != "running":
         return
+    # Before they are asked: a scheduler that answers late would say that a job has ended, and nobody would be told.
+    running = [job for job in cluster.jobs if job_state(cluster, job).phase == "running"]
     write_atomically(
         cluster.directory / REQUESTS / f"{secrets.token_hex(8)}.json", json.dumps({"stop": "gpubench cluster stop"})
     )
     patience = time.monotonic() + cluster.record.site.limits.stop
-    running = [job for job in cluster.jobs if job_state(cluster, job).phase == "running"]
     while running and time.monotonic() < patience:
         time.sleep(LOOK_S)
         ended = [job for job in running if job_state(cluster, job).phase == "ended"]
