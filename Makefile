@@ -107,7 +107,7 @@ test-system: $(VENV)/.dev ## tests on the real thing that are too slow for `make
 	@bash requirements/system.sh
 	@$(TESTS) $(SIDE_BY_SIDE) -m 'system and not long' --timeout 600 $(PYTEST)
 
-test-long: $(VENV)/.dev ## storms, kill campaigns, calibration, ten times the examples of property tests; before a release
+test-long: $(VENV)/.dev ## tests that take long, and property tests with ten times the examples; before a release
 	@bash requirements/system.sh
 	@PYTEST_THOROUGH=10 $(TESTS) $(SIDE_BY_SIDE) -m 'long or property' --timeout 3600 $(PYTEST)
 

@@ -21,7 +21,7 @@ from tests import in_process
 pytest_plugins = ["tests.second_try", "pytester"]
 
 THOROUGH = int(os.environ.get("PYTEST_THOROUGH", "1"))
-"""How many times as many examples property tests try; ``make test-long`` sets it."""
+"""How many times as many examples property tests try that don't fix their own number; ``make test-long`` sets it."""
 
 # No timed asserts, hypothesis' own included: a loaded machine is not a wrong result.
 hypothesis.settings.register_profile(
@@ -140,7 +140,8 @@ def run_gpubench(
 
     It runs in this process, unless it replaces its process, leaves one behind, or needs a variable that counts when
     Python starts.
-    ``one_stream`` puts standard error into standard output.
+    ``one_stream`` puts standard error into standard output. ``timeout``, in seconds, counts for a process of its own;
+    in this one pytest-timeout's does.
     """
     given = environment or {}
     if words[0] not in ("run", "cluster") and not any(name.startswith(READ_AT_START) for name in given):

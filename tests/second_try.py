@@ -56,7 +56,7 @@ def _name(nodeid: str) -> str:
 
 
 def _cause(report: pytest.TestReport) -> str:
-    """The last line of what the failure says, as the short summary shows it."""
+    """When it failed (setup, call or teardown), and the first line of what it said."""
     crash = getattr(report.longrepr, "reprcrash", None)
     text = crash.message if crash else str(report.longrepr)
     return f"{report.when}: {text.strip().splitlines()[0]}" if text.strip() else report.when
