@@ -82,7 +82,8 @@ def build_all_images(
 ) -> list[Built]:
     """Build every recipe, and push it where that is asked for; one that fails leaves the others.
 
-    What several versions share is built first and once: side by side, each would fetch the whole stack for itself.
+    What several versions share is built first and once: side by side, each would fetch the whole stack for itself, and
+    store and push a layer of its own.
 
     Args:
         engine: where they are built.
@@ -145,7 +146,7 @@ def _job(recipe: Recipe, context: Context, date: str, *, push: bool, stack: bool
         files=context.files,
         labels={} if stack else context.labels,
         tag=_stack_name(recipe) if stack else recipe.tag(date),
-        target="stack" if stack else "",
+        target="shared" if stack else "",
         network=settings.build_network,
         buildargs={},
         architecture=settings.architecture,

@@ -238,6 +238,10 @@ class Engine:
         with _failing(f"remove image {image}"):
             self._api.remove_image(image, force=True)
 
+    def layers(self, image: str) -> tuple[str, ...]:
+        """The hashes of the image's layers, from the lowest on: an image that was built on another begins with its."""
+        return tuple(self._inspect(image)["RootFS"].get("Layers") or ())
+
     def architecture(self, image: str) -> str:
         """As ``uname -m`` says it."""
         return uname_architecture(str(self._inspect(image)["Architecture"]))

@@ -19,7 +19,7 @@ from gpubench.model.images_lock import LockRow
 
 if TYPE_CHECKING:
     from gpubench.images.container_builds import Built
-    from gpubench.images.docker.engine import Engine
+    from gpubench.images.docker.engine import Engine, LocalImage
 
 ON_DEMAND = False
 
@@ -55,19 +55,34 @@ def entries(places: Places) -> list[Entry]:  # noqa: ARG001 - containers lie in 
 
 
 def leftovers(places: Places, needed: Needed) -> list[Leftover]:  # noqa: ARG001 - as above
-    """Images of the local engine that were built by gpubench, and that nobody names; none where no engine runs."""
+    """Images of the local engine that were built by gpubench, and that nobody names; none where no engine runs.
+
+    What a named image was built on is no leftover: the engine refuses to remove it, and it takes no space of its own.
+    """
     try:
         engine = _engine()
     except MissingToolError:
         return []
+    ours = engine.images(STAGE_LABEL)  # newest first: what was built on another is removed before it
+    named = [
+        image
+        for image in ours
+        if any(needed.digest(name) for name in (image.id, *(one.partition("@")[2] for one in image.digests)))
+    ]
+    kept = [engine.layers(image.id) for image in named]
+
+    def below(image: LocalImage) -> bool:
+        layers = engine.layers(image.id)
+        return any(len(layers) < len(above) and layers == above[: len(layers)] for above in kept)
+
     return [
         Leftover(
             f"docker image {image.id} {' '.join(image.tags)}".rstrip(),
             image.size,
             functools.partial(engine.remove, image.id),
         )
-        for image in engine.images(STAGE_LABEL)
-        if not any(needed.digest(name) for name in (image.id, *(one.partition("@")[2] for one in image.digests)))
+        for image in ours
+        if image not in named and not below(image)
     ]
 
 
