@@ -8,8 +8,8 @@ BIN := $(VENV)/bin
 GPUBENCH := $(BIN)/gpubench
 # Bytecode is kept whatever the shell says: else every test process compiles all tests anew.
 TESTS := env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest
-# Three test processes on two cores, because tests wait. What shares a cluster or an engine stays together (tests/conftest.py).
-SIDE_BY_SIDE := --numprocesses 3 --dist loadgroup --no-loadscope-reorder
+# More test processes than cores, because tests wait. What shares a cluster or an engine stays together (tests/conftest.py).
+SIDE_BY_SIDE := --dist loadgroup --no-loadscope-reorder --numprocesses
 
 # These count only when given on the command line (make bench NODES=2), never from the environment: a login shell
 # that happens to export SITE or NODES must not change a benchmark.
@@ -101,15 +101,15 @@ report: $(VENV)/.tool ## merge, verdicts and report.html of CAMPAIGN (default: t
 	@$(GPUBENCH) report $(ONE_CAMPAIGN)
 
 test: $(VENV)/.dev ## unit, golden, property and integration tests
-	@$(TESTS) $(SIDE_BY_SIDE) -m 'not system and not testbed and not long' $(PYTEST)
+	@$(TESTS) $(SIDE_BY_SIDE) 3 -m 'not system and not testbed and not long' $(PYTEST)
 
 test-system: $(VENV)/.dev ## tests on the real thing that are too slow for `make test`
 	@bash requirements/system.sh
-	@$(TESTS) $(SIDE_BY_SIDE) -m 'system and not long' --timeout 600 $(PYTEST)
+	@$(TESTS) $(SIDE_BY_SIDE) 4 -m 'system and not long' --timeout 600 $(PYTEST)
 
 test-long: $(VENV)/.dev ## tests that take long, and property tests with ten times the examples; before a release
 	@bash requirements/system.sh
-	@PYTEST_THOROUGH=10 $(TESTS) $(SIDE_BY_SIDE) -m 'long or property' --timeout 3600 $(PYTEST)
+	@PYTEST_THOROUGH=10 $(TESTS) $(SIDE_BY_SIDE) 3 -m 'long or property' --timeout 3600 $(PYTEST)
 
 test-testbed: $(VENV)/.dev ## tests of the Slurm test cluster and the stand-ins themselves; when those change
 	@bash requirements/system.sh
