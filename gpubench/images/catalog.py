@@ -28,7 +28,7 @@ def images_root(configured: str = "") -> Path:
 
 
 def ensure(specs: Sequence[str], root: Path, progress: Progress) -> dict[str, tuple[Image, dict[str, Any]]]:
-    """One image per spec with its manifest, built where missing; all on one stack.
+    """One image per spec with its manifest, built where missing or damaged; all on one stack.
 
     ``root`` is where images live (see ``images_root``); ``progress`` gets one line per step. Specs that mean the same
     version share the image.
@@ -37,7 +37,7 @@ def ensure(specs: Sequence[str], root: Path, progress: Progress) -> dict[str, tu
         UsageError: an unknown or ambiguous version, a ``root`` that can't be written.
         PlanRefusedError: a branch, or versions that no one stack can run.
         MissingToolError: the index doesn't answer, the disk is full, no fitting Python.
-        DataError: a finished image is damaged.
+        DataError: a wheel doesn't hold the UCX that its name says.
     """
     # All names are settled before anything is fetched: a typo in the last version must not cost a build.
     wheels = {spec: resolve(spec) for spec in specs}

@@ -26,6 +26,9 @@ SCHEMA = "gpubench/image-folder/1"
 Build = Callable[[Path, int], dict[str, Any]]
 """Fills the folder that it is given, under the lock whose descriptor it is given; returns the facts about it."""
 
+Sound = Callable[["Folder"], None]
+"""Raises DataError where a folder whose files are as they were built can't be used all the same."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Folder:
@@ -47,24 +50,41 @@ class Folder:
         return sum(int(row[0]) for row in rows.values())
 
 
-def obtain(home: Path, name: str, build: Build, progress: Progress) -> Folder:
-    """The finished folder ``name``, built now if it is missing.
+def obtain(home: Path, name: str, build: Build, progress: Progress, *, sound: Sound | None = None) -> Folder:
+    """The finished folder ``name``, built now if it is missing, and built anew if it is damaged.
+
+    ``sound`` raises DataError where more than the files is wrong. What is built is a function of ``name``, so a folder
+    that is built anew is the one that it was; a process that still runs in it finds the same files.
 
     Raises:
-        DataError: it is there but damaged.
+        DataError: what was built just now is damaged.
         UsageError: ``home`` can't be written.
         MissingToolError: disk full, another builder that doesn't end, or what ``build`` raises.
     """
     path = home / name
-    with _one_line(home):
-        if not path.exists():
-            home.mkdir(parents=True, exist_ok=True)
-            with only_builder(home, progress) as hold:
-                if not path.exists():
-                    _build(home, name, build, hold)
+
+    def checked() -> Folder:
         folder = read(path)
-    check(folder, deep=False)
-    return folder
+        check(folder, deep=False)
+        if sound:
+            sound(folder)
+        return folder
+
+    with _one_line(home):
+        try:
+            if path.exists():
+                return checked()
+        except DataError:
+            pass  # looked at again under the lock: another builder may have made it anew
+        home.mkdir(parents=True, exist_ok=True)
+        with only_builder(home, progress) as hold:
+            try:
+                if path.exists():
+                    return checked()
+            except DataError as damage:
+                progress(f"{damage.what}; it is built anew")
+            _build(home, name, build, hold)
+        return checked()
 
 
 def read(path: Path) -> Folder:
@@ -103,7 +123,8 @@ def check(folder: Folder, *, deep: bool) -> None:
 
 def _damaged(path: Path, why: str) -> DataError:
     return DataError(
-        f"image folder {path} is damaged: {why}", then=f"remove it (rm -r {path}) and run again to rebuild it"
+        f"image folder {path} is damaged: {why}",
+        then="the next plan or bench of its version builds it anew; what this campaign has measured in it is doubtful",
     )
 
 
@@ -120,6 +141,8 @@ def _build(home: Path, name: str, build: Build, hold: int) -> None:
         (temporary / "inventory.json").write_text(json.dumps(rows), "utf-8")
         (temporary / "image.json").write_text(json.dumps(marker, indent=1, sort_keys=True) + "\n", "utf-8")
         os.sync()  # one call for 10,000 files; a machine that dies now leaves no finished name with empty files
+        if (home / name).exists():
+            (home / name).rename(site / "damaged")
         temporary.rename(home / name)
         _sync_folder(home)
     finally:

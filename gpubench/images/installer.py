@@ -29,8 +29,9 @@ _FOREIGN = re.compile(
     r"|PYTHON\w*|VIRTUAL_ENV|CONDA_PREFIX|RUST_LOG"
 )
 _SETTINGS = {
-    # Hard links into uv's cache cost no disk; a change made through another link is seen by `verify`.
-    "UV_LINK_MODE": "hardlink",
+    # Files of our own, sharing blocks where the file system can (copy_file_range). With "clone", uv falls back to hard
+    # links into its cache, and whoever edits a file of another environment in place would change images.
+    "UV_LINK_MODE": "copy",
     # Bytecode that Python never rewrites: start-up is the same in the first run and in the last.
     "PYC_INVALIDATION_MODE": "UNCHECKED_HASH",
     "UV_PYTHON_DOWNLOADS": "never",

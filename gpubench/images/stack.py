@@ -51,9 +51,7 @@ def stack_folder(stack: Stack, home: Path, progress: Progress) -> Folder:
         progress(f"built the Python stack {stack.name} in {format_seconds(time.monotonic() - started)}")
         return {"python": python.version, "lock": lock_hash, "packages": _packages(packages)}
 
-    folder = obtain(home, f"{stack.name}-py{python.version}-{key}", fill, progress)
-    check_python(folder)
-    return folder
+    return obtain(home, f"{stack.name}-py{python.version}-{key}", fill, progress, sound=check_python)
 
 
 def check_python(stack: Folder) -> None:
@@ -66,7 +64,7 @@ def check_python(stack: Folder) -> None:
     if not os.access(python, os.X_OK):
         raise DataError(
             f"image folder {stack.path} was built on a Python that is gone ({python.readlink()})",
-            then=f"remove it (rm -r {stack.path}) and run again to rebuild it",
+            then="the next plan or bench of its version builds it anew",
         )
 
 

@@ -54,14 +54,15 @@ def image_id(stack: Folder, ucx: Folder) -> str:
 
 
 def build(row: Stack, wheels: Sequence[Wheel], root: Path, progress: Progress) -> list[Built]:
-    """One image per wheel, all on one stack; folders that are there already are checked, missing ones built.
+    """One image per wheel, all on one stack; folders that are there already are checked, missing and damaged
+    ones built.
 
     ``root`` is ``paths.images``; ``progress`` gets one line per step. Safe to call from several processes at once.
 
     Raises:
         MissingToolError: the index doesn't answer, the disk is full, no fitting Python.
         UsageError: ``root`` can't be written.
-        DataError: a finished folder was damaged, or a wheel doesn't hold the UCX that its name says.
+        DataError: a wheel doesn't hold the UCX that its name says.
         PlanRefusedError: no wheel for this machine.
     """
     home = root.resolve() / "venv"

@@ -60,6 +60,21 @@ def parse_toml(text: str, source: str) -> dict[str, Any]:
         raise UsageError(f"{source} is not TOML: {error}") from None
 
 
+def takes_text(model: type[pydantic.BaseModel], path: Iterable[str]) -> bool:
+    """Whether the key at ``path`` below ``model`` holds text, as every value of a table of texts does."""
+    here: Any = model
+    for part in path:
+        if isinstance(here, type) and issubclass(here, pydantic.BaseModel) and part in here.model_fields:
+            here = here.model_fields[part].annotation
+        elif typing.get_origin(here) is dict:
+            here = typing.get_args(here)[1]
+        else:
+            return False
+        if typing.get_origin(here) is Annotated:
+            here = typing.get_args(here)[0]
+    return here is str
+
+
 def with_nul(value: Any, path: str = "") -> Iterator[str]:
     """Dotted paths of the texts that hold a NUL byte."""
     if isinstance(value, str) and "\0" in value:

@@ -77,6 +77,16 @@ def test_a_circle_is_refused_with_the_way_it_goes(folder: Path) -> None:
         load_site("a.toml")
 
 
+def test_what_a_key_of_text_is_set_to_stays_text() -> None:
+    settings = ["env.A=1", "env.B=true", 'env.C="1"', "env.D=0x10", "interface=1", "kubernetes.annotations.a=2"]
+    site = load_site("local", [*settings, "layout.workers=3", "limits.start=90s"])
+    assert site.env == {**load_site("local").env, "A": "1", "B": "true", "C": "1", "D": "0x10"}
+    assert (site.interface, site.kubernetes.annotations["a"]) == ("1", "2")
+    assert (site.layout.workers, site.limits.start) == (3, 90.0)
+    with pytest.raises(UsageError, match=r"'env\.A' = "):
+        load_site("local", ["env.A.B=1"])
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

@@ -101,7 +101,7 @@ def test_a_failing_build_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["changed", "removed", "added", "marker", "inventory", "half"])
-def test_damage_is_refused_in_one_line(tmp_path: Path, damage: str) -> None:
+def test_damage_is_said_in_one_line_and_the_folder_is_built_anew(tmp_path: Path, damage: str) -> None:
     folder = folders.obtain(tmp_path, "one", fill, print)
     library = folder.files / "lib" / "a.so"
     {
@@ -112,9 +112,24 @@ def test_damage_is_refused_in_one_line(tmp_path: Path, damage: str) -> None:
         "inventory": lambda: (folder.path / "inventory.json").write_text('{"lib/a.so": 3}'),
         "half": lambda: shutil.rmtree(folder.files),
     }[damage]()
-    with pytest.raises(DataError, match="is damaged: ") as refused:
+    with pytest.raises(AssertionError, match="built again"):
         folders.obtain(tmp_path, "one", never, print)
-    assert f"remove it (rm -r {folder.path}) and run again" in str(refused.value)
+    assert folder.path.exists()  # what couldn't be built anew stays as it is
+    said: list[str] = []
+    assert folders.obtain(tmp_path, "one", fill, said.append) == folder
+    (line,) = said
+    assert line.startswith(f"image folder {folder.path} is damaged: ")
+    assert line.endswith("; it is built anew")
+    folders.check(folder, deep=True)
+    assert not (tmp_path / ".building").exists()
+
+
+def test_what_a_builder_still_finds_unsound_after_building_is_refused(tmp_path: Path) -> None:
+    def gone(folder: folders.Folder) -> None:
+        raise DataError(f"{folder.path.name} was built on a Python that is gone")
+
+    with pytest.raises(DataError, match="a Python that is gone"):
+        folders.obtain(tmp_path, "one", fill, print, sound=gone)
 
 
 def test_only_a_deep_check_sees_a_change_that_hides_its_time(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def test_the_shell_says_where_packages_come_from_and_nothing_else() -> None:
     assert env["UV_DEFAULT_INDEX"] == "index"
     assert env["UV_HTTP_TIMEOUT"] == "3"
     assert env["HOME"] == "/home/me"
-    assert env["UV_LINK_MODE"] == "hardlink"
+    assert env["UV_LINK_MODE"] == "copy"
     assert not {"UV_PYTHON", "UV_OVERRIDE", "PYTHONPATH", "VIRTUAL_ENV"} & env.keys()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from gpubench import resources
 from gpubench.errors import UsageError
-from gpubench.model.base import nearest, parse_toml
+from gpubench.model.base import nearest, parse_toml, takes_text
 from gpubench.model.known_issue import KnownIssue, load_known_issues
 from gpubench.model.site import Site
 from gpubench.model.suite import Suite
@@ -153,7 +153,9 @@ def _lay_over(plain: dict[str, Any], setting: str) -> str:
         here = here.setdefault(part, {})
         if not isinstance(here, dict):
             raise UsageError(f"--set {setting}: '{part}' holds no further keys")
-    here[last] = toml_or_text(value)
+    read = toml_or_text(value)
+    # A variable of the environment is text whatever it looks like: 1 and true, too. Quotes are TOML's all the same.
+    here[last] = read if isinstance(read, str) or not takes_text(Site, dotted.split(".")) else value
     return dotted
 
 

@@ -19,7 +19,7 @@ ON_DEMAND = True
 
 
 def obtain(order: Order) -> Obtained:
-    """All on one stack, built where missing: that takes no decision of anybody's. Raises as ``catalog.ensure``."""
+    """All on one stack, built where missing or damaged: no decision of anybody's. Raises as ``catalog.ensure``."""
     return Obtained(dict(ensure(order.specs, order.root, order.progress)))
 
 
