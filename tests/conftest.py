@@ -54,6 +54,13 @@ LONGEST = (*TOGETHER, "tests/docker/test_image_commands.py", "tests/docker/test_
 """Groups that take minutes."""
 
 
+def pytest_configure() -> None:
+    """A shell without job control starts what is in its background with SIGINT ignored, and scripts inherit that."""
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+
+
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Say which tests run in one process when there are several: those of a file, those that share what takes long.
