@@ -32,6 +32,13 @@ Runtime = Annotated[
     str | None,
     typer.Option(help="How runs enter their image: venv, conda, modules, docker, pyxis, enroot or charliecloud."),
 ]
+Arrangement = Annotated[
+    str | None,
+    typer.Option(
+        help="How a block runs its variants: sequential (one cluster after the other) or interleaved (all alive, "
+        "repetitions in turns)."
+    ),
+]
 Base = Annotated[str | None, typer.Option(help="Image that container builds start from; default: the profile's.")]
 Date = Annotated[
     str | None, typer.Option(help="YYYYMMDD: images of that day; default: the newest in images.lock.toml.")
@@ -97,6 +104,7 @@ class Asked:
     workers: str | None = None
     protocol: str | None = None
     runtime: str | None = None
+    arrangement: str | None = None
     base: str | None = None
     date: str | None = None
     seed: int | None = None
@@ -129,7 +137,7 @@ class Asked:
 
     def chosen_settings(self) -> list[str]:
         """``--set`` and the options that are short for it."""
-        short = [("runtime", self.runtime), ("image.base", self.base)]
+        short = [("runtime", self.runtime), ("layout.arrangement", self.arrangement), ("image.base", self.base)]
         return [*(self.settings or []), *(f'{key}="{value}"' for key, value in short if value)]
 
     def chosen_date(self) -> str:

@@ -85,7 +85,8 @@ class Progress:
         if record is None:
             return
         self._done.add(run.run)
-        seconds = time.monotonic() - seen.started
+        # Without the time in which the block's other runs had their turns.
+        seconds = max(0.0, time.monotonic() - seen.started - record.phases.get("waited", 0.0))
         if record.status == "ok":
             self._durations.append(seconds)
         failed = [f"{one.workload} {one.status}: {one.reason}" for one in record.workloads if one.status != "ok"]

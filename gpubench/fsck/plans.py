@@ -10,7 +10,8 @@ from gpubench.fsck.findings import MOVE, RESTORE, Finding, read_object
 from gpubench.fsck.runs import Row
 from gpubench.model.plan import Plan
 from gpubench.plan.jobs import run_id
-from gpubench.render.planned import UNRESOLVED, spec_path
+from gpubench.render.job import turns_spec
+from gpubench.render.planned import UNRESOLVED, spec_path, turns_path
 from gpubench.spec import WorkloadSpec
 from gpubench.spec.plain import content_id
 from gpubench.store.campaign import PLAN_FILE, Campaign
@@ -40,16 +41,27 @@ def check_plan(campaign: Campaign) -> Iterator[Finding]:
 
 
 def check_specs(campaign: Campaign, node_half: str) -> Iterator[Finding]:
-    """Every run spec that is there against the plan, and those that are missing though others of its job are there."""
+    """Every spec that is there against the plan, and those that are missing though others of its job are there."""
     plan = campaign.plan
     planned: dict[Path, Row] = {
         campaign.job_dir(job.job) / spec_path(block, run): (job, block, run) for job, block, run in campaign.rows()
     }
+    turns = {
+        campaign.job_dir(job.job) / turns_path(block): turns_spec(plan, job, block).dump()
+        for job in campaign.jobs
+        for block in job.blocks
+        if block.turns
+    }
     there = set((campaign.directory / "jobs").glob("*/specs/*.json"))
-    for path in sorted(there - planned.keys()):
+    for path in sorted(there - planned.keys() - turns.keys()):
         if path.parents[1].name in {job.job for job in campaign.jobs}:
             yield Finding(str(path), "foreign", "no run of the plan has such a spec", MOVE)
     rendered = {path.parents[1] for path in there}
+    for path, text in turns.items():
+        if path not in there and path.parents[1] in rendered:
+            yield Finding(str(path), "torn", "the block's turns are missing", f"gpubench render {campaign.directory}")
+        elif path in there and path.read_text("utf-8", errors="replace") != text:
+            yield Finding(str(path), "edited", "the turns aren't those of the plan", RESTORE)
     for path, row in planned.items():
         if path not in there:
             if path.parents[1] in rendered:

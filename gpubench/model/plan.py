@@ -47,12 +47,24 @@ class PlannedRun(Settings):
     """``params_id`` of the workloads in the order in which this run takes them."""
 
 
+class PlannedTurn(Settings):
+    """``reps`` timed repetitions of one workload (its ``params_id``) by one variant, before another has its turn."""
+
+    variant: str
+    workload: str
+    reps: int
+
+
 class PlannedBlock(Settings):
-    """One pass over all variants. ``replaces`` names the broken block that this one makes good, if any."""
+    """One pass over all variants. ``replaces`` names the broken block that this one makes good, if any.
+
+    ``turns`` are those of an interleaved block, in their order; its clusters start and end in the order of ``runs``.
+    """
 
     block: int
     runs: list[PlannedRun]
     replaces: int | None = None
+    turns: list[PlannedTurn] = pydantic.Field(default_factory=list)
 
 
 Place = tuple[int, int]

@@ -21,6 +21,9 @@ class Layout(Settings):
 
     ``scheduler`` and ``client`` say where these run: on ``rank0`` beside its workers, or on the ``launch-node``, where
     the job's script runs and no worker; the scheduler may also have an ``own-set`` of resources, a core of one node.
+
+    ``arrangement`` says how a block runs its variants: ``sequential``, one cluster after the other, or ``interleaved``:
+    all clusters live at the same time, their repetitions take turns, and those that wait are stopped.
     """
 
     workers: int = pydantic.Field(ge=1)
@@ -30,6 +33,7 @@ class Layout(Settings):
     rmm_pool: MemoryPool = "default"
     scheduler: Literal["rank0", "launch-node", "own-set"] = "rank0"
     client: Literal["rank0", "launch-node"] = "rank0"
+    arrangement: Literal["sequential", "interleaved"] = "sequential"
 
 
 class Node(Settings):

@@ -4,13 +4,15 @@ A process of its own under the supervisor. Samples go straight into the run dire
 run record goes into one file, written last.
 """
 
+import contextlib
 import ctypes
 import dataclasses
+import functools
 import json
 import os
 import time
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from gpubench.node import checks, speed, ucx
 from gpubench.node.limit import Limit
@@ -24,9 +26,11 @@ from gpubench.node.probe import (
     worker_registrations,
 )
 from gpubench.node.roles import address_in
+from gpubench.node.turns import ClientTurns
 from gpubench.spec import RunSpec, SampleLine, WorkloadRecord, WorkloadSpec
 from gpubench.spec.plain import to_plain
 from gpubench.spec.records import workload_record
+from gpubench.spec.turns import END
 from gpubench.workloads import dasks, device, links
 from gpubench.workloads.base import Context, UnavailableError
 from gpubench.workloads.families import create, load
@@ -54,8 +58,11 @@ class Outcome:
     speed: List[Dict[str, Any]] = dataclasses.field(default_factory=list)
 
 
-def run_client(spec: RunSpec, address: str, scratch: Path, run_dir: Path) -> int:
-    """Measure everything that the spec names; returns the process's exit code. ``address`` as for ``address_in``."""
+def run_client(spec: RunSpec, address: str, scratch: Path, run_dir: Path, turns: Optional[ClientTurns] = None) -> int:
+    """Measure everything that the spec names; returns the process's exit code. ``address`` as for ``address_in``.
+
+    With ``turns``, only while it is this run's turn.
+    """
     import dask
     from distributed import Client
 
@@ -69,7 +76,13 @@ def run_client(spec: RunSpec, address: str, scratch: Path, run_dir: Path) -> int
         outcome.ready_s = time.monotonic() - started
         probes = [client.run(speed.probe)]
         outcome.speed = speed.table(probes)
-        if _measure_all(context, spec, outcome, run_dir):
+        if turns:
+            turns.end()
+        whole = _measure_all(context, spec, outcome, run_dir, turns)
+        if turns:
+            turns.begin(END)
+        if whole:
+            _clean(context)
             probes.append(client.run(speed.probe))
         outcome.speed, outcome.warnings = speed.table(probes), [*outcome.warnings, *speed.warnings(probes)]
         _check_transport(client, spec, outcome)
@@ -128,23 +141,27 @@ def _registered_at(client: Any, spec: RunSpec) -> List[float]:
     return [at + (before + time.time()) / 2 - there for at in registered]
 
 
-def _measure_all(context: Context, spec: RunSpec, outcome: Outcome, run_dir: Path) -> bool:
-    """Every workload in turn, each on clean workers; False when one may have hurt the cluster.
-
-    Raises:
-        CheckError: the cluster isn't the same any more after the last one.
-    """
+def _measure_all(
+    context: Context, spec: RunSpec, outcome: Outcome, run_dir: Path, turns: Optional[ClientTurns]
+) -> bool:
+    """Every workload in turn, each on clean workers; False when one may have hurt the cluster."""
     hurt = ""
-    for planned in spec.workloads:
+    for place, planned in enumerate(spec.workloads):
         record = workload_record(planned, "ok")
         outcome.workloads.append(record)
         if hurt:
             record.status, record.reason = "skipped", f"after the failure of {hurt}"
             continue
         try:
-            with Limit(planned.timeout_s) as limit, watched(context.client, limit.end):
+            with contextlib.ExitStack() as stack:
+                if turns:
+                    stack.enter_context(turns.all_of(place))
+                limit = stack.enter_context(Limit(planned.timeout_s))
+                stack.enter_context(watched(context.client, limit.end))
                 _clean(context)
-                _measure_one(context, spec, planned, record, run_dir)
+                rounds = [turn.reps for turn in spec.turns if turn.workload == place]
+                switch = functools.partial(turns.switch, place, limit) if turns else _go_on
+                _measure_one(context, spec, record, run_dir, planned=planned, rounds=rounds, switch=switch)
         except UnavailableError as error:  # nothing was begun: the others may go on
             record.status, record.reason = "skipped", str(error)
         except checks.CheckError as error:  # not the workload's fault: no sample of this cluster counts
@@ -155,16 +172,27 @@ def _measure_all(context: Context, spec: RunSpec, outcome: Outcome, run_dir: Pat
             record.status = "failed"
             record.reason = "{}: {}".format(type(error).__name__, str(error).strip().split("\n")[0][:300])
             hurt = planned.name
-    if not hurt:
-        _clean(context)
     return not hurt
+
+
+def _go_on() -> None:
+    """Between the rounds of a run that has all turns."""
 
 
 def _clean(context: Context) -> None:
     checks.check_same_workers(context.workers, context.client.run(dasks.clean))
 
 
-def _measure_one(context: Context, spec: RunSpec, planned: WorkloadSpec, record: WorkloadRecord, run_dir: Path) -> None:
+def _measure_one(
+    context: Context,
+    spec: RunSpec,
+    record: WorkloadRecord,
+    run_dir: Path,
+    *,
+    planned: WorkloadSpec,
+    rounds: Sequence[int],
+    switch: Callable[[], None],
+) -> None:
     def emit(sample: SampleLine) -> None:
         append_sample(run_dir, sample)
 
@@ -175,6 +203,8 @@ def _measure_one(context: Context, spec: RunSpec, planned: WorkloadSpec, record:
         backend=planned.backend,
         params_id=planned.params_id,
         reps=planned.reps,
+        rounds=rounds,
+        between=switch,
         warmup=planned.warmup,
         emit=emit,
         slow=slowness(spec.env),

@@ -2,6 +2,7 @@
 
 import os
 import random
+import select
 import time
 from typing import Callable, Optional, Set
 
@@ -9,6 +10,7 @@ from gpubench.node import by_name, rendezvous
 from gpubench.node.hub import STOP, Line, join
 from gpubench.node.node import Node
 from gpubench.node.stop import StoppedError, StopRequest
+from gpubench.node.turns import CONTINUE, CONTINUED, PAUSE, PAUSED, go_on, pause
 from gpubench.writer.run_dir import finished, recorded
 
 TICK_S = 0.1
@@ -94,6 +96,12 @@ def _until_stop(node: Node, line: Line, stop: StopRequest) -> bool:
                 return bool(message["whole_logs"])
             if message["kind"] == "scheduler":
                 node.tell_address(message["address"])
+            if message["kind"] == PAUSE:
+                pause(node.children)
+                line.send({"kind": PAUSED})
+            if message["kind"] == CONTINUE:
+                go_on(node.children)
+                line.send({"kind": CONTINUED})
         if not line.open or line.silence() > node.spec.deadlines.silence_s:
             return True
         if not scheduler:
@@ -104,4 +112,4 @@ def _until_stop(node: Node, line: Line, stop: StopRequest) -> bool:
         if child is not None and not told:
             told = True
             line.send({"kind": "died", "cause": child.cause()})
-        time.sleep(TICK_S)
+        select.select([line.sock], [], [], TICK_S)

@@ -131,12 +131,16 @@ class Hub:
         for key, _ in self._selector.select(timeout_s):
             if key.fileobj is self._listener:
                 self._accept()
-            else:
+            elif key.data is not None:
                 found.extend(self._read(key.data))
         for line in self.lines.values():
             if line.open:
                 line.beat()
         return found
+
+    def wake_on(self, sock: socket.socket) -> None:
+        """Let ``poll`` return when there is something to read from a socket that isn't ours."""
+        self._selector.register(sock, selectors.EVENT_READ)
 
     def send(self, rank: int, message: Message) -> None:
         """Send to one rank, if it is there."""

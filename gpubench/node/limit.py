@@ -1,8 +1,9 @@
 """How long a workload may take, and how it is ended from outside."""
 
+import contextlib
 import signal
 from types import FrameType
-from typing import Optional
+from typing import Iterator, Optional
 
 AGAIN_S = 1.0
 AT_ONCE_S = 1e-3
@@ -32,6 +33,16 @@ class Limit:
     def __exit__(self, *_: object) -> None:
         self._over = True
         signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Time inside doesn't count, and nothing is raised."""
+        left, _ = signal.setitimer(signal.ITIMER_REAL, 0.0)
+        try:
+            yield
+        finally:
+            if not self._over:
+                signal.setitimer(signal.ITIMER_REAL, left or AT_ONCE_S, AGAIN_S)
 
     def end(self, error: Exception) -> None:
         """End the block now, from any thread: ``error`` is raised in the main thread."""

@@ -19,9 +19,11 @@ from gpubench.node.rank import RankError, find_rank
 from gpubench.node.rendezvous import RendezvousTimeoutError
 from gpubench.node.stop import StoppedError, StopRequest
 from gpubench.node.supervisor import Leader, NodeLostError, RunFailedError
+from gpubench.node.turns import ClientTurns, Turns, TurnsLostError
 from gpubench.spec import RunSpec
 from gpubench.spec.attached import AttachSpec
 from gpubench.spec.plain import SpecError
+from gpubench.spec.turns import TurnsSpec
 from gpubench.workloads import families
 from gpubench.writer.run_dir import claim, finished
 
@@ -101,7 +103,18 @@ def _pod(options: argparse.Namespace) -> int:
     return pod.step(options, main)
 
 
-OTHERS = {"attach": _attach, "cluster": _cluster, "look": _look, "pod": _pod, "retire": _retire}
+def _conduct(options: argparse.Namespace) -> int:
+    from gpubench.node.conductor import conduct
+
+    spec = TurnsSpec.parse(Path(options.spec).read_text(encoding="utf-8"), options.spec)
+    token = os.environ.get(TOKEN_VARIABLE)
+    if not token:
+        raise RankError(f"an interleaved block needs {TOKEN_VARIABLE}, the same for all of its runs, new for every job")
+    conduct(spec, _campaign(options.spec) / "runs", token, StopRequest(watch_stdin=STOP_AT_EOF_VARIABLE in os.environ))
+    return EXIT_OK
+
+
+OTHERS = {"attach": _attach, "cluster": _cluster, "conduct": _conduct, "look": _look, "pod": _pod, "retire": _retire}
 """Commands beside ``run``."""
 
 
@@ -136,7 +149,8 @@ def _act(options: argparse.Namespace, spec: RunSpec) -> int:
     else:
         from gpubench.node.client import run_client
 
-        return run_client(spec, options.address, Path.cwd(), Path(options.run_dir))
+        turns = None if options.turns is None else ClientTurns(options.turns)
+        return run_client(spec, options.address, Path.cwd(), Path(options.run_dir), turns)
     return EXIT_OK
 
 
@@ -206,6 +220,8 @@ def _lead(node: Node, run_dir: Path, token: str, stop: StopRequest) -> int:
     result = None
     code = EXIT_OK
     try:
+        if node.spec.turns:
+            leader.turns = Turns.join(node, token, stop)
         check_build(node.spec)
         node.ensure_clean()
         result = leader.run()
@@ -214,6 +230,8 @@ def _lead(node: Node, run_dir: Path, token: str, stop: StopRequest) -> int:
         record.status, record.reason = "lost", str(error)
     except RunFailedError as error:
         record.reason, record.cause = str(error), error.cause
+    except TurnsLostError as error:
+        record.reason = str(error)
     except WrongImageError as error:
         record.reason = str(error)
     except OSError as error:
@@ -232,6 +250,8 @@ def _lead(node: Node, run_dir: Path, token: str, stop: StopRequest) -> int:
     for rank in sorted(farewells):
         logs.update(farewells[rank]["logs"])
     finish.write_all(run_dir, record, finish.provenance(node.spec, record, result, nodes), logs)
+    if leader.turns:
+        leader.turns.close()  # the block goes on when nothing of this run is left
     return code
 
 
@@ -264,6 +284,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--local-directory", metavar="DIR", help="where a worker puts its files")
     run.add_argument("--death-timeout", help="seconds that a worker waits for its scheduler (by hand)")
     run.add_argument("--parent", type=int, help=argparse.SUPPRESS)
+    run.add_argument("--turns", type=int, metavar="FD", help=argparse.SUPPRESS)
     run.add_argument("--census", help=argparse.SUPPRESS)
     steps = commands.add_parser("pod", help="one container of a pod of a Kubernetes Indexed Job")
     steps.add_argument("step", choices=pod.STEPS)
@@ -281,6 +302,8 @@ def _parser() -> argparse.ArgumentParser:
     cluster.add_argument("--lasts", type=float, metavar="S", help="in a pod: seconds that the job may take from now on")
     cluster.add_argument("--skip", metavar="REASON", help="write down why the cluster wasn't started")
     cluster.add_argument("--clean", action="store_true", help="end what killed supervisors left on this machine")
+    conducted = commands.add_parser("conduct", help="give the turns of an interleaved block to its runs")
+    conducted.add_argument("--spec", required=True, help="the block's turns (JSON) as `gpubench render` wrote them")
     look = commands.add_parser("look", help="who is connected to a cluster, and where its workers may run")
     look.add_argument("--spec", required=True, help="what to look at; the record comes to stand beside it")
     look.add_argument("--parent", type=int, help=argparse.SUPPRESS)

@@ -8,7 +8,7 @@ import signal
 import tempfile
 import time
 from pathlib import Path
-from typing import Dict, List, Optional
+from typing import Dict, List, Optional, Sequence
 
 from gpubench.node import gpu, machine
 from gpubench.node.environment import build
@@ -62,6 +62,7 @@ class Node:
         self.runs_dir = runs_dir.resolve()
         self.rank = rank
         self.campaign_mark = f"{self.runs_dir}:"
+        self._token = token
         self.run_mark = f"{self.campaign_mark}{spec.run}:{token}:"
         base = Path(os.environ.get("SCRATCHDIR") or tempfile.gettempdir())
         self.scratch = Path(tempfile.mkdtemp(prefix=f"gpubench-{spec.run}-{rank}-", dir=str(base)))
@@ -102,10 +103,10 @@ class Node:
                 raise NotCleanError(f"node not clean: process {sorted(owners)} of {whose} lives on")
             time.sleep(0.1)
 
-    def start(self, role: str, name: str, *options: str) -> Child:
+    def start(self, role: str, name: str, *options: str, pass_fds: Sequence[int] = ()) -> Child:
         """Start one process of the cluster."""
         options = (*options, "--device", self.spec.device, *self._protocol)
-        child = Child(name, role_command(role, self.spec_path, *options), self.env, self.scratch)
+        child = Child(name, role_command(role, self.spec_path, *options), self.env, self.scratch, pass_fds)
         self.children.append(child)
         return child
 
@@ -164,7 +165,9 @@ class Node:
         return {"rank": self.rank, **self.facts, "load": self.load.samples, "environment": dict(self.env)}
 
     def _strays(self) -> Dict[int, str]:
+        ours = (self.run_mark, *(f"{self.campaign_mark}{run}:{self._token}:" for run in self.spec.beside))
+
         def foreign(mark: str) -> bool:
-            return mark.startswith(self.campaign_mark) and not mark.startswith(self.run_mark)
+            return mark.startswith(self.campaign_mark) and not mark.startswith(ours)
 
         return marked(CLUSTER_VARIABLE, foreign)

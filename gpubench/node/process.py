@@ -27,7 +27,9 @@ def die_with_parent(parent: Optional[int], number: int = signal.SIGKILL) -> None
 class Child:
     """One process of the cluster, in its own session, with its own log file."""
 
-    def __init__(self, name: str, command: List[str], env: Mapping[str, str], cwd: Path) -> None:
+    def __init__(
+        self, name: str, command: List[str], env: Mapping[str, str], cwd: Path, pass_fds: Sequence[int] = ()
+    ) -> None:
         self.name = name
         self.log = cwd / (f"{name}.log")
         with self.log.open("wb") as out:
@@ -39,6 +41,7 @@ class Child:
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                pass_fds=pass_fds,
             )
 
     @property
@@ -78,6 +81,7 @@ def stop_all(children: Iterable[Child], grace_s: float) -> None:
     alive = list(children)
     for child in alive:
         child.signal(signal.SIGTERM)
+        child.signal(signal.SIGCONT)  # one that is stopped hears nothing
     deadline = time.monotonic() + grace_s
     while time.monotonic() < deadline and any(child.code is None for child in alive):
         time.sleep(0.02)

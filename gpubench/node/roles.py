@@ -70,7 +70,8 @@ def worker_arguments(spec: RunSpec, address: str, name: str, directory: str) -> 
 
 def _fair_share(spec: RunSpec) -> int:
     """Bytes: half of this node's memory over its workers, where the plan couldn't know how much a node has."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 // spec.workers_per_node
+    sharing = spec.workers_per_node * (1 + len(spec.beside))
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 // sharing
 
 
 def run_scheduler(arguments: List[str]) -> None:

@@ -14,6 +14,7 @@ from gpubench.node.net import interface_address
 from gpubench.node.node import Node
 from gpubench.node.process import Child
 from gpubench.node.stop import StoppedError, StopRequest
+from gpubench.node.turns import CONTINUE, CONTINUED, PAUSE, PAUSED, Turns, TurnsLostError, go_on, pause
 from gpubench.spec import RunSpec
 
 TICK_S = 0.1
@@ -41,6 +42,7 @@ class Leader:
 
     def __init__(self, node: Node, run_dir: Path, token: str, stop: StopRequest) -> None:
         self.node = node
+        self.turns: Optional[Turns] = None
         self.spec: RunSpec = node.spec
         self.run_dir = run_dir
         self.token = token
@@ -60,6 +62,14 @@ class Leader:
             NodeLostError: a node is gone.
             StoppedError: a signal or the end of the front end ended it, here or on another node.
         """
+        try:
+            return self._run()
+        except TurnsLostError as error:
+            raise RunFailedError(f"the run lost its turns: {error}") from error
+
+    def _run(self) -> Dict[str, Any]:
+        if self.turns:
+            self.turns.await_start(self.stop)
         began, began_at = time.monotonic(), time.time()
         where = by_name.place(os.environ)
         hub = self.hub = Hub(
@@ -67,7 +77,13 @@ class Leader:
         )
         self.node.start_scheduler()
         self.node.start_workers()
-        client = self.node.start("client", "client", "--address", self.node.address, "--run-dir", str(self.run_dir))
+        words = ["--address", self.node.address, "--run-dir", str(self.run_dir)]
+        handles = []
+        if self.turns:
+            self.turns.wake(hub)
+            handles = [self.turns.clients_end.fileno()]
+            words += ["--turns", str(handles[0])]
+        client = self.node.start("client", "client", *words, pass_fds=handles)
         if where:
             hub.welcome = {"kind": FACTS}
         else:
@@ -78,7 +94,10 @@ class Leader:
         result["registered_s"] = [round(at - began_at, 3) for at in result.get("registered_at", [])]
         self.phases.update(registration_phases(result["registered_s"]))
         self.phases["start"] = round(result.get("ready_s", 0.0), 3)
-        self.phases["run"] = round(time.monotonic() - began, 3)
+        waited = self.turns.waiting_s() if self.turns else 0.0
+        self.phases["run"] = round(time.monotonic() - began - waited, 3)
+        if self.turns:
+            self.phases["waited"] = round(self.turns.before_s + waited, 3)
         return result
 
     def finish(self, *, failed: bool) -> Dict[int, Dict[str, Any]]:
@@ -128,7 +147,9 @@ class Leader:
             child = self.node.dead()
             if child is not None and child is not client:
                 raise self._failed(f"{child.name} ended", child.cause())
-            now = time.monotonic()
+            if self.turns:
+                self._take_turns(self.turns, hub, client)
+            now = time.monotonic() - (self.turns.waiting_s() if self.turns else 0.0)
             missing = sorted(set(self.spec.ranks) - {self.node.rank} - set(self.peers))
             if missing and now > all_joined:
                 words = ", ".join(self.spec.place(rank) for rank in missing)
@@ -136,7 +157,33 @@ class Leader:
             if now > limit:
                 raise RunFailedError(f"the run did not end within {limit - began:.0f} s", client.cause())
 
-    def _listen(self, hub: Hub, *, fatal: bool, wait_s: float = TICK_S) -> None:
+    def _take_turns(self, turns: Turns, hub: Hub, client: Child) -> None:
+        """Let the cluster work when it is its turn, and be quiet when it isn't."""
+        cluster = [child for child in self.node.children if child is not client]
+        if turns.at_work:
+            if turns.given_back():
+                pause([client])
+                self._tell_all(hub, PAUSE, PAUSED)
+                pause(cluster)
+                turns.give_back()
+            return
+        turn = turns.asked()
+        if turn is not None:
+            go_on(cluster)
+            self._tell_all(hub, CONTINUE, CONTINUED)
+            go_on([client])
+            turns.hand_on(turn)
+
+    def _tell_all(self, hub: Hub, kind: str, answer: str) -> None:
+        """Tell the other nodes of the run, and wait until each has answered."""
+        waiting = set(self.peers)
+        hub.broadcast({"kind": kind})
+        while waiting:
+            self._tick()
+            messages = self._listen(hub, fatal=True)
+            waiting -= {message["rank"] for message in messages if message["kind"] == answer}
+
+    def _listen(self, hub: Hub, *, fatal: bool, wait_s: float = TICK_S) -> List[Message]:
         messages = self._heard(hub, fatal=fatal, wait_s=wait_s)
         died = next((message for message in messages if message["kind"] == "died"), None)
         if fatal and died is not None:
@@ -144,6 +191,7 @@ class Leader:
         gone = [rank for rank in hub.gone(self.spec.deadlines.silence_s) if rank not in self._farewells]
         if fatal and gone:
             raise NodeLostError("lost node rank {}".format(", ".join(self.spec.place(rank) for rank in gone)))
+        return messages
 
     def _heard(self, hub: Hub, *, fatal: bool, wait_s: float = TICK_S) -> List[Message]:
         messages = hub.poll(wait_s)

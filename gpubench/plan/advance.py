@@ -10,7 +10,7 @@ import random
 from collections.abc import Collection, Sequence
 
 from gpubench.model.plan import Comparison, Frozen, Place, Plan, PlanAddition, PlannedJob
-from gpubench.plan.jobs import job_name, new_job, plan_block
+from gpubench.plan.jobs import job_name, new_job, plan_block, reps_in_turns
 from gpubench.plan.order import campaign_orders
 
 
@@ -60,6 +60,7 @@ def plan_advance(
                 order=[labels[position] for position in order],
                 workloads=workloads,
                 rng=rng,
+                reps=reps_in_turns(plan),
             )
             name = job_name(len(plan.jobs) + len(jobs) + 1, place, plan.places)
             jobs.append(new_job(name, place, plan.memory_limit(place), plan.site.limits.job, [block]))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from gpubench.errors import PlanRefusedError
-from gpubench.model.plan import Place, PlannedBlock, PlannedJob, PlannedRun
+from gpubench.model.plan import Place, Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.model.quantities import format_seconds
 from gpubench.plan.order import campaign_orders
+from gpubench.plan.turns import interleaved, plan_turns
 from gpubench.spec.plain import content_id
 
 SAFETY = 1.5
@@ -35,6 +36,7 @@ def plan_jobs(
     block_s: float,
     limit_s: float,
     per_job: int | None = None,
+    reps: Mapping[str, int] | None = None,
 ) -> list[PlannedJob]:
     """One place after the other; as many blocks to a job as its time limit surely holds.
 
@@ -43,6 +45,7 @@ def plan_jobs(
         block_s: seconds of one block, from the time model.
         limit_s: seconds of one job.
         per_job: blocks of one job; None: as many as surely fit.
+        reps: timed repetitions by ``params_id`` where blocks are interleaved; None: they aren't.
 
     Raises:
         PlanRefusedError: not even one block surely fits into a job.
@@ -67,7 +70,15 @@ def plan_jobs(
             number += 1
             labels = [variants[at] for at in order]
             planned.append(
-                plan_block(campaign, number=number, place=room.place, order=labels, workloads=room.workloads, rng=rng)
+                plan_block(
+                    campaign,
+                    number=number,
+                    place=room.place,
+                    order=labels,
+                    workloads=room.workloads,
+                    rng=rng,
+                    reps=reps,
+                )
             )
         for start in range(0, blocks, per_job):
             part = planned[start : start + per_job]
@@ -100,10 +111,12 @@ def plan_block(
     workloads: Sequence[str],
     rng: random.Random,
     replaces: int | None = None,
+    reps: Mapping[str, int] | None = None,
 ) -> PlannedBlock:
     """One block: the variants in this order, each with the workloads in one shuffled order.
 
     All runs of a block share that order, so that what depends on a workload's place cancels in the paired difference.
+    ``reps`` as for ``plan_jobs``.
     """
     shuffled = rng.sample(list(workloads), len(workloads))
     runs = [
@@ -112,7 +125,13 @@ def plan_block(
         )
         for position, variant in enumerate(order)
     ]
-    return PlannedBlock(block=number, runs=runs, replaces=replaces)
+    turns = [] if reps is None else plan_turns(runs, reps, rng)
+    return PlannedBlock(block=number, runs=runs, replaces=replaces, turns=turns)
+
+
+def reps_in_turns(plan: Plan) -> dict[str, int] | None:
+    """Timed repetitions by ``params_id`` where the campaign's blocks are interleaved."""
+    return {item.params_id: item.reps for item in plan.workloads} if interleaved(plan.site) else None
 
 
 def run_id(campaign: str, block: int, place: Place, variant: str, workloads: Sequence[str]) -> str:

@@ -22,8 +22,9 @@ from gpubench.plan.foreseen import DEFAULT_POWER, foresee_plan
 from gpubench.plan.jobs import Room, plan_jobs
 from gpubench.plan.known import apply_issues
 from gpubench.plan.placement import check_placement, check_steps_of
-from gpubench.plan.rooms import plan_rooms
+from gpubench.plan.rooms import clusters_at_once, plan_rooms
 from gpubench.plan.triples import BLOCKS_PER_JOB, check_triple
+from gpubench.plan.turns import check_arrangement, interleaved
 from gpubench.spec import WorkloadSpec
 from gpubench.stats.data import ComparisonInput
 from gpubench.stats.settings import Summary
@@ -91,6 +92,7 @@ def make_plan(request: Request) -> Plan:
     if request.protocol not in PROTOCOLS:
         raise PlanRefusedError(f"no protocol '{request.protocol}'", then=f"there is: {', '.join(PROTOCOLS)}")
     check_placement(site, request.device)
+    check_arrangement(site, [item.backend for item in request.workloads])
     rooms, left_out = plan_rooms(request)
     steps = [line for room in rooms for line in check_steps_of(site, *room.place)]
     time = _time_model(request)
@@ -113,6 +115,7 @@ def make_plan(request: Request) -> Plan:
         block_s=time.block_s,
         limit_s=site.limits.job,
         per_job=1 if request.max_blocks else BLOCKS_PER_JOB.get(site.launcher),
+        reps={item.params_id: item.reps for item in request.workloads} if interleaved(site) else None,
     )
     variants = [_variant(item, request.images) for item in request.variants]
     applied, about_issues = apply_issues(
@@ -226,6 +229,8 @@ def _notes(request: Request, rooms: Sequence[Room], blocks: int) -> list[str]:
         notes.append(
             f"over-subscribed: {busy} worker threads, a scheduler and a client on {request.machine_cores} cores"
         )
+    if (alive := clusters_at_once(request)) > 1:
+        notes.append(f"interleaved: {alive} clusters of a block are alive at once; one works, the others are stopped")
     for workers, limit in {room.place[1]: room.memory_limit for room in rooms}.items():
         share = f"{format_bytes(limit)} each" if limit else "half of its memory for all of them"
         notes.append(f"{workers} worker{'' if workers == 1 else 's'} per node, {share}")

@@ -10,7 +10,7 @@ import random
 from collections.abc import Mapping
 
 from gpubench.model.plan import Place, Plan, PlanAddition, PlannedBlock, PlannedJob
-from gpubench.plan.jobs import job_name, new_job, plan_block
+from gpubench.plan.jobs import job_name, new_job, plan_block, reps_in_turns
 from gpubench.plan.triples import BLOCKS_PER_JOB
 
 ENDED = ("ok", "failed")
@@ -74,6 +74,7 @@ def _addition(plan: Plan, broken: Mapping[Place, list[PlannedBlock]], created_at
                     workloads=[item.params_id for item in plan.workloads if item.params_id in taken],
                     rng=rng,
                     replaces=old.block,
+                    reps=reps_in_turns(plan),
                 )
             )
         at_once = BLOCKS_PER_JOB.get(plan.site.launcher, len(renewed))

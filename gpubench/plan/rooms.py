@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from gpubench.errors import PlanRefusedError
 from gpubench.model.quantities import format_bytes
 from gpubench.plan.jobs import Room
+from gpubench.plan.turns import interleaved
 from gpubench.spec import WorkloadSpec
 from gpubench.workloads.catalogue import CATALOGUE, Shape
 
@@ -60,14 +61,20 @@ def worker_memory(request: Request, workers: int) -> int:
 def _memory_limit(request: Request, workers: int) -> int:
     """Bytes per worker; 0: half of the node's over its workers, worked out on the node."""
     layout = request.site.layout
+    sharing = workers * clusters_at_once(request)
     if layout.memory is not None:
-        return layout.memory // workers
-    return request.machine_memory // 2 // (workers * (max(request.nodes) if layout.one_machine else 1))
+        return layout.memory // sharing
+    return request.machine_memory // 2 // (sharing * (max(request.nodes) if layout.one_machine else 1))
 
 
 def _device_memory(request: Request, workers: int) -> int:
     node = request.site.node
-    return (node.gpu_memory or 0) * node.gpus // workers
+    return (node.gpu_memory or 0) * node.gpus // (workers * clusters_at_once(request))
+
+
+def clusters_at_once(request: Request) -> int:
+    """How many clusters are alive on a node at the same time: all of a block's, where it is interleaved."""
+    return len(request.variants) if interleaved(request.site) else 1
 
 
 def _check_pool(request: Request) -> None:

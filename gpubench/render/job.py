@@ -14,10 +14,11 @@ from gpubench.model.site import Site
 from gpubench.plan.jobs import SAFETY
 from gpubench.render.environment import environment
 from gpubench.render.objects import objects
-from gpubench.render.planned import NODE_HALF, UNRESOLVED, spec_path
+from gpubench.render.planned import NODE_HALF, UNRESOLVED, spec_path, turns_path
 from gpubench.runtimes import RUNTIMES, Expanded, Place
 from gpubench.spec import Deadlines, RunSpec, WorkloadSpec
 from gpubench.spec.run import RUN_SPEC
+from gpubench.spec.turns import END, INTERLEAVED, START, TURNS_SPEC, Turn, TurnsSpec
 
 TEMPLATE = ".j2"
 OBJECTS = "job.yaml"
@@ -53,6 +54,11 @@ def rendered(
             f"jobs/{job.job}/{spec_path(block, run)}": run_spec(plan, job, block, run, node_half).dump().encode()
             for block in job.blocks
             for run in block.runs
+        }
+        specs |= {
+            f"jobs/{job.job}/{turns_path(block)}": turns_spec(plan, job, block).dump().encode()
+            for block in job.blocks
+            if block.turns
         }
         name = job_file(plan.site.scheduler, templates)
         facts = _facts(plan, job)
@@ -109,7 +115,39 @@ def run_spec(plan: Plan, job: PlannedJob, block: PlannedBlock, run: PlannedRun, 
         rmm_pool=str(site.layout.rmm_pool),
         scheduler_on=site.layout.scheduler,
         client_on=site.layout.client,
+        turns=[turn for turn in _turns(block) if turn.order == run.order],
+        beside=[other.run for other in block.runs if block.turns and other.run != run.run],
     )
+
+
+def turns_spec(plan: Plan, job: PlannedJob, block: PlannedBlock) -> TurnsSpec:
+    """All that the conductor of an interleaved block needs to know: each cluster starts, takes its turns, and ends."""
+    limits = plan.site.limits
+    runs = {run.order: run.run for run in block.runs if not plan.skip_reason(job.nodes, run.variant)}
+    turns = [
+        *(Turn(order, START) for order in runs),
+        *(turn for turn in _turns(block) if turn.order in runs),
+        *(Turn(order, END) for order in runs),
+    ]
+    # A run bounds its own turns; the conductor's bound is for a run that can't.
+    longest = max(limits.start, limits.workload, *(item.timeout_s for item in plan.workloads))
+    return TurnsSpec(
+        schema=TURNS_SPEC,
+        campaign=plan.campaign,
+        block=block.block,
+        runs={str(order): run for order, run in runs.items()},
+        interface=plan.site.interface,
+        turns=turns,
+        start_s=limits.start,
+        turn_s=longest + 2 * limits.stop,
+        silence_s=limits.silence,
+    )
+
+
+def _turns(block: PlannedBlock) -> list[Turn]:
+    orders = {run.variant: run.order for run in block.runs}
+    places = {(run.variant, workload): at for run in block.runs for at, workload in enumerate(run.workloads)}
+    return [Turn(orders[one.variant], places[one.variant, one.workload], one.reps) for one in block.turns]
 
 
 def _workload(plain: dict[str, Any]) -> WorkloadSpec:
@@ -130,6 +168,7 @@ def _facts(plan: Plan, job: PlannedJob) -> dict[str, Any]:
         {
             "number": block.block,
             "seconds": seconds,
+            "conductor": _conductor(plan, job, block),
             "commands": [(_step(plan, job, run), _command(plan, block, run)) for run in block.runs],
         }
         for block in job.blocks
@@ -145,6 +184,7 @@ def _facts(plan: Plan, job: PlannedJob) -> dict[str, Any]:
         "in_image": RUNTIMES[site.runtime].prefix(place_of(site, plan.device)),
         "leaves_out": any(plan.skip_reason(job.nodes, run.variant) for block in job.blocks for run in block.runs),
         **of_the_site(site),
+        "interleaved": any(block.turns for block in job.blocks),
     }
 
 
@@ -153,6 +193,7 @@ def of_the_site(site: Site) -> dict[str, Any]:
     return {
         "node": site.node,
         "batch": site.batch,
+        "interleaved": False,
         "modules": site.setup.modules,
         "scheduler_on": site.layout.scheduler,
         "limits": site.limits,
@@ -167,13 +208,24 @@ def of_the_site(site: Site) -> dict[str, Any]:
 def _step(plan: Plan, job: PlannedJob, run: PlannedRun) -> list[str]:
     """The function of the script that takes the command: runs it, or writes down why it isn't run."""
     why = plan.skip_reason(job.nodes, run.variant)
-    return ["leave_out", why] if why else ["run"]
+    if why:
+        return ["leave_out", why]
+    return ["take_part"] if plan.site.layout.arrangement == INTERLEAVED else ["run"]
 
 
 def _command(plan: Plan, block: PlannedBlock, run: PlannedRun) -> list[str]:
+    return _in_image(plan, run, "run", "--spec", spec_path(block, run))
+
+
+def _conductor(plan: Plan, job: PlannedJob, block: PlannedBlock) -> list[str]:
+    """The command of the block's conductor, in the image of its first run; empty where runs follow one another."""
+    running = [run for run in block.runs if not plan.skip_reason(job.nodes, run.variant)]
+    return _in_image(plan, running[0], "conduct", "--spec", turns_path(block)) if block.turns and running else []
+
+
+def _in_image(plan: Plan, run: PlannedRun, *entry: str) -> list[str]:
     image = next(item.image for item in plan.variants if item.label == run.variant) or UNRESOLVED
-    entry = [f"../../{NODE_HALF}", "run", "--spec", spec_path(block, run)]
-    return RUNTIMES[plan.site.runtime].command(image, entry)
+    return RUNTIMES[plan.site.runtime].command(image, [f"../../{NODE_HALF}", *entry])
 
 
 def place_of(site: Site, device: str) -> Place:

@@ -9,8 +9,13 @@ from collections.abc import Sequence
 from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.report import labels
 from gpubench.report.inputs import ReportInputs
+from gpubench.spec.turns import INTERLEAVED, SEQUENTIAL
 from gpubench.stats.verdict import Verdict
 
+ARRANGEMENTS = {
+    SEQUENTIAL: "sequential: in a block one variant's cluster ran after the other's",
+    INTERLEAVED: "interleaved: the clusters of a block were alive at the same time, and their repetitions took turns",
+}
 ENOUGH_FOR_STRAGGLERS = 30
 """Repetitions a run: with 6, a candidate with 5 % stragglers of twice the time is found in one campaign of ten."""
 
@@ -82,6 +87,7 @@ def facts(inputs: ReportInputs) -> list[tuple[str, str]]:
         ("workers per node", f"{', '.join(map(str, workers))}{threads}"),
         ("protocol", f"{plan.protocol} on {plan.device}"),
         ("blocks", f"{len(blocks)}, each of {len(plan.variants)} variants in an order shuffled from seed {plan.seed}"),
+        ("arrangement", ARRANGEMENTS[plan.site.layout.arrangement]),
         ("runs", ", ".join(f"{counts[word]} {word}" for word in labels.RUN_MARKS if word in counts)),
         ("gpubench", plan.gpubench),
     ]

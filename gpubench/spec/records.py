@@ -73,7 +73,8 @@ class RunRecord:
 
     ``transport`` is what UCX reported (``["tcp"]``), empty under ``tcp``. Times are UTC in ISO 8601, ``phases`` seconds
     by name: ``first_worker half_workers all_workers`` (from the supervisor's start to their registration), ``start``
-    (the client's wait), ``run``, ``stop``.
+    (the client's wait), ``run``, ``stop``; of an interleaved block also ``waited``, while other runs had their turns,
+    which is in none of the others.
     """
 
     schema: str

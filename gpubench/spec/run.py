@@ -5,6 +5,7 @@ import json
 from typing import Any, Dict, List, Mapping, Optional
 
 from gpubench.spec.plain import SpecError, content_id, from_plain, to_plain
+from gpubench.spec.turns import Turn, turns
 
 RUN_SPEC = "gpubench/run-spec/1"
 
@@ -70,6 +71,9 @@ class RunSpec:
     supervisor of its own, whose rank follows those of the nodes: ``launch-node`` (which is none of the job's compute
     nodes) or ``own-set`` (of resources, on one of them). ``client_on`` is ``rank0``, or ``launch-node``: beside the
     scheduler there. The supervisor that has the client leads the run and writes its record.
+
+    ``turns`` are this run's of an interleaved block, without its start and end, empty where runs follow one another;
+    ``beside`` the block's other runs, whose processes live on the same nodes.
     """
 
     schema: str
@@ -105,6 +109,8 @@ class RunSpec:
     rmm_pool: str = "default"
     scheduler_on: str = RANK0
     client_on: str = RANK0
+    turns: List[Turn] = dataclasses.field(default_factory=list)
+    beside: List[str] = dataclasses.field(default_factory=list)
 
     @property
     def workers(self) -> int:
@@ -158,5 +164,6 @@ class RunSpec:
         if not isinstance(plain.get("workloads"), list):
             raise SpecError(f"{where} has no list of workloads")
         plain["workloads"] = [from_plain(WorkloadSpec, item) for item in plain["workloads"]]
+        plain["turns"] = turns(plain.get("turns", []), where)
         plain["deadlines"] = from_plain(Deadlines, plain.get("deadlines", {}))
         return from_plain(RunSpec, plain)

@@ -3,8 +3,9 @@
 import contextlib
 import dataclasses
 import datetime as dt
+import itertools
 import time
-from typing import Any, Callable, Dict, List, Mapping
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence
 
 from gpubench.spec import SampleLine
 from gpubench.workloads import dasks
@@ -49,6 +50,10 @@ class Result:
         }
 
 
+def _nothing() -> None:
+    """Between rounds of a run that has the machine for itself."""
+
+
 def measure(
     measurement: Measurement,
     *,
@@ -59,8 +64,13 @@ def measure(
     warmup: int,
     emit: Callable[[SampleLine], None],
     slow: float = 0.0,
+    rounds: Sequence[int] = (),
+    between: Callable[[], None] = _nothing,
 ) -> Result:
     """Run ``warmup`` marked and ``reps`` timed repetitions; each sample goes to ``emit`` as soon as it is checked.
+
+    ``rounds`` part the timed repetitions (default: one round of all): ``between`` is called before each further round,
+    and a further marked repetition follows it, because other processes have had the machine meanwhile.
 
     The first wrong answer ends the workload as ``failed``, with the figures as reason: what is wrong once isn't worth
     timing. Whatever a workload raises comes through, after its clean-up. ``slow`` is the share by which every
@@ -69,19 +79,23 @@ def measure(
     result = Result()
     try:
         measurement.setup()
-        for number in range(warmup + reps):
-            is_warmup = number < warmup
+        done = {True: 0, False: 0}
+        for is_warmup in _sequence(rounds or [reps], warmup):
+            if is_warmup is None:
+                between()
+                continue
             line = _repeat(measurement, result, is_warmup, slow)
             emit(
                 SampleLine(
                     workload=name,
                     backend=backend,
                     params_id=params_id,
-                    rep=number if is_warmup else number - warmup,
+                    rep=done[is_warmup],
                     warmup=is_warmup,
                     **line,
                 )
             )
+            done[is_warmup] += 1
             if line["answer"] == "wrong":
                 result.status = "failed"
                 result.reason = f"wrong answer: {_figures(result.answers[-1].details)}"
@@ -95,6 +109,15 @@ def measure(
     result.figures = measurement.figures
     result.keys_left = dasks.drain(measurement.context.client)
     return result
+
+
+def _sequence(rounds: Sequence[int], warmup: int) -> Iterator[Optional[bool]]:
+    """Whether each repetition is a warm-up; None before every round but the first."""
+    for number, timed in enumerate(rounds):
+        if number:
+            yield None
+        yield from itertools.repeat(True, 1 if number else warmup)
+        yield from itertools.repeat(False, timed)
 
 
 def slowness(settings: Mapping[str, str]) -> float:

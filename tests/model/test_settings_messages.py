@@ -34,7 +34,8 @@ def refusal(kind: type[Site] | type[Suite], text: str) -> str:
         (
             "threads =",
             "zzz =",
-            "unknown key 'layout.zzz' (there is: client, memory, one_machine, rmm_pool, scheduler, threads, workers)",
+            "unknown key 'layout.zzz' (there is: arrangement, client, memory, one_machine, rmm_pool, scheduler, "
+            "threads, workers)",
         ),
     ],
 )

@@ -88,6 +88,12 @@ def lsf(scheduler: str = "rank0", client: str = "rank0", runtime: str = "venv") 
 
 PLANS = {
     "local-fork-venv": plan(VARIANTS, nodes=[1, 2], blocks=2, images=VENVS),
+    "local-fork-venv-interleaved": plan(
+        VARIANTS,
+        site=site(layout=Layout(workers=2, one_machine=True, arrangement="interleaved")),
+        images=VENVS,
+        blocks=1,
+    ),
     "local-fork-docker": plan(
         VARIANTS,
         site=site(
@@ -178,7 +184,11 @@ def kept(triple: str) -> dict[str, bytes]:
     """Every script, and one run spec."""
     files = RENDERED[triple]
     spec = next(name for name, data in files.items() if b'"variant": "new"' in data)
-    return {name: data for name, data in files.items() if name.endswith(("/job.sh", "/job.yaml")) or name == spec}
+    return {
+        name: data
+        for name, data in files.items()
+        if name.endswith(("/job.sh", "/job.yaml", "-turns.json")) or name == spec
+    }
 
 
 KEPT = [(triple, name) for triple in PLANS for name in kept(triple)]

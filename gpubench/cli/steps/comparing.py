@@ -60,7 +60,8 @@ def compare_campaign(
         one for one in judged.verdicts if one.baseline == base and (candidate is None or one.candidate == candidate)
     ]
     if as_json:
-        say(verdicts_json(judged.campaign.plan.campaign, shown, judged.settings).decode().rstrip())
+        plan = judged.campaign.plan
+        say(verdicts_json(plan.campaign, shown, judged.settings, plan.site.layout.arrangement).decode().rstrip())
     else:
         show_verdicts(shown, judged.accounting)
         show_notes(judged)

@@ -38,6 +38,7 @@ def shape_of(plan: Plan) -> dict[str, Any]:
     return {
         "protocol": plan.protocol,
         "runtime": plan.site.runtime,
+        "arrangement": plan.site.layout.arrangement,
         "device": plan.device,
         "workers_per_node": sorted({workers for _, workers in plan.places}),
         "workloads": sorted((item.params_id, item.reps, item.warmup) for item in plan.workloads),
@@ -58,4 +59,4 @@ def _seconds(outcome: Outcome) -> float:
     if record is None:
         return 0.0
     ended, started = (dt.datetime.fromisoformat(stamp) for stamp in (record.ended_at, record.started_at))
-    return (ended - started).total_seconds()
+    return (ended - started).total_seconds() - record.phases.get("waited", 0.0)

@@ -102,7 +102,9 @@ def judge_campaign(campaign: Campaign, question: Question | None = None) -> Judg
     elif campaign.pack is None:
         write_results(judged)
         if question.is_the_planned_one:
-            write_atomically(campaign.verdicts, verdicts_json(campaign.plan.campaign, verdicts, settings))
+            arrangement = campaign.plan.site.layout.arrangement
+            data = verdicts_json(campaign.plan.campaign, verdicts, settings, arrangement)
+            write_atomically(campaign.verdicts, data)
     return judged
 
 

@@ -188,6 +188,7 @@ def _shape(wanted: Wanted) -> dict[str, Any]:
     return {
         "protocol": wanted.asked.protocol or wanted.site.protocol,
         "runtime": wanted.site.runtime,
+        "arrangement": wanted.site.layout.arrangement,
         "device": wanted.site.device,
         "workers_per_node": wanted.workers,
         "workloads": sorted((item.params_id, item.reps, item.warmup) for item in wanted.workloads),

@@ -18,13 +18,19 @@ supervisors=() stopping=''
 # the front end may have handed over the machine's lock as any of 3 to 9.
 exec {front_end}<&0
 launch() {
-  local rank pid code worst=0
-  supervisors=()
+  begin "$@"
+  await
+}
+begin() {
+  local rank
   for ((rank = 0; rank < 1; rank++)); do
     GPUBENCH_RANK=$rank "$@" <&"$front_end" &
     supervisors+=("$!")
   done
   if [ -n "$stopping" ]; then forward; fi # a signal between the start of a supervisor and the line that remembers it
+}
+await() {
+  local pid code worst=0
   for pid in "${supervisors[@]}"; do
     while true; do # a signal interrupts wait; the supervisor still has to end its processes
       wait "$pid"
@@ -33,6 +39,7 @@ launch() {
     done
     if ((code > worst)); then worst=$code; fi
   done
+  supervisors=()
   return "$worst"
 }
 forward() {

@@ -1,0 +1,95 @@
+"""The conductor of an interleaved block: gives the turns of the plan to the block's runs, one after the other.
+
+A process of its own on the first node. A run that ends, fails or falls silent loses its turns; the others go on.
+"""
+
+import contextlib
+import sys
+import time
+from pathlib import Path
+from typing import List, Set
+
+from gpubench.node import rendezvous
+from gpubench.node.hub import Hub, Message
+from gpubench.node.net import interface_address
+from gpubench.node.stop import StopRequest
+from gpubench.node.turns import DONE, OVER, TURN
+from gpubench.spec.turns import END, Turn, TurnsSpec, rendezvous_name
+from gpubench.writer.run_dir import finished
+
+TICK_S = 0.1
+
+
+class Conductor:
+    """Gives every turn, and waits until it is given back."""
+
+    def __init__(self, spec: TurnsSpec, hub: Hub, stop: StopRequest) -> None:
+        self.spec, self.hub, self.stop = spec, hub, stop
+        self.gone: Set[int] = set()
+
+    def gather(self, orders: Set[int]) -> None:
+        """Until the leaders of all runs are there, or their time to come is over."""
+        deadline = time.monotonic() + self.spec.start_s
+        while orders - set(self.hub.lines) and time.monotonic() < deadline:
+            self._hear()
+        self.gone |= {int(order) for order in self.spec.runs} - set(self.hub.lines)
+
+    def conduct(self) -> None:
+        """All turns, in the order of the plan."""
+        for turn in self.spec.turns:
+            if turn.order not in self.gone:
+                self._give(turn)
+
+    def _give(self, turn: Turn) -> None:
+        self.hub.send(turn.order, {"kind": TURN, "workload": turn.workload})
+        deadline = time.monotonic() + self.spec.turn_s
+        while turn.order not in self.gone:
+            given_back = any(
+                message["rank"] == turn.order and message["kind"] == DONE and turn.workload != END
+                for message in self._hear()
+            )
+            if given_back:
+                return
+            if time.monotonic() > deadline:
+                reason = f"it didn't give its turn back within {self.spec.turn_s:g} s; the block's other runs go on"
+                self.hub.send(turn.order, {"kind": OVER, "reason": reason})
+                self._await_end(turn.order)
+                self.gone.add(turn.order)
+
+    def _await_end(self, order: int) -> None:
+        """Its cluster must not be measured beside the others' turns, as far as that can be had."""
+        deadline = time.monotonic() + self.spec.silence_s
+        while order not in self.gone and time.monotonic() < deadline:
+            self._hear()
+
+    def _hear(self) -> List[Message]:
+        self.stop.check()
+        messages = self.hub.poll(TICK_S)
+        self.gone.update(self.hub.gone(self.spec.silence_s))
+        return messages
+
+
+def conduct(spec: TurnsSpec, runs_dir: Path, token: str, stop: StopRequest) -> None:
+    """Give the turns of one block.
+
+    Raises:
+        StoppedError: a signal or the end of the front end ended it.
+    """
+    orders = {int(order) for order, run in spec.runs.items() if finished(runs_dir, run) is None}
+    if not orders:
+        return  # the job starts again: the block is done
+    hub = Hub(interface_address(spec.interface), token)
+    path = rendezvous.path_for(runs_dir, rendezvous_name(spec.block), token)
+    try:
+        runs_dir.mkdir(parents=True, exist_ok=True)
+        rendezvous.publish(path, token, {"hub": [hub.host, hub.port]})
+        conductor = Conductor(spec, hub, stop)
+        conductor.gather(orders)
+        late = sorted(conductor.gone & orders)
+        if late:
+            print(f"gpubench conduct: block {spec.block} goes on without run {late}", file=sys.stderr)  # noqa: T201
+        conductor.conduct()
+    finally:
+        hub.close()
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()

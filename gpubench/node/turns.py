@@ -1,0 +1,183 @@
+"""A run's part in an interleaved block: when its cluster works, and how it is quiet while others work.
+
+The conductor (``conductor``) gives turns to the leaders of the block's runs, a leader hands a turn on to its client,
+and the client says when it is over. While others have their turns, the processes of the cluster are stopped (SIGSTOP):
+the bindings of UCX wait by polling, and a cluster that waits would take a core for each of its processes.
+"""
+
+import contextlib
+import json
+import select
+import signal
+import socket
+import time
+from typing import Iterator, List, Optional
+
+from gpubench.node import rendezvous
+from gpubench.node.hub import Hub, Line, Message, join
+from gpubench.node.limit import Limit
+from gpubench.node.node import Node
+from gpubench.node.process import Child
+from gpubench.node.stop import StopRequest
+from gpubench.spec.turns import rendezvous_name
+
+TURN, DONE, OVER = "turn", "done", "over"
+"""Kinds of messages: it is your turn; I am done with it; you get no more turns, and why."""
+PAUSE, CONTINUE, PAUSED, CONTINUED = "pause", "continue", "paused", "continued"
+"""Kinds of messages from the leader to the other nodes of its run, and their answers."""
+TICK_S = 0.1
+
+
+class TurnsLostError(Exception):
+    """The run gets no more turns; the message says why."""
+
+
+class Turns:
+    """The leader's end: a line to the conductor and one to the client."""
+
+    def __init__(self, node: Node, conductor: Line) -> None:
+        self._silence_s = node.spec.deadlines.silence_s
+        self._conductor = conductor
+        mine, self.clients_end = socket.socketpair()
+        self._client = Line(mine)
+        self.at_work = False
+        self.before_s = 0.0
+        self.waited_s = 0.0
+        self._paused_at = time.monotonic()
+
+    @staticmethod
+    def join(node: Node, token: str, stop: StopRequest) -> "Turns":
+        """Meet the conductor of the run's block.
+
+        Raises:
+            TurnsLostError: it didn't show up within the start's deadline.
+            OSError: it doesn't answer.
+            StoppedError: the run was asked to end.
+        """
+        spec = node.spec
+        path = rendezvous.path_for(node.runs_dir, rendezvous_name(spec.block), token)
+        try:
+            facts = rendezvous.wait(path, token, time.monotonic() + spec.deadlines.start_s, stop.asked)
+        except rendezvous.RendezvousTimeoutError:
+            stop.check()
+            raise TurnsLostError(f"no conductor of its block within {spec.deadlines.start_s:g} s") from None
+        host, port = facts["hub"]
+        line = join(host, port, token, rank=spec.order, facts={}, timeout_s=spec.deadlines.start_s)
+        return Turns(node, line)
+
+    def await_start(self, stop: StopRequest) -> None:
+        """Until the cluster may start.
+
+        Raises:
+            TurnsLostError: it may not.
+            StoppedError: the run was asked to end.
+        """
+        while not self.at_work:
+            stop.check()
+            select.select([self._conductor.sock], [], [], TICK_S)
+            self._hear()
+        self.before_s = time.monotonic() - self._paused_at
+
+    def wake(self, hub: Hub) -> None:
+        """Let ``hub.poll`` return as soon as there is something to hear."""
+        hub.wake_on(self._conductor.sock)
+        hub.wake_on(self._client.sock)
+
+    def asked(self) -> Optional[Message]:
+        """The turn that was given just now, if one was."""
+        before = self.at_work
+        turn = self._hear()
+        if turn is not None and not before:
+            self.waited_s += time.monotonic() - self._paused_at
+        return turn
+
+    def hand_on(self, turn: Message) -> None:
+        """Let the client begin."""
+        self._client.send(turn)
+
+    def given_back(self) -> bool:
+        """Whether the client is done with its turn."""
+        return any(message["kind"] == DONE for message in self._client.receive())
+
+    def give_back(self) -> None:
+        """The cluster is quiet: it is somebody else's turn."""
+        self.at_work = False
+        self._paused_at = time.monotonic()
+        self._conductor.send({"kind": DONE})
+
+    def waiting_s(self) -> float:
+        """Seconds in which others had their turns, up to now."""
+        return self.waited_s + (0.0 if self.at_work else time.monotonic() - self._paused_at)
+
+    def close(self) -> None:
+        """Leave the block: the conductor goes on with the others."""
+        for line in (self._client, self._conductor):
+            line.close()
+        self.clients_end.close()
+
+    def _hear(self) -> Optional[Message]:
+        self._conductor.beat()
+        turn = None
+        for message in self._conductor.receive():
+            if message["kind"] == OVER:
+                raise TurnsLostError(str(message["reason"]))
+            if message["kind"] == TURN:
+                turn, self.at_work = message, True
+        if not self._conductor.open or self._conductor.silence() > self._silence_s:
+            raise TurnsLostError("the conductor of its block is gone")
+        return turn
+
+
+def pause(children: List[Child]) -> None:
+    """Stop processes in the reverse order of their start: first who asks, last who answers."""
+    for child in reversed(children):
+        child.signal(signal.SIGSTOP)
+
+
+def go_on(children: List[Child]) -> None:
+    """Continue them: first who answers, last who asks."""
+    for child in children:
+        child.signal(signal.SIGCONT)
+
+
+class ClientTurns:
+    """The client's end. The first turn, in which the cluster starts, is on when the client starts."""
+
+    def __init__(self, handle: int) -> None:
+        self._sock = socket.socket(fileno=handle)
+        self._lines = self._sock.makefile("r", encoding="utf-8")
+
+    def begin(self, workload: int) -> None:
+        """Wait for a turn of this workload. Those of workloads that have ended early are given back at once.
+
+        Raises:
+            TurnsLostError: the supervisor is gone.
+        """
+        while True:
+            line = self._lines.readline()
+            if not line:
+                raise TurnsLostError("the supervisor is gone")
+            message = json.loads(line)
+            if message["kind"] == TURN:
+                if message["workload"] == workload:
+                    return
+                self.end()
+
+    def end(self) -> None:
+        """Give the turn back."""
+        self._sock.sendall(json.dumps({"kind": DONE}).encode("utf-8") + b"\n")
+
+    @contextlib.contextmanager
+    def all_of(self, workload: int) -> Iterator[None]:
+        """From the first turn of a workload to its last, or to where it fails."""
+        self.begin(workload)
+        try:
+            yield
+        finally:
+            self.end()
+
+    def switch(self, workload: int, limit: Limit) -> None:
+        """From one turn of a workload to its next; the others' time doesn't count for its limit."""
+        with limit.held():
+            self.end()
+            self.begin(workload)

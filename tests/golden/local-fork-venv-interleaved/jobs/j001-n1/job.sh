@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# j001-n1: 1 blocks, 2 runs, nodes: 1, about 16s.
+# Rendered by gpubench 0.1. By hand: bash job.sh, or some blocks only: GPUBENCH_BLOCKS="1 2" bash job.sh
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")" || exit 40
+# Whatever the shell that hands this over has in OUTDIR and SCRATCHDIR: others may use the names, too.
+OUTDIR=${GPUBENCH_OUTDIR:-$(cd ../.. && pwd)}
+export OUTDIR
+SCRATCHDIR=${GPUBENCH_SCRATCHDIR:-${TMPDIR:-/tmp}}
+export SCRATCHDIR
+GPUBENCH_JOB_TOKEN=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
+export GPUBENCH_JOB_TOKEN
+export GPUBENCH_END=$(($(date +%s) + 14400))
+
+# Launcher fork: one supervisor per node, all on this machine.
+supervisors=() stopping=''
+# Background commands lose their standard input; the supervisors watch it for the end of the front end. Not by a number:
+# the front end may have handed over the machine's lock as any of 3 to 9.
+exec {front_end}<&0
+begin() {
+  local rank
+  for ((rank = 0; rank < 1; rank++)); do
+    GPUBENCH_RANK=$rank "$@" <&"$front_end" &
+    supervisors+=("$!")
+  done
+  if [ -n "$stopping" ]; then forward; fi # a signal between the start of a supervisor and the line that remembers it
+}
+begin_alone() { # on the first node
+  GPUBENCH_RANK=0 "$@" <&"$front_end" &
+  supervisors+=("$!")
+  if [ -n "$stopping" ]; then forward; fi
+}
+await() {
+  local pid code worst=0
+  for pid in "${supervisors[@]}"; do
+    while true; do # a signal interrupts wait; the supervisor still has to end its processes
+      wait "$pid"
+      code=$?
+      kill -0 "$pid" 2>/dev/null || break
+    done
+    if ((code > worst)); then worst=$code; fi
+  done
+  supervisors=()
+  return "$worst"
+}
+forward() {
+  stopping=1
+  if ((${#supervisors[@]})); then kill -TERM "${supervisors[@]}" 2>/dev/null; fi
+}
+trap forward TERM INT HUP
+aside() { "$@"; } # what only writes a record
+
+# A block starts only if it can end in time; what isn't run gets a record that says why.
+selected='' skip='' worst=0
+begin_block() { # NUMBER SECONDS
+  selected='' skip=''
+  case " ${GPUBENCH_BLOCKS:-$1} " in *" $1 "*) selected=1 ;; esac
+  local left=$((GPUBENCH_END - $(date +%s)))
+  if ((left < $2)); then skip="no time left: the block takes about $2 s, the job ends in $left s"; fi
+}
+conduct() { # COMMAND...: of the one that gives turns to the runs of the block
+  if [ -n "$stopping" ]; then exit 130; fi
+  if [ -n "$selected" ] && [ -z "$skip" ]; then begin_alone "$@"; fi
+}
+take_part() { # COMMAND...: the supervisor's, on every node, beside those of the block's other runs
+  if [ -n "$stopping" ]; then exit 130; fi
+  [ -n "$selected" ] || return 0
+  if [ -n "$skip" ]; then
+    aside "$@" --rank 0 --skip "$skip" || worst=$?
+  else
+    begin "$@"
+  fi
+}
+end_block() {
+  if [ -n "$selected" ] && [ -z "$skip" ]; then
+    await || worst=$?
+  fi
+  if [ -n "$stopping" ]; then exit 130; fi
+}
+
+begin_block 1 24
+conduct /images/stack/bin/python -I ../../node.pyz conduct --spec specs/001-turns.json
+take_part /images/stack/bin/python -I ../../node.pyz run --spec specs/001-0-f1ac134b719d.json
+take_part /images/stack/bin/python -I ../../node.pyz run --spec specs/001-1-b2e7117c2b86.json
+end_block
+
+exit "$worst"

@@ -1,0 +1,168 @@
+"""Turns: the conductor gives them, a client takes them, and who is gone or hangs costs the others nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gpubench.node import rendezvous
+from gpubench.node.conductor import conduct
+from gpubench.node.hub import Line, join
+from gpubench.node.turns import DONE, OVER, TURN, ClientTurns
+from gpubench.spec.plain import SpecError
+from gpubench.spec.turns import END, START, TURNS_SPEC, Turn, TurnsSpec, rendezvous_name
+
+TOKEN = "5eed"
+
+
+class Never:
+    """Nobody asks the conductor to end."""
+
+    def check(self) -> None:
+        """Nothing."""
+
+
+def spec(turns: list[Turn], runs: int = 2, **changes: float) -> TurnsSpec:
+    bounds = {"start_s": 60.0, "turn_s": 60.0, "silence_s": 60.0, **changes}
+    names = {str(order): f"run{order}" for order in range(runs)}
+    return TurnsSpec(TURNS_SPEC, "c", 3, names, "lo", turns, **bounds)
+
+
+class Member:
+    """The leader of a run, as far as turns go."""
+
+    def __init__(self, runs: Path, order: int) -> None:
+        path = rendezvous.path_for(runs, rendezvous_name(3), TOKEN)
+        facts = rendezvous.wait(path, TOKEN, time.monotonic() + 60, lambda: False)
+        host, port = facts["hub"]
+        self.line: Line = join(host, port, TOKEN, rank=order, facts={}, timeout_s=60)
+
+    def hear(self) -> dict[str, object]:
+        """The next message."""
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            found = self.line.receive()
+            if found:
+                self.line.put_back(found[1:])
+                return found[0]
+            assert self.line.open
+            time.sleep(0.005)
+        raise AssertionError("nothing was said")
+
+    def done(self) -> None:
+        self.line.send({"kind": DONE})
+
+
+@contextlib.contextmanager
+def conducted(runs: Path, what: TurnsSpec) -> Iterator[Callable[[int], Member]]:
+    thread = threading.Thread(target=conduct, args=(what, runs, TOKEN, Never()))
+    thread.start()
+    with contextlib.ExitStack() as lines:
+
+        def come(order: int) -> Member:
+            member = Member(runs, order)
+            lines.callback(member.line.close)
+            return member
+
+        yield come
+        thread.join(60)
+    assert not thread.is_alive()
+    assert not list(runs.glob(".rendezvous*"))
+
+
+def test_turns_come_in_the_order_of_the_plan_one_at_a_time(tmp_path: Path) -> None:
+    turns = [Turn(0, START), Turn(1, START), Turn(1, 0, 2), Turn(0, 0, 2), Turn(0, END), Turn(1, END)]
+    with conducted(tmp_path, spec(turns)) as come:
+        members = [come(order) for order in (0, 1)]
+        for turn in turns:
+            assert members[turn.order].hear() == {"kind": TURN, "workload": turn.workload}
+            assert not members[1 - turn.order].line.receive()  # nobody else works meanwhile
+            if turn.workload == END:
+                members[turn.order].line.close()
+            else:
+                members[turn.order].done()
+
+
+def test_a_run_that_is_gone_loses_its_turns_and_the_other_goes_on(tmp_path: Path) -> None:
+    turns = [Turn(0, START), Turn(1, START), Turn(0, 0, 1), Turn(1, 0, 1), Turn(0, 1, 1), Turn(1, 1, 1)]
+    with conducted(tmp_path, spec(turns)) as come:
+        first, second = (come(order) for order in (0, 1))
+        first.hear()
+        first.done()
+        second.hear()
+        first.line.close()
+        second.done()
+        assert [second.hear()["workload"], second.done(), second.hear()["workload"], second.done()][::2] == [0, 1]
+
+
+def test_a_run_that_keeps_its_turn_is_told_that_it_has_lost_the_others(tmp_path: Path) -> None:
+    turns = [Turn(0, 0, 1), Turn(1, 0, 1), Turn(0, 1, 1)]
+    with conducted(tmp_path, spec(turns, turn_s=0.3, silence_s=30.0)) as come:
+        hanging, other = (come(order) for order in (0, 1))
+        assert hanging.hear()["kind"] == TURN
+        told = hanging.hear()
+        assert (told["kind"], "didn't give its turn back within 0.3 s" in str(told["reason"])) == (OVER, True)
+        hanging.line.close()
+        assert other.hear() == {"kind": TURN, "workload": 0}
+        other.done()
+
+
+def test_who_never_comes_is_not_waited_for_longer_than_a_start_may_take(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with conducted(tmp_path, spec([Turn(0, START), Turn(1, START)], start_s=0.5)) as come:
+        there = come(1)
+        assert there.hear() == {"kind": TURN, "workload": START}
+        there.done()
+    assert "block 3 goes on without run [0]" in capsys.readouterr().err
+
+
+def test_a_client_gives_back_the_turns_of_workloads_that_have_ended_early() -> None:
+    mine, clients = socket.socketpair()
+    turns = ClientTurns(clients.detach())
+    for workload in (0, 0, 1, 2, END):
+        mine.sendall(json.dumps({"kind": TURN, "workload": workload}).encode() + b"\n")
+    with pytest.raises(ValueError, match="broken"), turns.all_of(0):
+        raise ValueError("broken")
+    with turns.all_of(2):
+        pass
+    turns.begin(END)
+    given_back = [json.loads(line) for line in mine.recv(4096).splitlines()]
+    assert given_back == [{"kind": DONE}] * 4  # 0 that failed, 0, 1, and 2
+    mine.close()
+
+
+def test_time_of_others_does_not_count_for_a_limit() -> None:
+    code = """
+import time
+from gpubench.node.limit import Limit, WorkloadTimeoutError
+with Limit(0.4) as limit:
+    with limit.held():
+        time.sleep(0.8)
+    print("held")
+    try:
+        time.sleep(600)
+    except WorkloadTimeoutError as error:
+        print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=150, check=True)
+    assert done.stdout == "held\nno answer within 0.4 s\n"
+
+
+def test_turns_are_written_a_line_each_and_read_as_they_were() -> None:
+    written = spec([Turn(0, START), Turn(1, 0, 3)])
+    text = written.dump()
+    assert '  {"order": 1, "workload": 0, "reps": 3}\n' in text
+    assert TurnsSpec.parse(text) == written
+    for wrong, why in (("{", "is not JSON"), ("{}", "is not a gpubench/turns/1"), (text.replace("reps", "r"), "Turn")):
+        with pytest.raises(SpecError, match=why):
+            TurnsSpec.parse(wrong)

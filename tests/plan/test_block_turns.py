@@ -1,0 +1,114 @@
+"""Turns of interleaved blocks: who works when, how many times, and where clusters can't take turns."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from typing import Any
+
+import hypothesis
+import hypothesis.strategies as st
+import pytest
+
+from gpubench.errors import PlanRefusedError
+from gpubench.model.plan import Plan, PlannedBlock
+from gpubench.model.site import Layout
+from gpubench.plan.advance import plan_advance
+from gpubench.plan.repair import plan_repair
+from tests.conftest import examples
+from tests.plan.requests_by_hand import plan, site, workload
+
+THREE = "a=1.17.0 b=1.18.0 c=1.19.0"
+
+
+def interleaved(words: str = THREE, more: str = "", **changes: Any) -> Plan:
+    layout = Layout(workers=2, one_machine=True, arrangement="interleaved")
+    return plan(words, site=site(more, layout=layout), **changes)
+
+
+def blocks(made: Plan) -> list[PlannedBlock]:
+    return [block for job in made.jobs for block in job.blocks]
+
+
+def check(block: PlannedBlock, reps: dict[str, int]) -> None:
+    """What any interleaved block must be."""
+    variants = {run.variant for run in block.runs}
+    assert [key for key, _ in itertools.groupby(turn.workload for turn in block.turns)] == block.runs[0].workloads
+    for params_id in block.runs[0].workloads:
+        turns = [turn for turn in block.turns if turn.workload == params_id]
+        rounds = [turns[at : at + len(variants)] for at in range(0, len(turns), len(variants))]
+        for one in rounds:
+            assert {turn.variant for turn in one} == variants
+            assert len({turn.reps for turn in one}) == 1
+        assert sum(one[0].reps for one in rounds) == reps[params_id]
+        first = Counter(one[0].variant for one in rounds)
+        assert max(first.values()) - min(first.get(variant, 0) for variant in variants) <= 1
+
+
+@hypothesis.settings(max_examples=examples(30), deadline=None)
+@hypothesis.given(
+    reps=st.lists(st.integers(1, 40), min_size=1, max_size=4), count=st.integers(2, 5), seed=st.integers(0, 2**31)
+)
+def test_every_variant_has_all_repetitions_and_stands_first_equally_often(
+    reps: list[int], count: int, seed: int
+) -> None:
+    words = " ".join(f"v{number}=1.1{number}.0" for number in range(count))
+    workloads = [workload(reps=each, count=5 + at) for at, each in enumerate(reps)]
+    made = interleaved(words, workloads=workloads, blocks=2, seed=seed)
+    for block in blocks(made):
+        check(block, {item.params_id: item.reps for item in workloads})
+
+
+def test_the_same_seed_gives_the_same_turns_and_blocks_differ() -> None:
+    first, again, other = (interleaved(seed=seed, blocks=3) for seed in (7, 7, 8))
+    assert first.jobs == again.jobs
+    assert [block.turns for block in blocks(first)] != [block.turns for block in blocks(other)]
+    assert len({str(block.turns) for block in blocks(first)}) > 1
+
+
+def test_a_sequential_block_has_no_turns_and_its_order_is_the_same() -> None:
+    alone, together = plan(THREE), interleaved()
+    assert not any(block.turns for block in blocks(alone))
+    assert [[run.variant for run in one.runs] for one in blocks(alone)] == [
+        [run.variant for run in one.runs] for one in blocks(together)
+    ]
+
+
+def test_clusters_that_live_at_the_same_time_share_the_memory_and_the_plan_says_so() -> None:
+    alone, together = plan(THREE), interleaved()
+    assert alone.jobs[0].memory_limit // 3 == together.jobs[0].memory_limit
+    assert "interleaved: 3 clusters of a block are alive at once; one works, the others are stopped" in together.notes
+
+
+def test_a_block_that_replaces_or_follows_another_is_interleaved_too() -> None:
+    made = interleaved(blocks=2)
+    status = {run.run: "ok" for _, _, run in made.runs()} | {made.jobs[0].blocks[0].runs[1].run: "lost"}
+    repaired = plan_repair(made, status, "2026-11-20T13:00:00+00:00").addition
+    assert repaired is not None
+    advanced = plan_advance(interleaved(max_blocks=12), [], [], "2026-11-20T13:00:00+00:00")
+    reps = {item.params_id: item.reps for item in made.workloads}
+    for addition in (repaired, advanced):
+        assert addition.jobs
+        for block in (block for job in addition.jobs for block in job.blocks):
+            check(block, reps)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"scheduler": "slurm", "launcher": "srun"}, "launcher srun starts one run at a time on a node"),
+        ({"runtime": "enroot"}, "runtime enroot isn't known to have several runs on a node at the same time"),
+    ],
+)
+def test_where_clusters_cannot_live_side_by_side_the_plan_is_refused(changes: dict[str, str], why: str) -> None:
+    layout = Layout(workers=2, one_machine=True, arrangement="interleaved")
+    with pytest.raises(PlanRefusedError) as refused:
+        plan(THREE, site=site(layout=layout, **changes))
+    assert why in str(refused.value)
+    assert "--arrangement sequential" in str(refused.value)
+
+
+def test_what_cannot_be_stopped_is_refused() -> None:
+    parsl = workload()
+    with pytest.raises(PlanRefusedError, match="Parsl's executors live outside"):
+        interleaved(workloads=[type(parsl)(**{**parsl.__dict__, "backend": "parsl"})])
