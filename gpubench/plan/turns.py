@@ -14,7 +14,7 @@ from gpubench.spec.turns import INTERLEAVED
 LEAST_REPS = 2
 """Timed repetitions of a turn: each turn begins with one that doesn't count."""
 MOST_ROUNDS = 4
-LAUNCHERS = ("fork",)
+LAUNCHERS = ("fork", "srun")
 """Those that can have the supervisors of several runs on a node at the same time."""
 RUNTIMES = ("conda", "docker", "modules", "venv")
 """Those that can enter images several times at once on a node."""

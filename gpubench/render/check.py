@@ -52,7 +52,7 @@ def render_check(
             "batch": batch,
             "job": JOB,
             "nodes": nodes,
-            "blocks": [{"number": 1, "seconds": LOOK_S, "commands": looks}],
+            "blocks": [{"number": 1, "seconds": LOOK_S, "conductor": [], "commands": looks}],
             "runs": 0,
             "about": "a minute",
             "limit_s": LIMIT_S,

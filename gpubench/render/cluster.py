@@ -66,7 +66,7 @@ def _script(record: ClusterRecord) -> dict[str, Any]:
     site, runtime = record.site, RUNTIMES[record.site.runtime]
     command = runtime.command(record.image, [f"../../{NODE_HALF}", "cluster", "--spec", SPEC])
     return {
-        "blocks": [{"number": 1, "seconds": int(site.limits.start), "commands": [(["run"], command)]}],
+        "blocks": [{"number": 1, "seconds": int(site.limits.start), "conductor": [], "commands": [(["run"], command)]}],
         "in_image": runtime.prefix(place_of(site, site.device)),
     }
 

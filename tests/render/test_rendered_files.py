@@ -117,6 +117,13 @@ PLANS = {
         blocks=1,
         images=SQUASHFS,
     ),
+    "slurm-srun-venv-interleaved": plan(
+        VARIANTS,
+        site=site(**SLURM, layout=Layout(workers=2, arrangement="interleaved")),
+        nodes=[2],
+        images=VENVS,
+        blocks=1,
+    ),
     "slurm-srun-pyxis": plan(
         VARIANTS,
         site=site(**SLURM, runtime="pyxis", container=ContainerSettings(mounts=["/data:/data:ro"])),
