@@ -160,15 +160,14 @@ class Leader:
     def _take_turns(self, turns: Turns, hub: Hub, client: Child) -> None:
         """Let the cluster work when it is its turn, and be quiet when it isn't."""
         cluster = [child for child in self.node.children if child is not client]
-        if turns.at_work:
+        turn = turns.asked()
+        if turns.at_work and turn is None:
             if turns.given_back():
                 pause([client])
                 self._tell_all(hub, PAUSE, PAUSED)
                 pause(cluster)
                 turns.give_back()
-            return
-        turn = turns.asked()
-        if turn is not None:
+        elif turn is not None:
             go_on(cluster)
             self._tell_all(hub, CONTINUE, CONTINUED)
             go_on([client])
@@ -195,6 +194,8 @@ class Leader:
 
     def _heard(self, hub: Hub, *, fatal: bool, wait_s: float = TICK_S) -> List[Message]:
         messages = hub.poll(wait_s)
+        if self.turns:
+            self.turns.beat()
         for message in messages:
             if message["kind"] == "hello":
                 self.peers[message["rank"]] = message["facts"]

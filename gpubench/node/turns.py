@@ -115,8 +115,12 @@ class Turns:
             line.close()
         self.clients_end.close()
 
-    def _hear(self) -> Optional[Message]:
+    def beat(self) -> None:
+        """A sign of life for the conductor, also in a long turn."""
         self._conductor.beat()
+
+    def _hear(self) -> Optional[Message]:
+        self.beat()
         turn = None
         for message in self._conductor.receive():
             if message["kind"] == OVER:

@@ -131,3 +131,13 @@ def test_a_killed_front_end_takes_stopped_clusters_with_it(tmp_path: Path) -> No
     front.kill(SIGKILL)
     front.end()
     nothing_left(lambda: cluster_processes(campaign))
+
+
+@pytest.mark.system
+def test_a_turn_may_be_longer_than_a_supervisor_may_be_silent(gpubench: Run, tmp_path: Path) -> None:
+    suite = write_suite(tmp_path, reps=2, count=2500)
+    done = gpubench(*words(suite, *INTERLEAVED, "--blocks", "1", "--set", "limits.silence=3s"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    ran = records(campaign_in(tmp_path)).values()
+    assert {one["status"] for one in ran} == {"ok"}, [one["reason"] for one in ran]
+    assert max(one["phases"]["waited"] for one in ran) > 3

@@ -82,6 +82,18 @@ def test_a_whole_campaign_runs_inside_the_containers_by_digest(site: Site) -> No
     assert re.search(r"^message \| 1\.22\.0 vs 1\.16\.0 \|.* 1 block \| inconclusive", done.stdout, re.MULTILINE)
 
 
+def test_containers_of_an_interleaved_block_take_turns(site: Site) -> None:
+    words = ["--variants", "a=1.22.0 b=1.16.0", "--blocks", "1", "--arrangement", "interleaved", "--outputs", "turns"]
+    done = site.run(*site.bench(*words))
+    assert done.returncode == 0, done.stdout + done.stderr
+    (campaign,) = (site.directory / "turns").iterdir()
+    ran = [json.loads(path.read_text()) for path in campaign.glob("runs/*/run.json")]
+    assert [run["status"] for run in ran] == ["ok", "ok"]
+    assert max(run["started_at"] for run in ran) < min(run["ended_at"] for run in ran)
+    assert {process["ucx"]["loaded"] for process in processes(campaign)} == {"1.22.0", "1.16.0"}
+    nothing_left(lambda: containers(site))
+
+
 def test_an_image_that_is_not_the_planned_build_fails_its_run_and_says_so(site: Site) -> None:
     campaign = site.planned("changed")
     plan = campaign / "plan.json"
