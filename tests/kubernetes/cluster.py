@@ -84,13 +84,17 @@ class Cluster:
     def have_nodes(self, count: int, *, full: bool = False) -> None:
         """That many nodes; ``full`` ones take no further pod, not even when one of ours has ended there."""
         each = {"labels": {}, "allocatable": {"cpu": "0" if full else "4", "memory": "8Gi"}}
-        (self.root / "nodes.json").write_text(json.dumps({f"k{number + 1}": each for number in range(count)}))
+        self._write("nodes.json", {f"k{number + 1}": each for number in range(count)})
 
     def have_images(self, images: Mapping[str, Mapping[str, str]]) -> None:
         """What can be pulled, by reference."""
-        part = self.root / "images.part"
-        part.write_text(json.dumps(images))
-        part.replace(self.root / "images.json")
+        self._write("images.json", images)
+
+    def _write(self, name: str, plain: object) -> None:
+        """By rename: the agent may read at any moment, and an agent that reads half a file dies."""
+        part = self.root / f"{name}.part"
+        part.write_text(json.dumps(plain))
+        part.replace(self.root / name)
 
     def have_all_images(self) -> None:
         """Whatever has been pushed can be pulled."""
@@ -133,6 +137,7 @@ class Cluster:
 
     def run(self, *words: str | Path, code: int = 0) -> str:
         """What ``gpubench`` says; it must exit with ``code``."""
+        assert self._agent.poll() is None, f"the agent ended: {(self.root.parent / 'agent.log').read_text()}"
         done = run_gpubench(words, self.directory, self.env(), one_stream=True)
         assert done.returncode == code, (
             f"{done.returncode}: {done.stdout}\n{(self.root.parent / 'agent.log').read_text()}"
