@@ -22,6 +22,7 @@ FLAGS = {
     "run_dir": "--run-dir",
     "parent": "--parent",
     "census": "--census",
+    "turns": "--turns",
 }
 
 # (may be given, must be given). With a spec, what the spec says can't be said twice.
@@ -29,7 +30,7 @@ WITH_SPEC: Dict[str, Tuple[Tuple[str, ...], Tuple[str, ...]]] = {
     "auto": (("rank", "skip", "device", "protocol"), ()),
     "scheduler": (("device", "protocol", "parent", "census", "scheduler_file"), ()),
     "worker": (("device", "protocol", "parent", "local_directory"), ("address", "name")),
-    "client": (("device", "protocol", "parent"), ("address", "run_dir")),
+    "client": (("device", "protocol", "parent", "turns"), ("address", "run_dir")),
 }
 _WORKER = ("device", "protocol", "address", "scheduler_file", "name")
 _WORKER_LIMITS = ("nthreads", "memory_limit", "local_directory", "death_timeout")
@@ -54,7 +55,7 @@ def check(options: argparse.Namespace) -> None:
     given = [name for name in FLAGS if getattr(options, name) is not None]
     foreign = [FLAGS[name] for name in given if name not in (*may, *must)]
     if foreign:
-        takes = ", ".join(FLAGS[name] for name in (*must, *may) if name not in ("parent", "census"))
+        takes = ", ".join(FLAGS[name] for name in (*must, *may) if name not in ("parent", "census", "turns"))
         raise CombinationError(f"{role} {where} takes no {', '.join(foreign)} (it takes {takes})")
     missing = [FLAGS[name] for name in must if name not in given]
     if missing:

@@ -142,7 +142,7 @@ def _registered_at(client: Any, spec: RunSpec) -> List[float]:
 
 
 def _measure_all(
-    context: Context, spec: RunSpec, outcome: Outcome, run_dir: Path, turns: Optional[ClientTurns]
+    context: Context, spec: RunSpec, outcome: Outcome, run_dir: Path, turns: Optional[ClientTurns] = None
 ) -> bool:
     """Every workload in turn, each on clean workers; False when one may have hurt the cluster."""
     hurt = ""
