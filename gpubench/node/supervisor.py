@@ -65,6 +65,7 @@ class Leader:
         try:
             return self._run()
         except TurnsLostError as error:
+            self._hear_the_order()  # the conductor may have heard it first
             raise RunFailedError(f"the run lost its turns: {error}") from error
 
     def _run(self) -> Dict[str, Any]:
@@ -210,7 +211,12 @@ class Leader:
         return messages
 
     def _failed(self, what: str, cause: Dict[str, Any]) -> RunFailedError:
-        """The failure, unless the run was asked to end: who ends a whole job signals its processes in any order."""
+        """The failure, unless the run was asked to end."""
+        self._hear_the_order()
+        return RunFailedError("{}: {}".format(what, cause["how"]), cause)
+
+    def _hear_the_order(self) -> None:
+        """Raise StoppedError if the run is asked to end: who ends a whole job signals its processes in any order."""
         deadline = time.monotonic() + ORDER_S
         while time.monotonic() < deadline:
             self.stop.check()
@@ -218,7 +224,6 @@ class Leader:
                 time.sleep(TICK_S)
             else:
                 self._heard(self.hub, fatal=True)
-        return RunFailedError("{}: {}".format(what, cause["how"]), cause)
 
     def _tick(self) -> None:
         self.stop.check()

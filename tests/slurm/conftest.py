@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +25,7 @@ def slurm() -> Iterator[SlurmCluster]:
 def shared(slurm: SlurmCluster, request: pytest.FixtureRequest) -> Iterator[Path]:
     """A directory of the test's own that all hosts see; afterwards no job runs and every host is idle."""
     directory = slurm.shared / request.node.name.replace("[", "-").replace("]", "")
+    shutil.rmtree(directory, ignore_errors=True)  # of a first try
     directory.mkdir()
     directory.chmod(0o1777)
     yield directory
