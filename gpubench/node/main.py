@@ -19,7 +19,7 @@ from gpubench.node.rank import RankError, find_rank
 from gpubench.node.rendezvous import RendezvousTimeoutError
 from gpubench.node.stop import StoppedError, StopRequest
 from gpubench.node.supervisor import Leader, NodeLostError, RunFailedError
-from gpubench.node.turns import ClientTurns, Turns, TurnsLostError
+from gpubench.node.turns import ClientTurns
 from gpubench.spec import RunSpec
 from gpubench.spec.attached import AttachSpec
 from gpubench.spec.plain import SpecError
@@ -221,7 +221,7 @@ def _lead(node: Node, run_dir: Path, token: str, stop: StopRequest) -> int:
     code = EXIT_OK
     try:
         if node.spec.turns:
-            leader.turns = Turns.join(node, token, stop)
+            leader.join_block()
         check_build(node.spec)
         node.ensure_clean()
         result = leader.run()
@@ -230,8 +230,6 @@ def _lead(node: Node, run_dir: Path, token: str, stop: StopRequest) -> int:
         record.status, record.reason = "lost", str(error)
     except RunFailedError as error:
         record.reason, record.cause = str(error), error.cause
-    except TurnsLostError as error:
-        record.reason = str(error)
     except WrongImageError as error:
         record.reason = str(error)
     except OSError as error:

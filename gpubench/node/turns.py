@@ -150,6 +150,7 @@ class ClientTurns:
     def __init__(self, handle: int) -> None:
         self._sock = socket.socket(fileno=handle)
         self._lines = self._sock.makefile("r", encoding="utf-8")
+        self._on = True
 
     def begin(self, workload: int) -> None:
         """Wait for a turn of this workload. Those of workloads that have ended early are given back at once.
@@ -163,12 +164,16 @@ class ClientTurns:
                 raise TurnsLostError("the supervisor is gone")
             message = json.loads(line)
             if message["kind"] == TURN:
+                self._on = True
                 if message["workload"] == workload:
                     return
                 self.end()
 
     def end(self) -> None:
-        """Give the turn back."""
+        """Give the turn back, if there is one: a workload may also be ended while it waits for its next turn."""
+        if not self._on:
+            return
+        self._on = False
         self._sock.sendall(json.dumps({"kind": DONE}).encode("utf-8") + b"\n")
 
     @contextlib.contextmanager

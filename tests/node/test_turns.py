@@ -141,6 +141,19 @@ def test_a_client_gives_back_the_turns_of_workloads_that_have_ended_early() -> N
     mine.close()
 
 
+def test_a_workload_that_is_ended_between_its_turns_gives_back_none() -> None:
+    mine, clients = socket.socketpair()
+    turns = ClientTurns(clients.detach())
+    mine.sendall(json.dumps({"kind": TURN, "workload": 0}).encode() + b"\n")
+    with turns.all_of(0):
+        turns.end()  # as ``switch`` does, before it waits: and there the workload is ended
+    mine.sendall(json.dumps({"kind": TURN, "workload": 1}).encode() + b"\n")
+    with turns.all_of(1):
+        pass
+    assert [json.loads(line) for line in mine.recv(4096).splitlines()] == [{"kind": DONE}] * 2
+    mine.close()
+
+
 def test_time_of_others_does_not_count_for_a_limit() -> None:
     code = """
 import time
