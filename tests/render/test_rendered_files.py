@@ -163,6 +163,13 @@ PLANS = {
         blocks=1,
         images=CONTAINERS,
     ),
+    "slurm-ssh-venv-interleaved": plan(
+        VARIANTS,
+        site=site(**{**SLURM, "launcher": "ssh"}, layout=Layout(workers=2, arrangement="interleaved")),
+        nodes=[2],
+        blocks=1,
+        images=VENVS,
+    ),
     "slurm-ssh-venv": plan(VARIANTS, site=site(**{**SLURM, "launcher": "ssh"}), nodes=[2], blocks=1, images=VENVS),
     "lsf-jsrun-venv": plan(VARIANTS, site=lsf(scheduler="launch-node"), nodes=[1, 4], blocks=1, images=VENVS),
     "lsf-jsrun-conda": plan(

@@ -1,0 +1,170 @@
+#!/usr/bin/env bash
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --exclusive
+#SBATCH --cpus-per-task=16
+#SBATCH --gpus-per-node=8
+#SBATCH --mem=65536M
+#SBATCH --time=240
+#SBATCH --signal=B:TERM@120
+#SBATCH --no-requeue
+#SBATCH --output=slurm-%j.log
+#SBATCH --open-mode=append
+#SBATCH --partition='batch m2'
+#SBATCH --account=team
+#SBATCH --nv-meta=ml-model.x
+# j001-n2: 1 blocks, 2 runs, nodes: 2, about 16s.
+# Rendered by gpubench 0.1. By hand: sbatch job.sh, in the directory where it stands; some blocks only:
+# GPUBENCH_BLOCKS="1 2" sbatch job.sh
+set -u
+if [ ! -d specs ]; then
+  echo "submit it from its own directory: cd JOB; sbatch job.sh" >&2
+  exit 2
+fi
+trap 'echo "$?" >"end-$SLURM_JOB_ID"' EXIT
+# Whatever the shell that hands this over has in OUTDIR and SCRATCHDIR: others may use the names, too.
+OUTDIR=${GPUBENCH_OUTDIR:-$(cd ../.. && pwd)}
+export OUTDIR
+SCRATCHDIR=${GPUBENCH_SCRATCHDIR:-${TMPDIR:-/tmp}}
+export SCRATCHDIR
+GPUBENCH_JOB_TOKEN=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
+export GPUBENCH_JOB_TOKEN
+# When the job ends, as Slurm says; if it doesn't, as late as it may end.
+GPUBENCH_END=$(($(date +%s) + 14400))
+end=$(timeout 20 squeue --noheader --jobs="$SLURM_JOB_ID" --format=%e)
+if end=$(date -d "${end:-unknown}" +%s 2>/dev/null); then GPUBENCH_END=$end; fi
+export GPUBENCH_END
+module load cuda/11.2
+module load 'a b'
+
+# Launcher ssh: one supervisor per node; what runs on this node is started directly. Each has a line, its standard input:
+# what it is to do, and in which environment, comes down that line, and its end tells a supervisor to end.
+stopping='' supervisors=() ranks=() runs=() lines=() begun=0
+here=${SLURMD_NODENAME:-$(uname -n)}
+mapfile -t hosts < <(timeout 20 scontrol show hostnames "$SLURM_JOB_NODELIST")
+if ((${#hosts[@]} < SLURM_JOB_NUM_NODES)); then
+  echo "scontrol show hostnames '$SLURM_JOB_NODELIST' names ${#hosts[@]} hosts of $SLURM_JOB_NUM_NODES" >&2
+  exit 40
+fi
+patience=(90 30) # seconds after rank 0, in which the others end by themselves; when told to end
+ssh=(ssh -T -x -o BatchMode=yes -o ConnectTimeout=20 -o ControlPath=none -o LogLevel=ERROR)
+ssh+=(-o ServerAliveInterval=10 -o ServerAliveCountMax=3)
+# shellcheck disable=SC2016 # for the shell at the other end
+follow='exec bash -c '\''IFS= read -r -d "" job && eval "$job"'\'
+begin() {
+  local rank
+  begun=$((begun + 1))
+  for ((rank = 0; rank < SLURM_JOB_NUM_NODES; rank++)); do
+    start "$rank" "$@"
+  done
+  if [ -n "$stopping" ]; then forward; fi # a signal between the start of a supervisor and the line that remembers it
+}
+begin_alone() { # on the first node
+  begun=$((begun + 1))
+  start 0 "$@"
+  if [ -n "$stopping" ]; then forward; fi
+}
+await() {
+  local at pid code deadline=0 worst=0
+  for at in "${!supervisors[@]}"; do
+    pid=${supervisors[at]}
+    if ((ranks[at] == 1)); then deadline=$((SECONDS + patience[${#stopping}])); fi
+    while ((ranks[at] > 0)) && kill -0 "$pid" 2>/dev/null; do # rank 0 has ended: nothing is measured any more
+      if ((SECONDS > deadline)); then hang_up "${runs[at]}"; fi
+      sleep 0.1
+    done
+    while true; do # a signal interrupts wait; the supervisor still has to end its processes
+      wait "$pid"
+      code=$?
+      kill -0 "$pid" 2>/dev/null || break
+    done
+    if ((code != 0)); then echo "rank ${ranks[at]} on ${hosts[ranks[at]]} ended with $code" >&2; fi
+    if ((code > worst)); then worst=$code; fi
+  done
+  hang_up
+  supervisors=() ranks=() runs=()
+  return "$worst"
+}
+start() { # RANK COMMAND...
+  local rank=$1 line program=("${ssh[@]}" "${hosts[$1]}" "$follow") become=''
+  shift
+  if [ "${hosts[rank]}" = "$here" ]; then program=(bash -c "$follow") become=exec; fi
+  exec {line}<> <(:) # a pipe: the reading end is opened anew, so that nobody but this script holds the writing one
+  (
+    exec <"/proc/self/fd/$line"
+    hang_up
+    exec {line}>&-
+    # Slurm signals every process of the job; the end of ssh would cut off what its supervisor has to say.
+    if [ -z "$become" ]; then trap '' TERM INT HUP; fi
+    exec "${program[@]}"
+  ) &
+  supervisors+=("$!")
+  ranks+=("$rank")
+  runs+=("$begun")
+  lines[${#supervisors[@]} - 1]=$line
+  {
+    export -p
+    printf 'export GPUBENCH_RANK=%q GPUBENCH_STOP_AT_EOF=1\ncd %q || exit 40\n%s' "$rank" "$PWD" "$become"
+    printf ' %q' "$@"
+    printf '\nexit\n\0'
+  } >&"$line" & # a host that doesn't answer never reads
+}
+hang_up() { # [RUN]: close the lines of its supervisors; without RUN, all lines
+  local at line
+  for at in "${!lines[@]}"; do
+    if [ "${1:-${runs[at]}}" = "${runs[at]}" ]; then
+      line=${lines[at]}
+      exec {line}>&-
+      unset "lines[at]"
+    fi
+  done
+}
+forward() { # rank 0 of a run tells the others
+  local at
+  stopping=1
+  for at in "${!supervisors[@]}"; do
+    if [ "${hosts[0]}" != "$here" ]; then
+      hang_up
+    elif ((ranks[at] == 0)); then
+      kill -TERM "${supervisors[at]}" 2>/dev/null
+    fi
+  done
+}
+trap forward TERM INT HUP
+aside() { "$@"; } # what only writes a record
+
+# A block starts only if it can end in time; what isn't run gets a record that says why.
+selected='' skip='' worst=0
+begin_block() { # NUMBER SECONDS
+  selected='' skip=''
+  case " ${GPUBENCH_BLOCKS:-$1} " in *" $1 "*) selected=1 ;; esac
+  local left=$((GPUBENCH_END - $(date +%s)))
+  if ((left < $2)); then skip="no time left: the block takes about $2 s, the job ends in $left s"; fi
+}
+conduct() { # COMMAND...: of the one that gives turns to the runs of the block
+  if [ -n "$stopping" ]; then exit 130; fi
+  if [ -n "$selected" ] && [ -z "$skip" ]; then begin_alone "$@"; fi
+}
+take_part() { # COMMAND...: the supervisor's, on every node, beside those of the block's other runs
+  if [ -n "$stopping" ]; then exit 130; fi
+  [ -n "$selected" ] || return 0
+  if [ -n "$skip" ]; then
+    aside "$@" --rank 0 --skip "$skip" || worst=$?
+  else
+    begin "$@"
+  fi
+}
+end_block() {
+  if [ -n "$selected" ] && [ -z "$skip" ]; then
+    await || worst=$?
+  fi
+  if [ -n "$stopping" ]; then exit 130; fi
+}
+
+begin_block 1 24
+conduct /images/stack/bin/python -I ../../node.pyz conduct --spec specs/001-turns.json
+take_part /images/stack/bin/python -I ../../node.pyz run --spec specs/001-0-86e1106298f1.json
+take_part /images/stack/bin/python -I ../../node.pyz run --spec specs/001-1-b8a6bf715f8b.json
+end_block
+
+exit "$worst"
