@@ -53,6 +53,13 @@ class Sets(Settings):
     source: str
 
 
+class Event(Settings):
+    """``env`` makes processes that wait for messages sleep; ``source`` says why we believe that they don't hang."""
+
+    env: dict[str, str]
+    source: str
+
+
 class Stack(Settings):
     """One row: a Python stack without UCX, locked. ``source`` says why we believe the row.
 
@@ -63,6 +70,7 @@ class Stack(Settings):
         compute_capability: the least that the packages run on; empty: they hold nothing of CUDA.
         ucx: None: no binding, so no UCX.
         sets: what the binding sets on its own.
+        event: how its processes wait without polling; None: they can't, or not reliably.
     """
 
     name: str
@@ -79,6 +87,7 @@ class Stack(Settings):
     compute_capability: str = ""
     ucx: UcxRange | None = None
     sets: list[Sets] = pydantic.Field(default_factory=list)
+    event: Event | None = None
     source: str
 
     @property

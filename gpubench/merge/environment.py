@@ -9,13 +9,14 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, Literal
 
 from gpubench.images.manifest import differences
 from gpubench.merge.facts import ENVIRONMENT, UNSET, Facts, word
 from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.spec import PROCESS_DEFAULTS
+from gpubench.spec.waiting import crowded_hosts
 from gpubench.stats.data import ComparisonInput
 
 Why = Literal["planned", "known", "allowed", ""]
@@ -156,6 +157,19 @@ def with_changes(comparisons: Sequence[ComparisonInput], changes: Changes) -> li
         )
         for one, found in zip(comparisons, changes.each, strict=True)
     ]
+
+
+def with_crowds(comparisons: Sequence[ComparisonInput], crowded: Set[str]) -> list[ComparisonInput]:
+    """The same comparisons, each with whether one of its runs is among the ``crowded``."""
+    return [dataclasses.replace(one, oversubscribed=any(run.run in crowded for run in one.runs)) for one in comparisons]
+
+
+def is_crowded(provenance: Mapping[str, Any], protocol: str) -> bool:
+    """Whether more processes of a run polled on a machine than it has cores; False where that isn't recorded."""
+    try:
+        return bool(crowded_hosts(protocol, provenance.get("processes", ())))
+    except (AttributeError, KeyError, TypeError):
+        return False  # a hole in it mustn't stop a report
 
 
 def _complete_pairs(one: ComparisonInput) -> list[tuple[str, str]]:

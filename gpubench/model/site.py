@@ -23,7 +23,12 @@ class Layout(Settings):
     the job's script runs and no worker; the scheduler may also have an ``own-set`` of resources, a core of one node.
 
     ``arrangement`` says how a block runs its variants: ``sequential``, one cluster after the other, or ``interleaved``:
-    all clusters live at the same time, their repetitions take turns, and those that wait are stopped.
+    all clusters live at the same time, their repetitions take turns, and those that wait are stopped. ``auto``:
+    interleaved where clusters can take turns and their workers fit into the node's memory.
+
+    ``waiting`` says how processes wait for messages. ``default``: as Dask's way to UCX does on its own, by polling, so
+    that scheduler, workers and client take a core each also when they have nothing to do. ``event``: they sleep.
+    ``auto``: they sleep where the binding can do it.
     """
 
     workers: int = pydantic.Field(ge=1)
@@ -33,7 +38,8 @@ class Layout(Settings):
     rmm_pool: MemoryPool = "default"
     scheduler: Literal["rank0", "launch-node", "own-set"] = "rank0"
     client: Literal["rank0", "launch-node"] = "rank0"
-    arrangement: Literal["sequential", "interleaved"] = "sequential"
+    arrangement: Literal["auto", "sequential", "interleaved"] = "sequential"
+    waiting: Literal["auto", "default", "event"] = "default"
 
 
 class Node(Settings):

@@ -31,6 +31,7 @@ from gpubench.spec import RunSpec, SampleLine, WorkloadRecord, WorkloadSpec
 from gpubench.spec.plain import to_plain
 from gpubench.spec.records import workload_record
 from gpubench.spec.turns import END
+from gpubench.spec.waiting import crowded_hosts
 from gpubench.workloads import dasks, device, links
 from gpubench.workloads.base import Context, UnavailableError
 from gpubench.workloads.families import create, load
@@ -121,6 +122,7 @@ def _ready(client: Any, spec: RunSpec, outcome: Outcome, started: float, shared:
     checks.check_protocol(spec, [process["address"] for process in processes])
     checks.check_processes(spec, outcome.processes)
     checks.check_pools(spec, workers)
+    outcome.warnings += crowded_hosts(spec.protocol, outcome.processes)
     return Context(
         client=client,
         workers=sorted(by_address),

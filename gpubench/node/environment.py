@@ -66,11 +66,11 @@ def build(spec: RunSpec, inherited: Mapping[str, str], scratch: Path, mark: str)
 
 
 def ucx_variables(environ: Mapping[str, str]) -> Dict[str, str]:
-    """The ``UCX_*`` of an environment, less the two that this module sets to read UCX's log."""
+    """The ``UCX_*`` and ``UCXPY_*`` of an environment, less the two that this module sets to read UCX's log."""
     return {
         name: value
         for name, value in sorted(environ.items())
-        if name.startswith("UCX_") and name not in ("UCX_LOG_FILE", "UCX_LOG_LEVEL")
+        if name.startswith(("UCX_", "UCXPY_")) and name not in ("UCX_LOG_FILE", "UCX_LOG_LEVEL")
     }
 
 

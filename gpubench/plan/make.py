@@ -17,6 +17,7 @@ from gpubench.model.plan import (
 )
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
+from gpubench.plan.arrangement import check_arrangement
 from gpubench.plan.budget import LEAST_BLOCKS, blocks_that_fit
 from gpubench.plan.foreseen import DEFAULT_POWER, foresee_plan
 from gpubench.plan.jobs import Room, plan_jobs
@@ -24,8 +25,9 @@ from gpubench.plan.known import apply_issues
 from gpubench.plan.placement import check_placement, check_steps_of
 from gpubench.plan.rooms import clusters_at_once, plan_rooms
 from gpubench.plan.triples import BLOCKS_PER_JOB, check_triple
-from gpubench.plan.turns import check_arrangement, interleaved
+from gpubench.plan.turns import interleaved
 from gpubench.spec import WorkloadSpec
+from gpubench.spec.waiting import crowded, polls
 from gpubench.stats.data import ComparisonInput
 from gpubench.stats.settings import Summary
 
@@ -48,11 +50,11 @@ class History:
 class Request:
     """Everything that decides a plan; the front end has read the files and the clock.
 
-    ``workers`` are the counts per node, none: the profile's. ``machine_memory`` in bytes (0: not known) and
-    ``machine_cores`` describe one node. ``images`` hold an image per UCX spec, None where it isn't built.
-    ``budget_firm`` says that the user gave the budget (the site's own is a habit, not
-    a limit).
-    ``power`` is None where nobody asked for one. ``known_issues`` are all rules there are.
+    ``workers`` are the counts per node, none: the profile's. ``machine_memory`` in bytes and ``machine_cores`` describe
+    one node, 0: not known. ``images`` hold an image per UCX spec, None where it isn't built. ``budget_firm`` says that
+    the user gave the budget (the site's own is a habit, not a limit).
+    ``not_interleaved`` says why, where the profile left that open. ``power`` is None where nobody asked for one.
+    ``known_issues`` are all rules there are.
     """
 
     campaign: str
@@ -79,6 +81,7 @@ class Request:
     history: History | None = None
     power: float | None = None
     known_issues: Sequence[KnownIssue] = ()
+    not_interleaved: str = ""
 
 
 def make_plan(request: Request) -> Plan:
@@ -225,12 +228,19 @@ def _notes(request: Request, rooms: Sequence[Room], blocks: int) -> list[str]:
     if blocks < 5 and len(request.variants) > 1:
         notes.append(f"{blocks} blocks: with fewer than 5 hardly any difference can be confirmed")
     busy = max(nodes * workers for nodes, workers in (room.place for room in rooms)) * request.site.layout.threads
-    if request.site.layout.one_machine and busy > request.machine_cores:
+    if request.site.layout.one_machine and busy > request.machine_cores > 0:
         notes.append(
             f"over-subscribed: {busy} worker threads, a scheduler and a client on {request.machine_cores} cores"
         )
+    polling = max((_polling(request, *room.place) for room in rooms), default=0)
+    if request.machine_cores and (line := crowded(polling, request.machine_cores, "")):
+        notes.append(line)
     if (alive := clusters_at_once(request)) > 1:
         notes.append(f"interleaved: {alive} clusters of a block are alive at once; one works, the others are stopped")
+    elif request.not_interleaved:
+        notes.append(f"sequential: {request.not_interleaved}")
+    if request.site.layout.waiting == "event" and request.protocol == "ucx":
+        notes.append("waiting: processes that wait for messages sleep (layout.waiting = event)")
     for workers, limit in {room.place[1]: room.memory_limit for room in rooms}.items():
         share = f"{format_bytes(limit)} each" if limit else "half of its memory for all of them"
         notes.append(f"{workers} worker{'' if workers == 1 else 's'} per node, {share}")
@@ -238,6 +248,15 @@ def _notes(request: Request, rooms: Sequence[Room], blocks: int) -> list[str]:
     if identical:
         notes.append(f"A against A: {' and '.join(identical)} are the same thing twice; every alarm would be false")
     return notes
+
+
+def _polling(request: Request, nodes: int, workers: int) -> int:
+    """Processes of one run that poll while they wait, on the machine that has most of them."""
+    layout = request.site.layout
+    if not any(polls(request.protocol, {**request.site.env, **variant.env}) for variant in request.variants):
+        return 0
+    beside = [layout.scheduler == "rank0", layout.client == "rank0"]
+    return workers * (nodes if layout.one_machine else 1) + sum(beside)
 
 
 def _identical(request: Request) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 
-from gpubench.errors import PlanRefusedError
 from gpubench.model.plan import PlannedRun, PlannedTurn
 from gpubench.model.site import Site
 from gpubench.plan.order import balanced_orders
@@ -13,11 +12,7 @@ from gpubench.spec.turns import INTERLEAVED
 
 LEAST_REPS = 2
 """Timed repetitions of a turn: each turn begins with one that doesn't count."""
-MOST_ROUNDS = 4
-LAUNCHERS = ("fork", "srun")
-"""Those that can have the supervisors of several runs on a node at the same time."""
-RUNTIMES = ("conda", "docker", "modules", "venv")
-"""Those that can enter images several times at once on a node."""
+MOST_ROUNDS = 2
 
 
 def plan_turns(runs: Sequence[PlannedRun], reps: Mapping[str, int], rng: random.Random) -> list[PlannedTurn]:
@@ -44,26 +39,3 @@ def plan_turns(runs: Sequence[PlannedRun], reps: Mapping[str, int], rng: random.
 def interleaved(site: Site) -> bool:
     """Whether the site's blocks have their clusters alive at the same time."""
     return site.layout.arrangement == INTERLEAVED
-
-
-def check_arrangement(site: Site, backends: Sequence[str]) -> None:
-    """Raise PlanRefusedError where clusters can't take turns."""
-    if not interleaved(site):
-        return
-    then = "take --arrangement sequential"
-    if site.launcher not in LAUNCHERS:
-        raise PlanRefusedError(
-            f"site {site.name}: launcher {site.launcher} starts one run at a time on a node; "
-            f"an interleaved block has all of its runs there (launchers that can: {', '.join(LAUNCHERS)})",
-            then=then,
-        )
-    if site.runtime not in RUNTIMES:
-        raise PlanRefusedError(
-            f"site {site.name}: runtime {site.runtime} isn't known to have several runs on a node at the same time "
-            f"(runtimes that can: {', '.join(RUNTIMES)})",
-            then=then,
-        )
-    if "parsl" in backends:
-        raise PlanRefusedError(
-            "Parsl's executors live outside of a cluster's processes and can't be stopped", then=then
-        )

@@ -10,6 +10,7 @@ from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.report import labels
 from gpubench.report.inputs import ReportInputs
 from gpubench.spec.turns import INTERLEAVED, SEQUENTIAL
+from gpubench.spec.waiting import polls
 from gpubench.stats.verdict import Verdict
 
 ARRANGEMENTS = {
@@ -88,9 +89,18 @@ def facts(inputs: ReportInputs) -> list[tuple[str, str]]:
         ("protocol", f"{plan.protocol} on {plan.device}"),
         ("blocks", f"{len(blocks)}, each of {len(plan.variants)} variants in an order shuffled from seed {plan.seed}"),
         ("arrangement", ARRANGEMENTS[plan.site.layout.arrangement]),
+        ("waiting", _waiting(plan)),
         ("runs", ", ".join(f"{counts[word]} {word}" for word in labels.RUN_MARKS if word in counts)),
         ("gpubench", plan.gpubench),
     ]
+
+
+def _waiting(plan: Plan) -> str:
+    polling = [one.label for one in plan.variants if polls(plan.protocol, {**plan.site.env, **one.env})]
+    if not polling:
+        return "processes that wait for messages sleep"
+    which = "" if len(polling) == len(plan.variants) else f" under {', '.join(polling)}"
+    return f"processes that wait for messages poll{which}: each takes a core also when it has nothing to do"
 
 
 def moment(when: dt.datetime) -> str:

@@ -47,6 +47,7 @@ class ComparisonInput:
         frozen_at: for a cell that an earlier look of an adaptive campaign has decided: the last block that counts.
             Without it, the end of a campaign would spend what is left of alpha on cells that had stopped already.
         skipped: why none of its blocks was run: planned so, by a known issue.
+        oversubscribed: in some of its runs more processes polled on a machine than it has cores.
         changed: what else changed with the variant though nobody asked for it (``kernel``: ``6.1.0 → 6.2.0``).
     """
 
@@ -58,3 +59,4 @@ class ComparisonInput:
     frozen_at: int | None = None
     changed: Mapping[str, str] = dataclasses.field(default_factory=dict)
     skipped: str = ""
+    oversubscribed: bool = False

@@ -68,11 +68,6 @@ class Operand:
         return found
 
 
-def uniform(device_name: str, entropy: Tuple[int, ...], shape: Place) -> Any:
-    """Uniform on [0, 1)."""
-    return random_state(device_name, entropy).random_sample(shape)
-
-
 def normal(device_name: str, entropy: Tuple[int, ...], shape: Place) -> Any:
     """Normal(10, 1)."""
     return random_state(device_name, entropy).normal(10.0, 1.0, shape)

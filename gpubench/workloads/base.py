@@ -69,8 +69,8 @@ class Measurement(abc.ABC):
     def least_moved_bytes(self) -> int:
         """Bytes that the prepared repetition can't do without moving between worker processes, 0 where nothing must.
 
-        A floor from where the data lies: asked after ``prepare`` and before ``once``, which leaves copies behind. What
-        Dask really moves is more.
+        A floor from where the data lies, which is the same in every repetition: asked once, after the first ``prepare``
+        and before ``once``, which leaves copies behind. What Dask really moves is more.
         """
 
     @property

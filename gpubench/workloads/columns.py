@@ -13,9 +13,8 @@ from gpubench.workloads.array_operation import (
     close,
     distance,
     normal,
-    uniform,
 )
-from gpubench.workloads.arrays import ITEM_BYTES, random_state
+from gpubench.workloads.arrays import ITEM_BYTES, random_state, uniform
 from gpubench.workloads.matrices import Verdict, whole
 
 THRESHOLD = 10.0

@@ -11,7 +11,16 @@ from gpubench.workloads.base import Context
 def settled(
     context: Context, name: str, parts: Sequence[Tuple[Any, ...]], meta: Any, divisions: Tuple[Any, ...] = ()
 ) -> Any:
-    """A persisted frame of one partition per entry of ``parts``, each (function, *arguments).
+    """``begun``, and waited for."""
+    frame = begun(context, name, parts, meta, divisions)
+    distributed.wait(frame)
+    return frame
+
+
+def begun(
+    context: Context, name: str, parts: Sequence[Tuple[Any, ...]], meta: Any, divisions: Tuple[Any, ...] = ()
+) -> Any:
+    """A persisted frame of one partition per entry of ``parts``, each (function, *arguments), on its way.
 
     Every worker gets an equal contiguous share, in the order of ``context.workers``; ``name`` is new in every
     repetition. ``divisions`` are unknown unless given.
@@ -22,9 +31,7 @@ def settled(
         for number, part in enumerate(parts)
     ]
     known = divisions or (None,) * (len(parts) + 1)
-    frame = client.persist(dask.dataframe.from_delayed(futures, meta=meta, divisions=known, verify_meta=False))
-    distributed.wait(frame)
-    return frame
+    return client.persist(dask.dataframe.from_delayed(futures, meta=meta, divisions=known, verify_meta=False))
 
 
 def generated(function: Callable[..., Any], numbers: Sequence[int], arguments: Tuple[Any, ...], meta: Any) -> Any:

@@ -13,9 +13,8 @@ from gpubench.workloads.array_operation import (
     Operand,
     close,
     distance,
-    uniform,
 )
-from gpubench.workloads.arrays import ITEM_BYTES, SIGMAS
+from gpubench.workloads.arrays import ITEM_BYTES, SIGMAS, uniform
 
 Verdict = Tuple[bool, Dict[str, Any]]
 

@@ -92,6 +92,7 @@ class Merge(LazyMeasurement):
             generate, divisions = merge_data.base_partition, tuple(range(self.base_chunks + 1))
         self._base = self._frame("base", generate, (), self.base_chunks, divisions)
         self._other = self._frame("other", merge_data.other_chunk, (self.frac_match,), self.other_chunks)
+        distributed.wait([self._base, self._other])
 
     def _frame(
         self, name: str, generate: Any, extra: Tuple[Any, ...], chunks: int, divisions: Tuple[Any, ...] = ()
@@ -99,7 +100,7 @@ class Merge(LazyMeasurement):
         device_name = self.context.device
         parts = [(generate, number, self.rows, chunks, *extra, device_name) for number in range(chunks)]
         meta = generate(0, 4, 1, *extra, device_name)
-        return frames.settled(self.context, f"{name}-{self._token}-{self._round}", parts, meta, divisions)
+        return frames.begun(self.context, f"{name}-{self._token}-{self._round}", parts, meta, divisions)
 
     def lazy(self) -> Any:
         """The join, and the index where one is asked for: that of the joined frame, as in dask-cuda."""

@@ -3,18 +3,13 @@
 import math
 from typing import Any, Tuple
 
-from gpubench.workloads.arrays import ITEM_BYTES, ArraySum, random_state
-
-
-def uniform_block(device: str, entropy: Tuple[int, ...], shape: Tuple[int, int]) -> Any:
-    """Uniform on [0, 1)."""
-    return random_state(device, entropy).random_sample(shape)
+from gpubench.workloads.arrays import ITEM_BYTES, ArraySum, uniform
 
 
 class TransposeSum(ArraySum):
     """Every block off the diagonal meets its mirror image, so up to half of the array must move."""
 
-    draw = staticmethod(uniform_block)
+    draw = staticmethod(uniform)
 
     def operation(self, data: Any) -> Any:
         """What is timed."""

@@ -35,7 +35,7 @@ def refusal(kind: type[Site] | type[Suite], text: str) -> str:
             "threads =",
             "zzz =",
             "unknown key 'layout.zzz' (there is: arrangement, client, memory, one_machine, rmm_pool, scheduler, "
-            "threads, workers)",
+            "threads, waiting, workers)",
         ),
     ],
 )
@@ -49,8 +49,8 @@ def test_an_unknown_key_in_a_site_names_path_and_nearest_key(old: str, new: str,
     [
         ("reps =", "rep =", "unknown key 'rep' (did you mean 'reps'?)"),
         (
-            '[[workload]]\nname = "strided',
-            '[[workload]]\nnaem = "strided',
+            '[[workload]]\nname = "tasks',
+            '[[workload]]\nnaem = "tasks',
             "unknown key 'workload.2.naem' (did you mean 'name'?)",
         ),
         ("[workload.params]", "[workload.parms]", "unknown key 'workload.0.parms' (did you mean 'params'?)"),

@@ -96,7 +96,7 @@ def test_a_block_that_replaces_or_follows_another_is_interleaved_too() -> None:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"scheduler": "slurm", "launcher": "ssh"}, "launcher ssh starts one run at a time on a node"),
+        ({"scheduler": "lsf", "launcher": "jsrun"}, "launcher jsrun starts one run at a time on a node"),
         ({"runtime": "enroot"}, "runtime enroot isn't known to have several runs on a node at the same time"),
     ],
 )

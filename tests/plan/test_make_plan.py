@@ -8,6 +8,7 @@ from gpubench.errors import PlanRefusedError
 from gpubench.model.plan import Plan
 from gpubench.model.site import Site
 from gpubench.plan import History, make_plan
+from gpubench.spec.waiting import ASLEEP
 from tests.plan.requests_by_hand import GIB, SITE, image, plan, request, site, workload
 
 
@@ -166,6 +167,18 @@ def test_over_subscription_is_said() -> None:
     assert said(machine_cores=3, workers=[4]) == [
         "over-subscribed: 4 worker threads, a scheduler and a client on 3 cores"
     ]
+
+
+def test_more_processes_that_poll_than_cores_are_said_where_the_cores_are_known() -> None:
+    def said(**changes: object) -> list[str]:
+        return [note for note in plan(**changes).notes if note.startswith("oversubscribed")]
+
+    assert said(machine_cores=4) == said(machine_cores=0) == said(machine_cores=3, protocol="tcp") == []
+    (line,) = said(machine_cores=3)
+    assert "4 processes poll while they wait, on 3 cores; layout.waiting" in line
+    assert "6 processes poll" in said(machine_cores=3, nodes=[1, 2])[0]
+    assert said(machine_cores=3, site=site(env={**site().env, **ASLEEP})) == []
+    assert said(machine_cores=3, site=site(env=ASLEEP), words="a=1.17.0 b=1.17.0,UCXPY_PROGRESS_MODE=blocking") != []
 
 
 def test_workers_and_their_memory_are_said() -> None:

@@ -1,5 +1,7 @@
 """Flags stand beside a verdict and never change it."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from campaign_by_hand import blocks_of, comparison, noisy, one, run, without
@@ -91,3 +93,9 @@ def test_flags_are_rare_where_nothing_is_wrong():
     raised = [flag for verdict in judge(family, Settings()) for flag in verdict.flags]
     # Six kinds of flags at 1 % or less each over 300 cells: 18 expected at the most.
     assert len(raised) < 32
+
+
+def test_a_comparison_whose_processes_polled_on_too_few_cores_says_so():
+    crowded = dataclasses.replace(comparison(with_times(plain)), oversubscribed=True)
+    (verdict,) = judge([crowded], Settings())
+    assert verdict.flags == ("oversubscribed",)

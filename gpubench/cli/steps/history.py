@@ -39,6 +39,7 @@ def shape_of(plan: Plan) -> dict[str, Any]:
         "protocol": plan.protocol,
         "runtime": plan.site.runtime,
         "arrangement": plan.site.layout.arrangement,
+        "waiting": plan.site.layout.waiting,
         "device": plan.device,
         "workers_per_node": sorted({workers for _, workers in plan.places}),
         "workloads": sorted((item.params_id, item.reps, item.warmup) for item in plan.workloads),

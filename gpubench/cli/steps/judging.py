@@ -16,8 +16,8 @@ from gpubench.cli.steps.running import account_now
 from gpubench.errors import UsageError
 from gpubench.files import write_atomically
 from gpubench.images.by_itself import set_by_binding
-from gpubench.merge.environment import Changes, Expected, find_changes, with_changes
-from gpubench.merge.facts import facts
+from gpubench.merge.environment import Changes, Expected, find_changes, is_crowded, with_changes, with_crowds
+from gpubench.merge.facts import Facts, facts
 from gpubench.merge.family import Cell, cells, family
 from gpubench.merge.read import read_runs
 from gpubench.merge.table import Merged, merge, parquet
@@ -92,7 +92,8 @@ def judge_campaign(campaign: Campaign, question: Question | None = None) -> Judg
         look=None if plan.max_blocks is None else Looks(plan.max_blocks, ended=campaign.ended),
     )
     comparisons = family(plan, table, campaign.frozen)
-    seen = {one.run.run: facts(read_provenance(one.directory)) for one in accounting.outcomes if one.directory}
+    seen, crowded = _seen(accounting, plan.protocol)
+    comparisons = with_crowds(comparisons, crowded)
     changes = find_changes(comparisons, seen, expected_of(campaign, question.allow))
     verdicts = judge(with_changes(comparisons, changes), settings)
     _warn_of_patterns_without_use(question.allow, changes)
@@ -106,6 +107,18 @@ def judge_campaign(campaign: Campaign, question: Question | None = None) -> Judg
             data = verdicts_json(campaign.plan.campaign, verdicts, settings, arrangement)
             write_atomically(campaign.verdicts, data)
     return judged
+
+
+def _seen(accounting: Accounting, protocol: str) -> tuple[dict[str, Facts], set[str]]:
+    """What each run's provenance says of its environment, and the runs with more processes that poll than cores."""
+    seen, crowded = {}, set()
+    for one in accounting.outcomes:
+        if one.directory:
+            provenance = read_provenance(one.directory)
+            seen[one.run.run] = facts(provenance)
+            if is_crowded(provenance, protocol):
+                crowded.add(one.run.run)
+    return seen, crowded
 
 
 def write_results(judged: Judged) -> None:

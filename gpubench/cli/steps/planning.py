@@ -7,6 +7,7 @@ import datetime as dt
 import itertools
 import os
 import random
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,12 @@ from gpubench.cli.steps.images import obtain_images
 from gpubench.cli.steps.profiles import expanded, known_issues, load_site, load_suite
 from gpubench.errors import UsageError
 from gpubench.files import write_many_atomically
+from gpubench.images.waiting import with_waiting
 from gpubench.model.image import Image, Variant
 from gpubench.model.known_issue import KnownIssue
 from gpubench.model.site import Site
 from gpubench.plan import Request, make_plan
+from gpubench.plan.arrangement import arranged
 from gpubench.plan.rooms import worker_memory
 from gpubench.render import pack, rendered
 from gpubench.schedulers import ATTACHED
@@ -48,6 +51,7 @@ class Wanted:
     workers: list[int]
     outputs: Path
     known_issues: list[KnownIssue]
+    not_interleaved: str = ""
 
 
 def read_wishes(asked: Asked) -> Wanted:
@@ -76,24 +80,26 @@ def want(asked: Asked, site: Site, suite: str, workloads: list[WorkloadSpec], va
 
 def memory_of_a_worker(wanted: Wanted) -> int:
     """Bytes that each worker of the largest planned cluster has for its data; 0: nobody here knows."""
-    return worker_memory(_request(wanted), max(wanted.workers))
+    return worker_memory(_request(_settled(wanted)), max(wanted.workers))
 
 
 def plan_campaign(wanted: Wanted, *, quiet: bool = False) -> Campaign:
     """Build what images are missing, plan, and write plan, manifests and scripts into a new campaign directory."""
     now = dt.datetime.now(dt.UTC)
     asked, site = wanted.asked, wanted.site
-    request = dataclasses.replace(
-        _request(wanted),
-        created_at=now.isoformat(),
-        seed=random.SystemRandom().randrange(SEEDS) if asked.seed is None else asked.seed,
-        history=find_history(wanted.outputs, site.name, _shape(wanted)),
-    )
-    make_plan(request)  # refused plans leave no image built and no directory behind
+    seed = random.SystemRandom().randrange(SEEDS) if asked.seed is None else asked.seed
+
+    def request(manifests: Mapping[str, Mapping[str, Any]]) -> Request:
+        settled = _settled(wanted, manifests)
+        history = find_history(wanted.outputs, site.name, _shape(settled))
+        return dataclasses.replace(_request(settled), created_at=now.isoformat(), seed=seed, history=history)
+
+    make_plan(request({}))  # refused plans leave no image built and no directory behind
     built = obtain_images(site, [variant.ucx for variant in wanted.variants], asked, quiet=quiet)
+    final = request({spec: found[1] for spec, found in built.items() if found})
     directory = create_campaign(wanted.outputs, site.name, wanted.suite, now)
     images: dict[str, Image | None] = {spec: found[0] if found else None for spec, found in built.items()}
-    plan = make_plan(dataclasses.replace(request, campaign=directory.name, images=images))
+    plan = make_plan(dataclasses.replace(final, campaign=directory.name, images=images))
     campaign = Campaign.begin(directory, plan)
     for image, manifest in filter(None, built.values()):
         campaign.write_manifest(image.manifest, manifest)
@@ -111,6 +117,7 @@ def render_campaign(wanted: Wanted, directory: Path) -> Campaign:
     Raises:
         UsageError: ``directory`` holds another plan.
     """
+    wanted = _settled(wanted)
     asked = wanted.asked
     words = {key: value for key, value in dataclasses.asdict(asked).items() if key != "outputs"}
     date = asked.chosen_date()
@@ -163,7 +170,7 @@ def _request(wanted: Wanted) -> Request:
         seed=0,
         protocol=asked.protocol or site.protocol,
         device=site.device,
-        machine_cores=site.node.cores or os.cpu_count() or 1,
+        machine_cores=node_cores(site),
         machine_memory=node_memory(site),
         workers=wanted.workers,
         margin=asked.chosen_margin(),
@@ -173,14 +180,34 @@ def _request(wanted: Wanted) -> Request:
         budget_s=habit if budget is None else budget,
         budget_firm=budget is not None,
         known_issues=wanted.known_issues,
+        not_interleaved=wanted.not_interleaved,
     )
+
+
+def _settled(wanted: Wanted, manifests: Mapping[str, Mapping[str, Any]] | None = None) -> Wanted:
+    """With what ``auto`` stands for in the profile; ``manifests`` of the images that are known, by UCX spec."""
+    site = with_waiting(wanted.site, wanted.asked.protocol or wanted.site.protocol, manifests or {})
+    wanted = dataclasses.replace(wanted, site=site)
+    site, not_interleaved = arranged(_request(wanted))
+    return dataclasses.replace(wanted, site=site, not_interleaved=not_interleaved)
+
+
+def node_cores(site: Site) -> int:
+    """Cores of one node; 0 where nobody here knows."""
+    if site.node.cores or not _is_this_machine(site):
+        return site.node.cores
+    return len(os.sched_getaffinity(0))
 
 
 def node_memory(site: Site) -> int:
     """Bytes of one node; 0 where nobody here knows: the memory of a login node says nothing of it."""
-    if site.node.memory or not (site.layout.one_machine or site.scheduler in ATTACHED):
+    if site.node.memory or not _is_this_machine(site):
         return site.node.memory or 0
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _is_this_machine(site: Site) -> bool:
+    return site.layout.one_machine or site.scheduler in ATTACHED
 
 
 def _shape(wanted: Wanted) -> dict[str, Any]:
@@ -189,6 +216,7 @@ def _shape(wanted: Wanted) -> dict[str, Any]:
         "protocol": wanted.asked.protocol or wanted.site.protocol,
         "runtime": wanted.site.runtime,
         "arrangement": wanted.site.layout.arrangement,
+        "waiting": wanted.site.layout.waiting,
         "device": wanted.site.device,
         "workers_per_node": wanted.workers,
         "workloads": sorted((item.params_id, item.reps, item.warmup) for item in wanted.workloads),

@@ -22,6 +22,7 @@ from gpubench.cli.steps.planning import node_memory
 from gpubench.cli.steps.profiles import expanded, known_issues, load_site
 from gpubench.errors import IncompleteError, PlanRefusedError, UsageError
 from gpubench.files import write_atomically
+from gpubench.images.waiting import with_waiting
 from gpubench.model.cluster import PROTOCOLS, ClusterRecord
 from gpubench.model.image import Image, Variant, parse_variant
 from gpubench.model.plan import PlannedVariant
@@ -174,7 +175,7 @@ def _record(asked: Starting, site: Site) -> ClusterRecord:
     directory = (outputs / CLUSTERS).resolve() / name
     if in_pods(site):
         check_claimed(site, outputs.resolve(), os.getuid())
-    image = _image(asked, site, variant, directory)
+    image, site = _image(asked, site, variant, directory)
     planned = PlannedVariant(label=variant.label, ucx=variant.ucx, env=variant.env, image=image)
     return ClusterRecord(
         name=name,
@@ -227,14 +228,17 @@ def _variant(asked: Starting, site: Site) -> Variant:
     return parse_variant(asked.ucx or site.defaults.variants[0])
 
 
-def _image(asked: Starting, site: Site, variant: Variant, directory: Path) -> Image:
-    """The variant's image, ready where this machine is the site, and seen by every node where jobs wait in a queue."""
+def _image(asked: Starting, site: Site, variant: Variant, directory: Path) -> tuple[Image, Site]:
+    """The variant's image, ready where this machine is the site, and seen by every node where jobs wait in a queue.
+
+    With the profile that its processes run under: how they can wait depends on the image.
+    """
     found = obtain_images(site, [variant.ucx], asked.as_asked)[variant.ucx]
     if found is None:
         raise PlanRefusedError(
             f"no image yet for {variant.ucx}", then=f'build it: make images SITE={site.name} UCX="{variant.ucx}"'
         )
-    image = found[0]
+    image, manifest = found
     if site.scheduler in ATTACHED:
         make_ready(image)
     if site.scheduler in DETACHED:
@@ -243,7 +247,7 @@ def _image(asked: Starting, site: Site, variant: Variant, directory: Path) -> Im
         place = image_place(image)
         if place is not None:
             require_shared(f"the image of {variant.ucx}", place, shared)
-    return image
+    return image, with_waiting(site, asked.protocol or site.protocol, {variant.ucx: manifest})
 
 
 def _memory_limit(site: Site, nodes: int) -> int:

@@ -1,0 +1,1 @@
+"""How much does a campaign decide in how many minutes, and how wide are its intervals?"""

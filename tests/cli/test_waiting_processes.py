@@ -1,0 +1,67 @@
+"""Processes that wait for messages: asleep where the profile says so, and told where they poll on too few cores."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from gpubench.spec.waiting import ASLEEP
+from tests.cli.campaigns import campaign_in, records, words, write_suite
+from tests.cli.test_standing_cluster import START, Standing, mine
+from tests.conftest import Run
+
+__all__ = ["mine"]
+pytestmark = pytest.mark.system
+EVENT = ("--set", "layout.waiting=event")
+POLLING = ("--set", "layout.waiting=default")
+LOOKED_S = 3.0
+
+
+def processor_s(pid: int) -> float:
+    """Seconds that a process has used since its start."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_with_event_a_cluster_that_has_nothing_to_do_leaves_its_cores_alone(mine: Standing) -> None:
+    mine("start", *START, *EVENT)
+    roles = [pid for pid, line in mine.processes().items() if line.startswith(("dask scheduler", "dask worker"))]
+    before = {pid: processor_s(pid) for pid in roles}
+    time.sleep(LOOKED_S)
+    used = {pid: processor_s(pid) - before[pid] for pid in roles}
+    assert len(used) == 2
+    assert max(used.values()) < LOOKED_S / 2, used  # one that polls uses all that it gets
+
+
+def test_every_process_of_a_run_has_what_event_sets_and_none_is_said_to_poll(gpubench: Run, tmp_path: Path) -> None:
+    done = gpubench(*words(write_suite(tmp_path), *EVENT, "--blocks", "1", protocol="ucx"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "oversubscribed" not in done.stdout + done.stderr
+    campaign = campaign_in(tmp_path)
+    for name, record in records(campaign).items():
+        assert (record["status"], record["warnings"]) == ("ok", [])
+        processes = json.loads((campaign / "runs" / name / "provenance.json").read_text())["processes"]
+        assert {one["role"] for one in processes} == {"scheduler", "worker", "client"}
+        assert all(ASLEEP.items() <= one["ucx"]["env_at_start"].items() for one in processes)
+
+
+def test_more_processes_that_poll_than_cores_are_said_by_plan_status_and_verdicts(
+    gpubench: Run, tmp_path: Path
+) -> None:
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    try:
+        done = gpubench(*words(write_suite(tmp_path), *POLLING, "--blocks", "1", protocol="ucx"))
+    finally:
+        os.sched_setaffinity(0, cores)
+    assert done.returncode == 0, done.stdout + done.stderr
+    line = "oversubscribed: 3 processes poll while they wait, on 1 core"
+    assert line in done.stdout
+    campaign = campaign_in(tmp_path)
+    assert line in gpubench("status", campaign).stdout
+    verdicts = json.loads((campaign / "verdicts.json").read_text())["cells"]
+    assert all("oversubscribed" in one["flags"] for one in verdicts)
