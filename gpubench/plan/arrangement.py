@@ -38,7 +38,7 @@ def arranged(request: Request) -> tuple[Site, str]:
         return one_by_one, ""
     try:
         check_arrangement(together, [item.backend for item in request.workloads])
-        if request.device == "gpu":
+        if request.device != "cpu":
             raise PlanRefusedError("the memory pools of several clusters share a GPU only where that is asked for")
         plan_rooms(dataclasses.replace(request, site=together))
     except PlanRefusedError as error:

@@ -49,6 +49,7 @@ def test_one_variant_has_nobody_to_take_turns_with() -> None:
             {"device": "gpu"},
             "the memory pools of several clusters share a GPU",
         ),
+        ({}, {"device": "auto"}, "the memory pools of several clusters share a GPU"),
         ({}, {"workloads": [LARGE], "machine_memory": 40 * GIB}, "merge doesn't fit on 1 node x 2 workers"),
     ],
 )
