@@ -61,7 +61,7 @@ help: ## this list
 #:   WORKERS --workers   workers per node, or a sweep: WORKERS="1 2 4"
 #:   PROTOCOL --protocol tcp or ucx
 #:   RUNTIME --runtime   how runs enter their image: venv, conda, modules, docker, pyxis, enroot or charliecloud
-#:   ARRANGEMENT --arrangement  sequential, or interleaved: the clusters of all variants alive at once, repetitions in turns
+#:   ARRANGEMENT --arrangement  sequential, interleaved (the clusters of all variants alive at once, repetitions in turns), or auto
 #:   BASE --base         image that container builds start from
 #:   DATE --date         YYYYMMDD: images of that day, default the newest in images.lock.toml
 #:   SEED --seed         seed of the order

@@ -35,8 +35,8 @@ Runtime = Annotated[
 Arrangement = Annotated[
     str | None,
     typer.Option(
-        help="How a block runs its variants: sequential (one cluster after the other) or interleaved (all alive, "
-        "repetitions in turns)."
+        help="How a block runs its variants: sequential (one cluster after the other) interleaved (all alive, "
+        "repetitions in turns), or auto (interleaved where that is possible)."
     ),
 ]
 Base = Annotated[str | None, typer.Option(help="Image that container builds start from; default: the profile's.")]

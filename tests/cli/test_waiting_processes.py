@@ -21,20 +21,23 @@ POLLING = ("--set", "layout.waiting=default")
 LOOKED_S = 3.0
 
 
-def processor_s(pid: int) -> float:
-    """Seconds that a process has used since its start."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def runnable_s(pid: int) -> float:
+    """Seconds in which threads of a process ran or waited for a core: a poller never does anything else."""
+    total = 0
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        ran, waited, _ = (thread / "schedstat").read_text().split()
+        total += int(ran) + int(waited)
+    return total / 1e9
 
 
 def test_with_event_a_cluster_that_has_nothing_to_do_leaves_its_cores_alone(mine: Standing) -> None:
     mine("start", *START, *EVENT)
     roles = [pid for pid, line in mine.processes().items() if line.startswith(("dask scheduler", "dask worker"))]
-    before = {pid: processor_s(pid) for pid in roles}
-    time.sleep(LOOKED_S)
-    used = {pid: processor_s(pid) - before[pid] for pid in roles}
+    before = {pid: runnable_s(pid) for pid in roles}
+    time.sleep(LOOKED_S)  # what is looked at, not a wait for anything
+    used = {pid: runnable_s(pid) - before[pid] for pid in roles}
     assert len(used) == 2
-    assert max(used.values()) < LOOKED_S / 2, used  # one that polls uses all that it gets
+    assert max(used.values()) < LOOKED_S / 2, used
 
 
 def test_every_process_of_a_run_has_what_event_sets_and_none_is_said_to_poll(gpubench: Run, tmp_path: Path) -> None:
@@ -64,4 +67,4 @@ def test_more_processes_that_poll_than_cores_are_said_by_plan_status_and_verdict
     campaign = campaign_in(tmp_path)
     assert line in gpubench("status", campaign).stdout
     verdicts = json.loads((campaign / "verdicts.json").read_text())["cells"]
-    assert all("oversubscribed" in one["flags"] for one in verdicts)
+    assert [one["flags"].count("oversubscribed") for one in verdicts] == [1]
