@@ -178,6 +178,8 @@ class Plan(Settings):
     time: TimeModel
     budget_s: float | None
     notes: list[str]
+    first_pass: str = ""
+    """Campaign of the one run from which the repetitions follow; empty where the suite or the user said them."""
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 

@@ -9,7 +9,7 @@ import pydantic
 
 from gpubench.errors import UsageError
 from gpubench.model.base import Settings, nearest
-from gpubench.model.quantities import parse_bytes, parse_fraction, parse_seconds, spell_bytes
+from gpubench.model.quantities import Fraction, parse_bytes, parse_fraction, parse_seconds, spell_bytes
 from gpubench.spec import WorkloadSpec
 from gpubench.workloads.catalogue import CATALOGUE, Param, Workload
 
@@ -25,10 +25,16 @@ class SuiteEntry(Settings):
 
 
 class Suite(Settings):
-    """A list of workloads as ``suites/<name>.toml`` describes it."""
+    """A list of workloads as ``suites/<name>.toml`` describes it.
+
+    With ``first_pass`` the repetitions stand in for those that ``bench`` chooses by a first pass, so that a campaign
+    fills its budget. ``margin`` is the suite's own, where another than the site's is sensible.
+    """
 
     name: str
     description: str = ""
+    first_pass: bool = False
+    margin: Fraction | None = None
     reps: int = pydantic.Field(default=6, ge=1)
     warmup: int = pydantic.Field(default=1, ge=0)
     workload: list[SuiteEntry] = pydantic.Field(min_length=1)

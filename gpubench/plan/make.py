@@ -38,12 +38,16 @@ LEAST_RUN_S = 0.01
 
 @dataclasses.dataclass(frozen=True)
 class History:
-    """An earlier campaign of the same shape here: median seconds of a run, and its comparisons as a pilot."""
+    """An earlier campaign of the same shape here: median seconds of a run, and its comparisons as a pilot.
+
+    ``source`` says whose seconds those are where they aren't its own.
+    """
 
     campaign: str
     run_s: float
     runs: int
     pilot: Sequence[ComparisonInput] = ()
+    source: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +58,7 @@ class Request:
     one node, 0: not known. ``images`` hold an image per UCX spec, None where it isn't built. ``budget_firm`` says that
     the user gave the budget (the site's own is a habit, not a limit).
     ``not_interleaved`` says why, where the profile left that open. ``power`` is None where nobody asked for one.
+    ``first_pass`` is the campaign that the repetitions follow from, ``repetitions`` says how; both empty without one.
     ``known_issues`` are all rules there are.
     """
 
@@ -82,6 +87,8 @@ class Request:
     power: float | None = None
     known_issues: Sequence[KnownIssue] = ()
     not_interleaved: str = ""
+    first_pass: str = ""
+    repetitions: str = ""
 
 
 def make_plan(request: Request) -> Plan:
@@ -165,6 +172,7 @@ def make_plan(request: Request) -> Plan:
         time=time.model_copy(update={"total_s": round(blocks * (all_places_s - skipped * layouts * time.run_s), 1)}),
         budget_s=request.budget_s,
         notes=[*_notes(request, rooms, blocks), *assumed, *dict.fromkeys(steps), *left_out, *about_issues],
+        first_pass=request.first_pass,
     )
 
 
@@ -190,7 +198,8 @@ def _variant(variant: Variant, images: dict[str, Image | None]) -> PlannedVarian
 
 def _time_model(request: Request) -> TimeModel:
     if request.history:
-        run_s, source = request.history.run_s, f"median of {request.history.runs} runs of this shape on this machine"
+        run_s = request.history.run_s
+        source = request.history.source or f"median of {request.history.runs} runs of this shape on this machine"
     else:
         estimates = request.site.estimates
         run_s = estimates.run + estimates.workload * len(request.workloads)
@@ -220,7 +229,7 @@ def _comparisons(request: Request, rooms: Sequence[Room]) -> list[Comparison]:
 
 
 def _notes(request: Request, rooms: Sequence[Room], blocks: int) -> list[str]:
-    notes = []
+    notes = [request.repetitions] if request.repetitions else []
     if request.max_blocks:
         notes.append(f"adaptive: looks after 5, 6, then every second block, and at {request.max_blocks} at most")
     elif blocks < request.blocks:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,6 +22,7 @@ _VERDICT_SHAPES = ("triangle-up", "triangle-down", "circle", "diamond", "cross")
 MOST_SAMPLES = 120_000
 """Above this many in a campaign the charts show each run's mean only, to keep the page below 3 MB."""
 
+_BINS = 40
 _LINE_HEIGHT = 15
 _CLIP = 4.0
 
@@ -143,6 +146,36 @@ def samples(
     values = {"runs": rows, "edges": [{"edge": edge} for edge in edges]}
     layers = alt.layer(between, points, means).properties(width="container", height=220)
     return finish(layers, title, values)
+
+
+def histogram(cells: Sequence[Cell], variants: Sequence[str], title: str) -> dict[str, Any]:
+    """How often each duration came, over all runs that count: a step line for each variant, bins of equal ratios.
+
+    Args:
+        cells: those of one workload and node count that have samples.
+        variants: labels in the plan's order, which decides the colour.
+        title: what the chart shows, for those who can't see it.
+    """
+    logs = {
+        label: [math.log(value) for cell in cells if cell.outcome.run.variant == label for value in cell.wall_s]
+        for label in variants
+    }
+    every = [value for values in logs.values() for value in values]
+    low, width = min(every), max(max(every) - min(every), 1e-9) / _BINS
+    rows: list[dict[str, Any]] = []
+    for label, values in logs.items():
+        counts = Counter(min(int((value - low) / width), _BINS - 1) for value in values)
+        # A bin more on each side: a step line ends where it begins, on the ground.
+        edges = [short(math.exp(low + at * width)) for at in range(-1, _BINS + 1)] if values else []
+        rows += [{"variant": label, "s": edge, "n": counts[at - 1]} for at, edge in enumerate(edges)]
+    data = alt.Chart(alt.NamedData("bins"))
+    across = alt.X("s:Q", scale=alt.Scale(type="log", nice=False), title=None, axis=alt.Axis(labelExpr=_SECONDS))
+    lines = data.mark_line(interpolate="step-after", strokeWidth=2).encode(
+        x=across,
+        y=alt.Y("n:Q", title="repetitions", axis=alt.Axis(tickCount=4, tickMinStep=1)),
+        color=by_variant(rows, variants)["color"],
+    )
+    return finish(alt.layer(lines).properties(width="container", height=140), title, {"bins": rows})
 
 
 _COUNTS = "datum.status == 'ok'"

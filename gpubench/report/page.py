@@ -53,6 +53,8 @@ class Parts:
         for group in self.groups:
             if group.chart:
                 yield group.anchor, f"samples {group.name}", group.chart
+            if group.histogram:
+                yield f"{group.anchor}-modes", f"histogram {group.name}", group.histogram
         for scaled in self.scaling:
             if scaled.chart:
                 yield scaled.anchor, f"efficiency {scaled.name}", scaled.chart

@@ -24,6 +24,7 @@ class Group:
     name: str
     params: str
     chart: dict[str, Any] | None
+    histogram: dict[str, Any] | None
     means: list[dict[str, Any]]
     beside: list[str]
 
@@ -73,10 +74,12 @@ def groups(inputs: ReportInputs, names: Sequence[str]) -> list[Group]:
     found: dict[str, Group] = {}
     for verdict, name in zip(inputs.verdicts, names, strict=True):
         anchor = _anchor(verdict)
+        place = (verdict.key["params_id"], (verdict.key["nodes"], verdict.key["workers_per_node"]))
+        cells = [cell for cell in inputs.cells if (cell.workload.params_id, cell.outcome.job.place) == place]
         if anchor not in found:
-            place = (verdict.key["params_id"], (verdict.key["nodes"], verdict.key["workers_per_node"]))
-            cells = [cell for cell in inputs.cells if (cell.workload.params_id, cell.outcome.job.place) == place]
             found[anchor] = _group(anchor, name, cells, inputs, verdict.baseline)
+        if "multimodal" in verdict.flags:
+            found[anchor] = dataclasses.replace(found[anchor], histogram=_histogram(name, cells, inputs))
         found[anchor].beside.append(_beside(verdict))
     return list(found.values())
 
@@ -184,7 +187,14 @@ def _group(anchor: str, name: str, cells: list[Cell], inputs: ReportInputs, base
     chart = charts.samples(timed, variants, title, means_only=few, condensed=many) if timed else None
     params = ", ".join(f"{key} = {value}" for key, value in cells[0].workload.params.items()) if cells else ""
     means = _pooled_means(cells, variants, baseline) if many else _means(cells, variants, baseline)
-    return Group(anchor, name, params, chart, means, [])
+    return Group(anchor, name, params, chart, None, means, [])
+
+
+def _histogram(name: str, cells: Sequence[Cell], inputs: ReportInputs) -> dict[str, Any] | None:
+    """What a cell with several modes shows beside its runs in order of time."""
+    counted = [cell for cell in cells if cell.wall_s and cell.status == "ok"]
+    variants = [one.label for one in inputs.plan.variants]
+    return charts.histogram(counted, variants, f"{name}: how often each duration came") if counted else None
 
 
 def _means(cells: Sequence[Cell], variants: Sequence[str], baseline: str) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from scipy import special
 
 from gpubench.stats.arrange import Cell
 from gpubench.stats.gate import IMPROVEMENT, REGRESSION, Decisions
+from gpubench.stats.modes import several_modes
 from gpubench.stats.pairs import BASELINE, CANDIDATE, Pairs, count, masked_mean, masked_sd
 from gpubench.stats.runs import Bools, Floats
 from gpubench.stats.settings import Settings
@@ -118,6 +119,12 @@ def lost_more_often(cell: Cell) -> bool:
     return candidate >= 2 and candidate > baseline
 
 
+def multimodal(cell: Cell, settings: Settings) -> bool:
+    """The samples of one variant have more than one mode within its runs, and lie apart by more than δ."""
+    sides = ([pair[side].wall_s for pair in cell.paired] for side in (BASELINE, CANDIDATE))
+    return any(several_modes(runs, apart=float(np.log1p(settings.margin))) for runs in sides)
+
+
 def _incomplete(cell: Cell, settings: Settings) -> bool:
     # An adaptive campaign plans up to its maximum and is meant to stop before it.
     return (
@@ -141,6 +148,7 @@ def raise_flags(
         "warm-up": not_steady(pairs, settings),
         "fragile": fragile(decisions, *flips),
         "lost": [lost_more_often(cell) for cell in cells],
+        "multimodal": [multimodal(cell, settings) for cell in cells],
         "oversubscribed": [cell.comparison.oversubscribed for cell in cells],
         "incomplete": [_incomplete(cell, settings) for cell in cells],
     }

@@ -15,6 +15,7 @@ from campaign_builder import Writer, begin, finish, make_block, make_plan, varia
 from gpubench.merge import cells, family, merge, read_runs
 from gpubench.merge.environment import Changes, Expected, find_changes
 from gpubench.merge.facts import facts
+from gpubench.merge.family import Cell
 from gpubench.merge.links import RunLinks, link_tables, processes_by_address
 from gpubench.model.plan import Frozen, Plan, PlanAddition, PlannedJob
 from gpubench.report import ReportInputs
@@ -85,6 +86,21 @@ def story(directory: Path) -> Campaign:
     campaign = begin(directory, make_plan(THREE))
     finish(campaign, slower_message)
     return campaign
+
+
+def of_two_states(inputs: ReportInputs) -> ReportInputs:
+    """The same campaign, had its first workload taken ten times as long in every other repetition."""
+    slow = inputs.plan.workloads[0].params_id
+
+    def seconds(cell: Cell) -> tuple[float, ...]:
+        return tuple(value * 10 ** (number % 2) for number, value in enumerate(cell.wall_s))
+
+    changed = [
+        dataclasses.replace(cell, wall_s=seconds(cell)) if cell.workload.params_id == slow else cell
+        for cell in inputs.cells
+    ]
+    verdicts = judge(family(inputs.plan, changed), inputs.settings)
+    return dataclasses.replace(inputs, cells=changed, verdicts=verdicts)
 
 
 def troubled(directory: Path) -> Campaign:

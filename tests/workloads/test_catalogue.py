@@ -90,6 +90,7 @@ def test_the_quick_suite_measures_a_workload_of_every_kind_few_times() -> None:
     assert {entry.name for entry in resolved} == {"merge", "transpose-sum", "tasks", "message"}
     assert [entry.params["size"] for entry in resolved if entry.name == "message"] == [1024, 10_000_000]
     assert {entry.reps for entry in resolved} == {4, 6, 8}
+    assert (suite.first_pass, suite.margin) == (True, 0.1)
     assert {entry.warmup for entry in resolved} == {1}
     (merge,) = (entry for entry in resolved if entry.name == "merge")
     assert {key: merge.params[key] for key in ("rows_per_worker", "frac_match", "join")} == {

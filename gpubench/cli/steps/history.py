@@ -27,7 +27,7 @@ def find_history(outputs: Path, site: str, shape: dict[str, Any]) -> History | N
         except GpubenchError:  # a damaged campaign is no history; whoever opens it by name is told
             continue
         if campaign.plan.site.name == site and shape_of(campaign.plan) == shape:
-            durations = [_seconds(outcome) for outcome in account(campaign).outcomes if outcome.status == "ok"]
+            durations = [run_seconds(outcome) for outcome in account(campaign).outcomes if outcome.status == "ok"]
             if durations:
                 return History(campaign.plan.campaign, statistics.median(durations), len(durations), _pilot(campaign))
     return None
@@ -42,7 +42,10 @@ def shape_of(plan: Plan) -> dict[str, Any]:
         "waiting": plan.site.layout.waiting,
         "device": plan.device,
         "workers_per_node": sorted({workers for _, workers in plan.places}),
-        "workloads": sorted((item.params_id, item.reps, item.warmup) for item in plan.workloads),
+        # Where a first pass chose the repetitions, runs take as long with other numbers of them.
+        "workloads": sorted(
+            (item.params_id, 0 if plan.first_pass else item.reps, item.warmup) for item in plan.workloads
+        ),
     }
 
 
@@ -55,7 +58,8 @@ def _pilot(campaign: Campaign) -> list[ComparisonInput]:
     return family(campaign.plan, cells(campaign.plan, account(campaign).outcomes, frame))
 
 
-def _seconds(outcome: Outcome) -> float:
+def run_seconds(outcome: Outcome) -> float:
+    """From a run's start to its record, without the time in which others had their turns; 0 without a record."""
     record = outcome.record
     if record is None:
         return 0.0

@@ -22,8 +22,9 @@ from gpubench.images.waiting import with_waiting
 from gpubench.model.image import Image, Variant
 from gpubench.model.known_issue import KnownIssue
 from gpubench.model.site import Site
-from gpubench.plan import Request, make_plan
+from gpubench.plan import History, Request, make_plan
 from gpubench.plan.arrangement import arranged
+from gpubench.plan.repetitions import FirstPass
 from gpubench.plan.rooms import worker_memory
 from gpubench.render import pack, rendered
 from gpubench.schedulers import ATTACHED
@@ -51,7 +52,11 @@ class Wanted:
     workers: list[int]
     outputs: Path
     known_issues: list[KnownIssue]
+    margin: float | None = None
+    chooses_repetitions: bool = False
     not_interleaved: str = ""
+    first_pass: FirstPass | None = None
+    repetitions: str = ""
 
 
 def read_wishes(asked: Asked) -> Wanted:
@@ -60,7 +65,9 @@ def read_wishes(asked: Asked) -> Wanted:
     suite, source = load_suite(asked.suite or site.defaults.suite)
     workloads = suite.resolve(source, reps=asked.reps, timeout_s=site.limits.workload)
     asked.check()
-    return want(asked, site, suite.name, workloads, asked.chosen_variants(site.defaults.variants))
+    wanted = want(asked, site, suite.name, workloads, asked.chosen_variants(site.defaults.variants))
+    chooses = suite.first_pass and asked.reps is None
+    return dataclasses.replace(wanted, margin=asked.chosen_margin() or suite.margin, chooses_repetitions=chooses)
 
 
 def want(asked: Asked, site: Site, suite: str, workloads: list[WorkloadSpec], variants: list[Variant]) -> Wanted:
@@ -78,9 +85,14 @@ def want(asked: Asked, site: Site, suite: str, workloads: list[WorkloadSpec], va
     )
 
 
+def check_plan(wanted: Wanted) -> None:
+    """Raise PlanRefusedError where no plan can be made of it, before anything costs time."""
+    make_plan(_request(settle(wanted)))
+
+
 def memory_of_a_worker(wanted: Wanted) -> int:
     """Bytes that each worker of the largest planned cluster has for its data; 0: nobody here knows."""
-    return worker_memory(_request(_settled(wanted)), max(wanted.workers))
+    return worker_memory(_request(settle(wanted)), max(wanted.workers))
 
 
 def plan_campaign(wanted: Wanted, *, quiet: bool = False) -> Campaign:
@@ -90,8 +102,12 @@ def plan_campaign(wanted: Wanted, *, quiet: bool = False) -> Campaign:
     seed = random.SystemRandom().randrange(SEEDS) if asked.seed is None else asked.seed
 
     def request(manifests: Mapping[str, Mapping[str, Any]]) -> Request:
-        settled = _settled(wanted, manifests)
+        settled = settle(wanted, manifests)
         history = find_history(wanted.outputs, site.name, _shape(settled))
+        if first := wanted.first_pass:
+            run_s = first.run_s({item.params_id: item.reps for item in wanted.workloads})
+            earlier = history.pilot if history else ()
+            history = History(first.campaign, run_s, 1, earlier, source="what the first pass took")
         return dataclasses.replace(_request(settled), created_at=now.isoformat(), seed=seed, history=history)
 
     make_plan(request({}))  # refused plans leave no image built and no directory behind
@@ -117,7 +133,7 @@ def render_campaign(wanted: Wanted, directory: Path) -> Campaign:
     Raises:
         UsageError: ``directory`` holds another plan.
     """
-    wanted = _settled(wanted)
+    wanted = settle(wanted)
     asked = wanted.asked
     words = {key: value for key, value in dataclasses.asdict(asked).items() if key != "outputs"}
     date = asked.chosen_date()
@@ -154,8 +170,6 @@ def write_scripts(campaign: Campaign) -> None:
 def _request(wanted: Wanted) -> Request:
     """What the words decide; who plans adds name, time, seed and images."""
     asked, site = wanted.asked, wanted.site
-    budget = asked.chosen_budget()
-    habit = site.defaults.budget if asked.blocks is None else None
     return Request(
         campaign="planned",
         created_at="",
@@ -173,18 +187,30 @@ def _request(wanted: Wanted) -> Request:
         machine_cores=node_cores(site),
         machine_memory=node_memory(site),
         workers=wanted.workers,
-        margin=asked.chosen_margin(),
+        margin=asked.chosen_margin() if wanted.margin is None else wanted.margin,
         summary=asked.chosen_summary(),
         max_blocks=asked.max_blocks,
         power=asked.power,
-        budget_s=habit if budget is None else budget,
-        budget_firm=budget is not None,
+        budget_s=budget_left(wanted),
+        budget_firm=asked.budget is not None,
         known_issues=wanted.known_issues,
         not_interleaved=wanted.not_interleaved,
+        first_pass=wanted.first_pass.campaign if wanted.first_pass else "",
+        repetitions=wanted.repetitions,
     )
 
 
-def _settled(wanted: Wanted, manifests: Mapping[str, Mapping[str, Any]] | None = None) -> Wanted:
+def budget_left(wanted: Wanted) -> float | None:
+    """Seconds that the campaign may take, behind the first pass; None where nothing limits it."""
+    budget = wanted.asked.chosen_budget()
+    if budget is None and wanted.asked.blocks is None:
+        budget = wanted.site.defaults.budget
+    if budget is None or wanted.first_pass is None:
+        return budget
+    return max(budget - wanted.first_pass.seconds, 0.0)
+
+
+def settle(wanted: Wanted, manifests: Mapping[str, Mapping[str, Any]] | None = None) -> Wanted:
     """With what ``auto`` stands for in the profile; ``manifests`` of the images that are known, by UCX spec."""
     site = with_waiting(wanted.site, wanted.asked.protocol or wanted.site.protocol, manifests or {})
     wanted = dataclasses.replace(wanted, site=site)
@@ -219,5 +245,7 @@ def _shape(wanted: Wanted) -> dict[str, Any]:
         "waiting": wanted.site.layout.waiting,
         "device": wanted.site.device,
         "workers_per_node": wanted.workers,
-        "workloads": sorted((item.params_id, item.reps, item.warmup) for item in wanted.workloads),
+        "workloads": sorted(
+            (item.params_id, 0 if wanted.first_pass else item.reps, item.warmup) for item in wanted.workloads
+        ),
     }

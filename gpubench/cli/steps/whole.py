@@ -11,6 +11,7 @@ import typer
 
 from gpubench.cli.options import Asked
 from gpubench.cli.say import say
+from gpubench.cli.steps.first_pass import with_repetitions
 from gpubench.cli.steps.here import run_here
 from gpubench.cli.steps.placing import place_campaign
 from gpubench.cli.steps.planning import plan_campaign, read_wishes, write_scripts
@@ -27,12 +28,13 @@ from gpubench.store.campaign import Campaign
 
 def bench(asked: Asked, *, gate: bool) -> None:
     """Everything, from words to report."""
-    wanted = read_wishes(asked)
     began = time.monotonic()
+    wanted = with_repetitions(read_wishes(asked))
     campaign = plan_campaign(wanted)
     for line in plan_lines(campaign):
         say(line)
-    say(f"images and plan took {format_seconds(time.monotonic() - began)}\n")
+    what = "images, first pass and plan" if wanted.first_pass else "images and plan"
+    say(f"{what} took {format_seconds(time.monotonic() - began)}\n")
     require_scheduler(campaign)
     place_campaign(campaign)
     run_all(campaign, None)

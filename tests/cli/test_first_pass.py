@@ -1,0 +1,75 @@
+"""The first pass of `bench`: repetitions that fill the budget, said in the plan; and what comes of one that fails."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.campaigns import SIGINT, Front, until
+
+SUITE = """
+name = "passed"
+first_pass = true
+margin = "7%"
+reps = 3
+[[workload]]
+name = "tasks"
+params = {count = 20}
+"""
+
+SMALL = ["--protocol", "tcp", "--workers", "1", "--seed", "1", "--arrangement", "sequential"]
+
+
+def words(directory: Path, *more: str) -> list[str]:
+    path = directory / "passed.toml"
+    path.write_text(SUITE)
+    return ["bench", "--suite", str(path), "--variants", "a=1.22.0 b=1.22.0", *SMALL, *more]
+
+
+def planned(directory: Path) -> dict[str, Any] | None:
+    plan = next((directory / "outputs").glob("local-passed-*/plan.json"), None)
+    return json.loads(plan.read_text()) if plan else None
+
+
+@pytest.mark.system
+def test_bench_fills_its_budget_by_a_first_pass_and_says_so(tmp_path: Path) -> None:
+    front = Front(tmp_path, *words(tmp_path, "--budget", "20m"))
+    plan = until(lambda: planned(tmp_path), "the plan")
+    until(lambda: "about" in front.output, "the plan's lines")
+    front.kill(SIGINT)
+    assert front.end() == 130
+    (workload,) = plan["workloads"]
+    (first,) = (tmp_path / "outputs" / "first-passes").glob("local-passed-*")
+    assert plan["first_pass"] == first.name
+    assert workload["reps"] > 20  # of twenty tasks, in a minute and more for each of at most 16 runs
+    assert plan["margin"] == 0.07
+    assert 0.7 * 1200 < plan["time"]["total_s"] <= 1200
+    assert plan["time"]["source"] == "what the first pass took"
+    (note,) = (note for note in plan["notes"] if note.startswith("repetitions by a first pass of"))
+    assert f"tasks {workload['reps']} x " in note
+    assert note in front.output
+    assert "first pass of a: 6 repetitions of each workload" in front.output
+
+
+@pytest.mark.system
+def test_a_first_pass_that_fails_leaves_the_suites_own_repetitions(tmp_path: Path) -> None:
+    front = Front(tmp_path, *words(tmp_path, "--set", "limits.workload=10ms"))
+    plan = until(lambda: planned(tmp_path), "the plan")
+    front.kill(SIGINT)
+    assert front.end() == 130
+    assert (plan["workloads"][0]["reps"], plan["first_pass"]) == (3, "")
+    (note,) = (note for note in plan["notes"] if note.startswith("repetitions as suite passed says: "))
+    assert "no answer within 0.01 s" in note
+
+
+@pytest.mark.system
+def test_a_first_pass_that_is_interrupted_leaves_no_campaign(tmp_path: Path) -> None:
+    front = Front(tmp_path, *words(tmp_path))
+    until(lambda: list((tmp_path / "outputs" / "first-passes").glob("*/runs/*-*")), "the first pass's run")
+    front.kill(SIGINT)
+    assert front.end() == 130
+    assert "interrupted by SIGINT in the first pass; the campaign hadn't begun: start it again" in front.output
+    assert not list((tmp_path / "outputs").glob("local-*"))

@@ -1,0 +1,88 @@
+"""Repetitions from a first pass: the budget is filled, never passed, and the noisiest workload gets most."""
+
+from __future__ import annotations
+
+import hypothesis
+import hypothesis.strategies as st
+import pytest
+
+from gpubench.plan.budget import blocks_that_fit
+from gpubench.plan.make import History
+from gpubench.plan.repetitions import LEAST_REPS, FirstPass, Tried, repetitions
+from gpubench.plan.turns import marked_repetitions
+from tests.conftest import examples
+from tests.plan.requests_by_hand import plan
+
+TRIED = st.builds(
+    Tried, cost_s=st.floats(0.02, 3.0), scatter=st.floats(0.0, 0.6), marked=st.sampled_from([1.0, 1.5, 2.0])
+)
+
+
+def first(fixed_s: float = 7.0, **tried: Tried) -> FirstPass:
+    return FirstPass("first", 20.0, fixed_s, tried)
+
+
+def blocks_planned(pass_: FirstPass, reps: dict[str, int], budget_s: float, blocks: int, variants: int) -> int:
+    return blocks_that_fit(
+        asked=blocks,
+        variants=variants,
+        all_places_block_s=pass_.run_s(reps) * variants,
+        budget_s=budget_s,
+        firm=False,
+    )
+
+
+@hypothesis.settings(max_examples=examples(200), deadline=None)
+@hypothesis.given(
+    tried=st.dictionaries(st.sampled_from("abcdef"), TRIED, min_size=1),
+    fixed_s=st.floats(1, 30),
+    budget_s=st.floats(30, 3600),
+    blocks=st.integers(5, 20),
+    variants=st.integers(2, 4),
+)
+def test_the_budget_is_not_passed_where_the_least_fits_and_is_nearly_filled(
+    tried: dict[str, Tried], fixed_s: float, budget_s: float, blocks: int, variants: int
+) -> None:
+    made = FirstPass("first", 20.0, fixed_s, tried)
+    reps = repetitions(made, budget_s=budget_s, blocks=blocks, variants=variants)
+    assert min(reps.values()) >= LEAST_REPS
+    count = blocks_planned(made, reps, budget_s, blocks, variants)
+    taken = made.run_s(reps) * variants * count
+    if min(reps.values()) > LEAST_REPS:
+        assert taken <= budget_s + 1e-6
+        one_more_each = made.run_s({name: each + 1 for name, each in reps.items()})
+        assert one_more_each * variants * count >= budget_s - 1e-6
+
+
+def test_time_goes_where_it_narrows_most() -> None:
+    even = Tried(0.5, 0.1, 1.0)
+    reps = repetitions(first(a=even, b=Tried(0.5, 0.2, 1.0)), budget_s=400, blocks=6, variants=2)
+    assert reps["b"] == pytest.approx(2 * reps["a"], abs=2)
+    cheap = repetitions(first(a=even, b=Tried(0.125, 0.1, 1.0)), budget_s=400, blocks=6, variants=2)
+    assert cheap["b"] == pytest.approx(2 * cheap["a"], abs=2)  # half the time, a quarter of the cost
+
+
+def test_one_wild_workload_leaves_something_to_the_others() -> None:
+    reps = repetitions(first(a=Tried(0.5, 0.01, 1.0), b=Tried(0.5, 0.9, 1.0)), budget_s=600, blocks=6, variants=2)
+    assert reps["b"] <= 4 * reps["a"] + 4
+
+
+def test_fewer_blocks_rather_than_runs_that_mostly_start_and_end() -> None:
+    made = first(a=Tried(0.5, 0.1, 1.0))
+    assert blocks_planned(made, repetitions(made, budget_s=2000, blocks=8, variants=2), 2000, 8, 2) == 8
+    assert blocks_planned(made, repetitions(made, budget_s=200, blocks=8, variants=2), 200, 8, 2) == 6
+
+
+@pytest.mark.parametrize(
+    ("variants", "together", "marked"), [(2, False, 1.0), (3, False, 1.0), (2, True, 1.5), (3, True, 2.0)]
+)
+def test_repetitions_that_do_not_count(variants: int, together: bool, marked: float) -> None:
+    assert marked_repetitions(1, variants=variants, together=together) == marked
+
+
+def test_the_plan_says_where_its_repetitions_come_from() -> None:
+    history = History("first", 21.5, 1, source="what the first pass took")
+    made = plan(history=history, first_pass="first", repetitions="repetitions by a first pass of 20s: tasks 7")
+    assert made.first_pass == "first"
+    assert made.notes[0] == "repetitions by a first pass of 20s: tasks 7"
+    assert (made.time.run_s, made.time.source) == (21.5, "what the first pass took")
