@@ -51,7 +51,7 @@ def test_bench_fills_its_budget_by_a_first_pass_and_says_so(tmp_path: Path) -> N
     (note,) = (note for note in plan["notes"] if note.startswith("repetitions by a first pass of"))
     assert f"tasks {workload['reps']} x " in note
     assert note in front.output
-    assert "first pass of a: 6 repetitions of each workload" in front.output
+    assert "first pass of a: 4 repetitions of each workload" in front.output
 
 
 @pytest.mark.system

@@ -26,7 +26,7 @@ from gpubench.store.accounting import Outcome
 
 FOLDER = "first-passes"
 """Below the outputs: none of these is a campaign of its own."""
-REPS = 6
+REPS = 4
 
 
 def with_repetitions(wanted: Wanted) -> Wanted:
