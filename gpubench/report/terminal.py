@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
@@ -20,6 +21,7 @@ _STYLES = {
 }
 
 
+_MARGIN = re.compile(r"within ±[^ ]+ %")
 NARROWEST = 80
 """Columns of a terminal below which lines read better than a table."""
 
@@ -70,8 +72,11 @@ def _notes(verdicts: Sequence[Verdict]) -> Iterator[str]:
         together.setdefault(tuple(cells), []).append(flag)
     for which, same in together.items():
         yield f"  {_whose(which, names)}: flags: {', '.join(same)}"
+    margin = next((found[0] for one in verdicts if (found := _MARGIN.search(one.reason))), "within the margin")
+    if any(one.verdict == "equivalent" for one in verdicts):
+        yield f"  equivalent: {margin}"
     if any(_is_wide(one) for one in verdicts):
-        yield "  inconclusive: neither within the margin nor different after Holm over the planned family"
+        yield f"  inconclusive: neither {margin} nor different after Holm over the planned family"
     if any(one.one_job for one in verdicts):
         yield "  several blocks share one job: the verdicts hold on these nodes"
 
