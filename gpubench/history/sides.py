@@ -17,7 +17,9 @@ from gpubench.importers.sizes import GROWS, UNKNOWN, rule_of, units_of
 from gpubench.merge.family import Cell
 from gpubench.model.plan import Plan
 from gpubench.model.quantities import format_bytes
+from gpubench.stats.runs import number_runs
 from gpubench.stats.scaling import Rule
+from gpubench.stats.settings import Summary
 
 QUESTION = ("workload", "backend", "params")
 
@@ -72,21 +74,21 @@ class SideCell:
     blocks: tuple[float, ...]
 
 
-def of_campaign(plan: Plan, table: Iterable[Cell], variant: str) -> list[SideCell]:
-    """The cells of a campaign's variant; of runs that are ok."""
+def of_campaign(plan: Plan, table: Iterable[Cell], variant: str, summary: Summary) -> list[SideCell]:
+    """The cells of a campaign's variant; of runs that are ok. ``summary`` makes the number of each run."""
     found: dict[tuple[str, tuple[int, int]], list[Cell]] = {}
     for cell in table:
         if cell.outcome.run.variant == variant:
             found.setdefault((cell.workload.params_id, cell.outcome.job.place), []).append(cell)
-    return [_of_cells(plan, cells) for cells in found.values()]
+    return [_of_cells(plan, cells, summary) for cells in found.values()]
 
 
-def _of_cells(plan: Plan, cells: Sequence[Cell]) -> SideCell:
+def _of_cells(plan: Plan, cells: Sequence[Cell], summary: Summary) -> SideCell:
     nodes, processes = place = cells[0].outcome.job.place
     blocks: dict[int, list[float]] = {}
     for cell in cells:
         if cell.status == "ok" and cell.wall_s:
-            value = math.log(math.fsum(cell.wall_s) / len(cell.wall_s))
+            value = float(number_runs(np.array(cell.wall_s)).summary(summary))
             blocks.setdefault(cell.outcome.block.block, []).append(value)
     limit, threads = plan.memory_limit(place), plan.threads_per_worker
     question = tuple(part for part in key_of(plan, cells[0]) if part[0] in QUESTION)

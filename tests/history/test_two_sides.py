@@ -23,13 +23,14 @@ def campaign(
     blocks: int = 6,
     memory: int = 2**31,
     suite: Sequence[tuple[str, dict[str, object], int, float]] = SUITE,
+    **question: object,
 ) -> Path:
-    """One and two nodes; ``slower`` and ``memory`` are those of two."""
+    """One and two nodes; ``slower`` and ``memory`` are those of two; ``question``: margin and summary of the plan."""
     plan = make_plan(
         tuple(variant(one) for one in variants), blocks=blocks, nodes=(1, 2), suite=suite, campaign=directory.name
     )
     jobs = [job.model_copy(update={"memory_limit": memory if job.nodes == 2 else 2**31}) for job in plan.jobs]
-    writer = Writer(begin(directory, plan.model_copy(update={"jobs": jobs})))
+    writer = Writer(begin(directory, plan.model_copy(update={"jobs": jobs, **question})))
     for job, block, run in writer.campaign.rows():
         writer.effect = lambda _, workload, nodes=job.nodes: slower if nodes == 2 and workload.name == "merge" else 1.0
         writer.write(job, block, run)
@@ -136,3 +137,28 @@ def test_imports_are_compared_by_their_dates(gpubench: Run, tmp_path: Path) -> N
     (cell,) = json.loads(done.stdout)["cells"]
     assert (done.returncode, cell["verdict"], cell["blocks"]) == (20, "regression", 8)
     assert cell["flags"] == ["unpaired", "layout-unknown"]
+
+
+def test_the_planned_question_is_judged_and_of_two_different_ones_one_must_be_named(
+    gpubench: Run, tmp_path: Path
+) -> None:
+    a, b = (
+        campaign(tmp_path / name, slower=slower, margin=0.3, summary="median")
+        for name, slower in (("a", 1.0), ("b", 1.2))
+    )
+    done = gpubench("compare", a, b, "--json")
+    found = json.loads(done.stdout)
+    assert (found["settings"]["margin"], found["settings"]["summary"]) == (0.3, "median")
+    assert {one["verdict"] for one in found["cells"]} == {"equivalent"}  # 20 % lie within the planned 30
+    narrow, mean = campaign(tmp_path / "narrow", margin=0.01, summary="median"), campaign(tmp_path / "mean", margin=0.3)
+    refused = gpubench("compare", a, narrow)
+    assert refused.returncode == 2
+    assert "one side was planned with a margin of 1 %, the other with 30 %; say which counts: --margin 1%" in (
+        refused.stderr
+    )
+    assert gpubench("compare", a, narrow, "--margin", "30%").returncode == 0
+    refused = gpubench("scaling", a, mean)
+    assert refused.returncode == 2
+    assert "planned to judge the mean and the other median of a run; say which: --summary mean" in refused.stderr
+    named = gpubench("compare", a, mean, "--summary", "mean", "--json")
+    assert json.loads(named.stdout)["settings"]["summary"] == "mean"

@@ -48,7 +48,10 @@ def compare(
     margin: options.Margin = None,
     by: Annotated[str | None, typer.Option(help="With --samples: further columns that identify a cell.")] = None,
     summary: Annotated[
-        str | None, typer.Option(help="With --samples: mean, geomean or median; chosen before looking.")
+        str | None,
+        typer.Option(
+            help="With --samples or B: mean, geomean or median; chosen before looking. With B: default as planned."
+        ),
     ] = None,
     allow: options.Allow = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
@@ -66,12 +69,12 @@ def compare(
     if campaign is not None and other is not None:
         from gpubench.cli.steps.sides import compare_sides
 
-        if allow or samples or summary or by:
+        if allow or samples or by:
             raise UsageError(
-                "two directories are compared as they stand: without --allow, --samples, --summary and --by",
+                "two directories are compared as they stand: without --allow, --samples and --by",
                 then="leave them out",
             )
-        compare_sides(campaign, other, baseline, candidate, margin=margin_given, as_json=as_json)
+        compare_sides(campaign, other, baseline, candidate, margin=margin_given, summary=summary, as_json=as_json)
     if samples is not None:
         if allow:
             raise UsageError("--allow and --samples exclude each other: a table says nothing of its environment")
@@ -126,6 +129,9 @@ def scaling(
     baseline: Annotated[str | None, typer.Option(help="With B: the variant of A; default: the common one.")] = None,
     candidate: Annotated[str | None, typer.Option(help="With B: the variant of B; default: the common one.")] = None,
     margin: options.Margin = None,
+    summary: Annotated[
+        str | None, typer.Option(help="With B: mean, geomean or median of a run; default: as planned.")
+    ] = None,
     html: Annotated[Path | None, typer.Option(help="With B: write one page that opens offline, too.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     outputs: options.Outputs = None,
@@ -139,10 +145,14 @@ def scaling(
         from gpubench.cli.steps.sides import scale_sides
 
         margin_given = Asked(margin=margin).chosen_margin()
-        scale_sides(campaign, other, baseline, candidate, margin=margin_given, as_json=as_json, page=html)
+        scale_sides(
+            campaign, other, baseline, candidate, margin=margin_given, summary=summary, as_json=as_json, page=html
+        )
         return
-    if baseline or candidate or margin or html:
-        raise UsageError("--baseline, --candidate, --margin and --html are for two directories", then="name a second")
+    if baseline or candidate or margin or summary or html:
+        raise UsageError(
+            "--baseline, --candidate, --margin, --summary and --html are for two directories", then="name a second"
+        )
     from gpubench.cli.steps.choosing import is_import
     from gpubench.cli.steps.scaling import show_scaling
 

@@ -9,6 +9,7 @@ from typing import NoReturn
 import typer
 
 from gpubench import resources
+from gpubench.cli.options import Asked
 from gpubench.cli.say import say
 from gpubench.cli.steps.choosing import opened
 from gpubench.cli.steps.over_time import Read, read_campaign
@@ -22,7 +23,7 @@ from gpubench.model.base import nearest
 from gpubench.report.record import verdicts_json
 from gpubench.report.sides import UNPAIRED, Side, SideBySide, judge_sides, sides_json, sides_lines
 from gpubench.report.sides_page import html
-from gpubench.stats.settings import Settings
+from gpubench.stats.settings import Settings, Summary
 from gpubench.stats.verdict import exit_code
 
 _MOST = 8
@@ -35,11 +36,12 @@ def scale_sides(
     candidate: str | None,
     *,
     margin: float | None,
+    summary: str | None,
     as_json: bool,
     page: Path | None,
 ) -> None:
     """Print both curves of every workload with verdicts, or one JSON object; ``page`` is written besides."""
-    shown = side_by_side(first, second, baseline, candidate, margin)
+    shown = side_by_side(first, second, baseline, candidate, margin=margin, summary=summary)
     if page:
         write_atomically(page, html(shown, resources.texts("templates")))
     if as_json:
@@ -52,10 +54,17 @@ def scale_sides(
 
 
 def compare_sides(
-    first: Path, second: Path, baseline: str | None, candidate: str | None, *, margin: float | None, as_json: bool
+    first: Path,
+    second: Path,
+    baseline: str | None,
+    candidate: str | None,
+    *,
+    margin: float | None,
+    summary: str | None,
+    as_json: bool,
 ) -> NoReturn:
     """Print the verdicts alone; ends with their exit code."""
-    shown = side_by_side(first, second, baseline, candidate, margin)
+    shown = side_by_side(first, second, baseline, candidate, margin=margin, summary=summary)
     if as_json:
         name = f"{shown.second.label} against {shown.first.label}"
         say(verdicts_json(name, shown.verdicts, shown.settings).decode().rstrip())
@@ -67,26 +76,35 @@ def compare_sides(
 
 
 def side_by_side(
-    first: Path, second: Path, baseline: str | None, candidate: str | None, margin: float | None
+    first: Path,
+    second: Path,
+    baseline: str | None,
+    candidate: str | None,
+    *,
+    margin: float | None,
+    summary: str | None,
 ) -> SideBySide:
     """Read, match and judge both.
 
     Raises:
-        UsageError: it isn't clear which variants are meant, or one isn't there.
+        UsageError: it isn't clear which variants are meant, or one isn't there; the two were planned with different
+            questions, and none was named.
         DataError: the sides have no cell in common.
     """
     if first.resolve() == second.resolve():
         raise UsageError(f"{first} is named twice", then="its own variants are compared by: gpubench compare DIR")
     read = [_open(first), _open(second)]
     chosen = _variants([_labels(one) for one in read], baseline, candidate)
-    both = [_side(letter, one, variant) for letter, one, variant in zip("AB", read, chosen, strict=True)]
+    settings = _question(read, margin, summary)
+    both = [
+        _side(letter, one, variant, settings.summary) for letter, one, variant in zip("AB", read, chosen, strict=True)
+    ]
     pairs, lone = match(both[0].cells, both[1].cells)
     if not pairs:
         raise DataError(
             f"{first} and {second} have no cell in common: no workload with the same parameters at the same size",
             then="gpubench scaling of each shows what they hold",
         )
-    settings = Settings() if margin is None else Settings(margin=margin)
     shown = SideBySide(both[0], both[1], pairs, lone, judge_sides(both[0], both[1], pairs, settings), [], settings)
     return SideBySide(both[0], both[1], pairs, lone, shown.verdicts, _notes(shown, read), settings)
 
@@ -124,11 +142,34 @@ def _variants(labels: list[list[str]], baseline: str | None, candidate: str | No
     )
 
 
-def _side(letter: str, one: Read | Imported, variant: str) -> Side:
+def _question(read: list[Read | Imported], margin: float | None, summary: str | None) -> Settings:
+    """The question that both campaigns were planned with, but for what is named now; an import has none of its own."""
+    plans = [one.campaign.plan for one in read if isinstance(one, Read)]
+    margins, summaries = {plan.margin for plan in plans}, {plan.summary for plan in plans}
+    if margin is None and len(margins) > 1:
+        low, high = sorted(margins)
+        raise UsageError(
+            f"one side was planned with a margin of {100 * low:g} %, the other with {100 * high:g} %",
+            then=f"say which counts: --margin {100 * low:g}%",
+        )
+    if summary is None and len(summaries) > 1:
+        words = " and the other ".join(sorted(summaries))
+        raise UsageError(f"one side was planned to judge the {words} of a run", then="say which: --summary mean")
+    planned = next(iter(plans), None)
+    defaults = Settings()
+    return Settings(
+        margin=next(iter(margins), defaults.margin) if margin is None else margin,
+        summary=(planned.summary if planned else defaults.summary)
+        if summary is None
+        else Asked(summary=summary).chosen_summary(),
+    )
+
+
+def _side(letter: str, one: Read | Imported, variant: str, summary: Summary) -> Side:
     if isinstance(one, Imported):
         return Side(letter, "import", one.name, variant, sides.of_import(one.table, variant))
     plan = one.campaign.plan
-    cells = sides.of_campaign(plan, one.table, variant)
+    cells = sides.of_campaign(plan, one.table, variant, summary)
     return Side(letter, "campaign", plan.campaign, variant, cells)
 
 
