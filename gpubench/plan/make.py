@@ -269,11 +269,11 @@ def _polling(request: Request, nodes: int, workers: int) -> int:
 
 
 def _identical(request: Request) -> list[str]:
-    """Labels of the variants that don't differ from the baseline; two names of one image are one thing."""
+    """Labels of the variants that don't differ from the baseline: same image, same variables in force."""
 
     def what(variant: Variant) -> tuple[str, dict[str, str]]:
         image = request.images.get(variant.ucx)
-        return (image.id if image else variant.ucx), variant.env
+        return (image.id if image else variant.ucx), {**request.site.env, **variant.env}
 
     same = [variant.label for variant in request.variants if what(variant) == what(request.variants[0])]
     return same if len(same) > 1 else []

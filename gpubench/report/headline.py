@@ -115,7 +115,7 @@ def same_twice(plan: Plan) -> list[str]:
         f"{one.label} is the same image with the same settings as {baseline.label} (A against A): "
         "whatever is found between them is noise or a false alarm."
         for one in plan.variants[1:]
-        if _identity(one) == _identity(baseline)
+        if _identity(plan, one) == _identity(plan, baseline)
     ]
 
 
@@ -127,9 +127,10 @@ def by_candidate(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
     return list(groups.values())
 
 
-def _identity(variant: PlannedVariant) -> tuple[object, ...]:
+def _identity(plan: Plan, variant: PlannedVariant) -> tuple[object, ...]:
+    """The image and the variables in force: a variant that sets what the site sets anyway differs in nothing."""
     image = variant.image.id if variant.image else variant.ucx
-    return image, tuple(sorted(variant.env.items()))
+    return image, sorted({**plan.site.env, **variant.env}.items())
 
 
 def _count(rows: Sequence[Verdict], word: str) -> int:

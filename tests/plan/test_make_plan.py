@@ -196,6 +196,8 @@ def test_few_blocks_are_said() -> None:
         ("a=1.22.0 b=1.22.0", "a and b"),
         ("a=1.22.0,X=y b=1.22.0,X=y c=1.19.0", "a and b"),
         ("a=1.22.0 b=1.22.0,X=y", None),
+        ("a=1.22.0 b=1.22.0,UCX_TLS=tcp", "a and b"),  # as the site sets it
+        ("a=1.22.0 b=1.22.0,UCX_TLS=sm", None),
         ("a=1.22.0 b=1.19.0", None),
     ],
 )

@@ -133,14 +133,17 @@ def test_a_fixed_campaign_says_nothing_of_looks(campaigns: dict[str, tuple[Campa
     assert "the 90 % interval lies within" in page
 
 
-def test_a_against_a_is_labelled(tmp_path: Path) -> None:
-    variants = (variant("a", "1.22.0"), variant("b", "1.22.0"))
-    campaign = begin(tmp_path / "c", make_plan(variants, blocks=6, suite=QUICK[:1]))
+@pytest.mark.parametrize("env", [{}, {"UCX_TLS": "tcp"}], ids=["no settings", "what the site sets anyway"])
+def test_a_against_a_is_labelled(tmp_path: Path, env: dict[str, str]) -> None:
+    variants = (variant("a", "1.22.0"), variant("b", "1.22.0", env))
+    plan = make_plan(variants, blocks=6, suite=QUICK[:1])
+    site = plan.site.model_copy(update={"env": {"UCX_TLS": "tcp"}})
+    campaign = begin(tmp_path / "c", plan.model_copy(update={"site": site}))
     finish(campaign)
     inputs = reports.collect(campaign)
     text = html(inputs).decode()
     assert "b is the same image with the same settings as a (A against A)" in text
-    assert "Nothing: manifests and settings are the same" in text
+    assert ("Nothing: manifests and settings are the same" in text) == (not env)
     assert "A against A" in markdown(inputs)
 
 
