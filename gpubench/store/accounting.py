@@ -10,7 +10,6 @@ from pathlib import Path
 from gpubench.errors import DataError
 from gpubench.model.plan import PlannedBlock, PlannedJob, PlannedRun
 from gpubench.spec import RunRecord
-from gpubench.spec.records import RUN_FILE
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import Records, RunDirectory, run_directories
 
@@ -95,7 +94,7 @@ def account(
         for run in attempts.keys() - planned
         for entry in attempts[run]
     ]
-    return Accounting(tuple(outcomes), (*sorted(strangers), *_repeated(attempts, planned)))
+    return Accounting(tuple(outcomes), (*sorted(strangers), *_repeated(attempts, planned, known)))
 
 
 def _outcome(
@@ -139,10 +138,21 @@ def _left_out(outcome: Outcome, why: str) -> Outcome:
     return dataclasses.replace(outcome, status="skipped", reason=why, record=None) if lost else outcome
 
 
-def _repeated(attempts: Mapping[str, list[RunDirectory]], planned: Collection[str]) -> Iterator[str]:
-    """Runs that finished and yet were started again, which nobody should do: the earlier result doesn't count."""
+def _repeated(attempts: Mapping[str, list[RunDirectory]], planned: Collection[str], records: Records) -> Iterator[str]:
+    """Runs that finished and yet were started again, which nobody should do: the earlier result doesn't count.
+
+    A run that was skipped has no result; ``resume`` runs it.
+    """
     for run in sorted(attempts.keys() & set(planned)):
         for earlier in attempts[run][:-1]:
-            if (earlier.path / RUN_FILE).exists():
+            if _finished(earlier.path, records):
                 last = attempts[run][-1].attempt
                 yield f"runs/{earlier.path.name} had finished, but attempt {last} follows; only that one counts"
+
+
+def _finished(path: Path, records: Records) -> bool:
+    try:
+        record = records.read(path)
+    except DataError:  # whatever it was, something had ended here
+        return True
+    return record is not None and record.status != "skipped"

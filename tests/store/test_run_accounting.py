@@ -59,6 +59,15 @@ def test_attempt_ten_is_later_than_attempt_nine(tmp_path: Path) -> None:
     assert account(campaign).outcomes[0].attempt == 10
 
 
+def test_a_skipped_run_that_is_run_later_breaks_no_rule(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "c", make_plan(blocks=1))
+    writer, row = Writer(campaign), next(campaign.rows())
+    writer.write(*row, status="skipped", reason="the job's time was nearly over")
+    writer.write(*row, attempt=2)
+    accounting = account(campaign)
+    assert (accounting.outcomes[0].status, accounting.warnings) == ("ok", ())
+
+
 def test_what_stands_there_against_the_rules_is_said(tmp_path: Path) -> None:
     campaign = begin(tmp_path / "c", make_plan(blocks=1))
     writer, row = Writer(campaign), next(campaign.rows())
