@@ -46,7 +46,7 @@ def main() -> None:
                 ]
                 subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
                 seconds = time.monotonic() - began
-                (campaign,) = Path(top).iterdir()
+                (campaign,) = (path.parent for path in Path(top).glob("*/plan.json"))
                 cells = json.loads((campaign / "verdicts.json").read_text("utf-8"))["cells"]
                 shares = [share for share, _ in _runs(campaign)]
                 statuses = [status for _, status in _runs(campaign)]
