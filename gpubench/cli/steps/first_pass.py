@@ -9,6 +9,7 @@ import statistics
 
 from gpubench.cli.say import say
 from gpubench.cli.steps.history import run_seconds
+from gpubench.cli.steps.images import obtain_images
 from gpubench.cli.steps.placing import place_campaign
 from gpubench.cli.steps.planning import Wanted, budget_left, check_plan, plan_campaign, settle
 from gpubench.cli.steps.presence import require_scheduler
@@ -43,6 +44,8 @@ def with_repetitions(wanted: Wanted) -> Wanted:
     if not wanted.chooses_repetitions or wanted.site.scheduler not in ATTACHED or budget_s is None or fixed:
         return wanted
     check_plan(wanted)
+    # An image that can't be had ends it here, before a run is spent.
+    obtain_images(wanted.site, [variant.ucx for variant in wanted.variants], wanted.asked)
     baseline = wanted.variants[0]
     say(f"first pass of {baseline.label}: {REPS} repetitions of each workload, to choose how many fill the budget")
     outcome = _run(wanted)
@@ -78,7 +81,7 @@ def _run(wanted: Wanted) -> Outcome:
         outputs=wanted.outputs / FOLDER,
         chooses_repetitions=False,
     )
-    campaign = plan_campaign(alone)
+    campaign = plan_campaign(alone, quiet=True)
     require_scheduler(campaign)
     place_campaign(campaign)
     try:
