@@ -19,7 +19,7 @@ from gpubench.model.plan import PlannedBlock, PlannedRun
 from gpubench.model.quantities import format_seconds
 from gpubench.spec.records import RUN_FILE, SAMPLES_FILE
 from gpubench.store.campaign import Campaign
-from gpubench.store.rundirs import read_record
+from gpubench.store.rundirs import read_record, run_directories
 
 
 @dataclasses.dataclass
@@ -44,8 +44,10 @@ class Progress:
         self._seen: dict[Path, _Seen] = {}
         self._durations: list[float] = []
         # Attempts from before this job are not news; whoever joins a job that runs wants to see how its run ends.
-        self._old = {path for path in campaign.runs_dir.glob("*-*") if not joining or (path / RUN_FILE).exists()}
-        self._done = {run.run for _, run in self.rows if self._finished_before(run)}
+        old = [one for one in run_directories(campaign.runs_dir) if not joining or (one.path / RUN_FILE).exists()]
+        self._old = {one.path for one in old}
+        planned = {run.run for _, run in self.rows}
+        self._done = {one.run for one in old if one.run in planned and _has_finished(one.path)}
         self._holder = ""
 
     def waiting(self, holder: str) -> None:
@@ -58,10 +60,12 @@ class Progress:
     def look(self) -> None:
         """Look at the run directories once."""
         current = ""
+        # In order of attempts: the newest one of a run stays. One look at the directory, however many runs are planned.
+        new = {one.run: one.path for one in run_directories(self.campaign.runs_dir) if one.path not in self._old}
         for block, run in self.rows:
             if run.run in self._done:
                 continue
-            path = self._attempt(run)
+            path = new.get(run.run)
             if path is None:
                 continue
             seen = self._seen.setdefault(path, _Seen(time.monotonic()))
@@ -71,14 +75,6 @@ class Progress:
                 current = self._describe(block, run, path, seen)
         if current:
             self._show(current)
-
-    def _finished_before(self, run: PlannedRun) -> bool:
-        attempts = [path for path in self._old if path.name.startswith(f"{run.run}-")]
-        return any(record and record.status in ("ok", "failed") for record in map(read_record, attempts))
-
-    def _attempt(self, run: PlannedRun) -> Path | None:
-        new = [path for path in self.campaign.runs_dir.glob(f"{run.run}-*") if path not in self._old]
-        return max(new, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
 
     def _ended(self, block: PlannedBlock, run: PlannedRun, path: Path, seen: _Seen) -> None:
         record = read_record(path)
@@ -125,6 +121,11 @@ class Progress:
     def _show(self, line: str) -> None:
         if self.live:
             self.live.update(rich.text.Text(line, style="dim"))
+
+
+def _has_finished(attempt: Path) -> bool:
+    record = read_record(attempt)
+    return record is not None and record.status in ("ok", "failed")
 
 
 @contextlib.contextmanager

@@ -67,7 +67,7 @@ def whole_samples(runs: Sequence[RunFiles]) -> pl.DataFrame | None:
 
 def _is_plain(text: str, count: int) -> bool:
     """Whether it ends with a whole line, and has as many fields as so many samples: polars would drop one too many."""
-    return (not text or text.endswith("\n")) and text.count('": ') == count * len(LINE)
+    return (not text or text.endswith("\n")) and text.count('":') == count * len(LINE)
 
 
 def _is_right(joined: pl.DataFrame) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -26,7 +27,7 @@ def noise(provenance: Mapping[str, Any], record: RunRecord | None = None) -> dic
     """Numbers of one run by their names in ``NOISE``; what wasn't recorded is left out."""
     nodes = list(entries([provenance], "nodes"))
     found = {name: statistics.fmean(values) for name, key in _LOAD.items() if (values := series(nodes, key))}
-    probes = [float(wall_s) for row in entries([provenance], "speed") for wall_s in _numbers(row.get("wall_s"))]
+    probes = [wall_s for row in entries([provenance], "speed") for wall_s in _numbers(row.get("wall_s"))]
     if probes:
         found["speed_ms"] = 1000 * statistics.median(probes)
     worst = slowest([provenance])
@@ -57,10 +58,16 @@ def slowest(found: Iterable[Mapping[str, Any]]) -> tuple[float, str]:
     for one in found:
         rows = [row for row in entries([one], "speed") if isinstance(row.get("wall_s"), list)]
         for times in zip(*(row["wall_s"] for row in rows), strict=False):
-            median = statistics.median_low(times)
-            worst = max([worst, *((t / median, str(row.get("name", "?"))) for t, row in zip(times, rows, strict=True))])
+            made = [(float(t), str(row.get("name", "?"))) for t, row in zip(times, rows, strict=True) if _is_time(t)]
+            median = statistics.median_low(t for t, _ in made) if made else 1.0
+            worst = max([worst, *((t / median, name) for t, name in made)])
     return worst
 
 
 def _numbers(value: Any) -> list[float]:
-    return [one for one in value if isinstance(one, int | float)] if isinstance(value, list) else []
+    """Seconds of a probe that was made: hand-made or damaged provenance may hold anything."""
+    return [float(one) for one in value if _is_time(one)] if isinstance(value, list) else []
+
+
+def _is_time(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf

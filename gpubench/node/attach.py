@@ -20,7 +20,7 @@ from gpubench.spec.attached import (
     AttachSpec,
 )
 from gpubench.spec.records import workload_record
-from gpubench.workloads import families
+from gpubench.workloads import families, links
 from gpubench.workloads.base import Context, UnavailableError
 from gpubench.workloads.measure import measure
 from gpubench.writer.atomic import write_atomic
@@ -145,7 +145,8 @@ def _measure(context: Context, planned: WorkloadSpec, record: AttachedRecord, di
                 warmup=planned.warmup,
                 emit=emit,
             )
-        append_links(directory, [{**row, "workload": planned.name} for row in result.links])
+        about = {"workload": planned.name, "params_id": planned.params_id}
+        append_links(directory, [{**row, **about} for row in links.rows(result.links)])
         found.details, found.status, found.reason = result.details, result.status, result.reason
         checks.check_seen(planned.name, result.seen_bytes, result.least_moved_bytes)
     except StoppedError:

@@ -1,5 +1,6 @@
 """``node.pyz look``: who is connected to a standing cluster, and where its workers may run."""
 
+import asyncio
 import contextlib
 import os
 import re
@@ -59,7 +60,7 @@ def _places(client: Any, workers: List[str], answer_s: float) -> List[Dict[str, 
     from distributed import wait
 
     futures = {at: client.submit(placed, workers=[at], allow_other_workers=False, pure=False) for at in workers}
-    with contextlib.suppress(TimeoutError):
+    with contextlib.suppress(asyncio.TimeoutError):  # not a TimeoutError before Python 3.11
         wait(list(futures.values()), timeout=answer_s)
     found = []
     for at, future in futures.items():

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from gpubench.errors import DataError
-from gpubench.files import write_atomically
+from gpubench.files import write_atomically, writing
 from gpubench.spec.frames import FILES, decode
 from gpubench.spec.records import PROVENANCE_FILE, RUN_FILE
 
@@ -102,11 +102,12 @@ def _directory(job_dir: Path, known: dict[str, str], key: str, name: str) -> Pat
     runs = job_dir.parents[1] / "runs"
     if key not in known:
         run, attempt = name.rpartition("-")[0], 1
-        while (runs / f"{run}-{attempt}").exists():
+        while f"{run}-{attempt}" in known.values() or (runs / f"{run}-{attempt}").exists():
             attempt += 1
         known[key] = f"{run}-{attempt}"
-        (runs / known[key]).mkdir(parents=True)
         _write(job_dir, known)
+    with writing(runs / known[key]):
+        (runs / known[key]).mkdir(parents=True, exist_ok=True)
     return runs / known[key]
 
 

@@ -189,7 +189,7 @@ def cancel(job_dir: Path) -> None:
 def _start_time(pid: int) -> str:
     """When the process started, in ticks since boot: with the id it names one process; proc(5), field 22 of stat."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()  # a name may hold any byte
     except OSError:
         return ""
-    return "" if fields[0] == "Z" else fields[19]
+    return "" if fields[0] == b"Z" else fields[19].decode("ascii")

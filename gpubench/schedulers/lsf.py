@@ -42,11 +42,12 @@ STOPPED = 130
 """Exit code of a script that heard a signal and ended in order."""
 
 _WAITING = {"PEND", "PSUSP", "PROV", "WAIT", "FWD_PEND"}
-_RUNNING = {"RUN", "USUSP", "SSUSP"}
 _LOST = {
     "UNKWN": "LSF has lost contact with the job's first host; bkill -r {job_id} makes it forget the job",
-    "ZOMBI": "it was to be killed, and LSF has lost contact with its first host",
+    "ZOMBI": "to be killed, but LSF has lost contact with its first host; bkill -r {job_id} makes it forget the job",
 }
+"""Such a job may run on: another one beside it would measure both."""
+_RUNNING = {"RUN", "USUSP", "SSUSP", *_LOST}
 _WORDS = {"DONE": "COMPLETED", "EXIT": "FAILED"}
 """LSF's two ends in the words that all schedulers share; its reason goes with them."""
 

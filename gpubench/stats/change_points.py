@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -27,7 +28,12 @@ LEAST = 3
 FEWEST = 8
 """Points of a series that is searched: below, no arrangement is rare enough to be called a change."""
 
-_MOST, _ENOUGH, _CHUNK = 9_999, 30, 250
+_ENOUGH = 30
+"""Permutations that reach what was observed, after which a search ends: nothing stands out."""
+_LEAST_DRAWS, _FINER = 999, 20
+"""Permutations of a search: at least so many, and so many that its smallest p is this part of what Holm asks for."""
+_CELLS = 2**22
+"""Distances of the permutations that are looked at together: bounds the memory of long series, some 100 MB."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +64,7 @@ def change_points(series: Sequence[Sequence[float]], seed: int, alpha: float = 0
     values = [np.asarray(one, dtype=float) for one in series]
     draw = np.random.default_rng(seed)
     searched = [row for row, one in enumerate(values) if len(one) >= FEWEST]
-    firsts = [_search(values[row], draw) for row in searched]
+    firsts = [_search(values[row], draw, alpha / len(searched)) for row in searched]
     raw = np.array([p for _, p in firsts], dtype=float)
     adjusted = holm(raw, np.zeros(len(raw), dtype=np.int64)) if len(raw) else raw
     found: list[list[ChangePoint]] = [[] for _ in series]
@@ -78,7 +84,7 @@ def _within(values: Floats, start: int, end: int, draw: np.random.Generator, alp
     """Further changes between two places of a series, by halves."""
     if end - start < FEWEST:
         return []
-    split, p = _search(values[start:end], draw)
+    split, p = _search(values[start:end], draw, alpha)
     if p > alpha:
         return []
     at = start + split
@@ -94,16 +100,18 @@ def _with_effects(values: Floats, changes: Sequence[tuple[int, float]]) -> list[
     ]
 
 
-def _search(values: Floats, draw: np.random.Generator) -> tuple[int, float]:
-    """The place of the greatest energy statistic, and its p-value."""
+def _search(values: Floats, draw: np.random.Generator, level: float) -> tuple[int, float]:
+    """The place of the greatest energy statistic, and its p-value, as fine as a test at ``level`` needs it."""
+    most = max(_LEAST_DRAWS, math.ceil(_FINER / level))
     distance = np.abs(values[:, None] - values[None, :])
     splits, ends = _places(len(values))
     statistic = _energy(distance[None], splits, ends)[0]
     best = int(np.argmax(statistic))
     observed = float(statistic[best]) * (1 - 1e-9)
     reached = drawn = 0
-    while drawn < _MOST and reached < _ENOUGH:
-        count = min(_CHUNK, _MOST - drawn)
+    chunk = min(250, max(1, _CELLS // len(values) ** 2))
+    while drawn < most and reached < _ENOUGH:
+        count = min(chunk, most - drawn)
         orders = draw.permuted(np.tile(np.arange(len(values)), (count, 1)), axis=1)
         greatest = _energy(distance[orders[:, :, None], orders[:, None, :]], splits, ends).max(axis=1)
         reached, drawn = reached + int(np.sum(greatest >= observed)), drawn + count

@@ -90,4 +90,6 @@ def _posix_seconds(frame: pl.DataFrame) -> pl.Expr:
     if kind == pl.String:
         # Times without a zone are UTC, as everywhere in gpubench's files.
         column = column.str.to_datetime(time_unit="us", time_zone="UTC", strict=False)
+    elif kind not in (pl.Date, pl.Datetime):
+        raise DataError(f"column 'started_at' holds {kind}", then="give seconds, dates with times, or text like these")
     return column.dt.epoch("us") / 1e6

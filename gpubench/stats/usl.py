@@ -157,6 +157,8 @@ def _profile(cost: Callable[[Floats], Floats], best: float, limit: float) -> Int
     def beyond(value: float) -> float:
         return float(cost(np.asarray(value))) - limit
 
+    if beyond(best) >= 0:  # no scatter at all but that of rounding: nothing else fits as well
+        return Interval(best, best, best)
     low = 0.0 if best == 0 or beyond(0.0) <= 0 else float(optimize.brentq(beyond, 0.0, best, rtol=1e-4))
     step = max(best, _SMALLEST)
     while beyond(best + step) <= 0:

@@ -147,6 +147,18 @@ def test_a_running_cluster_is_measured_and_left_as_it_was(gpubench: Run, tmp_pat
 
 
 @pytest.mark.system
+def test_links_of_a_running_cluster_are_those_that_a_campaign_keeps(gpubench: Run, foreign: Path) -> None:
+    done = gpubench(*attached(foreign, "message", "--set", "size=1KB", "--set", "round_trips=4", "--json"))
+    assert done.returncode == 0, done.stderr
+    links = json.loads(done.stdout)["moved"]["links"]
+    assert len(links) == 2
+    for row in links:
+        assert row["round_trip_s"]["min"] <= row["round_trip_s"]["median"] <= row["round_trip_s"]["max"]
+        assert len(row["params_id"]) == 12
+        assert "trips_s" not in row
+
+
+@pytest.mark.system
 def test_ctrl_c_leaves_nothing_on_a_running_cluster(tmp_path: Path, foreign: Path) -> None:
     before = state(foreign)
     front = Front(tmp_path, *attached(foreign, "tasks", "--set", "count=20", "--reps", "100000"))

@@ -162,6 +162,14 @@ def test_whole_jobs_are_given_back_few_and_new_ones_first_and_what_cant_be_is_re
         choose([], 1)
 
 
+def test_of_many_jobs_those_to_give_back_are_found_at_once() -> None:
+    """All sets of so many jobs are more than can be tried."""
+    jobs = [ClusterJob(job=f"j{number:03d}-n1", nodes=1, first_rank=number, limit_s=60) for number in range(2, 62)]
+    assert [job.first_rank for job in choose(jobs, 30)] == list(range(61, 31, -1))
+    with pytest.raises(UsageError, match="no jobs have 61 nodes together"):
+        choose(jobs, 61)
+
+
 @pytest.mark.system
 def test_workers_packed_on_one_core_are_called_so_and_a_killed_job_is_told(mine: Standing) -> None:
     need(len(os.sched_getaffinity(0)) > 1, "two CPUs")

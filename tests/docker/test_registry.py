@@ -123,6 +123,12 @@ def test_a_busy_registry_is_asked_again(proxy: Proxy, place: str) -> None:
     assert sum("/manifests/arm" in path for path in proxy.requests) == 4
 
 
+@pytest.mark.parametrize("said", ["nan", "inf", "-5", "soon", "Thu, 01 Jan 1970 00:00:00 GMT"])
+def test_a_wait_that_is_no_time_is_none(said: str, proxy: Proxy, place: str) -> None:
+    proxy.faults = [Fault(status=429, headers={"Retry-After": said})]
+    assert through(proxy).resolve("arm").architecture == "aarch64"
+
+
 @pytest.mark.parametrize(
     ("fault", "line"),
     [

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from gpubench.merge import cells, family, merge, read_runs
 from gpubench.merge.environment import Change, Changes, Expected, find_changes, with_changes
 from gpubench.merge.facts import facts
+from gpubench.merge.noise import noise
 from gpubench.model.plan import Plan
 from gpubench.stats.data import ComparisonInput, RunSamples
 from gpubench.store import account
@@ -362,3 +363,13 @@ def test_a_campaign_in_which_nothing_changed_has_no_change(tmp_path: Path) -> No
     found = {one.run.run: provenance(one.run, campaign.plan) for one in outcomes}
     expected = Expected(campaign.plan, campaign.manifests(), {})
     assert found_in(family(campaign.plan, table), found, expected) == Changes([()] * 5)
+
+
+@pytest.mark.parametrize(
+    "times", [[None, 0.5], [0.0, 0.5], ["fast", 0.5], [True, 0.5], [float("nan"), 0.5], [None] * 2, 3]
+)
+def test_probes_that_hold_no_times_are_left_out(times: object) -> None:
+    probes = [{"name": "w0", "wall_s": times}, {"name": "w1", "wall_s": [0.25, 1.5]}]
+    found = noise({"speed": probes})
+    assert found["slowest"] in (1.0, 3.0)
+    assert found["speed_ms"] in (500.0, 875.0)

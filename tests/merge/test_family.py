@@ -67,7 +67,7 @@ def test_what_may_not_enter_a_verdict(tmp_path: Path) -> None:
     short.write_text("".join(short.read_text().splitlines(keepends=True)[:-1]))
     wrong = writer.write(*rows[3]) / "samples.jsonl"
     lines = wrong.read_text().splitlines()
-    lines[-1] = lines[-1].replace('"answer": "ok"', '"answer": "wrong"')
+    lines[-1] = lines[-1].replace('"answer":"ok"', '"answer":"wrong"')
     wrong.write_text("\n".join(lines) + "\n")
     unnamed = writer.write(*rows[4]) / "run.json"
     plain = json.loads(unnamed.read_text())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.errors import DataError
+from gpubench.errors import DataError, MissingToolError
 from gpubench.schedulers import gathering
 from gpubench.spec.frames import encode
 
@@ -49,6 +49,16 @@ def test_a_job_that_starts_again_gets_the_next_attempt_though_its_pods_count_fro
     gathering.keep(job_dir, "second", 0, "run-0", log("ok"), over=True)
     gathering.keep(job_dir, "first", 0, "run-0", log("skipped"), over=True)
     assert found(job_dir) == {"ab12-2": (2, "skipped"), "ab12-3": (3, "ok")}
+
+
+def test_runs_that_can_not_be_kept_are_one_line_and_gathered_when_they_can(job_dir: Path) -> None:
+    runs = job_dir.parents[1] / "runs"
+    runs.write_text("a file where the runs should be")
+    with pytest.raises(MissingToolError, match=r"can't write .*runs/ab12-1: "):
+        gathering.keep(job_dir, "uid", 0, "run-0", log("ok"), over=True)
+    runs.unlink()
+    gathering.keep(job_dir, "uid", 0, "run-0", log("ok"), over=True)
+    assert found(job_dir) == {"ab12-1": (1, "ok")}
 
 
 def test_what_is_still_on_its_way_is_not_torn_and_what_never_came_is(job_dir: Path) -> None:

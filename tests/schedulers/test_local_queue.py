@@ -222,6 +222,17 @@ def test_another_process_with_the_same_id_is_not_the_job(tmp_path: Path) -> None
     job.close()
 
 
+def test_a_process_whose_name_is_no_ascii_is_looked_at_like_any_other(tmp_path: Path) -> None:
+    directory = job_dir(tmp_path, "printf 'ger\\303\\244t) 1' > /proc/self/comm; read -r _\n")
+    job = submit(directory)
+    until(lambda: b"\303" in Path(f"/proc/{job.process.pid}/comm").read_bytes())
+    assert local.state(directory).alive
+    assert job.process.stdin
+    job.process.stdin.close()
+    job.close()
+    assert not local.state(directory).alive
+
+
 def test_a_queue_that_can_not_be_opened_is_one_line_with_the_way_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

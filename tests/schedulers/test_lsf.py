@@ -151,8 +151,8 @@ WORDS = {
     "SSUSP": ("running", "SSUSP", None),
     "DONE": ("ended", "COMPLETED", 0),
     "EXIT": ("ended", "FAILED", 137),
-    "UNKWN": ("ended", "UNKWN", None),
-    "ZOMBI": ("ended", "ZOMBI", None),
+    "UNKWN": ("running", "UNKWN", None),
+    "ZOMBI": ("running", "ZOMBI", None),
 }
 
 
@@ -169,5 +169,6 @@ def test_every_word_of_lsf_has_its_phase_and_none_but_done_is_an_end_without_com
     submitted.write(directory, "lsf", "x", "12")
     state = lsf.state(directory)
     assert (state.phase, state.word, state.exit_code) == expected
-    assert bool(state.end) == (word in ("EXIT", "UNKWN", "ZOMBI"))
+    assert bool(state.end) == (word == "EXIT")
+    assert ("bkill -r 12" in state.reason) == (word in ("UNKWN", "ZOMBI"))
     shutil.rmtree(folder)

@@ -80,6 +80,20 @@ def test_the_law_is_recovered_and_its_intervals_are_honest(contention: float, co
     assert sum(inside(fit.rate, 100.0) for fit in found) >= 16
 
 
+@pytest.mark.parametrize(("contention", "coherency"), [(0.3, 0.01), (0.05, 0.0), (0.0, 0.0), (0.3, 0.001)])
+def test_rates_without_any_scatter_give_the_law_itself(contention: float, coherency: float) -> None:
+    measured = [
+        Measured(
+            units, 1, 1, (-math.log(units / (1 + contention * (units - 1) + coherency * units * (units - 1))),) * 2
+        )
+        for units in (1, 2, 4, 8, 16)
+    ]
+    fit = fit_usl(measured, "strong")
+    assert fit is not None
+    assert fit.contention.value == pytest.approx(contention, abs=1e-4)
+    assert fit.coherency.value == pytest.approx(coherency, abs=1e-4)
+
+
 def test_without_coherency_the_law_is_amdahls() -> None:
     fit = Usl(Interval(1.0), Interval(0.1), Interval(0.0), largest=16)
     assert fit.speedup(8) == pytest.approx(1 / (0.1 + 0.9 / 8))

@@ -222,6 +222,8 @@ def test_a_failed_run_needs_neither_repetition_nor_time():
         ("wall_s", pl.concat_list("wall_s"), "column 'wall_s' holds lists"),
         ("nodes", pl.concat_list("nodes"), "column 'nodes' holds lists"),
         ("nodes", pl.lit(math.nan), "column 'nodes' reads 'nan'"),
+        ("started_at", pl.lit(dt.time(12, 0)), "column 'started_at' holds Time; give seconds, dates with times"),
+        ("started_at", pl.lit(True), "column 'started_at' holds Boolean"),
         ("wall_s", pl.lit(1e308), "took 1e[+]308 s .* a time must be positive and finite"),
     ],
 )

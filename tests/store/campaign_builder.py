@@ -26,6 +26,7 @@ from gpubench.spec import RunRecord, SampleLine, WorkloadRecord, WorkloadSpec
 from gpubench.spec.plain import content_id, to_plain
 from gpubench.spec.records import RUN_RECORD
 from gpubench.store import Campaign
+from gpubench.writer.run_dir import append_sample
 
 START = dt.datetime(2025, 11, 20, 14, 0, tzinfo=dt.UTC)
 
@@ -208,7 +209,9 @@ class Writer:
         for params_id in run.workloads:
             if status in ("ok", "failed"):
                 lines += self._lines(known[params_id], run.variant, random_, short=params_id in (failed or {}))
-        (directory / "samples.jsonl").write_text("".join(json.dumps(to_plain(line)) + "\n" for line in lines))
+        (directory / "samples.jsonl").touch()
+        for line in lines:
+            append_sample(directory, line)
         (directory / "provenance.json").write_text(json.dumps(provenance(run, plan), indent=1))
         (directory / "logs.zip").write_bytes(b"PK\x05\x06" + b"\0" * 18)
         self.clock += dt.timedelta(seconds=2)

@@ -171,9 +171,12 @@ def _conclude(campaign: Campaign, *, gate: bool) -> None:
 
 
 def _refuse_alive(campaign: Campaign) -> None:
-    alive = [job for job, state in job_states(campaign).items() if state.alive]
+    alive = {job: state for job, state in sorted(job_states(campaign).items()) if state.alive}
     if alive:
+        lost = "; ".join(
+            f"{job}: {state.reason}" for job, state in alive.items() if state.phase == "running" and state.reason
+        )
         raise UsageError(
-            f"{campaign.directory}: job {', '.join(sorted(alive))} is still running",
+            f"{campaign.directory}: job {', '.join(alive)} is still running{f' ({lost})' if lost else ''}",
             then=f"wait for it, or look at it: gpubench status {campaign.directory}",
         )

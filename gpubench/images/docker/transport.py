@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import email.utils
+import math
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -116,9 +117,11 @@ def _cause(error: Exception) -> str:
 def _retry_after(value: str) -> float:
     """Seconds, from the header's two forms: seconds or a date."""
     try:
-        return float(value)
+        seconds = float(value)
     except ValueError:
         pass
+    else:
+        return seconds if math.isfinite(seconds) else 0.0
     try:
         return email.utils.parsedate_to_datetime(value).timestamp() - time.time()
     except (TypeError, ValueError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import secrets
 import time
@@ -75,10 +74,15 @@ def shrink(cluster: Cluster, nodes: int, deadline: float) -> None:
 def choose(jobs: Sequence[ClusterJob], nodes: int) -> list[ClusterJob]:
     """Jobs with ``nodes`` nodes together, few and new ones first; raises UsageError where there are none."""
     newest = sorted(jobs, key=lambda job: job.first_rank, reverse=True)
-    for count in range(1, len(newest) + 1):
-        for some in itertools.combinations(newest, count):
-            if sum(job.nodes for job in some) == nodes:
-                return list(some)
+    best: dict[int, tuple[int, ...]] = {0: ()}  # by nodes together: the places in ``newest``, few and new ones first
+    for at, job in enumerate(newest):
+        grown = {have + job.nodes: (*chosen, at) for have, chosen in best.items() if have + job.nodes <= nodes}
+        for have, chosen in grown.items():
+            known = best.get(have)
+            if known is None or (len(chosen), chosen) < (len(known), known):
+                best[have] = chosen
+    if chosen := best.get(nodes):
+        return [newest[at] for at in chosen]
     if not jobs:
         raise UsageError("only the job with the scheduler is left", then="gpubench cluster stop ends it")
     has = ", ".join(f"{job.job} ({job.nodes})" for job in newest)
