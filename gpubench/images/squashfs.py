@@ -98,7 +98,7 @@ def check(one: Imported, *, deep: bool) -> None:
     try:
         size = one.path.stat().st_size
         if size != one.size:
-            raise DataError(f"{one.path} has {size} bytes, imported were {one.size}", then=_AGAIN)
+            raise DataError(f"{one.path} has {size} bytes, and {one.size} were imported", then=_AGAIN)
         if deep:
             with one.path.open("rb") as file:
                 found = hashlib.file_digest(file, "sha256").hexdigest()

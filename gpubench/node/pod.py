@@ -131,7 +131,7 @@ def _run(state: State, spec: RunSpec, rank: int, options: argparse.Namespace, ma
     code = main([*words, *(["--skip", skip] if skip else [])])
     if code and not state.code:
         state.code = code
-        state.reason = f"the run before it ended with exit code {code} (40: the node isn't clean)"
+        state.reason = f"the run before it ended with exit code {code}{': the node is not clean' if code == 40 else ''}"
     if rank == 0 and os.environ.get(FRAMES_VARIABLE):
         _print_frames(Path(os.environ["OUTDIR"]) / "runs", spec.run)
 

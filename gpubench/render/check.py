@@ -57,6 +57,7 @@ def render_check(
             "about": "a minute",
             "limit_s": LIMIT_S,
             "gpubench": gpubench,
+            "images": [],
             "in_image": [],
             "leaves_out": False,
         }

@@ -11,7 +11,7 @@ from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
 from gpubench.plan.triples import BRINGS_FILES
 from gpubench.render.environment import environment
-from gpubench.render.job import TEMPLATE, job_file, of_the_site, place_of, release
+from gpubench.render.job import TEMPLATE, job_file, make_ready, of_the_site, place_of, release
 from gpubench.render.objects import container, label, measuring, of_any_job
 from gpubench.render.planned import NODE_HALF
 from gpubench.render.quote import words
@@ -67,6 +67,7 @@ def _script(record: ClusterRecord) -> dict[str, Any]:
     command = runtime.command(record.image, [f"../../{NODE_HALF}", "cluster", "--spec", SPEC])
     return {
         "blocks": [{"number": 1, "seconds": int(site.limits.start), "conductor": [], "commands": [(["run"], command)]}],
+        "images": make_ready(site.runtime, [record.image]),
         "in_image": runtime.prefix(place_of(site, site.device)),
     }
 

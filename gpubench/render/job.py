@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from gpubench.launchers import LAUNCHERS
+from gpubench.model.image import Image
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
@@ -182,10 +183,23 @@ def _facts(plan: Plan, job: PlannedJob) -> dict[str, Any]:
         "limit_s": int(job.limit_s),
         "gpubench": plan.gpubench,
         "in_image": RUNTIMES[site.runtime].prefix(place_of(site, plan.device)),
+        "images": make_ready(site.runtime, _started(plan, job)),
         "leaves_out": any(plan.skip_reason(job.nodes, run.variant) for block in job.blocks for run in block.runs),
         **of_the_site(site),
         "interleaved": any(block.turns for block in job.blocks),
     }
+
+
+def _started(plan: Plan, job: PlannedJob) -> list[Image]:
+    """The images of the job's runs, but of those that are planned to be skipped, in the order of the variants."""
+    labels = {run.variant for block in job.blocks for run in block.runs if not plan.skip_reason(job.nodes, run.variant)}
+    return [item.image or UNRESOLVED for item in plan.variants if item.label in labels]
+
+
+def make_ready(runtime: str, images: Iterable[Image]) -> list[list[str]]:
+    """What has to be done with the images before the first run, in their order and each once."""
+    words = [RUNTIMES[runtime].make_ready(image) for image in images]
+    return [one for at, one in enumerate(words) if one and one not in words[:at]]
 
 
 def of_the_site(site: Site) -> dict[str, Any]:

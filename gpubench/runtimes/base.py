@@ -60,5 +60,8 @@ class Runtime(Protocol):
     def prefix(self, place: Place) -> list[str]:
         """The words before every command, the same for all images; empty: none."""
 
+    def make_ready(self, image: Image) -> list[str]:
+        """The arguments of the shell's function ``make_ready`` for an image; empty: it is started as it is."""
+
     def command(self, image: Image, words: Sequence[str]) -> list[str]:
         """The words behind ``prefix`` that run ``words`` (arguments of Python) in the image."""

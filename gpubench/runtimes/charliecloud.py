@@ -43,6 +43,11 @@ def prefix(place: Place) -> list[str]:
     ]
 
 
+def make_ready(image: Image) -> list[str]:
+    """Its file is checked."""
+    return [image.reference]
+
+
 def command(image: Image, words: Sequence[str]) -> list[str]:
     """The squashfs file, named by its digest, and the Python inside."""
     return [image.reference, "--", image.python, "-I", *words]

@@ -38,6 +38,11 @@ def prefix(place: Place) -> list[str]:
     ]
 
 
+def make_ready(image: Image) -> list[str]:  # noqa: ARG001 - the protocol's
+    """Nothing: it is started as it is."""
+    return []
+
+
 def command(image: Image, words: Sequence[str]) -> list[str]:
     """The image by its digest: a tag that moved since the plan changes nothing."""
     return ["--entrypoint", image.python, image.reference, "-I", *words]

@@ -40,6 +40,11 @@ def prefix(place: Place) -> list[str]:
     ]
 
 
+def make_ready(image: Image) -> list[str]:
+    """Its file is checked."""
+    return [image.reference]
+
+
 def command(image: Image, words: Sequence[str]) -> list[str]:
     """The file, the name of its container, and the explicit command."""
     name = f"gpubench-{image.id.rpartition(':')[2][:16]}"

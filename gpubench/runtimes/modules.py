@@ -21,6 +21,11 @@ def prefix(place: Place) -> list[str]:  # noqa: ARG001 - no container is started
     return ["bash", "-c", Expanded(LOAD)]
 
 
+def make_ready(image: Image) -> list[str]:  # noqa: ARG001 - the protocol's
+    """Nothing: it is started as it is."""
+    return []
+
+
 def command(image: Image, words: Sequence[str]) -> list[str]:
     """The file of load lines, and the Python that it was found to bring."""
     return [image.reference, image.python, "-I", *words]

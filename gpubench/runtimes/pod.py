@@ -19,6 +19,11 @@ def prefix(place: Place) -> list[str]:  # noqa: ARG001 - nothing is started by a
     return []
 
 
+def make_ready(image: Image) -> list[str]:  # noqa: ARG001 - the protocol's
+    """Nothing: it is started as it is."""
+    return []
+
+
 def command(image: Image, words: Sequence[str]) -> list[str]:
     """The image's own Python, isolated from what its ENV may say to it."""
     return [image.python, "-I", *words]

@@ -13,7 +13,7 @@ from gpubench.runtimes.base import Expanded, Place
 KIND = "squashfs"
 PROGRAM = "srun"
 TEMPLATE = "runtimes/pyxis.sh.j2"
-LEAVES = False
+LEAVES = True
 PARTS_AT = ",:"
 
 
@@ -32,11 +32,16 @@ def prefix(place: Place) -> list[str]:
     ]
 
 
+def make_ready(image: Image) -> list[str]:
+    """Its file is checked, and a command that does nothing has pyxis unpack it."""
+    return [image.reference, *command(image, ["-c", "pass"])]
+
+
 def command(image: Image, words: Sequence[str]) -> list[str]:
-    """The file, named by its digest, kept as one container for the job's blocks; then the explicit command."""
+    """The file, kept as one container for the job's blocks, named by digest and job; then the explicit command."""
     return [
         f"--container-image={image.reference}",
-        f"--container-name=gpubench-{image.id.rpartition(':')[2][:16]}",
+        Expanded(f"--container-name=gpubench-{image.id.rpartition(':')[2][:16]}-$GPUBENCH_CONTAINERS"),
         image.python,
         "-I",
         *words,

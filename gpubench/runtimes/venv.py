@@ -19,6 +19,11 @@ def prefix(place: Place) -> list[str]:  # noqa: ARG001 - no container is started
     return []
 
 
+def make_ready(image: Image) -> list[str]:  # noqa: ARG001 - the protocol's
+    """Nothing: it is started as it is."""
+    return []
+
+
 def command(image: Image, words: Sequence[str]) -> list[str]:
     """``-I``: the supervisor itself must not import what a login shell put on ``PYTHONPATH``."""
     return [image.python, "-I", *words]

@@ -28,6 +28,7 @@ from gpubench.errors import MissingToolError, SchedulerError
 from gpubench.schedulers import submitted
 from gpubench.schedulers.client import call, said
 from gpubench.schedulers.held import Held
+from gpubench.schedulers.job_log import with_log
 from gpubench.schedulers.state import JobState, Phase
 
 NAME = "lsf"
@@ -99,6 +100,11 @@ def held(environ: Mapping[str, str]) -> Held | None:
 
 def state(job_dir: Path) -> JobState:
     """See ``Scheduler.state``."""
+    found = _found(job_dir)
+    return with_log(found, job_dir / f"lsf-{found.job_id}.log")
+
+
+def _found(job_dir: Path) -> JobState:
     entry = submitted.read(job_dir)
     if entry is None:
         return JobState("unsubmitted")

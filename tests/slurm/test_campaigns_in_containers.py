@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -44,12 +45,14 @@ def test_runs_take_place_in_the_image_on_two_hosts(
     made = [line.split() for line in creations(slurm)[before:]]
     if runtime == "pyxis":  # one container for both runs
         assert [node for node, *_ in sorted(made)] == ["n1", "n2"]
-        assert {name for _, _, name, _ in made} == {f"pyxis_gpubench-{imported.digest[7:23]}"}
-    if runtime == "enroot":  # created once for both runs, and removed at the end
+        number = job_ids(campaign)["j001-n2"]
+        assert {name for _, _, name, _ in made} == {f"pyxis_gpubench-{imported.digest[7:23]}-{number}-0"}
+    if runtime == "enroot":  # created once for both runs
         name = f"gpubench-{imported.digest[7:23]}"
         done = (slurm.shared / "pyxis" / "containers").read_text().splitlines()
-        assert sorted(done) == [f"{node} {what} {name}" for node in ("n1", "n2") for what in ("create", "remove")]
-        assert containers(slurm) == []
+        created = [line for line in done if not line.partition(" ")[2].partition(" ")[2].startswith("pyxis_")]
+        assert sorted(created) == [f"{node} {what} {name}" for node in ("n1", "n2") for what in ("create", "remove")]
+    assert unpacked(slurm) == []
     leave_no_process(slurm)
 
 
@@ -68,7 +71,7 @@ def test_a_job_that_is_warned_of_its_end_leaves_a_record_from_inside_the_contain
     assert "it was asked to end" in said
     assert slurm.job(number)["ExitCode"] == "130:0"
     leave_no_process(slurm)
-    assert containers(slurm) == []
+    assert unpacked(slurm) == []
 
 
 @pytest.mark.parametrize("runtime", ["venv", *RUNTIMES])
@@ -94,12 +97,79 @@ def test_a_block_that_the_time_limit_does_not_hold_is_skipped_with_the_reason(
     assert {record["status"] for record in records(campaign).values()} == {"skipped"}
 
 
-def containers(slurm: SlurmCluster) -> list[str]:
-    """What enroot has unpacked and nobody has removed."""
-    return [path.name for path in slurm.root.glob("hosts/n*/tmp/gpubench-enroot-*/containers/*")]
-
-
 def creations(slurm: SlurmCluster) -> list[str]:
     """What the stand-in for pyxis unpacked."""
     file = slurm.shared / "pyxis" / "creations"
     return file.read_text().splitlines() if file.exists() else []
+
+
+def test_a_container_whose_unpacking_was_cut_off_is_never_started_and_the_next_job_removes_it(
+    slurm: SlurmCluster, user: Login
+) -> None:
+    campaign = user.plan("--runtime", "pyxis", "--nodes", "2", pyxis=True)
+    hold = slurm.shared / "pyxis" / "hold"
+    hold.touch()
+    try:
+        user.run("submit", campaign, pyxis=True)
+        until(lambda: len(unpacked(slurm)) == 2, "two containers that are being unpacked")
+        first = job_ids(campaign)["j001-n2"]
+        assert {name.rpartition("-")[0].rpartition("-")[2] for name in unpacked(slurm)} == {first}
+        slurm.say("scancel", "--signal=KILL", "--full", first)
+        slurm.wait_job(first)
+    finally:
+        hold.unlink()
+    slurm.wait_idle(["n1", "n2"])
+    assert [name for name in unpacked(slurm) if f"-{first}-" in name]  # nobody could remove it
+    assert user.run("resume", campaign, pyxis=True).startswith("job j001-n2: ")
+    assert user.run("status", "--watch", campaign).endswith("2 ok of 2 runs\n")
+    assert unpacked(slurm) == []
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_file_that_is_not_what_was_imported_is_refused_at_submit_or_in_the_job_by_name(
+    slurm: SlurmCluster, user: Login, imported: LockRow, runtime: str
+) -> None:
+    campaign = user.plan("--runtime", runtime, "--nodes", "2", pyxis=True)
+    plan = json.loads((campaign / "plan.json").read_text())
+    file = Path(plan["variants"][0]["image"]["reference"])
+    sound = file.read_bytes()
+    try:
+        file.write_bytes(sound[:-4096])
+        said = user.run("submit", campaign, code=3, pyxis=True)
+        assert f"{file} has {len(sound) - 4096} bytes, and {len(sound)} were imported" in said
+        assert not (campaign / "jobs" / "j001-n2" / "submitted.json").exists()
+        file.write_bytes(sound[: len(sound) // 2] + bytes([sound[len(sound) // 2] ^ 1]) + sound[len(sound) // 2 + 1 :])
+        user.run("submit", campaign, pyxis=True)
+        said = user.run("status", "--watch", campaign, code=4)
+    finally:
+        file.write_bytes(sound)
+    assert f"{file} isn't the file that was imported: its sha256 is " in said
+    assert {record["status"] for record in records(campaign).values()} <= {"skipped"}
+    assert unpacked(slurm) == []
+
+
+@pytest.mark.parametrize("runtime", ["pyxis", "enroot"])
+def test_why_a_container_did_not_start_is_said_by_status_and_stays_with_the_campaign(
+    slurm: SlurmCluster, user: Login, runtime: str
+) -> None:
+    there = slurm.shared / "there-at-submit"
+    there.mkdir(exist_ok=True)
+    settings = ("--set", f'container.mounts=["{there}:/data"]')
+    campaign = user.plan("--runtime", runtime, "--nodes", "2", *settings, pyxis=True)
+    there.rmdir()
+    user.run("submit", campaign, pyxis=True)
+    said = user.run("status", "--watch", campaign, code=4)
+    why = rf"failed to mount: {there} at .*: No such file or directory"
+    assert re.search(rf"^job j001-n2 \(\d+\): FAILED, exit code 1: its log ends: .*{why}", said, re.MULTILINE)
+    assert "40" not in "".join(line for line in said.splitlines() if line.startswith("block"))
+    assert re.search(rf"^block 1 .*: lost: .*{why}", said, re.MULTILINE)
+    assert unpacked(slurm) == []
+
+
+def unpacked(slurm: SlurmCluster) -> list[str]:
+    """The containers on the hosts, whole or not."""
+    folders = [
+        *slurm.root.glob("hosts/n*/tmp/stand-in-pyxis-*"),
+        *slurm.root.glob("hosts/n*/tmp/gpubench-enroot-*/containers"),
+    ]
+    return sorted(path.name for folder in folders for path in folder.glob("[!.]*"))

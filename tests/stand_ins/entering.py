@@ -1,7 +1,26 @@
-"""How the stand-ins of srun and enroot enter an unpacked image.
+"""What the stand-ins of srun and enroot share: where containers are, what their hooks refuse, how an image is entered.
 
 `bash -c ENTER NAME STAGE COUNT [SOURCE TARGET ro|""]... WORDS` with the options, the image and the command of ch-run.
 """
+
+import os
+import shutil
+from pathlib import Path
+
+
+def containers():
+    """ENROOT_DATA_PATH as enroot.conf of the site sets it: every host's own, and the same for pyxis."""
+    return Path(f"/tmp/stand-in-pyxis-{os.getuid()}")
+
+
+def missing_device(own):
+    """What the hooks 98-nvidia.sh and 99-mellanox.sh say where the container asks for what the node hasn't."""
+    if own.get("NVIDIA_VISIBLE_DEVICES") not in (None, "", "void") and not shutil.which("nvidia-container-cli"):
+        return "[ERROR] Command not found: nvidia-container-cli, see https://github.com/NVIDIA/libnvidia-container"
+    if own.get("MELLANOX_VISIBLE_DEVICES") not in (None, "", "void") and not Path("/dev/infiniband").exists():
+        return "enroot-mount: failed to mount: /dev/infiniband/rdma_cm: No such file or directory"
+    return ""
+
 
 # ch-run has no read-only binds, but a bind of a mount that is read-only is so too: the mounts are made beside the
 # image, in a mount namespace of the task.

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from gpubench.cli.progress import progress_for
 from gpubench.cli.say import say
+from gpubench.cli.steps.images import make_ready
+from gpubench.cli.steps.placing import image_place
 from gpubench.cli.steps.running import interrupts, job_states, planned_images, tend
 from gpubench.errors import GpubenchError, InterruptedByUserError, MissingToolError
 from gpubench.schedulers import DETACHED, SCHEDULERS
@@ -27,13 +29,16 @@ def submit_jobs(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None) 
 
     Raises:
         PlanRefusedError: a variant has no image yet.
+        DataError: an image was changed since it was built or imported.
         MissingToolError: the scheduler isn't here; the scripts are.
         SchedulerError: a job was refused; those before it are submitted.
     """
     scheduler = DETACHED.get(campaign.plan.site.scheduler)
     if scheduler is None:
         return False
-    planned_images(campaign)
+    for image in planned_images(campaign):
+        if image_place(image):  # what nodes open by its path, this machine sees, too
+            make_ready(image)
     before: list[str] = []
     for job in campaign.jobs:
         if blocks is not None and job.job not in blocks:

@@ -31,6 +31,7 @@ def _find(order: Order, folder: Path, spec: str) -> Found | None:
     manifest = published.manifest_of(order.root, row) if imported else None
     if imported is None or manifest is None:
         return None
+    squashfs.check(imported, deep=False)
     image = docker_image(row).model_copy(update={"kind": "squashfs", "reference": str(imported.path)})
     return image, manifest
 

@@ -76,14 +76,69 @@ tell() {
 }
 trap 'stopping=1 told=' TERM INT HUP
 
-# Runtime pyxis: the paths that srun mounts.
+# Runtime pyxis. It starts every container that has the wanted name, also one whose unpacking was cut off, and removes none
+# that has a name. So a name belongs to one start of one job; all nodes unpack the images before the first run; and the job
+# removes at its end what it made, at its start what this user's dead jobs left.
 GPUBENCH_CAMPAIGN=$(cd ../.. && pwd)
+GPUBENCH_CONTAINERS=$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}
+GPUBENCH_REMOVE=$(
+  cat <<'SH'
+over=$1 alive=$2 # a job's number; those of this user's jobs, one a line, empty where nobody knows
+command -v enroot >/dev/null || exit 0
+enroot list | while read -r name; do
+  [[ $name =~ ^pyxis_.*gpubench-[0-9a-f]{16}-([0-9]+)-[0-9]+$ ]] || continue
+  job=${BASH_REMATCH[1]}
+  if [ "$job" = "$over" ] || { [ -n "$alive" ] && ! grep -qx "$job" <<<"$alive"; }; then
+    timeout 60 enroot remove --force "$name" </dev/null
+  fi
+done
+SH
+)
+GPUBENCH_ALIVE=$(timeout 20 squeue --noheader --user="$(id -u)" --format=%A)
+if ! grep -qx "$SLURM_JOB_ID" <<<"$GPUBENCH_ALIVE"; then GPUBENCH_ALIVE=''; fi
+launch bash -c "$GPUBENCH_REMOVE" gpubench '' "$GPUBENCH_ALIVE"
+# shellcheck disable=SC2329 # called as the script ends
+leave() {
+  stopping='' told=1
+  # After scancel Slurm starts no further step: this node at least; the others when the next job starts there.
+  launch bash -c "$GPUBENCH_REMOVE" gpubench "$SLURM_JOB_ID" '' 2>/dev/null ||
+    bash -c "$GPUBENCH_REMOVE" gpubench "$SLURM_JOB_ID" ''
+}
+trap 'code=$?; leave; echo "$code" >"end-$SLURM_JOB_ID"' EXIT
 in_image=(--no-container-mount-home --no-container-entrypoint "--container-mounts=$OUTDIR:$OUTDIR:rw,$GPUBENCH_CAMPAIGN/jobs:$GPUBENCH_CAMPAIGN/jobs:ro,$GPUBENCH_CAMPAIGN/node.pyz:$GPUBENCH_CAMPAIGN/node.pyz:ro,$SCRATCHDIR:$SCRATCHDIR:rw" "--container-workdir=$PWD" "--container-env=GPUBENCH_END,GPUBENCH_JOB_TOKEN,GPUBENCH_STOP_AT_EOF,OUTDIR,SCRATCHDIR,SLURM_NODEID")
+
+# Each node compares an image's file with its sidecar before the first run: nothing that unpacks it notices changed bytes.
+GPUBENCH_CHECK=$(
+  cat <<'SH'
+refuse() {
+  echo "gpubench: $(uname -n): $1; import it again: gpubench images import" >&2
+  exit 3
+}
+sidecar=$(cat "$1.json") || refuse "the sidecar of $1 can't be read"
+[[ $sidecar =~ \"squashfs_sha256\":\ \"([0-9a-f]{64})\" ]] || refuse "the sidecar of $1 has no sha256"
+found=$(sha256sum <"$1") || refuse "$1 can't be read"
+[ "${found%% *}" = "${BASH_REMATCH[1]}" ] || refuse "$1 isn't the file that was imported: its sha256 is ${found%% *}"
+SH
+)
+last_words() { # of a step: the last line that says more than that it failed
+  grep -vE 'spank|xited with exit code|couldn.t start container|printing enroot log' |
+    sed -E 's/^slurmstepd: error: //; s/^pyxis: +//; s/^gpubench: //' | tail -n 1 | cut -c 1-300
+}
+make_ready() { # FILE [COMMAND...]: the command does nothing, in the image
+  local code
+  { launch bash -c "$GPUBENCH_CHECK" gpubench "$1" && { [ "$#" -eq 1 ] || launch "${in_image[@]}" "${@:2}"; }; } 2>ready.log
+  code=$?
+  cat ready.log >&2
+  if [ -n "$stopping" ]; then exit 130; fi
+  if ((code)); then worst=$code unready="the image can't be started: $(last_words <ready.log)"; fi
+  rm -f ready.log
+}
 
 # A block starts only if it can end in time; what isn't run gets a record that says why.
 selected='' skip='' worst=0
+unready='' # why the runs' images can't be started
 begin_block() { # NUMBER SECONDS
-  selected='' skip=''
+  selected='' skip=$unready
   case " ${GPUBENCH_BLOCKS:-$1} " in *" $1 "*) selected=1 ;; esac
   local left=$((GPUBENCH_END - $(date +%s)))
   if ((left < $2)); then skip="no time left: the block takes about $2 s, the job ends in $left s"; fi
@@ -101,32 +156,38 @@ run() { # COMMAND...: the supervisor's, on every node
   if [ -n "$stopping" ]; then exit 130; fi
   if ((code != 0)); then
     worst=$code
-    skip="the run before it ended with exit code $code (40: the node isn't clean)"
+    skip="the run before it ended with exit code $code"
+    if ((code == 40)); then skip="$skip: a node isn't clean"; fi
   fi
 }
 
+make_ready /images/v1.12.x.sqsh --container-image=/images/v1.12.x.sqsh "--container-name=gpubench-1f8ad6ac78064d33-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I -c pass
+make_ready /images/v1.13.x.sqsh --container-image=/images/v1.13.x.sqsh "--container-name=gpubench-bd07d9afccb721df-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I -c pass
+make_ready /images/v1.14.x.sqsh --container-image=/images/v1.14.x.sqsh "--container-name=gpubench-f1fe6655b18bb5a5-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I -c pass
+make_ready /images/master.sqsh --container-image=/images/master.sqsh "--container-name=gpubench-2bf16226d9980f7b-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I -c pass
+
 begin_block 5 1440
-run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh --container-name=gpubench-f1fe6655b18bb5a5 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/005-0-c4e31f12d236.json
-run "${in_image[@]}" --container-image=/images/v1.13.x.sqsh --container-name=gpubench-bd07d9afccb721df /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/005-1-4f876c8d0b48.json
-run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh --container-name=gpubench-1f8ad6ac78064d33 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/005-2-b86257f0adc4.json
-run "${in_image[@]}" --container-image=/images/master.sqsh --container-name=gpubench-2bf16226d9980f7b /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/005-3-c9b762c6da08.json
+run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh "--container-name=gpubench-f1fe6655b18bb5a5-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/005-0-c4e31f12d236.json
+run "${in_image[@]}" --container-image=/images/v1.13.x.sqsh "--container-name=gpubench-bd07d9afccb721df-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/005-1-4f876c8d0b48.json
+run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh "--container-name=gpubench-1f8ad6ac78064d33-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/005-2-b86257f0adc4.json
+run "${in_image[@]}" --container-image=/images/master.sqsh "--container-name=gpubench-2bf16226d9980f7b-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/005-3-c9b762c6da08.json
 
 begin_block 6 1440
-run "${in_image[@]}" --container-image=/images/master.sqsh --container-name=gpubench-2bf16226d9980f7b /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/006-0-b759f307318d.json
-run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh --container-name=gpubench-f1fe6655b18bb5a5 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/006-1-7a00fe5054b2.json
-run "${in_image[@]}" --container-image=/images/v1.13.x.sqsh --container-name=gpubench-bd07d9afccb721df /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/006-2-cdccd08da08a.json
-run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh --container-name=gpubench-1f8ad6ac78064d33 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/006-3-cfa8af25c30b.json
+run "${in_image[@]}" --container-image=/images/master.sqsh "--container-name=gpubench-2bf16226d9980f7b-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/006-0-b759f307318d.json
+run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh "--container-name=gpubench-f1fe6655b18bb5a5-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/006-1-7a00fe5054b2.json
+run "${in_image[@]}" --container-image=/images/v1.13.x.sqsh "--container-name=gpubench-bd07d9afccb721df-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/006-2-cdccd08da08a.json
+run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh "--container-name=gpubench-1f8ad6ac78064d33-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/006-3-cfa8af25c30b.json
 
 begin_block 7 1440
-run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh --container-name=gpubench-1f8ad6ac78064d33 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/007-0-6dc1e5e7d515.json
-run "${in_image[@]}" --container-image=/images/master.sqsh --container-name=gpubench-2bf16226d9980f7b /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/007-1-818a3cfa47cd.json
-run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh --container-name=gpubench-f1fe6655b18bb5a5 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/007-2-47da8e42094d.json
-run "${in_image[@]}" --container-image=/images/v1.13.x.sqsh --container-name=gpubench-bd07d9afccb721df /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/007-3-6a8910233975.json
+run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh "--container-name=gpubench-1f8ad6ac78064d33-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/007-0-6dc1e5e7d515.json
+run "${in_image[@]}" --container-image=/images/master.sqsh "--container-name=gpubench-2bf16226d9980f7b-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/007-1-818a3cfa47cd.json
+run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh "--container-name=gpubench-f1fe6655b18bb5a5-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/007-2-47da8e42094d.json
+run "${in_image[@]}" --container-image=/images/v1.13.x.sqsh "--container-name=gpubench-bd07d9afccb721df-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/007-3-6a8910233975.json
 
 begin_block 8 1440
-run "${in_image[@]}" --container-image=/images/v1.13.x.sqsh --container-name=gpubench-bd07d9afccb721df /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/008-0-9da8bc72d99e.json
-run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh --container-name=gpubench-1f8ad6ac78064d33 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/008-1-44badf0e3666.json
-run "${in_image[@]}" --container-image=/images/master.sqsh --container-name=gpubench-2bf16226d9980f7b /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/008-2-bfcff904c3bf.json
-run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh --container-name=gpubench-f1fe6655b18bb5a5 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/008-3-cfb58016c695.json
+run "${in_image[@]}" --container-image=/images/v1.13.x.sqsh "--container-name=gpubench-bd07d9afccb721df-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/008-0-9da8bc72d99e.json
+run "${in_image[@]}" --container-image=/images/v1.12.x.sqsh "--container-name=gpubench-1f8ad6ac78064d33-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/008-1-44badf0e3666.json
+run "${in_image[@]}" --container-image=/images/master.sqsh "--container-name=gpubench-2bf16226d9980f7b-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/008-2-bfcff904c3bf.json
+run "${in_image[@]}" --container-image=/images/v1.14.x.sqsh "--container-name=gpubench-f1fe6655b18bb5a5-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/008-3-cfb58016c695.json
 
 exit "$worst"

@@ -81,8 +81,8 @@ def choose(jobs: Sequence[ClusterJob], nodes: int) -> list[ClusterJob]:
             known = best.get(have)
             if known is None or (len(chosen), chosen) < (len(known), known):
                 best[have] = chosen
-    if chosen := best.get(nodes):
-        return [newest[at] for at in chosen]
+    if found := best.get(nodes):
+        return [newest[at] for at in found]
     if not jobs:
         raise UsageError("only the job with the scheduler is left", then="gpubench cluster stop ends it")
     has = ", ".join(f"{job.job} ({job.nodes})" for job in newest)

@@ -78,10 +78,38 @@ SH
 )
 in_image=(bash -c "$GPUBENCH_CH_RUN" charliecloud ch-run --private-tmp '--unset-env=!(USER|GPUBENCH_END|GPUBENCH_JOB_TOKEN|GPUBENCH_RANK|GPUBENCH_STOP_AT_EOF|OUTDIR|SCRATCHDIR|LANG)' --set-env=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin --env-no-expand "--set-env=OUTDIR=/tmp/host$OUTDIR" "--set-env=SCRATCHDIR=/tmp/host$SCRATCHDIR" "--bind=$GPUBENCH_CAMPAIGN:/tmp/host$GPUBENCH_CAMPAIGN" "--bind=$OUTDIR:/tmp/host$OUTDIR" "--bind=$SCRATCHDIR:/tmp/host$SCRATCHDIR" "--cd=/tmp/host$PWD" '--bind=/data sets:/mnt')
 
+# Each node compares an image's file with its sidecar before the first run: nothing that unpacks it notices changed bytes.
+GPUBENCH_CHECK=$(
+  cat <<'SH'
+refuse() {
+  echo "gpubench: $(uname -n): $1; import it again: gpubench images import" >&2
+  exit 3
+}
+sidecar=$(cat "$1.json") || refuse "the sidecar of $1 can't be read"
+[[ $sidecar =~ \"squashfs_sha256\":\ \"([0-9a-f]{64})\" ]] || refuse "the sidecar of $1 has no sha256"
+found=$(sha256sum <"$1") || refuse "$1 can't be read"
+[ "${found%% *}" = "${BASH_REMATCH[1]}" ] || refuse "$1 isn't the file that was imported: its sha256 is ${found%% *}"
+SH
+)
+last_words() { # of a step: the last line that says more than that it failed
+  grep -vE 'spank|xited with exit code|couldn.t start container|printing enroot log' |
+    sed -E 's/^slurmstepd: error: //; s/^pyxis: +//; s/^gpubench: //' | tail -n 1 | cut -c 1-300
+}
+make_ready() { # FILE [COMMAND...]: the command does nothing, in the image
+  local code
+  { launch bash -c "$GPUBENCH_CHECK" gpubench "$1" && { [ "$#" -eq 1 ] || launch "${in_image[@]}" "${@:2}"; }; } 2>ready.log
+  code=$?
+  cat ready.log >&2
+  if [ -n "$stopping" ]; then exit 130; fi
+  if ((code)); then worst=$code unready="the image can't be started: $(last_words <ready.log)"; fi
+  rm -f ready.log
+}
+
 # A block starts only if it can end in time; what isn't run gets a record that says why.
 selected='' skip='' worst=0
+unready='' # why the runs' images can't be started
 begin_block() { # NUMBER SECONDS
-  selected='' skip=''
+  selected='' skip=$unready
   case " ${GPUBENCH_BLOCKS:-$1} " in *" $1 "*) selected=1 ;; esac
   local left=$((GPUBENCH_END - $(date +%s)))
   if ((left < $2)); then skip="no time left: the block takes about $2 s, the job ends in $left s"; fi
@@ -99,9 +127,13 @@ run() { # COMMAND...: the supervisor's, on every node
   if [ -n "$stopping" ]; then exit 130; fi
   if ((code != 0)); then
     worst=$code
-    skip="the run before it ended with exit code $code (40: the node isn't clean)"
+    skip="the run before it ended with exit code $code"
+    if ((code == 40)); then skip="$skip: a node isn't clean"; fi
   fi
 }
+
+make_ready /images/sha256-0000000000000000000000000000000000000000000000000000000000000000/image.sqsh
+make_ready /images/sha256-0000000000000000000000000000000000000000000000000000000000000001/image.sqsh
 
 begin_block 1 24
 run "${in_image[@]}" /images/sha256-0000000000000000000000000000000000000000000000000000000000000001/image.sqsh -- /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-0-f1ac134b719d.json

@@ -110,7 +110,8 @@ run() { # COMMAND...: the supervisor's, on every node
   if [ -n "$stopping" ]; then exit 130; fi
   if ((code != 0)); then
     worst=$code
-    skip="the run before it ended with exit code $code (40: the node isn't clean)"
+    skip="the run before it ended with exit code $code"
+    if ((code == 40)); then skip="$skip: a node isn't clean"; fi
   fi
 }
 

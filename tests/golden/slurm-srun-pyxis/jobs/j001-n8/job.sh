@@ -78,14 +78,69 @@ tell() {
 }
 trap 'stopping=1 told=' TERM INT HUP
 
-# Runtime pyxis: the paths that srun mounts.
+# Runtime pyxis. It starts every container that has the wanted name, also one whose unpacking was cut off, and removes none
+# that has a name. So a name belongs to one start of one job; all nodes unpack the images before the first run; and the job
+# removes at its end what it made, at its start what this user's dead jobs left.
 GPUBENCH_CAMPAIGN=$(cd ../.. && pwd)
+GPUBENCH_CONTAINERS=$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}
+GPUBENCH_REMOVE=$(
+  cat <<'SH'
+over=$1 alive=$2 # a job's number; those of this user's jobs, one a line, empty where nobody knows
+command -v enroot >/dev/null || exit 0
+enroot list | while read -r name; do
+  [[ $name =~ ^pyxis_.*gpubench-[0-9a-f]{16}-([0-9]+)-[0-9]+$ ]] || continue
+  job=${BASH_REMATCH[1]}
+  if [ "$job" = "$over" ] || { [ -n "$alive" ] && ! grep -qx "$job" <<<"$alive"; }; then
+    timeout 60 enroot remove --force "$name" </dev/null
+  fi
+done
+SH
+)
+GPUBENCH_ALIVE=$(timeout 20 squeue --noheader --user="$(id -u)" --format=%A)
+if ! grep -qx "$SLURM_JOB_ID" <<<"$GPUBENCH_ALIVE"; then GPUBENCH_ALIVE=''; fi
+launch bash -c "$GPUBENCH_REMOVE" gpubench '' "$GPUBENCH_ALIVE"
+# shellcheck disable=SC2329 # called as the script ends
+leave() {
+  stopping='' told=1
+  # After scancel Slurm starts no further step: this node at least; the others when the next job starts there.
+  launch bash -c "$GPUBENCH_REMOVE" gpubench "$SLURM_JOB_ID" '' 2>/dev/null ||
+    bash -c "$GPUBENCH_REMOVE" gpubench "$SLURM_JOB_ID" ''
+}
+trap 'code=$?; leave; echo "$code" >"end-$SLURM_JOB_ID"' EXIT
 in_image=(--no-container-mount-home --no-container-entrypoint "--container-mounts=$OUTDIR:$OUTDIR:rw,$GPUBENCH_CAMPAIGN/jobs:$GPUBENCH_CAMPAIGN/jobs:ro,$GPUBENCH_CAMPAIGN/node.pyz:$GPUBENCH_CAMPAIGN/node.pyz:ro,$SCRATCHDIR:$SCRATCHDIR:rw,/data:/data:ro" "--container-workdir=$PWD" "--container-env=GPUBENCH_END,GPUBENCH_JOB_TOKEN,GPUBENCH_STOP_AT_EOF,OUTDIR,SCRATCHDIR,SLURM_NODEID,LANG")
+
+# Each node compares an image's file with its sidecar before the first run: nothing that unpacks it notices changed bytes.
+GPUBENCH_CHECK=$(
+  cat <<'SH'
+refuse() {
+  echo "gpubench: $(uname -n): $1; import it again: gpubench images import" >&2
+  exit 3
+}
+sidecar=$(cat "$1.json") || refuse "the sidecar of $1 can't be read"
+[[ $sidecar =~ \"squashfs_sha256\":\ \"([0-9a-f]{64})\" ]] || refuse "the sidecar of $1 has no sha256"
+found=$(sha256sum <"$1") || refuse "$1 can't be read"
+[ "${found%% *}" = "${BASH_REMATCH[1]}" ] || refuse "$1 isn't the file that was imported: its sha256 is ${found%% *}"
+SH
+)
+last_words() { # of a step: the last line that says more than that it failed
+  grep -vE 'spank|xited with exit code|couldn.t start container|printing enroot log' |
+    sed -E 's/^slurmstepd: error: //; s/^pyxis: +//; s/^gpubench: //' | tail -n 1 | cut -c 1-300
+}
+make_ready() { # FILE [COMMAND...]: the command does nothing, in the image
+  local code
+  { launch bash -c "$GPUBENCH_CHECK" gpubench "$1" && { [ "$#" -eq 1 ] || launch "${in_image[@]}" "${@:2}"; }; } 2>ready.log
+  code=$?
+  cat ready.log >&2
+  if [ -n "$stopping" ]; then exit 130; fi
+  if ((code)); then worst=$code unready="the image can't be started: $(last_words <ready.log)"; fi
+  rm -f ready.log
+}
 
 # A block starts only if it can end in time; what isn't run gets a record that says why.
 selected='' skip='' worst=0
+unready='' # why the runs' images can't be started
 begin_block() { # NUMBER SECONDS
-  selected='' skip=''
+  selected='' skip=$unready
   case " ${GPUBENCH_BLOCKS:-$1} " in *" $1 "*) selected=1 ;; esac
   local left=$((GPUBENCH_END - $(date +%s)))
   if ((left < $2)); then skip="no time left: the block takes about $2 s, the job ends in $left s"; fi
@@ -103,16 +158,20 @@ run() { # COMMAND...: the supervisor's, on every node
   if [ -n "$stopping" ]; then exit 130; fi
   if ((code != 0)); then
     worst=$code
-    skip="the run before it ended with exit code $code (40: the node isn't clean)"
+    skip="the run before it ended with exit code $code"
+    if ((code == 40)); then skip="$skip: a node isn't clean"; fi
   fi
 }
 
+make_ready /images/sha256-0000000000000000000000000000000000000000000000000000000000000000/image.sqsh --container-image=/images/sha256-0000000000000000000000000000000000000000000000000000000000000000/image.sqsh "--container-name=gpubench-0000000000000000-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I -c pass
+make_ready /images/sha256-0000000000000000000000000000000000000000000000000000000000000001/image.sqsh --container-image=/images/sha256-0000000000000000000000000000000000000000000000000000000000000001/image.sqsh "--container-name=gpubench-0000000000000000-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I -c pass
+
 begin_block 1 24
-run "${in_image[@]}" --container-image=/images/sha256-0000000000000000000000000000000000000000000000000000000000000000/image.sqsh --container-name=gpubench-0000000000000000 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-0-0ceae5bd0160.json
-run "${in_image[@]}" --container-image=/images/sha256-0000000000000000000000000000000000000000000000000000000000000001/image.sqsh --container-name=gpubench-0000000000000000 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-1-39ca49ba1cf5.json
+run "${in_image[@]}" --container-image=/images/sha256-0000000000000000000000000000000000000000000000000000000000000000/image.sqsh "--container-name=gpubench-0000000000000000-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-0-0ceae5bd0160.json
+run "${in_image[@]}" --container-image=/images/sha256-0000000000000000000000000000000000000000000000000000000000000001/image.sqsh "--container-name=gpubench-0000000000000000-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-1-39ca49ba1cf5.json
 
 begin_block 2 24
-run "${in_image[@]}" --container-image=/images/sha256-0000000000000000000000000000000000000000000000000000000000000001/image.sqsh --container-name=gpubench-0000000000000000 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/002-0-625928193daa.json
-run "${in_image[@]}" --container-image=/images/sha256-0000000000000000000000000000000000000000000000000000000000000000/image.sqsh --container-name=gpubench-0000000000000000 /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/002-1-e9bd4cedddd5.json
+run "${in_image[@]}" --container-image=/images/sha256-0000000000000000000000000000000000000000000000000000000000000001/image.sqsh "--container-name=gpubench-0000000000000000-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/002-0-625928193daa.json
+run "${in_image[@]}" --container-image=/images/sha256-0000000000000000000000000000000000000000000000000000000000000000/image.sqsh "--container-name=gpubench-0000000000000000-$GPUBENCH_CONTAINERS" /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/002-1-e9bd4cedddd5.json
 
 exit "$worst"
