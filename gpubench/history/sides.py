@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -104,8 +103,11 @@ def _of_cells(plan: Plan, cells: Sequence[Cell], summary: Summary) -> SideCell:
     )
 
 
-def of_import(table: pl.DataFrame, variant: str) -> list[SideCell]:
-    """The cells of an import's version (UNKNOWN where none is recorded); rows of unknown size are in none."""
+def of_import(table: pl.DataFrame, variant: str, summary: Summary) -> list[SideCell]:
+    """The cells of an import's version (UNKNOWN where none is recorded); rows of unknown size are in none.
+
+    ``summary`` makes the number of each run, and of each date.
+    """
     found: dict[tuple[Key, int, Layout, str | None, str | None], list[dict[str, Any]]] = {}
     for row in table.filter(~pl.col("warmup")).sort("file", "line").iter_rows(named=True):
         units = units_of(row)
@@ -114,13 +116,20 @@ def of_import(table: pl.DataFrame, variant: str) -> list[SideCell]:
         layout = Layout(row["workers"], row["workers_per_node"], row["threads_per_worker"], None)
         found.setdefault((_question(row), units, layout, row["protocol"], row["device"]), []).append(row)
     return [
-        _of_rows(question, units, layout, protocol=protocol, device=device, rows=rows)
+        _of_rows(question, units, layout, protocol=protocol, device=device, rows=rows, summary=summary)
         for (question, units, layout, protocol, device), rows in found.items()
     ]
 
 
 def _of_rows(
-    question: Key, units: int, layout: Layout, *, protocol: str | None, device: str | None, rows: list[dict[str, Any]]
+    question: Key,
+    units: int,
+    layout: Layout,
+    *,
+    protocol: str | None,
+    device: str | None,
+    rows: list[dict[str, Any]],
+    summary: Summary,
 ) -> SideCell:
     runs: dict[Any, list[float]] = {}
     dates: dict[Any, list[float]] = {}
@@ -129,7 +138,9 @@ def _of_rows(
     for row in rows:
         if row["date"] is not None:
             dates.setdefault(row["date"], []).append(row["wall_s"])
-    logs, blocks = (tuple(math.log(math.fsum(one) / len(one)) for one in each.values()) for each in (runs, dates))
+    logs, blocks = (
+        tuple(float(number_runs(np.array(one)).summary(summary)) for one in each.values()) for each in (runs, dates)
+    )
     rule = rule_of(str(dict(question)["workload"]))
     return SideCell(question, units, layout, protocol, device, rule, logs, blocks)
 

@@ -1,6 +1,7 @@
 """``gpubench run`` on a node: the one entrypoint that every launcher calls, on every site."""
 
 import argparse
+import ctypes
 import dataclasses
 import os
 import secrets
@@ -154,6 +155,7 @@ def _act(options: argparse.Namespace, spec: RunSpec) -> int:
         # All is written. Dask's and the binding's farewell takes more than a second, and the cluster is ended anyway.
         sys.stdout.flush()
         sys.stderr.flush()
+        ctypes.CDLL(None).fflush(None)  # UCX's log is a C stream
         os._exit(code)
     return EXIT_OK
 

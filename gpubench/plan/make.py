@@ -56,7 +56,7 @@ class Request:
 
     ``workers`` are the counts per node, none: the profile's. ``machine_memory`` in bytes and ``machine_cores`` describe
     one node, 0: not known. ``images`` hold an image per UCX spec, None where it isn't built. ``budget_firm`` says that
-    the user gave the budget (the site's own is a habit, not a limit).
+    the user gave the budget (the site's own is a habit, not a limit), ``spent_s`` how much of it is gone already.
     ``not_interleaved`` says why, where the profile left that open. ``power`` is None where nobody asked for one.
     ``first_pass`` is the campaign that the repetitions follow from, ``repetitions`` says how; both empty without one.
     ``known_issues`` are all rules there are.
@@ -83,6 +83,7 @@ class Request:
     max_blocks: int | None = None
     budget_s: float | None = None
     budget_firm: bool = False
+    spent_s: float = 0.0
     history: History | None = None
     power: float | None = None
     known_issues: Sequence[KnownIssue] = ()
@@ -184,6 +185,7 @@ def _fitting(request: Request, asked: int, all_places_s: float) -> int:
         all_places_block_s=all_places_s,
         budget_s=request.budget_s,
         firm=request.budget_firm,
+        spent_s=request.spent_s,
     )
 
 

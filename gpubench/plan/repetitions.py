@@ -10,6 +10,11 @@ from gpubench.plan.budget import least_whole_sets
 
 LEAST_REPS = 4
 """Of a workload in a run: fewer say nothing about their scatter."""
+OF_LIMIT = 3.0
+"""A workload is planned to take this part of its time limit at most."""
+MOST_REPS = 10_000
+SPARE_S = 0.01
+"""Of each run's time: the plan's figures are rounded to this."""
 LEAST_SCATTER = 0.01
 """Half a dozen repetitions may agree by chance."""
 UNEVEN = 2.0
@@ -25,11 +30,18 @@ class Tried:
         cost_s: seconds of one repetition with all that stands around it.
         scatter: relative standard deviation of the timed seconds.
         marked: repetitions of a run that don't count, on average.
+        limit_s: seconds after which the workload fails.
     """
 
     cost_s: float
     scatter: float
     marked: float
+    limit_s: float = math.inf
+
+    @property
+    def most(self) -> int:
+        """Repetitions of a run, at most: a variant that is slower than the baseline has to end in time, too."""
+        return max(LEAST_REPS, math.floor(min(self.limit_s / OF_LIMIT / self.cost_s - self.marked, MOST_REPS)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +70,7 @@ def repetitions(first: FirstPass, *, budget_s: float, blocks: int, variants: int
 
     As many blocks as leave half of each run to its timed repetitions, in whole balanced sets from ``blocks`` down to
     the fewest that carry a verdict. Workloads share the time so that the variances of their means add up to the least:
-    each gets time in proportion to scatter · √cost.
+    each gets time in proportion to scatter · √cost, but for the least and the most that it may get.
 
     Source: optimum allocation with costs, Cochran, Sampling Techniques, 3rd ed., section 5.5.
     """
@@ -71,8 +83,19 @@ def repetitions(first: FirstPass, *, budget_s: float, blocks: int, variants: int
     weights = {name: max(one.scatter, LEAST_SCATTER) * math.sqrt(one.cost_s) for name, one in first.tried.items()}
     equal = sum(weights.values()) / len(weights)
     weights = {name: min(max(each, equal / UNEVEN), equal * UNEVEN) for name, each in weights.items()}
-    whole = sum(weights.values())
-    return {
-        name: max(LEAST_REPS, math.floor(fill_s * weights[name] / whole / one.cost_s))
-        for name, one in first.tried.items()
-    }
+    chosen: dict[str, int] = {}
+    while len(chosen) < len(first.tried):
+        left_s = fill_s - SPARE_S - sum(reps * first.tried[name].cost_s for name, reps in chosen.items())
+        share = left_s / sum(each for name, each in weights.items() if name not in chosen)
+        shares = {
+            name: math.floor(share * weights[name] / one.cost_s)
+            for name, one in first.tried.items()
+            if name not in chosen
+        }
+        # Those that get a bound instead of their share take from the others, or leave them more: these share again.
+        bound = {name: LEAST_REPS for name, reps in shares.items() if reps < LEAST_REPS}
+        bound = bound or {
+            name: first.tried[name].most for name, reps in shares.items() if reps > first.tried[name].most
+        }
+        chosen |= bound or shares
+    return chosen

@@ -14,6 +14,7 @@ import altair as alt
 from gpubench.merge.family import Cell
 from gpubench.report import condense, labels
 from gpubench.report.chart_parts import by_variant, finish, short
+from gpubench.stats.modes import anchor
 from gpubench.stats.verdict import Verdict
 
 VERDICT_WORDS = tuple(labels.MARKS)
@@ -151,13 +152,21 @@ def samples(
 def histogram(cells: Sequence[Cell], variants: Sequence[str], title: str) -> dict[str, Any]:
     """How often each duration came, over all runs that count: a step line for each variant, bins of equal ratios.
 
+    Durations are ratios to their run's second fastest, as the test for modes takes them: runs that differ from each
+    other would hide what happens within them.
+
     Args:
         cells: those of one workload and node count that have samples.
         variants: labels in the plan's order, which decides the colour.
         title: what the chart shows, for those who can't see it.
     """
     logs = {
-        label: [math.log(value) for cell in cells if cell.outcome.run.variant == label for value in cell.wall_s]
+        label: [
+            math.log(value / anchor(cell.wall_s))
+            for cell in cells
+            if cell.outcome.run.variant == label
+            for value in cell.wall_s
+        ]
         for label in variants
     }
     every = [value for values in logs.values() for value in values]
@@ -169,7 +178,7 @@ def histogram(cells: Sequence[Cell], variants: Sequence[str], title: str) -> dic
         edges = [short(math.exp(low + at * width)) for at in range(-1, _BINS + 1)] if values else []
         rows += [{"variant": label, "s": edge, "n": counts[at - 1]} for at, edge in enumerate(edges)]
     data = alt.Chart(alt.NamedData("bins"))
-    across = alt.X("s:Q", scale=alt.Scale(type="log", nice=False), title=None, axis=alt.Axis(labelExpr=_SECONDS))
+    across = alt.X("s:Q", scale=alt.Scale(type="log", nice=False), title=None, axis=alt.Axis(format="~r"))
     lines = data.mark_line(interpolate="step-after", strokeWidth=2).encode(
         x=across,
         y=alt.Y("n:Q", title="repetitions", axis=alt.Axis(tickCount=4, tickMinStep=1)),

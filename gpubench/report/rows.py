@@ -75,12 +75,14 @@ def groups(inputs: ReportInputs, names: Sequence[str]) -> list[Group]:
     for verdict, name in zip(inputs.verdicts, names, strict=True):
         anchor = _anchor(verdict)
         place = (verdict.key["params_id"], (verdict.key["nodes"], verdict.key["workers_per_node"]))
-        cells = [cell for cell in inputs.cells if (cell.workload.params_id, cell.outcome.job.place) == place]
-        if anchor not in found:
-            found[anchor] = _group(anchor, name, cells, inputs, verdict.baseline)
-        if "multimodal" in verdict.flags:
-            found[anchor] = dataclasses.replace(found[anchor], histogram=_histogram(name, cells, inputs))
-        found[anchor].beside.append(_beside(verdict))
+        group, modes = found.get(anchor), "multimodal" in verdict.flags
+        if group is None or (modes and group.histogram is None):
+            cells = [cell for cell in inputs.cells if (cell.workload.params_id, cell.outcome.job.place) == place]
+            group = group or _group(anchor, name, cells, inputs, verdict.baseline)
+            if modes:
+                group = dataclasses.replace(group, histogram=_histogram(name, cells, inputs))
+            found[anchor] = group
+        group.beside.append(_beside(verdict))
     return list(found.values())
 
 

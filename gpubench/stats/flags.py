@@ -120,7 +120,7 @@ def lost_more_often(cell: Cell) -> bool:
 
 
 def multimodal(cell: Cell, settings: Settings) -> bool:
-    """The samples of one variant have more than one mode within its runs, and lie apart by more than δ."""
+    """The samples of one variant have more than one mode within its runs, and the middle 80 % are wider than δ."""
     sides = ([pair[side].wall_s for pair in cell.paired] for side in (BASELINE, CANDIDATE))
     return any(several_modes(runs, apart=float(np.log1p(settings.margin))) for runs in sides)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,10 @@ def test_a_library_of_another_version_fails_the_run(gpubench: Run, tmp_path: Pat
     found, expected = specs[1]["expect_ucx"], specs[0]["expect_ucx"]
     assert f"loaded UCX {found} from " in record["reason"]
     assert record["reason"].endswith(f"planned {expected}")
+    (kept,) = campaign.glob("runs/*/logs.zip")
+    with zipfile.ZipFile(kept) as logs:
+        sizes = {one.filename: one.file_size for one in logs.infolist() if "ucx-" in one.filename}
+    assert any(sizes.values()), sizes  # the client's, which ends by itself
 
 
 @pytest.mark.system

@@ -6,10 +6,13 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
 from campaign_builder import Writer, begin, make_plan, variant
 
-from gpubench.history.sides import Layout
+from gpubench.history.sides import Layout, of_import
+from gpubench.stats.settings import Summary
 from tests.conftest import Run
 
 SUITE = (("merge", {"rows_per_worker": 200_000, "frac_match": 0.3}, 3, 0.41), ("tasks", {"count": 500}, 3, 0.2))
@@ -137,6 +140,20 @@ def test_imports_are_compared_by_their_dates(gpubench: Run, tmp_path: Path) -> N
     (cell,) = json.loads(done.stdout)["cells"]
     assert (done.returncode, cell["verdict"], cell["blocks"]) == (20, "regression", 8)
     assert cell["flags"] == ["unpaired", "layout-unknown"]
+
+
+@pytest.mark.parametrize(("summary", "expected"), [("mean", 0.95), ("median", 0.5)])
+def test_a_side_from_an_import_is_judged_by_the_same_number_of_a_run(
+    gpubench: Run, tmp_path: Path, summary: Summary, expected: float
+) -> None:
+    (tmp_path / "x-merge.csv").write_text(f"{DRACO}\n2022-07-01,8,dask,ucx-1.12.1,0.5,1e10,4e7,0.6,30")
+    assert gpubench("import-results", "draco-csv", "x-merge.csv", "--out", "x").returncode == 0
+    table = pl.read_parquet(tmp_path / "x" / "results.parquet")
+    one_of_ten = [0.5] * 9 + [5.0]
+    run = pl.concat([table.with_columns(pl.lit(seconds).alias("wall_s")) for seconds in one_of_ten])
+    (cell,) = of_import(run, "1.12.1", summary)
+    assert np.exp(cell.logs) == pytest.approx([expected])
+    assert np.exp(cell.blocks) == pytest.approx([expected])
 
 
 def test_the_planned_question_is_judged_and_of_two_different_ones_one_must_be_named(

@@ -64,7 +64,7 @@ def test_a_file_of_another_size_is_found_out(tmp_path: Path) -> None:
     found = squashfs.at(path)
     assert found
     path.write_bytes(DATA + b"x")
-    with pytest.raises(DataError, match="has 14 bytes, imported were 13"):
+    with pytest.raises(DataError, match="has 14 bytes, and 13 were imported"):
         squashfs.check(found, deep=False)
 
 

@@ -6,9 +6,9 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
-from gpubench.plan.budget import blocks_that_fit
+from gpubench.plan.budget import blocks_that_fit, least_whole_sets
 from gpubench.plan.make import History
-from gpubench.plan.repetitions import LEAST_REPS, FirstPass, Tried, repetitions
+from gpubench.plan.repetitions import LEAST_REPS, SPARE_S, FirstPass, Tried, repetitions
 from gpubench.plan.turns import marked_repetitions
 from tests.conftest import examples
 from tests.plan.requests_by_hand import plan
@@ -48,10 +48,30 @@ def test_the_budget_is_not_passed_where_the_least_fits_and_is_nearly_filled(
     assert min(reps.values()) >= LEAST_REPS
     count = blocks_planned(made, reps, budget_s, blocks, variants)
     taken = made.run_s(reps) * variants * count
-    if min(reps.values()) > LEAST_REPS:
+    fewest = made.run_s(dict.fromkeys(tried, LEAST_REPS)) + SPARE_S
+    if fewest * variants * least_whole_sets(variants) <= budget_s:
         assert taken <= budget_s + 1e-6
-        one_more_each = made.run_s({name: each + 1 for name, each in reps.items()})
+    if min(reps.values()) > LEAST_REPS and all(each < tried[name].most for name, each in reps.items()):
+        one_more_each = made.run_s({name: each + 1 for name, each in reps.items()}) + SPARE_S
         assert one_more_each * variants * count >= budget_s - 1e-6
+
+
+def test_what_the_least_of_one_takes_the_others_give() -> None:
+    """Of four workloads like those of suite quick, on a machine that is a fifth slower than it was."""
+    costs = {"merge": (1.2, 0.1), "transpose": (0.6, 0.1), "tasks": (0.45, 0.12), "message": (0.5, 0.06)}
+    made = first(7.0, **{name: Tried(cost, scatter, 1.5) for name, (cost, scatter) in costs.items()})
+    budget_s = 12 * (made.run_s(dict.fromkeys(costs, LEAST_REPS)) + 1.0)
+    reps = repetitions(made, budget_s=budget_s, blocks=8, variants=2)
+    assert min(reps.values()) == LEAST_REPS
+    assert budget_s - 12 < 12 * made.run_s(reps) <= budget_s
+
+
+def test_no_workload_is_planned_to_take_more_than_a_third_of_its_time_limit() -> None:
+    tried = {"a": Tried(0.5, 0.1, 1.5, limit_s=300), "b": Tried(0.5, 0.1, 1.5, limit_s=30)}
+    reps = repetitions(first(7.0, **tried), budget_s=4 * 3600, blocks=6, variants=2)
+    assert reps == {"a": 198, "b": 18}
+    lone = {"a": Tried(60.0, 0.1, 1.5, limit_s=60)}
+    assert repetitions(first(7.0, **lone), budget_s=4 * 3600, blocks=6, variants=2) == {"a": LEAST_REPS}
 
 
 def test_time_goes_where_it_narrows_most() -> None:

@@ -56,7 +56,8 @@ def login(draco: SlurmCluster, cache: Path, imported: LockRow) -> Login:
 
 def plain(script: str) -> tuple[list[str], list[list[str]]]:
     """The script's head, and its blocks; without what stands for images, runs and estimates."""
-    script = re.sub(r"--container-image=\S+ --container-name=\S+", "IMAGE", script)
+    script = re.sub(r'--container-image=\S+ "--container-name=\S+"', "IMAGE", script)
+    script = re.sub(r"^(make_ready .*\n)+", "IMAGES\n", script, flags=re.MULTILINE)
     script = re.sub(r"specs/\S+\.json", "SPEC", script)
     script = re.sub(r"^begin_block \d+ \d+$", "begin_block NUMBER SECONDS", script, flags=re.MULTILINE)
     script = re.sub(r"^# j\d+-n\d+: .*$", "# JOB", script, flags=re.MULTILINE)

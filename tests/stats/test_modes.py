@@ -40,6 +40,29 @@ def test_runs_that_differ_from_each_other_have_one_mode_each() -> None:
     assert not several_modes(runs(restarts + 0.05 * RNG.standard_normal(72)), apart=0.03)
 
 
+@pytest.mark.parametrize("factor", [3.0, 1 / 3])
+@pytest.mark.parametrize("reps", [4, 6, 8, 12])
+def test_a_straggler_in_some_runs_is_no_mode(reps: int, factor: float) -> None:
+    alarms = 0
+    for _ in range(20):
+        dealt = np.exp(0.03 * RNG.standard_normal((12, reps)))
+        dealt[:4, 0] *= factor
+        alarms += several_modes([tuple(run) for run in dealt], apart=0.03)
+    assert alarms <= 2
+
+
+@pytest.mark.parametrize("reps", [6, 12])
+@pytest.mark.parametrize("share", [0.5, 0.8])
+def test_two_states_are_found_in_short_runs_too(reps: int, share: float) -> None:
+    logs = np.where(RNG.random((20, 12, reps)) < share, 0.4, 0.0) + 0.03 * RNG.standard_normal((20, 12, reps))
+    assert sum(several_modes([tuple(np.exp(run)) for run in cell], apart=0.03) for cell in logs) >= 8
+
+
+def test_rounded_times_have_no_answer() -> None:
+    rounded = np.round(np.exp(0.1 * RNG.standard_normal(100)) / 0.05) * 0.05
+    assert not several_modes([tuple(rounded)], apart=0.03)
+
+
 def test_what_lies_closer_together_than_the_margin_is_no_matter() -> None:
     two = np.where(RNG.random(72) < 0.5, 0.0, 0.02) + 0.0005 * RNG.standard_normal(72)
     assert not several_modes(runs(two), apart=0.03)

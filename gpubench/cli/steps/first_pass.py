@@ -17,7 +17,7 @@ from gpubench.cli.steps.running import account_now, run_jobs
 from gpubench.errors import InterruptedByUserError
 from gpubench.model.quantities import format_seconds
 from gpubench.plan.arrangement import SEQUENTIAL
-from gpubench.plan.repetitions import FirstPass, Tried, repetitions
+from gpubench.plan.repetitions import LEAST_REPS, FirstPass, Tried, repetitions
 from gpubench.plan.turns import interleaved, marked_repetitions
 from gpubench.report.labels import cell_names
 from gpubench.schedulers import ATTACHED
@@ -44,12 +44,14 @@ def with_repetitions(wanted: Wanted) -> Wanted:
     if not wanted.chooses_repetitions or wanted.site.scheduler not in ATTACHED or budget_s is None or fixed:
         return wanted
     check_plan(wanted)
-    # An image that can't be had ends it here, before a run is spent.
-    obtain_images(wanted.site, [variant.ucx for variant in wanted.variants], wanted.asked)
+    # An image that can't be had ends it here, before a run is spent; and all of them decide how processes wait.
+    found = obtain_images(wanted.site, [variant.ucx for variant in wanted.variants], wanted.asked)
+    settled = settle(wanted, {spec: entry[1] for spec, entry in found.items() if entry}).site
     baseline = wanted.variants[0]
     say(f"first pass of {baseline.label}: {REPS} repetitions of each workload, to choose how many fill the budget")
-    outcome = _run(wanted)
-    tried = _tried(wanted, outcome)
+    outcome = _run(wanted, settled.layout.waiting)
+    together = interleaved(settled)
+    tried = _tried(wanted, outcome, together=together)
     if not tried:
         why = f"the first pass ended {outcome.status}{f': {outcome.reason}' if outcome.reason else ' without samples'}"
         return dataclasses.replace(wanted, repetitions=f"repetitions as suite {wanted.suite} says: {why}")
@@ -57,8 +59,8 @@ def with_repetitions(wanted: Wanted) -> Wanted:
     repeated = sum(
         (REPS + item.warmup) * tried[item.params_id].cost_s for item in wanted.workloads if item.params_id in tried
     )
-    turns = sum(one.marked for one in tried.values()) + 2 if interleaved(settle(wanted).site) else 0
-    fixed_s = max(seconds - repeated, 0.0) + TURN_S * turns
+    turns = len(tried) * marked_repetitions(1, variants=len(wanted.variants), together=True) + 2
+    fixed_s = max(seconds - repeated, 0.0) + (TURN_S * turns if together else 0.0)
     first = FirstPass(outcome.record.campaign if outcome.record else "", seconds, fixed_s, tried)
     wanted = dataclasses.replace(wanted, first_pass=first)
     blocks = wanted.asked.blocks or wanted.site.defaults.blocks
@@ -68,10 +70,10 @@ def with_repetitions(wanted: Wanted) -> Wanted:
     return dataclasses.replace(wanted, repetitions=_words(first, wanted))
 
 
-def _run(wanted: Wanted) -> Outcome:
+def _run(wanted: Wanted, waiting: str) -> Outcome:
     """One run of the first variant, in a campaign that is kept below the outputs."""
     asked = dataclasses.replace(wanted.asked, blocks=1, budget=None, power=None)
-    layout = wanted.site.layout.model_copy(update={"arrangement": SEQUENTIAL})
+    layout = wanted.site.layout.model_copy(update={"arrangement": SEQUENTIAL, "waiting": waiting})
     alone = dataclasses.replace(
         wanted,
         asked=asked,
@@ -94,13 +96,12 @@ def _run(wanted: Wanted) -> Outcome:
     return outcome
 
 
-def _tried(wanted: Wanted, outcome: Outcome) -> dict[str, Tried]:
+def _tried(wanted: Wanted, outcome: Outcome, *, together: bool) -> dict[str, Tried]:
     """What the timed repetitions of each workload say, by ``params_id``; nothing where the run didn't end well."""
     if outcome.status != "ok" or outcome.directory is None:
         return {}
     lines = parse_lines((outcome.directory / SAMPLES_FILE).read_text(encoding="utf-8"))
     rows = [row for row in lines if not row["warmup"]]
-    together = interleaved(settle(wanted).site)
     tried = {}
     for item in wanted.workloads:
         own = [row for row in rows if row["params_id"] == item.params_id]
@@ -109,9 +110,11 @@ def _tried(wanted: Wanted, outcome: Outcome) -> dict[str, Tried]:
         first, last = (dt.datetime.fromisoformat(row["started_at"]) for row in (own[0], own[-1]))
         seconds = [float(row["wall_s"]) for row in own]
         tried[item.params_id] = Tried(
-            cost_s=(last - first).total_seconds() / (REPS - 1),
+            # No less than what was timed, whatever the machine's clock did meanwhile.
+            cost_s=max((last - first).total_seconds() / (REPS - 1), statistics.fmean(seconds)),
             scatter=statistics.stdev(seconds) / statistics.fmean(seconds),
             marked=marked_repetitions(item.warmup, variants=len(wanted.variants), together=together),
+            limit_s=item.timeout_s,
         )
     return tried
 
@@ -124,4 +127,12 @@ def _words(first: FirstPass, wanted: Wanted) -> str:
         for name, item in zip(names, wanted.workloads, strict=True)
         if (one := first.tried.get(item.params_id))
     ]
-    return f"repetitions by a first pass of {format_seconds(first.seconds)}, to fill the budget: {', '.join(each)}"
+    full = [
+        name
+        for name, item in zip(names, wanted.workloads, strict=True)
+        if (one := first.tried.get(item.params_id)) and item.reps == one.most > LEAST_REPS
+    ]
+    most = f"; {', '.join(full)}: no more, by a third of the time limit (limits.workload)" if full else ""
+    return (
+        f"repetitions by a first pass of {format_seconds(first.seconds)}, to fill the budget: {', '.join(each)}{most}"
+    )

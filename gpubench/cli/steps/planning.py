@@ -7,7 +7,8 @@ import datetime as dt
 import itertools
 import os
 import random
-from collections.abc import Mapping
+import statistics
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +31,14 @@ from gpubench.render import pack, rendered
 from gpubench.schedulers import ATTACHED
 from gpubench.spec import WorkloadSpec
 from gpubench.spec.plain import content_id
+from gpubench.stats.data import ComparisonInput
 from gpubench.store.campaign import PLAN_FILE, Campaign
 from gpubench.store.outputs import create_campaign
 
 SEEDS = 2**31
 EPOCH = "19700101"
+ALIKE = 1.5
+"""Repetitions of an earlier campaign's runs over those that are planned, at most, where the one foretells the other."""
 AT_ONCE = 500
 """Files that the disk is asked to keep together: all of a large campaign's would fill the memory."""
 
@@ -67,7 +71,8 @@ def read_wishes(asked: Asked) -> Wanted:
     asked.check()
     wanted = want(asked, site, suite.name, workloads, asked.chosen_variants(site.defaults.variants))
     chooses = suite.first_pass and asked.reps is None
-    return dataclasses.replace(wanted, margin=asked.chosen_margin() or suite.margin, chooses_repetitions=chooses)
+    margin = suite.margin if asked.margin is None else asked.chosen_margin()
+    return dataclasses.replace(wanted, margin=margin, chooses_repetitions=chooses)
 
 
 def want(asked: Asked, site: Site, suite: str, workloads: list[WorkloadSpec], variants: list[Variant]) -> Wanted:
@@ -105,8 +110,9 @@ def plan_campaign(wanted: Wanted, *, quiet: bool = False) -> Campaign:
         settled = settle(wanted, manifests)
         history = find_history(wanted.outputs, site.name, _shape(settled))
         if first := wanted.first_pass:
-            run_s = first.run_s({item.params_id: item.reps for item in wanted.workloads})
-            earlier = history.pilot if history else ()
+            reps = {item.params_id: item.reps for item in wanted.workloads}
+            run_s = first.run_s(reps)
+            earlier = _as_often(history.pilot if history else (), reps)
             history = History(first.campaign, run_s, 1, earlier, source="what the first pass took")
         return dataclasses.replace(_request(settled), created_at=now.isoformat(), seed=seed, history=history)
 
@@ -121,6 +127,16 @@ def plan_campaign(wanted: Wanted, *, quiet: bool = False) -> Campaign:
         campaign.write_manifest(image.manifest, manifest)
     write_scripts(campaign)
     return campaign
+
+
+def _as_often(pilot: Sequence[ComparisonInput], reps: Mapping[str, int]) -> list[ComparisonInput]:
+    """Those whose runs repeated their workload about as often: runs of fewer repetitions scatter more."""
+    kept = []
+    for one in pilot:
+        planned, counts = reps.get(str(one.key["params_id"]), 0), [len(run.wall_s) for run in one.runs if run.wall_s]
+        if planned and counts and 1 / ALIKE <= planned / statistics.median(counts) <= ALIKE:
+            kept.append(one)
+    return kept
 
 
 def render_campaign(wanted: Wanted, directory: Path) -> Campaign:
@@ -193,6 +209,7 @@ def _request(wanted: Wanted) -> Request:
         power=asked.power,
         budget_s=budget_left(wanted),
         budget_firm=asked.budget is not None,
+        spent_s=wanted.first_pass.seconds if wanted.first_pass else 0.0,
         known_issues=wanted.known_issues,
         not_interleaved=wanted.not_interleaved,
         first_pass=wanted.first_pass.campaign if wanted.first_pass else "",

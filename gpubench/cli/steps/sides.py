@@ -167,7 +167,7 @@ def _question(read: list[Read | Imported], margin: float | None, summary: str | 
 
 def _side(letter: str, one: Read | Imported, variant: str, summary: Summary) -> Side:
     if isinstance(one, Imported):
-        return Side(letter, "import", one.name, variant, sides.of_import(one.table, variant))
+        return Side(letter, "import", one.name, variant, sides.of_import(one.table, variant, summary))
     plan = one.campaign.plan
     cells = sides.of_campaign(plan, one.table, variant, summary)
     return Side(letter, "campaign", plan.campaign, variant, cells)
