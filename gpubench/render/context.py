@@ -20,12 +20,6 @@ MINIFORGE = "locks/miniforge.toml"
 
 PROCESS_ENV = process_env(LIBRARIES)
 """What an image sets in every process; the node half gets it from the run spec."""
-DEVICE_ENV = {
-    "NVIDIA_VISIBLE_DEVICES": "all",
-    "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
-    "MELLANOX_VISIBLE_DEVICES": "all",
-}
-"""What the container runtimes' hooks read when they start a container."""
 
 _TEMPLATES = ("docker/", "conda/environment")
 
@@ -139,11 +133,18 @@ def _dockerfile(
             compiled=recipe.binding == "ucx-py",
             python_check=_python_check(recipe),
             miniforge=None if wheels else _miniforge(recipe, sources),
-            env={**PROCESS_ENV, **DEVICE_ENV},
+            env={**PROCESS_ENV, **_device_env(recipe)},
             labels=labels,
         )
     )
     return text.encode()
+
+
+def _device_env(recipe: Recipe) -> dict[str, str]:
+    """What the hooks of container runtimes read: some end the start where the devices that it names aren't there."""
+    gpus, fabric = ("all" if there else "void" for there in (recipe.cuda, recipe.settings.fabric))
+    capabilities = {"NVIDIA_DRIVER_CAPABILITIES": "compute,utility"} if recipe.cuda else {}
+    return {"NVIDIA_VISIBLE_DEVICES": gpus, **capabilities, "MELLANOX_VISIBLE_DEVICES": fabric}
 
 
 def _python_check(recipe: Recipe) -> str:

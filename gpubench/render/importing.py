@@ -21,7 +21,7 @@ class ImportItem:
 
     Args:
         spec: the UCX spec as typed.
-        registry: ``HOST[:PORT]/REPOSITORY``.
+        registry: ``[http://]HOST[:PORT]/REPOSITORY``.
         tag: under which it was pushed; for people, what is fetched is ``digest``.
         date: ``YYYYMMDD`` of the build.
         digest: ``sha256:<64 hex>`` of the registry's manifest.
@@ -77,8 +77,9 @@ def render_import(items: Sequence[ImportItem], folder: str, templates: Mapping[s
 
 
 def _arguments(item: ImportItem) -> list[str]:
-    host, _, repository = item.registry.partition("/")
-    if not repository:
+    scheme, separator, name = item.registry.rpartition("://")
+    host, _, repository = name.partition("/")
+    if not repository or scheme not in ("", "http"):
         raise ValueError(f"not HOST[:PORT]/REPOSITORY: {item.registry!r}")
     facts = {
         "schema": SIDECAR,
@@ -92,7 +93,7 @@ def _arguments(item: ImportItem) -> list[str]:
     }
     return [
         item.spec,
-        host,
+        f"{scheme}{separator}{host}",
         repository,
         item.digest,
         squashfs_name(item.digest).partition("/")[0],

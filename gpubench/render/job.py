@@ -253,4 +253,12 @@ def place_of(site: Site, device: str) -> Place:
             *sorted(set(site.env_allow) - {"PATH"}),
         ],
         device=device,
+        hidden=hidden_devices(site, device),
     )
+
+
+def hidden_devices(site: Site, device: str) -> list[str]:
+    """Variables of the hooks of container runtimes that say which devices a container gets, and here shall say none."""
+    if device != "cpu":
+        return []
+    return ["NVIDIA_VISIBLE_DEVICES", *([] if site.image.fabric else ["MELLANOX_VISIBLE_DEVICES"])]

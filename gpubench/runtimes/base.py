@@ -26,12 +26,14 @@ class Place:
         mounts: of the profile, ``HOST:INSIDE[:ro]``.
         passed: names of the variables that the node half reads.
         device: ``cpu``, ``gpu`` or ``auto``.
+        hidden: variables that the hooks of container runtimes read, to be ``void``: no devices of that kind.
     """
 
     options: Sequence[str] = ()
     mounts: Sequence[str] = ()
     passed: Sequence[str] = ()
     device: str = "cpu"
+    hidden: Sequence[str] = ()
 
 
 class Runtime(Protocol):

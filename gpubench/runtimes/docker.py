@@ -33,6 +33,7 @@ def prefix(place: Place) -> list[str]:
         Expanded("--workdir=$PWD"),
         *(f"--volume={mount}" for mount in place.mounts),
         *(f"--env={name}" for name in place.passed),
+        *(f"--env={name}=void" for name in place.hidden),
         *(() if place.device == "cpu" else ("--gpus=all",)),
         *place.options,
     ]

@@ -36,6 +36,7 @@ def prefix(place: Place) -> list[str]:
         # Without it the image's own settings win over the job's. The shell leaves out what isn't set: enroot would set
         # it to nothing.
         *(f"--env={name}" for name in place.passed),
+        *(f"--env={name}=void" for name in place.hidden),
         *place.options,
     ]
 

@@ -27,7 +27,8 @@ def prefix(place: Place) -> list[str]:
         Expanded("--container-mounts=" + ",".join([*mounts, *place.mounts])),
         Expanded("--container-workdir=$PWD"),
         # Without it the image's own settings win over the job's (same page, --container-env).
-        Expanded(f"--container-env={','.join(place.passed)}"),
+        Expanded(f"--container-env={','.join([*place.passed, *place.hidden])}"),
+        *([Expanded(f"--export=ALL,{','.join(f'{name}=void' for name in place.hidden)}")] if place.hidden else []),
         *place.options,
     ]
 

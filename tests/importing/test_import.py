@@ -222,6 +222,19 @@ def test_a_registry_that_is_down_is_one_line_after_the_tries(importer: Importer)
     assert importer.left_over() == []
 
 
+def test_a_registry_without_tls_is_asked_over_http_where_the_site_says_so_and_else_named(
+    importer: Importer, registry: Registry
+) -> None:
+    digest = push(registry)
+    code, said = importer.run(item(registry.host, digest), ENROOT_ALLOW_HTTP="")
+    assert (code, len(importer.imports)) == (7, 1)
+    assert f"{SPEC}: {registry.host} doesn't speak https: curl: (35)" in said
+    assert f"image.registry = http://{registry.host}/REPOSITORY" in said
+    code, said = importer.run(item(f"http://{registry.host}", digest), ENROOT_ALLOW_HTTP="")
+    assert code == 0, said
+    assert importer.check(digest)
+
+
 @pytest.mark.parametrize(("status", "what"), [(429, "429"), (503, "503"), (0, "curl: (18)")])
 def test_a_busy_registry_is_asked_again(importer: Importer, registry: Registry, status: int, what: str) -> None:
     digest = push(registry)

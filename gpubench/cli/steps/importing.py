@@ -19,7 +19,6 @@ from gpubench.errors import (
 )
 from gpubench.files import write_atomically
 from gpubench.images.kinds.places import Places
-from gpubench.images.rows import plain
 from gpubench.model.images_lock import LockRow
 from gpubench.model.site import Site
 from gpubench.render.importing import ImportItem, render_import
@@ -71,7 +70,7 @@ def _item(row: LockRow) -> ImportItem:
         )
     return ImportItem(
         spec=row.spec,
-        registry=plain(row.registry),
+        registry=row.registry.removeprefix("https://"),
         tag=row.tag,
         date=row.date,
         digest=row.digest,

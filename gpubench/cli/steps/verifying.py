@@ -33,6 +33,7 @@ from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import read_provenance
 
 WITHOUT_UCX = "none"
+GPU_DEVICE = Path("/dev/nvidiactl")
 
 
 def verify_images(site: Site, specs: Sequence[str], asked: Asked) -> None:
@@ -118,7 +119,10 @@ def _here(site: Site, image: Image) -> Site:
     local = load_site("local")
     runtime = runtime_here(site.runtime, image.kind)
     container = site.container if runtime == site.runtime else local.container
-    return local.model_copy(update={"name": site.name, "runtime": runtime, "container": container})
+    here = {"name": site.name, "runtime": runtime, "container": container}
+    if not GPU_DEVICE.exists():  # a login node: the hooks of its container runtime shall not look for what isn't there
+        here["device"] = "cpu"
+    return local.model_copy(update=here)
 
 
 def runtime_here(own: str, kind: str) -> str:

@@ -52,7 +52,7 @@ aside() { "$@"; } # what only writes a record
 # Runtime docker: containers run as you, so that what they write is yours.
 GPUBENCH_USER=$(id -u):$(id -g)
 GPUBENCH_CAMPAIGN=$(cd ../.. && pwd)
-in_image=(docker run --rm --interactive --pull=never --network=host --pid=host --ipc=host "--user=$GPUBENCH_USER" "--volume=$OUTDIR:$OUTDIR" "--volume=$GPUBENCH_CAMPAIGN/jobs:$GPUBENCH_CAMPAIGN/jobs:ro" "--volume=$GPUBENCH_CAMPAIGN/node.pyz:$GPUBENCH_CAMPAIGN/node.pyz:ro" "--volume=$SCRATCHDIR:$SCRATCHDIR" "--workdir=$PWD" '--volume=/data sets:/data sets:ro' --env=GPUBENCH_END --env=GPUBENCH_JOB_TOKEN --env=GPUBENCH_RANK --env=GPUBENCH_STOP_AT_EOF --env=OUTDIR --env=SCRATCHDIR --env=LANG --ulimit memlock=-1)
+in_image=(docker run --rm --interactive --pull=never --network=host --pid=host --ipc=host "--user=$GPUBENCH_USER" "--volume=$OUTDIR:$OUTDIR" "--volume=$GPUBENCH_CAMPAIGN/jobs:$GPUBENCH_CAMPAIGN/jobs:ro" "--volume=$GPUBENCH_CAMPAIGN/node.pyz:$GPUBENCH_CAMPAIGN/node.pyz:ro" "--volume=$SCRATCHDIR:$SCRATCHDIR" "--workdir=$PWD" '--volume=/data sets:/data sets:ro' --env=GPUBENCH_END --env=GPUBENCH_JOB_TOKEN --env=GPUBENCH_RANK --env=GPUBENCH_STOP_AT_EOF --env=OUTDIR --env=SCRATCHDIR --env=LANG --env=NVIDIA_VISIBLE_DEVICES=void --env=MELLANOX_VISIBLE_DEVICES=void --ulimit memlock=-1)
 
 # A block starts only if it can end in time; what isn't run gets a record that says why.
 selected='' skip='' worst=0

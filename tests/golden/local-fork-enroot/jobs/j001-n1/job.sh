@@ -126,7 +126,7 @@ leave() { # the job is over: remove what nobody uses, also what a killed job lef
   launch bash -c "$GPUBENCH_ENROOT_REMOVE" 2>/dev/null || bash -c "$GPUBENCH_ENROOT_REMOVE"
 }
 trap leave EXIT
-in_image=(bash -c "$GPUBENCH_ENROOT" gpubench-enroot "--mount=$GPUBENCH_OUTDIR_MOUNT:$GPUBENCH_OUTDIR_MOUNT:none:x-create=auto,rbind" "--mount=$GPUBENCH_CAMPAIGN_MOUNT/jobs:$GPUBENCH_CAMPAIGN_MOUNT/jobs:none:x-create=auto,rbind,ro" "--mount=$GPUBENCH_CAMPAIGN_MOUNT/node.pyz:$GPUBENCH_CAMPAIGN_MOUNT/node.pyz:none:x-create=auto,rbind,ro" "--mount=$GPUBENCH_SCRATCHDIR_MOUNT:$GPUBENCH_SCRATCHDIR_MOUNT:none:x-create=auto,rbind" --env=GPUBENCH_END --env=GPUBENCH_JOB_TOKEN --env=GPUBENCH_RANK --env=GPUBENCH_STOP_AT_EOF --env=OUTDIR --env=SCRATCHDIR --env=LANG)
+in_image=(bash -c "$GPUBENCH_ENROOT" gpubench-enroot "--mount=$GPUBENCH_OUTDIR_MOUNT:$GPUBENCH_OUTDIR_MOUNT:none:x-create=auto,rbind" "--mount=$GPUBENCH_CAMPAIGN_MOUNT/jobs:$GPUBENCH_CAMPAIGN_MOUNT/jobs:none:x-create=auto,rbind,ro" "--mount=$GPUBENCH_CAMPAIGN_MOUNT/node.pyz:$GPUBENCH_CAMPAIGN_MOUNT/node.pyz:none:x-create=auto,rbind,ro" "--mount=$GPUBENCH_SCRATCHDIR_MOUNT:$GPUBENCH_SCRATCHDIR_MOUNT:none:x-create=auto,rbind" --env=GPUBENCH_END --env=GPUBENCH_JOB_TOKEN --env=GPUBENCH_RANK --env=GPUBENCH_STOP_AT_EOF --env=OUTDIR --env=SCRATCHDIR --env=LANG --env=NVIDIA_VISIBLE_DEVICES=void --env=MELLANOX_VISIBLE_DEVICES=void)
 
 # Each node compares an image's file with its sidecar before the first run: nothing that unpacks it notices changed bytes.
 GPUBENCH_CHECK=$(

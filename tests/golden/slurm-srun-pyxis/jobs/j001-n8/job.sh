@@ -107,7 +107,7 @@ leave() {
     bash -c "$GPUBENCH_REMOVE" gpubench "$SLURM_JOB_ID" ''
 }
 trap 'code=$?; leave; echo "$code" >"end-$SLURM_JOB_ID"' EXIT
-in_image=(--no-container-mount-home --no-container-entrypoint "--container-mounts=$OUTDIR:$OUTDIR:rw,$GPUBENCH_CAMPAIGN/jobs:$GPUBENCH_CAMPAIGN/jobs:ro,$GPUBENCH_CAMPAIGN/node.pyz:$GPUBENCH_CAMPAIGN/node.pyz:ro,$SCRATCHDIR:$SCRATCHDIR:rw,/data:/data:ro" "--container-workdir=$PWD" "--container-env=GPUBENCH_END,GPUBENCH_JOB_TOKEN,GPUBENCH_STOP_AT_EOF,OUTDIR,SCRATCHDIR,SLURM_NODEID,LANG")
+in_image=(--no-container-mount-home --no-container-entrypoint "--container-mounts=$OUTDIR:$OUTDIR:rw,$GPUBENCH_CAMPAIGN/jobs:$GPUBENCH_CAMPAIGN/jobs:ro,$GPUBENCH_CAMPAIGN/node.pyz:$GPUBENCH_CAMPAIGN/node.pyz:ro,$SCRATCHDIR:$SCRATCHDIR:rw,/data:/data:ro" "--container-workdir=$PWD" "--container-env=GPUBENCH_END,GPUBENCH_JOB_TOKEN,GPUBENCH_STOP_AT_EOF,OUTDIR,SCRATCHDIR,SLURM_NODEID,LANG,NVIDIA_VISIBLE_DEVICES,MELLANOX_VISIBLE_DEVICES" "--export=ALL,NVIDIA_VISIBLE_DEVICES=void,MELLANOX_VISIBLE_DEVICES=void")
 
 # Each node compares an image's file with its sidecar before the first run: nothing that unpacks it notices changed bytes.
 GPUBENCH_CHECK=$(
