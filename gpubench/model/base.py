@@ -29,6 +29,21 @@ Line = Annotated[str, pydantic.AfterValidator(one_line)]
 """Text that stands in one line of a script, like a directive."""
 
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]*")
+
+
+def a_name(text: str) -> str:
+    """``text`` as it is; raises ValueError for what can't be a part of a path, a job's name and a label alike."""
+    if len(text) > MOST_LETTERS or not _NAME.fullmatch(text):
+        raise ValueError(f"no name; use letters, digits, and . + - _ within, {MOST_LETTERS} at most")
+    return text
+
+
+MOST_LETTERS = 200
+Name = Annotated[str, pydantic.AfterValidator(a_name)]
+"""What names a file or a directory of ours: profiles, suites and plans may come from anybody."""
+
+
 class Settings(pydantic.BaseModel):
     """Base of everything that comes from a file the user may have written."""
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 import pydantic
 
 from gpubench.errors import UsageError
-from gpubench.model.base import Line, Settings, with_nul
+from gpubench.model.base import Line, Name, Settings, with_nul
 from gpubench.model.quantities import Bytes, Fraction, MemoryPool, Seconds
 
 
@@ -119,8 +119,8 @@ class ImageSettings(Settings):
         fabric: configure words that UCX must have been built with beside TCP and shared memory (``verbs``, ``rdmacm``):
             where this isn't empty, UCX from wheels is refused, they are built without.
         packages: further packages of the base's distribution.
-        registry: where images are pushed to and pulled from, ``[http://]HOST[:PORT]/REPOSITORY``; with ``http://`` it is
-            asked without TLS, also by enroot.
+        registry: where images are pushed to and pulled from, ``[http://]HOST[:PORT]/REPOSITORY``; with ``http://``
+            without TLS, also by enroot.
         ucx_repository: where branches and tags of UCX are looked up.
         build_network: Docker's network mode of the build steps; empty: the engine's default.
         modules: of the runtime ``modules``, loaded in this order; ``{ucx}`` stands for the UCX spec.
@@ -296,7 +296,7 @@ class Site(Settings):
     A file may begin with ``inherits = "NAME"``: it then only says what differs from that profile.
     """
 
-    name: Line
+    name: Name
     description: Line = ""
     scheduler: str
     launcher: str

@@ -8,7 +8,7 @@ from typing import Any
 import pydantic
 
 from gpubench.errors import UsageError
-from gpubench.model.base import Settings, nearest
+from gpubench.model.base import Name, Settings, nearest
 from gpubench.model.quantities import Fraction, parse_bytes, parse_fraction, parse_seconds, spell_bytes
 from gpubench.spec import WorkloadSpec
 from gpubench.workloads.catalogue import CATALOGUE, Param, Workload
@@ -31,7 +31,7 @@ class Suite(Settings):
     fills its budget. ``margin`` is the suite's own, where another than the site's is sensible.
     """
 
-    name: str
+    name: Name
     description: str = ""
     first_pass: bool = False
     margin: Fraction | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -61,6 +62,22 @@ def test_a_typo_in_a_suite_names_file_key_and_the_nearest_one(gpubench: Run, tmp
     done = gpubench(*words(suite))
     assert done.returncode == 2
     assert f"{suite}: tasks has no parameter 'cuont' (did you mean 'count'?)" in one_line(done)
+
+
+@pytest.mark.parametrize("name", ["../../evil", "/tmp/evil", "..", "a b", "", "x" * 201])
+@pytest.mark.parametrize("option", ["--suite", "--site"])
+def test_a_name_in_a_file_is_no_path(gpubench: Run, tmp_path: Path, option: str, name: str) -> None:
+    suite = write_suite(tmp_path)
+    if option == "--suite":
+        suite.write_text(re.sub(r"(?m)^name = .*", f'name = "{name}"', suite.read_text(), count=1))
+        more = []
+    else:
+        (tmp_path / "mine.toml").write_text(f'inherits = "local"\nname = "{name}"\n')
+        more = ["--site", "mine.toml"]
+    done = gpubench(*words(suite), *more)
+    assert done.returncode == 2
+    assert f"'name' = '{name}': no name; use letters, digits" in one_line(done)
+    assert {path.name for path in tmp_path.iterdir()} <= {suite.name, "mine.toml"}
 
 
 def test_a_package_index_that_refuses_is_one_line_and_exit_code_5(gpubench: Run, tmp_path: Path) -> None:

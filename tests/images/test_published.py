@@ -90,7 +90,7 @@ def test_a_login_node_plans_with_an_imported_image_that_another_machine_built(
     row = lock(tmp_path, registry, "draco")
     root = tmp_path / "images"
     words = ("plan", "--site", "draco", "--set", f"paths.images={root}", *SAME)
-    assert "a: UCX not built" in gpubench(*words, env=env).stdout
+    assert "a: UCX built, not imported yet" in gpubench(*words, env=env).stdout
     imported(root, row)
     done = gpubench(*words, env=env)
     assert (done.returncode, "a: UCX 1.22.0" in done.stdout) == (0, True), done.stdout + done.stderr

@@ -10,7 +10,8 @@ import time
 
 from gpubench.cli.progress import Progress, progress_for
 from gpubench.cli.say import say
-from gpubench.cli.steps.running import LOOK_S, interrupts, missing_words, planned_images
+from gpubench.cli.steps.placing import require_sound_images
+from gpubench.cli.steps.running import LOOK_S, interrupts, missing_words
 from gpubench.errors import InterruptedByUserError, MissingToolError, UsageError
 from gpubench.model.plan import PlannedJob
 from gpubench.schedulers import DETACHED, Detached, Held
@@ -31,7 +32,7 @@ def run_here(campaign: Campaign) -> None:
         InterruptedByUserError: Ctrl-C or a signal; the job has ended by then, and what was finished is kept.
     """
     scheduler, held = _allocation(campaign)
-    planned_images(campaign)
+    require_sound_images(campaign)
     for job in campaign.jobs:
         if job.nodes > held.nodes:
             say(

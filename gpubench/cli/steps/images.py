@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,6 +66,14 @@ def obtain_images(
     obtained = KINDS[kind_of(site)].obtain(order)
     add_rows(obtained.rows)
     return obtained.images
+
+
+def not_imported(site: Site, specs: Iterable[str]) -> set[str]:
+    """Those whose containers are built and locked, where the site's runtime wants them as squashfs files."""
+    if kind_of(site) != "squashfs":
+        return set()
+    lock = read_lock()
+    return {spec for spec in specs if lock.find(kind="docker", spec=spec, site=site.name) is not None}
 
 
 def make_ready(image: Image) -> None:

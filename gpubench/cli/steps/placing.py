@@ -10,6 +10,8 @@ import re
 import socket
 from pathlib import Path
 
+from gpubench.cli.steps.images import make_ready
+from gpubench.cli.steps.running import planned_images
 from gpubench.errors import UsageError
 from gpubench.files import write_atomically
 from gpubench.images import images_root
@@ -46,6 +48,18 @@ def place_campaign(campaign: Campaign) -> None:
     for what, place in places.items():
         require_shared(what, place, shared)
     write_atomically(campaign.directory / PATHS_FILE, _record(site, places, shared))
+
+
+def require_sound_images(campaign: Campaign) -> None:
+    """See that what nodes open by its path is what was built or imported: this machine sees it, too.
+
+    Raises:
+        PlanRefusedError: a variant has no image yet.
+        DataError: an image was changed.
+    """
+    for image in planned_images(campaign):
+        if image_place(image):
+            make_ready(image)
 
 
 def _require_mountable(runtime: str, directory: Path) -> None:

@@ -23,10 +23,10 @@ def require_scheduler(campaign: Campaign) -> None:
         return
     if shutil.which(scheduler.SUBMIT) is None:
         build, load = unbuilt(campaign)
-        elsewhere = f"where Docker is: {build}; " if load else ""
+        elsewhere = f"where Docker is: {build}; " if build and load else ""
         raise MissingToolError(
             f"there is no {scheduler.SUBMIT} on this machine; the scripts are in {campaign.directory / 'jobs'}",
             then=f"{elsewhere}on a login node of {site.name}: "
-            + (f"{load or build}, then the same command" if build else f"gpubench submit {campaign.directory}"),
+            + (f"{load or build}, then the same command" if build or load else f"gpubench submit {campaign.directory}"),
         )
     planned_images(campaign)

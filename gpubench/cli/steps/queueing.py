@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from gpubench.cli.progress import progress_for
 from gpubench.cli.say import say
-from gpubench.cli.steps.images import make_ready
-from gpubench.cli.steps.placing import image_place
-from gpubench.cli.steps.running import interrupts, job_states, planned_images, tend
+from gpubench.cli.steps.placing import require_sound_images
+from gpubench.cli.steps.running import interrupts, job_states, tend
 from gpubench.errors import GpubenchError, InterruptedByUserError, MissingToolError
 from gpubench.schedulers import DETACHED, SCHEDULERS
 from gpubench.schedulers.inherited import inherited
@@ -36,9 +35,7 @@ def submit_jobs(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None) 
     scheduler = DETACHED.get(campaign.plan.site.scheduler)
     if scheduler is None:
         return False
-    for image in planned_images(campaign):
-        if image_place(image):  # what nodes open by its path, this machine sees, too
-            make_ready(image)
+    require_sound_images(campaign)
     before: list[str] = []
     for job in campaign.jobs:
         if blocks is not None and job.job not in blocks:

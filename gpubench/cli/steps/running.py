@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
 
 from gpubench.cli.progress import Progress, progress_for
-from gpubench.cli.steps.images import make_ready
+from gpubench.cli.steps.images import make_ready, not_imported
 from gpubench.errors import InterruptedByUserError, PlanRefusedError, SchedulerError
 from gpubench.model.image import Image
 from gpubench.model.plan import PlannedJob
@@ -52,7 +52,7 @@ def planned_images(campaign: Campaign) -> list[Image]:
     if missing:
         raise PlanRefusedError(
             f"no image yet for variant {', '.join(missing)}",
-            then=f"build what is missing, and plan anew: {' && '.join(filter(None, unbuilt(campaign)))}",
+            then=f"make what is missing, and plan anew: {' && '.join(filter(None, unbuilt(campaign)))}",
         )
     return [variant.image for variant in campaign.plan.variants if variant.image]
 
@@ -61,9 +61,13 @@ def unbuilt(campaign: Campaign) -> tuple[str, str]:
     """The commands that build the images which the plan lacks, and that import them; empty where none is needed."""
     specs = dict.fromkeys(variant.ucx for variant in campaign.plan.variants if variant.image is None)
     site = campaign.plan.site
-    words = f'SITE={site.name} UCX="{" ".join(specs)}"'
+    built = not_imported(site, specs)
+    missing, all_of_them = (
+        f'SITE={site.name} UCX="{" ".join(some)}"' for some in ([spec for spec in specs if spec not in built], specs)
+    )
     imported = bool(specs) and RUNTIMES[site.runtime].KIND == "squashfs"
-    return f"make images {words}" if specs else "", f"make import {words}" if imported else ""
+    build = f"make images {missing}" if specs.keys() - built else ""
+    return build, f"make import {all_of_them}" if imported else ""
 
 
 def _run_job(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import rich.console
 
 from gpubench.cli.say import say
+from gpubench.cli.steps.images import not_imported
 from gpubench.errors import IncompleteError
 from gpubench.files import write_atomically
 from gpubench.model.quantities import format_seconds
@@ -30,8 +31,10 @@ def plan_lines(campaign: Campaign) -> Iterator[str]:
     runs = list(campaign.rows())
     blocks = len({block.block for _, block, _ in runs})
     yield f"campaign {campaign.place}"
+    built = not_imported(plan.site, [variant.ucx for variant in plan.variants if variant.image is None])
     for variant in plan.variants:
-        version = variant.image.ucx_version if variant.image else "not built"
+        absent = "built, not imported yet" if variant.ucx in built else "not built"
+        version = variant.image.ucx_version if variant.image else absent
         settings = "".join(f" {key}={value}" for key, value in variant.env.items())
         role = "  (baseline)" if variant.label == plan.baseline else ""
         yield f"  {variant.label}: UCX {version}{settings}{role}"
