@@ -30,8 +30,10 @@ FEWEST = 8
 
 _ENOUGH = 30
 """Permutations that reach what was observed, after which a search ends: nothing stands out."""
-_LEAST_DRAWS, _FINER = 999, 20
-"""Permutations of a search: at least so many, and so many that its smallest p is this part of what Holm asks for."""
+_MOST_DRAWS, _LEAST_DRAWS, _FINER = 9_999, 999, 20
+"""Permutations of a search: at most and at least, and so many that its smallest p is this part of what Holm asks for."""
+_WORK = 10**8
+"""Distances in all permutations of a search together, from which on there are fewer than the most."""
 _CELLS = 2**22
 """Distances of the permutations that are looked at together: bounds the memory of long series, some 100 MB."""
 
@@ -102,7 +104,8 @@ def _with_effects(values: Floats, changes: Sequence[tuple[int, float]]) -> list[
 
 def _search(values: Floats, draw: np.random.Generator, level: float) -> tuple[int, float]:
     """The place of the greatest energy statistic, and its p-value, as fine as a test at ``level`` needs it."""
-    most = max(_LEAST_DRAWS, math.ceil(_FINER / level))
+    least = max(_LEAST_DRAWS, math.ceil(_FINER / level))
+    most = max(least, min(_MOST_DRAWS, _WORK // len(values) ** 2))
     distance = np.abs(values[:, None] - values[None, :])
     splits, ends = _places(len(values))
     statistic = _energy(distance[None], splits, ends)[0]
