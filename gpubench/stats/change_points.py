@@ -31,7 +31,7 @@ FEWEST = 8
 _ENOUGH = 30
 """Permutations that reach what was observed, after which a search ends: nothing stands out."""
 _MOST_DRAWS, _LEAST_DRAWS, _FINER = 9_999, 999, 20
-"""Permutations of a search: at most and at least, and so many that its smallest p is this part of what Holm asks for."""
+"""Permutations of a search: at most and at least, and as many as make its smallest p this part of what Holm asks."""
 _WORK = 10**8
 """Distances in all permutations of a search together, from which on there are fewer than the most."""
 _CELLS = 2**22
@@ -104,7 +104,7 @@ def _with_effects(values: Floats, changes: Sequence[tuple[int, float]]) -> list[
 
 def _search(values: Floats, draw: np.random.Generator, level: float) -> tuple[int, float]:
     """The place of the greatest energy statistic, and its p-value, as fine as a test at ``level`` needs it."""
-    least = max(_LEAST_DRAWS, math.ceil(_FINER / level))
+    least = min(_MOST_DRAWS, max(_LEAST_DRAWS, math.ceil(_FINER / level)))
     most = max(least, min(_MOST_DRAWS, _WORK // len(values) ** 2))
     distance = np.abs(values[:, None] - values[None, :])
     splits, ends = _places(len(values))
