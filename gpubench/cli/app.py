@@ -38,13 +38,14 @@ def main() -> None:
     except GpubenchError as error:
         _say(str(error))
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        _say("interrupted")
-        sys.exit(InterruptedByUserError.exit_code)
     except SystemExit as end:
-        # The command-line library turns a reader that has gone (``| head``) into 1, which is a bug's code here.
+        # The command-line library turns a reader that has gone (``| head``) into 1, which is a bug's code here; and so it
+        # does with Ctrl-C.
         if isinstance(end.__context__, BrokenPipeError):
             sys.exit(READER_GONE)
+        if isinstance(end.__context__, typer.Abort):
+            _say("interrupted")
+            sys.exit(InterruptedByUserError.exit_code)
         raise
     except Exception as error:  # noqa: BLE001 - whatever arrives here is a bug of ours; say so, and keep the details
         import tempfile

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,22 @@ pytestmark = pytest.mark.system
 
 
 @pytest.mark.long
+STOPPED = """
+import sys
+from gpubench.cli import app
+@app.app.command()
+def stop():
+    raise KeyboardInterrupt
+sys.argv = ["gpubench", "stop"]
+app.main()
+"""
+
+
+def test_ctrl_c_has_its_exit_code_also_where_nothing_runs_yet() -> None:
+    done = subprocess.run([sys.executable, "-c", STOPPED], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "gpubench: interrupted")
+
+
 def test_a_killed_worker_and_a_killed_scheduler_fail_their_runs_and_the_campaign_goes_on(tmp_path: Path) -> None:
     front = Front(tmp_path, *words(write_suite(tmp_path, reps=12, count=150), "--blocks", "2"))
     until(lambda: (tmp_path / "outputs").exists() and list((tmp_path / "outputs").iterdir()), "the campaign")
