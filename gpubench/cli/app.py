@@ -39,8 +39,7 @@ def main() -> None:
         _say(str(error))
         sys.exit(error.exit_code)
     except SystemExit as end:
-        # The command-line library turns a reader that has gone (``| head``) into 1, which is a bug's code here; and so it
-        # does with Ctrl-C.
+        # The command-line library turns a reader that has gone (``| head``) and Ctrl-C into 1, which is a bug's code here.
         if isinstance(end.__context__, BrokenPipeError):
             sys.exit(READER_GONE)
         if isinstance(end.__context__, typer.Abort):

@@ -30,7 +30,6 @@ from tests.conftest import Run
 pytestmark = pytest.mark.system
 
 
-@pytest.mark.long
 STOPPED = """
 import sys
 from gpubench.cli import app
@@ -47,6 +46,7 @@ def test_ctrl_c_has_its_exit_code_also_where_nothing_runs_yet() -> None:
     assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "gpubench: interrupted")
 
 
+@pytest.mark.long
 def test_a_killed_worker_and_a_killed_scheduler_fail_their_runs_and_the_campaign_goes_on(tmp_path: Path) -> None:
     front = Front(tmp_path, *words(write_suite(tmp_path, reps=12, count=150), "--blocks", "2"))
     until(lambda: (tmp_path / "outputs").exists() and list((tmp_path / "outputs").iterdir()), "the campaign")
