@@ -39,14 +39,16 @@ def main() -> None:
         _say(str(error))
         sys.exit(error.exit_code)
     except SystemExit as end:
-        # The command-line library turns a reader that has gone (``| head``) and Ctrl-C into 1, which is a bug's code here.
+        # The command-line library turns a reader that has gone (``| head``) into 1, which is a bug's code here.
         if isinstance(end.__context__, BrokenPipeError):
             sys.exit(READER_GONE)
-        if isinstance(end.__context__, typer.Abort):
+        if _is_of_ctrl_c(end):
             _say("interrupted")
-            sys.exit(InterruptedByUserError.exit_code)
         raise
     except Exception as error:  # noqa: BLE001 - whatever arrives here is a bug of ours; say so, and keep the details
+        if _is_of_ctrl_c(error):  # a library's clean-up stumbled: zipfile can't close what it was writing, say
+            _say("interrupted")
+            sys.exit(InterruptedByUserError.exit_code)
         import tempfile
         import traceback
 
@@ -54,6 +56,13 @@ def main() -> None:
             traceback.print_exc(file=out)
         _say(f"a bug in gpubench: {type(error).__name__}: {error}; please report it with {out.name}")
         sys.exit(1)
+
+
+def _is_of_ctrl_c(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is what it began with."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _say(line: str) -> None:

@@ -59,7 +59,7 @@ def test_a_first_pass_that_fails_leaves_the_suites_own_repetitions(tmp_path: Pat
     front = Front(tmp_path, *words(tmp_path, "--set", "limits.workload=10ms"))
     plan = until(lambda: planned(tmp_path), "the plan")
     front.kill(SIGINT)
-    assert front.end() == 130
+    assert front.end() == 130, front.output
     assert (plan["workloads"][0]["reps"], plan["first_pass"]) == (3, "")
     (note,) = (note for note in plan["notes"] if note.startswith("repetitions as suite passed says: "))
     assert "no answer within 0.01 s" in note

@@ -35,15 +35,20 @@ import sys
 from gpubench.cli import app
 @app.app.command()
 def stop():
-    raise KeyboardInterrupt
+    try:
+        raise KeyboardInterrupt
+    finally:
+        {clean_up}
 sys.argv = ["gpubench", "stop"]
 app.main()
 """
 
 
-def test_ctrl_c_has_its_exit_code_also_where_nothing_runs_yet() -> None:
-    done = subprocess.run([sys.executable, "-c", STOPPED], capture_output=True, text=True, check=False, timeout=60)
-    assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "gpubench: interrupted")
+@pytest.mark.parametrize("clean_up", ["pass", "raise ValueError('there is an open writing handle')"])
+def test_ctrl_c_has_its_exit_code_also_where_nothing_runs_yet(clean_up: str) -> None:
+    words = [sys.executable, "-c", STOPPED.format(clean_up=clean_up)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "gpubench: interrupted\n")
 
 
 @pytest.mark.long
