@@ -21,13 +21,16 @@ POLLING = ("--set", "layout.waiting=default")
 LOOKED_S = 3.0
 
 
-def runnable_s(pid: int) -> float:
-    """Seconds in which threads of a process ran or waited for a core: a poller never does anything else."""
-    total = 0
+def runnable_s(pid: int) -> dict[str, float]:
+    """Seconds in which each thread of a process ran or waited for a core: one that polls never does anything else.
+
+    Not their sum: on a busy machine many threads that wake up for a moment wait for a core, too.
+    """
+    found = {}
     for thread in Path(f"/proc/{pid}/task").iterdir():
         ran, waited, _ = (thread / "schedstat").read_text().split()
-        total += int(ran) + int(waited)
-    return total / 1e9
+        found[thread.name] = (int(ran) + int(waited)) / 1e9
+    return found
 
 
 def test_with_event_a_cluster_that_has_nothing_to_do_leaves_its_cores_alone(mine: Standing) -> None:
@@ -35,9 +38,11 @@ def test_with_event_a_cluster_that_has_nothing_to_do_leaves_its_cores_alone(mine
     roles = [pid for pid, line in mine.processes().items() if line.startswith(("dask scheduler", "dask worker"))]
     before = {pid: runnable_s(pid) for pid in roles}
     time.sleep(LOOKED_S)  # what is looked at, not a wait for anything
-    used = {pid: runnable_s(pid) - before[pid] for pid in roles}
+    used = {
+        pid: max(after - before[pid].get(thread, after) for thread, after in runnable_s(pid).items()) for pid in roles
+    }
     assert len(used) == 2
-    assert max(used.values()) < LOOKED_S / 2, used
+    assert max(used.values()) < 0.8 * LOOKED_S, used
 
 
 def test_every_process_of_a_run_has_what_event_sets_and_none_is_said_to_poll(gpubench: Run, tmp_path: Path) -> None:
