@@ -41,7 +41,18 @@ def a_name(text: str) -> str:
 
 MOST_LETTERS = 200
 Name = Annotated[str, pydantic.AfterValidator(a_name)]
-"""What names a file or a directory of ours: profiles, suites and plans may come from anybody."""
+"""What names a file or a directory of ours, as a person writes it."""
+
+
+def a_part(text: str) -> str:
+    """``text`` as it is; raises ValueError for what leads out of the directory that it is to stand in."""
+    if text in ("", ".", "..") or "/" in text or CONTROL.search(text):
+        raise ValueError("no name of a file or a directory")
+    return text
+
+
+Part = Annotated[str, pydantic.AfterValidator(a_part)]
+"""A name in a file that was written long ago, or by anybody: what is a part of a path may only be that."""
 
 
 class Settings(pydantic.BaseModel):

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pydantic
 
-from gpubench.model.base import Name, Settings
+from gpubench.model.base import Part, Settings
 from gpubench.model.image import Image
 from gpubench.model.record import parse_record
 from gpubench.model.site import Site
@@ -40,7 +40,7 @@ class PlannedWorkload(Settings):
 class PlannedRun(Settings):
     """One variant in one block. ``run`` is the hash of its plan row; ``order`` its place in the block, from 0."""
 
-    run: Name
+    run: Part
     variant: str
     order: int
     workloads: list[str]
@@ -78,7 +78,7 @@ class PlannedJob(Settings):
     on the node.
     """
 
-    job: Name
+    job: Part
     nodes: int
     workers_per_node: int
     memory_limit: int
@@ -155,7 +155,7 @@ class Plan(Settings):
     """A campaign as planned. ``blocks_asked`` may exceed what the budget allowed."""
 
     schema_: str = pydantic.Field(alias="schema", default=PLAN)
-    campaign: Name
+    campaign: Part
     created_at: str
     gpubench: str
     seed: int

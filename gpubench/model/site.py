@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 import pydantic
 
 from gpubench.errors import UsageError
-from gpubench.model.base import Line, Name, Settings, with_nul
+from gpubench.model.base import Line, Part, Settings, with_nul
 from gpubench.model.quantities import Bytes, Fraction, MemoryPool, Seconds
 
 
@@ -296,7 +296,7 @@ class Site(Settings):
     A file may begin with ``inherits = "NAME"``: it then only says what differs from that profile.
     """
 
-    name: Name
+    name: Part
     description: Line = ""
     scheduler: str
     launcher: str

@@ -15,6 +15,9 @@ _SAYS_NOTHING = re.compile(
 )
 """Lines that only repeat that something failed; the templates' shell knows the first four, too."""
 _SPEAKER = re.compile(r"^(slurmstepd: error: |srun: error: |pyxis: +|gpubench: )+")
+_REPORT_OF_LSF = re.compile(r"\n-{20,}\nSender: LSF ")
+"""It stands behind the output of the job."""
+_NOT_SHOWN = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 _NO_REASON = ("", "NonZeroExitCode")
 
 
@@ -34,6 +37,8 @@ def last_words(log: Path) -> str:
             text = file.read().decode("utf-8", errors="replace")
     except OSError:
         return ""
-    lines = (line.strip() for line in reversed(text.splitlines()))
+    reports = list(_REPORT_OF_LSF.finditer(text))
+    text = text[: reports[-1].start()] if reports else text
+    lines = (_NOT_SHOWN.sub("", line).strip() for line in reversed(text.splitlines()))
     found = next((line for line in lines if line and not _SAYS_NOTHING.search(line)), "")
     return _SPEAKER.sub("", found)[:_LONGEST]

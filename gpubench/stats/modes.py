@@ -37,7 +37,7 @@ def several_modes(runs: Iterable[Sequence[float]], *, apart: float) -> bool:
     """
     runs = list(runs)
     values = pooled(runs)
-    if sum(len(run) - len(set(run)) for run in runs) > TIES * len(values):
+    if sum(len(run) - len(set(run)) for run in runs) > TIES * sum(map(len, runs)):
         return False
     if len(values) < LEAST or np.subtract(*np.quantile(values, (0.9, 0.1))) <= apart:
         return False

@@ -63,6 +63,11 @@ def test_rounded_times_have_no_answer() -> None:
     assert not several_modes([tuple(rounded)], apart=0.03)
 
 
+def test_some_equal_times_of_many_are_no_rounding() -> None:
+    two = np.where(RNG.random((10, 1000)) < 0.5, 1e-3, 2e-3) * np.exp(0.05 * RNG.standard_normal((10, 1000)))
+    assert several_modes([tuple(np.round(run, 9)) for run in two], apart=0.03)
+
+
 def test_what_lies_closer_together_than_the_margin_is_no_matter() -> None:
     two = np.where(RNG.random(72) < 0.5, 0.0, 0.02) + 0.0005 * RNG.standard_normal(72)
     assert not several_modes(runs(two), apart=0.03)

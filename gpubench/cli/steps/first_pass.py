@@ -132,7 +132,7 @@ def _words(first: FirstPass, wanted: Wanted) -> str:
         for name, item in zip(names, wanted.workloads, strict=True)
         if (one := first.tried.get(item.params_id)) and item.reps == one.most > LEAST_REPS
     ]
-    most = f"; {', '.join(full)}: no more, by a third of the time limit (limits.workload)" if full else ""
+    most = f"; {', '.join(full)}: as often as a run may" if full else ""
     return (
         f"repetitions by a first pass of {format_seconds(first.seconds)}, to fill the budget: {', '.join(each)}{most}"
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 from gpubench import resources
 from gpubench.errors import UsageError
-from gpubench.model.base import nearest, parse_toml, takes_text
+from gpubench.model.base import a_name, nearest, parse_toml, takes_text
 from gpubench.model.known_issue import KnownIssue, load_known_issues
 from gpubench.model.site import Site
 from gpubench.model.suite import Suite
@@ -36,7 +36,12 @@ class Profile:
 
     def site(self) -> Site:
         """The checked profile; raises UsageError."""
-        return Site.of(self.plain, self.source)
+        site = Site.of(self.plain, self.source)
+        try:
+            a_name(site.name)  # stricter than for plans of long ago
+        except ValueError as error:
+            raise UsageError(f"{self.source}: 'name' = {site.name!r}: {error}") from None
+        return site
 
 
 def load_site(name: str, settings: list[str] | None = None) -> Site:

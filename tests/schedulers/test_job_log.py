@@ -1,0 +1,62 @@
+"""The last words of a job's log, which say why it failed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpubench.schedulers.job_log import last_words, with_log
+from gpubench.schedulers.state import JobState
+
+PYXIS = """hello
+slurmstepd: error: pyxis: container start failed with error code: 1
+slurmstepd: error: pyxis: printing enroot log file:
+slurmstepd: error: pyxis:     enroot-mount: failed to mount: /data at /data: No such file or directory
+slurmstepd: error: pyxis: couldn't start container
+slurmstepd: error: spank: required plugin spank_pyxis.so: task_init() failed with rc=-1
+slurmstepd: error: Failed to invoke spank plugin stack
+srun: error: n1: task 0: Exited with exit code 1
+"""
+REPORT = """
+------------------------------------------------------------
+Sender: LSF System <lsfadmin@batch2>
+Subject: Job 7: <campaign-j001-n2> in cluster <summit> Exited
+
+Resource usage summary:
+
+    CPU time :                                   0.10 sec.
+
+The output (if any) is above this job summary.
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        (PYXIS, "enroot-mount: failed to mount: /data at /data: No such file or directory"),
+        (PYXIS + REPORT, "enroot-mount: failed to mount: /data at /data: No such file or directory"),
+        ("gpubench: n1: the file isn't the one\n", "n1: the file isn't the one"),
+        ("\x1b[31mred\x1b[0m \x07\n\n", "red"),
+        ("x" * 500, "x" * 300),
+        ("srun: error: n1: task 0: Exited with exit code 1\n", ""),
+        ("", ""),
+    ],
+)
+def test_the_line_that_says_most_is_found(tmp_path: Path, log: str, words: str) -> None:
+    (tmp_path / "job.log").write_text(log)
+    assert last_words(tmp_path / "job.log") == words
+
+
+def test_a_reason_of_the_schedulers_own_stays_and_a_job_that_is_well_has_none(tmp_path: Path) -> None:
+    (tmp_path / "job.log").write_text("why\n")
+    for state, reason in (
+        (JobState("ended", "FAILED", "NonZeroExitCode", 1), "its log ends: why"),
+        (JobState("ended", "FAILED", "", 1), "its log ends: why"),
+        (JobState("ended", "TIMEOUT", "TimeLimit", 1), "TimeLimit"),
+        (JobState("ended", "COMPLETED", "", 0), ""),
+        (JobState("running", "RUNNING"), ""),
+    ):
+        assert with_log(state, tmp_path / "job.log").reason == reason
+    assert with_log(JobState("ended", "FAILED", "", 1), tmp_path / "none").reason == ""
