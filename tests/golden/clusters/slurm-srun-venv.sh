@@ -31,14 +31,14 @@ export GPUBENCH_END
 
 # Launcher srun: one supervisor per node. Every step says its whole shape: newer Slurm doesn't hand on --cpus-per-task.
 # In the background, so that signals are heard. No step ends its peers at once: rank 0 still has a record to write.
-stopping='' told='' begun=()
+stopping='' told='' begun=() more=()
 shape=(--ntasks-per-node=1 --kill-on-bad-exit=0 --wait=90 --export=ALL)
 launch() {
   begin "$@"
   await
 }
 begin() {
-  srun "--nodes=$SLURM_JOB_NUM_NODES" "--ntasks=$SLURM_JOB_NUM_NODES" "${shape[@]}" "$@" &
+  srun "--nodes=$SLURM_JOB_NUM_NODES" "--ntasks=$SLURM_JOB_NUM_NODES" "${shape[@]}" ${more[@]+"${more[@]}"} "$@" &
   begun+=("$!")
 }
 await() {

@@ -37,14 +37,14 @@ export GPUBENCH_END
 
 # Launcher srun: one supervisor per node. Every step says its whole shape: newer Slurm doesn't hand on --cpus-per-task.
 # In the background, so that signals are heard. No step ends its peers at once: rank 0 still has a record to write.
-stopping='' told='' begun=()
+stopping='' told='' begun=() more=()
 shape=(--ntasks-per-node=1 --cpus-per-task=16 --gpus-per-node=8 --kill-on-bad-exit=0 --wait=90 --export=ALL)
 launch() {
   begin "$@"
   await
 }
 begin() {
-  srun "--nodes=$SLURM_JOB_NUM_NODES" "--ntasks=$SLURM_JOB_NUM_NODES" "${shape[@]}" "$@" &
+  srun "--nodes=$SLURM_JOB_NUM_NODES" "--ntasks=$SLURM_JOB_NUM_NODES" "${shape[@]}" ${more[@]+"${more[@]}"} "$@" &
   begun+=("$!")
 }
 await() {
@@ -74,37 +74,45 @@ tell() {
   mapfile -t steps < <(timeout 20 squeue --steps --noheader --jobs="$SLURM_JOB_ID" --format=%i | grep -E '\.[0-9]+$')
   ((${#steps[@]})) && timeout 20 scancel --signal=TERM "${steps[@]}" && told=1
 }
+wait_for_all() { # COMMAND...: launches something that takes differently long on different nodes
+  local more=(--wait=0)
+  "$@"
+}
 trap 'stopping=1 told=' TERM INT HUP
 
 # Runtime pyxis. It starts every container that has the wanted name, also one whose unpacking was cut off, and removes none
-# that has a name. So a name belongs to one start of one job; all nodes unpack the images before the first run; and the job
+# that has a name. So a name belongs to one start of one script; all nodes unpack the images before the first run; and the job
 # removes at its end what it made, at its start what this user's dead jobs left.
 GPUBENCH_CAMPAIGN=$(cd ../.. && pwd)
-GPUBENCH_CONTAINERS=$SLURM_JOB_ID-${SLURM_RESTART_COUNT:-0}
+GPUBENCH_CONTAINERS=$SLURM_JOB_ID-$(od -An -N4 -tx1 /dev/urandom | tr -d ' \n')
 GPUBENCH_REMOVE=$(
   cat <<'SH'
-over=$1 alive=$2 # a job's number; those of this user's jobs, one a line, empty where nobody knows
+over=$1 now=$2 alive=$3 # the end of names; the job's number; those of this user's jobs, one a line, or nothing
 command -v enroot >/dev/null || exit 0
 enroot list | while read -r name; do
-  [[ $name =~ ^pyxis_.*gpubench-[0-9a-f]{16}-([0-9]+)-[0-9]+$ ]] || continue
-  job=${BASH_REMATCH[1]}
-  if [ "$job" = "$over" ] || { [ -n "$alive" ] && ! grep -qx "$job" <<<"$alive"; }; then
-    timeout 60 enroot remove --force "$name" </dev/null
+  [[ $name =~ ^pyxis_.*gpubench-[0-9a-f]{16}-(([0-9]+)-[0-9a-f]+)$ ]] || continue
+  job=${BASH_REMATCH[2]} dead=''
+  if [ "${BASH_REMATCH[1]}" = "$over" ]; then dead=1; fi
+  # A job that came after this list has a larger number.
+  if [ -n "$alive" ] && ((job < now)); then
+    case $'\n'$alive$'\n' in *$'\n'"$job"$'\n'*) ;; *) dead=1 ;; esac
   fi
+  if [ -n "$dead" ]; then timeout 60 enroot remove --force "$name" </dev/null; fi
 done
 SH
 )
-GPUBENCH_ALIVE=$(timeout 20 squeue --noheader --user="$(id -u)" --format=%A)
-if ! grep -qx "$SLURM_JOB_ID" <<<"$GPUBENCH_ALIVE"; then GPUBENCH_ALIVE=''; fi
-launch bash -c "$GPUBENCH_REMOVE" gpubench '' "$GPUBENCH_ALIVE"
+# Whatever the user's shell tells squeue: a filter of theirs would make living jobs dead.
+GPUBENCH_ALIVE=$(unset "${!SQUEUE_@}" && timeout 20 squeue --all --noheader --user="$(id -u)" --format=%A)
+case $'\n'$GPUBENCH_ALIVE$'\n' in *$'\n'"$SLURM_JOB_ID"$'\n'*) ;; *) GPUBENCH_ALIVE='' ;; esac
+wait_for_all launch bash -c "$GPUBENCH_REMOVE" gpubench '' "$SLURM_JOB_ID" "$GPUBENCH_ALIVE"
 # shellcheck disable=SC2329 # called as the script ends
 leave() {
   stopping='' told=1
   # After scancel Slurm starts no further step: this node at least; the others when the next job starts there.
-  launch bash -c "$GPUBENCH_REMOVE" gpubench "$SLURM_JOB_ID" '' 2>/dev/null ||
-    bash -c "$GPUBENCH_REMOVE" gpubench "$SLURM_JOB_ID" ''
+  wait_for_all launch bash -c "$GPUBENCH_REMOVE" gpubench "$GPUBENCH_CONTAINERS" "$SLURM_JOB_ID" '' 2>/dev/null ||
+    bash -c "$GPUBENCH_REMOVE" gpubench "$GPUBENCH_CONTAINERS" "$SLURM_JOB_ID" ''
 }
-trap 'code=$?; leave; echo "$code" >"end-$SLURM_JOB_ID"' EXIT
+trap 'echo "$?" >"end-$SLURM_JOB_ID"; leave' EXIT
 in_image=(--no-container-mount-home --no-container-entrypoint "--container-mounts=$OUTDIR:$OUTDIR:rw,$GPUBENCH_CAMPAIGN/jobs:$GPUBENCH_CAMPAIGN/jobs:ro,$GPUBENCH_CAMPAIGN/node.pyz:$GPUBENCH_CAMPAIGN/node.pyz:ro,$SCRATCHDIR:$SCRATCHDIR:rw" "--container-workdir=$PWD" "--container-env=GPUBENCH_END,GPUBENCH_JOB_TOKEN,GPUBENCH_STOP_AT_EOF,OUTDIR,SCRATCHDIR,SLURM_NODEID")
 
 # Each node compares an image's file with its sidecar before the first run: nothing that unpacks it notices changed bytes.
@@ -126,7 +134,11 @@ last_words() { # of a step: the last line that says more than that it failed
 }
 make_ready() { # FILE [COMMAND...]: the command does nothing, in the image
   local code
-  { launch bash -c "$GPUBENCH_CHECK" gpubench "$1" && { [ "$#" -eq 1 ] || launch "${in_image[@]}" "${@:2}"; }; } 2>ready.log
+  if [ -n "$stopping" ]; then exit 130; fi
+  {
+    wait_for_all launch bash -c "$GPUBENCH_CHECK" gpubench "$1" &&
+      { [ "$#" -eq 1 ] || wait_for_all launch "${in_image[@]}" "${@:2}"; }
+  } 2>ready.log
   code=$?
   cat ready.log >&2
   if [ -n "$stopping" ]; then exit 130; fi

@@ -46,6 +46,7 @@ forward() {
   stopping=1
   if ((${#supervisors[@]})); then kill -TERM "${supervisors[@]}" 2>/dev/null; fi
 }
+wait_for_all() { "$@"; } # no node's end ends the others
 trap forward TERM INT HUP
 aside() { "$@"; } # what only writes a record
 
@@ -97,7 +98,11 @@ last_words() { # of a step: the last line that says more than that it failed
 }
 make_ready() { # FILE [COMMAND...]: the command does nothing, in the image
   local code
-  { launch bash -c "$GPUBENCH_CHECK" gpubench "$1" && { [ "$#" -eq 1 ] || launch "${in_image[@]}" "${@:2}"; }; } 2>ready.log
+  if [ -n "$stopping" ]; then exit 130; fi
+  {
+    wait_for_all launch bash -c "$GPUBENCH_CHECK" gpubench "$1" &&
+      { [ "$#" -eq 1 ] || wait_for_all launch "${in_image[@]}" "${@:2}"; }
+  } 2>ready.log
   code=$?
   cat ready.log >&2
   if [ -n "$stopping" ]; then exit 130; fi

@@ -46,6 +46,7 @@ forward() {
   stopping=1
   if ((${#supervisors[@]})); then kill -TERM "${supervisors[@]}" 2>/dev/null; fi
 }
+wait_for_all() { "$@"; } # no node's end ends the others
 trap forward TERM INT HUP
 aside() { "$@"; } # what only writes a record
 
@@ -123,7 +124,7 @@ SH
 leave() { # the job is over: remove what nobody uses, also what a killed job left
   stopping=''
   # After scancel or bkill no node takes a further command but this one: the others are cleaned by the next job there.
-  launch bash -c "$GPUBENCH_ENROOT_REMOVE" 2>/dev/null || bash -c "$GPUBENCH_ENROOT_REMOVE"
+  wait_for_all launch bash -c "$GPUBENCH_ENROOT_REMOVE" 2>/dev/null || bash -c "$GPUBENCH_ENROOT_REMOVE"
 }
 trap leave EXIT
 in_image=(bash -c "$GPUBENCH_ENROOT" gpubench-enroot "--mount=$GPUBENCH_OUTDIR_MOUNT:$GPUBENCH_OUTDIR_MOUNT:none:x-create=auto,rbind" "--mount=$GPUBENCH_CAMPAIGN_MOUNT/jobs:$GPUBENCH_CAMPAIGN_MOUNT/jobs:none:x-create=auto,rbind,ro" "--mount=$GPUBENCH_CAMPAIGN_MOUNT/node.pyz:$GPUBENCH_CAMPAIGN_MOUNT/node.pyz:none:x-create=auto,rbind,ro" "--mount=$GPUBENCH_SCRATCHDIR_MOUNT:$GPUBENCH_SCRATCHDIR_MOUNT:none:x-create=auto,rbind" --env=GPUBENCH_END --env=GPUBENCH_JOB_TOKEN --env=GPUBENCH_RANK --env=GPUBENCH_STOP_AT_EOF --env=OUTDIR --env=SCRATCHDIR --env=LANG --env=NVIDIA_VISIBLE_DEVICES=void --env=MELLANOX_VISIBLE_DEVICES=void)
@@ -147,7 +148,11 @@ last_words() { # of a step: the last line that says more than that it failed
 }
 make_ready() { # FILE [COMMAND...]: the command does nothing, in the image
   local code
-  { launch bash -c "$GPUBENCH_CHECK" gpubench "$1" && { [ "$#" -eq 1 ] || launch "${in_image[@]}" "${@:2}"; }; } 2>ready.log
+  if [ -n "$stopping" ]; then exit 130; fi
+  {
+    wait_for_all launch bash -c "$GPUBENCH_CHECK" gpubench "$1" &&
+      { [ "$#" -eq 1 ] || wait_for_all launch "${in_image[@]}" "${@:2}"; }
+  } 2>ready.log
   code=$?
   cat ready.log >&2
   if [ -n "$stopping" ]; then exit 130; fi

@@ -66,6 +66,7 @@ unheard() { trap '' TERM INT HUP USR2; }
 tell() {
   timeout 20 jskill --signal 15 all && told=1
 }
+wait_for_all() { "$@"; } # no node's end ends the others
 trap 'stopping=1 told=' TERM INT HUP USR2
 aside() { "$@"; } # what only writes a record
 
@@ -117,7 +118,11 @@ last_words() { # of a step: the last line that says more than that it failed
 }
 make_ready() { # FILE [COMMAND...]: the command does nothing, in the image
   local code
-  { launch bash -c "$GPUBENCH_CHECK" gpubench "$1" && { [ "$#" -eq 1 ] || launch "${in_image[@]}" "${@:2}"; }; } 2>ready.log
+  if [ -n "$stopping" ]; then exit 130; fi
+  {
+    wait_for_all launch bash -c "$GPUBENCH_CHECK" gpubench "$1" &&
+      { [ "$#" -eq 1 ] || wait_for_all launch "${in_image[@]}" "${@:2}"; }
+  } 2>ready.log
   code=$?
   cat ready.log >&2
   if [ -n "$stopping" ]; then exit 130; fi

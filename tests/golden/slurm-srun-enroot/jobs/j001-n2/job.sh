@@ -39,14 +39,14 @@ module load 'a b'
 
 # Launcher srun: one supervisor per node. Every step says its whole shape: newer Slurm doesn't hand on --cpus-per-task.
 # In the background, so that signals are heard. No step ends its peers at once: rank 0 still has a record to write.
-stopping='' told='' begun=()
+stopping='' told='' begun=() more=()
 shape=(--ntasks-per-node=1 --cpus-per-task=16 --gpus-per-node=8 --kill-on-bad-exit=0 --wait=90 --export=ALL)
 launch() {
   begin "$@"
   await
 }
 begin() {
-  srun "--nodes=$SLURM_JOB_NUM_NODES" "--ntasks=$SLURM_JOB_NUM_NODES" "${shape[@]}" "$@" &
+  srun "--nodes=$SLURM_JOB_NUM_NODES" "--ntasks=$SLURM_JOB_NUM_NODES" "${shape[@]}" ${more[@]+"${more[@]}"} "$@" &
   begun+=("$!")
 }
 await() {
@@ -75,6 +75,10 @@ tell() {
   local steps
   mapfile -t steps < <(timeout 20 squeue --steps --noheader --jobs="$SLURM_JOB_ID" --format=%i | grep -E '\.[0-9]+$')
   ((${#steps[@]})) && timeout 20 scancel --signal=TERM "${steps[@]}" && told=1
+}
+wait_for_all() { # COMMAND...: launches something that takes differently long on different nodes
+  local more=(--wait=0)
+  "$@"
 }
 trap 'stopping=1 told=' TERM INT HUP
 
@@ -152,9 +156,9 @@ SH
 leave() { # the job is over: remove what nobody uses, also what a killed job left
   stopping=''
   # After scancel or bkill no node takes a further command but this one: the others are cleaned by the next job there.
-  launch bash -c "$GPUBENCH_ENROOT_REMOVE" 2>/dev/null || bash -c "$GPUBENCH_ENROOT_REMOVE"
+  wait_for_all launch bash -c "$GPUBENCH_ENROOT_REMOVE" 2>/dev/null || bash -c "$GPUBENCH_ENROOT_REMOVE"
 }
-trap 'code=$?; leave; echo "$code" >"end-$SLURM_JOB_ID"' EXIT
+trap 'echo "$?" >"end-$SLURM_JOB_ID"; leave' EXIT
 in_image=(bash -c "$GPUBENCH_ENROOT" gpubench-enroot "--mount=$GPUBENCH_OUTDIR_MOUNT:$GPUBENCH_OUTDIR_MOUNT:none:x-create=auto,rbind" "--mount=$GPUBENCH_CAMPAIGN_MOUNT/jobs:$GPUBENCH_CAMPAIGN_MOUNT/jobs:none:x-create=auto,rbind,ro" "--mount=$GPUBENCH_CAMPAIGN_MOUNT/node.pyz:$GPUBENCH_CAMPAIGN_MOUNT/node.pyz:none:x-create=auto,rbind,ro" "--mount=$GPUBENCH_SCRATCHDIR_MOUNT:$GPUBENCH_SCRATCHDIR_MOUNT:none:x-create=auto,rbind" '--mount=/data\040sets:/data:none:x-create=auto,rbind,ro' --env=GPUBENCH_END --env=GPUBENCH_JOB_TOKEN --env=GPUBENCH_STOP_AT_EOF --env=OUTDIR --env=SCRATCHDIR --env=SLURM_NODEID --env=LANG --env=NVIDIA_VISIBLE_DEVICES=void --env=MELLANOX_VISIBLE_DEVICES=void)
 
 # Each node compares an image's file with its sidecar before the first run: nothing that unpacks it notices changed bytes.
@@ -176,7 +180,11 @@ last_words() { # of a step: the last line that says more than that it failed
 }
 make_ready() { # FILE [COMMAND...]: the command does nothing, in the image
   local code
-  { launch bash -c "$GPUBENCH_CHECK" gpubench "$1" && { [ "$#" -eq 1 ] || launch "${in_image[@]}" "${@:2}"; }; } 2>ready.log
+  if [ -n "$stopping" ]; then exit 130; fi
+  {
+    wait_for_all launch bash -c "$GPUBENCH_CHECK" gpubench "$1" &&
+      { [ "$#" -eq 1 ] || wait_for_all launch "${in_image[@]}" "${@:2}"; }
+  } 2>ready.log
   code=$?
   cat ready.log >&2
   if [ -n "$stopping" ]; then exit 130; fi

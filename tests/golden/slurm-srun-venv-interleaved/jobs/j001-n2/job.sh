@@ -39,10 +39,10 @@ module load 'a b'
 
 # Launcher srun: one supervisor per node. Every step says its whole shape: newer Slurm doesn't hand on --cpus-per-task.
 # In the background, so that signals are heard. No step ends its peers at once: rank 0 still has a record to write.
-stopping='' told='' begun=()
+stopping='' told='' begun=() more=()
 shape=(--ntasks-per-node=1 --cpus-per-task=16 --gpus-per-node=8 --kill-on-bad-exit=0 --wait=90 --export=ALL)
 begin() {
-  srun --overlap "--nodes=$SLURM_JOB_NUM_NODES" "--ntasks=$SLURM_JOB_NUM_NODES" "${shape[@]}" "$@" &
+  srun --overlap "--nodes=$SLURM_JOB_NUM_NODES" "--ntasks=$SLURM_JOB_NUM_NODES" "${shape[@]}" ${more[@]+"${more[@]}"} "$@" &
   begun+=("$!")
 }
 begin_alone() { # on the first node
