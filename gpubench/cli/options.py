@@ -52,6 +52,9 @@ Allow = Annotated[
 Set = Annotated[
     list[str] | None, typer.Option("--set", help="KEY=VALUE: any key of the site profile, dotted, like launcher=ssh.")
 ]
+AllowUnknownEnv = Annotated[
+    bool, typer.Option("--allow-unknown-env", help="Set also variables that nothing is known to read.")
+]
 Summary = Annotated[
     str | None, typer.Option(help="The number of a run: mean (default), geomean or median; chosen before looking.")
 ]
@@ -114,6 +117,7 @@ class Asked:
     summary: str | None = None
     max_blocks: int | None = None
     power: float | None = None
+    allow_unknown_env: bool = False
 
     def chosen_variants(self, default: list[str]) -> list[Variant]:
         """The variants, from ``--variants``, ``--ucx`` or the profile; raises UsageError."""

@@ -51,6 +51,7 @@ def _read(
     max_blocks: options.MaxBlocks = 12,
     power: options.Power = None,
     settings: options.Set = None,
+    allow_unknown_env: options.AllowUnknownEnv = False,
     outputs: options.Outputs = None,
 ) -> Asked:
     return Asked(
@@ -74,5 +75,6 @@ def _read(
         max_blocks=max_blocks if adaptive else None,
         power=power,
         settings=settings,
+        allow_unknown_env=allow_unknown_env,
         outputs=outputs,
     )

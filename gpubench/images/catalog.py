@@ -74,7 +74,6 @@ def _image(spec: str, built: Built) -> tuple[Image, dict[str, Any]]:
         env={
             "RAPIDS_LIBUCX_PREFER_SYSTEM_LIBRARY": "true",
             "LD_LIBRARY_PATH": str(built.libraries),
-            "UCX_WARN_UNUSED_ENV_VARS": "n",
         },
         manifest=manifest_id(document),
     )

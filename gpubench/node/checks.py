@@ -139,6 +139,19 @@ def check_transport(spec: RunSpec, lanes_by_process: Mapping[str, Sequence[str]]
     return used
 
 
+def unused_variables(spec: RunSpec, unused_by_process: Sequence[Mapping[str, str]]) -> List[str]:
+    """A warning about planned ``UCX_*`` that no process's UCX reads: they change nothing.
+
+    ``unused_by_process`` are, per process, what UCX's log says of variables that it doesn't read.
+    """
+    in_vain = [name for name in sorted(spec.env) if all(name in unused for unused in unused_by_process)]
+    if not in_vain or not unused_by_process:
+        return []
+    near = unused_by_process[0]
+    words = [name + (f" (maybe: {near[name]}?)" if near[name] not in ("", name) else "") for name in in_vain]
+    return ["UCX reads no variable {}: what was set changes nothing".format(", ".join(words))]
+
+
 def check_moved(spec: RunSpec, workload: str, moved: int, least: int, senders: Sequence[str]) -> None:
     """Bytes that had to move between workers must have been seen, and seen on the planned protocol."""
     check_protocol(spec, senders)

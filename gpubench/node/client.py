@@ -12,7 +12,7 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from gpubench.node import checks, speed, ucx
 from gpubench.node.limit import Limit
@@ -223,15 +223,17 @@ def _check_transport(client: Any, spec: RunSpec, outcome: Outcome) -> None:
     """After the workloads: by then every connection that they needed has been made."""
     if spec.protocol != "ucx":
         return
-    lanes_by_process: Dict[str, List[str]] = dict(client.run(own_lanes))
-    lanes_by_process["scheduler"] = client.run_on_scheduler(own_lanes)
-    lanes_by_process["client"] = own_lanes()
-    outcome.lanes = sorted({lane for lanes in lanes_by_process.values() for lane in lanes})
-    outcome.transport = checks.check_transport(spec, lanes_by_process)
+    logs: Dict[str, Tuple[List[str], Dict[str, str]]] = dict(client.run(what_ucx_says))
+    logs["scheduler"] = client.run_on_scheduler(what_ucx_says)
+    logs["client"] = what_ucx_says()
+    outcome.warnings += checks.unused_variables(spec, [unused for _, unused in logs.values()])
+    outcome.lanes = sorted({lane for lanes, _ in logs.values() for lane in lanes})
+    outcome.transport = checks.check_transport(spec, {process: lanes for process, (lanes, _) in logs.items()})
 
 
-def own_lanes() -> List[str]:
-    """The lanes in this very process's UCX log."""
+def what_ucx_says() -> Tuple[List[str], Dict[str, str]]:
+    """What stands in this very process's UCX log: its lanes, and the variables that UCX doesn't read."""
     ctypes.CDLL(None).fflush(None)  # UCX's log is a C stream, and holds lines back until its buffer is full
     path = Path(os.environ["UCX_LOG_FILE"].replace("%p", str(os.getpid())))
-    return ucx.lanes(path.read_text(encoding="utf-8", errors="replace")) if path.exists() else []
+    log = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+    return ucx.lanes(log), ucx.unused(log)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Dict, List, Set
 
 NO_UCX = "none"
+_UNUSED = re.compile(r"\bUCX\s+WARN\s+unused environment variables?: (.*)")
 _LANES = re.compile(r"\b[a-z_]+\(([^()]+)\)")
 _CONFIGURATION = re.compile(r"\bcfg#\d+\b|\bep_cfg\[\d+\]:")
 
@@ -51,6 +52,21 @@ def lanes(log: str) -> List[str]:
             for group in _LANES.findall(line[mark.end() :]):
                 found.update(lane for lane in re.split(r"[\s+]+|\.\.", group) if "/" in lane)
     return sorted(found)
+
+
+def unused(log: str) -> Dict[str, str]:
+    """The ``UCX_*`` that UCX says it doesn't read, each with the name that UCX suggests instead, or an empty one.
+
+    Source: ``ucs_config_parser_print_env_vars`` in parser.c, whose line reads ``… unused environment variables: UCX_A;
+    UCX_TSL (maybe: UCX_TLS?)``. UCX writes it when its first worker is made, about variables of all modules: one of a
+    module that isn't used on this machine is unused, too.
+    """
+    found = {}
+    for names in _UNUSED.findall(log):
+        for words in names.split(";"):
+            name, _, near = words.strip().partition(" (maybe: ")
+            found[name] = near.rstrip("?)")
+    return found
 
 
 def transports(all_lanes: List[str]) -> List[str]:

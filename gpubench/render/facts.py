@@ -10,7 +10,6 @@ from gpubench.model.recipe import Recipe
 
 BINDING_ENV = {
     "RAPIDS_LIBUCX_PREFER_SYSTEM_LIBRARY": "true",
-    "UCX_WARN_UNUSED_ENV_VARS": "n",
 }
 """What every image sets in every process, wherever its UCX lies."""
 

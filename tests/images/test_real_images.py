@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from gpubench.errors import DataError
 from gpubench.images import differences, ensure, manifest_id, verify
+from gpubench.images.variables import why_unknown
 from gpubench.model.image import Image
 from gpubench.spec.plain import canonical
 
@@ -49,6 +51,15 @@ def test_each_image_loads_its_own_ucx_and_no_other(built) -> None:
         version, mapped = json.loads(ask(image, LOADED, **image.env))
         assert version == manifest["ucx"]["release"]
         assert mapped == [manifest["ucx"]["libucp"]]
+
+
+def test_the_table_of_variables_knows_what_each_ucx_lists(built) -> None:
+    for image, _ in built.images.values():
+        tool = Path(image.env["LD_LIBRARY_PATH"]).parent / "bin" / "ucx_info"
+        listed = subprocess.run([tool, "-ca"], env=image.env, capture_output=True, text=True, check=True).stdout
+        names = re.findall(r"^(UCX_[A-Z0-9_]+)=", listed, re.MULTILINE)
+        assert len(names) > 150
+        assert [name for name in names if why_unknown(name)] == []
 
 
 def test_without_the_image_s_environment_no_ucx_loads_at_all(built) -> None:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from gpubench.node.ucx import lanes, mapped, transports
+from gpubench.node.ucx import lanes, mapped, transports, unused
 from tests.conftest import need
 
 INTER = "[1795185083.361571] [vm:14310:0]      ucp_worker.c:1903 UCX  INFO    ucp_context_0 inter-node cfg#0 tag(tcp/lo)  rma_am(tcp/lo)  am(tcp/lo)  stream(tcp/lo)"
@@ -81,3 +81,16 @@ def test_the_version_is_what_the_mapped_library_says_of_itself(tmp_path) -> None
     code = f"import ctypes; ctypes.CDLL({str(library)!r}); from gpubench.node.ucx import loaded; print(loaded())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=150, check=True)
     assert done.stdout.strip() == str({"version": "1.14.1", "path": str(library)})
+
+
+def test_what_ucx_does_not_read_is_found_with_the_name_that_it_suggests() -> None:
+    one = UNUSED.replace("variable:", "variables:").replace(
+        "UCX_X (maybe: UCX_Y?)", "UCX_A; UCX_TSL (maybe: UCX_TLS?); UCX_B"
+    )
+    assert unused("\n".join([VERSION, UNUSED, one, SETTINGS, INTER])) == {
+        "UCX_X": "UCX_Y",
+        "UCX_A": "",
+        "UCX_TSL": "UCX_TLS",
+        "UCX_B": "",
+    }
+    assert unused("\n".join([VERSION, SETTINGS, INTER])) == {}

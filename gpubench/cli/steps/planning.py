@@ -19,6 +19,7 @@ from gpubench.cli.steps.images import obtain_images
 from gpubench.cli.steps.profiles import expanded, known_issues, load_site, load_suite
 from gpubench.errors import UsageError
 from gpubench.files import write_many_atomically
+from gpubench.images.variables import check_variables
 from gpubench.images.waiting import with_waiting
 from gpubench.model.image import Image, Variant
 from gpubench.model.known_issue import KnownIssue
@@ -77,6 +78,8 @@ def read_wishes(asked: Asked) -> Wanted:
 
 def want(asked: Asked, site: Site, suite: str, workloads: list[WorkloadSpec], variants: list[Variant]) -> Wanted:
     """What is wanted of workloads and variants that are known already; raises UsageError."""
+    if not asked.allow_unknown_env:
+        check_variables(site, variants)
     return Wanted(
         asked=asked,
         site=site,

@@ -9,6 +9,7 @@ import tomli_w
 from gpubench.cli.say import say
 from gpubench.cli.steps.profiles import Profile, known_issues, load_suite, read_profile, site_names
 from gpubench.errors import GpubenchError, UsageError
+from gpubench.images.variables import check_variables
 from gpubench.model.image import parse_variants
 from gpubench.model.site import Site
 from gpubench.plan.site_checks import Finding, check_site
@@ -60,12 +61,12 @@ def _findings(name: str, settings: Sequence[str]) -> Iterator[Finding]:
 
 
 def _defaults(site: Site) -> Iterator[Finding]:
-    """What the profile names by name: files and variants."""
+    """What the profile names by name: files, variants and their variables."""
     try:
         load_suite(site.defaults.suite)
         rules = known_issues(site)
-        if site.defaults.variants:
-            parse_variants(site.defaults.variants)
+        variants = parse_variants(site.defaults.variants) if site.defaults.variants else []
+        check_variables(site, variants)
     except GpubenchError as error:
         yield Finding(False, str(error))
         return
