@@ -3,6 +3,8 @@
 import ctypes
 from typing import Callable, List
 
+from gpubench.node.admission import PRELOAD
+
 DEVICES = ("auto", "cpu", "gpu")
 
 
@@ -39,12 +41,13 @@ def worker_options(device: str, rmm_pool: str) -> List[str]:
     """Words for ``dask cuda worker`` beside those that it shares with ``dask worker``.
 
     ``rmm_pool`` in bytes makes a pool of that size; under ``none`` and ``default`` nothing is said: without the option
-    ``dask cuda worker`` makes no pool.
+    ``dask cuda worker`` makes no pool. Its nannies start workers as new processes, which close themselves to others.
     Source: dask-cuda's API reference, ``dask cuda worker --rmm-pool-size``.
     """
-    if device == "gpu" and rmm_pool.isdigit():
-        return ["--rmm-pool-size", rmm_pool]
-    return []
+    if device != "gpu":
+        return []
+    pool = ["--rmm-pool-size", rmm_pool] if rmm_pool.isdigit() else []
+    return [*pool, "--preload", PRELOAD]
 
 
 def cuda_worker() -> Callable[[List[str]], None]:

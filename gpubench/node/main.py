@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 from typing import List, Optional
 
-from gpubench.node import by_hand, finish, pod, roles
+from gpubench.node import admission, by_hand, finish, pod, roles
 from gpubench.node.build import WrongImageError, check_build
+from gpubench.node.checks import scheme
 from gpubench.node.follower import follow
 from gpubench.node.gpu import DEVICES, resolve
 from gpubench.node.node import Node, NotCleanError
@@ -135,7 +136,8 @@ def _act(options: argparse.Namespace, spec: RunSpec) -> int:
     if options.role == "scheduler" and options.scheduler_file is None:
         return _supervise(options, spec, _rank_apart(spec))
     die_with_parent(options.parent)
-    started = dataclasses.replace(spec, protocol=options.protocol or spec.protocol)
+    admission.close_to_others()
+    started = _started(options, spec)
     if options.role == "scheduler":
         watched = []
         if options.census:
@@ -160,6 +162,11 @@ def _act(options: argparse.Namespace, spec: RunSpec) -> int:
     return EXIT_OK
 
 
+def _started(options: argparse.Namespace, spec: RunSpec) -> RunSpec:
+    """What scheduler and workers are started with: the plan, but for another protocol that somebody asked for."""
+    return dataclasses.replace(spec, protocol=options.protocol or spec.protocol)
+
+
 def _supervise(options: argparse.Namespace, spec: RunSpec, rank: int) -> int:
     runs_dir = _campaign(options.spec) / "runs"
     if finished(runs_dir, spec.run) is not None:
@@ -169,6 +176,7 @@ def _supervise(options: argparse.Namespace, spec: RunSpec, rank: int) -> int:
     token = _token(spec)
     stop = StopRequest(watch_stdin=STOP_AT_EOF_VARIABLE in os.environ)
     node = Node(spec, Path(options.spec).resolve(), runs_dir, rank=rank, token=token, protocol=options.protocol)
+    node.env.update(admission.environment(scheme(_started(options, spec)), token))
     try:
         if rank == spec.leader_rank:
             return _lead(node, claim(runs_dir, spec.run), token, stop)

@@ -1,11 +1,12 @@
 """How the supervisors of one run find each other: one small file on the shared file system.
 
-The path is never used twice (run and the job's token are in it); the file appears whole, by rename, and carries the
-token. NFS can hide a new file for half a minute and can show an old one: a reader takes whatever is absent, short,
-stale or foreign as *not yet* and looks again, with jitter, until its deadline.
+The path is never used twice (the run and a hash of the job's token are in it); the file appears whole, by rename, and
+carries the token. NFS can hide a new file for half a minute and can show an old one: a reader takes whatever is absent,
+short, stale or foreign as *not yet* and looks again, with jitter, until its deadline.
 """
 
 import contextlib
+import hashlib
 import json
 import os
 import random
@@ -25,8 +26,8 @@ class RendezvousTimeoutError(Exception):
 
 
 def path_for(runs_dir: Path, run: str, token: str) -> Path:
-    """Where rank 0 of this run, in this start of the job, publishes itself."""
-    return runs_dir / (f".rendezvous-{run}-{token}")
+    """Where rank 0 of this run, in this start of the job, publishes itself: others may list names, so not the token."""
+    return runs_dir / f".rendezvous-{run}-{hashlib.sha256(token.encode()).hexdigest()[:16]}"
 
 
 def publish(path: Path, token: str, facts: Dict[str, Any]) -> None:

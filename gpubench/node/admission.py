@@ -1,0 +1,81 @@
+"""Only processes of this run get into its Dask cluster: every connection begins with the run's secret.
+
+Dask asks nobody who they are and unpickles what it is sent, so whoever reaches a listener runs code as its user. Over
+``ucx`` the binding's listener takes no address and listens on every interface of the node. So the side that connects
+sends the secret first, and the side that listens reads that many bytes and nothing else before it knows them. It costs
+one message of 32 bytes per connection, none later.
+"""
+
+import asyncio
+import functools
+import hashlib
+import hmac
+import os
+from typing import Any, Dict
+
+VARIABLE = "GPUBENCH_ADMISSION"
+PRELOAD = "gpubench.node.closed"
+"""For a worker that a nanny starts in a process of its own."""
+WAIT_S = 30.0
+
+
+def environment(protocol: str, token: str) -> Dict[str, str]:
+    """What processes of a run carry: Dask's name of the protocol, like ``tcp`` or ``ucxx``, and the run's secret."""
+    return {VARIABLE: f"{protocol}:{hashlib.sha256(f'admission:{token}'.encode()).hexdigest()}"}
+
+
+@functools.cache  # once: a second secret per connection would be read as what Dask says
+def close_to_others() -> None:
+    """From now on connections of this process begin with the secret; nothing happens where the environment has none.
+
+    To be called before anything listens or connects.
+    """
+    protocol, _, digits = os.environ.get(VARIABLE, "").partition(":")
+    if not digits:
+        return
+    secret = bytes.fromhex(digits)
+    from distributed.comm import core
+    from distributed.comm.registry import get_backend
+
+    connector = type(get_backend(protocol).get_connector())
+    connect, admit = connector.connect, core.Listener.on_connection
+
+    @functools.wraps(connect)
+    async def connect_and_say(*words: Any, **options: Any) -> Any:
+        comm = await connect(*words, **options)
+        await _send(comm, secret)
+        return comm
+
+    @functools.wraps(admit)
+    async def hear_and_admit(listener: Any, comm: Any, *words: Any, **options: Any) -> Any:
+        try:
+            heard = await asyncio.wait_for(_receive(comm, len(secret)), WAIT_S)
+        except Exception:  # noqa: BLE001 - whatever the other side does
+            heard = b""
+        if not hmac.compare_digest(heard, secret):
+            comm.abort()
+            raise core.CommClosedError("a connection without the run's secret")
+        return await admit(listener, comm, *words, **options)
+
+    connector.connect, core.Listener.on_connection = connect_and_say, hear_and_admit
+
+
+async def _send(comm: Any, data: bytes) -> None:
+    if hasattr(comm, "ep"):  # ucx-py and ucxx
+        await comm.ep.send(_array(data))
+    else:
+        await comm.stream.write(data)
+
+
+async def _receive(comm: Any, size: int) -> bytes:
+    if hasattr(comm, "ep"):
+        heard = _array(bytes(size))
+        await comm.ep.recv(heard)
+        return bytes(heard)
+    return bytes(await comm.stream.read_bytes(size))
+
+
+def _array(data: bytes) -> Any:
+    import numpy as np
+
+    return np.frombuffer(bytearray(data), dtype="u1")
