@@ -7,6 +7,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from gpubench.errors import DataError
 from gpubench.fsck.findings import MOVE, REMOVE, RESTORE, Finding, is_temporary, read_object, sha256
@@ -27,6 +28,7 @@ from gpubench.store.rundirs import RunDirectory, read_record
 
 Row = tuple[PlannedJob, PlannedBlock, PlannedRun]
 _THEN = "restore the run from a copy, or don't believe it: gpubench resume replaces a block whose run you remove"
+_PROVED, _OF_THE_LOG = ("UCX_", "UCXPY_"), ("UCX_LOG_FILE", "UCX_LOG_LEVEL")
 _EVERY_FILE = {*HASHED_FILES, RUN_FILE}
 
 
@@ -57,10 +59,11 @@ def check_run(plan: Plan, row: Row, directory: RunDirectory, node_half: str) -> 
         wrong.append(f"it ran another node half than node.pyz: {record.node_half[:12]}, not {node_half[:12]}")
     if wrong:
         yield Finding(str(path / RUN_FILE), "edited", "; ".join(wrong), _THEN)
-    if record.files:
-        yield from _against_hashes(path, record.files, logs_may_be_missing=plan.site.scheduler == "kubernetes")
-    else:
-        yield from _by_content(path, record)
+    may_be_missing = plan.site.scheduler == "kubernetes"
+    other = list(_against_hashes(path, record.files, logs_may_be_missing=may_be_missing)) if record.files else []
+    yield from other
+    said = {one.path for one in other}
+    yield from (one for one in _by_content(plan, row, path, record) if one.path not in said)
 
 
 def _names(path: Path) -> Iterator[Finding]:
@@ -84,11 +87,20 @@ def _against_plan(
     yield from (("variant", record.variant, run.variant), ("nodes", record.nodes, job.nodes))
     yield ("workers_per_node", record.workers_per_node, job.workers_per_node)
     yield ("threads_per_worker", record.threads_per_worker, plan.threads_per_worker)
+    yield ("protocol", record.protocol, plan.protocol)
+    if plan.device != "auto":  # settled on the node
+        yield ("device", record.device, plan.device)
     if image is not None:
         yield from (("image", record.image, image.id), ("ucx_version", record.ucx_version, image.ucx_version))
     if record.workloads:
         names = sorted(one.params_id for one in record.workloads)
         yield ("workloads", names, sorted(run.workloads))
+    planned = {one.params_id: one for one in plan.workloads}
+    for one in record.workloads:
+        if said := planned.get(one.params_id):
+            yield (f"workload of {one.params_id}", one.workload, said.name)
+            for name in ("backend", "params", "reps", "warmup"):
+                yield (f"{name} of {said.name}", getattr(one, name), getattr(said, name))
 
 
 def _against_hashes(path: Path, said: Mapping[str, str], *, logs_may_be_missing: bool) -> Iterator[Finding]:
@@ -103,8 +115,8 @@ def _against_hashes(path: Path, said: Mapping[str, str], *, logs_may_be_missing:
             yield Finding(str(file), "foreign", "the run wrote no such file", MOVE)
 
 
-def _by_content(path: Path, record: RunRecord) -> Iterator[Finding]:
-    """What can be known without hashes: whether each file is whole, and says what the record says."""
+def _by_content(plan: Plan, row: Row, path: Path, record: RunRecord) -> Iterator[Finding]:
+    """What can be known without hashes: whether each file is whole, and says what record and plan say."""
     yield from _samples(path / SAMPLES_FILE, record)
     links = path / LINKS_FILE
     try:
@@ -120,9 +132,34 @@ def _by_content(path: Path, record: RunRecord) -> Iterator[Finding]:
         yield Finding(str(path / PROVENANCE_FILE), "torn", what, RESTORE)
     elif (provenance.get("run"), provenance.get("attempt", record.attempt)) != (record.run, record.attempt):
         yield Finding(str(path / PROVENANCE_FILE), "edited", "it is that of another run", RESTORE)
+    elif wrong := [*_environments(plan, row, provenance)]:
+        yield Finding(str(path / PROVENANCE_FILE), "edited", "; ".join(wrong), RESTORE)
     logs = path / LOGS_FILE
     if logs.is_file() and not _is_whole_archive(logs):
         yield Finding(str(logs), "torn", "it can't be unpacked", RESTORE)
+
+
+def _environments(plan: Plan, row: Row, provenance: Mapping[str, Any]) -> Iterator[str]:
+    """Where manifest and ``UCX_*`` of the run's processes aren't the planned ones, which every run checked itself."""
+    variant = next((one for one in plan.variants if one.label == row[2].variant), None)
+    if variant is None or variant.image is None:
+        return
+    if provenance.get("manifest") != variant.image.manifest:
+        yield f"manifest is {provenance.get('manifest')!r}, planned is {variant.image.manifest!r}"
+    env = {**variant.image.env, **plan.site.env, **variant.env}
+    planned = {name: value for name, value in env.items() if name.startswith(_PROVED) and name not in _OF_THE_LOG}
+    processes = provenance.get("processes")
+    if not isinstance(processes, list):
+        yield "it holds no list of processes"
+        return
+    for process in processes:
+        try:
+            role, found = process["role"], process["ucx"]["env_at_start"]
+            wrong = [name for name, value in planned.items() if found.get(name) != value]
+        except (TypeError, KeyError, AttributeError):
+            yield "a process in it has no role, or no UCX_*"
+            continue
+        yield from (f"{name} of {role} is {found.get(name)!r}, planned is {planned[name]!r}" for name in wrong)
 
 
 def _samples(path: Path, record: RunRecord) -> Iterator[Finding]:

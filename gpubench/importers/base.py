@@ -5,9 +5,17 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from gpubench.merge.lines import LEAST_S, MOST_REPS, MOST_S
+
+_DECIMAL = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+_RELEASE = re.compile(r"\s*(?:ucx)?[-_ ]?v?(\d+(?:\.\d+)+\S*)\s*", re.ASCII | re.IGNORECASE)
+RATES_AGREE, ROUNDED_S = 1e-2, 1e-3
+FIRST_DAY, LAST_DAY = dt.date(2000, 1, 1), dt.date(2100, 1, 1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,10 +107,12 @@ class Format:
 
 
 def positive(value: Any) -> float | None:
-    """The number, if it is positive and finite."""
+    """The number, if it is positive and finite; JSON's ``true`` and ``1_0.5``, which Python would read, are none."""
+    if isinstance(value, bool) or (isinstance(value, str) and not _DECIMAL.fullmatch(value)):
+        return None
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return number if 0 < number < math.inf else None
 
@@ -113,11 +123,41 @@ def whole(value: Any) -> int | None:
     return int(number) if number is not None and number == int(number) else None
 
 
+def impossible(row: Row) -> str:
+    """What no measurement has, or no table of ours can hold; empty where there is nothing."""
+    if not LEAST_S < row.wall_s < MOST_S:
+        return f"{row.wall_s:g} s is no time of a measurement"
+    if row.wall_se is not None and not 0 <= row.wall_se < MOST_S:
+        return f"{row.wall_se:g} s is no standard error"
+    if row.date is not None and not FIRST_DAY <= row.date <= LAST_DAY:
+        return f"{row.date} is no day of a measurement"
+    counts = ("workers", "nodes", "workers_per_node", "threads_per_worker", "rep", "reps")
+    for name, most in (*((name, MOST_REPS) for name in counts), ("bytes", 2**63)):
+        value = getattr(row, name)
+        if value is not None and not 0 <= value < most:
+            return f"{name} = {value} is no count"
+    return ""
+
+
+def contradiction(seconds: float, tasks: int, rate: Any) -> str:
+    """Why ``rate`` (tasks per second) isn't that of the other two, which may be rounded to milliseconds."""
+    said = positive(rate)
+    if said is None or abs(tasks / seconds / said - 1) <= RATES_AGREE + ROUNDED_S / seconds:
+        return ""
+    return f"contradicts itself: {tasks} tasks in {seconds:g} s are {tasks / seconds:.4g} a second, not {said:.4g}"
+
+
+def plain_version(text: str | None) -> str | None:
+    """One spelling of a release: ``v1.12.1``, ``UCX-1.12.1`` and ``1.12.1 `` are 1.12.1; anything else stays."""
+    found = _RELEASE.fullmatch(text) if text else None
+    return found[1] if found else text
+
+
 def plain_number(value: Any) -> Any:
     """A parameter as one writes it: 8.0 is 8, and 0.6000000000000001, which averaging left behind, is 0.6."""
     try:
         number = round(float(value), 12)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return value
     if not math.isfinite(number):
         return None

@@ -16,7 +16,7 @@ import polars as pl
 from gpubench import __version__
 from gpubench.errors import DataError, UsageError
 from gpubench.files import reading, write_atomically
-from gpubench.importers.base import Format, Refused, Row
+from gpubench.importers.base import Format, Refused, Row, impossible, plain_version
 from gpubench.importers.table import frame, settle
 from gpubench.merge.table import parquet
 from gpubench.spec.plain import content_id
@@ -173,7 +173,10 @@ def _read(form: Format, path: Path, name: str, seen: dict[str, str]) -> tuple[li
         return [], [Refused(name, 0, f"the same bytes as {seen[digest]}")], source
     seen[digest] = name
     found = list(form.read(path, name))
-    rows, refused = [one for one in found if isinstance(one, Row)], [one for one in found if isinstance(one, Refused)]
+    refused = [one for one in found if isinstance(one, Refused)]
+    rows = [one for one in found if isinstance(one, Row)]
+    refused += [Refused(one.file, one.line, why) for one in rows if (why := impossible(one))]
+    rows = [one for one in rows if not impossible(one)]
     if not found and not form.has_others:
         refused = [Refused(name, 0, "empty: no row in it")]
     return rows, refused, {**source, "rows_in": len(found), "kept": len(rows), "refused": len(refused)}
@@ -183,7 +186,8 @@ def _with(row: Row, variant: str | None, date: dt.date | None) -> Row:
     extra = {**row.extra, "documents": {key: content_id(one) for key, one in row.documents.items()}}
     return dataclasses.replace(
         row,
-        variant=row.variant or variant,
+        variant=plain_version(row.variant or variant),
+        ucx_version=plain_version(row.ucx_version),
         date=row.date or date,
         extra=extra if row.documents else row.extra,
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from gpubench.importers.base import Format, Refused, Row, day, plain_number, positive, whole
+from gpubench.importers.base import Format, Refused, Row, day, plain_number, plain_version, positive, whole
 from gpubench.importers.csv_rows import csv_rows
 
 _NEEDED = ("date", "num_workers", "ucx_version", "wallclock")
@@ -30,7 +30,7 @@ def read(path: Path, name: str) -> Iterator[Row | Refused]:
 
 def _row(fields: Mapping[str, str], name: str, line: int) -> Row | Refused:
     seconds, workers, date = positive(fields["wallclock"]), whole(fields["num_workers"]), day(fields["date"])
-    backend, version = fields.get("backend", "dask"), fields["ucx_version"].removeprefix("ucx-")
+    backend, version = fields.get("backend", "dask"), plain_version(fields["ucx_version"].strip()) or ""
     throughput, size = positive(fields.get("throughput_mean")), positive(fields.get("data_processed"))
     if backend == _TYPED_IN:
         return Refused(name, line, NO_MEASUREMENT)
@@ -42,6 +42,9 @@ def _row(fields: Mapping[str, str], name: str, line: int) -> Row | Refused:
             "ucx_version": not version,
         }
         return Refused(name, line, "unreadable: " + ", ".join(f"{key} '{fields[key]}'" for key in bad if bad[key]))
+    odd = [key for key in ("throughput_mean", "data_processed") if fields.get(key) and positive(fields[key]) is None]
+    if odd:
+        return Refused(name, line, "unreadable: " + ", ".join(f"{key} '{fields[key]}'" for key in odd))
     if throughput and size and abs(size / seconds / workers / 1e9 / throughput - 1) > _AGREE:
         said = size / seconds / workers / 1e9
         return Refused(

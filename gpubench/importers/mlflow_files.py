@@ -9,11 +9,13 @@ import datetime as dt
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from gpubench.importers.base import Format, Refused, Row, plain_number, positive, whole
+from gpubench.importers.base import Format, Refused, Row, contradiction, plain_number, positive, whole
 from gpubench.importers.parsl_perf import WORKLOAD
 
 _FINISHED = ("3", "FINISHED")
-_CELL = ("cores_per_worker", "nodes_per_block", "min_blocks", "max_blocks")
+_HARDWARE = ("cores_per_node", "mem_per_node", "gpus_per_node")
+"""On Kubernetes ``cores_per_node`` is that of a pod; elsewhere it is often the head node's, which is hardware, too."""
+_CELL = (*_HARDWARE, "cores_per_worker", "nodes_per_block", "min_blocks", "max_blocks")
 _TAGS = {"executor": "Parsl Executor", "provider": "Parsl Provider"}
 
 
@@ -51,6 +53,8 @@ def _row(
     seconds, tasks = positive(last.get("runtime_s")), whole(last.get("num_tasks"))
     if seconds is None or tasks is None:
         return Refused(name, 1, "no metrics runtime_s and num_tasks: no run of parsl-perf")
+    if why := contradiction(seconds, tasks, last.get("runtime_tps")):
+        return Refused(name, 1, why)
     version, started = tags.get("Parsl version"), _moment(meta.get("start_time", ""))
     run = meta.get("run_id") or meta["run_uuid"]
     known = {key: plain_number(params[key]) for key in _CELL if key in params}
@@ -119,7 +123,7 @@ FORMAT = Format(
         "when the benchmark began (only when it was logged)",
     ),
     caution="one thread submits the tasks: beyond a few workers the figure is the client's, not the cluster's; "
-    "cores_per_node is the head node's, and is no part of a cell",
+    "cores_per_node is that of a pod, or of the head node",
     by_place=True,
     has_others=True,
 )

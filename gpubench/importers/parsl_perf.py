@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpubench.importers.base import Format, Refused, Row, positive, whole
+from gpubench.importers.base import Format, Refused, Row, contradiction, positive, whole
 
 WORKLOAD = "parsl-task"
 """Seconds per task that does nothing."""
@@ -70,6 +70,9 @@ def _rows(name: str, batches: list[_Batch], version: str | None, *, ended: bool)
         seconds, tasks = positive(batch.figures.get("runtime_s")), whole(batch.figures.get("num_tasks"))
         if seconds is None or tasks is None:
             yield Refused(name, batch.line, f"iteration {batch.number} is cut off, or has no time")
+            continue
+        if why := contradiction(seconds, tasks, batch.figures.get("runtime_tps")):
+            yield Refused(name, batch.line, why)
             continue
         last = batch is batches[-1]
         if last and not ended:

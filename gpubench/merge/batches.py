@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from gpubench.merge.lines import MOST_REPS
+from gpubench.merge.lines import FIRST_DAY, LAST_DAY, LEAST_S, MOST_REPS, MOST_S
 from gpubench.merge.read import RunFiles
 from gpubench.spec.plain import canonical
 from gpubench.spec.records import ANSWERS
@@ -56,13 +56,13 @@ def whole_samples(runs: Sequence[RunFiles]) -> pl.DataFrame | None:
         return None
     places = pl.Series(_AT, np.repeat(np.arange(len(runs), dtype=np.uint32), counts))
     joined = (
-        lines.drop("workload", "backend")
+        lines.rename({"workload": "said_workload", "backend": "said_backend"})
         .with_columns(
             places, pl.col("started_at").str.to_datetime(_MOMENT, time_unit="us", time_zone="UTC", strict=False)
         )
         .join(_workloads(runs), on=[_AT, "params_id"], how="left", maintain_order="left")
     )
-    return joined.drop("params_id") if _is_right(joined) else None
+    return joined.drop("params_id", "said_workload", "said_backend") if _is_right(joined) else None
 
 
 def _is_plain(text: str, count: int) -> bool:
@@ -77,8 +77,10 @@ def _is_right(joined: pl.DataFrame) -> bool:
         ~pl.any_horizontal(pl.all().is_null())
         & pl.col("rep").is_between(0, MOST_REPS, closed="left")
         & (pl.col("bytes") >= 0)
-        & (pl.col("wall_s") > 0)
-        & pl.col("wall_s").is_finite()
+        & pl.col("wall_s").is_between(LEAST_S, MOST_S, closed="none")
+        & pl.col("started_at").is_between(FIRST_DAY, LAST_DAY, closed="left")
+        & (pl.col("said_workload") == pl.col("workload"))
+        & (pl.col("said_backend") == pl.col("backend"))
         & pl.col("answer").is_in(list(ANSWERS))
     )
     return bool(joined.select(rules.all()).item())

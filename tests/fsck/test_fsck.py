@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import zipfile
@@ -236,3 +237,66 @@ def test_files_with_odd_values_are_found_and_stop_nothing(campaign: Path, name: 
             check_campaign(campaign, nobody)
     path.write_text("[" * 100_000)
     assert found(campaign)
+
+
+def edit_with_hashes(campaign: Path, name: str, change: Callable[[Any], object]) -> None:
+    """Edit a file of a run as somebody would who knows of the hashes, too."""
+    run_dir = first_run(campaign)
+    plain = json.loads((run_dir / name).read_text())
+    change(plain)
+    (run_dir / name).write_text(json.dumps(plain))
+    if name != "run.json":
+        data = (run_dir / name).read_bytes()
+        files = json.loads((run_dir / "run.json").read_text())["files"]
+        edit(run_dir / "run.json", files=files | {name: hashlib.sha256(data).hexdigest()})
+
+
+PLANNED = [
+    *("run", "attempt", "campaign", "site", "job", "block", "order", "variant", "nodes", "workers_per_node"),
+    *("threads_per_worker", "protocol", "device", "image", "ucx_version"),
+]
+
+
+@pytest.mark.parametrize("field", PLANNED)
+def test_whatever_the_plan_says_of_a_run_contradicts_an_edited_record(campaign: Path, field: str) -> None:
+    def change(record: Any) -> None:
+        record[field] = record[field] + 1 if isinstance(record[field], int) else f"{record[field]}x"
+
+    edit_with_hashes(campaign, "run.json", change)
+    findings = check_campaign(campaign, nobody).findings  # of provenance, too, where that says the same of the run
+    (one,) = [one for one in findings if Path(one.path).name == "run.json"]
+    assert one.kind == "edited"
+    assert f"{field} is " in one.what
+    assert "planned is " in one.what
+
+
+@pytest.mark.parametrize("field", ["workload", "backend", "params", "params_id", "reps", "warmup"])
+def test_whatever_the_plan_says_of_a_workload_contradicts_an_edited_record(campaign: Path, field: str) -> None:
+    def change(record: Any) -> None:
+        workload = record["workloads"][0]
+        edited = {"params": {"count": 41}, "reps": workload["reps"] + 1, "warmup": workload["warmup"] + 1}
+        workload[field] = edited.get(field, f"{workload[field]}x")
+
+    edit_with_hashes(campaign, "run.json", change)
+    findings = [one for one in check_campaign(campaign, nobody).findings if Path(one.path).name == "run.json"]
+    assert [one.kind for one in findings] == ["edited"]
+    assert "planned is " in findings[0].what
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (lambda plain: plain.update(manifest="0123"), "manifest is '0123', planned is "),
+        (
+            lambda plain: plain["processes"][0]["ucx"]["env_at_start"].update(UCX_TLS="rc"),
+            "UCX_TLS of scheduler is 'rc', planned is 'tcp'",
+        ),
+        (lambda plain: plain.update(run="feedc0ffee00"), "it is that of another run"),
+    ],
+)
+def test_provenance_that_was_edited_together_with_its_hash_contradicts_the_plan(
+    campaign: Path, change: Callable[[Any], object], what: str
+) -> None:
+    edit_with_hashes(campaign, "provenance.json", change)
+    (one,) = check_campaign(campaign, nobody).findings
+    assert (one.kind, Path(one.path).name, what in one.what) == ("edited", "provenance.json", True)

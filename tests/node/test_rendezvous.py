@@ -94,7 +94,9 @@ def test_a_directory_that_comes_late_is_found_too(tmp_path: Path) -> None:
 
 def test_every_wait_has_a_deadline_and_names_the_path(path: Path) -> None:
     path.write_text(WHOLE[:40])
-    with pytest.raises(RendezvousTimeoutError, match=r"rank 0 did not publish .*/\.rendezvous-abc-[0-9a-f]{16} in time"):
+    with pytest.raises(
+        RendezvousTimeoutError, match=r"rank 0 did not publish .*/\.rendezvous-abc-[0-9a-f]{16} in time"
+    ):
         wait(path, "t", time.monotonic() + 0.05, lambda: False)
 
 
