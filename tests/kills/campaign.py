@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import fcntl
+import itertools
 import os
 import secrets
 import sys
@@ -152,12 +153,14 @@ def _table(directory: Path) -> Counter[tuple[Any, ...]]:
     return Counter(frame.select(columns).iter_rows())
 
 
-def all_calls(role: str, directory: Path, expected: Counter[tuple[Any, ...]]) -> Iterator[Seen]:
-    """Every call of the role, the first, the second, until nobody makes so many."""
-    for number in range(1, 1000):
-        place = directory / f"{role.replace(' ', '-')}-{number}"
+def all_calls(
+    role: str, call: str, directory: Path, expected: Counter[tuple[Any, ...]], first: int = 1
+) -> Iterator[Seen]:
+    """The ``first`` such call of the role, the one behind it, and so on, until nobody makes so many."""
+    for number in range(first, 1000):
+        place = directory / f"{role.replace(' ', '-')}-{call}-{number}"
         place.mkdir()
-        seen = kill(Call(role, number), place, expected)
+        seen = kill(Call(role, call, number), place, expected)
         yield seen
         if not seen.struck:
             return
@@ -168,7 +171,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6))
     parser.add_argument("--moments", type=int, default=12)
-    parser.add_argument("--calls", nargs="*", default=[], help="every call of these roles: 'front end' job.sh")
+    parser.add_argument("--calls", nargs="*", default=[], help="every such call: 'front end:rename' job.sh:fsync:7 ...")
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
     wrong = 0
@@ -182,10 +185,11 @@ def main() -> None:
                 (home / str(number)).mkdir()
                 yield kill(point, home / str(number), expected)
 
-        for sequence in (by_moment(), *(all_calls(role, home, expected) for role in options.calls)):
-            for seen in sequence:
-                print(seen, flush=True)
-                wrong += bool(seen.faults)
+        asked = [(*one.split(":"), "1")[:3] for one in options.calls]
+        calls = (all_calls(role, call, home, expected, int(first)) for role, call, first in asked)
+        for seen in itertools.chain(by_moment(), *calls):
+            print(seen, flush=True)
+            wrong += bool(seen.faults)
     sys.exit(bool(wrong))
 
 

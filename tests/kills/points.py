@@ -1,4 +1,4 @@
-"""Where a campaign is killed: a process of it at a random moment, or a process at its n-th rename, fsync or link."""
+"""Where a campaign is killed: a process of it at a random moment, or at its n-th rename, fsync or link."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.cli.campaigns import Front, cluster_processes, role_processes, until
 
-CALLS = "rename,renameat,renameat2,fsync,link,linkat"
+CALLS = {"rename": "rename,renameat,renameat2", "fsync": "fsync,fdatasync", "link": "link,linkat"}
 KILLED = "+++ killed by SIGKILL +++"
 
 SHIM = """#!{bash}
@@ -64,16 +64,18 @@ class Moment:
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """The ``number``-th of ``CALLS`` (from 1) of the front end, or of each process that the job script starts."""
+    """The ``number``-th call of ``CALLS`` (from 1) by the front end, or by each process that the job script starts."""
 
     role: str
+    call: str
     number: int
 
     def __str__(self) -> str:
-        return f"{self.role}, call {self.number}"
+        return f"{self.role}, {self.call} {self.number}"
 
     def start(self, directory: Path, words: list[str], env: dict[str, str]) -> Front:
-        inject = ["-e", f"trace={CALLS}", "-e", f"inject={CALLS}:signal=KILL:when={self.number}"]
+        calls = CALLS[self.call]
+        inject = ["-e", f"trace={calls}", "-e", f"inject={calls}:signal=KILL:when={self.number}"]
         strace = ["strace", "-qqq", "-o", str(self._log(directory)), *inject]
         if self.role == "front end":
             return Front(directory, *words, env=env, under=[*strace, "--"])
