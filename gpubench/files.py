@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
+import glob
 import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping
@@ -18,16 +20,25 @@ _REMEDIES = {
     errno.EPERM: "make the directory writable for you, or name another one",
     errno.EROFS: "that file system is read-only: name another directory",
     errno.ENOTDIR: "a part of that path is a file: name another directory",
+    errno.ENOENT: "its directory was moved or removed meanwhile: name it where it is now",
 }
+_TRIES = 3
+"""A writer whose temporary file vanishes was taken for dead in the moment before it locked the file: it begins anew."""
 
 
-def write_atomically(path: Path, data: bytes | str) -> None:
-    """Write ``data`` (text as UTF-8) so that a reader sees the old file, the new one, but never a part; makes parents.
+def write_atomically(path: Path, data: bytes | str, *, parents: bool = True) -> None:
+    """Write ``data`` (text as UTF-8) so that a reader sees the old file, the new one, but never a part.
+
+    Args:
+        path: of the file.
+        data: all of it.
+        parents: make the directories above it; False where they were there when we began: one that was moved meanwhile
+            doesn't come back with this file alone.
 
     Raises:
         MissingToolError: the disk is full, read-only or not ours. Nothing is half written, the old file still stands.
     """
-    _write(path, data, lambda temporary: temporary.replace(path))
+    _write(path, data, lambda temporary: temporary.replace(path), parents=parents)
 
 
 def write_many_atomically(files: Mapping[Path, bytes]) -> None:
@@ -48,7 +59,10 @@ def write_many_atomically(files: Mapping[Path, bytes]) -> None:
                 _sync(temporary)
         for path, temporary in temporaries.items():
             with writing(path):
-                temporary.replace(path)
+                try:
+                    temporary.replace(path)
+                except FileNotFoundError:  # they aren't locked, so many at once: one that was taken for dead comes anew
+                    write_atomically(path, files[path], parents=False)
         for directory in {path.parent for path in files}:
             with writing(directory):
                 _sync(directory)
@@ -67,6 +81,31 @@ def create_exclusively(path: Path, data: bytes | str) -> None:
     """
     # A hard link is the one call that is exclusive like O_EXCL and yet shows the file with all its bytes at once.
     _write(path, data, lambda temporary: os.link(temporary, path))
+
+
+def discard_dead(path: Path) -> None:
+    """Remove a temporary file whose writer died before the rename; a living writer's is locked, and stays."""
+    with contextlib.suppress(OSError), path.open("r+b") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink()
+
+
+@contextlib.contextmanager
+def locked(directory: Path, *, wait: bool = True) -> Iterator[int]:
+    """Hold the directory's lock, which the kernel frees when its last holder ends; yields it, for a child to hold too.
+
+    The directory itself is locked: files in it are replaced at each write, and a lock file would lie around.
+
+    Raises:
+        BlockingIOError: somebody else holds it, and ``wait`` is False.
+        FileNotFoundError: there is no such directory.
+    """
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        yield handle
+    finally:
+        os.close(handle)
 
 
 @contextlib.contextmanager
@@ -103,22 +142,36 @@ def reading(path: Path) -> Iterator[None]:
         raise DataError(f"can't read {path}: {error.strerror or error}", then="see to its permissions") from None
 
 
-def _write(path: Path, data: bytes | str, publish: Callable[[Path], object]) -> None:
+def _write(path: Path, data: bytes | str, publish: Callable[[Path], object], *, parents: bool = True) -> None:
     content = data.encode() if isinstance(data, str) else data
-    temporary = _temporary(path)
     with writing(path):
-        _make_directory(path.parent)
-        try:
-            with temporary.open("xb") as handle:
-                handle.write(content)
-                handle.flush()
-                os.fsync(handle.fileno())
-            publish(temporary)
-        finally:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
+        if parents:
+            _make_directory(path.parent)
+        for left in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+            discard_dead(left)
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                _write_once(_temporary(path), content, publish)
+                break
+            except FileNotFoundError:
+                if not tries_left or not path.parent.is_dir():
+                    raise
         # Without this the rename itself can be forgotten by a power cut, although the file's bytes are safe.
         _sync(path.parent)
+
+
+def _write_once(temporary: Path, content: bytes, publish: Callable[[Path], object]) -> None:
+    try:
+        with temporary.open("xb") as handle:
+            with contextlib.suppress(OSError):  # a file system without locks: nobody can take it for dead there
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            handle.write(content)
+            handle.flush()
+            os.fsync(handle.fileno())
+            publish(temporary)
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def _temporary(path: Path) -> Path:

@@ -26,6 +26,7 @@ need ip iproute2
 [ -e /usr/share/modules/init/bash ] || missing+=(environment-modules)
 need sshd openssh-server
 need rsync rsync
+need strace strace
 if ((${#missing[@]} == 0)); then exit 0; fi
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
   printf 'make test-system: please install %s; the tests that need it are skipped\n' "${missing[*]}" >&2

@@ -1,15 +1,17 @@
 import errno
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from gpubench.errors import MissingToolError
-from gpubench.files import create_exclusively, write_atomically, write_many_atomically
+from gpubench.files import create_exclusively, locked, write_atomically, write_many_atomically
 from tests.conftest import need
 
 
@@ -75,6 +77,50 @@ def test_of_many_files_none_is_new_where_one_does_not_reach_the_disk(
         write_many_atomically({first: b"new", second: b"new"})
     assert first.read_text() == "old"
     assert names(tmp_path) == ["first"]
+
+
+def test_what_a_dead_writer_left_goes_at_the_next_write_and_a_living_one_s_stays(tmp_path: Path) -> None:
+    path, dead, living = (
+        tmp_path / name for name in ("a[b].json", ".a[b].json.00000000.tmp", ".a[b].json.11111111.tmp")
+    )
+    dead.write_text("half of")
+    with living.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        write_atomically(path, "new")
+    assert names(tmp_path) == [living.name, path.name]
+
+
+@pytest.mark.parametrize("write", [write_atomically, lambda path, data: write_many_atomically({path: data})])
+def test_a_writer_that_was_taken_for_dead_writes_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Path, bytes], None]
+) -> None:
+    fsync = os.fsync
+    taken = []
+
+    def take_it_away(handle: int) -> None:
+        fsync(handle)
+        if not taken:
+            taken.extend(tmp_path.glob(".*.tmp"))
+            taken[0].unlink()
+
+    monkeypatch.setattr(os, "fsync", take_it_away)
+    write(tmp_path / "plan.json", b"whole")
+    assert len(taken) == 1
+    assert names(tmp_path) == ["plan.json"]
+    assert (tmp_path / "plan.json").read_bytes() == b"whole"
+
+
+def test_a_directory_that_was_moved_does_not_come_back(tmp_path: Path) -> None:
+    with pytest.raises(MissingToolError, match="was moved or removed meanwhile: name it where it is now"):
+        write_atomically(tmp_path / "campaign" / "report.html", "x", parents=False)
+    assert names(tmp_path) == []
+
+
+def test_of_two_who_want_a_directory_for_themselves_the_second_hears_so(tmp_path: Path) -> None:
+    with locked(tmp_path), pytest.raises(BlockingIOError), locked(tmp_path, wait=False):
+        pytest.fail("both have it")
+    with locked(tmp_path, wait=False):
+        assert names(tmp_path) == []
 
 
 @pytest.mark.parametrize("below", ["plan.json", "x/plan.json"])

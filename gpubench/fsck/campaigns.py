@@ -9,12 +9,13 @@ import polars as pl
 
 from gpubench.errors import DataError, GpubenchError
 from gpubench.fsck import plans
-from gpubench.fsck.findings import MOVE, REMOVE, RESTORE, Checked, Finding, is_temporary, read_object, sha256
+from gpubench.fsck.findings import MOVE, REMOVE, RESTORE, Checked, Finding, read_object, sha256
 from gpubench.fsck.runs import check_run
 from gpubench.merge.read import read_runs
 from gpubench.merge.table import COLUMNS, merge
 from gpubench.spec.records import RUN_FILE
 from gpubench.store.campaign import Campaign
+from gpubench.store.remains import is_temporary
 from gpubench.store.rundirs import Records, RunDirectory, run_directories
 
 VERDICTS = "gpubench/verdicts/"

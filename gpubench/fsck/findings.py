@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import re
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,7 +13,6 @@ Kind = Literal["torn", "foreign", "edited"]
 RESTORE = "restore it from a copy of the campaign, or gpubench fetch it again"
 MOVE = "move it elsewhere: no reader looks at it, and a pack would carry it"
 REMOVE = "remove it: what it was to become is written anew by whoever writes it"
-_TEMPORARY = re.compile(r"\..+\.(tmp|[a-z0-9_]{8})|\.rendezvous-.+")
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -57,11 +55,6 @@ class Checked:
         """For ``--json``."""
         findings = [dataclasses.asdict(one) for one in self.findings]
         return {"directory": str(self.directory), "what": self.what, "findings": findings, "notes": list(self.notes)}
-
-
-def is_temporary(name: str) -> bool:
-    """Whether it is what the tool or the node half writes in passing: ``.run.json.x1y2z3_8``."""
-    return _TEMPORARY.fullmatch(name) is not None
 
 
 def sha256(path: Path) -> str:

@@ -9,10 +9,11 @@ from typing import Any
 
 import polars as pl
 
-from gpubench.fsck.findings import MOVE, REMOVE, Checked, Finding, is_temporary, read_object, sha256
+from gpubench.fsck.findings import MOVE, REMOVE, Checked, Finding, read_object, sha256
 from gpubench.importers.directory import IMPORT, NOTE, TABLE
 from gpubench.merge.table import COLUMNS
 from gpubench.spec.plain import content_id
+from gpubench.store.remains import is_temporary
 
 _FILES = {NOTE, TABLE, "report.html", "report.md"}
 _AGAIN = "import the results again"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.errors import DataError
-from gpubench.fsck.findings import MOVE, REMOVE, RESTORE, Finding, is_temporary, read_object, sha256
+from gpubench.fsck.findings import MOVE, REMOVE, RESTORE, Finding, read_object, sha256
 from gpubench.merge.lines import parse_samples
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.spec import RunRecord
@@ -24,6 +24,7 @@ from gpubench.spec.records import (
     RUN_FILE,
     SAMPLES_FILE,
 )
+from gpubench.store.remains import is_temporary
 from gpubench.store.rundirs import RunDirectory, read_record
 
 Row = tuple[PlannedJob, PlannedBlock, PlannedRun]

@@ -6,6 +6,7 @@ import dataclasses
 import datetime as dt
 import fnmatch
 import hashlib
+import io
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,6 +22,7 @@ from gpubench.importers.table import frame, settle
 from gpubench.merge.table import parquet
 from gpubench.spec.plain import content_id
 from gpubench.store.packs import Pack
+from gpubench.store.remains import is_temporary
 
 IMPORT = "gpubench/import/1"
 NOTE, TABLE = "import.json", "results.parquet"
@@ -70,11 +72,18 @@ def open_imported(directory: Path) -> Imported:
     try:
         with reading(path):
             note = json.loads(path.read_text(encoding="utf-8"))
-        table = pl.read_parquet(directory / TABLE)
+        with reading(directory / TABLE):
+            data = (directory / TABLE).read_bytes()
+        table = pl.read_parquet(io.BytesIO(data))
     except (ValueError, RecursionError, OSError, pl.exceptions.PolarsError):
         raise DataError(f"{directory} is a damaged import", then="import the results again") from None
     if not isinstance(note, dict) or note.get("schema") != IMPORT:
         raise DataError(f"{path} is not {IMPORT}", then="use the gpubench that wrote it")
+    if note.get("results_sha256") not in (None, hashlib.sha256(data).hexdigest()):
+        raise DataError(
+            f"{directory / TABLE} isn't what {NOTE} speaks of: an import was cut off, or somebody edited it",
+            then="import the results again",
+        )
     return Imported(directory, note, table)
 
 
@@ -92,7 +101,7 @@ def import_files(kind: str, form: Format, paths: Sequence[Path], out: Path, give
         UsageError: a path that isn't there, ``out`` holds something else.
         DataError: not one row could be used.
     """
-    if out.exists() and not is_imported(out) and (not out.is_dir() or any(out.iterdir())):
+    if out.exists() and not is_imported(out) and not _begun(out):
         raise UsageError(f"{out} is not empty, and no import", then="name another directory")
     sources: list[dict[str, Any]] = []
     rows: list[Row] = []
@@ -130,6 +139,11 @@ def import_files(kind: str, form: Format, paths: Sequence[Path], out: Path, give
     write_atomically(out / TABLE, data)
     write_atomically(out / NOTE, json.dumps(note, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
     return Imported(out, note, table)
+
+
+def _begun(out: Path) -> bool:
+    """Whether nothing stands there but what an import leaves that was killed before its last file, the note."""
+    return out.is_dir() and all(one.name == TABLE or is_temporary(one.name) for one in out.iterdir())
 
 
 def _files(form: Format, paths: Sequence[Path]) -> Iterator[tuple[Path, str, str | None]]:

@@ -261,6 +261,7 @@ def _lead(node: Node, run_dir: Path, token: str, stop: StopRequest) -> int:
     logs = node.logs(whole=record.status != "ok")
     for rank in sorted(farewells):
         logs.update(farewells[rank]["logs"])
+    node.remove()  # before the record: where one is, nobody has to clean up behind its run
     finish.write_all(run_dir, record, finish.provenance(node.spec, record, result, nodes), logs)
     if leader.turns:
         leader.turns.close()  # the block goes on when nothing of this run is left

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Dict, List, Optional, Sequence
 
-from gpubench.node import gpu, machine
+from gpubench.node import gpu, machine, scratch
 from gpubench.node.environment import build
 from gpubench.node.net import answers, split_address
 from gpubench.node.process import Child, maps_anywhere, role_command, stop_all, supervisor_of
@@ -66,8 +66,8 @@ class Node:
         self.campaign_mark = f"{self.runs_dir}:"
         self._token = token
         self.run_mark = f"{self.campaign_mark}{spec.run}:{token}:"
-        base = Path(os.environ.get("SCRATCHDIR") or tempfile.gettempdir())
-        self.scratch = Path(tempfile.mkdtemp(prefix=f"gpubench-{spec.run}-{rank}-", dir=str(base)))
+        self._scratches = Path(os.environ.get("SCRATCHDIR") or tempfile.gettempdir())
+        self.scratch, self._hold = scratch.make(self._scratches, f"{spec.run}-{rank}")
         self.env, self.warnings = build(spec, os.environ, self.scratch, f"{self.run_mark}{rank}")
         self._address_file = self.scratch / "address"
         self.address = f"{LATE}{self._address_file}"
@@ -81,7 +81,7 @@ class Node:
         self.load = machine.LoadSampler()
 
     def ensure_clean(self) -> None:
-        """Wait until no process of another run of this campaign lives here; kill what a dead supervisor left.
+        """Wait until no process of another run of this campaign lives here; kill and remove what dead supervisors left.
 
         Raises:
             NotCleanError: something is left after the stop deadline, or another job of the campaign has the node.
@@ -104,6 +104,7 @@ class Node:
                 )
                 raise NotCleanError(f"node not clean: process {sorted(owners)} of {whose} lives on")
             time.sleep(0.1)
+        scratch.clear(self._scratches)
 
     def start(self, role: str, name: str, *options: str, pass_fds: Sequence[int] = ()) -> Child:
         """Start one process of the cluster."""
@@ -159,8 +160,11 @@ class Node:
         return texts
 
     def remove(self) -> None:
-        """Remove the scratch directory."""
+        """Remove the scratch directory; nothing where that was done before."""
         shutil.rmtree(str(self.scratch), ignore_errors=True)
+        if self._hold >= 0:
+            os.close(self._hold)
+            self._hold = -1
 
     def report(self) -> Dict[str, object]:
         """This node's part of the provenance."""

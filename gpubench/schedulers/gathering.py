@@ -6,17 +6,14 @@ here it gets the next number that is free. Gathering twice changes nothing; what
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
 import json
-import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from gpubench.errors import DataError
-from gpubench.files import write_atomically, writing
+from gpubench.files import locked, write_atomically, writing
 from gpubench.spec.frames import FILES, decode
 from gpubench.spec.records import PROVENANCE_FILE, RUN_FILE
 
@@ -55,7 +52,7 @@ def keep(job_dir: Path, job: str, rank: int, container: str, log: str, *, over: 
         write_atomically(job_dir / f"{container}-rank{rank}.log", text)
     if not found and not over:
         return
-    with _locked(job_dir):
+    with locked(job_dir):  # two front ends that look at once must not give one run two directories
         known = _read(job_dir)
         for name, one in found.items():
             if one.torn and not over:
@@ -86,13 +83,13 @@ def complete(job_dir: Path) -> bool:
 
 def finish(job_dir: Path) -> None:
     """Remember that everything is here."""
-    with _locked(job_dir):
+    with locked(job_dir):
         _write(job_dir, {**_read(job_dir), COMPLETE: "every container's log has been read to its end"})
 
 
 def begin(job_dir: Path) -> None:
     """The job is about to start again: what an earlier start lacks will never come."""
-    with _locked(job_dir):
+    with locked(job_dir):
         known = _read(job_dir)
         _write(job_dir, {key: words for key, words in known.items() if key != COMPLETE and not key.endswith(TORN)})
 
@@ -121,17 +118,6 @@ def _renumbered(files: Mapping[str, bytes], number: str) -> dict[str, bytes]:
         before, after = (hashlib.sha256(one[PROVENANCE_FILE]).hexdigest().encode() for one in (files, new))
         new[RUN_FILE] = new[RUN_FILE].replace(before, after)
     return new
-
-
-@contextlib.contextmanager
-def _locked(job_dir: Path) -> Iterator[None]:
-    """Two front ends that look at once must not give one run two directories."""
-    handle = os.open(job_dir, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 def _read(job_dir: Path) -> dict[str, str]:

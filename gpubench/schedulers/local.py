@@ -48,7 +48,7 @@ class Job:
             self.process.send_signal(signal.SIGTERM)
 
     def close(self) -> int:
-        """Wait for the end; returns the exit code."""
+        """Wait for the end of the script and of its supervisors, which outlive it where it is killed; the exit code."""
         try:
             code = self.process.wait(CANCEL_S)
         except subprocess.TimeoutExpired:
@@ -56,6 +56,7 @@ class Job:
             code = self.process.wait()
         if self.process.stdin:
             self.process.stdin.close()
+        _await_end(lambda: _has_members(self.process.pid), self.process.pid)
         _remember(self.job_dir, self.process.pid, code)
         return code
 
@@ -63,6 +64,16 @@ class Job:
 def _kill_session(leader: int) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(leader, signal.SIGKILL)
+
+
+def _await_end(alive: Callable[[], bool], leader: int) -> None:
+    """Come back when nothing is alive any more; after ``CANCEL_S`` it is killed."""
+    deadline = time.monotonic() + CANCEL_S
+    while alive():
+        if time.monotonic() > deadline:
+            _kill_session(leader)
+            return
+        time.sleep(0.1)
 
 
 def lock_path() -> Path:
@@ -138,14 +149,17 @@ def state(job_dir: Path) -> JobState:
     if known is None:
         return JobState("unsubmitted")
     job_id, code = str(known["pid"]), known["code"]
-    if code is None:
-        running = bool(known["started"]) and _start_time(known["pid"]) == known["started"]
-        return JobState("running" if running else "ended", "RUNNING" if running else "KILLED", job_id=job_id)
-    return JobState("ended", "FAILED" if code else "COMPLETED", _last_line(job_dir) if code else "", code, job_id)
+    if code is not None:
+        return JobState("ended", "FAILED" if code else "COMPLETED", _last_line(job_dir) if code else "", code, job_id)
+    if not _alive(known):
+        return JobState("ended", "KILLED", job_id=job_id)
+    forsaken = known["front"] is not None and not _is(**known["front"])
+    return JobState("running", "RUNNING", "its front end is dead" if forsaken else "", None, job_id, forsaken=forsaken)
 
 
 def _remember(job_dir: Path, pid: int, code: int | None) -> None:
-    known = json.dumps({"pid": pid, "started": _start_time(pid), "code": code})
+    front = {"pid": os.getpid(), "started": _start_time(os.getpid())}
+    known = json.dumps({"pid": pid, "started": _start_time(pid), "code": code, "front": front})
     path = job_dir / STATE_FILE
     try:
         write_atomically(path, known)  # whoever asks meanwhile reads the old or the new
@@ -155,10 +169,15 @@ def _remember(job_dir: Path, pid: int, code: int | None) -> None:
 
 
 def _known(job_dir: Path) -> dict[str, Any] | None:
+    """What was remembered; ``front`` is None in a file of an older gpubench."""
     try:
         known = json.loads((job_dir / STATE_FILE).read_text(encoding="utf-8"))
-        return {"pid": known["pid"], "started": known["started"], "code": known["code"]}
-    except (OSError, ValueError, KeyError, TypeError):
+        front = known.get("front")
+        return {
+            **{name: known[name] for name in ("pid", "started", "code")},
+            "front": front and {name: front[name] for name in ("pid", "started")},
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
@@ -175,21 +194,48 @@ def cancel(job_dir: Path) -> None:
     known = _known(job_dir)
     if known is None or not state(job_dir).alive:
         return
-    pid = known["pid"]
     with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGTERM)
-    deadline = time.monotonic() + CANCEL_S
-    while state(job_dir).alive:
-        if time.monotonic() > deadline:
-            _kill_session(pid)
-            return
-        time.sleep(0.1)
+        if _is(known["pid"], known["started"]):
+            os.kill(known["pid"], signal.SIGTERM)  # the script hands it on
+        else:
+            os.killpg(known["pid"], signal.SIGTERM)
+    _await_end(lambda: state(job_dir).alive, known["pid"])
+
+
+def _alive(known: Mapping[str, Any]) -> bool:
+    """Whether the script or a supervisor of it lives: a script that was killed leaves them behind for a moment."""
+    pid, started = known["pid"], known["started"]
+    if _is(pid, started):
+        return True
+    # While a process group has members, the kernel gives its number to no other process.
+    fields = _stat(Path(f"/proc/{pid}/stat"))
+    given_again = bool(fields) and fields[19].decode("ascii") != started
+    return bool(started) and not given_again and _has_members(pid)
+
+
+def _has_members(group: int) -> bool:
+    """Whether a process of the group lives; one that has ended and that nobody has asked for doesn't."""
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        fields = _stat(entry)
+        if fields and fields[0] != b"Z" and fields[2] == b"%d" % group:
+            return True
+    return False
+
+
+def _is(pid: int, started: str) -> bool:
+    """Whether the process of that time lives."""
+    return bool(started) and _start_time(pid) == started
 
 
 def _start_time(pid: int) -> str:
-    """When the process started, in ticks since boot: with the id it names one process; proc(5), field 22 of stat."""
+    """When the process started, in ticks since boot: with the id it names one process; empty where it has ended."""
+    fields = _stat(Path(f"/proc/{pid}/stat"))
+    return fields[19].decode("ascii") if fields and fields[0] != b"Z" else ""
+
+
+def _stat(path: Path) -> list[bytes]:
+    """The fields behind the name, which may hold any byte: state, parent, group, ...; proc(5), from field 3 on."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()  # a name may hold any byte
+        return path.read_bytes().rpartition(b")")[2].split()
     except OSError:
-        return ""
-    return "" if fields[0] == b"Z" else fields[19].decode("ascii")
+        return []

@@ -19,6 +19,7 @@ class JobState:
         exit_code: of the job script; None while it isn't known.
         job_id: the scheduler's.
         hosts: the nodes, as the scheduler writes them.
+        forsaken: its front end is dead, and it can't live long without.
     """
 
     phase: Phase
@@ -27,6 +28,7 @@ class JobState:
     exit_code: int | None = None
     job_id: str = ""
     hosts: str = ""
+    forsaken: bool = False
 
     @property
     def alive(self) -> bool:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,14 +38,16 @@ def words(suite: Path, *more: str, variants: str = "a=1.22.0 b=1.22.0", protocol
 
 
 class Front:
-    """A front end in the background."""
+    """A front end in the background; ``under`` are the words of a program that starts it."""
 
-    def __init__(self, directory: Path, *arguments: str, env: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, directory: Path, *arguments: str, env: dict[str, str] | None = None, under: Sequence[str] = ()
+    ) -> None:
         self.directory = directory
         self.log = directory / f"front-{time.monotonic_ns()}.log"
         with self.log.open("wb") as out:
             self.process = subprocess.Popen(
-                [str(GPUBENCH), *arguments],
+                [*under, str(GPUBENCH), *arguments],
                 cwd=directory,
                 env=plain_environment({**own_queue(directory), **(env or {})}),
                 stdin=subprocess.DEVNULL,

@@ -179,3 +179,23 @@ def test_processes_of_another_living_job_of_the_campaign_are_left_alone(
             make(stop_s=0.3).ensure_clean()
         assert living(runs)
     assert not living(runs)
+
+
+def test_scratch_directories_of_dead_supervisors_go_and_those_of_living_ones_and_of_other_machines_stay(
+    make: Callable[..., Node], tmp_path: Path
+) -> None:
+    code = (
+        "import os, sys; from pathlib import Path; from gpubench.node import scratch; "
+        "path, _ = scratch.make(Path(sys.argv[1]), 'x-0'); (path / 'data').mkdir(); print(path, flush=True); os.abort()"
+    )
+    done = subprocess.run([sys.executable, "-c", code, tmp_path], stdout=subprocess.PIPE, text=True, check=False)
+    dead = Path(done.stdout.strip())
+    elsewhere, unlike = tmp_path / "gpubench-far-0-abcdefgh", tmp_path / "gpubench-mine"
+    for other in (elsewhere, unlike):
+        other.mkdir()
+    (elsewhere / ".held").write_text("another kernel")
+    beside, node = make(), make()
+    assert dead.exists()
+    node.ensure_clean()
+    assert not dead.exists()
+    assert all(one.exists() for one in (elsewhere, unlike, beside.scratch, node.scratch))

@@ -117,18 +117,20 @@ def test_the_machine_is_free_again_after_a_wait_that_was_given_up(tmp_path: Path
     submit(job_dir(tmp_path, "true\n", "second")).close()
 
 
-def test_a_job_whose_front_end_was_killed_sees_it_and_holds_the_machine_to_its_own_end(
-    tmp_path: Path, queue: Path
-) -> None:
+def forsaken_job(tmp_path: Path) -> tuple[Path, str]:
+    """A rendered job of four runs whose front end was killed during the first of them, which ends when ``go`` is there.
+
+    Returns its directory and the number of the lock's handle. Each start of a supervisor is a line in ``starts``.
+    """
     supervisor = tmp_path / "python"
     supervisor.write_text(
         "#!/usr/bin/env bash\n"
-        f"echo $$ >{tmp_path}/reading; cat >/dev/null; echo x >{tmp_path}/eof\n"
+        f"echo $$ >>{tmp_path}/starts; cat >/dev/null; echo x >{tmp_path}/eof\n"
         f"until [ -f {tmp_path}/go ]; do sleep 0.02; done; exit 40\n"
     )
     supervisor.chmod(0o755)
     stub = {ucx: image(ucx).model_copy(update={"python": str(supervisor)}) for ucx in ("1.17.0", "1.19.0")}
-    made = plan(blocks=1, images=stub)
+    made = plan(blocks=2, images=stub)
     script = render_jobs(made, made.jobs, resources.texts("templates", "**/*.sh.j2"), b"")["jobs/j001-n1/job.sh"]
     (tmp_path / "jobs").mkdir()
     directory = job_dir(tmp_path / "jobs", script.decode(), "j001-n1")
@@ -137,12 +139,52 @@ def test_a_job_whose_front_end_was_killed_sees_it_and_holds_the_machine_to_its_o
     assert front.stdout
     said, hold, _ = front.stdout.readline().split()
     assert said == "started"
-    until((tmp_path / "reading").exists)
+    until((tmp_path / "starts").exists)
+    assert not local.state(directory).forsaken
     front.send_signal(signal.SIGKILL)
     front.wait()
     front.stdout.close()
     until((tmp_path / "eof").exists)
+    return directory, hold
 
+
+def test_a_job_whose_front_end_is_dead_starts_no_supervisor_for_the_runs_that_remain(tmp_path: Path) -> None:
+    directory, _ = forsaken_job(tmp_path)
+    assert local.state(directory).forsaken
+    (tmp_path / "go").touch()
+    until(lambda: not local.state(directory).alive)
+    assert len((tmp_path / "starts").read_text().split()) == 1
+
+
+def test_a_job_whose_front_end_is_dead_can_be_ended_also_when_its_script_was_killed(tmp_path: Path) -> None:
+    directory, _ = forsaken_job(tmp_path)
+    os.kill(json.loads((directory / "local.json").read_text())["pid"], signal.SIGKILL)
+    assert local.state(directory).alive, "its supervisor lives"
+    local.cancel(directory)
+    assert not local.state(directory).alive
+    (supervisor,) = (tmp_path / "starts").read_text().split()
+    assert not Path(f"/proc/{supervisor}").exists() or ") Z " in Path(f"/proc/{supervisor}/stat").read_text()
+
+
+def test_a_job_has_ended_when_its_supervisors_have_also_where_its_script_was_killed(tmp_path: Path) -> None:
+    script = f"(cat <&3; until [ -f {tmp_path}/go ]; do sleep 0.02; done; touch {tmp_path}/ended) 3<&0 &\nwait\n"
+    directory = job_dir(tmp_path, script)
+    job = submit(directory)
+    os.kill(job.process.pid, signal.SIGKILL)
+    until(job.ended)
+    assert local.state(directory).alive
+    closing = threading.Thread(target=job.close)
+    closing.start()
+    (tmp_path / "go").touch()
+    closing.join()
+    assert (tmp_path / "ended").exists()
+    assert local.state(directory).phase == "ended"
+
+
+def test_a_job_whose_front_end_was_killed_sees_it_and_holds_the_machine_to_its_own_end(
+    tmp_path: Path, queue: Path
+) -> None:
+    directory, hold = forsaken_job(tmp_path)
     assert local.state(directory).alive
     holders: list[str] = []
 

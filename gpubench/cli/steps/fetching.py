@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from gpubench.cli.say import say
 from gpubench.cli.steps.running import account_now
 from gpubench.cli.steps.showing import counts
 from gpubench.errors import DataError, MissingToolError, SchedulerError, UsageError
-from gpubench.files import writing
+from gpubench.files import locked, writing
 from gpubench.model.site import Site
 from gpubench.spec.records import RUN_FILE
 from gpubench.store.campaign import PLAN_FILE, Campaign
@@ -48,11 +47,14 @@ def fetch(site: Site, campaign: str, outputs: Path) -> Campaign:
     with writing(copy):
         copy.mkdir(parents=True, exist_ok=True)
     try:
-        with _alone(copy):
-            _bring(source, copy)
-    finally:
-        with contextlib.suppress(OSError):
-            copy.rmdir()  # nothing came
+        with locked(copy, wait=False) as lock:
+            try:
+                _bring(source, copy, lock)
+            finally:
+                with contextlib.suppress(OSError):
+                    copy.rmdir()  # nothing came
+    except BlockingIOError:
+        raise UsageError(f"another gpubench fetches into {copy}, or works on it", then="wait for its end") from None
     fetched = Campaign.open(copy)
     accounting = account_now(fetched)
     say(f"{copy}: {counts(accounting)} of {len(accounting.outcomes)} runs, from {source}")
@@ -74,7 +76,7 @@ def _source(site: Site, campaign: str) -> str:
     return f"{place.host}:{path}" if place.host else str(Path(path).expanduser().resolve())
 
 
-def _bring(source: str, copy: Path) -> None:
+def _bring(source: str, copy: Path, lock: int) -> None:
     stage = copy / STAGE
     shutil.rmtree(stage, ignore_errors=True)
     stage.mkdir()
@@ -82,11 +84,12 @@ def _bring(source: str, copy: Path) -> None:
         # First the records of runs that are finished by now: what they speak of is whole at the source.
         wanted = [f"/{PLAN_FILE}", "/runs/", "/runs/*/", f"/runs/*/{RUN_FILE}"]
         filters = [*(f"--include={path}" for path in wanted), "--exclude=*", "--prune-empty-dirs"]
-        _rsync([*filters, f"--compare-dest={copy.resolve()}"], source, stage)
+        _rsync([*filters, f"--compare-dest={copy.resolve()}"], source, stage, lock)
         _refuse_another(source, stage, copy)
-        left_out = [f"/{STAGE}", PARTIAL, ".*.tmp", f"/runs/*/{RUN_FILE}", *(f"/{name}" for name in _DERIVED)]
+        passing = [f"/{STAGE}", PARTIAL, ".*.tmp", ".rendezvous-*"]
+        left_out = [*passing, f"/runs/*/{RUN_FILE}", *(f"/{name}" for name in _DERIVED)]
         kept = [f"--partial-dir={PARTIAL}", "--delay-updates"]
-        _rsync([*kept, *(f"--exclude={path}" for path in left_out)], source, copy)
+        _rsync([*kept, *(f"--exclude={path}" for path in left_out)], source, copy, lock)
         for record in sorted(stage.glob(f"runs/*/{RUN_FILE}")):
             with writing(copy):
                 record.replace(copy / record.relative_to(stage))
@@ -102,8 +105,11 @@ def _refuse_another(source: str, stage: Path, copy: Path) -> None:
         raise UsageError(f"{copy} holds another campaign than {source}", then="name another --outputs")
 
 
-def _rsync(options: Sequence[str], source: str, target: Path) -> None:
-    """Times are kept, owners are not; ``--secluded-args``: no shell at the other end reads the path."""
+def _rsync(options: Sequence[str], source: str, target: Path, lock: int) -> None:
+    """Times are kept, owners are not; ``--secluded-args``: no shell at the other end reads the path.
+
+    It holds the copy's lock too: where we are killed it goes on to its end, and the next fetch must not run beside it.
+    """
     common = ["rsync", "-rlt", "--protect-args", f"--timeout={SILENCE_S}", *options]
     try:
         done = subprocess.run(
@@ -114,6 +120,7 @@ def _rsync(options: Sequence[str], source: str, target: Path) -> None:
             text=True,
             errors="replace",
             check=False,
+            pass_fds=(lock,),
         )
     except FileNotFoundError:
         raise MissingToolError("there is no rsync on this machine", then="install it; the site needs it too") from None
@@ -134,15 +141,3 @@ def _rsync(options: Sequence[str], source: str, target: Path) -> None:
 
 # rsync(1), EXIT VALUES. Files may vanish between the list and the copy: temporary ones of a campaign that runs.
 _FILE_IO, _PARTIAL, _GONE_MEANWHILE = 11, 23, (24,)
-
-
-@contextlib.contextmanager
-def _alone(copy: Path) -> Iterator[None]:
-    handle = os.open(copy, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError:
-        raise UsageError(f"another fetch into {copy} is under way", then="wait for it") from None
-    finally:
-        os.close(handle)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime as dt
 import fnmatch
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from gpubench import resources
 from gpubench.cli.say import warn
 from gpubench.cli.steps.links import tables_of
 from gpubench.cli.steps.running import account_now
-from gpubench.errors import UsageError
+from gpubench.errors import DataError, UsageError
 from gpubench.files import write_atomically
 from gpubench.images.by_itself import set_by_binding
 from gpubench.merge.environment import Changes, Expected, find_changes, is_crowded, with_changes, with_crowds
@@ -65,6 +66,19 @@ class Question:
         return self == Question()
 
 
+@contextlib.contextmanager
+def while_it_stands(campaign: Campaign) -> Iterator[None]:
+    """Read the campaign; raises DataError where a file vanishes because its directory is moved or removed meanwhile."""
+    try:
+        yield
+    except FileNotFoundError:
+        if campaign.directory.is_dir():
+            raise
+        raise DataError(
+            f"{campaign.place} was moved or removed while it was read", then="name it where it is now"
+        ) from None
+
+
 def judge_campaign(campaign: Campaign, question: Question | None = None) -> Judged:
     """Merge what is there, judge the whole family, and write ``results.parquet`` and ``verdicts.json``.
 
@@ -75,7 +89,14 @@ def judge_campaign(campaign: Campaign, question: Question | None = None) -> Judg
 
     Raises:
         UsageError: a variant that the campaign doesn't have.
+        DataError: its directory was moved or removed meanwhile.
+        MissingToolError: likewise, or the disk is full.
     """
+    with while_it_stands(campaign):
+        return _judge_campaign(campaign, question)
+
+
+def _judge_campaign(campaign: Campaign, question: Question | None) -> Judged:
     question = _less_what_is_planned(question or Question(), campaign.plan)
     records = Records()
     accounting = account_now(campaign, records)
@@ -98,14 +119,14 @@ def judge_campaign(campaign: Campaign, question: Question | None = None) -> Judg
     verdicts = judge(with_changes(comparisons, changes), settings)
     _warn_of_patterns_without_use(question.allow, changes)
     judged = Judged(campaign, accounting, merged, table, verdicts, changes, settings, warnings)
-    if campaign.pack is None and not os.access(campaign.directory, os.W_OK):
+    if campaign.pack is None and campaign.directory.is_dir() and not os.access(campaign.directory, os.W_OK):
         warn(f"{campaign.results.name} and {campaign.verdicts.name} aren't renewed: {campaign.place} may only be read")
     elif campaign.pack is None:
         write_results(judged)
         if question.is_the_planned_one:
             arrangement = campaign.plan.site.layout.arrangement
             data = verdicts_json(campaign.plan.campaign, verdicts, settings, arrangement)
-            write_atomically(campaign.verdicts, data)
+            write_atomically(campaign.verdicts, data, parents=False)
     return judged
 
 
@@ -123,7 +144,7 @@ def _seen(accounting: Accounting, protocol: str) -> tuple[dict[str, Facts], set[
 
 def write_results(judged: Judged) -> None:
     """``results.parquet``, into the campaign or beside its pack; raises MissingToolError."""
-    write_atomically(judged.campaign.results, parquet(judged.merged.frame))
+    write_atomically(judged.campaign.results, parquet(judged.merged.frame), parents=False)
 
 
 def _merged(campaign: Campaign, records: Records) -> Merged:
@@ -186,8 +207,13 @@ def _comparisons(plan: Plan, question: Question) -> list[Comparison]:
 
 
 def report_inputs(judged: Judged) -> ReportInputs:
-    """What the report is made from, read from the campaign's directory."""
+    """What the report is made from, read from the campaign's directory; raises DataError where that is gone."""
     campaign = judged.campaign
+    with while_it_stands(campaign):
+        return _report_inputs(judged, campaign)
+
+
+def _report_inputs(judged: Judged, campaign: Campaign) -> ReportInputs:
     return ReportInputs(
         plan=campaign.plan,
         outcomes=judged.accounting.outcomes,

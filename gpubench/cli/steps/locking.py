@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from gpubench.errors import MissingToolError
-from gpubench.files import write_atomically
+from gpubench.files import locked, write_atomically
 from gpubench.model.images_lock import LOCK_FILE, ImagesLock, LockRow
 
 
@@ -28,16 +25,5 @@ def add_rows(rows: Iterable[LockRow]) -> None:
     """Put the rows in place of those of the same place; two at once lose none of each other's."""
     new = list(rows)
     if new:
-        with _alone(Path.cwd()):
+        with locked(Path.cwd()):
             write_atomically(Path.cwd() / LOCK_FILE, read_lock().with_rows(new).dump())
-
-
-@contextlib.contextmanager
-def _alone(directory: Path) -> Iterator[None]:
-    # The directory itself is locked: the file is replaced at each write, and a lock file would lie around.
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)

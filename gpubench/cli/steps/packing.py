@@ -10,11 +10,11 @@ from gpubench.cli.say import say, warn
 from gpubench.cli.steps.choosing import is_import, opened_import
 from gpubench.cli.steps.running import account_now, open_states
 from gpubench.errors import DataError, UsageError
-from gpubench.fsck.findings import is_temporary
 from gpubench.importers.directory import NOTE, TABLE
 from gpubench.model.quantities import format_bytes
 from gpubench.store.campaign import Campaign
 from gpubench.store.packs import INDEX, SUFFIX, Index, is_plain, read_index, write_pack
+from gpubench.store.remains import is_temporary
 from gpubench.store.rundirs import Records
 
 _LEFT_OUT = {"results.parquet", "verdicts.json", "report.html", "report.md", ".fetch", ".rsync-partial", INDEX}

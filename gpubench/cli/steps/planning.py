@@ -125,9 +125,9 @@ def plan_campaign(wanted: Wanted, *, quiet: bool = False) -> Campaign:
     directory = create_campaign(wanted.outputs, site.name, wanted.suite, now)
     images: dict[str, Image | None] = {spec: found[0] if found else None for spec, found in built.items()}
     plan = make_plan(dataclasses.replace(final, campaign=directory.name, images=images))
-    campaign = Campaign.begin(directory, plan)
     for image, manifest in filter(None, built.values()):
-        campaign.write_manifest(image.manifest, manifest)
+        Campaign(directory, plan).write_manifest(image.manifest, manifest)
+    campaign = Campaign.begin(directory, plan)  # behind the manifests: what has a plan lacks nothing but scripts
     write_scripts(campaign)
     return campaign
 

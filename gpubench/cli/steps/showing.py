@@ -165,8 +165,8 @@ def write_report(judged: Judged) -> ReportInputs:
 
     inputs = report_inputs(judged)
     show_notes(judged)
-    write_atomically(judged.campaign.report, html(inputs))
-    write_atomically(judged.campaign.summary, markdown(inputs))
+    write_atomically(judged.campaign.report, html(inputs), parents=False)
+    write_atomically(judged.campaign.summary, markdown(inputs), parents=False)
     say(f"report: {judged.campaign.report}")
     if judged.campaign.pack is None:
         say(f"samples: {judged.campaign.results}")

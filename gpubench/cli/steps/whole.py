@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import typer
@@ -20,10 +21,13 @@ from gpubench.cli.steps.queueing import submit_jobs, watch_jobs
 from gpubench.cli.steps.running import account_now, job_states, missing_words, run_jobs
 from gpubench.cli.steps.showing import plan_lines, require_complete, show_verdicts, write_report
 from gpubench.errors import InterruptedByUserError, UsageError
+from gpubench.files import locked
 from gpubench.model.plan import PlanAddition
 from gpubench.model.quantities import format_seconds
 from gpubench.plan import plan_advance, plan_repair
+from gpubench.schedulers import SCHEDULERS
 from gpubench.store.campaign import Campaign
+from gpubench.store.remains import clear_remains
 
 
 def bench(asked: Asked, *, gate: bool) -> None:
@@ -36,6 +40,11 @@ def bench(asked: Asked, *, gate: bool) -> None:
     what = "images, first pass and plan" if wanted.first_pass else "images and plan"
     say(f"{what} took {format_seconds(time.monotonic() - began)}\n")
     require_scheduler(campaign)
+    with at_work_on(campaign.directory):
+        _bench(campaign, gate=gate)
+
+
+def _bench(campaign: Campaign, *, gate: bool) -> None:
     place_campaign(campaign)
     run_all(campaign, None)
     while campaign.plan.max_blocks is not None and not campaign.ended:
@@ -45,11 +54,15 @@ def bench(asked: Asked, *, gate: bool) -> None:
 
 def advance(directory: Path, *, stop: bool) -> None:
     """Look at what is there; run the next blocks that are still needed, or end the campaign."""
-    campaign = Campaign.open(directory)
-    _refuse_alive(campaign)
+    with at_work_on(directory):
+        _advance_campaign(Campaign.open(directory), stop=stop)
+
+
+def _advance_campaign(campaign: Campaign, *, stop: bool) -> None:
+    _require_idle(campaign)
     if campaign.plan.max_blocks is None:
         raise UsageError(
-            f"{directory} has a fixed number of blocks", then="only a campaign planned --adaptive advances"
+            f"{campaign.directory} has a fixed number of blocks", then="only a campaign planned --adaptive advances"
         )
     if campaign.ended:
         say("the campaign has had its last look")
@@ -69,7 +82,12 @@ def plan_and_submit(asked: Asked, *, here: bool) -> None:
 
 def submit(campaign: Campaign, *, here: bool) -> None:
     """Run the planned jobs of a campaign that has not been run; ``here``: on the nodes that this shell holds."""
-    _refuse_alive(campaign)
+    with at_work_on(campaign.directory):
+        _submit(campaign, here=here)
+
+
+def _submit(campaign: Campaign, *, here: bool) -> None:
+    _require_idle(campaign)
     if any(campaign.runs_dir.glob("*-*")):
         raise UsageError(
             f"{campaign.directory} has been run already",
@@ -90,6 +108,11 @@ def submit(campaign: Campaign, *, here: bool) -> None:
 
 def resume(directory: Path, *, gate: bool) -> None:
     """Run only what is missing."""
+    with at_work_on(directory):
+        _resume(directory, gate=gate)
+
+
+def _resume(directory: Path, *, gate: bool) -> None:
     campaign, blocks = missing_blocks(Campaign.open(directory))
     if not blocks:
         say("nothing is missing")
@@ -105,9 +128,11 @@ def resume(directory: Path, *, gate: bool) -> None:
 def missing_blocks(campaign: Campaign) -> tuple[Campaign, dict[str, list[int]]]:
     """The blocks by job that ``campaign`` still needs, none where nothing is missing, with its scripts written.
 
-    The campaign that comes back has a new block for every broken one. Raises UsageError while one of its jobs lives.
+    The campaign that comes back has a new block for every broken one, and nothing lies in it that dead writers left.
+    Raises UsageError while one of its jobs lives.
     """
-    _refuse_alive(campaign)
+    _require_idle(campaign)
+    clear_remains(campaign.directory)
     status = {outcome.run.run: outcome.status for outcome in account_now(campaign).outcomes}
     repair = plan_repair(campaign.whole_plan, status, dt.datetime.now(dt.UTC).isoformat())
     blocks: dict[str, list[int]] = dict(repair.again)
@@ -170,8 +195,26 @@ def _conclude(campaign: Campaign, *, gate: bool) -> None:
         raise typer.Exit(code)
 
 
-def _refuse_alive(campaign: Campaign) -> None:
+@contextlib.contextmanager
+def at_work_on(directory: Path) -> Iterator[None]:
+    """Be the one that plans and runs in the campaign; raises UsageError where there is none, or somebody else is."""
+    Campaign.open(directory)
+    try:
+        with locked(directory, wait=False):
+            yield
+    except BlockingIOError:
+        raise UsageError(
+            f"another gpubench is at work on {directory}",
+            then=f"wait for its end, or look at it: gpubench status {directory}",
+        ) from None
+
+
+def _require_idle(campaign: Campaign) -> None:
+    """No job of the campaign lives; one whose front end is dead is ended. Raises UsageError for any other."""
     alive = {job: state for job, state in sorted(job_states(campaign).items()) if state.alive}
+    for job in [job for job, state in alive.items() if state.forsaken]:
+        say(f"job {job}: {alive.pop(job).reason}; it is ended")
+        SCHEDULERS[campaign.plan.site.scheduler].cancel(campaign.job_dir(job))
     if alive:
         lost = "; ".join(
             f"{job}: {state.reason}" for job, state in alive.items() if state.phase == "running" and state.reason

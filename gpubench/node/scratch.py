@@ -1,0 +1,35 @@
+"""A supervisor's scratch directory on its node, and those that killed supervisors left there."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Tuple
+
+HOLD = ".held"
+"""Locked by its supervisor as long as that lives; says which start of which machine's kernel keeps the lock."""
+
+
+def make(base: Path, name: str) -> Tuple[Path, int]:
+    """A new directory ``gpubench-<name>-…`` below ``base``, and the handle that holds it until it is closed."""
+    path = Path(tempfile.mkdtemp(prefix=f"gpubench-{name}-", dir=str(base)))
+    handle = os.open(str(path / HOLD), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with contextlib.suppress(OSError):  # a file system without locks: what is left there stays
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.write(handle, _kernel())
+    return path, handle
+
+
+def clear(base: Path) -> None:
+    """Remove the directories below ``base`` whose supervisors are dead; on a shared file system, only this node's."""
+    for hold in base.glob(f"gpubench-*/{HOLD}"):
+        with contextlib.suppress(OSError), hold.open("r+b") as file:
+            if file.read() == _kernel():
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(str(hold.parent), ignore_errors=True)
+
+
+def _kernel() -> bytes:
+    return Path("/proc/sys/kernel/random/boot_id").read_bytes()

@@ -1,0 +1,51 @@
+"""An import that was killed at any moment can be repeated, and none of its states is read as an import."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+
+import pytest
+
+from gpubench.errors import DataError, UsageError
+from gpubench.importers import FORMATS
+from gpubench.importers.directory import NOTE, TABLE, Given, Imported, import_files, open_imported
+from tests.cli.archive import draco_archive
+
+GIVEN = Given(None, dt.date(2025, 11, 7), None)
+
+
+def imported(out: Path) -> Imported:
+    return import_files("draco-csv", FORMATS["draco-csv"], [draco_archive()], out, GIVEN)
+
+
+@pytest.mark.parametrize(
+    "left", [[], [".results.parquet.0a1b2c3d.tmp"], [TABLE], [TABLE, ".import.json.0a1b2c3d.tmp"]], ids=len
+)
+def test_an_import_that_was_killed_is_repeated(tmp_path: Path, left: list[str]) -> None:
+    out = tmp_path / "draco"
+    out.mkdir()
+    for name in left:
+        (out / name).write_bytes(b"cut o")
+    imported(out)
+    assert sorted(path.name for path in out.iterdir()) == [NOTE, TABLE]
+    assert open_imported(out).note["kept"] == 653
+
+
+def test_a_directory_with_something_else_in_it_is_refused_as_before(tmp_path: Path) -> None:
+    (tmp_path / TABLE).write_bytes(b"")
+    (tmp_path / "thesis.tex").write_text("")
+    with pytest.raises(UsageError, match="is not empty, and no import"):
+        imported(tmp_path)
+
+
+def test_a_new_table_beside_the_note_of_the_import_before_it_is_not_believed(tmp_path: Path) -> None:
+    imported(tmp_path / "a")
+    note = (tmp_path / "a" / NOTE).read_text()
+    changed = Given(None, None, "elsewhere")
+    import_files("draco-csv", FORMATS["draco-csv"], [draco_archive()], tmp_path / "a", changed)
+    (tmp_path / "a" / NOTE).write_text(note)
+    with pytest.raises(
+        DataError, match=r"results\.parquet isn't what import\.json speaks of.*; import the results again"
+    ):
+        open_imported(tmp_path / "a")

@@ -1,0 +1,85 @@
+"""Kill anything at any moment, then resume: every planned run is there once, and nothing is left."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import need
+from tests.kills.campaign import all_calls, kill, undisturbed
+from tests.kills.points import CALLS, SPAN_S, Call, moments
+
+pytestmark = pytest.mark.system
+
+SEED = "KILLS_SEED"
+"""Variable that repeats the moments of another time; every failure prints it."""
+MANY = 48
+FEW = [
+    *(("front end", "link", 1), ("front end", "rename", 4), ("front end", "rename", 7), ("front end", "fsync", 21)),
+    *(("job.sh", "rename", 2), ("job.sh", "rename", 5)),
+]
+"""Before the plan, scripts, the job's state, the report; the meeting point of a run, its record."""
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> Counter[tuple[Any, ...]]:
+    return undisturbed(tmp_path_factory.mktemp("undisturbed"))
+
+
+@pytest.fixture(scope="module")
+def seed() -> int:
+    return int(os.environ.get(SEED) or random.SystemRandom().randrange(10**6))
+
+
+@pytest.mark.parametrize("number", range(len(SPAN_S)), ids=list(SPAN_S))
+def test_of_a_campaign_whose_process_is_killed_nothing_is_lost(
+    number: int, seed: int, expected: Counter[tuple[Any, ...]], tmp_path: Path
+) -> None:
+    seen = kill(list(moments(seed, len(SPAN_S)))[number], tmp_path, expected)
+    print(f"{SEED}={seed}", seen)
+    assert not seen.faults, f"{SEED}={seed} {seen}"
+
+
+@pytest.mark.parametrize(("role", "call", "number"), FEW)
+def test_of_a_campaign_that_is_killed_at_a_call_nothing_is_lost(
+    role: str, call: str, number: int, expected: Counter[tuple[Any, ...]], tmp_path: Path
+) -> None:
+    need(bool(shutil.which("strace")), "strace (requirements/system.sh)")
+    seen = kill(Call(role, call, number), tmp_path, expected)
+    print(seen)
+    assert seen.struck, f"no {role} makes so many: {seen}"
+    assert not seen.faults, seen
+
+
+@pytest.mark.long
+def test_of_many_campaigns_killed_at_any_moment_nothing_is_lost(
+    seed: int, expected: Counter[tuple[Any, ...]], tmp_path: Path
+) -> None:
+    wrong = []
+    for number, point in enumerate(moments(seed, MANY)):
+        (tmp_path / str(number)).mkdir()
+        seen = kill(point, tmp_path / str(number), expected)
+        print(f"{SEED}={seed}", seen)
+        wrong += [str(seen)] if seen.faults else []
+        shutil.rmtree(tmp_path / str(number))
+    assert not wrong, f"{SEED}={seed}\n" + "\n".join(wrong)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("role", ["front end", "job.sh"])
+def test_of_a_campaign_that_is_killed_at_every_call_nothing_is_lost(
+    role: str, call: str, expected: Counter[tuple[Any, ...]], tmp_path: Path
+) -> None:
+    need(bool(shutil.which("strace")), "strace (requirements/system.sh)")
+    wrong = []
+    for seen in all_calls(role, call, tmp_path, expected):
+        print(seen)
+        wrong += [str(seen)] if seen.faults else []
+    assert not wrong, "\n".join(wrong)

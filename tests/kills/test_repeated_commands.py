@@ -1,0 +1,81 @@
+"""A command that is killed at any of its renames, syncs and links is repeated, and does then what it was to do."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpubench.store.remains import is_temporary
+from tests.cli.archive import draco_archive
+from tests.conftest import GPUBENCH, ROOT, Run, need, own_queue, plain_environment
+from tests.kills.points import CALLS, CUT
+
+pytestmark = pytest.mark.system
+
+GOLDEN = ROOT / "tests" / "golden" / "schemas" / "1" / "campaign"
+
+
+@pytest.fixture
+def campaign(tmp_path: Path) -> Path:
+    need(bool(shutil.which("strace")), "strace (requirements/system.sh)")
+    return Path(shutil.copytree(GOLDEN, tmp_path / "far" / "tiny"))
+
+
+def killed(words: list[str], directory: Path, call: str, number: int) -> bool:
+    """Run the command and kill it at that call; False where it makes no so many, and comes to its end."""
+    log = directory / "strace.log"
+    inject = ["-e", f"trace={CALLS[call]}", "-e", f"inject={CALLS[call]}:signal=KILL:when={number}"]
+    subprocess.run(
+        ["strace", "-qqq", "-o", log, *inject, "--", GPUBENCH, *words],
+        cwd=directory,
+        env=plain_environment(own_queue(directory)),
+        capture_output=True,
+        check=False,
+    )
+    return any(line.endswith(CUT) for line in log.read_text().splitlines())
+
+
+def kills(words: list[str], directory: Path, call: str) -> Iterator[str]:
+    """Kill the command at its first such call, at its second, and so on; comes back after each."""
+    number = 1
+    while killed(words, directory, call, number):
+        yield f"{call} {number}"
+        number += 1
+
+
+@pytest.mark.parametrize("call", ["rename", pytest.param("fsync", marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("command", "made"),
+    [
+        ("import-results draco-csv {archive} --date 2025-11-07 --out made", ("import.json", "results.parquet")),
+        ("merge far/tiny", ("results.parquet", "verdicts.json")),
+        ("report far/tiny", ("report.html", "report.md", "results.parquet", "verdicts.json")),
+        ("pack far/tiny --out made/tiny.gpubench.zip", ("tiny.gpubench.zip",)),
+        ("fetch local far/tiny", ("plan.json",)),
+    ],
+    ids=["import-results", "merge", "report", "pack", "fetch"],
+)
+def test_a_command_that_was_killed_is_repeated(
+    gpubench: Run, tmp_path: Path, campaign: Path, *, command: str, made: tuple[str, ...], call: str
+) -> None:
+    words = [word.format(archive=draco_archive()) for word in command.split()]
+    places = {"fetch": tmp_path / "outputs" / "tiny", "merge": campaign, "report": campaign}
+    place = places.get(words[0], tmp_path / "made")
+    points = []
+    for point in kills(words, tmp_path, call):
+        points.append(point)
+        done = gpubench(*words)
+        assert done.returncode == 0, f"{point}: {done.stderr}"
+        assert set(made) <= {path.name for path in place.iterdir()}, point
+        left = [path for path in tmp_path.rglob(".*") if is_temporary(path.name) or path.name.startswith(".fetch")]
+        assert not left, f"{point}: {left}"
+        if words[0] != "pack":
+            checked = gpubench("fsck", place)
+            assert checked.returncode == 0, f"{point}: {checked.stdout}"
+        if place != campaign:
+            shutil.rmtree(place)
+    assert points or call == "fsync", "strace killed nothing"
