@@ -10,7 +10,7 @@ import polars as pl
 import typer
 
 from gpubench.cli.options import Asked
-from gpubench.cli.say import say
+from gpubench.cli.say import say_text
 from gpubench.cli.steps.choosing import chosen_campaign
 from gpubench.cli.steps.judging import Question, judge_campaign
 from gpubench.cli.steps.showing import show_notes, show_verdicts
@@ -61,7 +61,7 @@ def compare_campaign(
     ]
     if as_json:
         plan = judged.campaign.plan
-        say(verdicts_json(plan.campaign, shown, judged.settings, plan.site.layout.arrangement).decode().rstrip())
+        say_text(verdicts_json(plan.campaign, shown, judged.settings, plan.site.layout.arrangement).decode())
     else:
         show_verdicts(shown, judged.accounting)
         show_notes(judged)
@@ -95,7 +95,7 @@ def compare_samples(
     comparisons = comparisons_from_frame(_read(path), baseline, candidate, columns)
     verdicts: list[Verdict] = judge(comparisons, settings)
     if as_json:
-        say(verdicts_json(str(path), verdicts, settings).decode().rstrip())
+        say_text(verdicts_json(str(path), verdicts, settings).decode())
     else:
         show_verdicts(verdicts)
     raise typer.Exit(exit_code(verdicts))

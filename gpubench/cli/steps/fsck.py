@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from gpubench.cli.say import say
+from gpubench.cli.say import say, say_text
 from gpubench.cli.steps.choosing import unpacked
 from gpubench.errors import DataError, GpubenchError, UsageError
 from gpubench.fsck import Checked, Finding, check_campaign, check_import
@@ -32,7 +32,7 @@ def fsck(directories: Sequence[Path], *, as_json: bool) -> None:
     """
     checked = [_checked(one) for one in _places(directories)]
     if as_json:
-        say(json.dumps({"schema": "gpubench/fsck/1", "checked": [one.plain() for one in checked]}, indent=1))
+        say_text(json.dumps({"schema": "gpubench/fsck/1", "checked": [one.plain() for one in checked]}, indent=1))
     else:
         for one in checked:
             for finding in one.findings:
