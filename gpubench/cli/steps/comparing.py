@@ -15,6 +15,7 @@ from gpubench.cli.steps.choosing import chosen_campaign
 from gpubench.cli.steps.judging import Question, judge_campaign
 from gpubench.cli.steps.showing import show_notes, show_verdicts
 from gpubench.errors import DataError, UsageError
+from gpubench.model.cells import KEPT_TEXT
 from gpubench.report.record import verdicts_json
 from gpubench.stats.settings import Settings
 from gpubench.stats.table import comparisons_from_frame
@@ -25,7 +26,9 @@ _NAMES: dict[str, pl.DataType] = dict.fromkeys(("workload", "variant", "run", "j
 
 _Kind = tuple[Callable[[Path], pl.DataFrame], str]
 _CSV: _Kind = (
-    lambda path: pl.read_csv(path, schema_overrides=_NAMES, infer_schema_length=None),
+    lambda path: pl.read_csv(path, schema_overrides=_NAMES, infer_schema_length=None).with_columns(
+        pl.col(pl.String).str.replace(KEPT_TEXT, "${1}")
+    ),
     "it should be UTF-8, one header line, fields parted by commas",
 )
 # All lines tell the columns: a warm-up that is first marked in line 101 is one too.
