@@ -13,6 +13,7 @@ from typing import Annotated, Any, Self
 import pydantic
 
 from gpubench.errors import UsageError
+from gpubench.model.secrets import refuse_secrets
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
 """What starts a new line somewhere, or means something else than a letter."""
@@ -65,13 +66,14 @@ class Settings(pydantic.BaseModel):
         """Read TOML.
 
         Raises:
-            UsageError: not TOML, an unknown or missing key, a value that doesn't fit.
+            UsageError: not TOML, a password, an unknown or missing key, a value that doesn't fit.
         """
         return cls.of(parse_toml(text, source), source)
 
     @classmethod
     def of(cls, plain: Mapping[str, Any], source: str) -> Self:
         """Validate values that are already read; ``source`` names the file in messages."""
+        refuse_secrets(plain, source)  # first, since other messages quote what is wrong
         try:
             return cls.model_validate(plain)
         except pydantic.ValidationError as error:

@@ -10,6 +10,7 @@ import pydantic
 from gpubench.errors import UsageError
 from gpubench.model.base import Line, Part, Settings, with_nul
 from gpubench.model.quantities import Bytes, Fraction, MemoryPool, Seconds
+from gpubench.model.secrets import holds_login, password_in
 
 
 class Layout(Settings):
@@ -325,7 +326,12 @@ class Site(Settings):
 
     @classmethod
     def of(cls, plain: Mapping[str, Any], source: str) -> Self:
-        """As every ``Settings``; also raises UsageError for a NUL byte, which no command line and no variable holds."""
+        """As every ``Settings``; also for a NUL byte, which no command line and no variable holds."""
         for path in with_nul(plain):
             raise UsageError(f"{source}: '{path}' holds a NUL byte, which no command line and no variable can carry")
+        image = plain.get("image")
+        if isinstance(image, Mapping):
+            for key in ("registry", "base"):
+                if holds_login(str(image.get(key, ""))):
+                    raise password_in(f"{source}: 'image.{key}'")
         return super().of(plain, source)
