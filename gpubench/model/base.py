@@ -33,6 +33,17 @@ Line = Annotated[str, pydantic.AfterValidator(one_line)]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]*")
 
 
+def between(least: float, most: float) -> pydantic.AfterValidator:
+    """For a number that a person writes; in records that gpubench wrote itself any number stands (``plain``)."""
+
+    def check(value: float, info: pydantic.ValidationInfo) -> float:
+        if not (info.context or {}).get("plain") and not least <= value <= most:
+            raise ValueError(f"not between {least:,} and {most:,}".replace(",", " "))
+        return value
+
+    return pydantic.AfterValidator(check)
+
+
 def a_name(text: str) -> str:
     """``text`` as it is; raises ValueError for what can't be a part of a path, a job's name and a label alike."""
     if len(text) > MOST_LETTERS or not _NAME.fullmatch(text):
@@ -59,7 +70,7 @@ Part = Annotated[str, pydantic.AfterValidator(a_part)]
 class Settings(pydantic.BaseModel):
     """Base of everything that comes from a file the user may have written."""
 
-    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     @classmethod
     def load(cls, text: str, source: str) -> Self:
