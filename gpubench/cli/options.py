@@ -13,6 +13,7 @@ import typer
 
 from gpubench.errors import UsageError
 from gpubench.model.bounds import MOST_BLOCKS, MOST_REPS
+from gpubench.model.text import shortened
 from gpubench.stats.settings import Summary as SummaryWord
 
 if TYPE_CHECKING:
@@ -189,7 +190,9 @@ def _words(text: str) -> list[str]:
 def _counts(option: str, text: str) -> list[int]:
     words = _words(text)
     if not words or not all(_COUNT.fullmatch(word) for word in words):
-        raise UsageError(f"{option} '{text}' is no list of counts", then=f'write it like {option} "1 2 4"')
+        raise UsageError(
+            f"{option} '{shortened(text, 60)}' is no list of counts", then=f'write it like {option} "1 2 4"'
+        )
     return sorted({int(word) for word in words})
 
 

@@ -14,7 +14,9 @@ import pydantic
 
 from gpubench.errors import UsageError
 from gpubench.model.secrets import refuse_secrets
+from gpubench.model.text import shortened
 
+LONGEST_QUOTE = 100
 CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
 """What starts a new line somewhere, or means something else than a letter."""
 
@@ -142,7 +144,12 @@ def _explain(model: type[pydantic.BaseModel], error: pydantic.ValidationError) -
     if first["type"] == "missing":
         return f"key '{dotted}' is missing"
     message = first["msg"].removeprefix("Value error, ")
-    return f"'{dotted}' = {first['input']!r}: {message}"
+    return f"'{dotted}' = {quoted(first['input'])}: {message}"
+
+
+def quoted(value: object) -> str:
+    """A value as a message quotes it: what is wrong with it must find its place behind it."""
+    return shortened(repr(value), LONGEST_QUOTE)
 
 
 def _keys(model: type[pydantic.BaseModel], path: list[str]) -> list[str]:

@@ -86,7 +86,8 @@ def test_a_name_in_a_file_is_no_path(gpubench: Run, tmp_path: Path, option: str,
         more = ["--site", "mine.toml"]
     done = gpubench(*words(suite), *more)
     assert done.returncode == 2
-    assert f"'name' = '{name}': no name; use letters, digits" in one_line(done)
+    shown = repr(name) if len(name) < 100 else f"{repr(name)[:99]}…"
+    assert f"'name' = {shown}: no name; use letters, digits" in one_line(done)
     assert {path.name for path in tmp_path.iterdir()} <= {suite.name, "mine.toml"}
 
 
