@@ -9,6 +9,7 @@ import typer
 
 from gpubench import __version__
 from gpubench.cli import commands
+from gpubench.cli.say import complain
 from gpubench.errors import GpubenchError, InterruptedByUserError
 
 app = typer.Typer(
@@ -36,25 +37,26 @@ def main() -> None:
     try:
         app()
     except GpubenchError as error:
-        _say(str(error))
+        complain(error)
         sys.exit(error.exit_code)
     except SystemExit as end:
         # The command-line library turns a reader that has gone (``| head``) into 1, which is a bug's code here.
         if isinstance(end.__context__, BrokenPipeError):
             sys.exit(READER_GONE)
         if _is_of_ctrl_c(end):
-            _say("interrupted")
+            complain("interrupted")
         raise
     except Exception as error:  # noqa: BLE001 - whatever arrives here is a bug of ours; say so, and keep the details
         if _is_of_ctrl_c(error):  # a library's clean-up stumbled: zipfile can't close what it was writing, say
-            _say("interrupted")
+            complain("interrupted")
             sys.exit(InterruptedByUserError.exit_code)
         import tempfile
         import traceback
 
         with tempfile.NamedTemporaryFile("w", prefix="gpubench-bug-", suffix=".txt", delete=False) as out:
             traceback.print_exc(file=out)
-        _say(f"a bug in gpubench: {type(error).__name__}: {error}; please report it with {out.name}")
+        what = f"a bug in gpubench: {type(error).__name__}: {error}"
+        complain(GpubenchError(what, then=f"please report it with {out.name}"))
         sys.exit(1)
 
 
@@ -63,7 +65,3 @@ def _is_of_ctrl_c(error: BaseException | None) -> bool:
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
-
-
-def _say(line: str) -> None:
-    typer.echo(f"gpubench: {line}", err=True)

@@ -7,12 +7,12 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 
-import rich.console
 import rich.markup
 import rich.progress
 import rich.table
 
 from gpubench.cli.say import say
+from gpubench.cli.terminal import Terminal
 from gpubench.images.docker import Display
 
 
@@ -76,5 +76,5 @@ def build_display(names: Sequence[str]) -> Iterator[Display]:
         # The step is cut where the line ends: it may be a whole shell command.
         rich.progress.TextColumn("{task.fields[text]}", table_column=rich.table.Column(no_wrap=True, ratio=1)),
     )
-    with rich.progress.Progress(*columns, console=rich.console.Console(), expand=True) as progress:
+    with rich.progress.Progress(*columns, console=Terminal(), expand=True) as progress:
         yield Bars(progress, names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast, get_args
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, cast, get_args
 import typer
 
 from gpubench.errors import UsageError
+from gpubench.model.bounds import MOST_BLOCKS, MOST_REPS
+from gpubench.model.text import shortened
 from gpubench.stats.settings import Summary as SummaryWord
 
 if TYPE_CHECKING:
@@ -23,9 +26,9 @@ Variants = Annotated[
 ]
 Nodes = Annotated[str | None, typer.Option(help="Node counts, parted by commas or blanks.")]
 SuiteName = Annotated[str | None, typer.Option("--suite", help="Suite in suites/, or a .toml file.")]
-Blocks = Annotated[int | None, typer.Option(min=1, help="This many blocks, fixed.")]
+Blocks = Annotated[int | None, typer.Option(min=1, max=MOST_BLOCKS, help="This many blocks, fixed.")]
 Budget = Annotated[str | None, typer.Option(help="The most blocks that fit into this time, like 10m.")]
-Reps = Annotated[int | None, typer.Option(min=1, help="Timed repetitions of every workload.")]
+Reps = Annotated[int | None, typer.Option(min=1, max=MOST_REPS, help="Timed repetitions of every workload.")]
 Workers = Annotated[str | None, typer.Option(help='Workers per node: "2", or a sweep: "1 2 4".')]
 Protocol = Annotated[str | None, typer.Option(help="tcp or ucx.")]
 Runtime = Annotated[
@@ -72,7 +75,7 @@ Power = Annotated[
 ]
 Svg = Annotated[Path | None, typer.Option(help="Also every chart as an SVG file in this directory.")]
 Png = Annotated[Path | None, typer.Option(help="Also every chart as a PNG file in this directory.")]
-MaxBlocks = Annotated[int, typer.Option(min=5, help="With --adaptive: never more blocks than this.")]
+MaxBlocks = Annotated[int, typer.Option(min=5, max=MOST_BLOCKS, help="With --adaptive: never more blocks than this.")]
 CampaignDir = Annotated[Path, typer.Argument(help="Directory of the campaign.", show_default=False)]
 Planned = Annotated[
     Path | None,
@@ -181,14 +184,19 @@ class Asked:
         return None if self.margin is None else _quantity("--margin", self.margin, parse_fraction)
 
 
+_COUNT = re.compile(r"0*[1-9][0-9]{0,9}")
+
+
 def _words(text: str) -> list[str]:
     return text.replace(",", " ").split()
 
 
 def _counts(option: str, text: str) -> list[int]:
     words = _words(text)
-    if not words or not all(word.isdigit() and int(word) > 0 for word in words):
-        raise UsageError(f"{option} '{text}' is no list of counts", then=f'write it like {option} "1 2 4"')
+    if not words or not all(_COUNT.fullmatch(word) for word in words):
+        raise UsageError(
+            f"{option} '{shortened(text, 60)}' is no list of counts", then=f'write it like {option} "1 2 4"'
+        )
     return sorted({int(word) for word in words})
 
 

@@ -10,13 +10,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import rich.console
 import rich.live
 import rich.text
 
 from gpubench.cli.say import say
+from gpubench.cli.terminal import Terminal
 from gpubench.model.plan import PlannedBlock, PlannedRun
 from gpubench.model.quantities import format_seconds
+from gpubench.model.text import visible
 from gpubench.spec.records import RUN_FILE, SAMPLES_FILE
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import read_record, run_directories
@@ -114,13 +115,13 @@ class Progress:
     def tell(self, line: str) -> None:
         """A line that stays."""
         if self.live:
-            self.live.console.print(rich.text.Text(line))
+            self.live.console.print(rich.text.Text(visible(line)))
         elif not self.quiet:
             say(line)
 
     def _show(self, line: str) -> None:
         if self.live:
-            self.live.update(rich.text.Text(line, style="dim"))
+            self.live.update(rich.text.Text(visible(line), style="dim"))
 
 
 def _has_finished(attempt: Path) -> bool:
@@ -134,5 +135,5 @@ def progress_for(campaign: Campaign, *, quiet: bool = False, joining: bool = Fal
     if quiet or not sys.stdout.isatty():
         yield Progress(campaign, None, quiet=quiet, joining=joining)
         return
-    with rich.live.Live(console=rich.console.Console(), refresh_per_second=4, transient=True) as live:
+    with rich.live.Live(console=Terminal(), refresh_per_second=4, transient=True) as live:
         yield Progress(campaign, live, joining=joining)

@@ -1,4 +1,4 @@
-"""Lines for people."""
+"""Lines for people. What is printed goes through here (or ``Terminal``), where text from files is escaped."""
 
 from __future__ import annotations
 
@@ -6,13 +6,30 @@ import sys
 
 import typer
 
+from gpubench.errors import GpubenchError
+from gpubench.model.text import LONGEST_ERROR, shortened, visible
+
 
 def say(line: str) -> None:
     """A line of progress or result on standard output, at once."""
-    typer.echo(line)
+    typer.echo(visible(line))
+    sys.stdout.flush()
+
+
+def say_text(text: str) -> None:
+    """A document of several lines, like JSON."""
+    for line in text.rstrip("\n").split("\n"):
+        typer.echo(visible(line))
     sys.stdout.flush()
 
 
 def warn(line: str) -> None:
     """A line that deserves attention, on standard error."""
-    typer.echo(f"gpubench: {line}", err=True)
+    typer.echo(visible(f"gpubench: {line}"), err=True)
+
+
+def complain(error: GpubenchError | str) -> None:
+    """The one line of a failure, on standard error. What is too long of it is cut before what to do next."""
+    what, then = (error.what, error.then) if isinstance(error, GpubenchError) else (error, "")
+    end = shortened(visible(f"; {then}" if then else ""), LONGEST_ERROR // 2)
+    typer.echo(f"{shortened(visible(f'gpubench: {what}'), LONGEST_ERROR - len(end))}{end}", err=True)

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from gpubench.model.cells import as_text
+
 _SHARED = ("devices", "device_memory_limit", "worker_threads", "rmm_pool", "tcp", "ib", "nvlink", "nreps")
 _RATES = ("throughput_mean", "throughput_std")
 MERGE = (
@@ -91,8 +93,11 @@ def _csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> bytes:
     lines = csv.writer(text, lineterminator="\n")
     lines.writerow(columns)
     for row in rows:
-        values = (row.get(column) for column in columns)
-        lines.writerow(
-            ["" if value is None or (isinstance(value, float) and math.isnan(value)) else value for value in values]
-        )
+        lines.writerow([_cell(row.get(column)) for column in columns])
     return text.getvalue().encode()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return as_text(value)
+    return "" if value is None or (isinstance(value, float) and math.isnan(value)) else value

@@ -15,15 +15,13 @@ from gpubench.merge.read import read_runs
 from gpubench.merge.table import COLUMNS, merge
 from gpubench.spec.records import RUN_FILE
 from gpubench.store.campaign import Campaign
+from gpubench.store.packs import INDEX, KNOWN
 from gpubench.store.remains import is_temporary
 from gpubench.store.rundirs import Records, RunDirectory, run_directories
 
 VERDICTS = "gpubench/verdicts/"
-_FILES = {
-    *("plan.json", "node.pyz", "paths.json", "pack.json"),
-    *("results.parquet", "verdicts.json", "report.html", "report.md"),
-}
 _FOLDERS = {"plan.d", "manifests", "jobs", "runs"}
+_FILES = {*(KNOWN["campaign"] - _FOLDERS), INDEX, "results.parquet", "verdicts.json", "report.html", "report.md"}
 _IN_PASSING = {".fetch": "a fetch that was cut off", ".rsync-partial": "a fetch that was cut off"}
 
 

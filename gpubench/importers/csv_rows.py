@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gpubench.importers.base import Refused
+from gpubench.model.cells import from_cell
 
 
 def csv_rows(
@@ -45,4 +46,4 @@ def csv_rows(
             elif len(fields) != len(heading):
                 yield Refused(name, lines.line_num, f"{len(fields)} fields, the heading has {len(heading)}")
             else:
-                yield lines.line_num, dict(zip(heading, fields, strict=True))
+                yield lines.line_num, dict(zip(heading, map(from_cell, fields), strict=True))

@@ -13,7 +13,10 @@ from typing import Annotated, Any, Self
 import pydantic
 
 from gpubench.errors import UsageError
+from gpubench.model.secrets import refuse_secrets
+from gpubench.model.text import shortened
 
+LONGEST_QUOTE = 100
 CONTROL = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
 """What starts a new line somewhere, or means something else than a letter."""
 
@@ -30,6 +33,17 @@ Line = Annotated[str, pydantic.AfterValidator(one_line)]
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]*")
+
+
+def between(least: float, most: float) -> pydantic.AfterValidator:
+    """For a number that a person writes; in records that gpubench wrote itself any number stands (``plain``)."""
+
+    def check(value: float, info: pydantic.ValidationInfo) -> float:
+        if not (info.context or {}).get("plain") and not least <= value <= most:
+            raise ValueError(f"not between {least:,} and {most:,}".replace(",", " "))
+        return value
+
+    return pydantic.AfterValidator(check)
 
 
 def a_name(text: str) -> str:
@@ -58,20 +72,21 @@ Part = Annotated[str, pydantic.AfterValidator(a_part)]
 class Settings(pydantic.BaseModel):
     """Base of everything that comes from a file the user may have written."""
 
-    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     @classmethod
     def load(cls, text: str, source: str) -> Self:
         """Read TOML.
 
         Raises:
-            UsageError: not TOML, an unknown or missing key, a value that doesn't fit.
+            UsageError: not TOML, a password, an unknown or missing key, a value that doesn't fit.
         """
         return cls.of(parse_toml(text, source), source)
 
     @classmethod
     def of(cls, plain: Mapping[str, Any], source: str) -> Self:
         """Validate values that are already read; ``source`` names the file in messages."""
+        refuse_secrets(plain, source)  # first, since other messages quote what is wrong
         try:
             return cls.model_validate(plain)
         except pydantic.ValidationError as error:
@@ -129,7 +144,12 @@ def _explain(model: type[pydantic.BaseModel], error: pydantic.ValidationError) -
     if first["type"] == "missing":
         return f"key '{dotted}' is missing"
     message = first["msg"].removeprefix("Value error, ")
-    return f"'{dotted}' = {first['input']!r}: {message}"
+    return f"'{dotted}' = {quoted(first['input'])}: {message}"
+
+
+def quoted(value: object) -> str:
+    """A value as a message quotes it: what is wrong with it must find its place behind it."""
+    return shortened(repr(value), LONGEST_QUOTE)
 
 
 def _keys(model: type[pydantic.BaseModel], path: list[str]) -> list[str]:

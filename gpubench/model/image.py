@@ -8,6 +8,8 @@ import pydantic
 
 from gpubench.errors import UsageError
 from gpubench.model.base import Settings
+from gpubench.model.secrets import holds_secret, is_secret, password_in
+from gpubench.model.text import visible
 
 
 class Image(Settings):
@@ -57,8 +59,10 @@ def parse_variant(text: str) -> Variant:
     """``[LABEL=]SPEC[,KEY=VALUE…]``; a comma parts only where ``KEY=`` follows, so ``UCX_TLS=tcp,sm`` is one value.
 
     Raises:
-        UsageError: an empty label or spec, a key that is no variable name, a key given twice.
+        UsageError: an empty label or spec, a key that is no variable name, a key given twice, a password.
     """
+    if visible(text) != text:
+        raise UsageError(f"variant '{text}' holds a control character", then="write [LABEL=]VERSION[,KEY=VALUE...]")
     head, *settings = _COMMA_BEFORE_KEY.split(text)
     label, equals, spec = head.partition("=")
     if not equals:
@@ -73,6 +77,8 @@ def parse_variant(text: str) -> Variant:
     env: dict[str, str] = {}
     for setting in settings:
         key, _, value = setting.partition("=")
+        if is_secret(key, value) or holds_secret(value):
+            raise password_in(f"variant '{label}': {key}")
         if key in env:
             raise UsageError(f"variant '{text}' sets {key} twice")
         env[key] = value

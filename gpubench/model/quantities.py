@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 
 import pydantic
 
+from gpubench.model.text import shortened
+
 _SIZES: dict[str, int] = {"B": 1} | {
     prefix + suffix: int(base**power)
     for suffix, base in (("B", 1000), ("iB", 1024))
@@ -15,6 +17,8 @@ _SIZES: dict[str, int] = {"B": 1} | {
 }
 _SIZES["kB"] = 1000
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+MOST_BYTES, MOST_SECONDS, MOST_FRACTION = 2**60, 366 * 86400.0, 10.0
+"""What a person may write; records that gpubench wrote are read as they are."""
 _ONE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 
 
@@ -23,7 +27,7 @@ def parse_bytes(text: str) -> int:
     match = _ONE.fullmatch(text)
     if not match or match[2] not in _SIZES:
         raise ValueError(f"'{text}' is not a size; write a number and a unit, like 512MiB or 2GB")
-    return round(_finite(float(match[1]) * _SIZES[match[2]], text))
+    return round(_within(float(match[1]) * _SIZES[match[2]], MOST_BYTES, text, "1 EiB, which no machine has"))
 
 
 def parse_seconds(text: str) -> float:
@@ -37,7 +41,7 @@ def parse_seconds(text: str) -> float:
         position = match.end()
     if position < len(text) or not text.strip():
         raise ValueError(f"'{text}' is not a duration; write a number and a unit, like 90s, 10m or 1h30m")
-    return _finite(total, text)
+    return _within(total, MOST_SECONDS, text, "a year, which no job may take")
 
 
 def parse_fraction(text: str) -> float:
@@ -45,12 +49,12 @@ def parse_fraction(text: str) -> float:
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", text)
     if not match:
         raise ValueError(f"'{text}' is not a percentage; write it like 3%")
-    return _finite(float(match[1]) / 100, text)
+    return _within(float(match[1]) / 100, MOST_FRACTION, text, "tenfold")
 
 
-def _finite(value: float, text: str) -> float:
-    if not math.isfinite(value):
-        raise ValueError(f"'{text[:20]}…' is more than anything can hold")
+def _within(value: float, most: float, text: str, words: str) -> float:
+    if not value <= most:
+        raise ValueError(f"'{shortened(text, 20)}' is more than {words}")
     return value
 
 

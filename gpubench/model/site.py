@@ -8,8 +8,17 @@ from typing import Annotated, Any, Literal, Self
 import pydantic
 
 from gpubench.errors import UsageError
-from gpubench.model.base import Line, Part, Settings, with_nul
-from gpubench.model.quantities import Bytes, Fraction, MemoryPool, Seconds
+from gpubench.model.base import Line, Part, Settings, between, with_nul
+from gpubench.model.bounds import MOST_BLOCKS
+from gpubench.model.quantities import MOST_SECONDS, Bytes, Fraction, MemoryPool, Seconds
+from gpubench.model.secrets import holds_login, password_in
+
+Parts = Annotated[int, between(0, 1_000_000)]
+"""Of a node: cores, GPUs, devices of any kind."""
+Wait = Annotated[Seconds, between(0.001, MOST_SECONDS)]
+"""A time limit; nothing is done in no time."""
+LONGEST_WARNING = 65_535
+"""Seconds: the longest that Slurm takes."""
 
 
 class Layout(Settings):
@@ -48,8 +57,8 @@ class Node(Settings):
     ``gpu_memory`` is what one GPU has: a workload that needs more is refused at plan. Unset: not checked.
     """
 
-    cores: int = pydantic.Field(default=0, ge=0)
-    gpus: int = pydantic.Field(default=0, ge=0)
+    cores: Parts = pydantic.Field(default=0, ge=0)
+    gpus: Parts = pydantic.Field(default=0, ge=0)
     memory: Bytes | None = None
     gpu_memory: Bytes | None = None
 
@@ -73,7 +82,7 @@ class Batch(Settings):
     qos: Line = ""
     constraint: Line = ""
     options: list[Line] = pydantic.Field(default_factory=list)
-    warning: Seconds = 120.0
+    warning: Annotated[Seconds, between(0, LONGEST_WARNING)] = 120.0
     alloc_flags: Line = ""
     memory_unit: Literal["KB", "MB", "GB", "TB"] = "KB"
 
@@ -162,11 +171,11 @@ class ImportSettings(Settings):
 class Limits(Settings):
     """How long each wait may take at most. ``job`` is one allocation's time limit."""
 
-    job: Seconds = 4 * 3600.0
-    start: Seconds = 120.0
-    stop: Seconds = 30.0
-    silence: Seconds = 20.0
-    workload: Seconds = 300.0
+    job: Wait = 4 * 3600.0
+    start: Wait = 120.0
+    stop: Wait = 30.0
+    silence: Wait = 20.0
+    workload: Wait = 300.0
 
 
 class Estimates(Settings):
@@ -186,7 +195,7 @@ class Defaults(Settings):
     variants: list[str] = pydantic.Field(default_factory=list)
     suite: str = "quick"
     nodes: list[pydantic.PositiveInt] = pydantic.Field(default_factory=lambda: [1], min_length=1)
-    blocks: int = pydantic.Field(default=8, ge=1)
+    blocks: Annotated[int, between(1, MOST_BLOCKS)] = pydantic.Field(default=8, ge=1)
     budget: Seconds | None = None
     margin: Fraction = 0.03
     allow_changed: list[str] = pydantic.Field(default_factory=list)
@@ -258,10 +267,10 @@ class KubernetesSettings(Settings):
     tolerations: list[Toleration] = pydantic.Field(default_factory=list)
     image_pull_secrets: list[str] = pydantic.Field(default_factory=list)
     shm: Bytes | None = None
-    run_as_user: int = pydantic.Field(default=1000, ge=0)
+    run_as_user: Annotated[int, between(0, 2**31 - 1)] = pydantic.Field(default=1000, ge=0)
     capabilities: list[str] = pydantic.Field(default_factory=list)
     gpu_resource: str = "nvidia.com/gpu"
-    resources: dict[ExtendedResource, Annotated[int, pydantic.Field(ge=1)]] = pydantic.Field(default_factory=dict)
+    resources: dict[ExtendedResource, Annotated[Parts, pydantic.Field(ge=1)]] = pydantic.Field(default_factory=dict)
     labels: dict[Key, LabelValue] = pydantic.Field(default_factory=dict)
     annotations: dict[Key, str] = pydantic.Field(default_factory=dict)
     runtime_class: MaybeObject = ""
@@ -269,7 +278,7 @@ class KubernetesSettings(Settings):
     service_account: MaybeObject = ""
     host_network: bool = False
     port: int = pydantic.Field(default=8785, ge=1024, le=65535)
-    start: Seconds = 1800.0
+    start: Wait = 1800.0
     keep: Seconds = 7 * 86400.0
 
     @pydantic.field_validator("labels")
@@ -325,7 +334,12 @@ class Site(Settings):
 
     @classmethod
     def of(cls, plain: Mapping[str, Any], source: str) -> Self:
-        """As every ``Settings``; also raises UsageError for a NUL byte, which no command line and no variable holds."""
+        """As every ``Settings``; also for a NUL byte, which no command line and no variable holds."""
         for path in with_nul(plain):
             raise UsageError(f"{source}: '{path}' holds a NUL byte, which no command line and no variable can carry")
+        image = plain.get("image")
+        if isinstance(image, Mapping):
+            for key in ("registry", "base"):
+                if holds_login(str(image.get(key, ""))):
+                    raise password_in(f"{source}: 'image.{key}'")
         return super().of(plain, source)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import pydantic
 
 from gpubench.errors import UsageError
-from gpubench.model.base import Name, Settings, nearest
+from gpubench.model.base import Name, Settings, between, nearest
+from gpubench.model.bounds import MOST_REPS
 from gpubench.model.quantities import Fraction, parse_bytes, parse_fraction, parse_seconds, spell_bytes
 from gpubench.spec import WorkloadSpec
 from gpubench.workloads.catalogue import CATALOGUE, Param, Workload
+
+MOST_COUNT = 2**53
+"""What JSON and floats hold exactly."""
 
 
 class SuiteEntry(Settings):
@@ -19,8 +23,8 @@ class SuiteEntry(Settings):
 
     name: str
     backend: str = "dask"
-    reps: int | None = pydantic.Field(default=None, ge=1)
-    warmup: int | None = pydantic.Field(default=None, ge=0)
+    reps: Annotated[int, between(1, MOST_REPS)] | None = None
+    warmup: Annotated[int, between(0, MOST_REPS)] | None = None
     params: dict[str, Any] = pydantic.Field(default_factory=dict)
 
 
@@ -35,8 +39,8 @@ class Suite(Settings):
     description: str = ""
     first_pass: bool = False
     margin: Fraction | None = None
-    reps: int = pydantic.Field(default=6, ge=1)
-    warmup: int = pydantic.Field(default=1, ge=0)
+    reps: Annotated[int, between(1, MOST_REPS)] = 6
+    warmup: Annotated[int, between(0, MOST_REPS)] = 1
     workload: list[SuiteEntry] = pydantic.Field(min_length=1)
 
     def resolve(self, source: str, *, reps: int | None, timeout_s: float) -> list[WorkloadSpec]:
@@ -120,6 +124,8 @@ def _count(value: Any) -> int:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise ValueError("not a whole number ≥ 0")
+    if value > MOST_COUNT:
+        raise ValueError("more than anything can count")
     return value
 
 

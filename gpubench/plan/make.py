@@ -18,6 +18,7 @@ from gpubench.model.plan import (
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
 from gpubench.plan.arrangement import check_arrangement
+from gpubench.plan.bounds import check_bounds
 from gpubench.plan.budget import LEAST_BLOCKS, blocks_that_fit
 from gpubench.plan.foreseen import DEFAULT_POWER, foresee_plan
 from gpubench.plan.jobs import Room, plan_jobs
@@ -96,12 +97,14 @@ def make_plan(request: Request) -> Plan:
     """Plan every run of the campaign.
 
     Raises:
-        PlanRefusedError: adapters that don't go together, an unknown protocol, a budget that can't hold five blocks.
+        PlanRefusedError: adapters that don't go together, numbers that no machine has, an unknown protocol, a budget
+            that can't hold five blocks.
     """
     site = request.site
     check_triple(site)
     if request.protocol not in PROTOCOLS:
         raise PlanRefusedError(f"no protocol '{request.protocol}'", then=f"there is: {', '.join(PROTOCOLS)}")
+    check_bounds(site, request.nodes, request.workers or [site.layout.workers])
     check_placement(site, request.device)
     check_arrangement(site, [item.backend for item in request.workloads])
     rooms, left_out = plan_rooms(request)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpubench.errors import PlanRefusedError
 from gpubench.model.quantities import format_bytes
+from gpubench.plan.bounds import check_worker_memory
 from gpubench.plan.jobs import Room
 from gpubench.plan.turns import interleaved
 from gpubench.spec import WorkloadSpec
@@ -38,6 +39,8 @@ def plan_rooms(request: Request) -> tuple[list[Room], list[str]]:
         for workers in request.workers or [layout.workers]:
             shape = Shape(nodes, workers, layout.threads)
             limit = _memory_limit(request, workers)
+            if request.machine_memory or layout.memory is not None:
+                check_worker_memory(limit, workers)
             enough = [item for item in request.workloads if shape.workers >= CATALOGUE[item.name].least_workers]
             for item in enough:
                 check_memory(item, shape, worker_memory(request, workers), request.device)
@@ -107,8 +110,8 @@ def check_memory(item: WorkloadSpec, shape: Shape, memory: int, device: str) -> 
         smaller = ", ".join(name for name, _ in known.grows)
         less = "" if device == "gpu" else f", {100 * share:.0f} % of which it uses before it spills to disk"
         raise PlanRefusedError(
-            f"{item.name} doesn't fit on {_words(shape)}: a worker holds up to {format_bytes(held)} "
-            f"({known.held_text}), and has {format_bytes(memory)}{less}",
+            f"{item.name} doesn't fit on {_words(shape)}: a worker has {format_bytes(memory)}{less}, and holds up to "
+            f"{format_bytes(held)} ({known.held_text})",
             then=f"a smaller {smaller}, fewer workers per node, or layout.memory if the node has more",
         )
 

@@ -9,13 +9,11 @@ from collections.abc import Iterator
 from gpubench.errors import PlanRefusedError
 from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
+from gpubench.plan.bounds import check_counts, interface_fault
 from gpubench.plan.make import PROTOCOLS
 from gpubench.plan.placement import check_placement, check_steps_of
 from gpubench.plan.triples import BRINGS_FILES, check_triple
 
-LONGEST_INTERFACE = 15
-"""Letters: IFNAMSIZ of Linux less its final zero."""
-_INTERFACE = re.compile(r"[^\s/:]+")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -58,16 +56,16 @@ def _protocol(site: Site) -> Finding:
 
 
 def _interface(site: Site) -> Finding:
-    name = site.interface
-    if not _INTERFACE.fullmatch(name) or name in (".", ".."):
-        return Finding(False, f"interface '{name}' can't be the name of a network device")
-    if len(name.encode()) > LONGEST_INTERFACE:
-        return Finding(False, f"interface '{name}' has more than {LONGEST_INTERFACE} letters, which no device has")
-    return Finding(True, f"interface {name} can be the name of a network device")
+    fault = interface_fault(site.interface)
+    return Finding(not fault, fault or f"interface {site.interface} can be the name of a network device")
 
 
 def _shape(site: Site) -> Iterator[Finding]:
     workers, threads, node = site.layout.workers, site.layout.threads, site.node
+    try:
+        check_counts(site, site.defaults.nodes, [workers])
+    except PlanRefusedError as error:
+        yield Finding(False, str(error))
     busy = f"{workers} workers x {threads} threads = {workers * threads}"
     if node.cores:
         fits = workers * threads <= node.cores

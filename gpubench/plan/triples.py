@@ -38,8 +38,9 @@ def check_triple(site: Site) -> None:
     """Raise PlanRefusedError unless the site's triple is valid."""
     triple = (site.scheduler, site.launcher, site.runtime)
     if triple not in VALID:
-        valid = "; ".join(" + ".join(words) for words in sorted(VALID))
+        own = sorted(words for words in VALID if words[0] == site.scheduler)
+        valid = "; ".join(" + ".join(words[1:]) for words in own) or "; ".join(sorted({words[0] for words in VALID}))
         raise PlanRefusedError(
             f"site {site.name}: scheduler, launcher and runtime {' + '.join(triple)} don't go together",
-            then=f"valid: {valid}",
+            then=f"with {site.scheduler}: {valid}" if own else f"schedulers: {valid}",
         )

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import vl_convert
 
 from gpubench.errors import DataError
+from gpubench.model.text import all_visible
 from gpubench.report.inputs import ReportInputs
 from gpubench.report.page import parts
 
@@ -50,7 +51,7 @@ def light_colours(style: str) -> dict[str, str]:
 
 def standalone(spec: dict[str, Any], colours: dict[str, str]) -> dict[str, Any]:
     """The spec with real colours, a width, a title and paper behind it: there is no page around it."""
-    text = re.sub(r"var\(--([a-z0-9]+)\)", lambda found: colours[found[1]], json.dumps(spec))
+    text = re.sub(r"var\(--([a-z0-9]+)\)", lambda found: colours[found[1]], json.dumps(all_visible(spec)))
     plain: dict[str, Any] = json.loads(text)
     plain["config"] |= {"font": _FONT, "background": colours["paper"]}
     if plain.get("width") == "container":

@@ -13,6 +13,7 @@ from gpubench.report import charts, labels
 from gpubench.report.export import Chart
 from gpubench.report.history import Source
 from gpubench.report.history_page import change_rows, over_time_drawings, searched_sentence, source_rows, unusual_rows
+from gpubench.report.markdown import cell, inline
 from gpubench.report.over_time import over_time
 from gpubench.report.page import render
 from gpubench.stats.settings import Settings
@@ -74,15 +75,16 @@ def markdown(inputs: ImportedInputs) -> str:
     """Verdicts, changes and cautions, for a pull request."""
     note = inputs.note
     head = [
-        f"**Import {note['name']}** ({note['format']}): {note['kept']} of {note['rows_in']} rows",
+        f"**Import {inline(str(note['name']))}** ({inline(str(note['format']))}): "
+        f"{note['kept']} of {note['rows_in']} rows",
         "",
-        *(f"> {line}\n" for line in inputs.cautions),
+        *(f"> {inline(line)}\n" for line in inputs.cautions),
         "| workload | versions | effect [95 % interval] | dates | verdict | why |",
         "|---|---|--:|--:|---|---|",
     ]
-    rows = ["| " + " | ".join(str(row[key]) for key in _VERDICT) + " |" for row in verdict_rows(inputs.verdicts)]
+    rows = ["| " + " | ".join(cell(str(row[key])) for key in _VERDICT) + " |" for row in verdict_rows(inputs.verdicts)]
     changed = ["", "| series | first date of it | effect | p | why |", "|---|---|--:|--:|---|"]
-    changes = ["| " + " | ".join(str(word) for word in row) + " |" for row in change_rows(inputs.series)]
+    changes = ["| " + " | ".join(cell(str(word)) for word in row) + " |" for row in change_rows(inputs.series)]
     return "\n".join([*head, *rows, *changed, *changes]) + "\n"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jinja2
 
+from gpubench.model.text import visible
 from gpubench.report import headline, labels, provenance
 from gpubench.report.inputs import ReportInputs
 from gpubench.store.accounting import Outcome
@@ -25,22 +26,21 @@ def markdown(inputs: ReportInputs) -> str:
     ]
     environment = jinja2.Environment(
         loader=jinja2.DictLoader(dict(inputs.templates)),
-        autoescape=False,  # noqa: S701 - this is Markdown; _cell escapes what would break its tables
+        autoescape=False,  # noqa: S701 - this is Markdown; cell escapes what would break its tables
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     return environment.get_template("report/summary.md.j2").render(
-        answer=_inline(" ".join(headline.answer(inputs))),
-        same_twice=[_inline(text) for text in headline.same_twice(inputs.plan)],
+        answer=inline(" ".join(headline.answer(inputs))),
+        same_twice=[inline(text) for text in headline.same_twice(inputs.plan)],
         certainty=headline.certainty(inputs),
-        calibration=_inline(inputs.calibration),
-        unplanned=[_inline(line) for line in provenance.unplanned(inputs.plan, inputs.changes)],
-        facts=[(name, _cell(value)) for name, value in headline.facts(inputs)],
-        rows=[[_cell(word) for word in row] for row in rows],
+        calibration=inline(inputs.calibration),
+        unplanned=[inline(line) for line in provenance.unplanned(inputs.plan, inputs.changes)],
+        facts=[(name, cell(value)) for name, value in headline.facts(inputs)],
+        rows=[[cell(word) for word in row] for row in rows],
         bad=[
-            _inline(f"block {one.block.block}, {one.run.variant}: {one.status}: {one.reason}")
-            for one in _not_ok(inputs)
+            inline(f"block {one.block.block}, {one.run.variant}: {one.status}: {one.reason}") for one in _not_ok(inputs)
         ],
     )
 
@@ -49,13 +49,14 @@ def _not_ok(inputs: ReportInputs) -> list[Outcome]:
     return [one for one in inputs.outcomes if one.status != "ok"]
 
 
-def _cell(text: str) -> str:
-    return _inline(text).replace("|", "\\|")
+def cell(text: str) -> str:
+    """``inline``, in a table."""
+    return inline(text).replace("|", "\\|")
 
 
-def _inline(text: str) -> str:
+def inline(text: str) -> str:
     """One line without what Markdown or HTML would take for markup."""
-    plain = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;")
-    for sign in ("*", "_", "`", "["):
+    plain = visible(" ".join(text.split())).replace("&", "&amp;").replace("<", "&lt;")
+    for sign in ("\\", "*", "_", "`", "["):
         plain = plain.replace(sign, f"\\{sign}")
     return plain

@@ -12,6 +12,7 @@ import jinja2
 import markupsafe
 import vl_convert
 
+from gpubench.model.text import all_visible, visible
 from gpubench.report import charts, condense, headline, labels, link_rows, provenance, rows, scaling_rows
 from gpubench.report.inputs import ReportInputs
 from gpubench.store.accounting import run_warnings
@@ -27,6 +28,7 @@ def render(name: str, templates: Mapping[str, str], context: Mapping[str, Any]) 
     environment = jinja2.Environment(
         loader=jinja2.DictLoader(dict(templates)),
         autoescape=True,
+        finalize=_shown,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -131,8 +133,13 @@ def _noise(inputs: ReportInputs) -> list[dict[str, Any]]:
 def script_safe(specs: Mapping[str, Any]) -> markupsafe.Markup:
     """The specs as JSON for inside of a script element."""
     # Inside <script> only "<" could end the element early; JSON lets it be written as an escape.
-    text = json.dumps(specs, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    text = json.dumps(all_visible(specs), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return markupsafe.Markup(text.replace("<", "\\u003c"))  # noqa: S704 - escaped in this very line
+
+
+def _shown(value: Any) -> Any:
+    """What stands between ``{{`` and ``}}``; markup is ours."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, markupsafe.Markup) else value
 
 
 @functools.cache

@@ -40,9 +40,9 @@ def verdict_table(verdicts: Sequence[Verdict]) -> RenderableType:
     return Group(table, *(Text(line, style="dim") for line in _notes(verdicts)))
 
 
-def verdict_lines(verdicts: Sequence[Verdict]) -> str:
+def verdict_lines(verdicts: Sequence[Verdict]) -> list[str]:
     """The same without colour or alignment, one line per verdict, cells parted by `` | ``."""
-    return "\n".join([*(" | ".join(row) for row in _rows(verdicts)), *_notes(verdicts)])
+    return [*(" | ".join(row) for row in _rows(verdicts)), *_notes(verdicts)]
 
 
 def _rows(verdicts: Sequence[Verdict]) -> Iterator[tuple[str, str, str, str, str]]:

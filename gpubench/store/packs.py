@@ -1,8 +1,9 @@
 """A campaign or an import as one file: a plain zip archive with a list of its files and their hashes.
 
 The same content gives the same bytes: sorted names, no times, owners or modes (with one version of zlib). What is read
-out of a pack is trusted no further than its list goes: other names, links, doubles and changed bytes are refused. The
-list is no signature: who changes a file and the list isn't found out.
+out of a pack is trusted no further than its list goes: other names, links, doubles, changed bytes, and more bytes than
+any campaign packs into a file of that size are refused; of what is listed only what a campaign or an import consists of
+is unpacked. The list is no signature: who changes a file and the list isn't found out.
 """
 
 from __future__ import annotations
@@ -30,10 +31,20 @@ SUFFIX = ".gpubench.zip"
 _REGULAR = (stat.S_IFREG | 0o644) << 16
 _UNIX = 3
 _MOST_INDEX_BYTES = 256 * 2**20
+_MOST_BYTES = 64 * 2**30
+_MOST_RATIO, _FREE_OF_RATIO = 100, 256 * 2**20
+"""So many times its size a pack may unpack to; a small one to more. Samples shrink to a tenth, logs to a fiftieth."""
+_LONGEST_PART, _LONGEST_NAME = 255, 1000
+"""Bytes that a Linux file system takes, and that leave room for the directory."""
 _CHUNK = 2**20
 _THEN = "ask whoever packed it for the file again"
 
 What = Literal["campaign", "import"]
+KNOWN: Mapping[What, frozenset[str]] = {
+    "campaign": frozenset(("plan.json", "plan.d", "node.pyz", "paths.json", "manifests", "jobs", "runs")),
+    "import": frozenset(("import.json", "results.parquet")),
+}
+"""What they consist of, less what is derived: names at the top."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,6 +93,8 @@ def write_pack(out: Path, index: Index, files: Mapping[str, Path]) -> Index:
             _add(archive, name, data)
         whole = dataclasses.replace(index, files=listed)
         _add(archive, INDEX, _dump(whole))
+    if too_much := _too_much(whole, buffer.getbuffer().nbytes):
+        raise DataError(f"{out} would be refused: {too_much}", then="shorten logs in jobs/ that repeat themselves")
     write_atomically(out, buffer.getvalue())
     return whole
 
@@ -116,10 +129,10 @@ def unpack(path: Path, into: Path) -> Index:
         index = _index(path, archive)
         for name, wrong in _strangers(archive, index):
             raise DataError(f"{path}: {name}: {wrong}", then=_THEN)
-        needed = sum(size for size, _ in index.files.values())
+        needed = _bytes(index)
         if needed > shutil.disk_usage(into).free:
             raise MissingToolError(f"{path} takes {needed} bytes in {into}", then="free some space, or set TMPDIR")
-        for name in sorted(index.files):
+        for name in sorted(index.files.keys() - unknown(index)):
             target = into / name
             with writing(target):
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -129,6 +142,22 @@ def unpack(path: Path, into: Path) -> Index:
                     except DataError as error:
                         raise DataError(f"{path}: {name}: {error.what}", then=_THEN) from None
         return index
+
+
+def unknown(index: Index) -> set[str]:
+    """Listed files that belong to no campaign or import; they aren't unpacked."""
+    return {name for name in index.files if name.partition("/")[0] not in KNOWN[index.what]}
+
+
+def _bytes(index: Index) -> int:
+    return sum(size for size, _ in index.files.values())
+
+
+def _too_much(index: Index, packed: int) -> str:
+    """Why a pack of so many bytes can't be honest; empty where it can."""
+    most = min(_MOST_BYTES, _FREE_OF_RATIO + _MOST_RATIO * packed)
+    needed = _bytes(index)
+    return f"its {packed} bytes would unpack to {needed}, {most} are the most" if needed > most else ""
 
 
 def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
@@ -165,13 +194,17 @@ def _index(path: Path, archive: zipfile.ZipFile) -> Index:
         raise DataError(f"{path} is {schema or 'no pack'}, not {PACK}", then="use the gpubench that wrote it")
     try:
         index = _parsed(plain)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise DataError(f"{path}: its {INDEX} is damaged: {error}", then=_THEN) from None
     for name in index.files:
         if not is_plain(name):
-            raise DataError(f"{path} names {name!r}, which leads out of a directory", then="don't use it")
+            raise DataError(
+                f"{path} names {name!r}, which leads out of a directory, or is too long", then="don't use it"
+            )
         if any(str(folder) in index.files for folder in PurePosixPath(name).parents):
             raise DataError(f"{path} names {name!r} below a file", then="don't use it")
+    if too_much := _too_much(index, path.stat().st_size):
+        raise DataError(f"{path} is no honest pack: {too_much}", then=_THEN)
     return index
 
 
@@ -181,14 +214,25 @@ def _parsed(plain: Mapping[str, Any]) -> Index:
     files = {str(one["path"]): (int(one["bytes"]), str(one["sha256"])) for one in plain["files"]}
     if any(size < 0 for size, _ in files.values()):
         raise ValueError("a file has less than no bytes")
+    if len(files) < len(plain["files"]):
+        raise ValueError("it names a file twice")
     ends = {str(job): str(end) for job, end in plain["ends"].items()}
-    return Index(plain["what"], str(plain["name"]), files, tuple(plain["missing"]), tuple(plain["open_jobs"]), ends)
+    missing, open_jobs = _lines(plain["missing"]), _lines(plain["open_jobs"])
+    return Index(plain["what"], str(plain["name"]), files, missing, open_jobs, ends)
+
+
+def _lines(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise TypeError(f"{value!r} is no list of lines")
+    return tuple(map(str, value))
 
 
 def is_plain(name: str) -> bool:
-    """Whether it stays below the directory that it is joined to."""
+    """Whether it stays below the directory that it is joined to, and a file system takes it."""
     parts = name.split("/")
-    return name.isprintable() and "\\" not in name and not {"", ".", ".."} & set(parts)
+    if not name.isprintable() or "\\" in name or {"", ".", ".."} & set(parts):
+        return False
+    return len(name.encode()) <= _LONGEST_NAME and all(len(part.encode()) <= _LONGEST_PART for part in parts)
 
 
 def _strangers(archive: zipfile.ZipFile, index: Index) -> Iterator[tuple[str, str]]:

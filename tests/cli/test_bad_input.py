@@ -41,6 +41,16 @@ def one_line(done: subprocess.CompletedProcess[str]) -> str:
         (["--budget", "10"], 2, "--budget: '10' is not a duration"),
         (["--budget", "10s"], 6, "a budget of 10s holds"),
         (["--margin", "3"], 2, "--margin: '3' is not a percentage"),
+        (["--nodes", "1000000000"], 6, "1000000000 nodes are more than any cluster has"),
+        (["--nodes", "9" * 5000], 2, "is no list of counts"),
+        (["--nodes", "²"], 2, "--nodes '²' is no list of counts"),
+        (["--workers", "1000000000"], 6, "more than any node can run"),
+        (["--budget", "9999999d"], 2, "--budget: '9999999d' is more than a year"),
+        (["--margin", "99999%"], 2, "--margin: '99999%' is more than tenfold"),
+        (["--set", "interface=a\nb"], 6, "interface 'a\\u000ab' can't be the name of a network device"),
+        (["--set", "layout.workers=1e9"], 6, "more than any node can run"),
+        (["--set", "layout.memory=24B"], 6, "2 workers per node have 12 B each"),
+        (["--variants", "a\x1b[31m=1.22.0 b=1.22.0"], 2, "variant 'a\\u001b[31m=1.22.0' holds a control character"),
         (["--protocol", "udp"], 6, "no protocol 'udp'"),
         (["--set", "layout.worker=3"], 2, "unknown key 'layout.worker' (did you mean 'workers'?)"),
         (["--set", "limits.start=20"], 2, "'limits.start' = 20: a quantity needs its unit"),
@@ -76,7 +86,8 @@ def test_a_name_in_a_file_is_no_path(gpubench: Run, tmp_path: Path, option: str,
         more = ["--site", "mine.toml"]
     done = gpubench(*words(suite), *more)
     assert done.returncode == 2
-    assert f"'name' = '{name}': no name; use letters, digits" in one_line(done)
+    shown = repr(name) if len(name) < 100 else f"{repr(name)[:99]}…"
+    assert f"'name' = {shown}: no name; use letters, digits" in one_line(done)
     assert {path.name for path in tmp_path.iterdir()} <= {suite.name, "mine.toml"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
@@ -182,10 +183,33 @@ def listed(files: dict[str, bytes], old: str, new: str) -> None:
     files[INDEX] = files[INDEX].replace(json.dumps(old).encode(), json.dumps(new).encode())
 
 
-def link(name: str) -> zipfile.ZipInfo:
+def link(name: str, kind: int = stat.S_IFLNK) -> zipfile.ZipInfo:
     info = zipfile.ZipInfo(name)
-    info.create_system, info.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
+    info.create_system, info.external_attr = 3, (kind | 0o777) << 16
     return info
+
+
+def twice_listed(index: bytes) -> bytes:
+    plain = json.loads(index)
+    return json.dumps({**plain, "files": plain["files"] * 2}).encode()
+
+
+def sized(index: bytes, size: str) -> bytes:
+    return re.sub(rb'"bytes": \d+', b'"bytes": ' + size.encode(), index)
+
+
+def packed_with(folder: Path, name: str, size: int) -> Path:
+    """An honest list of a dishonest campaign: one more file of zeros."""
+    with zipfile.ZipFile(folder / PACK) as archive:
+        files = {one: archive.read(one) for one in archive.namelist()}
+    plain = json.loads(files.pop(INDEX))
+    files[name] = bytes(size)
+    plain["files"].append({"path": name, "bytes": size, "sha256": hashlib.sha256(files[name]).hexdigest()})
+    out = folder / "more.gpubench.zip"
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for one, data in {**files, INDEX: json.dumps(plain).encode()}.items():
+            archive.writestr(one, data)
+    return out
 
 
 def edits() -> Iterator[tuple[str, Change, str]]:
@@ -210,6 +234,16 @@ def edits() -> Iterator[tuple[str, Change, str]]:
     yield "no list", lambda files, _: files.pop(INDEX), "no pack of gpubench"
     yield "torn list", lambda files, _: files.update({INDEX: b'{"schema'}), "no pack of gpubench"
     yield "version", lambda files, _: files.update({INDEX: files[INDEX].replace(b"pack/1", b"pack/9")}), "not gpubench"
+    yield "listed twice", lambda files, _: files.update({INDEX: twice_listed(files[INDEX])}), "names a file twice"
+    yield "endless size", lambda files, _: files.update({INDEX: sized(files[INDEX], "1e999")}), "is damaged"
+    yield "huge size", lambda files, _: files.update({INDEX: sized(files[INDEX], "99999999999999999999")}), "no honest"
+    yield "long name", lambda files, _: listed(files, "node.pyz", "runs/" + "x" * 256), "too long"
+    yield "device", lambda _, more: more.append(link("runs/device", stat.S_IFCHR)), "no plain file"
+    yield (
+        "missing is text",
+        lambda files, _: files.update({INDEX: files[INDEX].replace(b'"missing": []', b'"missing": "x"')}),
+        "is damaged",
+    )
     yield "list of lists", lambda files, _: files.update({INDEX: b'{"schema": "gpubench/pack/1"}'}), "is damaged"
 
 
@@ -224,6 +258,27 @@ def test_an_edited_pack_is_refused_and_nothing_of_it_lands_outside(
         unpack(edited, into)
     assert sorted(path.name for path in (tmp_path / "deep").iterdir()) == ["inside"]
     assert not [path for path in into.rglob("*") if path.is_symlink()]
+
+
+def test_a_pack_that_would_unpack_to_much_more_than_it_is_is_refused_before_a_byte_is_written(
+    golden_pack: Path, tmp_path: Path
+) -> None:
+    bomb = packed_with(golden_pack.parent, "jobs/j001-n1/job.log", 2**29)
+    (tmp_path / "into").mkdir()
+    with pytest.raises(DataError, match=r"is no honest pack: its \d+ bytes would unpack to"):
+        unpack(bomb, tmp_path / "into")
+    assert list((tmp_path / "into").iterdir()) == []
+    assert "no honest pack" in run("fsck", bomb).stdout
+
+
+def test_only_what_a_campaign_consists_of_is_unpacked(golden_pack: Path, tmp_path: Path) -> None:
+    more = packed_with(golden_pack.parent, "results.parquet", 10)
+    (tmp_path / "into").mkdir()
+    unpack(more, tmp_path / "into")
+    assert "plan.json" in (there := {path.name for path in (tmp_path / "into").iterdir()})
+    assert "results.parquet" not in there
+    done = run("fsck", more)
+    assert f"{more}:results.parquet: foreign: no campaign has such a file" in done.stdout
 
 
 def test_a_name_that_stands_twice_is_refused(golden_pack: Path, tmp_path: Path) -> None:

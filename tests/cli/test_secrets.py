@@ -38,3 +38,23 @@ def test_a_planted_secret_stands_in_no_file_of_a_campaign_and_in_no_message(gpub
         assert PLANTED not in done.stdout + done.stderr
         assert files_with("C.UTF-8", home) != []
         assert files_with(PLANTED, tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ["--set", f"image.registry=me:{PLANTED}@registry.example/ucx"],
+        ["--base", f"me:{PLANTED}@registry.example/debian:12"],
+        ["--set", f"env.REGISTRY_PASSWORD={PLANTED}"],
+        ["--variants", f"a=1.22.0 b=1.22.0,NGC_API_KEY={PLANTED}"],
+    ],
+)
+def test_a_password_in_a_profile_or_a_variant_is_refused_and_nothing_is_written(
+    gpubench: Run, tmp_path: Path, more: list[str]
+) -> None:
+    done = gpubench("plan", "--variants", "a=1.22.0 b=1.22.0", *more)
+    assert done.returncode == 2
+    assert "holds a password" in done.stderr
+    assert "docker login" in done.stderr
+    assert PLANTED not in done.stdout + done.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -91,3 +92,36 @@ def test_mlflow_is_asked_about_the_newest_campaign_and_nothing_is_made_where_the
     done = gpubench("export", "mlflow")
     assert (done.returncode, "there is no campaign in outputs" in done.stderr) == (2, True)
     assert not (tmp_path / "outputs").exists()
+
+
+def test_no_cell_of_an_export_begins_a_formula_and_its_own_reader_gets_the_text_back(
+    gpubench: Run, tmp_path: Path
+) -> None:
+    labels = ("=1+2", "-evil", "'@sum", "+1.5")
+    directory = tmp_path / "campaign"
+    finish(begin(directory, make_plan(tuple(variant(one) for one in labels), blocks=3, suite=SUITE[:1])))
+    assert gpubench("export", "csv", directory, "all.csv").returncode == 0
+    with (tmp_path / "all.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["variant"] for row in rows} == {"'=1+2", "'-evil", "''@sum", "'+1.5"}
+    assert not [cell for row in rows for cell in row.values() if cell.startswith(("=", "+", "@", "\t", "\r"))]
+    with (tmp_path / "timed.csv").open("w", newline="") as file:  # a warm-up has the number of a repetition
+        timed = csv.DictWriter(file, list(rows[0]))
+        timed.writeheader()
+        timed.writerows(row for row in rows if row["warmup"] == "false")
+    done = gpubench("compare", "--samples", "timed.csv", "--baseline", "=1+2", "--candidate", "'@sum", "--json")
+    assert done.stdout, done.stderr
+    of_campaign = json.loads(gpubench("compare", directory, "--json").stdout)["cells"]
+    (shown,) = json.loads(done.stdout)["cells"]
+    (same,) = [one for one in of_campaign if one["candidate"] == "'@sum"]
+    assert shown["effect"] == pytest.approx(same["effect"])
+
+
+def test_the_draco_tables_hold_text_as_text(gpubench: Run, campaign: Path, tmp_path: Path) -> None:
+    for path in (campaign / "plan.json", *campaign.glob("runs/*/run.json"), *campaign.glob("runs/*/samples.jsonl")):
+        path.write_text(path.read_text().replace('"dask"', '"=dask"'))
+    assert gpubench("export", "draco-csv", campaign, "multi-node-merge.csv", "t.csv").returncode == 0
+    assert set(pl.read_csv(tmp_path / "multi-node-merge.csv")["backend"]) == {"'=dask"}
+    files = [tmp_path / "multi-node-merge.csv"]
+    back = import_files("draco-csv", FORMATS["draco-csv"], files, tmp_path / "back", Given())
+    assert set(back.table["backend"]) == {"=dask"}

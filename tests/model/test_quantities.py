@@ -77,7 +77,7 @@ def test_what_is_no_percentage_is_refused_with_an_example(text: str) -> None:
 
 @pytest.mark.parametrize(("parse", "unit"), [(parse_bytes, "GB"), (parse_seconds, "h"), (parse_fraction, "%")])
 def test_a_number_that_overflows_is_refused_and_no_crash(parse, unit: str) -> None:
-    with pytest.raises(ValueError, match="more than anything can hold"):
+    with pytest.raises(ValueError, match="' is more than "):
         parse("9" * 400 + unit)
 
 

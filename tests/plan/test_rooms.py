@@ -72,9 +72,9 @@ def test_a_workload_that_does_not_fit_is_refused_with_the_arithmetic() -> None:
         plan(workloads=[merge])
     said = str(refused.value)
     assert said.startswith(
-        "merge doesn't fit on 1 node x 2 workers: a worker holds up to 8.9 GiB (rows_per_worker × 16 B"
+        "merge doesn't fit on 1 node x 2 workers: a worker has 4.0 GiB, 60 % of which it uses before it spills to disk"
     )
-    assert "and has 4.0 GiB, 60 % of which it uses before it spills to disk" in said
+    assert "holds up to 8.9 GiB (rows_per_worker × 16 B" in said
     assert "a smaller rows_per_worker" in refused.value.then
 
 
@@ -88,5 +88,5 @@ def test_on_gpus_the_memory_of_a_gpu_counts_where_the_profile_knows_it() -> None
     node = site().node.model_copy(update={"gpus": 2, "gpu_memory": None})
     assert plan(workloads=[merge], device="gpu", site=site(node=node))
     small = node.model_copy(update={"gpu_memory": 8 * 1024**3})
-    with pytest.raises(PlanRefusedError, match=r"and has 8\.0 GiB"):
+    with pytest.raises(PlanRefusedError, match=r"a worker has 8\.0 GiB"):
         plan(workloads=[merge], device="gpu", site=site(node=small))

@@ -17,7 +17,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> ReportInputs:
 
 
 def test_a_line_per_verdict_that_reads_like_a_sentence(story: ReportInputs) -> None:
-    lines = verdict_lines(story.verdicts).splitlines()
+    lines = verdict_lines(story.verdicts)
     assert lines[2] == "message 10 MB | 1.19.0 vs 1.17.0 | +48.3 % [+47, +50] | 8 blocks | regression"
     assert lines[0].startswith("message 1 KiB | 1.19.0 vs 1.17.0 | +0.5 % [-1.2, +2.2] | 8 blocks | ")
 
@@ -53,14 +53,14 @@ def test_markup_in_a_label_is_text(tmp_path: Path) -> None:
 
 def test_what_is_said_of_all_is_said_once(tmp_path: Path) -> None:
     inputs = reports.collect(reports.empty(tmp_path / "c"))
-    lines = verdict_lines(inputs.verdicts).splitlines()
+    lines = verdict_lines(inputs.verdicts)
     rows, notes = lines[: len(inputs.verdicts)], lines[len(inputs.verdicts) :]
     assert all("| no data | 0 blocks | inconclusive; 5 more blocks may decide" in row for row in rows)
     assert [note.startswith("  all comparisons: no data: ") for note in notes].count(True) == 1
 
 
 def test_reasons_and_flags_stand_below(tmp_path: Path) -> None:
-    text = verdict_lines(reports.collect(reports.troubled(tmp_path / "c")).verdicts)
+    text = "\n".join(verdict_lines(reports.collect(reports.troubled(tmp_path / "c")).verdicts))
     assert "merge, 1.19.0 vs 1.17.0: failed: the candidate failed in block 4" in text
     assert "more blocks would decide" in text
     assert "flags: incomplete" in text
@@ -71,9 +71,9 @@ def test_a_flag_of_nearly_all_comparisons_names_the_others(tmp_path: Path) -> No
     flagged = [dataclasses.replace(one, flags=("order-unknown",)) for one in verdicts]
     flagged[0] = dataclasses.replace(verdicts[0], flags=("drift",))
     flagged[1] = dataclasses.replace(verdicts[1], flags=("drift", "order-unknown"))
-    rows = verdict_lines(flagged).splitlines()[: len(flagged)]
+    rows = verdict_lines(flagged)[: len(flagged)]
     first, second = (" , ".join(row.split(" | ")[:2]).replace(" , ", ", ") for row in rows[:2])
-    notes = verdict_lines(flagged).splitlines()[len(flagged) :]
+    notes = verdict_lines(flagged)[len(flagged) :]
     assert f"  {first} · {second}: flags: drift" in notes
     assert f"  all but {first}: flags: order-unknown" in notes
 

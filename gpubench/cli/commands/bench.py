@@ -11,6 +11,7 @@ from gpubench.cli import options
 from gpubench.cli.options import Asked
 from gpubench.cli.planned import planning_options
 from gpubench.errors import UsageError
+from gpubench.model.bounds import MOST_BLOCKS
 
 
 def register(app: typer.Typer) -> None:
@@ -68,7 +69,7 @@ def calibrate(
         str | None, typer.Option(help="Slow the candidate by this, like 5%, and count how often that is found.")
     ] = None,
     ucx: Annotated[str | None, typer.Option(help="UCX version; default: the profile's first.")] = None,
-    blocks: Annotated[int, typer.Option(min=1, help="Blocks of each campaign.")] = 5,
+    blocks: Annotated[int, typer.Option(min=1, max=MOST_BLOCKS, help="Blocks of each campaign.")] = 5,
     seed: Annotated[int | None, typer.Option(help="Seed of the first campaign's order; each next one adds 1.")] = None,
     settings: options.Set = None,
     outputs: options.Outputs = None,

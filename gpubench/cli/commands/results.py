@@ -101,7 +101,7 @@ def summary(
     outputs: options.Outputs = None,
 ) -> None:
     """What came out, in few lines."""
-    from gpubench.cli.say import say
+    from gpubench.cli.say import say_text
     from gpubench.cli.steps.choosing import chosen_campaign, is_import
     from gpubench.cli.steps.judging import Question, judge_campaign, report_inputs
     from gpubench.cli.steps.showing import show_notes, show_verdicts
@@ -117,7 +117,7 @@ def summary(
     if markdown:
         from gpubench.report.markdown import markdown as written
 
-        say(written(report_inputs(judged)).rstrip())
+        say_text(written(report_inputs(judged)))
     else:
         show_verdicts(judged.verdicts, judged.accounting)
         show_notes(judged)

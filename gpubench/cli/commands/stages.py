@@ -31,7 +31,7 @@ def plan(
     Images are built where that takes no more than this machine (kind venv; containers of the local site). Any other
     variant without an image is planned all the same: its scripts are written, and submit refuses them.
     """
-    from gpubench.cli.say import say
+    from gpubench.cli.say import say, say_text
     from gpubench.cli.steps.choosing import chosen_campaign, only_one
     from gpubench.cli.steps.planning import plan_campaign, read_wishes
     from gpubench.cli.steps.showing import plan_lines
@@ -39,7 +39,7 @@ def plan(
     only_one(campaign, asked)
     opened = chosen_campaign(campaign, None) if campaign else plan_campaign(read_wishes(asked), quiet=as_json)
     if as_json:
-        say(opened.plan.dump().rstrip())
+        say_text(opened.plan.dump())
         return
     for line in plan_lines(opened):
         say(line)

@@ -26,14 +26,14 @@ def workloads(
     as_markdown: Annotated[bool, typer.Option("--markdown", help="As a table in Markdown.")] = False,
 ) -> None:
     """What can be measured. What is timed, which bytes count, what the answer is checked against."""
-    from gpubench.cli.say import say
+    from gpubench.cli.say import say, say_text
     from gpubench.cli.steps import describing
 
     if as_json and as_markdown:
         raise UsageError("--json and --markdown exclude each other")
     chosen = describing.chosen(name)
     if as_json:
-        say(json.dumps(describing.document(chosen), indent=1, ensure_ascii=False))
+        say_text(json.dumps(describing.document(chosen), indent=1, ensure_ascii=False))
         return
     lines = (
         describing.markdown_lines(chosen)

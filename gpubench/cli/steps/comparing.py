@@ -10,11 +10,12 @@ import polars as pl
 import typer
 
 from gpubench.cli.options import Asked
-from gpubench.cli.say import say
+from gpubench.cli.say import say_text
 from gpubench.cli.steps.choosing import chosen_campaign
 from gpubench.cli.steps.judging import Question, judge_campaign
 from gpubench.cli.steps.showing import show_notes, show_verdicts
 from gpubench.errors import DataError, UsageError
+from gpubench.model.cells import KEPT_TEXT
 from gpubench.report.record import verdicts_json
 from gpubench.stats.settings import Settings
 from gpubench.stats.table import comparisons_from_frame
@@ -25,7 +26,9 @@ _NAMES: dict[str, pl.DataType] = dict.fromkeys(("workload", "variant", "run", "j
 
 _Kind = tuple[Callable[[Path], pl.DataFrame], str]
 _CSV: _Kind = (
-    lambda path: pl.read_csv(path, schema_overrides=_NAMES, infer_schema_length=None),
+    lambda path: pl.read_csv(path, schema_overrides=_NAMES, infer_schema_length=None).with_columns(
+        pl.col(pl.String).str.replace(KEPT_TEXT, "${1}")
+    ),
     "it should be UTF-8, one header line, fields parted by commas",
 )
 # All lines tell the columns: a warm-up that is first marked in line 101 is one too.
@@ -61,7 +64,7 @@ def compare_campaign(
     ]
     if as_json:
         plan = judged.campaign.plan
-        say(verdicts_json(plan.campaign, shown, judged.settings, plan.site.layout.arrangement).decode().rstrip())
+        say_text(verdicts_json(plan.campaign, shown, judged.settings, plan.site.layout.arrangement).decode())
     else:
         show_verdicts(shown, judged.accounting)
         show_notes(judged)
@@ -95,7 +98,7 @@ def compare_samples(
     comparisons = comparisons_from_frame(_read(path), baseline, candidate, columns)
     verdicts: list[Verdict] = judge(comparisons, settings)
     if as_json:
-        say(verdicts_json(str(path), verdicts, settings).decode().rstrip())
+        say_text(verdicts_json(str(path), verdicts, settings).decode())
     else:
         show_verdicts(verdicts)
     raise typer.Exit(exit_code(verdicts))

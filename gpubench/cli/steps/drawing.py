@@ -56,4 +56,6 @@ def show_plots(plots: Iterable[Iterable[str]]) -> None:
     """Each with a blank line before it."""
     for plot in plots:
         for number, line in enumerate(plot):
-            say(line if number else f"\n{line}")
+            if number == 0:
+                say("")
+            say(line)

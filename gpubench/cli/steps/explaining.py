@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gpubench.cli.say import say
+from gpubench.cli.say import say, say_text
 from gpubench.cli.steps.choosing import chosen_campaign
 from gpubench.cli.steps.judging import expected_of
 from gpubench.errors import DataError, UsageError
@@ -92,7 +92,7 @@ def explain_variants(baseline: str, candidate: str, directory: Path | None, *, a
     found = explain(pairs, baseline, candidate, expected_of(campaign), documents)
     if as_json:
         sides = [{"campaign": campaign.plan.campaign, "variant": label} for label in (baseline, candidate)]
-        say(json.dumps(explain_json(found, "variants", sides), indent=1, ensure_ascii=False))
+        say_text(json.dumps(explain_json(found, "variants", sides), indent=1, ensure_ascii=False))
         return
     about = [f"{baseline} → {candidate}, {found.blocks} block{'s'[: found.blocks != 1]} of {campaign.plan.campaign}"]
     for line in explain_lines(found, (baseline, candidate), about):
@@ -109,7 +109,7 @@ def explain_runs(first: str, second: str, directory: Path | None, *, as_json: bo
     pair = [(_seen(one), _seen(other))]
     found = explain(pair, "A", "B", _expected(one, other), [one.document, other.document])
     if as_json:
-        say(json.dumps(explain_json(found, "runs", [one.about, other.about]), indent=1, ensure_ascii=False))
+        say_text(json.dumps(explain_json(found, "runs", [one.about, other.about]), indent=1, ensure_ascii=False))
         return
     about = [f"{side}: {_words(each.about)}" for side, each in (("A", one), ("B", other))]
     for line in explain_lines(found, ("A", "B"), about):

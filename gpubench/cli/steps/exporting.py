@@ -17,6 +17,7 @@ from gpubench.files import write_atomically
 from gpubench.importers.directory import Imported
 from gpubench.merge.read import read_runs
 from gpubench.merge.table import merge, parquet
+from gpubench.model.cells import FORMULA
 from gpubench.report import labels
 from gpubench.spec.plain import canonical
 
@@ -87,5 +88,5 @@ def _artifacts(judged: Judged) -> list[tuple[Path, str]]:
 
 def _csv(frame: pl.DataFrame) -> bytes:
     text = io.BytesIO()
-    frame.write_csv(text)
+    frame.with_columns(pl.col(pl.String).str.replace(FORMULA, "'${1}")).write_csv(text)
     return text.getvalue()

@@ -9,14 +9,15 @@ from pathlib import Path
 
 import typer
 
-from gpubench.cli.say import say
+from gpubench.cli.say import say, say_text
 from gpubench.cli.steps.choosing import unpacked
 from gpubench.errors import DataError, GpubenchError, UsageError
 from gpubench.fsck import Checked, Finding, check_campaign, check_import
+from gpubench.fsck.findings import MOVE
 from gpubench.importers.directory import NOTE, TABLE
 from gpubench.schedulers import SCHEDULERS, TENDED, gathering, submitted
 from gpubench.store.campaign import PLAN_FILE, Campaign
-from gpubench.store.packs import SUFFIX, faults
+from gpubench.store.packs import SUFFIX, faults, unknown
 
 ANEW = "pack it again, or ask whoever packed it"
 _OF_CAMPAIGNS = (PLAN_FILE, "runs", "plan.d", "node.pyz")
@@ -32,7 +33,7 @@ def fsck(directories: Sequence[Path], *, as_json: bool) -> None:
     """
     checked = [_checked(one) for one in _places(directories)]
     if as_json:
-        say(json.dumps({"schema": "gpubench/fsck/1", "checked": [one.plain() for one in checked]}, indent=1))
+        say_text(json.dumps({"schema": "gpubench/fsck/1", "checked": [one.plain() for one in checked]}, indent=1))
     else:
         for one in checked:
             for finding in one.findings:
@@ -80,6 +81,10 @@ def _packed(path: Path) -> Checked:
     inside = check_import(directory) if pack.index.what == "import" else check_campaign(directory, _nobody)
     findings = [
         dataclasses.replace(one, path=f"{path}:{one.path[len(str(directory)) + 1 :]}") for one in inside.findings
+    ]
+    findings += [
+        Finding(f"{path}:{name}", "foreign", f"no {pack.index.what} has such a file: it isn't unpacked", MOVE)
+        for name in sorted(unknown(pack.index))
     ]
     missing = pack.index.missing
     notes = [f"{len(missing)} planned runs are not in it, the first: {missing[0]}"] if missing else []

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import typer
 
 from gpubench import resources
-from gpubench.cli.say import say, warn
+from gpubench.cli.say import say, say_text, warn
 from gpubench.cli.steps.choosing import opened_import
 from gpubench.cli.steps.drawing import show_plots, terminal_width, write_images
 from gpubench.cli.steps.over_time import shipped_issues, tell_import
@@ -99,7 +99,7 @@ def compare_imported(
         there = sorted({one.candidate for one in verdicts})
         raise UsageError(f"no variant '{candidate}' beside the baseline", then=f"there are {', '.join(there)}")
     if as_json:
-        say(verdicts_json(found.name, shown, settings).decode().rstrip())
+        say_text(verdicts_json(found.name, shown, settings).decode())
     else:
         show_verdicts(shown)
         for line in cautions(found):
@@ -129,7 +129,7 @@ def scale_imported(directory: Path, *, as_json: bool) -> None:
     if not curves:
         raise DataError(f"{directory}: the source recorded no number of workers", then="there is nothing to scale by")
     if as_json:
-        say(json.dumps(imported_scaling_json(found.name, curves), indent=1))
+        say_text(json.dumps(imported_scaling_json(found.name, curves), indent=1))
         return
     for line in imported_scaling_lines(curves):
         say(line)
@@ -140,7 +140,7 @@ def summarise_imported(directory: Path, *, as_markdown: bool) -> None:
     """Print what an import says, in few lines; nothing is written."""
     inputs = inputs_of(opened_import(directory))
     if as_markdown:
-        say(markdown(inputs).rstrip())
+        say_text(markdown(inputs))
         return
     show_verdicts(inputs.verdicts)
     for line in inputs.cautions:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from gpubench.cli.say import say
+from gpubench.cli.say import say, say_text
 from gpubench.cli.steps.choosing import chosen_campaign
 from gpubench.cli.steps.running import account_now
 from gpubench.errors import DataError
@@ -33,7 +33,7 @@ def show_links(directory: Path | None, outputs: Path | None, workload: str | Non
             then="a workload that moves something between workers: suite fabric, merge, transpose-sum",
         )
     if as_json:
-        say(json.dumps(links_json(campaign.plan.campaign, tables), indent=1))
+        say_text(json.dumps(links_json(campaign.plan.campaign, tables), indent=1))
         return
     for line in link_lines(tables):
         say(line)

@@ -6,14 +6,15 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from gpubench.cli.options import Asked
-from gpubench.cli.say import say
+from gpubench.cli.say import say, say_text
 from gpubench.cli.steps.images import kind_of, locked_rows
 from gpubench.cli.steps.locking import read_lock
 from gpubench.cli.steps.profiles import load_site, site_names
+from gpubench.cli.terminal import Terminal
 from gpubench.errors import UsageError
 from gpubench.images import images_root, published
 from gpubench.images.kinds import KINDS
@@ -24,6 +25,8 @@ from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
 
 COLUMNS = ("version", "UCX", "kind", "site", "date", "stack", "digest or content", "where", "size")
+WIDTH = 200
+"""Columns of the table, also of a narrower terminal, which wraps the lines: digests stay whole."""
 
 
 def list_images(site: str | None, *, as_json: bool) -> None:
@@ -36,12 +39,12 @@ def list_images(site: str | None, *, as_json: bool) -> None:
             found += kind.entries(places)
     entries = list({(one.kind, one.spec, one.site, one.date, one.where): one for one in found}.values())
     if as_json:
-        say(json.dumps({"images": [entry.plain() for entry in entries]}, indent=1))
+        say_text(json.dumps({"images": [entry.plain() for entry in entries]}, indent=1))
         return
     if not entries:
         say('no image yet; for example: make images UCX="1.16.0", or make bench, which builds what it needs')
         return
-    say(_table(entries))
+    Terminal(width=WIDTH).print(_table(entries))
 
 
 def show_image(site: Site, spec: str, asked: Asked) -> None:
@@ -67,12 +70,14 @@ def show_image(site: Site, spec: str, asked: Asked) -> None:
         if value:
             say(f"{name:<14} {_words(value)}")
     for section in ("ucx", "stack", "binding"):
-        say(f"\n{section}")
+        say("")
+        say(section)
         for name, value in document[section].items():
             if not isinstance(value, Mapping):
                 say(f"  {name:<12} {_words(value)}")
     packages = document["stack"]["packages"]
-    say(f"\npackages ({len(packages)})")
+    say("")
+    say(f"packages ({len(packages)})")
     for name, version in packages.items():
         say(f"  {name} {version}")
 
@@ -83,14 +88,12 @@ def _words(value: Any) -> str:
     return str(value)
 
 
-def _table(entries: Sequence[Entry]) -> str:
+def _table(entries: Sequence[Entry]) -> Table:
     table = Table(box=None, pad_edge=False)
     for name in COLUMNS:
         table.add_column(name, overflow="fold", justify="right" if name == "size" else "left")
     for one in entries:
         size = format_bytes(one.size) if one.size else ""
-        table.add_row(one.spec, one.ucx, one.kind, one.site, one.date, one.stack, one.identity, one.where, size)
-    console = Console(width=200)
-    with console.capture() as captured:
-        console.print(table)
-    return captured.get().rstrip()
+        words = (one.spec, one.ucx, one.kind, one.site, one.date, one.stack, one.identity, one.where, size)
+        table.add_row(*map(Text, words))
+    return table

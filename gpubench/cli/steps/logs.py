@@ -26,7 +26,8 @@ def show_logs(campaign: Campaign, run: str | None) -> None:
     for one in outcomes:
         wanted = one.status != "ok" if run is None else one.run.run == run
         if wanted and one.directory:
-            say(f"\n{one.run.run} block {one.block.block} {one.run.variant}: {one.status}: {one.reason}")
+            say("")
+            say(f"{one.run.run} block {one.block.block} {one.run.variant}: {one.status}: {one.reason}")
             _show(campaign, one.directory / LOGS_FILE)
 
 

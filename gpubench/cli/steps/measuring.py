@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.cli.options import Asked
-from gpubench.cli.say import say
+from gpubench.cli.say import say, say_text
 from gpubench.cli.steps import describing, processors, whole
 from gpubench.cli.steps.measured import of_campaign, require_ok, result_lines
 from gpubench.cli.steps.placing import place_campaign
@@ -117,7 +117,7 @@ def _run(wanted: Wanted, *, held: int, memory: int) -> dict[str, Any]:
 def show(result: Mapping[str, Any], *, as_json: bool) -> None:
     """Print what came out; raises IncompleteError where the workload didn't end well."""
     if as_json:
-        say(json.dumps(result, indent=1, ensure_ascii=False))
+        say_text(json.dumps(result, indent=1, ensure_ascii=False))
     else:
         for line in result_lines(result):
             say(line)

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from gpubench import resources
-from gpubench.cli.say import say, warn
+from gpubench.cli.say import say, say_text, warn
 from gpubench.cli.steps.choosing import all_opened
 from gpubench.cli.steps.drawing import write_images
 from gpubench.cli.steps.running import account_now
@@ -79,7 +79,7 @@ def show_history(
         return
     sources = [one.source for one in told]
     if as_json:
-        say(json.dumps(history_json(sources), indent=1))
+        say_text(json.dumps(history_json(sources), indent=1))
         return
     for line in history_lines(sources):
         say(line)
@@ -110,7 +110,7 @@ def show_changes(directories: Sequence[Path], *, as_json: bool) -> None:
         warn("no figure has a date and a version, so there is no history to search")
     series = find(figures, Settings().seed)
     if as_json:
-        say(json.dumps(changes_json(series), indent=1))
+        say_text(json.dumps(changes_json(series), indent=1))
         return
     for line in changes_lines(series):
         say(line)

@@ -10,7 +10,7 @@ from typing import Any
 
 from gpubench import resources
 from gpubench.errors import UsageError
-from gpubench.model.base import a_name, nearest, parse_toml, takes_text
+from gpubench.model.base import a_name, nearest, parse_toml, quoted, takes_text
 from gpubench.model.known_issue import KnownIssue, load_known_issues
 from gpubench.model.site import Site
 from gpubench.model.suite import Suite
@@ -36,12 +36,13 @@ class Profile:
 
     def site(self) -> Site:
         """The checked profile; raises UsageError."""
-        site = Site.of(self.plain, self.source)
+        name = self.plain.get("name")
         try:
-            a_name(site.name)  # stricter than for plans of long ago
+            if isinstance(name, str):
+                a_name(name)  # stricter than for plans of long ago
         except ValueError as error:
-            raise UsageError(f"{self.source}: 'name' = {site.name!r}: {error}") from None
-        return site
+            raise UsageError(f"{self.source}: 'name' = {quoted(name)}: {error}") from None
+        return Site.of(self.plain, self.source)
 
 
 def load_site(name: str, settings: list[str] | None = None) -> Site:

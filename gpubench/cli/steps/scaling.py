@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from gpubench.cli.say import say
+from gpubench.cli.say import say, say_text
 from gpubench.cli.steps.choosing import chosen_campaign
 from gpubench.cli.steps.judging import judge_campaign
 from gpubench.errors import DataError
@@ -27,7 +27,7 @@ def show_scaling(directory: Path | None, outputs: Path | None, *, as_json: bool)
             f"{judged.campaign.directory} has no run that is ok", then="gpubench status says what became of them"
         )
     if as_json:
-        say(json.dumps(scaling_json(plan.campaign, found, shares), indent=1))
+        say_text(json.dumps(scaling_json(plan.campaign, found, shares), indent=1))
         return
     for line in scaling_lines(found, shares):
         say(line)

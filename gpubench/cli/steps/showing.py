@@ -6,10 +6,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import rich.console
-
 from gpubench.cli.say import say
 from gpubench.cli.steps.images import not_imported
+from gpubench.cli.terminal import Terminal
 from gpubench.errors import IncompleteError
 from gpubench.files import write_atomically
 from gpubench.model.quantities import format_seconds
@@ -140,11 +139,12 @@ def show_verdicts(verdicts: Sequence[Verdict], accounting: Accounting | None = N
     """The verdict table: aligned and in colour on a terminal that is wide enough, a line each elsewhere."""
     from gpubench.report.terminal import NARROWEST, verdict_lines, verdict_table
 
-    console = rich.console.Console()
+    console = Terminal()
     if sys.stdout.isatty() and console.width >= NARROWEST:
         console.print(verdict_table(verdicts))
     else:
-        say(verdict_lines(verdicts))
+        for line in verdict_lines(verdicts):
+            say(line)
     if accounting is not None:
         say(f"runs: {counts(accounting)}")
 

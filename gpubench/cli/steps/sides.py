@@ -10,7 +10,7 @@ import typer
 
 from gpubench import resources
 from gpubench.cli.options import Asked
-from gpubench.cli.say import say
+from gpubench.cli.say import say, say_text
 from gpubench.cli.steps.choosing import opened
 from gpubench.cli.steps.over_time import Read, read_campaign
 from gpubench.cli.steps.showing import show_verdicts
@@ -45,7 +45,7 @@ def scale_sides(
     if page:
         write_atomically(page, html(shown, resources.texts("templates")))
     if as_json:
-        say(json.dumps(sides_json(shown), indent=1))
+        say_text(json.dumps(sides_json(shown), indent=1))
         return
     for line in sides_lines(shown):
         say(line)
@@ -67,7 +67,7 @@ def compare_sides(
     shown = side_by_side(first, second, baseline, candidate, margin=margin, summary=summary)
     if as_json:
         name = f"{shown.second.label} against {shown.first.label}"
-        say(verdicts_json(name, shown.verdicts, shown.settings).decode().rstrip())
+        say_text(verdicts_json(name, shown.verdicts, shown.settings).decode())
     else:
         show_verdicts(shown.verdicts)
         for note in shown.notes:

@@ -38,7 +38,8 @@ def bench(asked: Asked, *, gate: bool) -> None:
     for line in plan_lines(campaign):
         say(line)
     what = "images, first pass and plan" if wanted.first_pass else "images and plan"
-    say(f"{what} took {format_seconds(time.monotonic() - began)}\n")
+    say(f"{what} took {format_seconds(time.monotonic() - began)}")
+    say("")
     require_scheduler(campaign)
     with at_work_on(campaign.directory):
         _bench(campaign, gate=gate)

@@ -28,6 +28,7 @@ from gpubench.model.image import Image, Variant, parse_variant
 from gpubench.model.plan import PlannedVariant
 from gpubench.model.quantities import format_seconds, parse_seconds
 from gpubench.model.site import Site
+from gpubench.plan.bounds import check_bounds, check_worker_memory
 from gpubench.plan.known import apply_issues, issue_lines
 from gpubench.plan.placement import check_placement, check_steps_of
 from gpubench.plan.shared import require_shared
@@ -87,6 +88,7 @@ def start_cluster(asked: Starting) -> None:
     """
     site = load_site(asked.site, asked.as_asked.chosen_settings())
     check_triple(site)
+    check_bounds(site, [asked.nodes], [site.layout.workers])
     check_placement(site, site.device)
     check_steps_of(site, asked.nodes, site.layout.workers)
     check_shared(site)
@@ -253,9 +255,13 @@ def _image(asked: Starting, site: Site, variant: Variant, directory: Path) -> tu
 def _memory_limit(site: Site, nodes: int) -> int:
     """Bytes per worker; 0: half of the node's over its workers, worked out on the node."""
     layout = site.layout
-    if layout.memory is not None:
-        return layout.memory // layout.workers
-    return node_memory(site) // 2 // (layout.workers * (nodes if layout.one_machine else 1))
+    memory = layout.memory
+    if memory is None:
+        if not (known := node_memory(site)):
+            return 0
+        memory = known // 2 // (nodes if layout.one_machine else 1)
+    check_worker_memory(memory // layout.workers, layout.workers)
+    return memory // layout.workers
 
 
 def _write(record: ClusterRecord) -> Cluster:

@@ -1,0 +1,32 @@
+"""Text from files, fit to be shown: what moves a cursor, changes colours or turns the reading direction is escaped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+LONGEST_ERROR = 300
+"""Letters of an error's line."""
+
+# C0 but the tab, DEL, C1, marks and overrides of the reading direction, separators of lines, halves of characters.
+_ACTS = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    """One line without anything that acts on a terminal; escapes are JSON's, so that JSON keeps its meaning."""
+    return _ACTS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def all_visible(value: Any) -> Any:
+    """Plain data with every text in it ``visible``, keys too."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, Mapping):
+        return {all_visible(key): all_visible(one) for key, one in value.items()}
+    return [all_visible(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def shortened(text: str, most: int) -> str:
+    """At most ``most`` letters, the last of them an ellipsis where some are missing."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,0 +1,71 @@
+"""What no machine has, by its numbers alone; refused before anything costs time. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from gpubench.errors import PlanRefusedError
+from gpubench.model.quantities import format_bytes, spell_bytes
+from gpubench.model.site import Site
+from gpubench.model.text import visible
+
+MOST_NODES = 65_536
+"""No cluster under one of the schedulers has more."""
+MOST_ON_A_NODE = 4096
+"""Workers times threads: hyper-threads of the largest nodes, and some more."""
+LEAST_MEMORY = 64 * 2**20
+"""Bytes; a worker has used them when it has imported dask."""
+LONGEST_INTERFACE = 15
+"""Letters: IFNAMSIZ of Linux less its final zero."""
+_INTERFACE = re.compile(r"[^\s/:]+")
+
+
+def check_bounds(site: Site, nodes: Sequence[int], workers: Sequence[int]) -> None:
+    """The counts and the interface are possible ones.
+
+    Raises:
+        PlanRefusedError: they aren't.
+    """
+    if fault := interface_fault(site.interface):
+        raise PlanRefusedError(f"site {site.name}: {fault}", then="--set interface=..., as `ip link` names it")
+    check_counts(site, nodes, workers)
+
+
+def check_counts(site: Site, nodes: Sequence[int], workers: Sequence[int]) -> None:
+    """There are machines with so many nodes, and with so many threads on each; raises PlanRefusedError."""
+    if max(nodes) > MOST_NODES:
+        raise PlanRefusedError(f"{max(nodes)} nodes are more than any cluster has", then=f"at most {MOST_NODES}")
+    threads = site.layout.threads
+    if max(workers) * threads > MOST_ON_A_NODE:
+        raise PlanRefusedError(
+            f"{max(workers)} workers x {threads} threads are more than any node can run",
+            then=f"fewer --workers or layout.threads, {MOST_ON_A_NODE} together at most",
+        )
+
+
+def check_worker_memory(limit: int, workers: int) -> None:
+    """Each of a node's workers has enough to start with.
+
+    Args:
+        limit: bytes per worker.
+        workers: of a node; for the message.
+
+    Raises:
+        PlanRefusedError: it hasn't.
+    """
+    if limit < LEAST_MEMORY:
+        raise PlanRefusedError(
+            f"{workers} workers per node have {format_bytes(limit)} each, and none starts with less than "
+            f"{spell_bytes(LEAST_MEMORY)}",
+            then="fewer workers, or more layout.memory",
+        )
+
+
+def interface_fault(name: str) -> str:
+    """Why no network device can have that name; empty where one can."""
+    if not _INTERFACE.fullmatch(name) or name in (".", "..") or visible(name) != name:
+        return f"interface '{name}' can't be the name of a network device"
+    if len(name.encode()) > LONGEST_INTERFACE:
+        return f"interface '{name}' has more than {LONGEST_INTERFACE} letters, which no device has"
+    return ""
