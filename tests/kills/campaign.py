@@ -58,16 +58,17 @@ def undisturbed(directory: Path) -> Counter[tuple[Any, ...]]:
     return _table(campaign)
 
 
-def kill(point: Point, directory: Path, expected: Counter[tuple[Any, ...]]) -> Seen:
+def kill(point: Point, directory: Path, expected: Counter[tuple[Any, ...]], *, interleaved: bool = False) -> Seen:
     """Start a campaign in the empty ``directory``, kill it at the point, resume it until it is done, and look."""
-    front = point.start(directory, _words(directory), _env(directory))
+    planned = [*_words(directory), *(["--arrangement", "interleaved"] if interleaved else [])]
+    front = point.start(directory, planned, _env(directory))
     struck = point.strike(front)
     code = front.end()
     seen = Seen(point, struck, [f"bench ended with {code}"], [])
     seen.faults += _bugs(front.output)
     for _ in range(TRIES):
         campaigns = _campaigns(directory)
-        asked = ["resume", str(campaigns[0])] if campaigns else _words(directory)
+        asked = ["resume", str(campaigns[0])] if campaigns else planned
         done = run_gpubench(asked, directory, {**own_queue(directory), **_env(directory)}, one_stream=True)
         seen.happened.append(f"{asked[0]} {done.returncode}")
         seen.faults += _bugs(done.stdout)
@@ -172,6 +173,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6))
     parser.add_argument("--moments", type=int, default=12)
     parser.add_argument("--calls", nargs="*", default=[], help="every such call: 'front end:rename' job.sh:fsync:7 ...")
+    parser.add_argument(
+        "--interleaved", action="store_true", help="kill the moments' campaigns with all clusters alive"
+    )
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
     wrong = 0
@@ -181,9 +185,9 @@ def main() -> None:
         expected = undisturbed(home / "undisturbed")
 
         def by_moment() -> Iterator[Seen]:
-            for number, point in enumerate(moments(options.seed, options.moments)):
+            for number, point in enumerate(moments(options.seed, options.moments, interleaved=options.interleaved)):
                 (home / str(number)).mkdir()
-                yield kill(point, home / str(number), expected)
+                yield kill(point, home / str(number), expected, interleaved=options.interleaved)
 
         asked = [(*one.split(":"), "1")[:3] for one in options.calls]
         calls = (all_calls(role, call, home, expected, int(first)) for role, call, first in asked)
