@@ -146,10 +146,11 @@ def _left(directory: Path, home: Path) -> Iterator[str]:
 
 
 def _table(directory: Path) -> Counter[tuple[Any, ...]]:
-    """How many samples each cell has in blocks that stand; what differs between two campaigns is left out."""
+    """How many samples of ok runs each cell has in blocks that stand; what differs between two campaigns is left out."""
     campaign = Campaign.open(directory)
     replaced = {block.replaces for job in campaign.jobs for block in job.blocks if block.replaces}
-    frame = pl.read_parquet(campaign.results).filter(~pl.col("block").is_in(sorted(replaced)))
+    stands = ~pl.col("block").is_in(sorted(replaced)) & (pl.col("run_status") == "ok")
+    frame = pl.read_parquet(campaign.results).filter(stands)
     columns = ["workload", "backend", "params", "variant", "nodes", "workers_per_node", "protocol", "warmup", "rep"]
     return Counter(frame.select(columns).iter_rows())
 
