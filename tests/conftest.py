@@ -50,7 +50,10 @@ TOGETHER = {
 }
 """Fixtures that take long to make, so that all their users run in one process. The first name that fits counts."""
 
-LONGEST = (*TOGETHER, "tests/docker/test_image_commands.py", "tests/docker/test_old_stack.py")
+LONGEST = (
+    *(*TOGETHER, "tests/docker/test_image_commands.py", "tests/docker/test_old_stack.py"),
+    *("tests/kills/test_kill_campaign.py", "tests/kills/test_repeated_commands.py"),
+)
 """Groups that take minutes."""
 
 

@@ -58,16 +58,17 @@ def undisturbed(directory: Path) -> Counter[tuple[Any, ...]]:
     return _table(campaign)
 
 
-def kill(point: Point, directory: Path, expected: Counter[tuple[Any, ...]]) -> Seen:
+def kill(point: Point, directory: Path, expected: Counter[tuple[Any, ...]], *, interleaved: bool = False) -> Seen:
     """Start a campaign in the empty ``directory``, kill it at the point, resume it until it is done, and look."""
-    front = point.start(directory, _words(directory), _env(directory))
+    planned = [*_words(directory), *(["--arrangement", "interleaved"] if interleaved else [])]
+    front = point.start(directory, planned, _env(directory))
     struck = point.strike(front)
     code = front.end()
     seen = Seen(point, struck, [f"bench ended with {code}"], [])
     seen.faults += _bugs(front.output)
     for _ in range(TRIES):
         campaigns = _campaigns(directory)
-        asked = ["resume", str(campaigns[0])] if campaigns else _words(directory)
+        asked = ["resume", str(campaigns[0])] if campaigns else planned
         done = run_gpubench(asked, directory, {**own_queue(directory), **_env(directory)}, one_stream=True)
         seen.happened.append(f"{asked[0]} {done.returncode}")
         seen.faults += _bugs(done.stdout)
@@ -145,10 +146,11 @@ def _left(directory: Path, home: Path) -> Iterator[str]:
 
 
 def _table(directory: Path) -> Counter[tuple[Any, ...]]:
-    """How many samples each cell has in blocks that stand; what differs between two campaigns is left out."""
+    """How many samples of ok runs each cell has in blocks that stand; what differs between two campaigns is left out."""
     campaign = Campaign.open(directory)
     replaced = {block.replaces for job in campaign.jobs for block in job.blocks if block.replaces}
-    frame = pl.read_parquet(campaign.results).filter(~pl.col("block").is_in(sorted(replaced)))
+    stands = ~pl.col("block").is_in(sorted(replaced)) & (pl.col("run_status") == "ok")
+    frame = pl.read_parquet(campaign.results).filter(stands)
     columns = ["workload", "backend", "params", "variant", "nodes", "workers_per_node", "protocol", "warmup", "rep"]
     return Counter(frame.select(columns).iter_rows())
 
@@ -172,6 +174,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6))
     parser.add_argument("--moments", type=int, default=12)
     parser.add_argument("--calls", nargs="*", default=[], help="every such call: 'front end:rename' job.sh:fsync:7 ...")
+    parser.add_argument(
+        "--interleaved", action="store_true", help="kill the moments' campaigns with all clusters alive"
+    )
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
     wrong = 0
@@ -181,9 +186,9 @@ def main() -> None:
         expected = undisturbed(home / "undisturbed")
 
         def by_moment() -> Iterator[Seen]:
-            for number, point in enumerate(moments(options.seed, options.moments)):
+            for number, point in enumerate(moments(options.seed, options.moments, interleaved=options.interleaved)):
                 (home / str(number)).mkdir()
-                yield kill(point, home / str(number), expected)
+                yield kill(point, home / str(number), expected, interleaved=options.interleaved)
 
         asked = [(*one.split(":"), "1")[:3] for one in options.calls]
         calls = (all_calls(role, call, home, expected, int(first)) for role, call, first in asked)

@@ -29,6 +29,10 @@ OF_A_CLUSTER = ("scheduler", "worker", "client")
 """A supervisor sees such an end and records it: the run has failed, which is a finding and no hole."""
 
 
+CONDUCTOR = "conductor"
+"""Of interleaved blocks only."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Moment:
     """The ``number``-th process of a role (from 1; there is one in each run), so many seconds after it was seen."""
@@ -105,13 +109,14 @@ class Call:
 Point = Moment | Call
 
 
-def moments(seed: int, count: int) -> Iterator[Moment]:
+def moments(seed: int, count: int, *, interleaved: bool = False) -> Iterator[Moment]:
     """So many, every role in turn, the rest drawn from the seed."""
     rng = random.Random(seed)
+    spans = {**SPAN_S, CONDUCTOR: SPAN_S["job.sh"]} if interleaved else SPAN_S
     for number in range(count):
-        role = list(SPAN_S)[number % len(SPAN_S)]
-        which = rng.randint(1, 2) if role not in ("front end", "job.sh") else 1
-        yield Moment(role, which, rng.uniform(0, SPAN_S[role]))
+        role = list(spans)[number % len(spans)]
+        which = rng.randint(1, 2) if role in ("supervisor", *OF_A_CLUSTER) else 1
+        yield Moment(role, which, rng.uniform(0, spans[role]))
 
 
 def _pids(role: str, front: Front) -> list[int]:
@@ -123,6 +128,7 @@ def _pids(role: str, front: Front) -> list[int]:
         return sorted(role_processes(outputs, role))
     of: dict[str, Callable[[str], bool]] = {
         "job.sh": lambda command: "job.sh" in command,
+        CONDUCTOR: lambda command: "node.pyz conduct" in command,
         "supervisor": lambda command: "node.pyz run" in command and "--parent" not in command,
     }
     return sorted(pid for pid, command in cluster_processes(outputs).items() if of[role](command))

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.system
 
 SEED = "KILLS_SEED"
 """Variable that repeats the moments of another time; every failure prints it."""
-MANY = 48
+MANY = 24
 FEW = [
     *(("front end", "link", 1), ("front end", "rename", 4), ("front end", "rename", 7), ("front end", "fsync", 21)),
     *(("job.sh", "rename", 2), ("job.sh", "rename", 5)),
