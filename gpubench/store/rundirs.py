@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import re
 import typing
@@ -17,7 +18,8 @@ from gpubench.spec import RUN_STATUSES, RunRecord, WorkloadRecord
 from gpubench.spec.plain import SpecError, from_plain
 from gpubench.spec.records import LINKS_FILE, PROVENANCE_FILE, RUN_FILE, RUN_RECORD
 
-_LINK = {"receiver", "sender", "bytes", "count", "seconds", "workload", "params_id"}
+_LINK_NUMBERS = ("bytes", "count", "seconds")
+_LINK = {"receiver", "sender", "workload", "params_id", *_LINK_NUMBERS}
 _NAME = re.compile(r"(?P<run>.+)-(?P<attempt>[1-9]\d*)")
 
 
@@ -109,9 +111,13 @@ def read_links(path: Path) -> list[Mapping[str, Any]]:
             row = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if isinstance(row, dict) and row.keys() >= _LINK:
+        if isinstance(row, dict) and row.keys() >= _LINK and all(_is_number(row[name]) for name in _LINK_NUMBERS):
             rows.append(row)
     return rows
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and 0 <= value < math.inf
 
 
 _BEYOND = 2**31

@@ -171,15 +171,16 @@ def test_nor_does_a_table_on_a_terminal(campaign: Path, tmp_path: Path) -> None:
 
 
 def test_an_error_ends_at_300_letters_and_still_says_what_to_do(gpubench: Run, tmp_path: Path) -> None:
-    (tmp_path / "mine.toml").write_text(f'inherits = "local"\nname = "mine"\nenv = {json.dumps(HOSTILE * 100)}\n')
+    (tmp_path / "mine.toml").write_text(f'inherits = "local"\nname = "mine"\n{json.dumps(HOSTILE * 100)} = 1\n')
     done = gpubench("sites", "show", "mine.toml")
     assert done.returncode == 2
     assert_plain(done.stderr)
     (line,) = done.stderr.splitlines()
     assert (len(line), line[-1]) == (300, "…")
-    done = gpubench("bench", "--site", "local", "--set", f"interface={'x' * 500}", "--set", "runtime=dockr")
+    done = gpubench("plan", "--ucx", "1.16.0 1.22.0", "--set", f"interface={'x' * 500}")
     (line,) = done.stderr.splitlines()
-    assert len(line) <= 300
+    assert len(line) == 300
+    assert line.endswith("…; --set interface=..., as `ip link` names it")
 
 
 def test_a_profile_is_listed_and_shown_as_text(gpubench: Run, tmp_path: Path) -> None:

@@ -96,7 +96,8 @@ def test_damaged_lines_and_addresses_that_nobody_knows_are_left_out(tmp_path: Pa
     assert first is not None
     file = first / "links.jsonl"
     lost = json.dumps(row("tcp://10.0.0.9:1", "tcp://10.0.0.9:2", 1.0, campaign.plan.workloads[1].params_id))
-    file.write_text(file.read_text() + '{"receiver": "x"}\n' + lost + "\n" + '{"receiver": "tcp:')
+    wrong = [json.dumps(json.loads(lost) | {name: None}) for name in ("bytes", "count", "seconds")]
+    file.write_text("\n".join([file.read_text() + '{"receiver": "x"}', lost, *wrong, '{"receiver": "tcp:']))
     assert len(read_links(first)) == 13
     assert all(len(one.links) == 12 for one in tables(campaign))
     assert tables(begin(tmp_path / "empty")) == []
