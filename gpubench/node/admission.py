@@ -60,20 +60,14 @@ def close_to_others() -> None:
 
 async def _send(comm: Any, data: bytes) -> None:
     if hasattr(comm, "ep"):  # ucx-py and ucxx
-        await comm.ep.send(_array(data))
+        await comm.ep.send(bytearray(data))
     else:
         await comm.stream.write(data)
 
 
 async def _receive(comm: Any, size: int) -> bytes:
     if hasattr(comm, "ep"):
-        heard = _array(bytes(size))
+        heard = bytearray(size)
         await comm.ep.recv(heard)
         return bytes(heard)
     return bytes(await comm.stream.read_bytes(size))
-
-
-def _array(data: bytes) -> Any:
-    import numpy as np
-
-    return np.frombuffer(bytearray(data), dtype="u1")
