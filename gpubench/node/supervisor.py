@@ -14,7 +14,17 @@ from gpubench.node.net import interface_address
 from gpubench.node.node import Node
 from gpubench.node.process import Child
 from gpubench.node.stop import StoppedError, StopRequest
-from gpubench.node.turns import CONTINUE, CONTINUED, PAUSE, PAUSED, Turns, TurnsLostError, go_on, pause
+from gpubench.node.turns import (
+    CONTINUE,
+    CONTINUED,
+    PAUSE,
+    PAUSED,
+    ConductorGoneError,
+    Turns,
+    TurnsLostError,
+    go_on,
+    pause,
+)
 from gpubench.spec import RunSpec
 
 TICK_S = 0.1
@@ -34,7 +44,7 @@ class RunFailedError(Exception):
 
 
 class NodeLostError(RunFailedError):
-    """A node fell silent: that says something about the machine, nothing about what was measured."""
+    """A node fell silent, or the block's conductor: that says nothing about what was measured."""
 
 
 class Leader:
@@ -72,14 +82,15 @@ class Leader:
 
         Raises:
             RunFailedError: a process died, a deadline passed, or the client found a wrong cluster.
-            NodeLostError: a node is gone.
+            NodeLostError: a node is gone, or the conductor.
             StoppedError: a signal or the end of the front end ended it, here or on another node.
         """
         try:
             return self._run()
         except TurnsLostError as error:
             self._hear_the_order()  # the conductor may have heard it first
-            raise RunFailedError(f"the run lost its turns: {error}") from error
+            lost = NodeLostError if isinstance(error, ConductorGoneError) else RunFailedError
+            raise lost(f"the run lost its turns: {error}") from error
 
     def _run(self) -> Dict[str, Any]:
         if self.turns:

@@ -32,6 +32,10 @@ class TurnsLostError(Exception):
     """The run gets no more turns; the message says why."""
 
 
+class ConductorGoneError(TurnsLostError):
+    """The conductor died: that says nothing about what was measured."""
+
+
 class Turns:
     """The leader's end: a line to the conductor and one to the client."""
 
@@ -128,7 +132,7 @@ class Turns:
             if message["kind"] == TURN:
                 turn, self.at_work = message, True
         if not self._conductor.open or self._conductor.silence() > self._silence_s:
-            raise TurnsLostError("the conductor of its block is gone")
+            raise ConductorGoneError("the conductor of its block is gone")
         return turn
 
 

@@ -146,7 +146,7 @@ def _left(directory: Path, home: Path) -> Iterator[str]:
 
 
 def _table(directory: Path) -> Counter[tuple[Any, ...]]:
-    """How many samples of ok runs each cell has in blocks that stand; what differs between campaigns is left out."""
+    """How many samples of ok runs each cell has in blocks that stand; what differs between two is left out."""
     campaign = Campaign.open(directory)
     replaced = {block.replaces for job in campaign.jobs for block in job.blocks if block.replaces}
     stands = ~pl.col("block").is_in(sorted(replaced)) & (pl.col("run_status") == "ok")

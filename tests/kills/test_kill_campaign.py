@@ -13,7 +13,7 @@ import pytest
 
 from tests.conftest import need
 from tests.kills.campaign import all_calls, kill, undisturbed
-from tests.kills.points import CALLS, SPAN_S, Call, moments
+from tests.kills.points import CALLS, CONDUCTOR, SPAN_S, Call, Moment, moments
 
 pytestmark = pytest.mark.system
 
@@ -44,6 +44,14 @@ def test_of_a_campaign_whose_process_is_killed_nothing_is_lost(
     seen = kill(list(moments(seed, len(SPAN_S)))[number], tmp_path, expected)
     print(f"{SEED}={seed}", seen)
     assert not seen.faults, f"{SEED}={seed} {seen}"
+
+
+def test_of_an_interleaved_campaign_whose_conductor_is_killed_nothing_is_lost(
+    expected: Counter[tuple[Any, ...]], tmp_path: Path
+) -> None:
+    seen = kill(Moment(CONDUCTOR, 1, 1.5), tmp_path, expected, interleaved=True)
+    assert seen.struck, seen
+    assert not seen.faults, seen
 
 
 @pytest.mark.parametrize(("role", "call", "number"), FEW)
