@@ -31,5 +31,5 @@ def warn(line: str) -> None:
 def complain(error: GpubenchError | str) -> None:
     """The one line of a failure, on standard error. What is too long of it is cut before what to do next."""
     what, then = (error.what, error.then) if isinstance(error, GpubenchError) else (error, "")
-    end = shortened(visible(f"; {then}" if then else ""), LONGEST_ERROR // 2)
+    end = shortened(visible(f"; {then}" if then else ""), LONGEST_ERROR * 2 // 3)
     typer.echo(f"{shortened(visible(f'gpubench: {what}'), LONGEST_ERROR - len(end))}{end}", err=True)
