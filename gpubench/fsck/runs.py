@@ -118,7 +118,7 @@ def _against_hashes(path: Path, said: Mapping[str, str], *, logs_may_be_missing:
 
 def _by_content(plan: Plan, row: Row, path: Path, record: RunRecord) -> Iterator[Finding]:
     """What can be known without hashes: whether each file is whole, and says what record and plan say."""
-    yield from _samples(path / SAMPLES_FILE, record)
+    yield from _samples(path / SAMPLES_FILE, record, turns=bool(row[1].turns))
     links = path / LINKS_FILE
     try:
         text = links.read_text(encoding="utf-8") if links.is_file() else ""
@@ -163,7 +163,8 @@ def _environments(plan: Plan, row: Row, provenance: Mapping[str, Any]) -> Iterat
         yield from (f"{name} of {role} is {found.get(name)!r}, planned is {planned[name]!r}" for name in wrong)
 
 
-def _samples(path: Path, record: RunRecord) -> Iterator[Finding]:
+def _samples(path: Path, record: RunRecord, *, turns: bool) -> Iterator[Finding]:
+    """``turns``: the runs of its block took turns, and each turn began with a warm-up that nobody counts."""
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     parsed = parse_samples(text, path.name, {one.params_id: one for one in record.workloads})
     for error in parsed.errors:
@@ -171,12 +172,14 @@ def _samples(path: Path, record: RunRecord) -> Iterator[Finding]:
     if text and not text.endswith("\n"):
         yield Finding(str(path), "torn", "its last line has no end", RESTORE)
     elif not parsed.errors:
-        counts = Counter(line.params_id for line, _ in parsed.samples)
+        counts = Counter((line.params_id, line.warmup) for line, _ in parsed.samples)
         for one in record.workloads:
-            found, said = counts[one.params_id], one.reps + one.warmup
-            if one.status == "ok" and found != said:
-                what = f"{found} samples of {one.workload}, its record says {said}"
-                yield Finding(str(path), "torn" if found < said else "edited", what, RESTORE)
+            timed, warm = counts[one.params_id, False], counts[one.params_id, True]
+            few, many = timed < one.reps or warm < one.warmup, timed > one.reps or (warm > one.warmup and not turns)
+            if one.status == "ok" and (few or many):
+                said = f"its record says {one.reps} and {one.warmup}"
+                what = f"{timed} samples and {warm} warm-ups of {one.workload}, {said}"
+                yield Finding(str(path), "torn" if few else "edited", what, RESTORE)
 
 
 def _is_whole_archive(path: Path) -> bool:

@@ -167,9 +167,10 @@ def test_a_job_whose_front_end_is_dead_can_be_ended_also_when_its_script_was_kil
 
 
 def test_a_job_has_ended_when_its_supervisors_have_also_where_its_script_was_killed(tmp_path: Path) -> None:
-    script = f"(cat <&3; until [ -f {tmp_path}/go ]; do sleep 0.02; done; touch {tmp_path}/ended) 3<&0 &\nwait\n"
-    directory = job_dir(tmp_path, script)
+    there = f"touch {tmp_path}/begun; cat <&3; until [ -f {tmp_path}/go ]; do sleep 0.02; done; touch {tmp_path}/ended"
+    directory = job_dir(tmp_path, f"({there}) 3<&0 &\nwait\n")
     job = submit(directory)
+    until((tmp_path / "begun").exists)
     os.kill(job.process.pid, signal.SIGKILL)
     until(job.ended)
     assert local.state(directory).alive
