@@ -7,7 +7,7 @@ import sys
 import typer
 
 from gpubench.errors import GpubenchError
-from gpubench.model.text import LONGEST_ERROR, shortened, visible
+from gpubench.model.text import LONGEST_ERROR, cut_inside, visible
 
 
 def say(line: str) -> None:
@@ -29,7 +29,7 @@ def warn(line: str) -> None:
 
 
 def complain(error: GpubenchError | str) -> None:
-    """The one line of a failure, on standard error. What is too long of it is cut before what to do next."""
+    """The one line of a failure, on standard error: what is wrong, then what to do next, long ones cut inside."""
     what, then = (error.what, error.then) if isinstance(error, GpubenchError) else (error, "")
-    end = shortened(visible(f"; {then}" if then else ""), LONGEST_ERROR * 2 // 3)
-    typer.echo(f"{shortened(visible(f'gpubench: {what}'), LONGEST_ERROR - len(end))}{end}", err=True)
+    parts = (f"gpubench: {what}", f"; {then}" if then else "")
+    typer.echo("".join(cut_inside(visible(part), LONGEST_ERROR) for part in parts), err=True)

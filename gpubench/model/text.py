@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 LONGEST_ERROR = 300
-"""Letters of an error's line."""
+"""Letters of an error's line up to what to do next, which has as many again: it names paths that people copy."""
 
 # C0 but the tab, DEL, C1, marks and overrides of the reading direction, separators of lines, halves of characters.
 _ACTS = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -25,6 +25,12 @@ def all_visible(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {all_visible(key): all_visible(one) for key, one in value.items()}
     return [all_visible(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def cut_inside(text: str, most: int) -> str:
+    """At most ``most`` letters: the first two thirds and the last, an ellipsis for what is missing."""
+    end = most // 3
+    return text if len(text) <= most else f"{text[: most - 1 - end]}…{text[-end:]}"
 
 
 def shortened(text: str, most: int) -> str:

@@ -68,14 +68,14 @@ class Leader:
         """Meet the conductor of the run's block, who gives the turns.
 
         Raises:
-            RunFailedError: it isn't there.
+            NodeLostError: it isn't there.
             StoppedError: the run was asked to end.
         """
         try:
             self.turns = Turns.join(self.node, self.token, self.stop)
-        except (OSError, TurnsLostError) as error:
+        except ConductorGoneError as error:
             self._hear_the_order()  # the conductor may have heard it first
-            raise RunFailedError(f"the run got no turns: {error}") from error
+            raise NodeLostError(f"the run got no turns: {error}") from error
 
     def run(self) -> Dict[str, Any]:
         """Bring the cluster up, let the client measure, and return what the client wrote.

@@ -54,8 +54,7 @@ class Turns:
         """Meet the conductor of the run's block.
 
         Raises:
-            TurnsLostError: it didn't show up within the start's deadline.
-            OSError: it doesn't answer.
+            ConductorGoneError: it didn't show up within the start's deadline, or doesn't answer.
             StoppedError: the run was asked to end.
         """
         spec = node.spec
@@ -64,9 +63,12 @@ class Turns:
             facts = rendezvous.wait(path, token, time.monotonic() + spec.deadlines.start_s, stop.asked)
         except rendezvous.RendezvousTimeoutError:
             stop.check()
-            raise TurnsLostError(f"no conductor of its block within {spec.deadlines.start_s:g} s") from None
+            raise ConductorGoneError(f"no conductor of its block within {spec.deadlines.start_s:g} s") from None
         host, port = facts["hub"]
-        line = join(host, port, token, rank=spec.order, facts={}, timeout_s=spec.deadlines.start_s)
+        try:
+            line = join(host, port, token, rank=spec.order, facts={}, timeout_s=spec.deadlines.start_s)
+        except OSError as error:
+            raise ConductorGoneError(f"the conductor of its block doesn't answer: {error}") from error
         return Turns(node, line)
 
     def await_start(self, stop: StopRequest) -> None:

@@ -15,7 +15,7 @@ from tests.conftest import need
 from tests.kills.campaign import all_calls, kill, undisturbed
 from tests.kills.points import CALLS, CONDUCTOR, SPAN_S, Call, Moment, moments
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.long]
 
 SEED = "KILLS_SEED"
 """Variable that repeats the moments of another time; every failure prints it."""
@@ -65,7 +65,6 @@ def test_of_a_campaign_that_is_killed_at_a_call_nothing_is_lost(
     assert not seen.faults, seen
 
 
-@pytest.mark.long
 def test_of_many_campaigns_killed_at_any_moment_nothing_is_lost(
     seed: int, expected: Counter[tuple[Any, ...]], tmp_path: Path
 ) -> None:
@@ -79,7 +78,6 @@ def test_of_many_campaigns_killed_at_any_moment_nothing_is_lost(
     assert not wrong, f"{SEED}={seed}\n" + "\n".join(wrong)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("role", ["front end", "job.sh"])
 def test_of_a_campaign_that_is_killed_at_every_call_nothing_is_lost(

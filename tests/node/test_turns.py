@@ -11,12 +11,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from gpubench.node import rendezvous
 from gpubench.node.conductor import conduct
 from gpubench.node.hub import Line, join
+from gpubench.node.node import Node
+from gpubench.node.stop import StopRequest
+from gpubench.node.supervisor import Leader, NodeLostError
 from gpubench.node.turns import DONE, OVER, TURN, ClientTurns
 from gpubench.spec.plain import SpecError
 from gpubench.spec.turns import END, START, TURNS_SPEC, Turn, TurnsSpec, rendezvous_name
@@ -25,10 +30,13 @@ TOKEN = "5eed"
 
 
 class Never:
-    """Nobody asks the conductor to end."""
+    """Nobody asks for an end."""
 
     def check(self) -> None:
         """Nothing."""
+
+    def asked(self) -> bool:
+        return False
 
 
 def spec(turns: list[Turn], runs: int = 2, **changes: float) -> TurnsSpec:
@@ -124,6 +132,21 @@ def test_who_never_comes_is_not_waited_for_longer_than_a_start_may_take(
         assert there.hear() == {"kind": TURN, "workload": START}
         there.done()
     assert "block 3 goes on without run [0]" in capsys.readouterr().err
+
+
+def test_without_a_conductor_a_run_is_lost_and_has_not_failed(tmp_path: Path) -> None:
+    run = SimpleNamespace(run="run0", block=3, order=0, deadlines=SimpleNamespace(start_s=0.3))
+    node = cast(Node, SimpleNamespace(spec=run, runs_dir=tmp_path))
+    leader = Leader(node, tmp_path, TOKEN, cast(StopRequest, Never()))
+    with pytest.raises(NodeLostError, match="no turns: no conductor of its block within "):
+        leader.join_block()
+    with socket.socket() as gone:
+        gone.bind(("127.0.0.1", 0))
+        rendezvous.publish(
+            rendezvous.path_for(tmp_path, rendezvous_name(3), TOKEN), TOKEN, {"hub": list(gone.getsockname())}
+        )
+        with pytest.raises(NodeLostError, match="no turns: the conductor of its block doesn't answer: "):
+            leader.join_block()
 
 
 def test_a_client_gives_back_the_turns_of_workloads_that_have_ended_early() -> None:
