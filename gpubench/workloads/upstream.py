@@ -1,8 +1,8 @@
 """dask-cuda's own benchmarks, unchanged, on our cluster: the bridge from a user's old numbers to ours.
 
-Each repetition is one start of ``python -m dask_cuda.benchmarks.NAME`` with one timed run, as a process of its own that
-joins the cluster as a client; the sample is the seconds that its JSON file says. What it times, generates and leaves
-out of the clock is its own affair, and so is the answer, which it doesn't check.
+Each repetition is one start of ``dask_cuda.benchmarks.NAME`` with one timed run, as a process of its own that joins the
+cluster as a client, with the run's secret (``node/admission``); the sample is the seconds that its JSON file says. What
+it times, generates and leaves out of the clock is its own affair, and so is the answer, which it doesn't check.
 
 https://github.com/rapidsai/dask-cuda/tree/main/dask_cuda/benchmarks
 """
@@ -28,6 +28,14 @@ MARK = "GPUBENCH_UPSTREAM"
 BASENAME = "result"
 SPARE = ("EXPECTED_NUM_WORKERS",)
 """It would wait 5 s before it counts workers that we have counted."""
+ADMITTED = """
+import runpy, sys
+sys.path.append(sys.argv.pop(1))
+from gpubench.node.admission import close_to_others
+close_to_others()
+runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
+"""
+"""``python -m MODULE`` of a process that our cluster lets in: arguments NODE-HALF MODULE [ARGUMENT...]."""
 
 
 class UpstreamError(Exception):
@@ -121,7 +129,8 @@ class Upstream(Measurement):
     def words(self) -> List[str]:
         """The command: the user's options, and ours, which the catalogue refuses among the user's."""
         return [
-            *(sys.executable, "-m", f"dask_cuda.benchmarks.{self.params['benchmark']}"),
+            *(sys.executable, "-c", ADMITTED, str(Path(__file__).parents[2])),
+            f"dask_cuda.benchmarks.{self.params['benchmark']}",
             *("--scheduler-address", self.context.client.scheduler.address),
             *("--protocol", "tcp" if self.context.binding == "tcp" else "ucx"),
             *("--type", self.context.device, "--runs", "1", "--warmup-runs", "0", "--output-basename", BASENAME),
