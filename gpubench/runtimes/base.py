@@ -56,6 +56,14 @@ class Runtime(Protocol):
         """Whether that shell defines ``leave``, which takes away what the job left on its nodes."""
 
     @property
+    def LEFT(self) -> str:  # noqa: N802
+        """Shell of ``gpubench sites clean``, below ``templates/``; empty: containers end with what runs in them.
+
+        With ``on_node`` a function ``containers`` that calls ``found`` (``templates/common/left.sh.j2``) for each
+        container that no job uses; without, what the job script does before.
+        """
+
+    @property
     def PARTS_AT(self) -> str:  # noqa: N802
         """Characters at which it parts the words of a mount: a directory whose path holds one can't be mounted."""
 

@@ -17,6 +17,7 @@ KIND = "squashfs"
 PROGRAM = "ch-run"
 TEMPLATE = "runtimes/charliecloud.sh.j2"
 LEAVES = False
+LEFT = ""
 PARTS_AT = ":"
 HOST = "/tmp/host"  # noqa: S108 - inside the container, its own /tmp
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

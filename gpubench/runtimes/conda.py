@@ -11,6 +11,7 @@ KIND = "conda"
 PROGRAM = ""
 TEMPLATE = ""
 LEAVES = False
+LEFT = ""
 PARTS_AT = ""
 
 

@@ -16,6 +16,7 @@ KIND = "docker"
 PROGRAM = "docker"
 TEMPLATE = "runtimes/docker.sh.j2"
 LEAVES = False
+LEFT = ""
 PARTS_AT = ":"
 
 

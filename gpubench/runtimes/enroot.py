@@ -16,6 +16,7 @@ KIND = "squashfs"
 PROGRAM = "enroot"
 TEMPLATE = "runtimes/enroot.sh.j2"
 LEAVES = True
+LEFT = "runtimes/enroot-left.sh.j2"
 PARTS_AT = ":"
 BIND = "none:x-create=auto,rbind"
 _ESCAPES = str.maketrans({"\\": "\\134", " ": "\\040", "\t": "\\011", "\n": "\\012"})

@@ -11,6 +11,7 @@ KIND = "modules"
 PROGRAM = ""
 TEMPLATE = ""
 LEAVES = False
+LEFT = ""
 PARTS_AT = ""
 LOAD = '. "$0" && exec "$@"'
 """``bash -c LOAD FILE COMMAND...`` runs the command with what the file loads."""

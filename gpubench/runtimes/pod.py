@@ -11,6 +11,7 @@ KIND = "docker"
 PROGRAM = ""
 TEMPLATE = ""
 LEAVES = False
+LEFT = ""
 PARTS_AT = ""
 
 

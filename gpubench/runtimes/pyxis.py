@@ -14,6 +14,7 @@ KIND = "squashfs"
 PROGRAM = "srun"
 TEMPLATE = "runtimes/pyxis.sh.j2"
 LEAVES = True
+LEFT = "runtimes/pyxis-left.sh.j2"
 PARTS_AT = ",:"
 
 

@@ -11,6 +11,7 @@ KIND = "venv"
 PROGRAM = ""
 TEMPLATE = ""
 LEAVES = False
+LEFT = ""
 PARTS_AT = ""
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -9,6 +12,7 @@ import pytest
 
 from gpubench.cli.steps.profiles import known_issues, load_site, load_suite, read_profile, site_names
 from gpubench.errors import UsageError
+from gpubench.node import scratch
 from gpubench.plan.site_checks import check_site
 from tests.conftest import Run
 
@@ -35,6 +39,14 @@ reason = "it crashes"
 url = "https://example.org/2"
 [issue.when]
 nodes_above = 1
+"""
+
+ABORTED = """
+import os, sys
+from pathlib import Path
+from gpubench.node import scratch
+print(scratch.make(Path(sys.argv[1]), "x-0")[0], flush=True)
+os.abort()
 """
 
 
@@ -231,3 +243,23 @@ def test_live_needs_a_right_profile_a_queue_and_its_commands(
     done = gpubench("sites", "check", *words, env={"PATH": str(tmp_path)})
     assert (done.returncode, message in done.stderr) == (code, True), done.stderr
     assert not (tmp_path / "outputs").exists()
+
+
+def test_what_dead_runs_left_on_this_machine_is_listed_and_removed(gpubench: Run, tmp_path: Path) -> None:
+    dead = subprocess.run([sys.executable, "-c", ABORTED, tmp_path], capture_output=True, text=True, check=False)
+    left = Path(dead.stdout.strip())
+    alive, handle = scratch.make(tmp_path, "alive")
+    other = tmp_path / "gpubench-other"
+    other.mkdir()
+    clean = ("sites", "clean", "local", "--set", f"paths.scratch={tmp_path}")
+    said = gpubench(*clean).stdout.splitlines()
+    assert [line for line in said if str(left) in line and ": scratch directory " in line], said
+    assert said[-1].startswith("1 left by dead jobs on ")
+    assert left.exists()
+    said = gpubench(*clean, "--remove").stdout.splitlines()
+    assert said[0].endswith(": removed")
+    assert said[-1].startswith("nothing left by dead jobs on ")
+    assert not left.exists()
+    assert all(one.exists() for one in (alive, other))
+    os.close(handle)
+    assert "here jobs are none" in gpubench("sites", "clean", "kubernetes").stderr

@@ -26,7 +26,7 @@ from gpubench.store.remains import is_temporary
 from gpubench.store.rundirs import read_record, run_directories
 from tests.cli.campaigns import Front, cluster_processes, until, words, write_suite
 from tests.conftest import own_queue, run_gpubench
-from tests.kills.points import OF_A_CLUSTER, Call, Point, moments
+from tests.kills.points import ERRORS, Call, Fault, Full, Point, moments
 
 VARIANTS = "a=1.22.0 b=1.22.0,MALLOC_ARENA_MAX=2"
 TRIES = 3
@@ -82,6 +82,7 @@ def kill(point: Point, directory: Path, expected: Counter[tuple[Any, ...]], *, i
         seen.faults += _faults(seen, campaigns[0], directory, expected)
     else:
         seen.faults.append(f"{len(campaigns)} campaigns")
+    point.over(directory)
     return seen
 
 
@@ -107,7 +108,7 @@ def _faults(seen: Seen, directory: Path, home: Path, expected: Counter[tuple[Any
     campaign = Campaign.open(directory)
     replaced = {block.replaces for job in campaign.jobs for block in job.blocks}
     for one in account(campaign).outcomes:
-        if one.status == "failed" and point.role in OF_A_CLUSTER and "SIGKILL" in one.reason:
+        if one.status == "failed" and point.explains(one.reason):
             seen.happened.append(f"{one.run.variant} failed: {one.reason}")
             expected = Counter({row: count for row, count in expected.items() if one.run.variant not in row})
         elif one.block.block not in replaced and one.status != "ok":
@@ -156,16 +157,28 @@ def _table(directory: Path) -> Counter[tuple[Any, ...]]:
 
 
 def all_calls(
-    role: str, call: str, directory: Path, expected: Counter[tuple[Any, ...]], first: int = 1
+    role: str, call: str, directory: Path, expected: Counter[tuple[Any, ...]], *, first: int = 1, error: str = ""
 ) -> Iterator[Seen]:
-    """The ``first`` such call of the role, the one behind it, and so on, until nobody makes so many."""
+    """The ``first`` such call of the role, the one behind it, and so on, until nobody makes so many.
+
+    ``error``: they fail with it and kill nobody; ``any``: with one of ``ERRORS`` after the other.
+    """
     for number in range(first, 1000):
-        place = directory / f"{role.replace(' ', '-')}-{call}-{number}"
+        place = directory / f"{role.replace(' ', '-')}-{call}-{number}-{error}"
         place.mkdir()
-        seen = kill(Call(role, call, number), place, expected)
+        named = ERRORS[number % len(ERRORS)] if error == "any" else error
+        seen = kill(Fault(role, call, number, named) if error else Call(role, call, number), place, expected)
         yield seen
         if not seen.struck:
             return
+
+
+def full(role: str, steps: int, most_kib: int, directory: Path, expected: Counter[tuple[Any, ...]]) -> Iterator[Seen]:
+    """A file system of ``most_kib / steps`` KiB, of twice as many, and so on."""
+    for step in range(1, steps + 1):
+        place = directory / f"full-{role}-{step}"
+        place.mkdir()
+        yield kill(Full(role, most_kib * step // steps), place, expected)
 
 
 def main() -> None:
@@ -174,6 +187,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6))
     parser.add_argument("--moments", type=int, default=12)
     parser.add_argument("--calls", nargs="*", default=[], help="every such call: 'front end:rename' job.sh:fsync:7 ...")
+    parser.add_argument(
+        "--errors", nargs="*", default=[], help="every such call fails: 'front end:rename:1:EIO', or :any"
+    )
+    parser.add_argument(
+        "--full", nargs="*", default=[], help="directories that are full: outputs:STEPS:KIB scratch:..."
+    )
     parser.add_argument(
         "--interleaved", action="store_true", help="kill the moments' campaigns with all clusters alive"
     )
@@ -191,8 +210,14 @@ def main() -> None:
                 yield kill(point, home / str(number), expected, interleaved=options.interleaved)
 
         asked = [(*one.split(":"), "1")[:3] for one in options.calls]
-        calls = (all_calls(role, call, home, expected, int(first)) for role, call, first in asked)
-        for seen in itertools.chain(by_moment(), *calls):
+        calls = (all_calls(role, call, home, expected, first=int(first)) for role, call, first in asked)
+        failing = [one.split(":") for one in options.errors]
+        errors = (
+            all_calls(role, call, home, expected, first=int(first), error=error) for role, call, first, error in failing
+        )
+        filled = [one.split(":") for one in options.full]
+        fulls = (full(role, int(steps), int(kib), home, expected) for role, steps, kib in filled)
+        for seen in itertools.chain(by_moment(), *calls, *errors, *fulls):
             print(seen, flush=True)
             wrong += bool(seen.faults)
     sys.exit(bool(wrong))

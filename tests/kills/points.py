@@ -1,9 +1,14 @@
-"""Where a campaign is killed: a process of it at a random moment, or at its n-th rename, fsync or link."""
+"""What happens to a campaign.
+
+A process of it is killed at a random moment or at its n-th rename, fsync or link; such a call fails once, as on a bad
+disk; or a file system is full.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import os
 import random
 import shutil
@@ -14,7 +19,14 @@ from pathlib import Path
 
 from tests.cli.campaigns import Front, cluster_processes, role_processes, until
 
-CALLS = {"rename": "rename,renameat,renameat2", "fsync": "fsync,fdatasync", "link": "link,linkat"}
+CALLS = {
+    "rename": "rename,renameat,renameat2",
+    "fsync": "fsync,fdatasync",
+    "link": "link,linkat",
+    "mkdir": "mkdir,mkdirat",
+    "unlink": "unlink,unlinkat",
+}
+ERRORS = ("ENOSPC", "EDQUOT", "EROFS", "EIO")
 CUT = ("= ?", "<unfinished ...>")
 """How strace writes a call from which nobody came back."""
 
@@ -66,6 +78,13 @@ class Moment:
         os.kill(pid, signal.SIGKILL)
         return "killed"
 
+    def explains(self, reason: str) -> bool:
+        """Whether a run may have failed for this reason: that is a finding, and no hole."""
+        return self.role in OF_A_CLUSTER and "SIGKILL" in reason
+
+    def over(self, directory: Path) -> None:
+        """Nothing to take back."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Call:
@@ -74,13 +93,14 @@ class Call:
     role: str
     call: str
     number: int
+    _marks = CUT  # others are killed too: a supervisor ends its processes so
 
     def __str__(self) -> str:
         return f"{self.role}, {self.call} {self.number}"
 
     def start(self, directory: Path, words: list[str], env: dict[str, str]) -> Front:
         calls = CALLS[self.call]
-        inject = ["-e", f"trace={calls}", "-e", f"inject={calls}:signal=KILL:when={self.number}"]
+        inject = ["-e", f"trace={calls}", "-e", f"inject={calls}:{self._injected()}:when={self.number}"]
         strace = ["strace", "-qqq", "-o", str(self._log(directory)), *inject]
         if self.role == "front end":
             return Front(directory, *words, env=env, under=[*strace, "--"])
@@ -96,17 +116,80 @@ class Call:
         front.end()
         log = self._log(front.directory)
         lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-        cut = [
-            line for line in lines if line.endswith(CUT)
-        ]  # others are killed too: a supervisor ends its processes so
-        return f"strace killed at {len(cut)} call(s), first {_short(cut[0])}" if cut else ""
+        struck = [line for line in lines if line.endswith(self._marks)]
+        return f"strace struck at {len(struck)} call(s), first {_short(struck[0])}" if struck else ""
+
+    def explains(self, _reason: str) -> bool:
+        """Whether a run may have failed for this reason: that is a finding, and no hole."""
+        return False
+
+    def over(self, directory: Path) -> None:
+        """Nothing to take back."""
+
+    def _injected(self) -> str:
+        return "signal=KILL"
 
     @staticmethod
     def _log(directory: Path) -> Path:
         return directory / "strace.log"
 
 
-Point = Moment | Call
+@dataclasses.dataclass(frozen=True)
+class Fault(Call):
+    """The ``number``-th call fails with ``error`` (``ENOSPC``); only that one, in each process of the role."""
+
+    error: str
+    _marks = ("(INJECTED)",)
+
+    def __str__(self) -> str:
+        return f"{self.role}, {self.call} {self.number}: {self.error}"
+
+    def explains(self, _reason: str) -> bool:
+        return os.strerror(getattr(errno, self.error)) in _reason
+
+    def _injected(self) -> str:
+        return f"error={self.error}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Full:
+    """The campaigns' directory (``outputs``) or the node's scratch directory (``scratch``) holds only so many KiB."""
+
+    role: str
+    kib: int
+
+    def __str__(self) -> str:
+        return f"{self.role} of {self.kib} KiB"
+
+    def start(self, directory: Path, words: list[str], env: dict[str, str]) -> Front:
+        self._mount("-o", f"size={self.kib}k", "-t", "tmpfs", "tmpfs", self._folder(directory))
+        return Front(directory, *words, env=env)
+
+    def strike(self, front: Front) -> str:
+        """Wait for the end, then make room; empty where nothing went wrong."""
+        code = front.end()
+        self._mount("-o", "remount,size=1g", self._folder(front.directory))
+        return "" if code == 0 else front.output.strip().splitlines()[-1].partition(";")[0][-80:]
+
+    def explains(self, _reason: str) -> bool:
+        """Whether a run may have failed for this reason."""
+        return os.strerror(errno.ENOSPC) in _reason
+
+    def over(self, directory: Path) -> None:
+        """Back to the directory below."""
+        subprocess.run(["umount", "--lazy", self._folder(directory)], check=True)
+
+    def _folder(self, directory: Path) -> Path:
+        folder = directory / self.role
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    @staticmethod
+    def _mount(*words: str | Path) -> None:
+        subprocess.run(["mount", *words], check=True)
+
+
+Point = Moment | Call | Full
 
 
 def moments(seed: int, count: int, *, interleaved: bool = False) -> Iterator[Moment]:

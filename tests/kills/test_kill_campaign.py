@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import need
-from tests.kills.campaign import all_calls, kill, undisturbed
-from tests.kills.points import CALLS, CONDUCTOR, SPAN_S, Call, Moment, moments
+from tests.kills.campaign import all_calls, full, kill, undisturbed
+from tests.kills.points import CONDUCTOR, SPAN_S, Call, Moment, moments
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
 
@@ -78,7 +78,7 @@ def test_of_many_campaigns_killed_at_any_moment_nothing_is_lost(
     assert not wrong, f"{SEED}={seed}\n" + "\n".join(wrong)
 
 
-@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("call", ["rename", "fsync", "link"])
 @pytest.mark.parametrize("role", ["front end", "job.sh"])
 def test_of_a_campaign_that_is_killed_at_every_call_nothing_is_lost(
     role: str, call: str, expected: Counter[tuple[Any, ...]], tmp_path: Path
@@ -89,3 +89,26 @@ def test_of_a_campaign_that_is_killed_at_every_call_nothing_is_lost(
         print(seen)
         wrong += [str(seen)] if seen.faults else []
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("call", ["rename", "fsync", "link", "mkdir"])
+@pytest.mark.parametrize("role", ["front end", "job.sh"])
+def test_of_a_campaign_whose_disk_fails_at_any_call_nothing_is_lost(
+    role: str, call: str, expected: Counter[tuple[Any, ...]], tmp_path: Path
+) -> None:
+    struck = 0
+    for seen in all_calls(role, call, tmp_path, expected, error="any"):
+        print(seen)
+        struck += bool(seen.struck)
+        assert not seen.faults, seen
+    assert struck or (role, call) == ("job.sh", "link")
+
+
+@pytest.mark.parametrize(("role", "kib"), [("outputs", 1600), ("scratch", 48)])
+def test_of_a_campaign_whose_file_system_is_full_nothing_is_lost(
+    role: str, kib: int, expected: Counter[tuple[Any, ...]], tmp_path: Path
+) -> None:
+    need(os.geteuid() == 0, "root, to mount a tmpfs")
+    seen = list(full(role, 8, kib, tmp_path, expected))
+    assert [one for one in seen if one.struck]
+    assert not [one for one in seen if one.faults]

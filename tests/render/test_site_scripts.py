@@ -16,7 +16,7 @@ from gpubench.model.site import Site
 from gpubench.plan.resource_sets import Step, parse
 from gpubench.plan.triples import VALID
 from gpubench.render import job_file, render_jobs
-from gpubench.render.check import render_check
+from gpubench.render.check import render_check, render_clean
 from gpubench.render.context import PYTHON
 from gpubench.runtimes import RUNTIMES
 from gpubench.spec import RunSpec
@@ -160,3 +160,14 @@ def test_a_check_runs_under_the_header_of_the_sites_own_jobs(name: str, tmp_path
     assert f"\nrun bash facts.sh {site.interface}\n" in script
     sound(script, tmp_path / "job.sh")
     sound(files["jobs/check/facts.sh"].decode(), tmp_path / "facts.sh")
+
+
+@pytest.mark.parametrize("name", SITES)
+def test_a_cleaning_is_sound_shell_and_removes_only_when_it_is_told(name: str, tmp_path: Path) -> None:
+    for remove in (False, True):
+        files = render_clean(load_site(name), 8, TEMPLATES, remove=remove, gpubench="0")
+        script = files["jobs/check/job.sh"].decode()
+        assert f"\nrun bash left.sh {'remove' if remove else 'list'}\n" in script
+        assert "enroot remove" not in script
+        sound(script, tmp_path / "job.sh")
+        sound(files["jobs/check/left.sh"].decode(), tmp_path / "left.sh")

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from gpubench.model.images_lock import LockRow
+from gpubench.node import scratch
 from gpubench.store.rundirs import read_provenance
 from tests.cli.campaigns import records
+from tests.cli.test_sites import ABORTED
 from tests.slurm.campaigns import Login, job_ids
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.hosts import until
@@ -124,6 +129,39 @@ def test_a_container_whose_unpacking_was_cut_off_is_never_started_and_the_next_j
     assert user.run("resume", campaign, pyxis=True).startswith("job j001-n2: ")
     assert user.run("status", "--watch", campaign).endswith("2 ok of 2 runs\n")
     assert unpacked(slurm) == []
+
+
+@pytest.mark.parametrize("runtime", ["pyxis", "enroot"])
+def test_what_a_killed_job_left_on_its_nodes_is_listed_and_removed(
+    slurm: SlurmCluster, user: Login, runtime: str
+) -> None:
+    campaign = user.plan("--runtime", runtime, "--nodes", "2", reps=5000, pyxis=True)
+    user.run("submit", campaign, pyxis=True)
+    until(lambda: running(campaign), "a run")
+    first = job_ids(campaign)["j001-n2"]
+    slurm.say("scancel", "--signal=KILL", "--full", first)
+    slurm.wait_job(first)
+    slurm.wait_idle(["n1", "n2"])
+    words = [sys.executable, "-c", ABORTED, slurm.root / "hosts" / "n1" / "tmp"]
+    dead = Path(subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip())
+    for path in (dead, dead / scratch.HOLD):  # what a supervisor leaves that is killed with all its processes
+        shutil.chown(path, campaign.stat().st_uid)
+    left = sorted(unpacked(slurm))
+    assert len(left) in (1, 2)  # this node's script may have ended by itself
+    clean = ("sites", "clean", "local-slurm", "--nodes", "4", "--set", f"runtime={runtime}")
+    said = user.run(*clean, pyxis=True)
+    found = re.findall(r"^(n\d): (container|scratch directory) (\S+?)(?:, [\d.]+ [KMG]?i?B)?$", said, re.MULTILINE)
+    assert sorted(Path(where).name for _, what, where in found if what == "container") == left, said
+    assert [one for one in found if one[1] == "scratch directory"] == [("n1", "scratch directory", f"/tmp/{dead.name}")]
+    assert f"{len(found)} left by dead jobs on n1, n2, n3, n4; remove it with --remove" in said
+    assert sorted(unpacked(slurm)) == left
+    said = user.run(*clean, "--remove", pyxis=True)
+    assert len(re.findall("^n[12]: .*: removed$", said, re.MULTILINE)) == len(found), said
+    assert said.endswith("nothing left by dead jobs on n1, n2, n3, n4\n")
+    assert unpacked(slurm) == []
+    assert not dead.exists()
+    assert user.run(*clean, pyxis=True).endswith("nothing left by dead jobs on n1, n2, n3, n4\n")
+    assert not list(user.directory.glob("outputs/cleanings/*"))
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)

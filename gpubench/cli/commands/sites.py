@@ -19,7 +19,7 @@ MaybeName = Annotated[
 def register(app: typer.Typer) -> None:
     """Add the group."""
     group = typer.Typer(
-        help="Site profiles: list, show, check.",
+        help="Site profiles: list, show, check; clean a site's nodes.",
         no_args_is_help=True,
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -27,6 +27,7 @@ def register(app: typer.Typer) -> None:
     group.command("list")(list_)
     group.command()(show)
     group.command()(check)
+    group.command()(clean)
     app.add_typer(group, name="sites")
 
 
@@ -67,3 +68,19 @@ def check(
     from gpubench.cli.steps.checking import check_live
 
     check_live(name, settings or [], nodes=nodes or 2, ucx=ucx, outputs=outputs)
+
+
+def clean(
+    name: Name,
+    nodes: Annotated[
+        int,
+        typer.Option(min=1, help="Look at this many nodes; the scheduler chooses which: all, if there are no more."),
+    ] = 1,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove what is found.")] = False,
+    settings: options.Set = None,
+    outputs: options.Outputs = None,
+) -> None:
+    """List what dead jobs of yours left on nodes: containers, scratch directories. Exit 6 if one can't be removed."""
+    from gpubench.cli.steps.cleaning import clean_site
+
+    clean_site(name, settings or [], nodes=nodes, remove=remove, outputs=outputs)

@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import os
 import secrets
 import shutil
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from gpubench import __version__, resources
 from gpubench.cli.options import Asked
 from gpubench.cli.say import say
+from gpubench.cli.steps import node_jobs
 from gpubench.cli.steps.images import obtain_images
-from gpubench.cli.steps.placing import resolve, shared_paths
-from gpubench.cli.steps.profiles import expanded, load_site
-from gpubench.cli.steps.running import interrupts
-from gpubench.errors import InterruptedByUserError, MissingToolError, PlanRefusedError, UsageError
+from gpubench.cli.steps.profiles import load_site
+from gpubench.errors import PlanRefusedError, UsageError
 from gpubench.files import write_atomically
 from gpubench.model.image import Image
 from gpubench.model.site import Site
-from gpubench.plan.live_checks import Facts, check_images, check_nodes, parse_facts
-from gpubench.plan.shared import require_shared
-from gpubench.plan.site_checks import Finding, check_site
-from gpubench.render import job_file, pack
+from gpubench.plan.live_checks import check_images, check_nodes, parse_facts
+from gpubench.plan.site_checks import Finding
+from gpubench.render import pack
 from gpubench.render.check import INSIDE, JOB, render_check
-from gpubench.render.job import OBJECTS
-from gpubench.schedulers import DETACHED, JobState
-from gpubench.schedulers.inherited import inherited
-
-LOOK_S = 1.0
-LATE_S = 35.0
-"""NFS may hide a new file from another machine for half a minute."""
+from gpubench.schedulers import DETACHED
 
 
 def check_live(name: str, settings: Sequence[str], *, nodes: int, ucx: str | None, outputs: Path | None) -> None:
@@ -46,14 +35,17 @@ def check_live(name: str, settings: Sequence[str], *, nodes: int, ucx: str | Non
         InterruptedByUserError: Ctrl-C; the job is cancelled.
     """
     site = load_site(name, list(settings))
-    _refuse_wrong(site)
+    if site.scheduler not in DETACHED:
+        raise UsageError(f"site {site.name} has no queue; --live asks a scheduler that has one")
+    node_jobs.refuse_wrong(site, "--live", instead="a small campaign tells the same: --suite verify")
     image = _image(site, ucx) if ucx else None
     directory = _write(site, nodes, image, outputs)
     token = secrets.token_hex(8)
     write_atomically(directory / "jobs" / JOB / "from-login", token)
-    state = _run(site, directory)
-    wanted = nodes * (2 if image else 1) if state.word == "COMPLETED" else 0
-    hosts, inside = _facts(directory, wanted)
+    state = node_jobs.run(site, directory)
+    wanted = nodes if state.word == "COMPLETED" else 0
+    hosts = [parse_facts(text) for _, text in node_jobs.left_by_nodes(directory, "host", wanted)]
+    inside = [parse_facts(text) for _, text in node_jobs.left_by_nodes(directory, "inside", wanted if image else 0)]
     findings = [
         Finding(not state.end, f"{_asked_for(site)}: job {state.job_id} {state.end or 'ran'} on {state.hosts}"),
         *check_nodes(site, nodes, hosts, token),
@@ -70,24 +62,6 @@ def check_live(name: str, settings: Sequence[str], *, nodes: int, ucx: str | Non
     shutil.rmtree(directory)
 
 
-def _refuse_wrong(site: Site) -> None:
-    if site.scheduler not in DETACHED:
-        raise UsageError(f"site {site.name} has no queue; --live asks a scheduler that has one")
-    wrong = [finding for finding in check_site(site) if finding.ok is False]
-    if wrong:
-        raise UsageError(f"site {site.name}: {wrong[0].what}", then="correct the profile first")
-    if job_file(site.scheduler, resources.job_templates()) == OBJECTS:
-        raise UsageError(
-            f"site {site.name}: --live starts a script on the nodes, and here jobs are none",
-            then="a small campaign tells the same: --suite verify",
-        )
-    submit = DETACHED[site.scheduler].SUBMIT
-    if shutil.which(submit) is None:
-        raise MissingToolError(
-            f"there is no {submit} on this machine", then=f"run it on a login node of site {site.name}"
-        )
-
-
 def _image(site: Site, ucx: str) -> Image:
     found = obtain_images(site, [ucx], Asked(), build=False)[ucx]
     if found is None:
@@ -96,9 +70,6 @@ def _image(site: Site, ucx: str) -> Image:
 
 
 def _write(site: Site, nodes: int, image: Image | None, outputs: Path | None) -> Path:
-    above = outputs or expanded(site.paths.outputs, "paths.outputs", site)
-    directory = above / "checks" / f"{site.name}-{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S-%f}"
-    require_shared("the check's directory", resolve(str(directory)), shared_paths(site))
     files = render_check(
         site,
         nodes,
@@ -108,43 +79,7 @@ def _write(site: Site, nodes: int, image: Image | None, outputs: Path | None) ->
         node_pyz=pack(resources.node_half()),
         gpubench=__version__,
     )
-    for path, data in files.items():
-        write_atomically(directory / path, data)
-    (directory / "facts").mkdir()
-    return directory
-
-
-def _run(site: Site, directory: Path) -> JobState:
-    """Submit and come back when the job has ended."""
-    scheduler, job_dir = DETACHED[site.scheduler], directory / "jobs" / JOB
-    said = ""
-    with interrupts() as interrupted:
-        job_id = scheduler.submit(job_dir, inherited(os.environ))
-        while True:
-            state = scheduler.state(job_dir)
-            if interrupted:
-                scheduler.cancel(job_dir)
-                raise InterruptedByUserError(f"interrupted by {interrupted[0]}; job {job_id} is cancelled")
-            words = " ".join(part for part in (state.word or state.phase, state.hosts) if part)
-            if words != said:
-                said = words
-                say(f"job {job_id}: {words}")
-            if not state.alive:
-                return state
-            time.sleep(LOOK_S)
-
-
-def _facts(directory: Path, wanted: int) -> tuple[list[Facts], list[Facts]]:
-    """What nodes left, on the host and inside the image; files of a job that went well are waited for a while."""
-    deadline = time.monotonic() + LATE_S
-    while len(list((directory / "facts").glob("[!.]*"))) < wanted and time.monotonic() < deadline:
-        time.sleep(LOOK_S)
-    return list(_read(directory, "host")), list(_read(directory, "inside"))
-
-
-def _read(directory: Path, kind: str) -> Iterator[Facts]:
-    for path in sorted((directory / "facts").glob(f"[!.]*.{kind}")):
-        yield parse_facts(path.read_text(encoding="utf-8", errors="replace"))
+    return node_jobs.write(site, "checks", files, outputs)
 
 
 def _asked_for(site: Site) -> str:

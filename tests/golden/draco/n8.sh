@@ -87,23 +87,29 @@ GPUBENCH_CAMPAIGN=$(cd ../.. && pwd)
 GPUBENCH_CONTAINERS=$SLURM_JOB_ID-$(od -An -N4 -tx1 /dev/urandom | tr -d ' \n')
 GPUBENCH_REMOVE=$(
   cat <<'SH'
-over=$1 now=$2 alive=$3 # the end of names; the job's number; those of this user's jobs, one a line, or nothing
-command -v enroot >/dev/null || exit 0
-enroot list | while read -r name; do
-  [[ $name =~ ^pyxis_.*gpubench-[0-9a-f]{16}-(([0-9]+)-[0-9a-f]+)$ ]] || continue
-  job=${BASH_REMATCH[2]} dead=''
-  if [ "${BASH_REMATCH[1]}" = "$over" ]; then dead=1; fi
-  # A job that came after this list has a larger number.
-  if [ -n "$alive" ] && ((job < now)); then
-    case $'\n'$alive$'\n' in *$'\n'"$job"$'\n'*) ;; *) dead=1 ;; esac
-  fi
-  if [ -n "$dead" ]; then timeout 60 enroot remove --force "$name" </dev/null; fi
-done
+# Names of our containers that end in OVER, or whose job is older than job NOW and not in ALIVE (a job a line; empty: unknown).
+dead() { # OVER NOW ALIVE
+  local name job
+  command -v enroot >/dev/null || return 0
+  enroot list | while read -r name; do
+    [[ $name =~ ^pyxis_.*gpubench-[0-9a-f]{16}-(([0-9]+)-[0-9a-f]+)$ ]] || continue
+    job=${BASH_REMATCH[2]}
+    if [ "${BASH_REMATCH[1]}" = "$1" ]; then echo "$name"; continue; fi
+    # A job that came after this list has a larger number.
+    if [ -n "$3" ] && ((job < $2)); then
+      case $'\n'$3$'\n' in *$'\n'"$job"$'\n'*) ;; *) echo "$name" ;; esac
+    fi
+  done
+}
+
+dead "$@" | while read -r name; do timeout 60 enroot remove --force "$name" </dev/null; done
 SH
 )
-# Whatever the user's shell tells squeue: a filter of theirs would make living jobs dead.
+# This user's jobs, one a line; nothing where squeue doesn't even list this one. Whatever the user's shell tells squeue: a
+# filter of theirs would make living jobs dead.
 GPUBENCH_ALIVE=$(unset "${!SQUEUE_@}" && timeout 20 squeue --all --noheader --user="$(id -u)" --format=%A)
 case $'\n'$GPUBENCH_ALIVE$'\n' in *$'\n'"$SLURM_JOB_ID"$'\n'*) ;; *) GPUBENCH_ALIVE='' ;; esac
+
 wait_for_all launch bash -c "$GPUBENCH_REMOVE" gpubench '' "$SLURM_JOB_ID" "$GPUBENCH_ALIVE"
 # shellcheck disable=SC2329 # called as the script ends
 leave() {

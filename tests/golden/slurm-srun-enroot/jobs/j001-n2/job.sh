@@ -142,14 +142,20 @@ SH
 GPUBENCH_ENROOT_REMOVE=$GPUBENCH_ENROOT_PLACE$(
   cat <<'SH'
 
-enroot list | while read -r name; do
-  exec {lock}<>"$home/$name" || continue
-  if flock --exclusive --nonblock "$lock" && [ -d "$ENROOT_DATA_PATH/$name" ]; then
-    : >"$home/$name"
-    timeout 60 enroot remove --force "$name"
-  fi
-  exec {lock}<&-
-done
+each_free() { # COMMAND...: with the name of each container that nobody uses; nobody can begin to use it meanwhile
+  local name lock
+  enroot list | while read -r name; do
+    exec {lock}<>"$home/$name" || continue
+    if flock --exclusive --nonblock "$lock" && [ -d "$ENROOT_DATA_PATH/$name" ]; then "$@" "$name" </dev/null; fi
+    exec {lock}<&-
+  done
+}
+take_away() { # NAME
+  : >"$home/$1" # not whole any more
+  timeout 60 enroot remove --force "$1"
+}
+
+each_free take_away
 SH
 )
 # shellcheck disable=SC2329 # called as the script ends
