@@ -15,7 +15,7 @@ one line; a traceback that reaches the user is a bug (exit code 1).
 | 7 | scheduler or registry error |
 | 20 | a regression, or a candidate that breaks |
 | 21 | no regression, but something inconclusive or without data |
-| 40 | node half: no run record could be written, or the node isn't clean |
+| 40 | node half: no run record could be written, or the node isn't clean or can't write |
 | 130 | interrupted; what was finished is kept |
 """
 

@@ -9,6 +9,7 @@ from typing import Callable, Optional, Set
 from gpubench.node import by_name, rendezvous
 from gpubench.node.hub import STOP, Line, join
 from gpubench.node.node import Node
+from gpubench.node.scratch import fault
 from gpubench.node.stop import StoppedError, StopRequest
 from gpubench.node.turns import CONTINUE, CONTINUED, PAUSE, PAUSED, go_on, pause
 from gpubench.writer.run_dir import finished, recorded
@@ -26,21 +27,34 @@ def follow(node: Node, token: str, stop: StopRequest) -> None:
         OSError: rank 0 doesn't answer.
         StoppedError: a signal ended it.
     """
-    spec = node.spec
-    node.start_scheduler()
-    node.start_workers()
+    spec, refused = node.spec, None
+    try:
+        node.start_scheduler()
+        node.start_workers()
+    except OSError as error:  # rank 0 shall know why
+        refused = error
     line = _meet(node, token, stop)
     if line is None:
         return
+    if refused is not None:
+        _tell(node, line, refused)
     try:
         whole_logs = _until_stop(node, line, stop)
     except StoppedError as stopped:
         line.send({"kind": "stopped", "reason": str(stopped)})
         raise
+    except OSError as error:
+        _tell(node, line, error)
+        raise
     finally:
         node.stop()
     line.send({"kind": "farewell", "node": node.report(), "logs": node.logs(whole=whole_logs)})
     line.finish(spec.deadlines.stop_s)
+
+
+def _tell(node: Node, line: Line, error: OSError) -> None:
+    cause = {"process": "supervisor", "how": f"the node's system refused: {error}", "last_lines": []}
+    line.send({"kind": "died", "cause": {**cause, "disk": fault(node.scratch)}})
 
 
 def _meet(node: Node, token: str, stop: StopRequest) -> Optional[Line]:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import List, Optional
 
-from gpubench.node import admission, by_hand, finish, pod, roles
+from gpubench.node import admission, by_hand, finish, pod, roles, scratch
 from gpubench.node.build import WrongImageError, check_build
 from gpubench.node.checks import scheme
 from gpubench.node.follower import follow
@@ -241,12 +241,13 @@ def _lead(node: Node, run_dir: Path, token: str, stop: StopRequest) -> int:
         result = leader.run()
         finish.take_result(record, result)
     except NodeLostError as error:
-        record.status, record.reason = "lost", str(error)
+        record.status, record.reason, record.cause = "lost", str(error), error.cause
     except RunFailedError as error:
         record.reason, record.cause = str(error), error.cause
     except WrongImageError as error:
         record.reason = str(error)
     except OSError as error:
+        record.status = "lost" if error.errno in scratch.FAULTS else record.status
         record.reason = f"the node's system refused: {error}"
     except NotCleanError as error:
         record.reason, code = str(error), EXIT_NODE

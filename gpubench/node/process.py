@@ -10,6 +10,8 @@ import time
 from pathlib import Path
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set
 
+from gpubench.node import scratch
+
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 TAIL_LINES = 20
 NODE_HALF = b"node.pyz"
@@ -50,8 +52,10 @@ class Child:
         return self.process.poll()
 
     def cause(self) -> Dict[str, object]:
-        """How it ended, with its last log lines."""
-        return {"process": self.name, "how": describe_exit(self.process.returncode), "last_lines": self.tail()}
+        """How it ended, with its last log lines; why it could write none, if so."""
+        disk = scratch.fault(self.log.parent)
+        how = describe_exit(self.process.returncode)
+        return {"process": self.name, "how": how, "last_lines": self.tail(), **({"disk": disk} if disk else {})}
 
     def tail(self, lines: int = TAIL_LINES) -> List[str]:
         """The last lines of its log."""

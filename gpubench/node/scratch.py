@@ -1,6 +1,7 @@
 """A supervisor's scratch directory on its node, and those that killed supervisors left there."""
 
 import contextlib
+import errno
 import fcntl
 import os
 import shutil
@@ -11,6 +12,10 @@ from typing import Tuple
 HOLD = ".held"
 """Locked by its supervisor as long as that lives; says which start of which machine's kernel keeps the lock."""
 
+FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
+"""Errors of a disk: they say nothing about what was measured."""
+PROBE_BYTES = 64 * 1024
+
 
 def make(base: Path, name: str) -> Tuple[Path, int]:
     """A new directory ``gpubench-<name>-…`` below ``base``, and the handle that holds it until it is closed."""
@@ -20,6 +25,22 @@ def make(base: Path, name: str) -> Tuple[Path, int]:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.write(handle, _kernel())
     return path, handle
+
+
+def fault(directory: Path) -> str:
+    """Where nothing can be written, and why; empty where something can."""
+    probe = directory / ".probe"
+    try:
+        with probe.open("wb") as file:
+            file.write(bytes(PROBE_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        return f"{directory}: {error.strerror}"
+    finally:
+        with contextlib.suppress(OSError):
+            probe.unlink()
+    return ""
 
 
 def clear(base: Path) -> None:

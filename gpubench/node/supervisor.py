@@ -44,7 +44,7 @@ class RunFailedError(Exception):
 
 
 class NodeLostError(RunFailedError):
-    """A node fell silent, or the block's conductor: that says nothing about what was measured."""
+    """A node is silent, never came or can't write, or the conductor is gone: nothing about what was measured."""
 
 
 class Leader:
@@ -82,7 +82,7 @@ class Leader:
 
         Raises:
             RunFailedError: a process died, a deadline passed, or the client found a wrong cluster.
-            NodeLostError: a node is gone, or the conductor.
+            NodeLostError: a node is gone, never came or can't write, or the conductor is gone.
             StoppedError: a signal or the end of the front end ended it, here or on another node.
         """
         try:
@@ -178,7 +178,7 @@ class Leader:
             missing = sorted(set(self.spec.ranks) - {self.node.rank} - set(self.peers))
             if missing and now > all_joined:
                 words = ", ".join(self.spec.place(rank) for rank in missing)
-                raise RunFailedError(f"no sign of node rank [{words}] within {self.spec.deadlines.start_s:.0f} s")
+                raise NodeLostError(f"no sign of node rank [{words}] within {self.spec.deadlines.start_s:.0f} s")
             if now > limit:
                 raise RunFailedError(f"the run did not end within {limit - began:.0f} s", client.cause())
 
@@ -237,6 +237,8 @@ class Leader:
     def _failed(self, what: str, cause: Dict[str, Any]) -> RunFailedError:
         """The failure, unless the run was asked to end."""
         self._hear_the_order()
+        if cause.get("disk"):
+            return NodeLostError("{}: {}, and its node can't write {}".format(what, cause["how"], cause["disk"]), cause)
         return RunFailedError("{}: {}".format(what, cause["how"]), cause)
 
     def _hear_the_order(self) -> None:

@@ -135,7 +135,7 @@ def test_a_node_that_is_not_clean_ends_its_block_but_not_the_job(campaign: Campa
     second = "b" if first == "a" else "a"
     campaign.when(first, 'if [ "$block" = 1 ]; then exit 40; fi')
     assert campaign.run() == 40
-    reason = "--rank 0 --skip the run before it ended with exit code 40: a node isn't clean"
+    reason = "--rank 0 --skip the run before it ended with exit code 40: a node can't be used"
     assert campaign.calls == [f"1 {first} 0 ", f"1 {second} none {reason}", *campaign.planned()[2:]]
 
 
@@ -143,7 +143,7 @@ def test_the_worst_exit_code_of_the_nodes_counts(two_nodes: Campaign) -> None:
     first = two_nodes.planned()[0].split()[1]
     two_nodes.when(first, 'if [ "$GPUBENCH_RANK" = 1 ]; then exit 40; fi')
     assert two_nodes.run() == 40
-    reason = "--rank 0 --skip the run before it ended with exit code 40: a node isn't clean"
+    reason = "--rank 0 --skip the run before it ended with exit code 40: a node can't be used"
     second = "b" if first == "a" else "a"
     assert sorted(two_nodes.calls[:2]) == [f"1 {first} 0 ", f"1 {first} 1 "]
     assert two_nodes.calls[2] == f"1 {second} none {reason}"

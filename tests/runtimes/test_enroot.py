@@ -14,6 +14,7 @@ import pytest
 from gpubench import resources
 from gpubench.errors import UsageError
 from gpubench.model.image import Image
+from gpubench.render.environment import environment
 from gpubench.render.quote import words
 from gpubench.runtimes import Place, enroot
 from tests.conftest import ROOT, need
@@ -53,7 +54,7 @@ class Job:
 
     def start(self, program: str, *, leave: bool = True, **env: str) -> subprocess.Popen[str]:
         (self.directory / "program.py").write_text(program)
-        template = resources.texts("templates")[enroot.TEMPLATE]
+        template = environment(resources.job_templates()).get_template(enroot.TEMPLATE).render()
         command = words(enroot.command(self.image, ["program.py", "an argument"]))
         (self.directory / "job.sh").write_text(
             f'launch() {{ "$@"; }}\n{template}\nin_image=({words(enroot.prefix(self.place))})\n'
@@ -203,7 +204,7 @@ def test_a_mount_that_enroot_cannot_make_is_refused_in_one_line(mount: str) -> N
 
 
 def test_the_template_passes_shellcheck() -> None:
-    text = resources.texts("templates")[enroot.TEMPLATE]
+    text = environment(resources.job_templates()).get_template(enroot.TEMPLATE).render()
     place, inner, remove = [part.partition("\nSH\n")[0] for part in text.split("<<'SH'\n")[1:]]
     for script in (text, place + inner, place + remove):
         checked = subprocess.run(

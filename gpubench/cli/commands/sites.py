@@ -80,7 +80,7 @@ def clean(
     settings: options.Set = None,
     outputs: options.Outputs = None,
 ) -> None:
-    """List what dead jobs of yours left on nodes: containers, scratch directories. Exit 6 if one can't be removed."""
+    """List what dead jobs left on nodes, or remove it. Exit 6 if something can't be removed."""
     from gpubench.cli.steps.cleaning import clean_site
 
     clean_site(name, settings or [], nodes=nodes, remove=remove, outputs=outputs)

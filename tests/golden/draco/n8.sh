@@ -175,7 +175,7 @@ run() { # COMMAND...: the supervisor's, on every node
   if ((code != 0)); then
     worst=$code
     skip="the run before it ended with exit code $code"
-    if ((code == 40)); then skip="$skip: a node isn't clean"; fi
+    if ((code == 40)); then skip="$skip: a node can't be used"; fi
   fi
 }
 leave_out() { # REASON COMMAND...: planned to be skipped
