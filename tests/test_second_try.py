@@ -1,4 +1,4 @@
-"""Planted flakes and failures: who gets a second try, what is reported, and what is red."""
+"""Planted flakes and failures: what gets a second try, what is reported, and what is red."""
 
 from __future__ import annotations
 
@@ -38,9 +38,12 @@ def planted(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
     return pytester
 
 
+@pytest.mark.parametrize("mark", ["", f"{SYSTEM}\n@pytest.mark.xdist_group('slurm')"], ids=["unit", "slurm"])
 @pytest.mark.parametrize("words", [(), ("--numprocesses", "2", "--dist", "loadgroup")], ids=["alone", "xdist"])
-def test_a_planted_flake_is_reported_aloud_and_green(planted: pytest.Pytester, words: tuple[str, ...]) -> None:
-    planted.makepyfile(test_it=FLAKE.format(mark=f"{SYSTEM}\n@pytest.mark.xdist_group('slurm')"))
+def test_a_planted_flake_is_reported_aloud_and_green(
+    planted: pytest.Pytester, words: tuple[str, ...], mark: str
+) -> None:
+    planted.makepyfile(test_it=FLAKE.format(mark=mark))
     done = planted.runpytest_subprocess(*words)
     assert done.ret == 0
     line = (
@@ -60,10 +63,9 @@ def test_a_planted_failure_is_red_and_not_called_flaky(planted: pytest.Pytester)
     assert not (planted.path / "flaky-lines").exists()
 
 
-@pytest.mark.parametrize(("mark", "ci"), [("", "true"), (SYSTEM, "")], ids=["no-real-part", "not-ci"])
-def test_others_have_one_try(planted: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, mark: str, ci: str) -> None:
-    monkeypatch.setenv("CI", ci)
-    planted.makepyfile(test_it=FLAKE.format(mark=mark))
+def test_where_it_is_not_ci_a_test_has_one_try(planted: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CI", "")
+    planted.makepyfile(test_it=FLAKE.format(mark=SYSTEM))
     done = planted.runpytest_subprocess()
     assert done.ret == 1
     assert done.parseoutcomes() == {"failed": 1}

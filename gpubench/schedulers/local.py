@@ -67,13 +67,16 @@ def _kill_session(leader: int) -> None:
 
 
 def _await_end(alive: Callable[[], bool], leader: int) -> None:
-    """Come back when nothing is alive any more; after ``CANCEL_S`` it is killed."""
-    deadline = time.monotonic() + CANCEL_S
-    while alive():
-        if time.monotonic() > deadline:
-            _kill_session(leader)
+    """Come back when nothing is alive any more; after ``CANCEL_S`` it is killed, and has as long again to end."""
+    for last_resort in (_kill_session, lambda _: None):
+        deadline = time.monotonic() + CANCEL_S
+        while alive():
+            if time.monotonic() > deadline:
+                last_resort(leader)
+                break
+            time.sleep(0.1)
+        else:
             return
-        time.sleep(0.1)
 
 
 def lock_path() -> Path:
@@ -194,12 +197,21 @@ def cancel(job_dir: Path) -> None:
     known = _known(job_dir)
     if known is None or not state(job_dir).alive:
         return
-    with contextlib.suppress(ProcessLookupError):
-        if _is(known["pid"], known["started"]):
-            os.kill(known["pid"], signal.SIGTERM)  # the script hands it on
-        else:
-            os.killpg(known["pid"], signal.SIGTERM)
-    _await_end(lambda: state(job_dir).alive, known["pid"])
+    asked = 0
+
+    def alive() -> bool:
+        nonlocal asked
+        if not state(job_dir).alive:
+            return False
+        # The script hands the signal on. One that is killed, even after we sent it, leaves its supervisors to us.
+        whom = known["pid"] if _is(known["pid"], known["started"]) else -known["pid"]
+        if whom != asked:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(whom, signal.SIGTERM)
+            asked = whom
+        return True
+
+    _await_end(alive, known["pid"])
 
 
 def _alive(known: Mapping[str, Any]) -> bool:

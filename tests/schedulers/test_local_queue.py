@@ -166,6 +166,17 @@ def test_a_job_whose_front_end_is_dead_can_be_ended_also_when_its_script_was_kil
     assert not Path(f"/proc/{supervisor}").exists() or ") Z " in Path(f"/proc/{supervisor}/stat").read_text()
 
 
+def test_a_script_that_is_killed_before_it_hands_a_cancel_on_leaves_its_supervisors_to_it(tmp_path: Path) -> None:
+    supervisor = f"trap 'touch {tmp_path}/asked; exit' TERM; touch {tmp_path}/begun; while :; do sleep 0.02; done"
+    directory = job_dir(tmp_path, f"trap 'kill -KILL $$' TERM\n(trap - TERM; {supervisor}) &\nwait\n")
+    job = submit(directory)
+    until((tmp_path / "begun").exists)
+    local.cancel(directory)
+    assert (tmp_path / "asked").exists(), "its supervisor was asked, not killed"
+    assert not local.state(directory).alive
+    job.close()
+
+
 def test_a_job_has_ended_when_its_supervisors_have_also_where_its_script_was_killed(tmp_path: Path) -> None:
     there = f"touch {tmp_path}/begun; cat <&3; until [ -f {tmp_path}/go ]; do sleep 0.02; done; touch {tmp_path}/ended"
     directory = job_dir(tmp_path, f"({there}) 3<&0 &\nwait\n")
