@@ -115,7 +115,7 @@ class Leader:
             rendezvous.publish(self.rendezvous, self.token, {"hub": [hub.host, hub.port], "attempt": self.run_dir.name})
         self._await_scheduler(hub, began + self.spec.deadlines.start_s)
         self._supervise(client, hub, began)
-        result = self._result(client)
+        result = self._result(client, hub, began)
         result["registered_s"] = [round(at - began_at, 3) for at in result.get("registered_at", [])]
         self.phases.update(registration_phases(result["registered_s"]))
         self.phases["start"] = round(result.get("ready_s", 0.0), 3)
@@ -165,22 +165,28 @@ class Leader:
     def _supervise(self, client: Child, hub: Hub, began: float) -> None:
         """Until the client ends: every other end of a process, here or elsewhere, ends the run."""
         limit = began + self.spec.deadlines.start_s + sum(item.timeout_s for item in self.spec.workloads) + 60.0
-        all_joined = began + self.spec.deadlines.start_s
         while client.code is None:
-            self._tick()
-            self._listen(hub, fatal=True)
-            child = self.node.dead()
-            if child is not None and child is not client:
-                raise self._failed(f"{child.name} ended", child.cause())
+            self._watch(client, hub, began)
             if self.turns:
                 self._take_turns(self.turns, hub, client)
-            now = time.monotonic() - (self.turns.waiting_s() if self.turns else 0.0)
-            missing = sorted(set(self.spec.ranks) - {self.node.rank} - set(self.peers))
-            if missing and now > all_joined:
-                words = ", ".join(self.spec.place(rank) for rank in missing)
-                raise NodeLostError(f"no sign of node rank [{words}] within {self.spec.deadlines.start_s:.0f} s")
-            if now > limit:
+            if self._own_time() > limit:
                 raise RunFailedError(f"the run did not end within {limit - began:.0f} s", client.cause())
+
+    def _watch(self, client: Child, hub: Hub, began: float) -> None:
+        """One look at everything but the client."""
+        self._tick()
+        self._listen(hub, fatal=True)
+        child = next((child for child in self.node.children if child is not client and child.code is not None), None)
+        if child is not None:
+            raise self._failed(f"{child.name} ended", child.cause())
+        missing = sorted(set(self.spec.ranks) - {self.node.rank} - set(self.peers))
+        if missing and self._own_time() > began + self.spec.deadlines.start_s:
+            words = ", ".join(self.spec.place(rank) for rank in missing)
+            raise NodeLostError(f"no sign of node rank [{words}] within {self.spec.deadlines.start_s:.0f} s")
+
+    def _own_time(self) -> float:
+        """The clock without what the run has waited for its turns."""
+        return time.monotonic() - (self.turns.waiting_s() if self.turns else 0.0)
 
     def _take_turns(self, turns: Turns, hub: Hub, client: Child) -> None:
         """Let the cluster work when it is its turn, and be quiet when it isn't."""
@@ -255,12 +261,21 @@ class Leader:
         self.stop.check()
         self.node.load.tick()
 
-    def _result(self, client: Child) -> Dict[str, Any]:
+    def _result(self, client: Child, hub: Hub, began: float) -> Dict[str, Any]:
         path = self.node.scratch / RESULT_FILE
         if client.code != 0 or not path.exists():
+            self._look_for_the_cause(client, hub, began)
             raise self._failed("the client ended", client.cause())
         result: Dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if result["error"] or any(item["status"] == "failed" for item in result["workloads"]):
+            self._look_for_the_cause(client, hub, began)
         return result
+
+    def _look_for_the_cause(self, client: Child, hub: Hub, began: float) -> None:
+        """Raise if it is another process or node: a client often fails before we hear of that."""
+        deadline = time.monotonic() + ORDER_S
+        while time.monotonic() < deadline:
+            self._watch(client, hub, began)
 
 
 def registration_phases(registered_s: List[float]) -> Dict[str, float]:
