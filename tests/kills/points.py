@@ -119,7 +119,7 @@ class Call:
         struck = [line for line in lines if line.endswith(self._marks)]
         return f"strace struck at {len(struck)} call(s), first {_short(struck[0])}" if struck else ""
 
-    def explains(self, _reason: str) -> bool:
+    def explains(self, reason: str) -> bool:  # noqa: ARG002
         """Whether a run may have failed for this reason: that is a finding, and no hole."""
         return False
 
@@ -144,8 +144,8 @@ class Fault(Call):
     def __str__(self) -> str:
         return f"{self.role}, {self.call} {self.number}: {self.error}"
 
-    def explains(self, _reason: str) -> bool:
-        return os.strerror(getattr(errno, self.error)) in _reason
+    def explains(self, reason: str) -> bool:
+        return os.strerror(getattr(errno, self.error)) in reason
 
     def _injected(self) -> str:
         return f"error={self.error}"
@@ -171,9 +171,9 @@ class Full:
         self._mount("-o", "remount,size=1g", self._folder(front.directory))
         return "" if code == 0 else front.output.strip().splitlines()[-1].partition(";")[0][-80:]
 
-    def explains(self, _reason: str) -> bool:
+    def explains(self, reason: str) -> bool:
         """Whether a run may have failed for this reason."""
-        return os.strerror(errno.ENOSPC) in _reason
+        return os.strerror(errno.ENOSPC) in reason
 
     def over(self, directory: Path) -> None:
         """Back to the directory below."""

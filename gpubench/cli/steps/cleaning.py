@@ -18,7 +18,7 @@ from gpubench.schedulers import DETACHED
 
 
 @dataclasses.dataclass(frozen=True)
-class Leftover:
+class LeftOnNode:
     """One thing on a node.
 
     Args:
@@ -77,7 +77,7 @@ def clean_site(name: str, settings: Sequence[str], *, nodes: int, remove: bool, 
     say(f"{there or 'nothing'} left by dead jobs on {', '.join(seen)}{how}")
 
 
-def _parse(node: str, text: str) -> Iterator[Leftover]:
+def _parse(node: str, text: str) -> Iterator[LeftOnNode]:
     for line in text.splitlines():
         became, kib, what, where = line.split("\t", 3)
-        yield Leftover(node, became, int(kib) if kib else None, what, where)
+        yield LeftOnNode(node, became, int(kib) if kib else None, what, where)
