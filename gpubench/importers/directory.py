@@ -107,9 +107,16 @@ def import_files(kind: str, form: Format, paths: Sequence[Path], out: Path, give
     rows: list[Row] = []
     refused: list[Refused] = []
     seen: dict[str, str] = {}
+    spellings: dict[str, set[str]] = {}
     for path, name, variant in _files(form, paths):
         found, bad, source = _read(form, path, name, seen)
-        rows += [_with(row, variant or given.variant, given.date) for row in found]
+        for row in found:
+            used = _with(row, variant or given.variant, given.date)
+            rows.append(used)
+            labels = row.variant or variant or given.variant, used.variant
+            for said, read in (labels, (row.ucx_version, used.ucx_version)):
+                if said and read and said != read:
+                    spellings.setdefault(read, set()).add(said)
         refused += bad
         sources.append(source)
     settled, twice = settle(rows)
@@ -130,6 +137,7 @@ def import_files(kind: str, form: Format, paths: Sequence[Path], out: Path, give
         "refused": [dataclasses.asdict(one) for one in refused],
         "never_recorded": list(form.lacks),
         "caution": form.caution,
+        "spellings": {read: sorted(said) for read, said in sorted(spellings.items())},
         "sources": sources,
         "documents": {content_id(one): one for row in settled for one in row.documents.values()},
     }

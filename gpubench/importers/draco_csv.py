@@ -30,7 +30,7 @@ def read(path: Path, name: str) -> Iterator[Row | Refused]:
 
 def _row(fields: Mapping[str, str], name: str, line: int) -> Row | Refused:
     seconds, workers, date = positive(fields["wallclock"]), whole(fields["num_workers"]), day(fields["date"])
-    backend, version = fields.get("backend", "dask"), plain_version(fields["ucx_version"].strip()) or ""
+    backend, version = fields.get("backend", "dask"), fields["ucx_version"].strip()
     throughput, size = positive(fields.get("throughput_mean")), positive(fields.get("data_processed"))
     if backend == _TYPED_IN:
         return Refused(name, line, NO_MEASUREMENT)
@@ -61,7 +61,7 @@ def _row(fields: Mapping[str, str], name: str, line: int) -> Row | Refused:
         wall_s=seconds,
         extra=fields,
         run=f"{name}:{line}",
-        identity=(workload, date, workers, backend, version, tuple(params.items())),
+        identity=(workload, date, workers, backend, plain_version(version), tuple(params.items())),
         date=date,
         variant=version,
         ucx_version=version,

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gpubench.cli.steps.imported import import_lines
 from gpubench.errors import DataError
 from gpubench.importers import FORMATS
 from gpubench.importers.base import plain_version, positive
@@ -138,7 +139,11 @@ def test_spellings_of_one_version_are_one(tmp_path: Path) -> None:
         GOOD | {"date": f"2022071{day}", "ucx_version": version}
         for day, version in enumerate(["v1.12.1", "ucx-1.12.1", "UCX-1.12.1", "1.12.1 ", "ucx-v1.12.1"])
     ]
-    assert draco(tmp_path, *rows).table["ucx_version"].unique().to_list() == ["1.12.1"]
+    found = draco(tmp_path, *rows)
+    assert found.table["ucx_version"].unique().to_list() == ["1.12.1"]
+    assert [line for line in import_lines(found) if line.startswith("spellings")] == [
+        "spellings of versions, read as one: 'UCX-1.12.1', 'ucx-1.12.1', 'ucx-v1.12.1', 'v1.12.1' as 1.12.1"
+    ]
     for other in ("master", "1", "1.14.x", "v1.15.x", "abc1234", "parsl 2026.10.26", "dev", "", None):
         expected = other.removeprefix("v") if other else other
         assert plain_version(other) == expected

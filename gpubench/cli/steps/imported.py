@@ -58,6 +58,9 @@ def import_lines(found: Imported) -> Iterator[str]:
     workloads = ", ".join(sorted(table["workload"].unique()))
     yield f"{note['kept']} of {note['rows_in']} rows of {len(note['sources'])} files kept in {found.place}: {span}"
     yield f"versions: {', '.join(versions) or 'not recorded'}; workloads: {workloads}"
+    if spellings := note.get("spellings"):
+        said = (f"{', '.join(map(repr, words))} as {read}" for read, words in spellings.items())
+        yield f"spellings of versions, read as one: {'; '.join(said)}"
     yield f"never recorded by {note['format']}: {', '.join(note['never_recorded'])}"
 
 
