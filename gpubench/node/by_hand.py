@@ -4,7 +4,7 @@ import argparse
 from typing import Dict, List, Sequence, Tuple
 
 from gpubench.node import dask_words
-from gpubench.node.roles import no_dashboard
+from gpubench.node.roles import NO_DASHBOARD
 
 FLAGS = {
     "rank": "--rank",
@@ -95,7 +95,7 @@ def scheduler_arguments(options: argparse.Namespace, more: Sequence[str] = ()) -
     return [
         *_given(options, "protocol", "interface", "scheduler_file"),
         *([] if "--port" in more else ["--port", "0"]),
-        *_dashboard(options, more),
+        *_dashboard(more),
         *([] if "--show" in more else ["--no-show"]),
         *more,
     ]
@@ -107,13 +107,13 @@ def worker_arguments(options: argparse.Namespace, more: Sequence[str] = ()) -> L
     return [
         *address,
         *_given(options, "protocol", "interface", "scheduler_file", "name", *_WORKER_LIMITS),
-        *_dashboard(options, more),
+        *_dashboard(more),
         *more,
     ]
 
 
-def _dashboard(options: argparse.Namespace, more: Sequence[str]) -> List[str]:
-    return [] if {"--dashboard", "--dashboard-address"} & set(more) else no_dashboard(options.interface)
+def _dashboard(more: Sequence[str]) -> List[str]:
+    return [] if {"--dashboard", "--dashboard-address"} & set(more) else list(NO_DASHBOARD)
 
 
 def _given(options: argparse.Namespace, *names: str) -> List[str]:

@@ -5,13 +5,17 @@ seconds that rank 0 is done or dead. One thread, one selector: forking from a th
 """
 
 import contextlib
+import errno
 import json
+import resource
 import selectors
 import socket
 import time
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Set
 
 BEAT_S = 2.0
+HELLO_S = 30.0
+"""Within which a caller has to name itself: a stranger that says nothing would keep its file handle for ever."""
 LARGEST_LINE = 64 * 1024 * 1024  # a failed run's logs travel in one message
 
 Message = Dict[str, Any]
@@ -25,7 +29,7 @@ class Line:
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.rank: Optional[int] = None
-        self.heard = time.monotonic()
+        self.began = self.heard = time.monotonic()
         self.beaten = 0.0
         self._rest = bytearray()
         self._kept: List[Message] = []
@@ -119,8 +123,10 @@ class Hub:
         self.port_is_known = port != 0
         self.welcome: Optional[Message] = None
         self.lines: Dict[int, Line] = {}
-        self._strangers: List[Line] = []
-        self._listener = socket.create_server((host, port), backlog=1024)
+        self._strangers: Set[Line] = set()
+        self._beaten = 0.0
+        self._listener = socket.create_server((host, port), backlog=4096)
+        self._listener.setblocking(False)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
         self.host, self.port = self._listener.getsockname()[:2]
@@ -133,9 +139,12 @@ class Hub:
                 self._accept()
             elif key.data is not None:
                 found.extend(self._read(key.data))
-        for line in self.lines.values():
-            if line.open:
-                line.beat()
+        now = time.monotonic()
+        if now - self._beaten > BEAT_S:
+            self._beaten = now
+            self.broadcast({"kind": "beat"})
+            for line in [line for line in self._strangers if now - line.began > HELLO_S]:
+                self._drop(line)
         return found
 
     def wake_on(self, sock: socket.socket) -> None:
@@ -159,10 +168,7 @@ class Hub:
 
     def forget(self, rank: int) -> None:
         """Close the line of a rank that is gone; it may join again."""
-        line = self.lines.pop(rank)
-        with contextlib.suppress(KeyError, ValueError):
-            self._selector.unregister(line.sock)
-        line.close()
+        self._drop(self.lines.pop(rank))
 
     def close(self) -> None:
         """Close every line and the listener."""
@@ -171,11 +177,26 @@ class Hub:
         self._selector.close()
         self._listener.close()
 
+    def _drop(self, line: Line) -> None:
+        self._strangers.discard(line)
+        with contextlib.suppress(KeyError, ValueError):
+            self._selector.unregister(line.sock)
+        line.close()
+
     def _accept(self) -> None:
-        sock, _ = self._listener.accept()
-        line = Line(sock)
-        self._strangers.append(line)
-        self._selector.register(sock, selectors.EVENT_READ, line)
+        """Everybody who is at the door."""
+        while True:
+            try:
+                sock, _ = self._listener.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno != errno.EMFILE or not _may_open_more():
+                    raise
+                continue
+            line = Line(sock)
+            self._strangers.add(line)
+            self._selector.register(sock, selectors.EVENT_READ, line)
 
     def _read(self, line: Line) -> List[Message]:
         messages = line.receive()
@@ -192,14 +213,19 @@ class Hub:
             else:
                 line.rank = int(hello["rank"])
                 self.lines[line.rank] = line
-                self._strangers.remove(line)
+                self._strangers.discard(line)
                 if self.welcome is not None:
                     line.send(self.welcome)
         if not line.open:
-            with contextlib.suppress(KeyError, ValueError):
-                self._selector.unregister(line.sock)
-            line.close()
+            self._drop(line)
         return [dict(message, rank=line.rank) for message in messages]
+
+
+def _may_open_more() -> bool:
+    """Raise the limit of open files, 1024 on many systems; not before it is reached, so that no child inherits it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return soft != hard
 
 
 def join(host: str, port: int, token: str, *, rank: int, facts: Message, timeout_s: float, order: int = 0) -> Line:

@@ -7,7 +7,6 @@ from typing import Callable, List
 
 from gpubench.node import gpu
 from gpubench.node.checks import scheme
-from gpubench.node.net import interface_address
 from gpubench.spec import RunSpec
 
 LATE = "@"
@@ -15,6 +14,9 @@ POLL_S = 0.02
 CENSUS = "gpubench.node.census"
 CENSUS_VARIABLE = "GPUBENCH_CENSUS"
 """Preload of a scheduler, and the variable that tells it where to write who is registered."""
+
+NO_DASHBOARD = ("--no-dashboard", "--dashboard-address", "127.0.0.1:0")
+"""Dask serves HTTP all the same, on every interface of the machine unless it is told where."""
 
 
 def address_in(word: str, timeout_s: float) -> str:
@@ -35,11 +37,6 @@ def address_in(word: str, timeout_s: float) -> str:
         time.sleep(POLL_S)
 
 
-def no_dashboard(interface: str) -> List[str]:
-    """No dashboard. Dask serves HTTP all the same, on every interface of the machine unless it is told where."""
-    return ["--no-dashboard", "--dashboard-address", f"{interface_address(interface)}:0"]
-
-
 def scheduler_arguments(spec: RunSpec, scheduler_file: str) -> List[str]:
     """Words for ``dask scheduler``: port 0, the job's interface only, no dashboard."""
     return [
@@ -47,7 +44,7 @@ def scheduler_arguments(spec: RunSpec, scheduler_file: str) -> List[str]:
         *("--interface", spec.interface),
         *("--port", "0"),
         *("--scheduler-file", scheduler_file),
-        *no_dashboard(spec.interface),
+        *NO_DASHBOARD,
         "--no-show",
     ]
 
@@ -63,7 +60,7 @@ def worker_arguments(spec: RunSpec, address: str, name: str, directory: str) -> 
         *("--name", name),
         *("--local-directory", directory),
         *("--death-timeout", str(int(spec.deadlines.start_s))),
-        *no_dashboard(spec.interface),
+        *NO_DASHBOARD,
         *gpu.worker_options(spec.device, spec.rmm_pool),
     ]
 

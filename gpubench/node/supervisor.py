@@ -30,6 +30,8 @@ from gpubench.spec import RunSpec
 TICK_S = 0.1
 ORDER_S = 1.0
 """Within which the processes of a job that is ended have all been signalled, on every node."""
+NAMED = 16
+"""Ranks that a reason names; the others are counted."""
 START_TICK_S = 0.05
 LATE_LOOKS = 3
 """Let in who knocked while the run was failing, and would wait for its end: one look accepts, the next one reads."""
@@ -179,10 +181,15 @@ class Leader:
         child = next((child for child in self.node.children if child is not client and child.code is not None), None)
         if child is not None:
             raise self._failed(f"{child.name} ended", child.cause())
-        missing = sorted(set(self.spec.ranks) - {self.node.rank} - set(self.peers))
-        if missing and self._own_time() > began + self.spec.deadlines.start_s:
-            words = ", ".join(self.spec.place(rank) for rank in missing)
-            raise NodeLostError(f"no sign of node rank [{words}] within {self.spec.deadlines.start_s:.0f} s")
+        if self._own_time() > began + self.spec.deadlines.start_s:
+            missing = sorted(set(self.spec.ranks) - {self.node.rank} - set(self.peers))
+            if missing:
+                words = self._places(missing)
+                raise NodeLostError(f"no sign of node rank [{words}] within {self.spec.deadlines.start_s:.0f} s")
+
+    def _places(self, ranks: List[int]) -> str:
+        more = f" and {len(ranks) - NAMED} more" if len(ranks) > NAMED else ""
+        return ", ".join(self.spec.place(rank) for rank in ranks[:NAMED]) + more
 
     def _own_time(self) -> float:
         """The clock without what the run has waited for its turns."""
@@ -220,7 +227,7 @@ class Leader:
             raise self._failed("{} ended".format(died["cause"]["process"]), dict(died["cause"], rank=died["rank"]))
         gone = [rank for rank in hub.gone(self.spec.deadlines.silence_s) if rank not in self._farewells]
         if fatal and gone:
-            raise NodeLostError("lost node rank {}".format(", ".join(self.spec.place(rank) for rank in gone)))
+            raise NodeLostError(f"lost node rank {self._places(gone)}")
         return messages
 
     def _heard(self, hub: Hub, *, fatal: bool, wait_s: float = TICK_S) -> List[Message]:

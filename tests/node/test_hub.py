@@ -237,3 +237,21 @@ def test_the_hub_listens_on_the_given_address_only(hub: Hub) -> None:
     assert hub.host == "127.0.0.1"
     with pytest.raises(OSError, match="refused"):
         socket.create_connection(("127.0.0.2", hub.port), timeout=10)
+
+
+def test_a_caller_that_never_names_itself_is_dropped(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hubs, "HELLO_S", 0.5)
+    monkeypatch.setattr(hubs, "BEAT_S", 0.1)
+    with socket.create_connection((hub.host, hub.port)) as caller:
+        caller.setblocking(False)
+
+        def dropped(_: list[Message]) -> bool:
+            try:
+                caller.send(b"x")  # what it sends without a name doesn't prolong its stay
+                return caller.recv(1) == b""
+            except BlockingIOError:
+                return False
+            except ConnectionError:
+                return True
+
+        poll_until(hub, dropped)

@@ -18,71 +18,16 @@ import pytest
 
 from gpubench.spec import Deadlines
 from gpubench.workloads.strays import CLUSTER_VARIABLE, marked
+from tests.node.dask_by_hand import write_dask
 from tests.node.runners import Runner, finish, until
 from tests.node.specs_by_hand import RUN
-
-SCHEDULER = """
-import json, os, socket, time
-class main:
-    @staticmethod
-    def main(args, prog_name):
-        server = socket.create_server(("127.0.0.1", 0))
-        path = args[args.index("--scheduler-file") + 1]
-        with open(path + ".part", "w") as out:
-            json.dump({"address": "tcp://127.0.0.1:%d" % server.getsockname()[1]}, out)
-        os.rename(path + ".part", path)
-        print("scheduler stands", flush=True)
-        time.sleep(600)
-"""
-WORKER = """
-import time
-class main:
-    @staticmethod
-    def main(args, prog_name):
-        print("worker stands", flush=True)
-        time.sleep(600)
-"""
-CORE = """
-class Listener:
-    async def on_connection(self, comm):
-        pass
-"""
-REGISTRY = """
-class Connector:
-    async def connect(self):
-        pass
-class get_backend:
-    def __init__(self, protocol):
-        pass
-    get_connector = Connector
-"""
-CLIENT = """
-import os, time
-class Client:
-    def __init__(self, address, **_):
-        print("client stands", flush=True)
-        if os.environ.get("CLIENT") == "fails":
-            raise OSError("nobody there")
-        time.sleep(600)
-"""
 
 Start = Callable[..., Runner]
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Start]:
-    stand_in = tmp_path / "stand-in"
-    (stand_in / "distributed" / "cli").mkdir(parents=True)
-    (stand_in / "dask").mkdir()
-    (stand_in / "dask" / "__init__.py").write_text("class config:\n    config = {}\n")
-    (stand_in / "distributed" / "__init__.py").write_text(CLIENT)
-    (stand_in / "distributed" / "cli" / "__init__.py").touch()
-    (stand_in / "distributed" / "comm").mkdir()
-    (stand_in / "distributed" / "comm" / "__init__.py").touch()
-    (stand_in / "distributed" / "comm" / "core.py").write_text(CORE)
-    (stand_in / "distributed" / "comm" / "registry.py").write_text(REGISTRY)
-    (stand_in / "distributed" / "cli" / "dask_scheduler.py").write_text(SCHEDULER)
-    (stand_in / "distributed" / "cli" / "dask_worker.py").write_text(WORKER)
+    stand_in = write_dask(tmp_path / "stand-in")
     runners: list[Runner] = []
 
     def start(ranks: int = 1, env: dict[str, str] | None = None, *, apart: bool = True, **changes: Any) -> Runner:

@@ -1,0 +1,69 @@
+"""A stand-in for dask that starts fast and does nothing: for tests of who notices what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+SCHEDULER = """
+import json, os, socket, time
+class main:
+    @staticmethod
+    def main(args, prog_name):
+        server = socket.create_server(("127.0.0.1", 0))
+        path = args[args.index("--scheduler-file") + 1]
+        with open(path + ".part", "w") as out:
+            json.dump({"address": "tcp://127.0.0.1:%d" % server.getsockname()[1]}, out)
+        os.rename(path + ".part", path)
+        print("scheduler stands", flush=True)
+        time.sleep(600)
+"""
+WORKER = """
+import time
+class main:
+    @staticmethod
+    def main(args, prog_name):
+        print("worker stands", flush=True)
+        time.sleep(600)
+"""
+CORE = """
+class Listener:
+    async def on_connection(self, comm):
+        pass
+"""
+REGISTRY = """
+class Connector:
+    async def connect(self):
+        pass
+class get_backend:
+    def __init__(self, protocol):
+        pass
+    get_connector = Connector
+"""
+CLIENT = """
+import os, time
+class Client:
+    def __init__(self, address, **_):
+        print("client stands", flush=True)
+        if os.environ.get("CLIENT") == "fails":
+            raise OSError("nobody there")
+        time.sleep(600)
+"""
+
+
+def write_dask(directory: Path) -> Path:
+    """The modules of dask that a run's processes import, below a new directory; returns it."""
+    files = {
+        "dask/__init__.py": "class config:\n    config = {}\n",
+        "distributed/__init__.py": CLIENT,
+        "distributed/cli/__init__.py": "",
+        "distributed/cli/dask_scheduler.py": SCHEDULER,
+        "distributed/cli/dask_worker.py": WORKER,
+        "distributed/comm/__init__.py": "",
+        "distributed/comm/core.py": CORE,
+        "distributed/comm/registry.py": REGISTRY,
+    }
+    for name, text in files.items():
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return directory
