@@ -27,6 +27,7 @@ need ip iproute2
 need sshd openssh-server
 need rsync rsync
 need strace strace
+need gcc gcc
 if ((${#missing[@]} == 0)); then exit 0; fi
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
   printf 'make test-system: please install %s; the tests that need it are skipped\n' "${missing[*]}" >&2

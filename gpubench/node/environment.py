@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Dict, List, Mapping, Tuple
 
 from gpubench.spec import PROCESS_DEFAULTS, RunSpec
+from gpubench.workloads import clock
 from gpubench.workloads.strays import CLUSTER_VARIABLE
 
 # What would change a benchmark without anybody noticing. Dropped, and said.
@@ -47,6 +48,8 @@ def build(spec: RunSpec, inherited: Mapping[str, str], scratch: Path, mark: str)
         env.update(UCX_LOG_LEVEL="info", UCX_LOG_FILE=str(scratch / "ucx-%p.log"))
     env.update(spec.env)
     env[CLUSTER_VARIABLE] = mark
+    if clock.VARIABLE in inherited:
+        env[clock.VARIABLE] = inherited[clock.VARIABLE]
     dropped = sorted(
         name
         for name in inherited

@@ -2,7 +2,6 @@
 
 import io
 import zipfile
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional
 
@@ -10,13 +9,9 @@ from gpubench.node import checks, ucx
 from gpubench.spec import RunRecord, RunSpec, WorkloadRecord
 from gpubench.spec.plain import from_plain
 from gpubench.spec.records import LOGS_FILE, PROVENANCE, RUN_RECORD, workload_record
+from gpubench.workloads.clock import utc_now
 from gpubench.writer.atomic import write_atomic
 from gpubench.writer.run_dir import attempt_of, finish, write_provenance
-
-
-def utc_now() -> str:
-    """Now, UTC, ISO 8601 with microseconds."""
-    return datetime.now(timezone.utc).isoformat()
 
 
 def new_record(spec: RunSpec, run_dir: Path, started_at: str, node_half: str) -> RunRecord:

@@ -16,6 +16,7 @@ from gpubench.node.node import Node
 from gpubench.node.process import Child, archive
 from gpubench.node.stop import StopRequest
 from gpubench.spec.cluster import GONE, JOINED, REQUESTS, RETIRED, SCHEDULER_FILE, ClusterSpec
+from gpubench.workloads import clock
 from gpubench.writer.atomic import write_atomic
 
 TICK_S = 0.1
@@ -30,7 +31,7 @@ class ClusterEndedError(Exception):
 def time_left() -> float:
     """Seconds until the job's end, which its script exported; endless where a person started us."""
     end = os.environ.get(END_VARIABLE, "")
-    return float(end) - time.time() if end.isdigit() else float("inf")
+    return float(end) - clock.now() if end.isdigit() else float("inf")
 
 
 class Keeper:

@@ -4,10 +4,10 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
-from gpubench.node.finish import utc_now
 from gpubench.node.retire import rank_of
 from gpubench.node.supervisor import registration_phases
 from gpubench.spec.cluster import CLUSTER_STATE, ENDED, GONE, JOINED, READY, STARTING, STATE_FILE, ClusterState
+from gpubench.workloads.clock import utc_now
 from gpubench.writer.atomic import write_atomic
 
 WRITE_S = 0.3

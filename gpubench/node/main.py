@@ -26,7 +26,7 @@ from gpubench.spec import RunSpec
 from gpubench.spec.attached import AttachSpec
 from gpubench.spec.plain import SpecError
 from gpubench.spec.turns import TurnsSpec
-from gpubench.workloads import families
+from gpubench.workloads import clock, families
 from gpubench.writer.run_dir import claim, finished
 
 EXIT_OK = 0
@@ -228,7 +228,7 @@ def _campaign(spec_path: str) -> Path:
 
 
 def _lead(node: Node, run_dir: Path, token: str, stop: StopRequest) -> int:
-    record = finish.new_record(node.spec, run_dir, finish.utc_now(), hash_of_archive())
+    record = finish.new_record(node.spec, run_dir, clock.utc_now(), hash_of_archive())
     record.warnings += node.warnings
     leader = Leader(node, run_dir, token, stop)
     result = None
@@ -271,7 +271,7 @@ def _lead(node: Node, run_dir: Path, token: str, stop: StopRequest) -> int:
 
 def _skip(spec: RunSpec, runs_dir: Path, reason: str) -> int:
     run_dir = claim(runs_dir, spec.run)
-    record = finish.new_record(spec, run_dir, finish.utc_now(), hash_of_archive())
+    record = finish.new_record(spec, run_dir, clock.utc_now(), hash_of_archive())
     record.status, record.reason = "skipped", reason
     finish.without_result(spec, record)
     finish.write_all(run_dir, record, finish.provenance(spec, record, None, []), {})

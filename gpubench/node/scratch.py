@@ -5,6 +5,7 @@ import errno
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 from pathlib import Path
 from typing import Tuple
@@ -46,10 +47,14 @@ def fault(directory: Path) -> str:
 def clear(base: Path) -> None:
     """Remove the directories below ``base`` whose supervisors are dead; on a shared file system, only this node's."""
     for hold in base.glob(f"gpubench-*/{HOLD}"):
-        with contextlib.suppress(OSError), hold.open("r+b") as file:
-            if file.read() == _kernel():
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(str(hold.parent), ignore_errors=True)
+        with contextlib.suppress(OSError):
+            found = hold.lstat()  # anybody may put anything there, a pipe too
+            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+                continue
+            with hold.open("r+b") as file:
+                if file.read() == _kernel():
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(str(hold.parent), ignore_errors=True)
 
 
 def _kernel() -> bytes:

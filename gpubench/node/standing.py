@@ -2,7 +2,6 @@
 
 import os
 import sys
-import time
 from pathlib import Path
 from typing import Optional
 
@@ -18,6 +17,7 @@ from gpubench.node.stop import StoppedError, StopRequest
 from gpubench.spec import RunSpec
 from gpubench.spec.cluster import TOKEN_FILE, ClusterSpec
 from gpubench.spec.run import RANK0
+from gpubench.workloads import clock
 from gpubench.workloads.strays import CLUSTER_VARIABLE, end_marked_below
 
 EXIT_OK = 0
@@ -42,7 +42,7 @@ def stand(
         RankError: the launcher names no rank, or the job has its scheduler on rank 0.
     """
     if lasts_s is not None:
-        os.environ[END_VARIABLE] = str(int(time.time() + lasts_s))
+        os.environ[END_VARIABLE] = str(int(clock.now() + lasts_s))
     cluster, spec = read(spec_path)
     directory = spec_path.parents[3]
     if skip:

@@ -25,6 +25,7 @@ TEMPLATE = ".j2"
 OBJECTS = "job.yaml"
 """Jobs that are described to a cluster instead of being a script for a node."""
 NODE_VARIABLES = (
+    "GPUBENCH_CLOCK",
     "GPUBENCH_END",
     "GPUBENCH_JOB_TOKEN",
     "GPUBENCH_STOP_AT_EOF",

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import datetime as dt
 import itertools
 import time
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence
@@ -10,6 +9,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 from gpubench.spec import SampleLine
 from gpubench.workloads import dasks
 from gpubench.workloads.base import Answer, Measurement
+from gpubench.workloads.clock import utc_now
 from gpubench.workloads.links import Link, collect, mark, summed, total_bytes
 
 SLOW = "GPUBENCH_SLOW"
@@ -154,7 +154,7 @@ def _repeat(measurement: Measurement, result: Result, is_warmup: bool, slow: flo
     if result.floor is None:
         result.floor = measurement.least_moved_bytes
     marks = mark(client) if measurement.uses_transfer_log else None
-    started_at = dt.datetime.now(dt.timezone.utc).isoformat(timespec="microseconds")
+    started_at = utc_now()
     wall_s, outcome = measurement.once()
     if slow:
         # Behind the workload's own second reading, and counted: as if it stood before it.

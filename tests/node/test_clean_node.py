@@ -194,8 +194,11 @@ def test_scratch_directories_of_dead_supervisors_go_and_those_of_living_ones_and
     for other in (elsewhere, unlike):
         other.mkdir()
     (elsewhere / ".held").write_text("another kernel")
+    trap = tmp_path / "gpubench-trap-0-abcdefgh"  # of somebody who wants us to wait for ever
+    trap.mkdir()
+    os.mkfifo(trap / ".held")
     beside, node = make(), make()
     assert dead.exists()
     node.ensure_clean()
     assert not dead.exists()
-    assert all(one.exists() for one in (elsewhere, unlike, beside.scratch, node.scratch))
+    assert all(one.exists() for one in (elsewhere, unlike, trap, beside.scratch, node.scratch))

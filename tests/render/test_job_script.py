@@ -27,20 +27,20 @@ say() { echo "$block $variant ${GPUBENCH_RANK-none} $*" >>"$here/calls"; }
 say "$@"
 if [ -f "$here/do/$variant" ]; then . "$here/do/$variant"; fi
 """
-# Time passes only where a run takes it from the clock.
+# Each look at the clock of the day is an hour earlier, or an hour later: somebody sets it all the time.
 DATE = """#!/usr/bin/env bash
-cat "$(dirname "$0")/clock"
+echo "$((1000000000 + (RANDOM % 2 ? 3600 : -3600))).123456789"
 """
 
 
 class Campaign:
     """A rendered campaign whose images' Python is the script above."""
 
-    def __init__(self, directory: Path, **changes: Any) -> None:
+    def __init__(self, directory: Path, uptime: Path = Path("/proc/uptime"), **changes: Any) -> None:
         self.directory = directory / "campaign"
         self.tools = directory / "tools"
         (self.tools / "do").mkdir(parents=True)
-        self._tool("python", PYTHON)
+        self.tool("python", PYTHON)
         stub = {"python": str(self.tools / "python")}
         images = {ucx: image(ucx).model_copy(update=stub) for ucx in ("1", "2", "3")}
         self.plan: Plan = plan("a=1 b=2", **{"blocks": 2, "seed": 3, "images": images, **changes})
@@ -49,19 +49,15 @@ class Campaign:
         ).items():
             path = self.directory / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
+            path.write_bytes(data.replace(b"/proc/uptime", str(uptime).encode()))
         self.script = self.directory / "jobs" / self.plan.jobs[0].job / "job.sh"
 
-    def _tool(self, name: str, text: str) -> None:
+    def tool(self, name: str, text: str) -> None:
         (self.tools / name).write_text(text)
         (self.tools / name).chmod(0o755)
 
     def when(self, variant: str, shell: str) -> None:
         (self.tools / "do" / variant).write_text(shell + "\n")
-
-    def stop_the_clock(self) -> None:
-        self._tool("date", DATE)
-        (self.tools / "clock").write_text("1000\n")
 
     @property
     def calls(self) -> list[str]:
@@ -157,10 +153,12 @@ def test_a_run_that_wrote_a_record_of_a_failure_ends_nothing(campaign: Campaign)
 
 
 def test_a_block_that_can_not_end_in_time_is_skipped_with_the_reason(tmp_path: Path) -> None:
-    timed = Campaign(tmp_path, blocks=3, site=site('[limits]\njob = "100s"\n'))  # a block takes 16 s, surely 24
-    timed.stop_the_clock()
+    uptime = tmp_path / "uptime"  # time passes only where a run takes it
+    uptime.write_text("5000.5 9.9\n")
+    timed = Campaign(tmp_path, uptime, blocks=3, site=site('[limits]\njob = "100s"\n'))  # a block takes 16 s, surely 24
+    timed.tool("date", DATE)
     for variant in "ab":
-        timed.when(variant, 'echo $(($(cat "$here/clock") + 20)) >"$here/clock"')
+        timed.when(variant, f'read -r up _ <{uptime}; echo "$((${{up%.*}} + 20)).5 9.9" >{uptime}')
     assert timed.run() == 0
     planned = timed.planned()
     reason = "--rank 0 --skip no time left: the block takes about 24 s, the job ends in 20 s"
@@ -259,3 +257,23 @@ def test_what_a_shell_exports_for_something_else_changes_nothing(campaign: Campa
     assert campaign.run(OUTDIR="/of/another", SCRATCHDIR="/of/another", TMPDIR="/of/the/job") == 0
     assert any(call.endswith(f" {campaign.directory} /of/the/job") for call in campaign.calls)
     assert not any("another" in call for call in campaign.calls)
+
+
+@pytest.mark.parametrize("behind_s", [-300, 0, 300])
+def test_slurms_end_of_a_job_is_moved_from_its_controllers_clock_to_the_nodes(tmp_path: Path, behind_s: int) -> None:
+    campaign = Campaign(tmp_path, site=site(scheduler="slurm", launcher="srun"))
+    script = campaign.script.read_text()
+    begin, mark = script.index("# Whatever the shell"), "export GPUBENCH_END\n"
+    there = int(time.time()) + behind_s
+    campaign.tool("squeue", f"#!/usr/bin/env bash\ndate -d @{there + 600} +%Y-%m-%dT%H:%M:%S\n")
+    campaign.tool("sdiag", f'#!/usr/bin/env bash\nprintf "***\\nsdiag output at Mon Nov 23 2026 ({there})\\n***\\n"\n')
+    part = script[begin : script.index(mark)] + 'echo "$((GPUBENCH_END - $(now)))"\n'
+    done = subprocess.run(
+        ["bash", "-uc", part],
+        cwd=campaign.script.parent,
+        env={"PATH": f"{campaign.tools}:{os.environ['PATH']}", "SLURM_JOB_ID": "7"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert 590 <= int(done.stdout) <= 600, done.stderr

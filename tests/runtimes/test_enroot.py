@@ -203,6 +203,24 @@ def test_a_mount_that_enroot_cannot_make_is_refused_in_one_line(mount: str) -> N
         enroot.prefix(Place(mounts=[mount]))
 
 
+@pytest.mark.parametrize("how", ["a link", "open to others", "somebody else's"])
+def test_containers_lie_only_where_nobody_else_can_write(job: Job, tmp_path: Path, how: str) -> None:
+    home = job.scratch / f"gpubench-enroot-{os.getuid()}"
+    if how == "a link":
+        (tmp_path / "theirs").mkdir(mode=0o700)
+        home.symlink_to(tmp_path / "theirs")
+    else:
+        home.mkdir(mode=0o700)
+        home.chmod(0o755 if how == "open to others" else 0o700)
+    if how == "somebody else's":
+        need(os.geteuid() == 0, "root, to make a directory of somebody else's")
+        os.chown(home, 65534, -1)
+    said, code = job.run("print('in')")
+    assert code == 40
+    assert f"gpubench: {home} on {os.uname().nodename} is no directory that only " in said
+    assert not list(home.glob("*"))
+
+
 def test_the_template_passes_shellcheck() -> None:
     text = environment(resources.job_templates()).get_template(enroot.TEMPLATE).render()
     place, inner, remove = [part.partition("\nSH\n")[0] for part in text.split("<<'SH'\n")[1:]]

@@ -8,9 +8,18 @@ OUTDIR=${GPUBENCH_OUTDIR:-$(cd ../.. && pwd)}
 export OUTDIR
 SCRATCHDIR=${GPUBENCH_SCRATCHDIR:-${TMPDIR:-/tmp}}
 export SCRATCHDIR
+# A clock that nobody sets: the time at which this began, and the seconds since then that the machine counts.
+read -r GPUBENCH_UP _ </proc/uptime
+GPUBENCH_CLOCK="$(</proc/sys/kernel/random/boot_id) $GPUBENCH_UP $(date +%s.%N)"
+export GPUBENCH_CLOCK
+now() {
+  local up at=${GPUBENCH_CLOCK##* }
+  read -r up _ </proc/uptime
+  echo $((${at%.*} + ${up%.*} - ${GPUBENCH_UP%.*}))
+}
 GPUBENCH_JOB_TOKEN=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
 export GPUBENCH_JOB_TOKEN
-export GPUBENCH_END=$(($(date +%s) + 14400))
+export GPUBENCH_END=$(($(now) + 14400))
 
 # Launcher fork: one supervisor per node, all on this machine.
 supervisors=() stopping=''
@@ -59,7 +68,7 @@ selected='' skip='' worst=0
 begin_block() { # NUMBER SECONDS
   selected='' skip=''
   case " ${GPUBENCH_BLOCKS:-$1} " in *" $1 "*) selected=1 ;; esac
-  local left=$((GPUBENCH_END - $(date +%s)))
+  local left=$((GPUBENCH_END - $(now)))
   if ((left < $2)); then skip="no time left: the block takes about $2 s, the job ends in $left s"; fi
 }
 run() { # COMMAND...: the supervisor's, on every node

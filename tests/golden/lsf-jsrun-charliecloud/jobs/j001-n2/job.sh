@@ -24,14 +24,23 @@ OUTDIR=${GPUBENCH_OUTDIR:-$(cd ../.. && pwd)}
 export OUTDIR
 SCRATCHDIR=${GPUBENCH_SCRATCHDIR:-${TMPDIR:-/tmp}}
 export SCRATCHDIR
+# A clock that nobody sets: the time at which this began, and the seconds since then that the machine counts.
+read -r GPUBENCH_UP _ </proc/uptime
+GPUBENCH_CLOCK="$(</proc/sys/kernel/random/boot_id) $GPUBENCH_UP $(date +%s.%N)"
+export GPUBENCH_CLOCK
+now() {
+  local up at=${GPUBENCH_CLOCK##* }
+  read -r up _ </proc/uptime
+  echo $((${at%.*} + ${up%.*} - ${GPUBENCH_UP%.*}))
+}
 GPUBENCH_JOB_TOKEN=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
 export GPUBENCH_JOB_TOKEN
 # As late as it may end; earlier if LSF says so, which counts in minutes.
-GPUBENCH_END=$(($(date +%s) + 14400))
+GPUBENCH_END=$(($(now) + 14400))
 left=$(timeout 20 bjobs -noheader -o time_left "$LSB_JOBID")
 if [[ $left =~ ^([0-9]+):([0-9]+) ]]; then
   left=$((10#${BASH_REMATCH[1]} * 3600 + 10#${BASH_REMATCH[2]} * 60))
-  if (($(date +%s) + left + 60 < GPUBENCH_END)); then GPUBENCH_END=$(($(date +%s) + left)); fi
+  if (($(now) + left + 60 < GPUBENCH_END)); then GPUBENCH_END=$(($(now) + left)); fi
 fi
 export GPUBENCH_END
 module load cuda/11.2
@@ -97,7 +106,7 @@ code=$?
 exit "$((code ? code : 143))"
 SH
 )
-in_image=(bash -c "$GPUBENCH_CH_RUN" charliecloud ch-run --private-tmp '--unset-env=!(USER|GPUBENCH_END|GPUBENCH_JOB_TOKEN|GPUBENCH_STOP_AT_EOF|JSM_NAMESPACE_RANK|OUTDIR|SCRATCHDIR|LANG)' --set-env=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin --env-no-expand "--set-env=OUTDIR=/tmp/host$OUTDIR" "--set-env=SCRATCHDIR=/tmp/host$SCRATCHDIR" "--bind=$GPUBENCH_CAMPAIGN:/tmp/host$GPUBENCH_CAMPAIGN" "--bind=$OUTDIR:/tmp/host$OUTDIR" "--bind=$SCRATCHDIR:/tmp/host$SCRATCHDIR" "--cd=/tmp/host$PWD")
+in_image=(bash -c "$GPUBENCH_CH_RUN" charliecloud ch-run --private-tmp '--unset-env=!(USER|GPUBENCH_CLOCK|GPUBENCH_END|GPUBENCH_JOB_TOKEN|GPUBENCH_STOP_AT_EOF|JSM_NAMESPACE_RANK|OUTDIR|SCRATCHDIR|LANG)' --set-env=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin --env-no-expand "--set-env=OUTDIR=/tmp/host$OUTDIR" "--set-env=SCRATCHDIR=/tmp/host$SCRATCHDIR" "--bind=$GPUBENCH_CAMPAIGN:/tmp/host$GPUBENCH_CAMPAIGN" "--bind=$OUTDIR:/tmp/host$OUTDIR" "--bind=$SCRATCHDIR:/tmp/host$SCRATCHDIR" "--cd=/tmp/host$PWD")
 
 # Each node compares an image's file with its sidecar before the first run: nothing that unpacks it notices changed bytes.
 GPUBENCH_CHECK=$(
@@ -136,7 +145,7 @@ unready='' # why the runs' images can't be started
 begin_block() { # NUMBER SECONDS
   selected='' skip=$unready
   case " ${GPUBENCH_BLOCKS:-$1} " in *" $1 "*) selected=1 ;; esac
-  local left=$((GPUBENCH_END - $(date +%s)))
+  local left=$((GPUBENCH_END - $(now)))
   if ((left < $2)); then skip="no time left: the block takes about $2 s, the job ends in $left s"; fi
 }
 run() { # COMMAND...: the supervisor's, on every node

@@ -24,14 +24,23 @@ OUTDIR=${GPUBENCH_OUTDIR:-$(cd ../.. && pwd)}
 export OUTDIR
 SCRATCHDIR=${GPUBENCH_SCRATCHDIR:-${TMPDIR:-/tmp}}
 export SCRATCHDIR
+# A clock that nobody sets: the time at which this began, and the seconds since then that the machine counts.
+read -r GPUBENCH_UP _ </proc/uptime
+GPUBENCH_CLOCK="$(</proc/sys/kernel/random/boot_id) $GPUBENCH_UP $(date +%s.%N)"
+export GPUBENCH_CLOCK
+now() {
+  local up at=${GPUBENCH_CLOCK##* }
+  read -r up _ </proc/uptime
+  echo $((${at%.*} + ${up%.*} - ${GPUBENCH_UP%.*}))
+}
 GPUBENCH_JOB_TOKEN=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
 export GPUBENCH_JOB_TOKEN
 # As late as it may end; earlier if LSF says so, which counts in minutes.
-GPUBENCH_END=$(($(date +%s) + 14400))
+GPUBENCH_END=$(($(now) + 14400))
 left=$(timeout 20 bjobs -noheader -o time_left "$LSB_JOBID")
 if [[ $left =~ ^([0-9]+):([0-9]+) ]]; then
   left=$((10#${BASH_REMATCH[1]} * 3600 + 10#${BASH_REMATCH[2]} * 60))
-  if (($(date +%s) + left + 60 < GPUBENCH_END)); then GPUBENCH_END=$(($(date +%s) + left)); fi
+  if (($(now) + left + 60 < GPUBENCH_END)); then GPUBENCH_END=$(($(now) + left)); fi
 fi
 export GPUBENCH_END
 module load cuda/11.2
@@ -69,9 +78,9 @@ begin_apart() { # the scheduler's supervisor, on this launch node; it hears sign
   apart=$!
 }
 end_apart() { # it ends by itself soon after those of the nodes
-  local code=0 deadline=$((SECONDS + 210))
+  local code=0 deadline=$(($(now) + 210))
   while kill -0 "$apart" 2>/dev/null; do
-    if ((SECONDS > deadline)); then kill -KILL "$apart"; fi
+    if (($(now) > deadline)); then kill -KILL "$apart"; fi
     if [ -n "$stopping" ] && [ -z "$told" ]; then tell; fi
     sleep 0.1
   done
@@ -94,7 +103,7 @@ selected='' skip='' worst=0
 begin_block() { # NUMBER SECONDS
   selected='' skip=''
   case " ${GPUBENCH_BLOCKS:-$1} " in *" $1 "*) selected=1 ;; esac
-  local left=$((GPUBENCH_END - $(date +%s)))
+  local left=$((GPUBENCH_END - $(now)))
   if ((left < $2)); then skip="no time left: the block takes about $2 s, the job ends in $left s"; fi
 }
 run() { # COMMAND...: the supervisor's, on every node

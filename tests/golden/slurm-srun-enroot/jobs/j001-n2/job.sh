@@ -27,12 +27,22 @@ OUTDIR=${GPUBENCH_OUTDIR:-$(cd ../.. && pwd)}
 export OUTDIR
 SCRATCHDIR=${GPUBENCH_SCRATCHDIR:-${TMPDIR:-/tmp}}
 export SCRATCHDIR
+# A clock that nobody sets: the time at which this began, and the seconds since then that the machine counts.
+read -r GPUBENCH_UP _ </proc/uptime
+GPUBENCH_CLOCK="$(</proc/sys/kernel/random/boot_id) $GPUBENCH_UP $(date +%s.%N)"
+export GPUBENCH_CLOCK
+now() {
+  local up at=${GPUBENCH_CLOCK##* }
+  read -r up _ </proc/uptime
+  echo $((${at%.*} + ${up%.*} - ${GPUBENCH_UP%.*}))
+}
 GPUBENCH_JOB_TOKEN=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
 export GPUBENCH_JOB_TOKEN
-# When the job ends, as Slurm says; if it doesn't, as late as it may end.
-GPUBENCH_END=$(($(date +%s) + 14400))
+# When the job ends, as Slurm says; if it doesn't, as late as it may end. Slurm means the clock of its controller.
+GPUBENCH_END=$(($(now) + 14400))
+there=$(timeout 20 sdiag 2>/dev/null | sed -n 's/^sdiag output at .*(\([0-9]*\))$/\1/p')
 end=$(timeout 20 squeue --noheader --jobs="$SLURM_JOB_ID" --format=%e)
-if end=$(date -d "${end:-unknown}" +%s 2>/dev/null); then GPUBENCH_END=$end; fi
+if end=$(date -d "${end:-unknown}" +%s 2>/dev/null); then GPUBENCH_END=$((end + $(now) - ${there:-$(now)})); fi
 export GPUBENCH_END
 module load cuda/11.2
 module load 'a b'
@@ -97,7 +107,13 @@ home=$SCRATCHDIR/gpubench-enroot-$(id -u)
 # What enroot.conf says of these may be a shared home directory, or one that only pyxis makes. No login shell, whose
 # profiles set what no variant names.
 export ENROOT_DATA_PATH=$home/containers ENROOT_RUNTIME_PATH=$home/run ENROOT_LOGIN_SHELL=no ENROOT_MOUNT_HOME=no
-(umask 077 && mkdir -p "$home/containers" "$home/run") || exit 1
+# The name can be foretold, and the place is everybody's: somebody else may have been there first.
+mkdir -p -- "$SCRATCHDIR" && mkdir -m 700 -- "$home" 2>/dev/null
+if [ -L "$home" ] || [ ! -O "$home" ] || [ "$(stat -c %a -- "$home")" != 700 ]; then
+  echo "gpubench: $home on $(uname -n) is no directory that only $(id -un) may use; remove it, or name another paths.scratch" >&2
+  exit 40
+fi
+mkdir -p -- "$home/containers" "$home/run" || exit 40
 SH
 )
 GPUBENCH_ENROOT=$GPUBENCH_ENROOT_PLACE$(
@@ -165,7 +181,7 @@ leave() { # the job is over: remove what nobody uses, also what a killed job lef
   wait_for_all launch bash -c "$GPUBENCH_ENROOT_REMOVE" 2>/dev/null || bash -c "$GPUBENCH_ENROOT_REMOVE"
 }
 trap 'echo "$?" >"end-$SLURM_JOB_ID"; leave' EXIT
-in_image=(bash -c "$GPUBENCH_ENROOT" gpubench-enroot "--mount=$GPUBENCH_OUTDIR_MOUNT:$GPUBENCH_OUTDIR_MOUNT:none:x-create=auto,rbind" "--mount=$GPUBENCH_CAMPAIGN_MOUNT/jobs:$GPUBENCH_CAMPAIGN_MOUNT/jobs:none:x-create=auto,rbind,ro" "--mount=$GPUBENCH_CAMPAIGN_MOUNT/node.pyz:$GPUBENCH_CAMPAIGN_MOUNT/node.pyz:none:x-create=auto,rbind,ro" "--mount=$GPUBENCH_SCRATCHDIR_MOUNT:$GPUBENCH_SCRATCHDIR_MOUNT:none:x-create=auto,rbind" '--mount=/data\040sets:/data:none:x-create=auto,rbind,ro' --env=GPUBENCH_END --env=GPUBENCH_JOB_TOKEN --env=GPUBENCH_STOP_AT_EOF --env=OUTDIR --env=SCRATCHDIR --env=SLURM_NODEID --env=LANG --env=NVIDIA_VISIBLE_DEVICES=void --env=MELLANOX_VISIBLE_DEVICES=void)
+in_image=(bash -c "$GPUBENCH_ENROOT" gpubench-enroot "--mount=$GPUBENCH_OUTDIR_MOUNT:$GPUBENCH_OUTDIR_MOUNT:none:x-create=auto,rbind" "--mount=$GPUBENCH_CAMPAIGN_MOUNT/jobs:$GPUBENCH_CAMPAIGN_MOUNT/jobs:none:x-create=auto,rbind,ro" "--mount=$GPUBENCH_CAMPAIGN_MOUNT/node.pyz:$GPUBENCH_CAMPAIGN_MOUNT/node.pyz:none:x-create=auto,rbind,ro" "--mount=$GPUBENCH_SCRATCHDIR_MOUNT:$GPUBENCH_SCRATCHDIR_MOUNT:none:x-create=auto,rbind" '--mount=/data\040sets:/data:none:x-create=auto,rbind,ro' --env=GPUBENCH_CLOCK --env=GPUBENCH_END --env=GPUBENCH_JOB_TOKEN --env=GPUBENCH_STOP_AT_EOF --env=OUTDIR --env=SCRATCHDIR --env=SLURM_NODEID --env=LANG --env=NVIDIA_VISIBLE_DEVICES=void --env=MELLANOX_VISIBLE_DEVICES=void)
 
 # Each node compares an image's file with its sidecar before the first run: nothing that unpacks it notices changed bytes.
 GPUBENCH_CHECK=$(
@@ -204,7 +220,7 @@ unready='' # why the runs' images can't be started
 begin_block() { # NUMBER SECONDS
   selected='' skip=$unready
   case " ${GPUBENCH_BLOCKS:-$1} " in *" $1 "*) selected=1 ;; esac
-  local left=$((GPUBENCH_END - $(date +%s)))
+  local left=$((GPUBENCH_END - $(now)))
   if ((left < $2)); then skip="no time left: the block takes about $2 s, the job ends in $left s"; fi
 }
 run() { # COMMAND...: the supervisor's, on every node

@@ -27,12 +27,22 @@ OUTDIR=${GPUBENCH_OUTDIR:-$(cd ../.. && pwd)}
 export OUTDIR
 SCRATCHDIR=${GPUBENCH_SCRATCHDIR:-${TMPDIR:-/tmp}}
 export SCRATCHDIR
+# A clock that nobody sets: the time at which this began, and the seconds since then that the machine counts.
+read -r GPUBENCH_UP _ </proc/uptime
+GPUBENCH_CLOCK="$(</proc/sys/kernel/random/boot_id) $GPUBENCH_UP $(date +%s.%N)"
+export GPUBENCH_CLOCK
+now() {
+  local up at=${GPUBENCH_CLOCK##* }
+  read -r up _ </proc/uptime
+  echo $((${at%.*} + ${up%.*} - ${GPUBENCH_UP%.*}))
+}
 GPUBENCH_JOB_TOKEN=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
 export GPUBENCH_JOB_TOKEN
-# When the job ends, as Slurm says; if it doesn't, as late as it may end.
-GPUBENCH_END=$(($(date +%s) + 14400))
+# When the job ends, as Slurm says; if it doesn't, as late as it may end. Slurm means the clock of its controller.
+GPUBENCH_END=$(($(now) + 14400))
+there=$(timeout 20 sdiag 2>/dev/null | sed -n 's/^sdiag output at .*(\([0-9]*\))$/\1/p')
 end=$(timeout 20 squeue --noheader --jobs="$SLURM_JOB_ID" --format=%e)
-if end=$(date -d "${end:-unknown}" +%s 2>/dev/null); then GPUBENCH_END=$end; fi
+if end=$(date -d "${end:-unknown}" +%s 2>/dev/null); then GPUBENCH_END=$((end + $(now) - ${there:-$(now)})); fi
 export GPUBENCH_END
 module load cuda/11.2
 module load 'a b'
@@ -67,9 +77,9 @@ await() {
   local at pid code deadline=0 worst=0
   for at in "${!supervisors[@]}"; do
     pid=${supervisors[at]}
-    if ((ranks[at] == 1)); then deadline=$((SECONDS + patience[${#stopping}])); fi
+    if ((ranks[at] == 1)); then deadline=$(($(now) + patience[${#stopping}])); fi
     while ((ranks[at] > 0)) && kill -0 "$pid" 2>/dev/null; do # rank 0 has ended: nothing is measured any more
-      if ((SECONDS > deadline)); then hang_up "${runs[at]}"; fi
+      if (($(now) > deadline)); then hang_up "${runs[at]}"; fi
       sleep 0.1
     done
     while true; do # a signal interrupts wait; the supervisor still has to end its processes
@@ -137,7 +147,7 @@ selected='' skip='' worst=0
 begin_block() { # NUMBER SECONDS
   selected='' skip=''
   case " ${GPUBENCH_BLOCKS:-$1} " in *" $1 "*) selected=1 ;; esac
-  local left=$((GPUBENCH_END - $(date +%s)))
+  local left=$((GPUBENCH_END - $(now)))
   if ((left < $2)); then skip="no time left: the block takes about $2 s, the job ends in $left s"; fi
 }
 run() { # COMMAND...: the supervisor's, on every node
