@@ -48,11 +48,12 @@ def clear(base: Path) -> None:
     """Remove the directories below ``base`` whose supervisors are dead; on a shared file system, only this node's."""
     for hold in base.glob(f"gpubench-*/{HOLD}"):
         with contextlib.suppress(OSError):
-            found = hold.lstat()  # anybody may put anything there, a pipe too
-            if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
-                continue
-            with hold.open("r+b") as file:
-                if file.read() == _kernel():
+            # Anybody may put anything there: a link, or a pipe, which a plain open waits for.
+            handle = os.open(str(hold), os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            with os.fdopen(handle, "r+b", buffering=0) as file:
+                found = os.fstat(handle)
+                ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
+                if ours and file.read() == _kernel():
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     shutil.rmtree(str(hold.parent), ignore_errors=True)
 

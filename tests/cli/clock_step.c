@@ -1,7 +1,6 @@
 /* The clock of a machine that somebody sets, for the processes that load this: the file named by CLOCK_STEP_FILE
    holds seconds that are added to the time of day, and is read at every look at the clock. */
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/time.h>

@@ -246,6 +246,12 @@ def test_summits_hand_written_lines_become_ours_by_the_commands_name_alone() -> 
     )
 
 
+def test_dasks_http_server_is_on_the_loopback_whatever_the_interface_is() -> None:
+    for role in ("worker", "scheduler"):
+        words, _ = adopted(f"--role {role} --interface ib0 --scheduler-file s.json")
+        assert words[words.index("--dashboard-address") + 1] == "127.0.0.1:0"
+
+
 def test_retired_words_are_translated_or_left_out_with_one_line_each() -> None:
     words, lines = adopted(
         "--role worker --interface lo tcp://h:1 --nthreads 1 --nprocs 1 --no-dashboard --reconnect --bokeh-port=8787"

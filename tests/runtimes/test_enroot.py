@@ -221,6 +221,19 @@ def test_containers_lie_only_where_nobody_else_can_write(job: Job, tmp_path: Pat
     assert not list(home.glob("*"))
 
 
+def test_containers_lie_also_where_new_directories_inherit_the_group(job: Job) -> None:
+    job.scratch.chmod(0o2770)  # a project's directory: what is made in it has mode 2700
+    assert job.run("print('in')") == ("in\n", 0)
+
+
+def test_a_scratch_directory_that_cannot_be_made_ends_the_job_with_the_systems_words(job: Job, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    said, code = job.run("print('in')", SCRATCHDIR=str(tmp_path / "file" / "scratch"))
+    assert code == 40
+    assert "Not a directory" in said
+    assert "only" not in said
+
+
 def test_the_template_passes_shellcheck() -> None:
     text = environment(resources.job_templates()).get_template(enroot.TEMPLATE).render()
     place, inner, remove = [part.partition("\nSH\n")[0] for part in text.split("<<'SH'\n")[1:]]

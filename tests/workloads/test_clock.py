@@ -26,6 +26,16 @@ def test_a_clock_that_is_set_while_the_job_runs_moves_nothing(monkeypatch: pytes
     assert dt.datetime.fromisoformat(clock.utc_now()).timestamp() == pytest.approx(began + 100, abs=60)
 
 
+def test_moments_of_short_repetitions_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``/proc/uptime`` counts hundredths of a second; a message takes less than a thousandth."""
+    monkeypatch.setenv(clock.VARIABLE, f"{BOOT} {uptime() - 100:.2f} 1700000000.25")
+    moments = []
+    for _ in range(50):
+        moments.append(clock.utc_now())
+        time.sleep(0.0005)
+    assert moments == sorted(set(moments))
+
+
 @pytest.mark.parametrize("words", ["", "other 1.0 2.0", f"{BOOT} x 2.0", f"{BOOT} 1.0"])
 def test_without_a_script_on_this_machine_its_own_clock_counts(monkeypatch: pytest.MonkeyPatch, words: str) -> None:
     monkeypatch.setenv(clock.VARIABLE, words)

@@ -78,9 +78,11 @@ home=$SCRATCHDIR/gpubench-enroot-$(id -u)
 # What enroot.conf says of these may be a shared home directory, or one that only pyxis makes. No login shell, whose
 # profiles set what no variant names.
 export ENROOT_DATA_PATH=$home/containers ENROOT_RUNTIME_PATH=$home/run ENROOT_LOGIN_SHELL=no ENROOT_MOUNT_HOME=no
-# The name can be foretold, and the place is everybody's: somebody else may have been there first.
-mkdir -p -- "$SCRATCHDIR" && mkdir -m 700 -- "$home" 2>/dev/null
-if [ -L "$home" ] || [ ! -O "$home" ] || [ "$(stat -c %a -- "$home")" != 700 ]; then
+(umask 077 && mkdir -p -- "$home") || exit 40
+# The name is predictable and everybody may write to /tmp, so somebody else may have made this directory. In a directory
+# whose group is inherited its mode is 2700.
+mode=$(stat -c %a -- "$home")
+if [ -L "$home" ] || [ ! -O "$home" ] || [ "${mode%700}" = "$mode" ]; then
   echo "gpubench: $home on $(uname -n) is no directory that only $(id -un) may use; remove it, or name another paths.scratch" >&2
   exit 40
 fi
