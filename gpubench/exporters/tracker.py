@@ -13,6 +13,7 @@ from typing import Any
 
 from gpubench.errors import MissingToolError
 from gpubench.exporters.tracked import CAMPAIGN, CONTENT, RUN, Tracked
+from gpubench.model.secrets import without_login
 
 EXPERIMENT = "gpubench"
 _PATIENCE = {
@@ -30,7 +31,7 @@ _EXPORTS = "gpubench.exports"
 
 
 class Tracker:
-    """A tracking server, or a database file.
+    """A tracking server, or a database file. No message repeats a login of its address.
 
     Raises:
         MissingToolError: MLflow isn't installed, or the tracker doesn't answer.
@@ -45,7 +46,7 @@ class Tracker:
             raise MissingToolError(
                 "MLflow isn't installed beside gpubench", then="install it with: pip install 'gpubench[mlflow]'"
             ) from None
-        self._uri = uri
+        self._name = without_login(uri)
         self._entities: Any = importlib.import_module("mlflow.entities")
         self._failures = (mlflow.exceptions.MlflowException, OSError)
         self._client = self._said(lambda: mlflow.MlflowClient(tracking_uri=uri))
@@ -121,6 +122,6 @@ class Tracker:
         except self._failures as error:
             first = (str(error).splitlines() or [type(error).__name__])[0]
             raise MissingToolError(
-                f"the tracker at {self._uri} doesn't take it: {first[:300]}",
+                f"the tracker at {self._name} doesn't take it: {without_login(first)[:300]}",
                 then="see to it, then export again: what is there already is not written twice",
             ) from None

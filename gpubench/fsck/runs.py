@@ -133,7 +133,7 @@ def _by_content(plan: Plan, row: Row, path: Path, record: RunRecord) -> Iterator
         yield Finding(str(path / PROVENANCE_FILE), "torn", what, RESTORE)
     elif (provenance.get("run"), provenance.get("attempt", record.attempt)) != (record.run, record.attempt):
         yield Finding(str(path / PROVENANCE_FILE), "edited", "it is that of another run", RESTORE)
-    elif wrong := [*_environments(plan, row, provenance)]:
+    elif wrong := [*dict.fromkeys(_environments(plan, row, provenance))]:  # each process has the same fault
         yield Finding(str(path / PROVENANCE_FILE), "edited", "; ".join(wrong), RESTORE)
     logs = path / LOGS_FILE
     if logs.is_file() and not _is_whole_archive(logs):

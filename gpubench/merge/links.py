@@ -51,8 +51,9 @@ def processes_by_address(provenance: Mapping[str, Any]) -> dict[str, Mapping[str
 
 
 def link_tables(plan: Plan, runs: Iterable[RunLinks]) -> list[LinkTable]:
-    """A table per workload, variant and place that moved anything, in the plan's order.
+    """A table per workload, variant and place that moved anything between workers whose names the provenance has.
 
+    In the plan's order.
     A worker is the same one in two runs when its host and its number there are.
     """
     by_table: dict[tuple[str, str, Place], list[tuple[RunLinks, list[Row]]]] = {}
@@ -62,13 +63,14 @@ def link_tables(plan: Plan, runs: Iterable[RunLinks]) -> list[LinkTable]:
             if rows and run.outcome.status == "ok":
                 key = (params_id, run.outcome.run.variant, run.outcome.job.place)
                 by_table.setdefault(key, []).append((run, rows))
-    return [
+    tables = [
         _table(workload, variant.label, place, by_table[workload.params_id, variant.label, place])
         for workload in plan.workloads
         for variant in plan.variants
         for place in plan.places
         if (workload.params_id, variant.label, place) in by_table
     ]
+    return [table for table in tables if table.links]
 
 
 def _table(

@@ -10,6 +10,8 @@ from gpubench.errors import UsageError
 
 # A token is often the user of a web address; the user of another one (ssh://git@...) is none.
 _LOGIN = re.compile(r"https?://[^/\s@]+@|\w://[^/\s@:]*:[^/\s@]+@", re.IGNORECASE)
+_USER_INFO = re.compile(r"(?<=://)[^/\s]+@")
+_OPTION = re.compile(r"([?&;]\w*(?:pass|pwd|secret|token|key)\w*=)[^&;\s]+", re.IGNORECASE)
 _LOGIN_OF_REFERENCE = re.compile(r"^[^/\s@]*:[^\s@]*@(?!sha256:)")
 _ASSIGNMENT = re.compile(r"(?:^|[\s,=])([A-Z_][A-Z0-9_]*)=([^\s,]+)")
 _SECRET = re.compile(r"(?:^|_)(?:PASSWORD|PASSWD|PASSPHRASE|SECRET|CREDENTIALS?)$", re.IGNORECASE)
@@ -37,6 +39,14 @@ def holds_secret(text: str) -> bool:
 def holds_login(reference: str) -> bool:
     """Whether a registry or the name of an image begins with ``USER:PASSWORD@``."""
     return bool(_LOGIN.search(reference) or _LOGIN_OF_REFERENCE.match(reference))
+
+
+def without_login(text: str) -> str:
+    """The text with ``***`` for the login of each address in it, and for each password among an address's options.
+
+    ``postgresql://me:word@host/db`` becomes ``postgresql://***@host/db``.
+    """
+    return _OPTION.sub(r"\1***", _USER_INFO.sub("***@", text))
 
 
 def refuse_secrets(plain: Mapping[str, Any], source: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from gpubench.merge.links import LinkTable
 from gpubench.report import labels
 from gpubench.spec.plain import canonical
-from gpubench.stats.links import Group, Outlier, judge_links
+from gpubench.stats.links import MOST_WORKERS, Group, Outlier, judge_links
 
 SCHEMA = "gpubench/links/1"
 LARGEST_MATRIX = 12
@@ -73,6 +73,8 @@ def group_words(group: Group) -> str:
     """``two nodes: 8 links, median 200 MB/s (...)``, and how slow a link would be found."""
     words = f"{group.name}: {group.links} link{'' if group.links == 1 else 's'}, median {_rate(group.median)}"
     words += f" ({_rate(group.slowest)} to {_rate(group.fastest)})"
+    if group.workers > MOST_WORKERS:
+        return f"{words}; no slow link is looked for among more than {MOST_WORKERS} workers"
     if group.detectable is None:
         return f"{words}; too few links to call one slow"
     return f"{words}; a link that is {100 * (1 - group.detectable):.0f} % slow would be found"

@@ -137,6 +137,12 @@ def cancel(job_dir: Path) -> None:
     deadline = time.monotonic() + CANCEL_S
     while state(job_dir).alive:
         if time.monotonic() > deadline:
+            now = state(job_dir)
+            if now.word in _LOST:
+                raise SchedulerError(
+                    f"job {now.job_id} hasn't ended {CANCEL_S:g} s after bkill: {now.word}",
+                    then=f"{now.reason}; first see that nothing of it runs on {now.hosts or 'its hosts'}",
+                )
             raise SchedulerError(
                 f"job {now.job_id} still runs {CANCEL_S:g} s after bkill", then=f"look at it: bjobs -l {now.job_id}"
             )

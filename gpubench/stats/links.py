@@ -21,6 +21,8 @@ from gpubench.stats.runs import Bools, Floats
 LEAST_LEFT = 4
 """Links of a class beyond the parts that are fitted to them: with fewer, nothing is called an outlier."""
 LEAST_NODES = 5
+MOST_WORKERS = 512
+"""Of a class: the fit inverts a dense matrix of twice as many rows, which takes minutes for thousands of workers."""
 LEAST_CHANGE = 0.05
 """What differs less isn't worth a name, however sure it is."""
 MOST_OUTLIERS = 0.1
@@ -58,10 +60,12 @@ class Outlier:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Group:
-    """Links of one class: rates in bytes per second; ``detectable`` is the ratio of a slow link that is found in 95 of
-    100 matrices like this one, None where there are too few links to judge."""
+    """Links of one class between ``workers`` workers: rates in bytes per second; ``detectable`` is the ratio of a slow
+    link that is found in 95 of 100 matrices like this one, None where there are too few links, or too many workers, to
+    judge."""
 
     name: str
+    workers: int
     links: int
     median: float
     slowest: float
@@ -80,7 +84,8 @@ class LinkReport:
 def judge_links(links: Sequence[LinkRates], nodes: Mapping[str, str], alpha: float = 0.05) -> LinkReport:
     """Find links and nodes that are slower than their class, sender and receiver foretell.
 
-    Rates of several runs enter by their median. In a class of sound links with normal noise one is called slow with
+    Rates of several runs enter by their median. A class of more than ``MOST_WORKERS`` workers is described, not judged.
+    In a class of sound links with normal noise one is called slow with
     probability alpha at most, however many links there are; so is one of the nodes.
 
     Args:
@@ -91,9 +96,12 @@ def judge_links(links: Sequence[LinkRates], nodes: Mapping[str, str], alpha: flo
     groups, outliers = [], []
     for name in dict.fromkeys(link.group for link in links):
         members = [link for link in links if link.group == name and link.rates]
-        if members:
+        workers = len({end for link in members for end in (link.sender, link.receiver)})
+        if workers > MOST_WORKERS:
+            groups.append(_group(name, workers, members, None))
+        elif members:
             fits = _without_outliers(members, alpha)
-            groups.append(_group(name, members, fits[-1], alpha))
+            groups.append(_group(name, workers, members, _detectable(fits[-1], alpha)))
             outliers += [_slow_link(name, members, fit) for fit in fits[:-1] if fit.t[fit.worst] < 0]
             outliers += _slow_nodes(name, fits[-1], nodes, alpha)
     worth = [one for one in outliers if one.ratio < 1 - LEAST_CHANGE]
@@ -178,14 +186,17 @@ def _together(parts: Floats) -> Floats:
     return np.asarray(sending + receiving)
 
 
-def _group(name: str, links: Sequence[LinkRates], fit: _Fit, alpha: float) -> Group:
+def _group(name: str, workers: int, links: Sequence[LinkRates], detectable: float | None) -> Group:
     rates = [float(np.median(link.rates)) for link in links]
-    detectable = None
-    if fit.spare >= LEAST_LEFT:
-        mean_free = fit.spare / int(fit.used.sum())
-        least = (_threshold(fit, alpha) + 1.645) * fit.deviation / math.sqrt(mean_free)
-        detectable = min(1 - LEAST_CHANGE, math.exp(-least))
-    return Group(name, len(links), float(np.median(rates)), min(rates), max(rates), detectable)
+    return Group(name, workers, len(links), float(np.median(rates)), min(rates), max(rates), detectable)
+
+
+def _detectable(fit: _Fit, alpha: float) -> float | None:
+    if fit.spare < LEAST_LEFT:
+        return None
+    mean_free = fit.spare / int(fit.used.sum())
+    least = (_threshold(fit, alpha) + 1.645) * fit.deviation / math.sqrt(mean_free)
+    return min(1 - LEAST_CHANGE, math.exp(-least))
 
 
 def _slow_link(name: str, links: Sequence[LinkRates], fit: _Fit) -> Outlier:

@@ -48,7 +48,7 @@ def refuse_bad_rows(table: pl.DataFrame, keys: Sequence[str]) -> None:
             "and no verdict can stand on others",
             then="correct the rows, or give the run status failed",
         )
-    twice = table.filter(table.select(["run", *keys, "rep"]).is_duplicated() & (table["status"] == "ok"))
+    twice = table.filter(table.select(["run", *keys, "warmup", "rep"]).is_duplicated() & (table["status"] == "ok"))
     if len(twice):
         row = twice.row(0, named=True)
         raise DataError(

@@ -126,10 +126,12 @@ def test_without_an_address_a_database_file_is_written_and_how_to_see_it_is_said
 
 
 def test_a_tracker_that_is_down_is_one_line_and_exit_code_5(python: Path, campaign: Path, tmp_path: Path) -> None:
-    done = export(python, tmp_path, "campaign", "--tracking-uri", "http://127.0.0.1:9")
-    assert done.returncode == 5
-    assert len(done.stderr.splitlines()) == 1
-    assert "the tracker at http://127.0.0.1:9" in done.stderr
+    for login, shown in (("", ""), ("me:s3cr3t@", "***@")):
+        done = export(python, tmp_path, "campaign", "--tracking-uri", f"http://{login}127.0.0.1:9")
+        assert done.returncode == 5
+        assert len(done.stderr.splitlines()) == 1
+        assert f"the tracker at http://{shown}127.0.0.1:9" in done.stderr
+        assert "s3cr3t" not in done.stdout + done.stderr
 
 
 def _search(server: str) -> list[dict[str, object]]:

@@ -214,6 +214,16 @@ def test_a_directory_of_many_is_searched_and_json_has_the_same_lines(campaign: P
     assert "no campaign and no import" in str(run("fsck", campaign / "runs").exception)
 
 
+def test_of_several_directories_those_without_results_are_named_and_left_out(campaign: Path, gpubench: Run) -> None:
+    (campaign.parent / "checks").mkdir()
+    done = gpubench("fsck", campaign, campaign.parent / "checks")
+    assert (done.returncode, f"{campaign}: campaign, no findings" in done.stdout) == (0, True), done.stderr
+    assert f"{campaign.parent / 'checks'} is left out: it is no campaign" in done.stderr
+    absent = gpubench("fsck", campaign, campaign.parent / "typo")
+    assert (absent.returncode, absent.stdout) == (2, "")
+    assert f"there is no {campaign.parent / 'typo'}" in absent.stderr
+
+
 ODD = (None, 7, "x", [], [1], {}, {"a": [{}]}, [[]])
 
 
@@ -291,6 +301,10 @@ def test_whatever_the_plan_says_of_a_workload_contradicts_an_edited_record(campa
             lambda plain: plain["processes"][0]["ucx"]["env_at_start"].update(UCX_TLS="rc"),
             "UCX_TLS of scheduler is 'rc', planned is 'tcp'",
         ),
+        (
+            lambda plain: [one["ucx"]["env_at_start"].update(UCX_TLS="rc") for one in plain["processes"]],
+            "UCX_TLS of worker is 'rc', planned is 'tcp'",
+        ),
         (lambda plain: plain.update(run="feedc0ffee00"), "it is that of another run"),
     ],
 )
@@ -299,4 +313,5 @@ def test_provenance_that_was_edited_together_with_its_hash_contradicts_the_plan(
 ) -> None:
     edit_with_hashes(campaign, "provenance.json", change)
     (one,) = check_campaign(campaign, nobody).findings
+    assert one.what.count(what) == 1
     assert (one.kind, Path(one.path).name, what in one.what) == ("edited", "provenance.json", True)

@@ -101,3 +101,11 @@ def test_damaged_lines_and_addresses_that_nobody_knows_are_left_out(tmp_path: Pa
     assert len(read_links(first)) == 13
     assert all(len(one.links) == 12 for one in tables(campaign))
     assert tables(begin(tmp_path / "empty")) == []
+
+
+def test_links_between_workers_that_nobody_names_make_no_table(tmp_path: Path) -> None:
+    campaign = with_links(tmp_path / "campaign")
+    for one in account(campaign).outcomes:
+        assert one.directory is not None
+        (one.directory / "provenance.json").unlink()
+    assert tables(campaign) == []

@@ -11,7 +11,7 @@ from gpubench.errors import UsageError
 from gpubench.model.image import parse_variant
 from gpubench.model.known_issue import load_known_issues
 from gpubench.model.plan import Plan
-from gpubench.model.secrets import is_secret
+from gpubench.model.secrets import is_secret, without_login
 from gpubench.model.site import Site
 from tests.conftest import ROOT
 
@@ -99,3 +99,16 @@ def test_a_plan_of_long_ago_stays_readable() -> None:
     plan = (ROOT / "tests" / "golden" / "schemas" / "1" / "campaign" / "plan.json").read_text()
     old = plan.replace('"registry": ""', '"registry": "me:secret@registry.example/ucx"')
     assert Plan.parse(old, "plan.json").site.image.registry.startswith("me:")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("postgresql://me:s3cr3t@host/db", "postgresql://***@host/db"),
+        ("https://token@host:80/a, then http://me:wo@rd@host", "https://***@host:80/a, then http://***@host"),
+        ("mssql+pyodbc://host/db?driver=x&Password=wo%20rd&y=1", "mssql+pyodbc://host/db?driver=x&Password=***&y=1"),
+        ("sqlite:////home/me@site/runs.db", "sqlite:////home/me@site/runs.db"),
+    ],
+)
+def test_an_address_is_shown_without_its_login(text: str, shown: str) -> None:
+    assert without_login(text) == shown

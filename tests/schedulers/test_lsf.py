@@ -57,6 +57,23 @@ def test_the_hosts_of_a_running_job_are_its_compute_nodes(lsf_here: LsfCluster, 
     assert "TERM_OWNER: job killed by owner" in lsf.state(directory).end
 
 
+def test_a_job_that_lsf_has_lost_outlives_bkill_and_the_error_says_how_to_make_lsf_forget_it(
+    lsf_here: LsfCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = job(tmp_path, "true\n")
+    folder = lsf_here.state / "jobs" / "12"
+    folder.mkdir()
+    lost = {"id": 12, "stat": "ZOMBI", "name": "x", "cwd": "/", "asked": {}, "hosts": ["n1"], "exit": 0, "reason": ""}
+    (folder / "job.json").write_text(json.dumps(lost | {"pid": 0}))
+    submitted.write(directory, "lsf", "x", "12")
+    monkeypatch.setattr(lsf, "CANCEL_S", 0.1)
+    with pytest.raises(SchedulerError, match=r"job 12 hasn't ended 0.1 s after bkill: ZOMBI") as caught:
+        lsf.cancel(directory)
+    assert "bkill -r 12" in (caught.value.then or "")
+    assert "nothing of it runs on n1" in (caught.value.then or "")
+    shutil.rmtree(folder)
+
+
 def test_a_refusal_names_bsubs_words_and_leaves_the_job_before_it_as_it_was(
     lsf_here: LsfCluster, tmp_path: Path
 ) -> None:

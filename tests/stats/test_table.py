@@ -65,6 +65,14 @@ def test_warm_up_rows_are_left_out(true):
     assert verdicts(frame) == verdicts(table())
 
 
+def test_a_warm_up_may_have_the_number_of_a_repetition():
+    cold = table().with_columns(wall_s=pl.lit(50.0), warmup=pl.lit(True))
+    both = pl.concat([table().with_columns(warmup=pl.lit(False)), cold])
+    assert comparisons_from_frame(both, "A", "B") == comparisons_from_frame(table(), "A", "B")
+    with pytest.raises(DataError, match="twice"):
+        comparisons_from_frame(pl.concat([both, cold]), "A", "B")
+
+
 def test_further_columns_become_cell_keys_by_name():
     frame = pl.concat([table((0.0,)).with_columns(backend=pl.lit(name)) for name in ("dask", "noop")])
     with pytest.raises(DataError, match="--by"):

@@ -18,6 +18,7 @@ from gpubench.importers.directory import Imported
 from gpubench.merge.read import read_runs
 from gpubench.merge.table import merge, parquet
 from gpubench.model.cells import FORMULA
+from gpubench.model.secrets import without_login
 from gpubench.report import labels
 from gpubench.spec.plain import canonical
 
@@ -65,7 +66,7 @@ def export_mlflow(directory: Path | None, outputs: Path | None, uri: str | None)
     keys = [dict(one.key) for one in judged.verdicts]
     parent = tracked.campaign(plan, judged.verdicts, labels.cell_names(keys), judged.cells, _artifacts(judged))
     written, kept = tracker.export(parent, tracked.runs(plan, judged.cells, _workload_names(judged)))
-    say(f"{written} runs written to experiment {EXPERIMENT} of {where}, {kept} were there already")
+    say(f"{written} runs written to experiment {EXPERIMENT} of {without_login(where)}, {kept} were there already")
     if local:
         say(f"to see them: mlflow ui --backend-store-uri {where}")
 

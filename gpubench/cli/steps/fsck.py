@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
 
-from gpubench.cli.say import say, say_text
+from gpubench.cli.say import say, say_text, warn
 from gpubench.cli.steps.choosing import unpacked
 from gpubench.errors import DataError, GpubenchError, UsageError
 from gpubench.fsck import Checked, Finding, check_campaign, check_import
@@ -46,12 +46,22 @@ def fsck(directories: Sequence[Path], *, as_json: bool) -> None:
         raise typer.Exit(DataError.exit_code)
 
 
-def _places(given: Sequence[Path]) -> Iterator[Path]:
+def _places(given: Sequence[Path]) -> list[Path]:
+    """What is to be checked; of several directories, as a shell's ``*`` names them, those without results are said."""
+    places, without = [], []
     for path in given:
+        if not path.exists():
+            raise UsageError(f"there is no {path}", then="name campaigns, imports and packs")
         inside = [path] if path.is_file() or _what(path) else sorted(filter(_what, path.glob("*")))
+        places += inside
         if not inside:
-            raise UsageError(f"{path} is no campaign and no import, and holds none", then="name some")
-        yield from inside
+            without.append(path)
+    if not places:
+        none = ", ".join(map(str, without))
+        raise UsageError(f"no campaign and no import is, or is in, {none}", then="name some")
+    for path in without:
+        warn(f"{path} is left out: it is no campaign and no import, and holds none")
+    return places
 
 
 def _what(path: Path) -> str:

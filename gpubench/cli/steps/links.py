@@ -29,7 +29,7 @@ def show_links(directory: Path | None, outputs: Path | None, workload: str | Non
     if not tables:
         whose = f" of {workload}" if workload else ""
         raise DataError(
-            f"{campaign.place}: no run that is ok recorded a link{whose}",
+            f"{campaign.place}: no run that is ok recorded a link{whose} between workers that it names",
             then="a workload that moves something between workers: suite fabric, merge, transpose-sum",
         )
     if as_json:
