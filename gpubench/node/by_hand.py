@@ -3,7 +3,6 @@
 import argparse
 from typing import Dict, List, Sequence, Tuple
 
-from gpubench.node import dask_words
 from gpubench.node.roles import NO_DASHBOARD
 
 FLAGS = {
@@ -76,6 +75,8 @@ def adopt(options: argparse.Namespace, words: Sequence[str], device: str) -> Tup
         if words:
             raise CombinationError(f"role {options.role} takes no {' '.join(words)}")
         return [], []
+    from gpubench.node import dask_words
+
     try:
         kind = options.role if options.role == "scheduler" else device
         handed, plain, lines = dask_words.translate(kind, words)

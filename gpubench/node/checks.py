@@ -15,16 +15,9 @@ class CheckError(Exception):
     """The run is not what was planned; the message says what was found where, and what was planned."""
 
 
-def scheme(spec: RunSpec) -> str:
-    """The plan says ``ucx``; Dask's name for it depends on the binding that the image has."""
-    if spec.protocol != "ucx":
-        return spec.protocol
-    return "ucx" if spec.binding == "ucx-py" else spec.binding
-
-
 def check_protocol(spec: RunSpec, addresses: Sequence[str]) -> None:
     """Scheduler and workers must listen on the planned protocol."""
-    planned = scheme(spec)
+    planned = spec.scheme
     for address in addresses:
         found = address.partition("://")[0]
         if found != planned:

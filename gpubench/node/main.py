@@ -1,39 +1,28 @@
-"""``gpubench run`` on a node: the one entrypoint that every launcher calls, on every site."""
+"""``gpubench run`` on a node: the one entrypoint that every launcher calls, on every site.
+
+``node.pyz`` holds sources, which each process that starts from it compiles: a role imports what it needs, and no more.
+"""
 
 import argparse
 import ctypes
 import dataclasses
 import os
-import secrets
 import sys
 from pathlib import Path
 from typing import List, Optional
 
-from gpubench.node import admission, by_hand, finish, pod, roles, scratch
-from gpubench.node.build import WrongImageError, check_build
-from gpubench.node.checks import scheme
-from gpubench.node.follower import follow
+from gpubench.node import by_hand, roles
 from gpubench.node.gpu import DEVICES, resolve
-from gpubench.node.node import Node, NotCleanError
-from gpubench.node.probe import hash_of_archive
 from gpubench.node.process import die_with_parent
-from gpubench.node.rank import RankError, find_rank
-from gpubench.node.rendezvous import RendezvousTimeoutError
+from gpubench.node.rank import RankError
 from gpubench.node.stop import StoppedError, StopRequest
-from gpubench.node.supervisor import Leader, NodeLostError, RunFailedError
-from gpubench.node.turns import ClientTurns
 from gpubench.spec import RunSpec
-from gpubench.spec.attached import AttachSpec
 from gpubench.spec.plain import SpecError
-from gpubench.spec.turns import TurnsSpec
-from gpubench.workloads import clock, families
-from gpubench.writer.run_dir import claim, finished
 
 EXIT_OK = 0
 EXIT_USAGE = 2
 EXIT_NODE = 40
-TOKEN_VARIABLE = "GPUBENCH_JOB_TOKEN"  # noqa: S105 - the name of a variable
-STOP_AT_EOF_VARIABLE = "GPUBENCH_STOP_AT_EOF"
+POD_STEPS = ("arrive", "run", "end")
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
@@ -69,6 +58,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
 
 def _attach(options: argparse.Namespace) -> int:
     from gpubench.node.attach import attach
+    from gpubench.spec.attached import AttachSpec
 
     path = Path(options.spec)
     return attach(AttachSpec.parse(path.read_text(encoding="utf-8")), path.parent, options.parent)
@@ -102,17 +92,23 @@ def _retire(options: argparse.Namespace) -> int:
 
 
 def _pod(options: argparse.Namespace) -> int:
+    from gpubench.node import pod
+
     return pod.step(options, main)
 
 
 def _conduct(options: argparse.Namespace) -> int:
     from gpubench.node.conductor import conduct
+    from gpubench.node.run import STOP_AT_EOF_VARIABLE, TOKEN_VARIABLE, campaign_of
+    from gpubench.spec.turns import TurnsSpec
 
     spec = TurnsSpec.parse(Path(options.spec).read_text(encoding="utf-8"), options.spec)
     token = os.environ.get(TOKEN_VARIABLE)
     if not token:
         raise RankError(f"an interleaved block needs {TOKEN_VARIABLE}, the same for all of its runs, new for every job")
-    conduct(spec, _campaign(options.spec) / "runs", token, StopRequest(watch_stdin=STOP_AT_EOF_VARIABLE in os.environ))
+    conduct(
+        spec, campaign_of(options.spec) / "runs", token, StopRequest(watch_stdin=STOP_AT_EOF_VARIABLE in os.environ)
+    )
     return EXIT_OK
 
 
@@ -130,14 +126,16 @@ def _by_hand(options: argparse.Namespace, words: List[str]) -> int:
 
 def _act(options: argparse.Namespace, spec: RunSpec) -> int:
     spec = dataclasses.replace(spec, device=resolve(options.device or spec.device))
-    if options.role == "auto":
-        rank = find_rank(options.rank, os.environ, spec.nodes)
-        return _supervise(options, spec, rank)
-    if options.role == "scheduler" and options.scheduler_file is None:
-        return _supervise(options, spec, _rank_apart(spec))
+    if options.role == "auto" or (options.role == "scheduler" and options.scheduler_file is None):
+        from gpubench.node.run import supervise
+
+        return supervise(options, spec)
+    from gpubench.node import admission
+
     die_with_parent(options.parent)
     admission.close_to_others()
-    started = _started(options, spec)
+    # What scheduler and workers are started with: the plan, but for another protocol that somebody asked for.
+    started = dataclasses.replace(spec, protocol=options.protocol or spec.protocol)
     if options.role == "scheduler":
         watched = []
         if options.census:
@@ -145,12 +143,15 @@ def _act(options: argparse.Namespace, spec: RunSpec) -> int:
             watched = ["--preload", roles.CENSUS]
         roles.run_scheduler([*roles.scheduler_arguments(started, options.scheduler_file), *watched])
     elif options.role == "worker":
+        from gpubench.workloads import families
+
         families.load(planned.name for planned in spec.workloads)
         become_worker = roles.WORKERS[spec.device]()  # imports, while the scheduler does the same
         address = roles.address_in(options.address, spec.deadlines.start_s)
         become_worker(roles.worker_arguments(started, address, options.name, options.local_directory or "."))
     else:
         from gpubench.node.client import run_client
+        from gpubench.node.turns import ClientTurns
 
         turns = None if options.turns is None else ClientTurns(options.turns)
         code = run_client(spec, options.address, Path.cwd(), Path(options.run_dir), turns)
@@ -159,122 +160,6 @@ def _act(options: argparse.Namespace, spec: RunSpec) -> int:
         sys.stderr.flush()
         ctypes.CDLL(None).fflush(None)  # UCX's log is a C stream
         os._exit(code)
-    return EXIT_OK
-
-
-def _started(options: argparse.Namespace, spec: RunSpec) -> RunSpec:
-    """What scheduler and workers are started with: the plan, but for another protocol that somebody asked for."""
-    return dataclasses.replace(spec, protocol=options.protocol or spec.protocol)
-
-
-def _supervise(options: argparse.Namespace, spec: RunSpec, rank: int) -> int:
-    runs_dir = _campaign(options.spec) / "runs"
-    if finished(runs_dir, spec.run) is not None:
-        return EXIT_OK  # the job starts again: what has ended stays as it is
-    if options.skip:
-        return _skip(spec, runs_dir, options.skip) if rank == 0 else EXIT_OK
-    token = _token(spec)
-    stop = StopRequest(watch_stdin=STOP_AT_EOF_VARIABLE in os.environ)
-    node = Node(spec, Path(options.spec).resolve(), runs_dir, rank=rank, token=token, protocol=options.protocol)
-    node.env.update(admission.environment(scheme(_started(options, spec)), token))
-    try:
-        if rank == spec.leader_rank:
-            return _lead(node, claim(runs_dir, spec.run), token, stop)
-        node.ensure_clean()
-        follow(node, token, stop)
-        return EXIT_OK
-    except (StoppedError, RendezvousTimeoutError, NotCleanError) as error:
-        print(f"gpubench run, rank {rank}: {error}", file=sys.stderr)  # noqa: T201
-        return EXIT_NODE
-    finally:
-        node.stop()
-        node.remove()
-
-
-def _rank_apart(spec: RunSpec) -> int:
-    """Rank of the supervisor that is on none of the nodes.
-
-    Raises:
-        RankError: the run has none.
-    """
-    if spec.scheduler_rank < spec.nodes:
-        raise RankError(f"the run has its scheduler on {spec.scheduler_on}: --role scheduler supervises one elsewhere")
-    return spec.scheduler_rank
-
-
-def _nodes(spec: RunSpec) -> str:
-    apart = "" if len(spec.ranks) == spec.nodes else f" with its scheduler on {spec.scheduler_on}"
-    return f"{spec.nodes} node{'' if spec.nodes == 1 else 's'}{apart}"
-
-
-def _token(spec: RunSpec) -> str:
-    """What tells this start of the job from every other; all nodes of a run must have the same.
-
-    Raises:
-        RankError: a run on several nodes without one: they could meet a rank 0 of another start.
-    """
-    token = os.environ.get(TOKEN_VARIABLE)
-    if not token and len(spec.ranks) > 1:
-        raise RankError(f"a run on {_nodes(spec)} needs {TOKEN_VARIABLE}, the same on every node, new for every job")
-    return token or secrets.token_hex(8)
-
-
-def _campaign(spec_path: str) -> Path:
-    """The campaign's directory: ``OUTDIR``, else where the spec stands (``jobs/<job>/specs/<spec>``)."""
-    above = list(Path(spec_path).resolve().parents)
-    if not os.environ.get("OUTDIR") and len(above) < 4:
-        raise SpecError(f"{spec_path} stands in no campaign; set OUTDIR to the campaign's directory")
-    return Path(os.environ.get("OUTDIR") or above[3])
-
-
-def _lead(node: Node, run_dir: Path, token: str, stop: StopRequest) -> int:
-    record = finish.new_record(node.spec, run_dir, clock.utc_now(), hash_of_archive())
-    record.warnings += node.warnings
-    leader = Leader(node, run_dir, token, stop)
-    result = None
-    code = EXIT_OK
-    try:
-        if node.spec.turns:
-            leader.join_block()
-        check_build(node.spec)
-        node.ensure_clean()
-        result = leader.run()
-        finish.take_result(record, result)
-    except NodeLostError as error:
-        record.status, record.reason, record.cause = "lost", str(error), error.cause
-    except RunFailedError as error:
-        record.reason, record.cause = str(error), error.cause
-    except WrongImageError as error:
-        record.reason = str(error)
-    except OSError as error:
-        record.status = "lost" if error.errno in scratch.FAULTS else record.status
-        record.reason = f"the node's system refused: {error}"
-    except NotCleanError as error:
-        record.reason, code = str(error), EXIT_NODE
-    except StoppedError as error:
-        record.status, record.reason, code = "skipped", str(error), EXIT_NODE
-    if result is None:
-        finish.without_result(node.spec, record)
-    farewells = leader.finish(failed=record.status != "ok")
-    record.phases = leader.phases
-    nodes = [node.report(), *(farewells[rank]["node"] for rank in sorted(farewells))]
-    record.hosts = [str(item["host"]) for item in nodes]
-    logs = node.logs(whole=record.status != "ok")
-    for rank in sorted(farewells):
-        logs.update(farewells[rank]["logs"])
-    node.remove()  # before the record: where one is, nobody has to clean up behind its run
-    finish.write_all(run_dir, record, finish.provenance(node.spec, record, result, nodes), logs)
-    if leader.turns:
-        leader.turns.close()  # the block goes on when nothing of this run is left
-    return code
-
-
-def _skip(spec: RunSpec, runs_dir: Path, reason: str) -> int:
-    run_dir = claim(runs_dir, spec.run)
-    record = finish.new_record(spec, run_dir, clock.utc_now(), hash_of_archive())
-    record.status, record.reason = "skipped", reason
-    finish.without_result(spec, record)
-    finish.write_all(run_dir, record, finish.provenance(spec, record, None, []), {})
     return EXIT_OK
 
 
@@ -301,7 +186,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--turns", type=int, metavar="FD", help=argparse.SUPPRESS)
     run.add_argument("--census", help=argparse.SUPPRESS)
     steps = commands.add_parser("pod", help="one container of a pod of a Kubernetes Indexed Job")
-    steps.add_argument("step", choices=pod.STEPS)
+    steps.add_argument("step", choices=POD_STEPS)
     steps.add_argument("--spec", help="the run spec; of the first run for arrive")
     steps.add_argument("--rank", type=int, help=argparse.SUPPRESS)
     steps.add_argument("--deadline", type=float, help="seconds that arrive waits for the last node")

@@ -25,7 +25,6 @@ from gpubench.spec.frames import FILES, encode
 from gpubench.spec.plain import SpecError
 from gpubench.writer.atomic import write_atomic
 
-STEPS = ("arrive", "run", "end")
 DIRECTORY_VARIABLE = "GPUBENCH_POD"
 FRAMES_VARIABLE = "GPUBENCH_FRAMES"
 TOKEN_VARIABLE = "GPUBENCH_JOB_TOKEN"  # noqa: S105 - the name of a variable

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Callable, List
 
 from gpubench.node import gpu
-from gpubench.node.checks import scheme
 from gpubench.spec import RunSpec
 
 LATE = "@"
@@ -40,7 +39,7 @@ def address_in(word: str, timeout_s: float) -> str:
 def scheduler_arguments(spec: RunSpec, scheduler_file: str) -> List[str]:
     """Words for ``dask scheduler``: port 0, the job's interface only, no dashboard."""
     return [
-        *("--protocol", scheme(spec)),
+        *("--protocol", spec.scheme),
         *("--interface", spec.interface),
         *("--port", "0"),
         *("--scheduler-file", scheduler_file),
@@ -53,7 +52,7 @@ def worker_arguments(spec: RunSpec, address: str, name: str, directory: str) -> 
     """Words for ``dask worker`` and ``dask cuda worker``: what both accept, and the GPU's own."""
     return [
         address,
-        *("--protocol", scheme(spec)),
+        *("--protocol", spec.scheme),
         *("--interface", spec.interface),
         *("--nthreads", str(spec.threads_per_worker)),
         *("--memory-limit", str(spec.memory_limit or _fair_share(spec))),

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import jinja2
 import markupsafe
+import platformdirs
 import vl_convert
 
+from gpubench.errors import MissingToolError
+from gpubench.files import write_atomically
 from gpubench.model.text import all_visible, visible
 from gpubench.report import charts, condense, headline, labels, link_rows, provenance, rows, scaling_rows
 from gpubench.report.inputs import ReportInputs
@@ -144,6 +151,17 @@ def _shown(value: Any) -> Any:
 
 @functools.cache
 def bundle() -> markupsafe.Markup:
-    """The library that draws, once for a page."""
+    """The library that draws, once for a page. Putting it together takes seconds, so the user's cache keeps it."""
+    path = Path(platformdirs.user_cache_dir("gpubench")) / f"vega-{metadata.version('vl-convert-python')}.js"
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        head, _, code = path.read_bytes().decode().partition("\n")
+        if head == _head(code):
+            return markupsafe.Markup(code)  # noqa: S704 - the code of our own dependency, not data
     code = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
-    return markupsafe.Markup(code)  # noqa: S704 - the code of our own dependency, not data
+    with contextlib.suppress(MissingToolError):  # without a cache it takes seconds each time, and no more
+        write_atomically(path, f"{_head(code)}\n{code}".encode())
+    return markupsafe.Markup(code)  # noqa: S704 - see above
+
+
+def _head(code: str) -> str:
+    return f"// SHA-256 of what follows: {hashlib.sha256(code.encode()).hexdigest()}"

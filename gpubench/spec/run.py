@@ -113,6 +113,13 @@ class RunSpec:
     beside: List[str] = dataclasses.field(default_factory=list)
 
     @property
+    def scheme(self) -> str:
+        """Dask's name of the protocol: for ``ucx`` it depends on the binding that the image has."""
+        if self.protocol != "ucx":
+            return self.protocol
+        return "ucx" if self.binding == "ucx-py" else self.binding
+
+    @property
     def workers(self) -> int:
         """How many workers the whole cluster must have."""
         return self.nodes * self.workers_per_node

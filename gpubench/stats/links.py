@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 from scipy import special
 
-from gpubench.stats.runs import Bools, Floats
+from gpubench.stats.runs import Bools, Floats, Ints
 
 LEAST_LEFT = 4
 """Links of a class beyond the parts that are fitted to them: with fewer, nothing is called an outlier."""
@@ -138,43 +139,81 @@ class _Fit:
 
 def _without_outliers(links: Sequence[LinkRates], alpha: float) -> list[_Fit]:
     """Fits to fewer and fewer links; the worst of each but the last is an outlier."""
-    used = np.ones(len(links), dtype=bool)
-    fits = [_fit(links, used)]
+    equations = _equations(links)
+    fits = [_solve(equations)]
     while fits[-1].spare >= LEAST_LEFT and len(fits) <= MOST_OUTLIERS * len(links):
-        last = fits[-1]
-        if np.abs(last.t[last.worst]) <= _threshold(last, alpha):
+        worst = fits[-1].worst
+        if np.abs(fits[-1].t[worst]) <= _threshold(fits[-1], alpha):
             break
-        used = used & (np.arange(len(links)) != last.worst)
-        fits.append(_fit(links, used))
+        equations = _without(equations, worst)
+        fits.append(_solve(equations))
     return fits
+
+
+def _rate(link: LinkRates) -> float:
+    return statistics.median(link.rates)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Equations:
+    """Normal equations of the links that are ``used``: ``inverse`` of their matrix, and ``sums``, their other side.
+
+    ``rows`` and ``columns`` are the places of each link's sender and receiver among the parts, ``logs`` of its rate.
+    """
+
+    workers: list[str]
+    rows: Ints
+    columns: Ints
+    logs: Floats
+    used: Bools
+    inverse: Floats
+    sums: Floats
+
+
+def _equations(links: Sequence[LinkRates]) -> _Equations:
+    workers = sorted({name for link in links for name in (link.sender, link.receiver)})
+    place = {name: position for position, name in enumerate(workers)}
+    rows = np.array([place[link.sender] for link in links])
+    columns = np.array([place[link.receiver] for link in links]) + len(workers)
+    logs = np.array([math.log(_rate(link)) for link in links])
+    count = 2 * len(workers)
+    products = np.zeros((count, count))
+    sums = np.zeros(count)
+    for ends in ((rows, rows), (columns, columns), (rows, columns), (columns, rows)):
+        np.add.at(products, ends, 1.0)
+    for end in (rows, columns):
+        np.add.at(sums, end, logs)
+    # Not invertible: senders and receivers share a constant, and classes fall apart.
+    inverse = np.asarray(np.linalg.pinv(products, hermitian=True), dtype=np.float64)
+    return _Equations(workers, rows, columns, logs, np.ones(len(links), dtype=bool), inverse, sums)
+
+
+def _without(old: _Equations, link: int) -> _Equations:
+    """The equations without a link, by its number: their inverse changes by a matrix of rank one (Sherman & Morrison
+    1950), which takes much less time than to invert a matrix again."""
+    ends = np.array([old.rows[link], old.columns[link]])
+    change = old.inverse[:, ends].sum(axis=1)
+    inverse = old.inverse + np.outer(change, change) / (1 - change[ends].sum())
+    sums, used = old.sums.copy(), old.used.copy()
+    sums[ends] -= old.logs[link]
+    used[link] = False
+    return dataclasses.replace(old, used=used, inverse=inverse, sums=sums)
 
 
 def _threshold(fit: _Fit, alpha: float) -> float:
     return float(-special.stdtrit(fit.spare - 1, alpha / 2 / max(1, int(fit.used.sum()))))
 
 
-def _fit(links: Sequence[LinkRates], used: Bools) -> _Fit:
-    workers = sorted({name for link in links for name in (link.sender, link.receiver)})
-    place = {name: position for position, name in enumerate(workers)}
-    rows = np.array([place[link.sender] for link in links])
-    columns = np.array([place[link.receiver] for link in links]) + len(workers)
-    logs = np.array([math.log(float(np.median(link.rates))) for link in links])
-    count = 2 * len(workers)
-    products = np.zeros((count, count))
-    sums = np.zeros(count)
-    for ends in ((rows, rows), (columns, columns), (rows, columns), (columns, rows)):
-        np.add.at(products, (ends[0][used], ends[1][used]), 1.0)
-    for end in (rows, columns):
-        np.add.at(sums, end[used], logs[used])
-    inverse = np.linalg.pinv(products, hermitian=True)  # senders and receivers share a constant, classes fall apart
-    parts = inverse @ sums
+def _solve(given: _Equations) -> _Fit:
+    workers, rows, columns, used, inverse = given.workers, given.rows, given.columns, given.used, given.inverse
+    parts = inverse @ given.sums
     leverage = inverse[rows, rows] + inverse[columns, columns] + 2 * inverse[rows, columns]
-    residual = np.where(used, logs - parts[rows] - parts[columns], np.nan)
+    residual = np.where(used, given.logs - parts[rows] - parts[columns], np.nan)
     spare = round(int(used.sum()) - float(leverage[used].sum()))
     free = np.where(used & (leverage < 1 - _ZERO), 1 - leverage, np.nan)
     total = float(np.nansum(residual**2))
     if spare < 2:
-        empty = np.full(len(links), np.nan)
+        empty = np.full(len(rows), np.nan)
         return _Fit(used, empty, empty, spare, math.nan, workers, _together(parts))
     without = np.sqrt(np.maximum(total - residual**2 / free, _ZERO**2) / (spare - 1))
     t = residual / (without * np.sqrt(free))
@@ -187,7 +226,7 @@ def _together(parts: Floats) -> Floats:
 
 
 def _group(name: str, workers: int, links: Sequence[LinkRates], detectable: float | None) -> Group:
-    rates = [float(np.median(link.rates)) for link in links]
+    rates = [*map(_rate, links)]
     return Group(name, workers, len(links), float(np.median(rates)), min(rates), max(rates), detectable)
 
 

@@ -15,7 +15,6 @@ from gpubench.node.checks import (
     check_processes,
     check_protocol,
     check_transport,
-    scheme,
 )
 from gpubench.spec import RunSpec
 from tests.node.specs_by_hand import run_spec
@@ -138,7 +137,7 @@ def test_a_check_changes_nothing() -> None:
 )
 def test_dask_calls_the_protocol_by_the_binding(protocol: str, binding: str, name: str) -> None:
     spec = run_spec(protocol=protocol, binding=binding)
-    assert scheme(spec) == name
+    assert spec.scheme == name
     check_protocol(spec, [f"{name}://127.0.0.1:1", f"{name}://127.0.0.1:2"])
 
 

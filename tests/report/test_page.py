@@ -8,7 +8,7 @@ import pytest
 import reports
 from campaign_builder import QUICK, Writer, begin, finish, make_plan, variant
 
-from gpubench.report import ReportInputs, charts, labels, provenance, rows, verdicts_json
+from gpubench.report import ReportInputs, charts, labels, page, provenance, rows, verdicts_json
 from gpubench.report.markdown import markdown
 from gpubench.report.page import html
 from gpubench.stats.verdict import Verdict
@@ -399,3 +399,19 @@ def test_verdicts_against_another_baseline_name_it_everywhere(
     assert (candidates[0], candidates[-1]) == ("1.19.0 vs 1.19.0-proto1", "1.19.0-proto1 vs 1.17.0")
     means = rows.groups(dataclasses.replace(inputs, verdicts=other), names[: len(other)])[0].means[0]["runs"]
     assert [bool(run["ratio"]) for run in means] == [True, True, False]
+
+
+def test_the_library_that_draws_is_kept_in_the_users_cache_and_made_anew_when_that_copy_was_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    code = page.bundle.__wrapped__()
+    (kept,) = tmp_path.rglob("vega-*.js")
+    with monkeypatch.context() as patched:
+        patched.setattr(page.vl_convert, "javascript_bundle", lambda _: pytest.fail("made again"))
+        assert page.bundle.__wrapped__() == code
+    kept.write_text(kept.read_text().replace("function", "fiction", 1))
+    assert page.bundle.__wrapped__() == code
+    kept.unlink()
+    kept.mkdir()
+    assert page.bundle.__wrapped__() == code

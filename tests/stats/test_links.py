@@ -98,3 +98,15 @@ def test_a_class_of_too_many_workers_is_described_and_not_judged() -> None:
     report = judge_links(ring, {name: name for name in names})
     assert report == LinkReport([Group("two nodes", len(names), len(names), 1e9, 1e9, 1e9, None)], [])
     assert group_words(report.groups[0]).endswith("; no slow link is looked for among more than 512 workers")
+
+
+def test_links_taken_out_one_by_one_leave_the_fit_of_those_that_are_left() -> None:
+    slow = {(1, 9): 0.5, (4, 2): 0.6, (7, 12): 0.4}
+    links, nodes = matrix(8, 2, seed=3, slow=slow)
+    found = judge_links(links, nodes)
+    out = {one.names for one in found.outliers}
+    assert len(out) == len(slow)
+    left = judge_links([link for link in links if (link.sender, link.receiver) not in out], nodes)
+    assert left.outliers == []
+    for one, other in zip(found.groups, left.groups, strict=True):
+        assert one.detectable == pytest.approx(other.detectable, rel=1e-9)
