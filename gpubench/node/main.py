@@ -1,6 +1,7 @@
 """``gpubench run`` on a node: the one entrypoint that every launcher calls, on every site.
 
 ``node.pyz`` holds sources, which each process that starts from it compiles: a role imports what it needs, and no more.
+But for ``environment``: it notes the variables before libraries that are imported later add theirs.
 """
 
 import argparse
@@ -11,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import List, Optional
 
-from gpubench.node import by_hand, roles
+from gpubench.node import by_hand, environment, roles  # noqa: F401 - see above
 from gpubench.node.gpu import DEVICES, resolve
 from gpubench.node.process import die_with_parent
 from gpubench.node.rank import RankError
