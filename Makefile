@@ -60,7 +60,7 @@ help: ## this list
 #:   REPS --reps         timed repetitions of each workload
 #:   WORKERS --workers   workers per node, or a sweep: WORKERS="1 2 4"
 #:   PROTOCOL --protocol tcp or ucx
-#:   RUNTIME --runtime   how runs enter their image: venv, conda, modules, docker, pyxis, enroot or charliecloud
+#:   RUNTIME --runtime   how runs enter their image: venv, conda, modules, docker, pyxis, enroot, apptainer or charliecloud
 #:   ARRANGEMENT --arrangement  sequential, interleaved (the clusters of all variants alive at once, repetitions in turns), or auto
 #:   BASE --base         image that container builds start from
 #:   DATE --date         YYYYMMDD: images of that day, default the newest in images.lock.toml

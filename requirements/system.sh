@@ -28,10 +28,18 @@ need sshd openssh-server
 need rsync rsync
 need strace strace
 need gcc gcc
-if ((${#missing[@]} == 0)); then exit 0; fi
+command -v apptainer >/dev/null || need patchelf patchelf
+get_apptainer() { # from another Debian: without it its tests are skipped, also under CI
+  bash "${BASH_SOURCE[0]%/*}/apptainer.sh" || echo 'make test-system: no Apptainer; the tests that need it are skipped' >&2
+}
+if ((${#missing[@]} == 0)); then
+  get_apptainer
+  exit 0
+fi
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
   printf 'make test-system: please install %s; the tests that need it are skipped\n' "${missing[*]}" >&2
   exit 0
 fi
 apt-get update -qq
 DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${missing[@]}" >/dev/null
+get_apptainer

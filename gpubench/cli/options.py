@@ -33,7 +33,9 @@ Workers = Annotated[str | None, typer.Option(help='Workers per node: "2", or a s
 Protocol = Annotated[str | None, typer.Option(help="tcp or ucx.")]
 Runtime = Annotated[
     str | None,
-    typer.Option(help="How runs enter their image: venv, conda, modules, docker, pyxis, enroot or charliecloud."),
+    typer.Option(
+        help="How runs enter their image: venv, conda, modules, docker, pyxis, enroot, apptainer or charliecloud."
+    ),
 ]
 Arrangement = Annotated[
     str | None,

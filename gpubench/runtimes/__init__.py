@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from gpubench.runtimes import charliecloud, conda, docker, enroot, modules, pod, pyxis, venv
+from gpubench.runtimes import apptainer, charliecloud, conda, docker, enroot, modules, pod, pyxis, venv
 from gpubench.runtimes.base import Expanded, Place, Runtime
 
 RUNTIMES: dict[str, Runtime] = {
+    "apptainer": apptainer,
     "charliecloud": charliecloud,
     "conda": conda,
     "docker": docker,

@@ -15,6 +15,7 @@ from gpubench.errors import MissingToolError, PlanRefusedError
     [
         (["enroot"], "pyxis", "squashfs", "enroot"),
         (["ch-run", "enroot"], "pyxis", "squashfs", "charliecloud"),
+        (["apptainer", "ch-run"], "pyxis", "squashfs", "apptainer"),
         (["ch-run", "enroot"], "enroot", "squashfs", "enroot"),
         (["docker"], "pod", "docker", "docker"),
         ([], "conda", "conda", "conda"),
@@ -31,7 +32,7 @@ def test_a_runtime_whose_program_is_here_starts_the_image(  # noqa: PLR0917 - a 
 
 def test_without_any_of_them_they_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(MissingToolError, match="kind squashfs is here: ch-run, enroot"):
+    with pytest.raises(MissingToolError, match="kind squashfs is here: apptainer, ch-run, enroot"):
         runtime_here("pyxis", "squashfs")
     with pytest.raises(PlanRefusedError, match="kind other can't be started"):
         runtime_here("pyxis", "other")

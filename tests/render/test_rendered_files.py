@@ -139,6 +139,17 @@ PLANS = {
         images=SQUASHFS,
     ),
     "local-fork-enroot": plan(VARIANTS, site=site(runtime="enroot"), blocks=1, images=SQUASHFS),
+    "slurm-srun-apptainer": plan(
+        VARIANTS,
+        site=site(
+            **{**SLURM, "node": Node(cores=16, gpus=4, memory="64GiB")},
+            runtime="apptainer",
+            container=ContainerSettings(mounts=["/data sets:/data:ro"], options=["--writable-tmpfs"]),
+        ),
+        nodes=[2],
+        blocks=1,
+        images=SQUASHFS,
+    ),
     "slurm-srun-charliecloud": plan(
         VARIANTS, site=site(**SLURM, runtime="charliecloud"), nodes=[2], blocks=1, images=SQUASHFS
     ),

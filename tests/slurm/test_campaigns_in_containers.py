@@ -1,4 +1,4 @@
-"""Campaigns from squashfs images on two hosts: by the options of pyxis, by enroot itself, and by Charliecloud."""
+"""Campaigns from squashfs images on two hosts: by the options of pyxis, by enroot, Charliecloud and Apptainer."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from gpubench.node import scratch
 from gpubench.store.rundirs import read_provenance
 from tests.cli.campaigns import records
 from tests.cli.test_sites import ABORTED
+from tests.conftest import optional
 from tests.slurm.campaigns import Login, job_ids
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.hosts import until
@@ -28,13 +29,16 @@ RUNTIMES = ["pyxis", "enroot", "charliecloud"]
 @pytest.fixture
 def user(request: pytest.FixtureRequest, imported: LockRow) -> Login:
     """A user other than root, whose images are squashfs files; root where those are mounted and only root may."""
-    charliecloud = "charliecloud" in request.node.name and not Path("/dev/fuse").stat().st_mode & 0o002
-    login: Login = request.getfixturevalue("login" if charliecloud else "nobody")
+    mounted = "charliecloud" in request.node.name or "apptainer" in request.node.name
+    if "apptainer" in request.node.name:
+        optional(shutil.which("apptainer") is not None, "Apptainer", "bash requirements/apptainer.sh")
+    only_root = mounted and not Path("/dev/fuse").stat().st_mode & 0o002
+    login: Login = request.getfixturevalue("login" if only_root else "nobody")
     login.lock(imported)
     return login
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("runtime", [*RUNTIMES, "apptainer"])
 def test_runs_take_place_in_the_image_on_two_hosts(
     slurm: SlurmCluster, user: Login, imported: LockRow, runtime: str
 ) -> None:
@@ -62,7 +66,7 @@ def test_runs_take_place_in_the_image_on_two_hosts(
     leave_no_process(slurm)
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("runtime", [*RUNTIMES, "apptainer"])
 def test_a_job_that_is_warned_of_its_end_leaves_a_record_from_inside_the_container(
     slurm: SlurmCluster, user: Login, runtime: str
 ) -> None:

@@ -1,4 +1,4 @@
-"""Real containers: a squashfs file with a real Python, started by ch-run the way a job script starts it."""
+"""Real containers: a squashfs file with a real Python, started by Apptainer or ch-run as a job script starts it."""
 
 from __future__ import annotations
 
@@ -18,18 +18,22 @@ from gpubench import resources
 from gpubench.errors import UsageError
 from gpubench.model.image import Image
 from gpubench.render.quote import words
-from gpubench.runtimes import Place, charliecloud
-from tests.conftest import need
+from gpubench.runtimes import RUNTIMES, Place, Runtime, apptainer, charliecloud
+from tests.conftest import need, optional
 
 PASSED = ("GPUBENCH_RANK", "OUTDIR", "SCRATCHDIR")
+OF_THE_RUNTIME = {"CH_RUNNING", "USER", "LC_CTYPE", "HOME", "LANG", "LD_LIBRARY_PATH", "PS1", "PROMPT_COMMAND", "PWD"}
 STOPPABLE = """
-import signal, sys, time
+import os, signal, sys, time
 from pathlib import Path
+os.chdir(os.environ["OUTDIR"])
 def stop(number, frame):
-    signal.signal(number, signal.SIG_IGN)  # a second one may come while Python ends; as the node half does
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # a second one may come while Python ends; as the node half does
     Path("stopped").touch()
     sys.exit(int(Path("code").read_text()))
-signal.signal(signal.SIGTERM, stop)
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    signal.signal(number, stop)
 signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])  # as the node half does
 Path("ready").touch()
 time.sleep(60)
@@ -42,8 +46,8 @@ def squashfs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     need(bool(shutil.which("ch-run") and shutil.which("mksquashfs")), "charliecloud-runtime and squashfs-tools")
     need(os.access("/dev/fuse", os.R_OK | os.W_OK), "/dev/fuse")
     root = tmp_path_factory.mktemp("root")
-    for name in ("dev", "etc", "mnt", "proc", "sys", "tmp"):
-        (root / name).mkdir()
+    for name in ("dev", "etc", "mnt", "proc", "sys", "tmp", "var/tmp"):
+        (root / name).mkdir(parents=True)
     for name in ("passwd", "group", "hosts", "resolv.conf"):
         (root / "etc" / name).touch()
     library = Path(sysconfig.get_path("stdlib"))
@@ -69,7 +73,9 @@ def squashfs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Job:
     """A job's directory with the lines of a job script that start a container."""
 
-    def __init__(self, campaign: Path, image: Path, place: Place) -> None:
+    def __init__(self, runtime: str, campaign: Path, image: Path, place: Place) -> None:
+        self.runtime = RUNTIMES[runtime]
+        self.below = charliecloud.HOST if runtime == "charliecloud" else ""
         self.campaign = campaign
         self.directory = campaign / "jobs" / "j001"
         self.directory.mkdir(parents=True)
@@ -90,9 +96,10 @@ class Job:
 
     def start(self, program: str, **env: str) -> subprocess.Popen[str]:
         (self.directory / "program.py").write_text(program)
-        template = resources.texts("templates")[charliecloud.TEMPLATE]
-        command = charliecloud.command(self.image, ["program.py", "an argument"])
-        script = f"{template}\nin_image=({words(charliecloud.prefix(self.place))})\n"
+        (self.campaign / "node.pyz").touch()
+        template = resources.texts("templates")[self.runtime.TEMPLATE]
+        command = self.runtime.command(self.image, ["program.py", "an argument"])
+        script = f"{template}\nin_image=({words(self.runtime.prefix(self.place))})\n"
         script += f'exec "${{in_image[@]}}" {words(command)}\n'
         (self.directory / "job.sh").write_text(script)
         return subprocess.Popen(
@@ -113,7 +120,7 @@ class Job:
 
 
 def wait_for(path: Path) -> None:
-    deadline = time.monotonic() + 150
+    deadline = time.monotonic() + 60
     while not path.exists():
         assert time.monotonic() < deadline, f"no {path.name}"
         time.sleep(0.02)
@@ -126,9 +133,16 @@ def name_of(pid: str) -> str:
     return ""
 
 
+@pytest.fixture(params=["apptainer", "charliecloud"])
+def runtime(request: pytest.FixtureRequest) -> str:
+    if request.param == "apptainer":
+        optional(shutil.which("apptainer") is not None, "Apptainer", "bash requirements/apptainer.sh")
+    return str(request.param)
+
+
 @pytest.fixture
-def job(tmp_path: Path, squashfs: Path) -> Job:
-    return Job(tmp_path / "a campaign", squashfs, Place(passed=PASSED))
+def job(tmp_path: Path, squashfs: Path, runtime: str) -> Job:
+    return Job(runtime, tmp_path / "a campaign", squashfs, Place(passed=PASSED))
 
 
 @pytest.mark.system
@@ -146,7 +160,7 @@ def test_campaign_and_scratch_are_seen_by_their_own_paths_and_can_be_written(job
         "    print(os.environ[name])\n    (Path(os.environ[name]) / 'written').write_text('x')\n"
         "print(Path.cwd())"
     )
-    assert said.splitlines() == [f"/tmp/host{path}" for path in (job.campaign, job.scratch, job.directory)]
+    assert said.splitlines() == [f"{job.below}{path}" for path in (job.campaign, job.scratch, job.directory)]
     assert (code, (job.campaign / "written").read_text(), (job.scratch / "written").read_text()) == (0, "x", "x")
     assert (job.campaign / "written").stat().st_uid == os.getuid()
 
@@ -164,16 +178,20 @@ def test_results_can_be_sent_elsewhere(job: Job, tmp_path: Path) -> None:
 @pytest.mark.system
 def test_of_the_hosts_environment_only_the_passed_variables_arrive(job: Job) -> None:
     said, code = job.run(
-        "import os\nprint(*(f'{k}={v}' for k, v in sorted(os.environ.items()) if k not in PROBE), sep='\\n')".replace(
-            "PROBE", "('CH_RUNNING', 'OUTDIR', 'SCRATCHDIR', 'USER', 'LC_CTYPE')"
-        ),
+        "import os\nprint(*(f'{k}={v}' for k, v in sorted(os.environ.items())), sep='\\n')",
         LD_LIBRARY_PATH="/host/lib",
         LD_PRELOAD="",
         PYTHONPATH="/host/python",
         UCX_TLS="tcp",
-        GPUBENCH_RANK="3",
+        APPTAINERENV_PYTHONPATH="/of/the/user",
+        GPUBENCH_RANK="a,b=$HOME 'c'",
     )
-    assert (said.splitlines(), code) == (["GPUBENCH_RANK=3", f"PATH={charliecloud.PATH}"], 0)
+    arrived = dict(line.split("=", 1) for line in said.splitlines())
+    assert (arrived["GPUBENCH_RANK"], code) == ("a,b=$HOME 'c'", 0)
+    unknown = {
+        name for name in arrived if name not in OF_THE_RUNTIME and not name.startswith(("APPTAINER_", "SINGULARITY_"))
+    }
+    assert unknown == {"GPUBENCH_RANK", "OUTDIR", "SCRATCHDIR", "PATH"}
 
 
 @pytest.mark.system
@@ -203,22 +221,23 @@ def test_standard_input_arrives_and_its_end_too(job: Job) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 @pytest.mark.parametrize("whole_group", [False, True], ids=["the shell", "everybody"])
 def test_a_signal_reaches_the_program_which_ends_by_itself(job: Job, number: signal.Signals, whole_group: bool) -> None:
-    (job.directory / "code").write_text("42")
+    (job.campaign / "code").write_text("42")
     with job.start(STOPPABLE) as started:
-        wait_for(job.directory / "ready")
+        wait_for(job.campaign / "ready")
         (os.killpg if whole_group else os.kill)(started.pid, number)
         said, _ = started.communicate(timeout=150)
     # Slurm and Ctrl-C signal everybody, ch-run too: it has to stay until the program inside needs its files no more.
-    assert (job.directory / "stopped").exists(), said
+    assert (job.campaign / "stopped").exists(), said
     assert started.returncode == 42, said
 
 
 @pytest.mark.system
+@pytest.mark.parametrize("runtime", ["charliecloud"])  # Apptainer hands it on at once: it ends the program
 def test_a_signal_before_python_listens_is_not_lost(job: Job) -> None:
-    (job.directory / "code").write_text("42")
+    (job.campaign / "code").write_text("42")
     with job.start("import time\ntime.sleep(0.5)\n" + STOPPABLE) as started:
         children = Path(f"/proc/{started.pid}/task/{started.pid}/children")
-        deadline = time.monotonic() + 150
+        deadline = time.monotonic() + 60
         while "ch-run" not in "".join(map(name_of, children.read_text().split())):
             assert time.monotonic() < deadline
             time.sleep(0.01)
@@ -236,11 +255,18 @@ def test_two_containers_at_once_share_a_node_and_an_image(job: Job) -> None:
 
 
 @pytest.mark.system
-def test_a_site_mounts_its_own_directories(tmp_path: Path, squashfs: Path) -> None:
+def test_a_site_mounts_its_own_directories(tmp_path: Path, squashfs: Path, runtime: str) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "file").write_text("of the site")
-    job = Job(tmp_path / "campaign", squashfs, Place(passed=PASSED, mounts=[f"{tmp_path / 'data'}:/mnt"]))
+    job = Job(runtime, tmp_path / "campaign", squashfs, Place(passed=PASSED, mounts=[f"{tmp_path / 'data'}:/mnt"]))
     assert job.run("print(open('/mnt/file').read())") == ("of the site\n", 0)
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("runtime", ["apptainer"])
+def test_the_campaigns_own_files_are_read_only(job: Job) -> None:
+    said, code = job.run("open('written', 'w')")
+    assert (said.splitlines()[-1], code) == ("OSError: [Errno 30] Read-only file system: 'written'", 1)
 
 
 @pytest.mark.parametrize("mount", ["/data:/data:ro", "/data", ":/data", "/data:"])
@@ -249,8 +275,23 @@ def test_a_mount_that_charliecloud_cannot_make_is_refused_in_one_line(mount: str
         charliecloud.prefix(Place(mounts=[mount]))
 
 
-def test_the_template_passes_shellcheck() -> None:
-    text = resources.texts("templates")[charliecloud.TEMPLATE]
+@pytest.mark.parametrize("mount", ["/data:/data:rx", "/data", ":/data", "/data:", "/a,b:/c"])
+def test_a_mount_that_apptainer_cannot_make_is_refused_in_one_line(mount: str) -> None:
+    with pytest.raises(UsageError, match=f"can't mount '{mount}'; write HOST:INSIDE"):
+        apptainer.prefix(Place(mounts=[mount]))
+
+
+def test_gpus_are_asked_for_where_the_site_may_have_some() -> None:
+    assert ["--nv" in apptainer.prefix(Place(device=device)) for device in ("cpu", "gpu", "auto")] == [
+        False,
+        True,
+        True,
+    ]
+
+
+@pytest.mark.parametrize("program", [apptainer, charliecloud])
+def test_the_template_passes_shellcheck(program: Runtime) -> None:
+    text = resources.texts("templates")[program.TEMPLATE]
     inner = text.partition("<<'SH'\n")[2].partition("\nSH\n")[0]
     for script in (text, inner):
         checked = subprocess.run(

@@ -1,0 +1,58 @@
+"""Runtime ``apptainer``: it mounts a squashfs or SIF file and runs in it as the caller; no daemon.
+
+https://apptainer.org/docs/user/main/. Processes, network, shared memory, ``/dev`` and ``/tmp`` are the node's, the home
+directory isn't there. Signals that reach Apptainer reach the program inside, and its exit code comes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpubench.errors import UsageError
+from gpubench.model.image import Image
+from gpubench.runtimes.base import Expanded, Place
+
+KIND = "squashfs"
+PROGRAM = "apptainer"
+TEMPLATE = "runtimes/apptainer.sh.j2"
+LEAVES = False
+LEFT = ""
+PARTS_AT = ',:"'  # its lists are CSV
+
+
+def prefix(place: Place) -> list[str]:
+    """``apptainer exec`` with all that the place decides; the campaign's own files are read-only.
+
+    Raises:
+        UsageError: a mount isn't ``HOST:INSIDE[:ro]``.
+    """
+    return [
+        *("bash", "-c", Expanded("$GPUBENCH_APPTAINER"), "gpubench-apptainer", *place.passed, "--"),
+        *(Expanded("--bind=$OUTDIR"), Expanded("--bind=$GPUBENCH_CAMPAIGN/jobs:$GPUBENCH_CAMPAIGN/jobs:ro")),
+        Expanded("--bind=$GPUBENCH_CAMPAIGN/node.pyz:$GPUBENCH_CAMPAIGN/node.pyz:ro"),
+        *(Expanded("--bind=$SCRATCHDIR"), Expanded("--pwd=$PWD")),
+        *(f"--bind={_mount(mount)}" for mount in place.mounts),
+        *([] if place.device == "cpu" else ["--nv"]),
+        *place.options,
+    ]
+
+
+def make_ready(image: Image) -> list[str]:
+    """Its file is checked."""
+    return [image.reference]
+
+
+def command(image: Image, words: Sequence[str]) -> list[str]:
+    """The file, named by its digest, and the Python inside."""
+    return [image.reference, image.python, "-I", *words]
+
+
+def _mount(mount: str) -> str:
+    host, _, rest = mount.partition(":")
+    inside, _, flag = rest.partition(":")
+    if not host or not inside or flag not in ("", "ro") or set(mount) & {",", '"'}:
+        raise UsageError(
+            f"container.mounts: Apptainer can't mount '{mount}'",
+            then="write HOST:INSIDE or HOST:INSIDE:ro, no commas and double quotes",
+        )
+    return mount

@@ -1,0 +1,177 @@
+#!/usr/bin/env bash
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --exclusive
+#SBATCH --cpus-per-task=16
+#SBATCH --gpus-per-node=4
+#SBATCH --mem=65536M
+#SBATCH --time=240
+#SBATCH --signal=B:TERM@120
+#SBATCH --no-requeue
+#SBATCH --output=slurm-%j.log
+#SBATCH --open-mode=append
+#SBATCH --partition='batch m2'
+#SBATCH --account=team
+#SBATCH --nv-meta=ml-model.x
+# j001-n2: 1 blocks, 2 runs, nodes: 2, about 16s.
+# Rendered by gpubench 0.1. By hand: sbatch job.sh, in the directory where it stands; some blocks only:
+# GPUBENCH_BLOCKS="1 2" sbatch job.sh
+set -u
+if [ ! -d specs ]; then
+  echo "submit it from its own directory: cd JOB; sbatch job.sh" >&2
+  exit 2
+fi
+trap 'echo "$?" >"end-$SLURM_JOB_ID"' EXIT
+# Whatever the shell that hands this over has in OUTDIR and SCRATCHDIR: others may use the names, too.
+OUTDIR=${GPUBENCH_OUTDIR:-$(cd ../.. && pwd)}
+export OUTDIR
+SCRATCHDIR=${GPUBENCH_SCRATCHDIR:-${TMPDIR:-/tmp}}
+export SCRATCHDIR
+# A clock that nobody sets: the time at which this began, and the seconds since then that the machine counts.
+read -r GPUBENCH_UP _ </proc/uptime
+GPUBENCH_CLOCK="$(</proc/sys/kernel/random/boot_id) $GPUBENCH_UP $(date +%s.%N)"
+export GPUBENCH_CLOCK
+now() {
+  local up at=${GPUBENCH_CLOCK##* }
+  read -r up _ </proc/uptime
+  echo $((${at%.*} + ${up%.*} - ${GPUBENCH_UP%.*}))
+}
+GPUBENCH_JOB_TOKEN=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
+export GPUBENCH_JOB_TOKEN
+# When the job ends, as Slurm says; if it doesn't, as late as it may end. Slurm means the clock of its controller.
+GPUBENCH_END=$(($(now) + 14400))
+there=$(timeout 20 sdiag 2>/dev/null | sed -n 's/^sdiag output at .*(\([0-9]*\))$/\1/p')
+end=$(timeout 20 squeue --noheader --jobs="$SLURM_JOB_ID" --format=%e)
+if end=$(date -d "${end:-unknown}" +%s 2>/dev/null); then GPUBENCH_END=$((end + $(now) - ${there:-$(now)})); fi
+export GPUBENCH_END
+module load cuda/11.2
+module load 'a b'
+
+# Launcher srun: one supervisor per node. Every step says its whole shape: newer Slurm doesn't hand on --cpus-per-task.
+# In the background, so that signals are heard. No step ends its peers at once: rank 0 still has a record to write.
+stopping='' told='' begun=() more=()
+shape=(--ntasks-per-node=1 --cpus-per-task=16 --gpus-per-node=4 --kill-on-bad-exit=0 --wait=90 --export=ALL)
+launch() {
+  begin "$@"
+  await
+}
+begin() {
+  srun "--nodes=$SLURM_JOB_NUM_NODES" "--ntasks=$SLURM_JOB_NUM_NODES" "${shape[@]}" ${more[@]+"${more[@]}"} "$@" &
+  begun+=("$!")
+}
+await() {
+  local step code worst=0
+  for step in "${begun[@]}"; do
+    code=130
+    while true; do # a signal interrupts wait; the supervisors still have to end their processes
+      if [ -n "$stopping" ] && [ -z "$told" ]; then
+        tell || sleep 0.5 # srun has only begun: Slurm knows no step yet
+      else
+        wait "$step"
+        code=$?
+      fi
+      kill -0 "$step" 2>/dev/null || break
+    done
+    if ((code > worst)); then worst=$code; fi
+  done
+  begun=()
+  return "$worst"
+}
+aside() { # what only writes a record, on the first node
+  srun --overlap --nodes=1 --ntasks=1 "${shape[@]}" "$@"
+}
+# Not by a signal to srun: it kills its tasks at once, and a supervisor has to end its processes and write its record.
+tell() {
+  local steps
+  mapfile -t steps < <(timeout 20 squeue --steps --noheader --jobs="$SLURM_JOB_ID" --format=%i | grep -E '\.[0-9]+$')
+  ((${#steps[@]})) && timeout 20 scancel --signal=TERM "${steps[@]}" && told=1
+}
+wait_for_all() { # COMMAND...: launches something that takes differently long on different nodes
+  local more=(--wait=0)
+  "$@"
+}
+trap 'stopping=1 told=' TERM INT HUP
+
+# Runtime apptainer. Of the environment only the variables arrive that are named before "--": they beat those of the
+# image, and what isn't set stays so. Apptainer's own way to hand them over takes any value; its option --env parts them
+# at commas, and without --no-eval a shell would put in variables.
+GPUBENCH_CAMPAIGN=$(cd ../.. && pwd)
+GPUBENCH_APPTAINER=$(
+  cat <<'SH'
+for name in "${!APPTAINERENV_@}" "${!SINGULARITYENV_@}"; do unset "$name"; done # of the user, or of a job around this one
+while [ "$1" != -- ]; do
+  if [ -n "${!1+set}" ]; then export "APPTAINERENV_$1=${!1}"; fi
+  shift
+done
+shift
+exec apptainer --quiet exec --cleanenv --no-eval --no-home "$@"
+SH
+)
+in_image=(bash -c "$GPUBENCH_APPTAINER" gpubench-apptainer GPUBENCH_CLOCK GPUBENCH_END GPUBENCH_JOB_TOKEN GPUBENCH_STOP_AT_EOF OUTDIR SCRATCHDIR SLURM_NODEID LANG -- "--bind=$OUTDIR" "--bind=$GPUBENCH_CAMPAIGN/jobs:$GPUBENCH_CAMPAIGN/jobs:ro" "--bind=$GPUBENCH_CAMPAIGN/node.pyz:$GPUBENCH_CAMPAIGN/node.pyz:ro" "--bind=$SCRATCHDIR" "--pwd=$PWD" '--bind=/data sets:/data:ro' --writable-tmpfs)
+
+# Each node compares an image's file with its sidecar before the first run: nothing that unpacks it notices changed bytes.
+GPUBENCH_CHECK=$(
+  cat <<'SH'
+refuse() {
+  echo "gpubench: $(uname -n): $1; import it again: gpubench images import" >&2
+  exit 3
+}
+sidecar=$(cat "$1.json") || refuse "the sidecar of $1 can't be read"
+[[ $sidecar =~ \"squashfs_sha256\":\ \"([0-9a-f]{64})\" ]] || refuse "the sidecar of $1 has no sha256"
+found=$(sha256sum <"$1") || refuse "$1 can't be read"
+[ "${found%% *}" = "${BASH_REMATCH[1]}" ] || refuse "$1 isn't the file that was imported: its sha256 is ${found%% *}"
+SH
+)
+last_words() { # of a step: the last line that says more than that it failed
+  grep -vE 'spank|xited with exit code|couldn.t start container|printing enroot log' |
+    sed -E 's/^slurmstepd: error: //; s/^pyxis: +//; s/^gpubench: //' | tail -n 1 | cut -c 1-300
+}
+make_ready() { # FILE [COMMAND...]: the command does nothing, in the image
+  local code
+  if [ -n "$stopping" ]; then exit 130; fi
+  {
+    wait_for_all launch bash -c "$GPUBENCH_CHECK" gpubench "$1" &&
+      { [ "$#" -eq 1 ] || wait_for_all launch "${in_image[@]}" "${@:2}"; }
+  } 2>ready.log
+  code=$?
+  cat ready.log >&2
+  if [ -n "$stopping" ]; then exit 130; fi
+  if ((code)); then worst=$code unready="the image can't be started: $(last_words <ready.log)"; fi
+  rm -f ready.log
+}
+
+# A block starts only if it can end in time; what isn't run gets a record that says why.
+selected='' skip='' worst=0
+unready='' # why the runs' images can't be started
+begin_block() { # NUMBER SECONDS
+  selected='' skip=$unready
+  case " ${GPUBENCH_BLOCKS:-$1} " in *" $1 "*) selected=1 ;; esac
+  local left=$((GPUBENCH_END - $(now)))
+  if ((left < $2)); then skip="no time left: the block takes about $2 s, the job ends in $left s"; fi
+}
+run() { # COMMAND...: the supervisor's, on every node
+  if [ -n "$stopping" ]; then exit 130; fi
+  [ -n "$selected" ] || return 0
+  if [ -n "$skip" ]; then
+    aside "$@" --rank 0 --skip "$skip" || worst=$?
+    if [ -n "$stopping" ]; then exit 130; fi
+    return 0
+  fi
+  launch "$@"
+  local code=$?
+  if [ -n "$stopping" ]; then exit 130; fi
+  if ((code != 0)); then
+    worst=$code
+    skip="the run before it ended with exit code $code"
+    if ((code == 40)); then skip="$skip: a node can't be used"; fi
+  fi
+}
+
+make_ready /images/sha256-0000000000000000000000000000000000000000000000000000000000000000/image.sqsh
+make_ready /images/sha256-0000000000000000000000000000000000000000000000000000000000000001/image.sqsh
+
+begin_block 1 24
+run "${in_image[@]}" /images/sha256-0000000000000000000000000000000000000000000000000000000000000000/image.sqsh /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-0-86e1106298f1.json
+run "${in_image[@]}" /images/sha256-0000000000000000000000000000000000000000000000000000000000000001/image.sqsh /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-1-b8a6bf715f8b.json
+
+exit "$worst"
