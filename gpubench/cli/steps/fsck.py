@@ -58,7 +58,7 @@ def _places(given: Sequence[Path]) -> list[Path]:
             without.append(path)
     if not places:
         none = ", ".join(map(str, without))
-        raise UsageError(f"no campaign and no import is, or is in, {none}", then="name some")
+        raise UsageError(f"{none}: no campaign and no import, and none inside", then="name some")
     for path in without:
         warn(f"{path} is left out: it is no campaign and no import, and holds none")
     return places
