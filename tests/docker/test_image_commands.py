@@ -10,7 +10,10 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import tomllib
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -30,6 +33,14 @@ def site(tmp_path_factory: pytest.TempPathFactory, daemon: DockerDaemon, registr
     done = made.run("images", "build", *VERSIONS, "--base", base, "--push", *made.settings)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
     return made
+
+
+@pytest.fixture
+def open_place() -> Iterator[Path]:
+    """A directory that others may pass. Those of pytest are closed, again whenever another pytest starts."""
+    with tempfile.TemporaryDirectory(prefix="gpubench-open-", dir="/tmp") as directory:
+        Path(directory).chmod(0o755)
+        yield Path(directory)
 
 
 def test_two_versions_are_locked_by_the_digests_that_the_registry_knows(site: Site) -> None:
@@ -119,16 +130,12 @@ def test_a_killed_front_end_leaves_no_container_behind(site: Site) -> None:
     until(lambda: not containers(site) and not cluster_processes(site.directory), "the end of every container")
 
 
-def test_what_containers_write_belongs_to_the_caller(site: Site, daemon: DockerDaemon) -> None:
+def test_what_containers_write_belongs_to_the_caller(site: Site, daemon: DockerDaemon, open_place: Path) -> None:
     somebody, group = 4711, grp.getgrnam("docker").gr_gid  # the engine's socket is its group's
-    campaign = site.planned("of-somebody")
+    campaign = site.planned(str(open_place / "of-somebody"))
     for path in (campaign, *campaign.rglob("*")):
         os.chown(path, somebody, group)
     daemon.home.chmod(0o711)  # its socket is the group's, its directory was nobody else's
-    for path in site.directory.parents:  # pytest closes its directories to others
-        if path.name.startswith(("pytest-", "popen-")):
-            path.chmod(0o755)
-    site.directory.chmod(0o755)
     (script,) = campaign.glob("jobs/*/job.sh")
     # By hand, as the script's head says: the Python of these tests may lie where only root may read.
     env = {"PATH": os.environ["PATH"], "DOCKER_HOST": site.env["DOCKER_HOST"], "HOME": str(campaign)}
