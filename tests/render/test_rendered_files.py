@@ -190,6 +190,7 @@ PLANS = {
         blocks=1,
         images={spec: one.model_copy(update={"kind": "conda"}) for spec, one in VENVS.items()},
     ),
+    "lsf-jsrun-apptainer": plan(VARIANTS, site=lsf(runtime="apptainer"), nodes=[2], blocks=1, images=SQUASHFS),
     "lsf-jsrun-charliecloud": plan(VARIANTS, site=lsf(runtime="charliecloud"), nodes=[2], blocks=1, images=SQUASHFS),
     "slurm-srun-venv": plan(
         VARIANTS,

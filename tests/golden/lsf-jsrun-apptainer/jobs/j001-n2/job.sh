@@ -1,0 +1,164 @@
+#!/usr/bin/env bash
+#BSUB -J j001-n2
+#BSUB -nnodes 2
+#BSUB -W 4:00
+#BSUB -wa TERM
+#BSUB -wt 2
+#BSUB -o lsf-%J.log
+#BSUB -P team
+#BSUB -q 'batch hm'
+#BSUB -alloc_flags 'gpumps smt4'
+#BSUB -M 524288
+#BSUB -B
+# j001-n2: 1 blocks, 2 runs, nodes: 2, about 16s.
+# Rendered by gpubench 0.1. By hand: bsub < job.sh, in the directory where it stands; some blocks only:
+# GPUBENCH_BLOCKS="1 2" bsub < job.sh
+set -u
+if [ ! -d specs ]; then
+  echo "submit it from its own directory: cd JOB; bsub < job.sh" >&2
+  exit 2
+fi
+trap 'echo "$?" >"end-$LSB_JOBID"' EXIT
+# Whatever the shell that hands this over has in OUTDIR and SCRATCHDIR: others may use the names, too.
+OUTDIR=${GPUBENCH_OUTDIR:-$(cd ../.. && pwd)}
+export OUTDIR
+SCRATCHDIR=${GPUBENCH_SCRATCHDIR:-${TMPDIR:-/tmp}}
+export SCRATCHDIR
+# A clock that nobody sets: the time at which this began, and the seconds since then that the machine counts.
+read -r GPUBENCH_UP _ </proc/uptime
+GPUBENCH_CLOCK="$(</proc/sys/kernel/random/boot_id) $GPUBENCH_UP $(date +%s.%N)"
+export GPUBENCH_CLOCK
+now() {
+  local up at=${GPUBENCH_CLOCK##* }
+  read -r up _ </proc/uptime
+  echo $((${at%.*} + ${up%.*} - ${GPUBENCH_UP%.*}))
+}
+GPUBENCH_JOB_TOKEN=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
+export GPUBENCH_JOB_TOKEN
+# As late as it may end; earlier if LSF says so, which counts in minutes.
+GPUBENCH_END=$(($(now) + 14400))
+left=$(timeout 20 bjobs -noheader -o time_left "$LSB_JOBID")
+if [[ $left =~ ^([0-9]+):([0-9]+) ]]; then
+  left=$((10#${BASH_REMATCH[1]} * 3600 + 10#${BASH_REMATCH[2]} * 60))
+  if (($(now) + left + 60 < GPUBENCH_END)); then GPUBENCH_END=$(($(now) + left)); fi
+fi
+export GPUBENCH_END
+module load cuda/11.2
+module load 'a b'
+
+# Launcher jsrun: one supervisor per compute node, in a resource set that holds all that the job may use of the node. This
+# script runs on a launch node, which jsrun never starts anything on.
+stopping='' told='' step=''
+shape=(--rs_per_host=1 --tasks_per_rs=1 --cpu_per_rs=42 --gpu_per_rs=6 --bind=rs --smpiargs=off --exit_on_error=0 --latency_priority=gpu-cpu)
+mapfile -t hosts < <(awk 'NR == 1 {launch = $1} $1 != launch && !seen[$1]++ {print $1}' "$LSB_DJOB_HOSTFILE")
+if ((${#hosts[@]} < 2)); then
+  echo "LSB_DJOB_HOSTFILE names ${#hosts[@]} compute nodes beside the launch node, the job is for 2" >&2
+  exit 40
+fi
+launch() {
+  local code=130
+  (unheard && exec jsrun --nrs=2 "${shape[@]}" "$@") &
+  step=$!
+  while true; do # a signal interrupts wait; the supervisors still have to end their processes
+    if [ -n "$stopping" ] && [ -z "$told" ]; then
+      tell || sleep 0.5 # jsrun has only begun: there is no step yet
+    else
+      wait "$step"
+      code=$?
+    fi
+    kill -0 "$step" 2>/dev/null || break
+  done
+  return "$code"
+}
+# LSF signals every process of the job on the launch node, and a step that jsrun ends at once can't write its record.
+unheard() { trap '' TERM INT HUP USR2; }
+tell() {
+  timeout 20 jskill --signal 15 all && told=1
+}
+wait_for_all() { "$@"; } # no node's end ends the others
+trap 'stopping=1 told=' TERM INT HUP USR2
+aside() { "$@"; } # what only writes a record
+
+# Runtime apptainer. Of the environment only the variables arrive that are named before "--": they beat those of the
+# image, and what isn't set stays so. Apptainer's own way to hand them over takes any value; its option --env parts them
+# at commas, and without --no-eval a shell would put in variables.
+GPUBENCH_CAMPAIGN=$(cd ../.. && pwd)
+GPUBENCH_APPTAINER=$(
+  cat <<'SH'
+for name in "${!APPTAINERENV_@}" "${!SINGULARITYENV_@}"; do unset "$name"; done # of the user, or of a job around this one
+while [ "$1" != -- ]; do
+  if [ -n "${!1+set}" ]; then export "APPTAINERENV_$1=${!1}"; fi
+  shift
+done
+shift
+exec apptainer --quiet exec --cleanenv --no-eval --no-home "$@"
+SH
+)
+in_image=(bash -c "$GPUBENCH_APPTAINER" gpubench-apptainer GPUBENCH_CLOCK GPUBENCH_END GPUBENCH_JOB_TOKEN GPUBENCH_STOP_AT_EOF JSM_NAMESPACE_RANK OUTDIR SCRATCHDIR LANG -- "--bind=$OUTDIR" "--bind=$GPUBENCH_CAMPAIGN/jobs:$GPUBENCH_CAMPAIGN/jobs:ro" "--bind=$GPUBENCH_CAMPAIGN/node.pyz:$GPUBENCH_CAMPAIGN/node.pyz:ro" "--bind=$SCRATCHDIR" "--pwd=$PWD")
+
+# Each node compares an image's file with its sidecar before the first run: nothing that unpacks it notices changed bytes.
+GPUBENCH_CHECK=$(
+  cat <<'SH'
+refuse() {
+  echo "gpubench: $(uname -n): $1; import it again: gpubench images import" >&2
+  exit 3
+}
+sidecar=$(cat "$1.json") || refuse "the sidecar of $1 can't be read"
+[[ $sidecar =~ \"squashfs_sha256\":\ \"([0-9a-f]{64})\" ]] || refuse "the sidecar of $1 has no sha256"
+found=$(sha256sum <"$1") || refuse "$1 can't be read"
+[ "${found%% *}" = "${BASH_REMATCH[1]}" ] || refuse "$1 isn't the file that was imported: its sha256 is ${found%% *}"
+SH
+)
+last_words() { # of a step: the last line that says more than that it failed
+  grep -vE 'spank|xited with exit code|couldn.t start container|printing enroot log' |
+    sed -E 's/^slurmstepd: error: //; s/^pyxis: +//; s/^gpubench: //' | tail -n 1 | cut -c 1-300
+}
+make_ready() { # FILE [COMMAND...]: the command does nothing, in the image
+  local code
+  if [ -n "$stopping" ]; then exit 130; fi
+  {
+    wait_for_all launch bash -c "$GPUBENCH_CHECK" gpubench "$1" &&
+      { [ "$#" -eq 1 ] || wait_for_all launch "${in_image[@]}" "${@:2}"; }
+  } 2>ready.log
+  code=$?
+  cat ready.log >&2
+  if [ -n "$stopping" ]; then exit 130; fi
+  if ((code)); then worst=$code unready="the image can't be started: $(last_words <ready.log)"; fi
+  rm -f ready.log
+}
+
+# A block starts only if it can end in time; what isn't run gets a record that says why.
+selected='' skip='' worst=0
+unready='' # why the runs' images can't be started
+begin_block() { # NUMBER SECONDS
+  selected='' skip=$unready
+  case " ${GPUBENCH_BLOCKS:-$1} " in *" $1 "*) selected=1 ;; esac
+  local left=$((GPUBENCH_END - $(now)))
+  if ((left < $2)); then skip="no time left: the block takes about $2 s, the job ends in $left s"; fi
+}
+run() { # COMMAND...: the supervisor's, on every node
+  if [ -n "$stopping" ]; then exit 130; fi
+  [ -n "$selected" ] || return 0
+  if [ -n "$skip" ]; then
+    aside "$@" --rank 0 --skip "$skip" || worst=$?
+    if [ -n "$stopping" ]; then exit 130; fi
+    return 0
+  fi
+  launch "$@"
+  local code=$?
+  if [ -n "$stopping" ]; then exit 130; fi
+  if ((code != 0)); then
+    worst=$code
+    skip="the run before it ended with exit code $code"
+    if ((code == 40)); then skip="$skip: a node can't be used"; fi
+  fi
+}
+
+make_ready /images/sha256-0000000000000000000000000000000000000000000000000000000000000000/image.sqsh
+make_ready /images/sha256-0000000000000000000000000000000000000000000000000000000000000001/image.sqsh
+
+begin_block 1 24
+run "${in_image[@]}" /images/sha256-0000000000000000000000000000000000000000000000000000000000000001/image.sqsh /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-0-d1ae87ea0c7f.json
+run "${in_image[@]}" /images/sha256-0000000000000000000000000000000000000000000000000000000000000000/image.sqsh /opt/gpubench/stack/bin/python -I ../../node.pyz run --spec specs/001-1-f672b5ab39a4.json
+
+exit "$worst"
