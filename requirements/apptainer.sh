@@ -7,7 +7,11 @@ if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then exit 1; fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/lists/partial" "$work/cache/archives/partial"
-echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian sid main" >"$work/sid.list"
+# From the mirror that this machine uses.
+# shellcheck disable=SC2016 # for apt-get
+mirror=$(apt-get indextargets --format '$(ORIGIN) $(CODENAME) $(REPO_URI)' 'Identifier: Packages' |
+  awk '$1 == "Debian" && $2 !~ /-/ {print $3; exit}')
+echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror sid main" >"$work/sid.list"
 apt=(apt-get -qq -o "Dir::Etc::sourcelist=$work/sid.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$work/lists"
   -o "Dir::Cache=$work/cache" -o APT::Sandbox::User=root)
 "${apt[@]}" update

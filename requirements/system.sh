@@ -29,8 +29,8 @@ need rsync rsync
 need strace strace
 need gcc gcc
 command -v apptainer >/dev/null || need patchelf patchelf
-get_apptainer() { # from another Debian: without it its tests are skipped, also under CI
-  bash "${BASH_SOURCE[0]%/*}/apptainer.sh" || echo 'make test-system: no Apptainer; the tests that need it are skipped' >&2
+get_apptainer() { # from another release of Debian
+  bash "${BASH_SOURCE[0]%/*}/apptainer.sh" || echo 'make test-system: Apptainer could not be installed' >&2
 }
 if ((${#missing[@]} == 0)); then
   get_apptainer

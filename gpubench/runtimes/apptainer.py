@@ -1,7 +1,8 @@
-"""Runtime ``apptainer``: it mounts a squashfs or SIF file and runs in it as the caller; no daemon.
+"""Runtime ``apptainer``: it mounts a squashfs file and runs in it as the caller; no daemon.
 
-https://apptainer.org/docs/user/main/. Processes, network, shared memory, ``/dev`` and ``/tmp`` are the node's, the home
-directory isn't there. Signals that reach Apptainer reach the program inside, and its exit code comes back.
+https://apptainer.org/docs/user/main/; tried with 1.4.5. Before 1.1 there is no ``--no-eval``. Processes, network,
+shared memory, ``/dev`` and ``/tmp`` are the node's; the home directory is not mounted. Apptainer hands signals on to
+the program inside, and ends with its exit code.
 """
 
 from __future__ import annotations
@@ -53,6 +54,6 @@ def _mount(mount: str) -> str:
     if not host or not inside or flag not in ("", "ro") or set(mount) & {",", '"'}:
         raise UsageError(
             f"container.mounts: Apptainer can't mount '{mount}'",
-            then="write HOST:INSIDE or HOST:INSIDE:ro, no commas and double quotes",
+            then="write HOST:INSIDE or HOST:INSIDE:ro, without commas or double quotes",
         )
     return mount

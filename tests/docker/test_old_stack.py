@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import ROOT
 from tests.docker.daemon import DockerDaemon, RegistryServer, debian_base
 from tests.docker.site import Site, processes
 
@@ -43,6 +45,8 @@ def test_an_image_of_python_39_and_the_dask_of_its_time_runs_the_same_node_half(
     network = ["--set", "image.build_network=host"]
     done = old.run("images", "build", "none", "--stack", "dask-2023.3.2", "--base", old.base, *network)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+    quick = tomllib.loads((ROOT / "suites" / "quick.toml").read_text())["workload"]
+    assert [one["name"] for one in tomllib.loads(KINDS)["workload"]] == [one["name"] for one in quick]
     (tmp_path / "kinds.toml").write_text(KINDS)
     words = ["bench", "--runtime", "docker", "--protocol", "tcp", "--variants", "a=none b=none", "--seed", "1"]
     done = old.run(*words, "--blocks", "1", "--suite", "kinds.toml")

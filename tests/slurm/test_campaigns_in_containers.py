@@ -16,7 +16,7 @@ from gpubench.node import scratch
 from gpubench.store.rundirs import read_provenance
 from tests.cli.campaigns import records
 from tests.cli.test_sites import ABORTED
-from tests.conftest import optional
+from tests.conftest import need
 from tests.slurm.campaigns import Login, job_ids
 from tests.slurm.cluster import SlurmCluster
 from tests.slurm.hosts import until
@@ -31,7 +31,7 @@ def user(request: pytest.FixtureRequest, imported: LockRow) -> Login:
     """A user other than root, whose images are squashfs files; root where those are mounted and only root may."""
     mounted = "charliecloud" in request.node.name or "apptainer" in request.node.name
     if "apptainer" in request.node.name:
-        optional(shutil.which("apptainer") is not None, "Apptainer", "bash requirements/apptainer.sh")
+        need(shutil.which("apptainer") is not None, "apptainer (bash requirements/apptainer.sh)")
     only_root = mounted and not Path("/dev/fuse").stat().st_mode & 0o002
     login: Login = request.getfixturevalue("login" if only_root else "nobody")
     login.lock(imported)

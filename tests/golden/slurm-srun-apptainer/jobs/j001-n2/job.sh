@@ -92,9 +92,9 @@ wait_for_all() { # COMMAND...: launches something that takes differently long on
 }
 trap 'stopping=1 told=' TERM INT HUP
 
-# Runtime apptainer. Of the environment only the variables arrive that are named before "--": they beat those of the
-# image, and what isn't set stays so. Apptainer's own way to hand them over takes any value; its option --env parts them
-# at commas, and without --no-eval a shell would put in variables.
+# Runtime apptainer. Only the variables that are named before "--" are handed over, each where it is set. They replace those
+# of the image. APPTAINERENV_NAME takes any value: option --env splits values at commas. Without --no-eval a shell would
+# expand variables in them.
 GPUBENCH_CAMPAIGN=$(cd ../.. && pwd)
 GPUBENCH_APPTAINER=$(
   cat <<'SH'
