@@ -10,6 +10,7 @@ from typing import Protocol
 from gpubench.schedulers import kubernetes, local
 from gpubench.schedulers.allocation import Allocation
 from gpubench.schedulers.lsf import Lsf
+from gpubench.schedulers.pbs import Pbs
 from gpubench.schedulers.slurm import Slurm
 from gpubench.schedulers.state import JobState
 
@@ -97,7 +98,7 @@ class Kept(Protocol):
 
 
 ATTACHED: dict[str, Attached] = {"local": local}
-DETACHED: dict[str, Detached] = {"kubernetes": kubernetes, "lsf": Lsf(), "slurm": Slurm()}
+DETACHED: dict[str, Detached] = {"kubernetes": kubernetes, "lsf": Lsf(), "pbs": Pbs(), "slurm": Slurm()}
 KEPT: dict[str, Kept] = {"kubernetes": kubernetes}
 TENDED: dict[str, Tended] = {"kubernetes": kubernetes}
 SCHEDULERS: dict[str, Scheduler] = {**ATTACHED, **DETACHED}

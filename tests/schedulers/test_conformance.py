@@ -14,6 +14,7 @@ from gpubench.errors import MissingToolError, SchedulerError, UsageError
 from gpubench.schedulers import JobState, client, kubernetes, local, submitted
 from gpubench.schedulers.batch import BatchScheduler
 from gpubench.schedulers.lsf import Lsf
+from gpubench.schedulers.pbs import Pbs
 from gpubench.schedulers.slurm import Slurm
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.object_files import object_file
@@ -24,6 +25,8 @@ ODD = 'o\'dd "name" $(date), `x` a=1 JobState=FAILED ü*'
 HEAD = "#!/usr/bin/env bash\n#SBATCH --output=slurm-%j.log\n"
 OF_LSF = "#BSUB -nnodes 1 -o lsf-%J.log\n"
 """Not in HEAD: sbatch reads such lines too, as far as it understands them."""
+OF_PBS = '#PBS -S /bin/bash\n#PBS -o pbs.out\ncd "$PBS_O_WORKDIR"; exec >>"pbs-${PBS_JOBID%%.*}.log" 2>&1\n'
+"""As the template has it: a job of PBS starts in the home directory."""
 slurm = Slurm()
 REPORT = "\n-----"
 """LSF writes one behind a job's output."""
@@ -102,6 +105,7 @@ class Kubernetes:
 SCRIPTED = [
     pytest.param("local", marks=pytest.mark.integration),
     pytest.param("lsf", marks=pytest.mark.integration),
+    pytest.param("pbs", marks=pytest.mark.integration),
     pytest.param("slurm", marks=pytest.mark.system),
 ]
 ALL = [*SCRIPTED, pytest.param("kubernetes", marks=pytest.mark.system)]
@@ -117,6 +121,9 @@ def subject_of(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pyte
     if request.param == "lsf":
         request.getfixturevalue("lsf_here")
         return Queued(Lsf(), OF_LSF)
+    if request.param == "pbs":
+        request.getfixturevalue("pbs_here")
+        return Queued(Pbs(), OF_PBS)
     return Local()
 
 
