@@ -162,10 +162,12 @@ class ImportSettings(Settings):
     Args:
         launch: words before ``bash import.sh`` (``srun --partition …``); empty: it runs where the user is.
         folder: of the squashfs files; empty: ``paths.images``.
+        program: that imports; empty: ``apptainer`` where the runtime is Apptainer, else ``enroot``.
     """
 
     launch: list[str] = pydantic.Field(default_factory=list)
     folder: str = ""
+    program: Literal["", "enroot", "apptainer"] = ""
 
 
 class Limits(Settings):
