@@ -201,6 +201,14 @@ PLANS = {
     ),
     "lsf-jsrun-apptainer": plan(VARIANTS, site=lsf(runtime="apptainer"), nodes=[2], blocks=1, images=SQUASHFS),
     "lsf-jsrun-charliecloud": plan(VARIANTS, site=lsf(runtime="charliecloud"), nodes=[2], blocks=1, images=SQUASHFS),
+    "slurm-srun-modules": plan(VARIANTS, site=site(**SLURM, runtime="modules"), nodes=[2], blocks=1, images=MODULES),
+    "slurm-ssh-apptainer": plan(
+        VARIANTS,
+        site=site(**{**SLURM, "launcher": "ssh"}, runtime="apptainer"),
+        nodes=[2],
+        blocks=1,
+        images=SQUASHFS,
+    ),
     "pbs-ssh-venv": plan(VARIANTS, site=site(**PBS), nodes=[2], blocks=1, images=VENVS),
     "pbs-ssh-apptainer": plan(VARIANTS, site=site(**PBS, runtime="apptainer"), nodes=[2], blocks=1, images=SQUASHFS),
     "slurm-srun-venv": plan(

@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --exclusive
+#SBATCH --cpus-per-task=16
+#SBATCH --gpus-per-node=8
+#SBATCH --mem=65536M
+#SBATCH --time=240
+#SBATCH --signal=B:TERM@120
+#SBATCH --no-requeue
+#SBATCH --output=slurm-%j.log
+#SBATCH --open-mode=append
+#SBATCH --partition='batch m2'
+#SBATCH --account=team
+#SBATCH --nv-meta=ml-model.x
+# j001-n2: 1 blocks, 2 runs, nodes: 2, about 16s.
+# Rendered by gpubench 0.1. By hand: sbatch job.sh, in the directory where it stands; some blocks only:
+# GPUBENCH_BLOCKS="1 2" sbatch job.sh
+set -u
+if [ ! -d specs ]; then
+  echo "submit it from its own directory: cd JOB; sbatch job.sh" >&2
+  exit 2
+fi
+trap 'echo "$?" >"end-$SLURM_JOB_ID"' EXIT
+# Whatever the shell that hands this over has in OUTDIR and SCRATCHDIR: others may use the names, too.
+OUTDIR=${GPUBENCH_OUTDIR:-$(cd ../.. && pwd)}
+export OUTDIR
+SCRATCHDIR=${GPUBENCH_SCRATCHDIR:-${TMPDIR:-/tmp}}
+export SCRATCHDIR
+# A clock that nobody sets: the time at which this began, and the seconds since then that the machine counts.
+read -r GPUBENCH_UP _ </proc/uptime
+GPUBENCH_CLOCK="$(</proc/sys/kernel/random/boot_id) $GPUBENCH_UP $(date +%s.%N)"
+export GPUBENCH_CLOCK
+now() {
+  local up at=${GPUBENCH_CLOCK##* }
+  read -r up _ </proc/uptime
+  echo $((${at%.*} + ${up%.*} - ${GPUBENCH_UP%.*}))
+}
+GPUBENCH_JOB_TOKEN=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
+export GPUBENCH_JOB_TOKEN
+# When the job ends, as Slurm says; if it doesn't, as late as it may end. Slurm means the clock of its controller.
+GPUBENCH_END=$(($(now) + 14400))
+there=$(timeout 20 sdiag 2>/dev/null | sed -n 's/^sdiag output at .*(\([0-9]*\))$/\1/p')
+end=$(timeout 20 squeue --noheader --jobs="$SLURM_JOB_ID" --format=%e)
+if end=$(date -d "${end:-unknown}" +%s 2>/dev/null); then GPUBENCH_END=$((end + $(now) - ${there:-$(now)})); fi
+export GPUBENCH_END
+module load cuda/11.2
+module load 'a b'
+
+# Launcher srun: one supervisor per node. Every step says its whole shape: newer Slurm doesn't hand on --cpus-per-task.
+# In the background, so that signals are heard. No step ends its peers at once: rank 0 still has a record to write.
+stopping='' told='' begun=() more=()
+shape=(--ntasks-per-node=1 --cpus-per-task=16 --gpus-per-node=8 --kill-on-bad-exit=0 --wait=90 --export=ALL)
+launch() {
+  begin "$@"
+  await
+}
+begin() {
+  srun "--nodes=$SLURM_JOB_NUM_NODES" "--ntasks=$SLURM_JOB_NUM_NODES" "${shape[@]}" ${more[@]+"${more[@]}"} "$@" &
+  begun+=("$!")
+}
+await() {
+  local step code worst=0
+  for step in "${begun[@]}"; do
+    code=130
+    while true; do # a signal interrupts wait; the supervisors still have to end their processes
+      if [ -n "$stopping" ] && [ -z "$told" ]; then
+        tell || sleep 0.5 # srun has only begun: Slurm knows no step yet
+      else
+        wait "$step"
+        code=$?
+      fi
+      kill -0 "$step" 2>/dev/null || break
+    done
+    if ((code > worst)); then worst=$code; fi
+  done
+  begun=()
+  return "$worst"
+}
+aside() { # what only writes a record, on the first node
+  srun --overlap --nodes=1 --ntasks=1 "${shape[@]}" "$@"
+}
+# Not by a signal to srun: it kills its tasks at once, and a supervisor has to end its processes and write its record.
+tell() {
+  local steps
+  mapfile -t steps < <(timeout 20 squeue --steps --noheader --jobs="$SLURM_JOB_ID" --format=%i | grep -E '\.[0-9]+$')
+  ((${#steps[@]})) && timeout 20 scancel --signal=TERM "${steps[@]}" && told=1
+}
+trap 'stopping=1 told=' TERM INT HUP
+in_image=(bash -c ". \"\$0\" && exec \"\$@\"")
+
+# A block starts only if it can end in time; what isn't run gets a record that says why.
+selected='' skip='' worst=0
+begin_block() { # NUMBER SECONDS
+  selected='' skip=''
+  case " ${GPUBENCH_BLOCKS:-$1} " in *" $1 "*) selected=1 ;; esac
+  local left=$((GPUBENCH_END - $(now)))
+  if ((left < $2)); then skip="no time left: the block takes about $2 s, the job ends in $left s"; fi
+}
+run() { # COMMAND...: the supervisor's, on every node
+  if [ -n "$stopping" ]; then exit 130; fi
+  [ -n "$selected" ] || return 0
+  if [ -n "$skip" ]; then
+    aside "$@" --rank 0 --skip "$skip" || worst=$?
+    if [ -n "$stopping" ]; then exit 130; fi
+    return 0
+  fi
+  launch "$@"
+  local code=$?
+  if [ -n "$stopping" ]; then exit 130; fi
+  if ((code != 0)); then
+    worst=$code
+    skip="the run before it ended with exit code $code"
+    if ((code == 40)); then skip="$skip: a node can't be used"; fi
+  fi
+}
+
+begin_block 1 24
+run "${in_image[@]}" '/home/o'"'"'neill & co/modules/summit-b0/load.sh' /sw/python/bin/python3 -I ../../node.pyz run --spec specs/001-0-86e1106298f1.json
+run "${in_image[@]}" '/home/o'"'"'neill & co/modules/summit-b1/load.sh' /sw/python/bin/python3 -I ../../node.pyz run --spec specs/001-1-b8a6bf715f8b.json
+
+exit "$worst"
