@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpubench.cli import options
-from gpubench.cli.options import Asked
+from gpubench.cli.asked.campaign import Asked
+from gpubench.cli.declared import Make
 from gpubench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,7 +19,11 @@ Specs = Annotated[
     list[str] | None,
     typer.Argument(help="UCX versions: 1.16.0, v1.14.x, master, REF@COMMIT, none.", show_default=False),
 ]
-MoreSpecs = Annotated[str | None, typer.Option("--ucx", help="The same, parted by blanks or commas.")]
+MoreSpecs = Annotated[
+    str | None,
+    typer.Option("--ucx", help="UCX versions, separated by commas or blanks."),
+    Make('"1.16.0 1.22.0"'),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
@@ -45,9 +50,13 @@ def build(
     date: options.Date = None,
     stack: Annotated[str, typer.Option(help="Row of docker/compatibility.toml; default: the first that fits.")] = "",
     push: Annotated[
-        bool | None, typer.Option("--push/--no-push", help="To the site's registry; default: if it names one.")
+        bool | None,
+        typer.Option("--push/--no-push", help="To the site's registry; default: if it names one."),
+        Make(),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Where to write Dockerfiles; default: outputs/images.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write Dockerfiles; default: outputs/images."), Make()
+    ] = None,
     at_once: Annotated[int, typer.Option("--at-once", min=1, help="Builds at the same time.")] = 2,
     settings: options.Set = None,
 ) -> None:
@@ -91,7 +100,7 @@ def import_(
     ucx: MoreSpecs = None,
     site: options.Site = "local",
     date: options.Date = None,
-    out: Annotated[Path | None, typer.Option(help="Only write import.sh there; don't run it.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Only write import.sh there; don't run it."), Make()] = None,
     settings: options.Set = None,
 ) -> None:
     """Import locked images into squashfs files (enroot). Here or as a job, as the profile says.

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gpubench.cli import options
-from gpubench.cli.options import Asked
+from gpubench.cli.asked.campaign import Asked
 from gpubench.errors import UsageError
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpubench.cli.options import Asked
+from gpubench.cli.asked.campaign import Asked
 from gpubench.cli.say import warn
 from gpubench.errors import UsageError
 from gpubench.files import writing

@@ -9,7 +9,7 @@ from typing import NoReturn
 import polars as pl
 import typer
 
-from gpubench.cli.options import Asked
+from gpubench.cli.asked.campaign import Asked
 from gpubench.cli.say import say_text
 from gpubench.cli.steps.choosing import chosen_campaign
 from gpubench.cli.steps.judging import Question, judge_campaign

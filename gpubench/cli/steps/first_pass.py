@@ -40,7 +40,7 @@ def with_repetitions(wanted: Wanted) -> Wanted:
     versions: the repetitions are the suite's own then, and the plan says why.
     """
     budget_s = budget_left(wanted)
-    fixed = wanted.asked.max_blocks is not None or len(wanted.nodes) * len(wanted.workers) > 1
+    fixed = wanted.asked.adaptive or len(wanted.nodes) * len(wanted.workers) > 1
     if not wanted.chooses_repetitions or wanted.site.scheduler not in ATTACHED or budget_s is None or fixed:
         return wanted
     check_plan(wanted)

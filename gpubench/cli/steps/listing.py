@@ -9,7 +9,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from gpubench.cli.options import Asked
+from gpubench.cli.asked.campaign import Asked
 from gpubench.cli.say import say, say_text
 from gpubench.cli.steps.images import kind_of, locked_rows
 from gpubench.cli.steps.locking import read_lock

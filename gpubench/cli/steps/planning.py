@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench import __version__, resources
-from gpubench.cli.options import Asked
+from gpubench.cli.asked.campaign import Asked
 from gpubench.cli.steps.history import find_history
 from gpubench.cli.steps.images import obtain_images
 from gpubench.cli.steps.profiles import expanded, known_issues, load_site, load_suite
@@ -154,7 +154,8 @@ def render_campaign(wanted: Wanted, directory: Path) -> Campaign:
     """
     wanted = settle(wanted)
     asked = wanted.asked
-    words = {key: value for key, value in dataclasses.asdict(asked).items() if key != "outputs"}
+    words = {**dataclasses.asdict(asked), "max_blocks": asked.most_blocks}
+    words = {key: value for key, value in words.items() if key not in ("outputs", "adaptive")}
     date = asked.chosen_date()
     at = dt.datetime.strptime(date or EPOCH, "%Y%m%d").replace(tzinfo=dt.UTC)
     request = dataclasses.replace(
@@ -208,7 +209,7 @@ def _request(wanted: Wanted) -> Request:
         workers=wanted.workers,
         margin=asked.chosen_margin() if wanted.margin is None else wanted.margin,
         summary=asked.chosen_summary(),
-        max_blocks=asked.max_blocks,
+        max_blocks=asked.most_blocks,
         power=asked.power,
         budget_s=budget_left(wanted),
         budget_firm=asked.budget is not None,

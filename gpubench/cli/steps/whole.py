@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from gpubench.cli.options import Asked
+from gpubench.cli.asked.campaign import Asked
 from gpubench.cli.say import say
 from gpubench.cli.steps.first_pass import with_repetitions
 from gpubench.cli.steps.here import run_here
