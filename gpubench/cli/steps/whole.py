@@ -37,7 +37,7 @@ def bench(asked: Asked, *, gate: bool) -> None:
     campaign = plan_campaign(wanted)
     for line in plan_lines(campaign):
         say(line)
-    what = "images, first pass and plan" if wanted.first_pass else "images and plan"
+    what = "images, first pass and plan" if wanted.tried else "images and plan"
     say(f"{what} took {format_seconds(time.monotonic() - began)}")
     say("")
     require_scheduler(campaign)
