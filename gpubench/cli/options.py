@@ -7,17 +7,29 @@ from typing import Annotated
 
 import typer
 
+from gpubench.cli import completing
 from gpubench.cli.declared import Make
 from gpubench.model.bounds import MOST_REPS
 
-Site = Annotated[str, typer.Option(help="Profile in sites/, or a .toml file."), Make("draco")]
-OneVariant = Annotated[str | None, typer.Option(help="VERSION[,KEY=VALUE...]; default: the first variant of the site.")]
+NamedSite = Annotated[
+    str, typer.Argument(help="Profile in sites/, or a .toml file.", show_default=False, autocompletion=completing.sites)
+]
+Site = Annotated[
+    str, typer.Option(help="Profile in sites/, or a .toml file.", autocompletion=completing.sites), Make("draco")
+]
+OneVariant = Annotated[
+    str | None,
+    typer.Option(
+        help="VERSION[,KEY=VALUE...]; default: the first variant of the site.", autocompletion=completing.versions
+    ),
+]
 Reps = Annotated[int | None, typer.Option(min=1, max=MOST_REPS, help="Timed repetitions of every workload."), Make()]
-Protocol = Annotated[str | None, typer.Option(help="tcp or ucx."), Make()]
+Protocol = Annotated[str | None, typer.Option(help="tcp or ucx.", autocompletion=completing.protocols), Make()]
 Runtime = Annotated[
     str | None,
     typer.Option(
-        help="How runs enter their image: venv, conda, modules, docker, pyxis, enroot, apptainer or charliecloud."
+        help="How runs enter their image: venv, conda, modules, docker, pyxis, enroot, apptainer or charliecloud.",
+        autocompletion=completing.runtimes,
     ),
     Make(),
 ]
@@ -40,10 +52,18 @@ Set = Annotated[
 ]
 Svg = Annotated[Path | None, typer.Option(help="Also every chart as an SVG file in this directory.")]
 Png = Annotated[Path | None, typer.Option(help="Also every chart as a PNG file in this directory.")]
-CampaignDir = Annotated[Path, typer.Argument(help="Directory of the campaign.", show_default=False), Make()]
+CampaignDir = Annotated[
+    Path,
+    typer.Argument(help="Directory of the campaign.", show_default=False, autocompletion=completing.campaigns),
+    Make(),
+]
 Planned = Annotated[
     Path | None,
-    typer.Argument(help="Directory of a planned campaign, instead of the options that plan one.", show_default=False),
+    typer.Argument(
+        help="Directory of a planned campaign, instead of the options that plan one.",
+        show_default=False,
+        autocompletion=completing.campaigns,
+    ),
     Make(),
 ]
 MaybeCampaign = Annotated[
@@ -51,11 +71,17 @@ MaybeCampaign = Annotated[
     typer.Argument(
         help="Directory of the campaign, or a pack, where nothing is changed; default: the newest in outputs/.",
         show_default=False,
+        autocompletion=completing.campaigns,
     ),
     Make(),
 ]
 Other = Annotated[
     Path | None,
-    typer.Argument(metavar="B", help="A second campaign or import, held against the first.", show_default=False),
+    typer.Argument(
+        metavar="B",
+        help="A second campaign or import, held against the first.",
+        show_default=False,
+        autocompletion=completing.campaigns,
+    ),
 ]
 Outputs = Annotated[Path | None, typer.Option(help="Where campaigns live; default: as the profile says (outputs/).")]

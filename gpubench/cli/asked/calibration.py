@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from gpubench.cli import options
+from gpubench.cli import completing, options
 from gpubench.cli.asked.campaign import Asked
 from gpubench.model.bounds import MOST_BLOCKS
 
@@ -20,11 +20,15 @@ class Wishes:
     """What is run again and again; kept in the directory, so that a second call goes on with the same."""
 
     site: options.Site = "local"
-    suite: Annotated[str, typer.Option(help="Suite in suites/, or a .toml file.")] = "calibrate"
+    suite: Annotated[str, typer.Option(help="Suite in suites/, or a .toml file.", autocompletion=completing.suites)] = (
+        "calibrate"
+    )
     slow: Annotated[
         str, typer.Option(help="Slow the candidate by this, like 5%, and count how often that is found.")
     ] = ""
-    ucx: Annotated[str, typer.Option(help="UCX version; default: the profile's first.")] = ""
+    ucx: Annotated[
+        str, typer.Option(help="UCX version; default: the profile's first.", autocompletion=completing.versions)
+    ] = ""
     blocks: Annotated[int, typer.Option(min=1, max=MOST_BLOCKS, help="Blocks of each campaign.")] = 5
     seed: Annotated[int | None, typer.Option(help="Seed of the first campaign's order; each next one adds 1.")] = None
     settings: options.Set = None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
-from gpubench.cli import options
+from gpubench.cli import completing, options
 from gpubench.cli.declared import Make
 from gpubench.errors import UsageError
 from gpubench.model.bounds import MOST_BLOCKS
@@ -28,7 +28,10 @@ class Asked:
     site: options.Site = "local"
     ucx: Annotated[
         str | None,
-        typer.Option(help="UCX versions, separated by commas or blanks; the first is the baseline."),
+        typer.Option(
+            help="UCX versions, separated by commas or blanks; the first is the baseline.",
+            autocompletion=completing.several(completing.versions),
+        ),
         Make('"1.16.0 1.22.0"'),
     ] = None
     variants: Annotated[
@@ -38,7 +41,11 @@ class Asked:
     ] = None
     nodes: Annotated[str | None, typer.Option(help="Node counts, separated by commas or blanks."), Make('"1 2"')] = None
     suite: Annotated[
-        str | None, typer.Option(help="Suite in suites/, or a .toml file; default: the profile's."), Make()
+        str | None,
+        typer.Option(
+            help="Suite in suites/, or a .toml file; default: the profile's.", autocompletion=completing.suites
+        ),
+        Make(),
     ] = None
     blocks: Annotated[int | None, typer.Option(min=1, max=MOST_BLOCKS, help="This many blocks, fixed."), Make()] = None
     budget: Annotated[str | None, typer.Option(help="The most blocks that fit into this time, like 10m."), Make()] = (
@@ -61,7 +68,11 @@ class Asked:
     seed: options.Seed = None
     margin: options.Margin = None
     summary: Annotated[
-        str | None, typer.Option(help="The number of a run: mean (default), geomean or median; chosen before looking.")
+        str | None,
+        typer.Option(
+            help="The number of a run: mean (default), geomean or median; chosen before looking.",
+            autocompletion=completing.summaries,
+        ),
     ] = None
     adaptive: Annotated[
         bool, typer.Option("--adaptive", help="Look after 5, 6, then every second block; stop what is decided.")

@@ -8,15 +8,22 @@ from typing import Annotated
 
 import typer
 
-from gpubench.cli import options
+from gpubench.cli import completing, options
 
 
 @dataclasses.dataclass(frozen=True)
 class Measuring:
     """What the user asked for, and the options that ask for it; None where nothing was given."""
 
-    workload: Annotated[str, typer.Argument(help="As `gpubench workloads` lists it.", show_default=False)]
-    backend: Annotated[str, typer.Option(help="Who measures, of the workload's backends.")] = "dask"
+    workload: Annotated[
+        str,
+        typer.Argument(
+            help="As `gpubench workloads` lists it.", show_default=False, autocompletion=completing.workloads
+        ),
+    ]
+    backend: Annotated[
+        str, typer.Option(help="Who measures, of the workload's backends.", autocompletion=completing.backends)
+    ] = "dask"
     gpus: Annotated[
         int | None, typer.Option(min=1, help="A worker on each of this many GPUs of a node; NVML must know them.")
     ] = None

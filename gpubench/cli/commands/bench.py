@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gpubench.cli import options
+from gpubench.cli import completing, options
 from gpubench.cli.asked.calibration import Wishes
 from gpubench.cli.asked.campaign import Asked
 from gpubench.cli.declared import Make, with_options
@@ -24,7 +24,11 @@ def register(app: typer.Typer) -> None:
 
 def bench(
     *,
-    campaign: Annotated[Path | None, typer.Option(help="Run only what is missing in this campaign."), Make()] = None,
+    campaign: Annotated[
+        Path | None,
+        typer.Option(help="Run only what is missing in this campaign.", autocompletion=completing.campaigns),
+        Make(),
+    ] = None,
     gate: Annotated[
         bool, typer.Option("--gate", help="Exit 20 on a regression, 21 when something is undecided.")
     ] = False,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpubench.cli import options
+from gpubench.cli import completing, options
 from gpubench.cli.asked.campaign import Asked
 from gpubench.cli.declared import Make
 from gpubench.errors import UsageError
@@ -17,11 +17,19 @@ if TYPE_CHECKING:
 
 Specs = Annotated[
     list[str] | None,
-    typer.Argument(help="UCX versions: 1.16.0, v1.14.x, master, REF@COMMIT, none.", show_default=False),
+    typer.Argument(
+        help="UCX versions: 1.16.0, v1.14.x, master, REF@COMMIT, none.",
+        show_default=False,
+        autocompletion=completing.versions,
+    ),
 ]
 MoreSpecs = Annotated[
     str | None,
-    typer.Option("--ucx", help="UCX versions, separated by commas or blanks."),
+    typer.Option(
+        "--ucx",
+        help="UCX versions, separated by commas or blanks.",
+        autocompletion=completing.several(completing.versions),
+    ),
     Make('"1.16.0 1.22.0"'),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -113,14 +121,22 @@ def import_(
     importing.import_images(_site(asked), _words(specs, ucx), asked.chosen_date(), out)
 
 
-def list_(site: Annotated[str | None, typer.Option(help="Only of this site.")] = None, as_json: AsJson = False) -> None:
+def list_(
+    site: Annotated[str | None, typer.Option(help="Only of this site.", autocompletion=completing.sites)] = None,
+    as_json: AsJson = False,
+) -> None:
     """Every image that there is. Locked ones by digest, venvs by content, and the squashfs files imported here."""
     from gpubench.cli.steps import listing
 
     listing.list_images(site, as_json=as_json)
 
 
-def show(spec: str, site: options.Site = "local", date: options.Date = None, settings: options.Set = None) -> None:
+def show(
+    spec: Annotated[str, typer.Argument(autocompletion=completing.versions)],
+    site: options.Site = "local",
+    date: options.Date = None,
+    settings: options.Set = None,
+) -> None:
     """Everything about one image. What it is called where, what UCX and which packages are inside."""
     from gpubench.cli.steps import listing
 

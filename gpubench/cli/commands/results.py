@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gpubench.cli import options
+from gpubench.cli import completing, options
 from gpubench.cli.asked.campaign import Asked
 from gpubench.errors import UsageError
 
@@ -40,10 +40,17 @@ def compare(
         ),
     ] = None,
     baseline: Annotated[
-        str | None, typer.Option(help="Variant compared against; default: the first planned. With B: the variant of A.")
+        str | None,
+        typer.Option(
+            help="Variant compared against; default: the first planned. With B: the variant of A.",
+            autocompletion=completing.variants,
+        ),
     ] = None,
     candidate: Annotated[
-        str | None, typer.Option(help="Variant judged; default: every other. With B: the variant of B.")
+        str | None,
+        typer.Option(
+            help="Variant judged; default: every other. With B: the variant of B.", autocompletion=completing.variants
+        ),
     ] = None,
     margin: options.Margin = None,
     by: Annotated[str | None, typer.Option(help="With --samples: further columns that identify a cell.")] = None,
@@ -166,7 +173,12 @@ def scaling(
 
 def links(
     campaign: options.MaybeCampaign = None,
-    workload: Annotated[str | None, typer.Option(help="Only this workload; default: all that moved something.")] = None,
+    workload: Annotated[
+        str | None,
+        typer.Option(
+            help="Only this workload; default: all that moved something.", autocompletion=completing.workloads
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     outputs: options.Outputs = None,
 ) -> None:
@@ -185,7 +197,11 @@ def explain(
         bool, typer.Option("--variants", help="A and B are variants, compared over all blocks.")
     ] = False,
     campaign: Annotated[
-        Path | None, typer.Option(help="Campaign of the runs or variants; default: the newest in outputs/.")
+        Path | None,
+        typer.Option(
+            help="Campaign of the runs or variants; default: the newest in outputs/.",
+            autocompletion=completing.campaigns,
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:

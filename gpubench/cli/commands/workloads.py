@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from gpubench.cli import completing
 from gpubench.cli.asked.workload import Measuring
 from gpubench.cli.declared import with_options
 from gpubench.errors import UsageError
@@ -20,7 +21,12 @@ def register(app: typer.Typer) -> None:
 
 def workloads(
     name: Annotated[
-        str | None, typer.Argument(help="Everything of this one; default: all, in short.", show_default=False)
+        str | None,
+        typer.Argument(
+            help="Everything of this one; default: all, in short.",
+            show_default=False,
+            autocompletion=completing.workloads,
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Everything, as one JSON object.")] = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="As a table in Markdown.")] = False,
