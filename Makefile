@@ -6,6 +6,8 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 GPUBENCH := $(BIN)/gpubench
+# Then messages name a target as the way on, not a command.
+BY_MAKE := GPUBENCH_BY_MAKE=1
 # Bytecode is kept whatever the shell says: else every test process compiles all tests anew.
 TESTS := env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest
 # More test processes than cores, because tests wait. What shares a cluster or an engine stays together (tests/conftest.py).
@@ -23,34 +25,34 @@ help: ## this list
 	@awk '/^#:/{sub(/^#: ?/, ""); print}' $(MAKEFILE_LIST)
 
 bench: $(VENV)/.tool ## compare real UCX versions on this machine; the variables are below
-	@$(GPUBENCH) bench $(BENCH_OPTIONS)
+	@$(BY_MAKE) $(GPUBENCH) bench $(BENCH_OPTIONS)
 
 plan: $(VENV)/.tool ## jobs, blocks, runs, what is skipped and why, time, node-hours; runs nothing
-	@$(GPUBENCH) plan $(PLAN_OPTIONS)
+	@$(BY_MAKE) $(GPUBENCH) plan $(PLAN_OPTIONS)
 
 render: $(VENV)/.tool ## scripts into OUT=dir, offline; the same words give the same bytes
-	@$(GPUBENCH) render $(RENDER_OPTIONS)
+	@$(BY_MAKE) $(GPUBENCH) render $(RENDER_OPTIONS)
 
 submit: $(VENV)/.tool ## plan, and hand the jobs to the scheduler of SITE
-	@$(GPUBENCH) submit $(SUBMIT_OPTIONS)
+	@$(BY_MAKE) $(GPUBENCH) submit $(SUBMIT_OPTIONS)
 
 status: $(VENV)/.tool ## what became of the jobs and runs of CAMPAIGN (default: the newest)
-	@$(GPUBENCH) status $(STATUS_OPTIONS)
+	@$(BY_MAKE) $(GPUBENCH) status $(STATUS_OPTIONS)
 
 cancel: $(VENV)/.tool ## end the jobs of CAMPAIGN that wait or run
-	@$(GPUBENCH) cancel $(CANCEL_OPTIONS)
+	@$(BY_MAKE) $(GPUBENCH) cancel $(CANCEL_OPTIONS)
 
 resume: $(VENV)/.tool ## run what is missing in CAMPAIGN
-	@$(GPUBENCH) resume $(RESUME_OPTIONS)
+	@$(BY_MAKE) $(GPUBENCH) resume $(RESUME_OPTIONS)
 
 images: $(VENV)/.tool ## a container image per UCX version: Dockerfile, build, push
-	@$(GPUBENCH) images build $(IMAGES_OPTIONS)
+	@$(BY_MAKE) $(GPUBENCH) images build $(IMAGES_OPTIONS)
 
 import: $(VENV)/.tool ## import pushed images into squashfs files (enroot), here or as the site wants
-	@$(GPUBENCH) images import $(IMPORT_OPTIONS)
+	@$(BY_MAKE) $(GPUBENCH) images import $(IMPORT_OPTIONS)
 
-report: $(VENV)/.tool ## merge, verdicts and report.html of CAMPAIGN (default: the newest)
-	@$(GPUBENCH) report $(REPORT_OPTIONS)
+report: $(VENV)/.tool ## merge, verdicts and report.html of CAMPAIGN (default: the newest with results)
+	@$(BY_MAKE) $(GPUBENCH) report $(REPORT_OPTIONS)
 
 test: $(VENV)/.dev ## unit, golden, property and integration tests
 	@$(TESTS) $(SIDE_BY_SIDE) 3 -m 'not system and not testbed and not long' $(PYTEST)

@@ -26,12 +26,14 @@
 #:                             submit)
 #:   OUT --out                 Directory of the new campaign; with the options that plan one (render)
 #:   CAMPAIGN                  Directory of the campaign, or a pack, where nothing is changed; default: the newest in
-#:                             outputs/ (status, cancel, report)
+#:                             outputs/ (status, cancel)
 #:   CAMPAIGN                  Directory of the campaign (resume)
 #:   UCX --ucx                 UCX versions, separated by commas or blanks, e.g. UCX="1.16.0 1.22.0" (images, import)
 #:   PUSH --push               To the site's registry; default: if it names one; PUSH=0: --no-push (images)
 #:   OUT --out                 Where to write Dockerfiles; default: outputs/images (images)
 #:   OUT --out                 Only write import.sh there; don't run it (import)
+#:   CAMPAIGN                  Directory of the campaign, or a pack, where nothing is changed; default: the newest with
+#:                             results in outputs/ (report)
 #: They count only on the command line: the environment of the shell never changes a benchmark.
 
 PLANNING = \

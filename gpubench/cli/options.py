@@ -75,6 +75,16 @@ MaybeCampaign = Annotated[
     ),
     Make(),
 ]
+MaybeResults = Annotated[
+    Path | None,
+    typer.Argument(
+        help="Directory of the campaign, or a pack, where nothing is changed; default: the newest with results in "
+        "outputs/.",
+        show_default=False,
+        autocompletion=completing.campaigns,
+    ),
+    Make(),
+]
 Other = Annotated[
     Path | None,
     typer.Argument(

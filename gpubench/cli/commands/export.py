@@ -66,7 +66,7 @@ def parquet(directory: Kept, path: Annotated[Path, typer.Argument(metavar="FILE"
 
 
 def mlflow(
-    campaign: options.MaybeCampaign = None,
+    campaign: options.MaybeResults = None,
     tracking_uri: Annotated[
         str | None, typer.Option(help="Tracking server, or database; default: sqlite:///outputs/mlflow.db.")
     ] = None,

@@ -198,9 +198,9 @@ def _words(specs: list[str] | None, ucx: str | None) -> list[str]:
 def _required(specs: list[str] | None, ucx: str | None) -> list[str]:
     words = _words(specs, ucx)
     if not words:
-        raise UsageError(
-            "no version is named", then='for example gpubench images build 1.16.0, or make images UCX="1.16.0"'
-        )
+        from gpubench.cli.ways import typed
+
+        raise UsageError("no version is named", then=f"for example: {typed('images build', ucx='1.16.0')}")
     return words
 
 

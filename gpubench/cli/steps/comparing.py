@@ -57,7 +57,9 @@ def compare_campaign(
     as_json: bool,
 ) -> NoReturn:
     """Print the verdicts that were asked for; ends with their exit code."""
-    judged = judge_campaign(chosen_campaign(directory, outputs), Question(margin, baseline, candidate, tuple(allow)))
+    judged = judge_campaign(
+        chosen_campaign(directory, outputs, with_results=True), Question(margin, baseline, candidate, tuple(allow))
+    )
     base = baseline or judged.campaign.plan.baseline
     shown = [
         one for one in judged.verdicts if one.baseline == base and (candidate is None or one.candidate == candidate)

@@ -20,6 +20,7 @@ from gpubench.cli.steps.presence import require_scheduler
 from gpubench.cli.steps.queueing import submit_jobs, watch_jobs
 from gpubench.cli.steps.running import account_now, job_states, missing_words, run_jobs
 from gpubench.cli.steps.showing import plan_lines, require_complete, show_verdicts, write_report
+from gpubench.cli.ways import typed
 from gpubench.errors import InterruptedByUserError, UsageError
 from gpubench.files import locked
 from gpubench.model.plan import PlanAddition
@@ -155,7 +156,7 @@ def run_all(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None) -> N
             run_jobs(campaign, blocks)
     except InterruptedByUserError as stopped:
         raise InterruptedByUserError(
-            f"{stopped}; {missing_words(campaign)}", then=f"to go on: make bench CAMPAIGN={campaign.directory}"
+            f"{stopped}; {missing_words(campaign)}", then=f"to go on: {typed('bench', campaign=campaign.directory)}"
         ) from None
 
 

@@ -19,6 +19,7 @@ from gpubench.cli.steps.images import make_ready, obtain_images
 from gpubench.cli.steps.placing import image_place, resolve, shared_paths
 from gpubench.cli.steps.planning import node_memory
 from gpubench.cli.steps.profiles import expanded, known_issues, load_site
+from gpubench.cli.ways import typed
 from gpubench.errors import IncompleteError, PlanRefusedError, UsageError
 from gpubench.files import write_atomically
 from gpubench.images.waiting import with_waiting
@@ -211,7 +212,8 @@ def _image(asked: Starting, site: Site, variant: Variant, directory: Path) -> tu
     found = obtain_images(site, [variant.ucx], asked.as_asked)[variant.ucx]
     if found is None:
         raise PlanRefusedError(
-            f"no image yet for {variant.ucx}", then=f'build it: make images SITE={site.name} UCX="{variant.ucx}"'
+            f"no image yet for {variant.ucx}",
+            then=f"build it: {typed('images build', site=site.name, ucx=variant.ucx)}",
         )
     image, manifest = found
     if site.scheduler in ATTACHED:
