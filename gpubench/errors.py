@@ -1,7 +1,7 @@
 """The tool's failures: one class per kind, each with its exit code.
 
 The message of every error says what happened, to which file or job, and what to do next. The command line prints it as
-one line; a traceback that reaches the user is a bug (exit code 1).
+one line (a line for each mistake in a file); a traceback that reaches the user is a bug (exit code 1).
 
 | code | meaning |
 |---|---|
@@ -21,6 +21,8 @@ one line; a traceback that reaches the user is a bug (exit code 1).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class GpubenchError(Exception):
     """A failure that the user can act on.
@@ -28,14 +30,16 @@ class GpubenchError(Exception):
     Args:
         what: what happened, to which file, key or job.
         then: what to do next; printed behind the message.
+        also: others of the kind that were found at the same time; printed in lines of their own.
     """
 
     exit_code = 1
 
-    def __init__(self, what: str, *, then: str = "") -> None:
+    def __init__(self, what: str, *, then: str = "", also: Sequence[GpubenchError] = ()) -> None:
         super().__init__(what)
         self.what = what
         self.then = then
+        self.every = (self, *also)
 
     def __str__(self) -> str:
         return f"{self.what}; {self.then}" if self.then else self.what
@@ -45,6 +49,12 @@ class UsageError(GpubenchError):
     """An option, a name or a value on the command line or in a profile is wrong."""
 
     exit_code = 2
+
+
+def joined(faults: Sequence[GpubenchError]) -> UsageError:
+    """All faults of a file as one; there is one at least."""
+    every = [one for fault in faults for one in fault.every]
+    return UsageError(every[0].what, then=every[0].then, also=every[1:])
 
 
 class DataError(GpubenchError):

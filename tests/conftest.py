@@ -154,7 +154,9 @@ def run_gpubench(
     in this one pytest-timeout's does.
     """
     given = environment or {}
-    if words[0] not in ("run", "cluster") and not any(name.startswith(READ_AT_START) for name in given):
+    if not {"run", "cluster"}.intersection(map(str, words[:1])) and not any(
+        name.startswith(READ_AT_START) for name in given
+    ):
         return in_process.run(words, directory, plain_environment(given), one_stream=one_stream)
     return subprocess.run(
         [str(GPUBENCH), *map(str, words)],

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+from typing import Annotated
 
 import typer
 
 from gpubench import __version__
-from gpubench.cli import commands
+from gpubench.cli import commands, completing
 from gpubench.cli.say import complain
 from gpubench.errors import GpubenchError, InterruptedByUserError
 
@@ -16,7 +18,7 @@ app = typer.Typer(
     name="gpubench",
     help="Did this version of UCX make distributed data science slower on this machine, and may I believe the answer?",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=False,  # its options guess the shell; ours take its name
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -24,6 +26,39 @@ app = typer.Typer(
 commands.register(app)
 READER_GONE = 128 + signal.SIGPIPE
 """What a shell says of a program that wrote to a pipe whose reader has gone."""
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+    _install: Annotated[
+        completing.Shell | None,
+        typer.Option(
+            "--install-completion",
+            help="Let this shell complete commands, options and values, from its next start on.",
+            callback=completing.install,
+            is_eager=True,
+        ),
+    ] = None,
+    _show: Annotated[
+        completing.Shell | None,
+        typer.Option(
+            "--show-completion",
+            help="Print the script that --install-completion installs.",
+            callback=completing.show,
+            is_eager=True,
+        ),
+    ] = None,
+) -> None:
+    """Options that stand before a command."""
 
 
 @app.command()
@@ -34,6 +69,8 @@ def version() -> None:
 
 def main() -> None:
     """Run the command line; every failure ends as one line on stderr and its documented exit code."""
+    if completing.COMPLETE in os.environ:
+        completing.answer_shells()
     try:
         app()
     except GpubenchError as error:

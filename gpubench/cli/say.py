@@ -29,7 +29,7 @@ def warn(line: str) -> None:
 
 
 def complain(error: GpubenchError | str) -> None:
-    """The one line of a failure, on standard error: what is wrong, then what to do next, long ones cut inside."""
-    what, then = (error.what, error.then) if isinstance(error, GpubenchError) else (error, "")
-    parts = (f"gpubench: {what}", f"; {then}" if then else "")
-    typer.echo("".join(cut_inside(visible(part), LONGEST_ERROR) for part in parts), err=True)
+    """The line of each failure, on standard error: what is wrong, then what to do next, long ones cut inside."""
+    for one in error.every if isinstance(error, GpubenchError) else [GpubenchError(error)]:
+        parts = (f"gpubench: {one.what}", f"; {one.then}" if one.then else "")
+        typer.echo("".join(cut_inside(visible(part), LONGEST_ERROR) for part in parts), err=True)

@@ -64,7 +64,9 @@ def program() -> str:
     try:
         return uv.find_uv_bin()
     except FileNotFoundError:
-        raise MissingToolError("uv, which builds images, is not installed", then="run make install") from None
+        raise MissingToolError(
+            "uv, which builds images, is not installed", then="install gpubench again, which brings it"
+        ) from None
 
 
 def run_uv(words: Sequence[str], *, what: str, folder: Path, log: Path, hold: int, text: str = "") -> None:

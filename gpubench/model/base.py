@@ -7,13 +7,13 @@ import re
 import tomllib
 import types
 import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, Self
 
 import pydantic
 
-from gpubench.errors import UsageError
-from gpubench.model.secrets import refuse_secrets
+from gpubench.errors import UsageError, joined
+from gpubench.model.secrets import secrets
 from gpubench.model.text import shortened
 
 LONGEST_QUOTE = 100
@@ -84,13 +84,16 @@ class Settings(pydantic.BaseModel):
         return cls.of(parse_toml(text, source), source)
 
     @classmethod
-    def of(cls, plain: Mapping[str, Any], source: str) -> Self:
-        """Validate values that are already read; ``source`` names the file in messages."""
-        refuse_secrets(plain, source)  # first, since other messages quote what is wrong
+    def of(cls, plain: Mapping[str, Any], source: str, at: Callable[[str], str] | None = None) -> Self:
+        """Validate values that are already read; ``source`` names the file in messages, ``at`` the place of a key."""
+        place = at or (lambda _path: source)
+        if faults := secrets(plain, place):  # first, since other messages quote what is wrong
+            raise joined(faults)
         try:
             return cls.model_validate(plain)
         except pydantic.ValidationError as error:
-            raise UsageError(f"{source}: {_explain(cls, error)}") from None
+            wrong = _explain(cls, error).items()
+            raise joined([UsageError(f"{place(path)}: {what}") for path, what in wrong]) from None
 
 
 def parse_toml(text: str, source: str) -> dict[str, Any]:
@@ -125,26 +128,41 @@ def with_nul(value: Any, path: str = "") -> Iterator[str]:
         yield from with_nul(one, f"{path}.{key}" if path else str(key))
 
 
+def closest(word: str, words: Iterable[str]) -> list[str]:
+    """The one of ``words`` that is most like ``word``, none where none is like it."""
+    return difflib.get_close_matches(word, sorted(words), n=1, cutoff=0.5)
+
+
 def nearest(word: str, words: Iterable[str]) -> str:
     """`` (did you mean 'x'?)`` for the closest of ``words``, else the whole choice."""
     choice = sorted(words)
-    close = difflib.get_close_matches(word, choice, n=1, cutoff=0.5)
-    if close:
+    if close := closest(word, choice):
         return f" (did you mean '{close[0]}'?)"
     return f" (there is: {', '.join(choice)})" if choice else ""
 
 
-def _explain(model: type[pydantic.BaseModel], error: pydantic.ValidationError) -> str:
-    # An unknown key first: a typo shows as two errors, and the missing key is only its echo.
-    first = min(error.errors(), key=lambda item: item["type"] != "extra_forbidden")
-    path = [str(part) for part in first["loc"]]
-    dotted = ".".join(path) or "file"
-    if first["type"] == "extra_forbidden":
-        return f"unknown key '{dotted}'{nearest(path[-1], _keys(model, path[:-1]))}"
-    if first["type"] == "missing":
-        return f"key '{dotted}' is missing"
-    message = first["msg"].removeprefix("Value error, ")
-    return f"'{dotted}' = {quoted(first['input'])}: {message}"
+_ORDER = {"extra_forbidden": 0, "missing": 2}
+
+
+def _explain(model: type[pydantic.BaseModel], error: pydantic.ValidationError) -> dict[str, str]:
+    """What is wrong, by dotted path: unknown keys first, missing ones last."""
+    found = sorted(error.errors(), key=lambda item: _ORDER.get(item["type"], 1))
+    wrong: dict[str, str] = {}
+    echoes: set[str] = set()
+    for one in found:
+        path = [str(part) for part in one["loc"]]
+        dotted = ".".join(path) or "file"
+        if one["type"] == "extra_forbidden":
+            keys = _keys(model, path[:-1])
+            # A typo shows as two errors: the key that it stands for is missing.
+            echoes.update(".".join([*path[:-1], key]) for key in closest(path[-1], keys))
+            wrong[dotted] = f"unknown key '{dotted}'{nearest(path[-1], keys)}"
+        elif one["type"] == "missing" and dotted not in echoes:
+            wrong[dotted] = f"key '{dotted}' is missing"
+        elif one["type"] != "missing":
+            what = f"'{dotted}' = {quoted(one['input'])}: {one['msg'].removeprefix('Value error, ')}"
+            wrong.setdefault(dotted, what)
+    return wrong
 
 
 def quoted(value: object) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from gpubench.errors import UsageError
@@ -49,11 +49,13 @@ def without_login(text: str) -> str:
     return _OPTION.sub(r"\1***", _USER_INFO.sub("***@", text))
 
 
-def refuse_secrets(plain: Mapping[str, Any], source: str) -> None:
-    """Raise UsageError for the first text of a file that holds one; the message doesn't."""
-    for path, text in _texts(plain, ()):
-        if holds_secret(text) or ("env" in path[:-1] and is_secret(path[-1], text)):
-            raise password_in(f"{source}: '{'.'.join(path)}'")
+def secrets(plain: Mapping[str, Any], at: Callable[[str], str]) -> list[UsageError]:
+    """The refusal of every text of a file that holds one, which the message doesn't; ``at`` is the place of a key."""
+    return [
+        password_in(f"{at('.'.join(path))}: '{'.'.join(path)}'")
+        for path, text in _texts(plain, ())
+        if holds_secret(text) or ("env" in path[:-1] and is_secret(path[-1], text))
+    ]
 
 
 def password_in(where: str) -> UsageError:

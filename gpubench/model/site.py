@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Self
 
 import pydantic
 
-from gpubench.errors import UsageError
+from gpubench.errors import UsageError, joined
 from gpubench.model.base import Line, Part, Settings, between, with_nul
 from gpubench.model.bounds import MOST_BLOCKS
 from gpubench.model.quantities import MOST_SECONDS, Bytes, Fraction, MemoryPool, Seconds
@@ -335,13 +335,15 @@ class Site(Settings):
     fetch: FetchSettings = FetchSettings()
 
     @classmethod
-    def of(cls, plain: Mapping[str, Any], source: str) -> Self:
+    def of(cls, plain: Mapping[str, Any], source: str, at: Callable[[str], str] | None = None) -> Self:
         """As every ``Settings``; also for a NUL byte, which no command line and no variable holds."""
-        for path in with_nul(plain):
-            raise UsageError(f"{source}: '{path}' holds a NUL byte, which no command line and no variable can carry")
+        place = at or (lambda _path: source)
+        what = "holds a NUL byte, which no command line and no variable can carry"
+        faults = [UsageError(f"{place(path)}: '{path}' {what}") for path in with_nul(plain)]
         image = plain.get("image")
         if isinstance(image, Mapping):
-            for key in ("registry", "base"):
-                if holds_login(str(image.get(key, ""))):
-                    raise password_in(f"{source}: 'image.{key}'")
-        return super().of(plain, source)
+            logins = [key for key in ("registry", "base") if holds_login(str(image.get(key, "")))]
+            faults += [password_in(f"{place(f'image.{key}')}: 'image.{key}'") for key in logins]
+        if faults:
+            raise joined(faults)
+        return super().of(plain, source, at)

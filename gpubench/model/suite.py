@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 import pydantic
 
-from gpubench.errors import UsageError
+from gpubench.errors import GpubenchError, UsageError, joined
 from gpubench.model.base import Name, Settings, between, nearest
 from gpubench.model.bounds import MOST_REPS
+from gpubench.model.lines import Source
 from gpubench.model.quantities import Fraction, parse_bytes, parse_fraction, parse_seconds, spell_bytes
 from gpubench.spec import WorkloadSpec
 from gpubench.workloads.catalogue import CATALOGUE, Param, Workload
@@ -43,30 +44,48 @@ class Suite(Settings):
     warmup: Annotated[int, between(0, MOST_REPS)] = 1
     workload: list[SuiteEntry] = pydantic.Field(min_length=1)
 
-    def resolve(self, source: str, *, reps: int | None, timeout_s: float) -> list[WorkloadSpec]:
+    def resolve(self, source: str | Source, *, reps: int | None, timeout_s: float) -> list[WorkloadSpec]:
         """Every workload with complete, plain parameters; ``reps`` given by the user beats the file's.
 
         Raises:
             UsageError: a workload, backend or parameter that doesn't exist, a value that doesn't fit, an entry twice.
         """
-        resolved = [self._resolve(entry, source, reps, timeout_s) for entry in self.workload]
-        ids = [entry.params_id for entry in resolved]
-        for entry in resolved:
-            if ids.count(entry.params_id) > 1:
-                raise UsageError(f"{source}: workload '{entry.name}' stands there twice with the same parameters")
-        return resolved
+        file = source if isinstance(source, Source) else Source(source)
+        resolved: dict[str, WorkloadSpec] = {}
+        faults: list[GpubenchError] = []
+        for number, entry in enumerate(self.workload):
+            place = f"workload.{number}"
+            try:
+                spec = self._resolve(entry, file, place, reps, timeout_s)
+                if resolved.setdefault(spec.params_id, spec) is not spec:
+                    what = f"workload '{entry.name}' stands there twice with the same parameters"
+                    raise UsageError(f"{file.at(place)}: {what}")
+            except UsageError as fault:
+                faults.append(fault)
+        if faults:
+            raise joined(faults)
+        return list(resolved.values())
 
-    def _resolve(self, entry: SuiteEntry, source: str, reps: int | None, timeout_s: float) -> WorkloadSpec:
+    def _resolve(self, entry: SuiteEntry, file: Source, place: str, reps: int | None, timeout_s: float) -> WorkloadSpec:
         known = CATALOGUE.get(entry.name)
         if known is None:
-            raise UsageError(f"{source}: no workload '{entry.name}'{nearest(entry.name, CATALOGUE)}")
+            raise UsageError(f"{file.at(f'{place}.name')}: no workload '{entry.name}'{nearest(entry.name, CATALOGUE)}")
+        faults: list[GpubenchError] = []
         if entry.backend not in known.backends:
-            raise UsageError(
-                f"{source}: {entry.name} has no backend '{entry.backend}'{nearest(entry.backend, known.backends)}"
+            choice = nearest(entry.backend, known.backends)
+            faults.append(
+                UsageError(f"{file.at(f'{place}.backend')}: {entry.name} has no backend '{entry.backend}'{choice}")
             )
-        params = _params(known, entry.params, f"{source}: {entry.name}")
+        params: dict[str, Any] = {key: param.default for key, param in known.params.items()}
+        for key, value in entry.params.items():
+            try:
+                params[key] = _value(known, key, value)
+            except ValueError as error:
+                faults.append(UsageError(f"{file.at(f'{place}.params.{key}')}: {error}"))
+        if faults:
+            raise joined(faults)
         if fault := known.fault(entry.backend, params):
-            raise UsageError(f"{source}: {entry.name}: {fault}")
+            raise UsageError(f"{file.at(place)}: {entry.name}: {fault}")
         return WorkloadSpec(
             name=entry.name,
             backend=entry.backend,
@@ -96,21 +115,15 @@ def sizes_spelled(known: Workload, params: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} = {spelled(param, params[name])}" for name, param in known.params.items())
 
 
-def _params(known: Workload, given: Mapping[str, Any], where: str) -> dict[str, Any]:
-    for key in given:
-        if key not in known.params:
-            raise UsageError(f"{where} has no parameter '{key}'{nearest(key, known.params)}")
-    return {
-        key: _value(param, given[key], f"{where}.{key}") if key in given else param.default
-        for key, param in known.params.items()
-    }
-
-
-def _value(param: Param, value: Any, where: str) -> Any:
+def _value(known: Workload, key: str, value: Any) -> Any:
+    """The plain value of a parameter; raises ValueError with the whole message."""
+    if key not in known.params:
+        raise ValueError(f"{known.name} has no parameter '{key}'{nearest(key, known.params)}")
+    param = known.params[key]
     try:
         return _READERS[param.kind](param, value)
     except ValueError as error:
-        raise UsageError(f"{where} = {value!r}: {error}") from None
+        raise ValueError(f"{known.name}.{key} = {value!r}: {error}") from None
 
 
 def _with_unit(value: Any, example: str) -> str:

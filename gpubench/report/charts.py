@@ -36,8 +36,8 @@ def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> 
         {
             "row": f"{name} · {named(one)}" if pairs else name,
             "effect": _percent(one.effect),
-            "low": _percent(one.low),
-            "high": _percent(one.high),
+            "low": _percent(one.shown[0]),
+            "high": _percent(one.shown[1]),
             "verdict": one.verdict,
             "text": f"{labels.effect(one)} {labels.interval(one)}",
             "pair": labels.pair(one),

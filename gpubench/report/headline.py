@@ -40,6 +40,11 @@ def certainty(inputs: ReportInputs) -> str:
         f"most {alpha} of cases, over all {family} comparisons together. “Equivalent” means that "
         f"{_equivalent(inputs)}; “inconclusive” means that these data can’t tell."
     )
+    if family > 1:
+        rule += (
+            " The interval beside a verdict is at the level of Holm’s step, so that it lies beyond zero only where a "
+            "difference was shown; that of an “equivalent” one is its own."
+        )
     look = inputs.settings.look
     if look is not None:
         rule += (
@@ -168,6 +173,6 @@ def _finding(rows: Sequence[Verdict], names: dict[int, str]) -> str:
 
 
 def _with_numbers(one: Verdict, name: str) -> str:
-    if one.effect is None or one.low is None or one.high is None:
+    if one.effect is None or not labels.interval(one):
         return name
     return f"{name} ({labels.percent(one.effect)}, 95 % interval {labels.interval(one)} %, {labels.blocks(one)})"

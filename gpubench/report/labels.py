@@ -32,13 +32,18 @@ def effect(verdict: Verdict) -> str:
 
 
 def interval(verdict: Verdict) -> str:
+    """The interval that agrees with the verdict, as ``between``."""
+    return between(*verdict.shown)
+
+
+def between(least: float | None, most: float | None) -> str:
     """``[+39, +58]`` in percent, with a decimal where both bounds are small; empty without an interval.
 
     Two blocks can give a bound of twenty digits: what is above WIDE says no more than that.
     """
-    if verdict.low is None or verdict.high is None:
+    if least is None or most is None:
         return ""
-    low, high = 100 * verdict.low, 100 * verdict.high
+    low, high = 100 * least, 100 * most
     digits = 1 if max(abs(low), abs(high)) < 10 else 0
     words = [f"{bound:+.{digits}f}" if bound <= WIDE else f">+{WIDE}" for bound in (low, high)]
     return f"[{', '.join(words)}]"

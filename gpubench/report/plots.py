@@ -26,7 +26,7 @@ def effect_plot(verdicts: Sequence[Verdict], margin: float, width: int) -> Itera
     """
     names = labels.cell_names([one.key for one in verdicts])
     drawn = [
-        (one, name, Interval(one.effect, one.low, one.high))
+        (one, name, Interval(one.effect, *one.shown))
         for one, name in zip(verdicts, names, strict=True)
         if one.effect is not None
     ]

@@ -94,7 +94,7 @@ def _verdict_row(one: Verdict, name: str, several_baselines: bool) -> dict[str, 
         "effect": labels.effect(one),
         "sort_effect": "" if one.effect is None else one.effect,
         "interval": labels.interval(one),
-        "sort_interval": "" if one.low is None else one.low,
+        "sort_interval": "" if one.shown[0] is None else one.shown[0],
         "blocks": one.blocks,
         "verdict": one.verdict,
         "mark": labels.MARKS.get(one.verdict, ""),
@@ -109,6 +109,7 @@ def _verdict_row(one: Verdict, name: str, several_baselines: bool) -> dict[str, 
 def _beside(one: Verdict) -> str:
     """The other numbers of a verdict, in a line."""
     words = [f"mean {labels.effect(one)} {labels.interval(one)}".rstrip()]
+    words += [f"95 % by itself {labels.between(one.low, one.high)}"] if one.shown != (one.low, one.high) else []
     words += [f"median {labels.percent(one.median_effect)}"] if one.median_effect is not None else []
     words += [f"geometric mean {labels.percent(one.geomean_effect)}"] if one.geomean_effect is not None else []
     words += [f"{name} {p:.2g}" for name, p in _p_values(one) if p is not None]

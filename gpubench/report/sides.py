@@ -109,6 +109,8 @@ def _verdict(first: Side, second: Side, pair: Pair, judged: Judged) -> Verdict:
         stragglers_candidate=0,
         straggler_limit=None,
         one_job=False,
+        low_adjusted=judged.low_adjusted,
+        high_adjusted=judged.high_adjusted,
     )
 
 

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from gpubench.report import labels
 from gpubench.stats.verdict import Verdict
+from gpubench.stats.wording import WIDE
 
 _STYLES = {
     "regression": "bold red",
@@ -48,7 +49,7 @@ def verdict_lines(verdicts: Sequence[Verdict]) -> list[str]:
 def _rows(verdicts: Sequence[Verdict]) -> Iterator[tuple[str, str, str, str, str]]:
     for name, verdict in zip(labels.cell_names([one.key for one in verdicts]), verdicts, strict=True):
         effect = f"{labels.effect(verdict)} {labels.interval(verdict)}".rstrip()
-        word = "; ".join(word for word in (verdict.verdict, labels.more(verdict)) if word)
+        word = "; ".join(word for word in (verdict.verdict, verdict.leaning, labels.more(verdict)) if word)
         yield name, labels.pair(verdict), effect, labels.blocks(verdict), word
 
 
@@ -77,6 +78,8 @@ def _notes(verdicts: Sequence[Verdict]) -> Iterator[str]:
         yield f"  equivalent: {margin}"
     if any(_is_wide(one) for one in verdicts):
         yield f"  inconclusive: neither {margin} nor different after Holm over the planned family"
+    if any(one.shown != (one.low, one.high) for one in verdicts):
+        yield "  intervals: at the level of Holm's step; of equivalent comparisons: 95 %"
     if any(one.one_job for one in verdicts):
         yield "  several blocks share one job: the verdicts hold on these nodes"
 
@@ -90,4 +93,4 @@ def _whose(cells: Sequence[str], all_cells: Sequence[str]) -> str:
 
 def _is_wide(verdict: Verdict) -> bool:
     """Inconclusive for no other reason than noise: too common to be explained per row."""
-    return verdict.verdict == "inconclusive" and verdict.reason.startswith("wide")
+    return verdict.verdict == "inconclusive" and verdict.reason.startswith(WIDE)

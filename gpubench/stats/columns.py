@@ -19,7 +19,9 @@ def flip_columns(pairs: Pairs, decisions: Decisions, settings: Settings) -> tupl
     return alone, family_flip_p(difference, pairs.mask, pairs.group, counted, settings.seed)
 
 
-def columns(pairs: Pairs, decisions: Decisions, flips: tuple[Floats, Floats]) -> dict[str, Floats]:
+def columns(
+    pairs: Pairs, decisions: Decisions, flips: tuple[Floats, Floats], adjusted: tuple[Floats, Floats]
+) -> dict[str, Floats]:
     """Effects and bounds as ratios minus one, p-values and counts by name; NaN where undefined."""
     located, half_width = decisions.estimates.location, decisions.estimates.half_width
     effect = np.where(pairs.blocks > 0, located.effect, np.nan)
@@ -36,6 +38,8 @@ def columns(pairs: Pairs, decisions: Decisions, flips: tuple[Floats, Floats]) ->
         "effect": np.expm1(effect),
         "low": np.expm1(effect - half_width),
         "high": np.expm1(effect + half_width),
+        "low_adjusted": np.expm1(adjusted[0]),
+        "high_adjusted": np.expm1(adjusted[1]),
         "p": decisions.estimates.p,
         "p_holm": decisions.p_holm,
         "p_flip": flips[0],

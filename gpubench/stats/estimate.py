@@ -134,12 +134,16 @@ def _estimate_at_looks(pairs: Pairs, settings: Settings, look: Looks, frozen: Bo
         cells = np.equal(pairs.blocks, blocks) & np.equal(ended, last)
         spend = settings.alpha * T_SHARE
         level[cells] = nominal_levels(looks_so_far(blocks, look.maximum), look.maximum, spend, 2, last)[-1]
-        looks = tuple(n for n in looks_so_far(blocks, look.maximum) if last or n in schedule(look.maximum))
-        if looks:
+        if looks := _looks(blocks, look.maximum, last):
             p[cells], equivalent[cells] = _test_at(looks, pairs.select(cells), settings, Looks(look.maximum, last))
     return Estimates(
         location, np.where(location.testable, p, np.nan), equivalent & location.testable, location.half_width(level)
     )
+
+
+def _looks(blocks: int, maximum: int, last: bool) -> tuple[int, ...]:
+    """Those at which a cell with this many pairs is tested; an unscheduled count only where it is the last there is."""
+    return tuple(look for look in looks_so_far(blocks, maximum) if last or look in schedule(maximum))
 
 
 def _test_at(looks: tuple[int, ...], pairs: Pairs, settings: Settings, look: Looks) -> tuple[Floats, Bools]:
@@ -151,3 +155,33 @@ def _test_at(looks: tuple[int, ...], pairs: Pairs, settings: Settings, look: Loo
     levels = nominal_levels(looks, look.maximum, settings.alpha * T_SHARE, 1, look.ended)
     crossed = [location.not_equivalent(settings.margin) <= level for location, level in zip(seen, levels, strict=True)]
     return p, np.any(crossed, axis=0)
+
+
+def bounds(
+    pairs: Pairs, settings: Settings, estimates: Estimates, frozen: Bools, level: Floats
+) -> tuple[Floats, Floats]:
+    """Ends of the 1 - level interval of every cell in logs, NaN where undefined; ``level`` has shape (cells,).
+
+    In an adaptive campaign it is the repeated confidence interval of the last look. Where that of an earlier look lies
+    beyond zero, its end counts: what a look has decided no later one takes back.
+    """
+    effect, look = estimates.location.effect, settings.look
+    half = estimates.location.half_width(level)
+    low, high = effect - half, effect + half
+    if look is None:
+        return low, high
+    ended = ~frozen & look.ended
+    kinds = set(zip(pairs.blocks.tolist(), ended.tolist(), level.tolist(), strict=True))
+    for blocks, last, alpha in sorted(kind for kind in kinds if kind[0] >= 2):
+        cells = np.equal(pairs.blocks, blocks) & np.equal(ended, last) & np.equal(level, alpha)
+        looks = _looks(blocks, look.maximum, last) or (blocks,)
+        levels = nominal_levels(looks, look.maximum, alpha * T_SHARE, 2, last)
+        ends = []
+        for seen_blocks, nominal in zip(looks, levels, strict=True):
+            seen = locate(pairs.select(cells).head(seen_blocks), settings)
+            ends.append((seen.effect - seen.half_width(nominal), seen.effect + seen.half_width(nominal)))
+        lows, highs = (np.stack(side) for side in zip(*ends, strict=True))
+        least, most = lows.max(axis=0), highs.min(axis=0)
+        low[cells] = np.minimum(np.where(least > 0, least, lows[-1]), effect[cells])
+        high[cells] = np.maximum(np.where(most < 0, most, highs[-1]), effect[cells])
+    return low, high

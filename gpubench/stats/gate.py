@@ -41,14 +41,12 @@ class Decisions:
         obstacle: index into OBSTACLES: why a cell can't be tested.
         p_holm: p-value after Holm over the family, NaN for a cell without one.
         word: index into WORDS.
-        beyond_margin: the whole interval lies beyond the margin, in the direction of the verdict.
     """
 
     estimates: Estimates
     obstacle: Ints
     p_holm: Floats
     word: Ints
-    beyond_margin: Bools
 
 
 def decide(pairs: Pairs, circumstances: Circumstances, settings: Settings, family: Ints | None = None) -> Decisions:
@@ -83,10 +81,7 @@ def decide(pairs: Pairs, circumstances: Circumstances, settings: Settings, famil
         [BROKEN, EQUIVALENT, REGRESSION, IMPROVEMENT],
         default=INCONCLUSIVE,
     )
-    margin = np.log1p(settings.margin)
-    slower = (word == REGRESSION) & (located.effect - estimates.half_width > margin)
-    faster = (word == IMPROVEMENT) & (located.effect + estimates.half_width < -margin)
-    return Decisions(dataclasses.replace(estimates, p=p), obstacle, p_holm, word, slower | faster)
+    return Decisions(dataclasses.replace(estimates, p=p), obstacle, p_holm, word)
 
 
 def holm(p: Floats, family: Ints) -> Floats:
@@ -107,3 +102,19 @@ def holm(p: Floats, family: Ints) -> Floats:
         steps = counted[cells] * np.arange(len(cells), 0, -1)
         adjusted[cells] = np.minimum(np.maximum.accumulate(steps), 1.0)
     return np.where(np.isnan(p), np.nan, adjusted)
+
+
+def holm_levels(p: Floats, rejected: Bools, alpha: float) -> Floats:
+    """Level of the step at which Holm decided each cell of one family; from the first not rejected on that step's.
+
+    So the interval at 1 - level lies beyond zero exactly where the cell is rejected.
+
+    Args:
+        p: shape (cells,), before Holm; NaN counts as 1.
+        rejected: whether ``holm`` of them is at most ``alpha``.
+        alpha: family-wise error rate.
+    """
+    levels = np.empty_like(p)
+    steps = np.minimum(np.arange(len(p)), np.count_nonzero(rejected))
+    levels[np.argsort(np.nan_to_num(p, nan=1.0), kind="stable")] = alpha / (len(p) - steps)
+    return levels

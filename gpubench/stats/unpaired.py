@@ -14,8 +14,9 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
-from gpubench.stats.gate import holm
+from gpubench.stats.gate import holm, holm_levels
 from gpubench.stats.settings import Settings
+from gpubench.stats.wording import WIDE, likely, p_words
 
 FEWEST = 3
 """Blocks on a side: two give a variance of one degree of freedom, which no verdict can stand on."""
@@ -62,7 +63,8 @@ class Judged:
         low, high: 95 % interval, by itself.
         blocks: of A and of B.
         p, p_holm: two-sided, and after Holm over the family; None where it can't be tested.
-        beyond_margin: the whole interval lies beyond the margin.
+        beyond_margin: the whole adjusted interval lies beyond the margin.
+        low_adjusted, high_adjusted: interval at the level of Holm's step.
     """
 
     effect: float | None
@@ -74,6 +76,8 @@ class Judged:
     word: Word
     reason: str
     beyond_margin: bool
+    low_adjusted: float | None = None
+    high_adjusted: float | None = None
 
 
 def welch(first: Sequence[float], second: Sequence[float]) -> Difference | None:
@@ -103,9 +107,10 @@ def judge_unpaired(family: Sequence[tuple[Sequence[float], Sequence[float]]], se
     found = [_tested(*sides) for sides in family]
     p = np.array([math.nan if one is None else one.p for one in found])
     adjusted = holm(p, np.zeros(len(p), dtype=np.int64))
+    levels = holm_levels(p, adjusted <= settings.alpha, settings.alpha)
     return [
-        _judged(sides, one, None if math.isnan(held) else float(held), len(family), settings)
-        for sides, one, held in zip(family, found, adjusted, strict=True)
+        _judged(sides, one, (float(p_holm), float(level)), len(family), settings)
+        for sides, one, p_holm, level in zip(family, found, adjusted, levels, strict=True)
     ]
 
 
@@ -118,22 +123,24 @@ def _tested(first: Sequence[float], second: Sequence[float]) -> Difference | Non
 def _judged(
     sides: tuple[Sequence[float], Sequence[float]],
     found: Difference | None,
-    p_holm: float | None,
+    held: tuple[float, float],
     members: int,
     settings: Settings,
 ) -> Judged:
+    p_holm, level = held
     blocks = len(sides[0]), len(sides[1])
-    if found is None or p_holm is None:
+    if found is None or math.isnan(p_holm):
         effect = math.expm1(float(np.mean(sides[1]) - np.mean(sides[0]))) if min(blocks) else None
         return Judged(effect, None, None, blocks, None, None, "inconclusive", _obstacle(blocks), False)
     margin, wide = math.log1p(settings.margin), found.half(2 * settings.alpha)
     low, high = found.mean - found.half(settings.alpha), found.mean + found.half(settings.alpha)
+    adjusted = found.mean - found.half(level), found.mean + found.half(level)
     word: Word = "inconclusive"
     if -margin <= found.mean - wide and found.mean + wide <= margin:
         word = "equivalent"
     elif p_holm <= settings.alpha:
         word = "regression" if found.mean > 0 else "improvement"
-    beyond = (word == "regression" and low > margin) or (word == "improvement" and high < -margin)
+    beyond = (word == "regression" and adjusted[0] > margin) or (word == "improvement" and adjusted[1] < -margin)
     return Judged(
         math.expm1(found.mean),
         math.expm1(low),
@@ -142,8 +149,10 @@ def _judged(
         found.p,
         p_holm,
         word,
-        _reason(word, blocks, p_holm, members, settings),
+        _reason(word, blocks, f"p {p_words(p_holm)} after Holm over {members}", likely(low, high), settings),
         beyond,
+        math.expm1(adjusted[0]),
+        math.expm1(adjusted[1]),
     )
 
 
@@ -156,11 +165,10 @@ def _obstacle(blocks: tuple[int, int]) -> str:
     return f"no variation: {counts} without any; repeated rows are not repeated runs"
 
 
-def _reason(word: Word, blocks: tuple[int, int], p_holm: float, members: int, settings: Settings) -> str:
+def _reason(word: Word, blocks: tuple[int, int], said: str, leaning: str, settings: Settings) -> str:
     margin, counts = f"within ±{100 * settings.margin:g} %", f"{blocks[0]} and {blocks[1]} blocks"
-    said = f"p {'< 0.0001' if p_holm < 0.0001 else f'{p_holm:.2g}'} after Holm over {members}"
     if word == "equivalent":
         return f"{margin} in {counts}"
     if word == "inconclusive":
-        return f"wide: {counts} don't show the difference to be {margin}, and {said}"
+        return f"{WIDE}: {leaning}{counts} don't show the difference to be {margin}, and {said}"
     return f"{said} in {counts}"

@@ -6,17 +6,19 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from gpubench.errors import EXIT_INCONCLUSIVE, EXIT_REGRESSION
 from gpubench.stats.arrange import Cell, arrange, circumstances, read_cell
 from gpubench.stats.columns import columns, flip_columns
 from gpubench.stats.data import ComparisonInput
-from gpubench.stats.estimate import FEW_BLOCKS, OBSTACLES
+from gpubench.stats.estimate import FEW_BLOCKS, OBSTACLES, bounds
 from gpubench.stats.flags import raise_flags
-from gpubench.stats.gate import INCONCLUSIVE, WORDS, Decisions, decide
+from gpubench.stats.gate import INCONCLUSIVE, WORDS, Decisions, decide, holm_levels
 from gpubench.stats.power import blocks_to_decide
 from gpubench.stats.runs import Floats
 from gpubench.stats.settings import Settings
-from gpubench.stats.wording import reason
+from gpubench.stats.wording import WIDE, leaning, reason
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,13 +45,15 @@ class Verdict:
         samples: timed samples of both variants in complete pairs.
         median_effect: effect on the runs' medians.
         geomean_effect: effect on the runs' geometric means.
-        beyond_margin: the whole interval lies beyond the margin.
+        beyond_margin: the whole adjusted interval lies beyond the margin, in the direction of the verdict.
         flags: names of what a reader should know beside the verdict.
         stragglers_baseline: samples above 1.5 times their run's median.
         stragglers_candidate: same for the candidate.
         straggler_limit: stragglers rarer than this share of samples can't be excluded: 3 / (samples of the variant with
             fewer).
         one_job: several blocks come from one allocation, so the verdict holds on these nodes.
+        low_adjusted: lower bound of the interval at the level of Holm's step, which agrees with the verdict.
+        high_adjusted: upper bound.
     """
 
     key: Mapping[str, object]
@@ -75,6 +79,19 @@ class Verdict:
     stragglers_candidate: int
     straggler_limit: float | None
     one_job: bool
+    low_adjusted: float | None = None
+    high_adjusted: float | None = None
+
+    @property
+    def shown(self) -> tuple[float | None, float | None]:
+        """The interval beside the verdict: adjusted, but for an equivalent cell, which Holm didn't decide."""
+        own = self.verdict == "equivalent" or self.low_adjusted is None
+        return (self.low, self.high) if own else (self.low_adjusted, self.high_adjusted)
+
+    @property
+    def leaning(self) -> str:
+        """``likely slower, not proven``: by itself it would differ, in its family it doesn't; empty for others."""
+        return leaning(self.low, self.high) if self.reason.startswith(WIDE) else ""
 
     @property
     def straggler_note(self) -> str:
@@ -107,7 +124,10 @@ def judge(comparisons: Sequence[ComparisonInput], settings: Settings) -> list[Ve
         pairs = pairs.head(settings.look.maximum)
     decisions = decide(pairs, circumstances(cells), settings)
     flips = flip_columns(pairs, decisions, settings)
-    family = _Family(cells, decisions, columns(pairs, decisions, flips), settings)
+    levels = holm_levels(decisions.estimates.p, decisions.p_holm <= settings.alpha, settings.alpha)
+    frozen = np.array([cell.comparison.frozen_at is not None for cell in cells])
+    adjusted = bounds(pairs, settings, decisions.estimates, frozen, levels)
+    family = _Family(cells, decisions, columns(pairs, decisions, flips, adjusted), settings)
     flags = raise_flags(cells, pairs, decisions, flips, settings)
     return [_verdict(family, row, raised) for row, raised in enumerate(flags)]
 
@@ -153,13 +173,24 @@ def _verdict(family: _Family, row: int, flags: tuple[str, ...]) -> Verdict:
         samples=count["samples_baseline"] + count["samples_candidate"],
         median_effect=number["median_effect"],
         geomean_effect=number["geomean_effect"],
-        beyond_margin=bool(decisions.beyond_margin[row]),
+        beyond_margin=beyond(
+            WORDS[decisions.word[row]], number["low_adjusted"], number["high_adjusted"], family.settings.margin
+        ),
         flags=flags,
         stragglers_baseline=count["stragglers_baseline"],
         stragglers_candidate=count["stragglers_candidate"],
         straggler_limit=3 / fewest if fewest else None,
         one_job=cell.one_job,
+        low_adjusted=number["low_adjusted"],
+        high_adjusted=number["high_adjusted"],
     )
+
+
+def beyond(word: str, low: float | None, high: float | None, margin: float) -> bool:
+    """Whether an interval (ratios minus one) lies beyond the margin on the side of the verdict."""
+    if low is None or high is None:
+        return False
+    return (word == "regression" and low > margin) or (word == "improvement" and high < 1 / (1 + margin) - 1)
 
 
 def _more_blocks(family: _Family, row: int) -> int | None:

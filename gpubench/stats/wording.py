@@ -11,6 +11,8 @@ from gpubench.stats.estimate import OBSTACLES
 from gpubench.stats.gate import BROKEN, EQUIVALENT, INCONCLUSIVE, Decisions
 from gpubench.stats.settings import Settings
 
+WIDE = "wide"
+"""Begins the reason of a comparison that is inconclusive by nothing but noise."""
 _MOST_FIELDS = 3
 _MOST_LETTERS = 60
 
@@ -35,7 +37,11 @@ def reason(cell: Cell, row: int, decisions: Decisions, settings: Settings) -> st
         return f"the candidate failed in {len(cell.broken_blocks)} blocks where the baseline ran ({blocks})"
     if word == INCONCLUSIVE:
         return _why_inconclusive(cell, row, decisions, settings)
-    text = _margin_words(settings) if word == EQUIVALENT else f"p {_p(decisions.p_holm[row])} after Holm over {family}"
+    text = (
+        _margin_words(settings)
+        if word == EQUIVALENT
+        else f"p {p_words(decisions.p_holm[row])} after Holm over {family}"
+    )
     decided = "" if cell.comparison.frozen_at is None else f"; decided at block {cell.comparison.frozen_at}"
     return f"{text} in {_blocks(decisions, row)}{_where(cell)}{decided}"
 
@@ -49,8 +55,22 @@ def _why_inconclusive(cell: Cell, row: int, decisions: Decisions, settings: Sett
         return f"failed: {where}; it can't be called equivalent or improved"
     if math.isnan(decisions.p_holm[row]):
         return f"no look yet: {_blocks(decisions, row)} so far, the first look is at 5"
+    effect, half = decisions.estimates.location.effect[row], decisions.estimates.half_width[row]
     shown = f"{_blocks(decisions, row)} don't show the difference to be {_margin_words(settings)}"
-    return f"wide: {shown}, and p {_p(decisions.p_holm[row])} after Holm over {len(decisions.word)}{_where(cell)}"
+    p = f"p {p_words(decisions.p_holm[row])} after Holm over {len(decisions.word)}"
+    return f"{WIDE}: {likely(effect - half, effect + half)}{shown}, and {p}{_where(cell)}"
+
+
+def likely(low: float, high: float) -> str:
+    """``likely slower, not proven; `` by an interval that was made without regard to the family; mostly empty."""
+    return f"{word}; " if (word := leaning(low, high)) else ""
+
+
+def leaning(low: float | None, high: float | None) -> str:
+    """What an interval that was made without regard to the family says of an inconclusive comparison."""
+    if low is not None and low > 0:
+        return "likely slower, not proven"
+    return "likely faster, not proven" if high is not None and high < 0 else ""
 
 
 def _obstacle(obstacle: str, cell: Cell, row: int, decisions: Decisions) -> str:
@@ -97,5 +117,6 @@ def _where(cell: Cell) -> str:
     return ", on these nodes" if cell.one_job else ""
 
 
-def _p(value: float) -> str:
+def p_words(value: float) -> str:
+    """``0.012``, ``< 0.0001``."""
     return "< 0.0001" if value < 0.0001 else f"{value:.2g}"

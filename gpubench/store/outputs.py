@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gpubench.errors import UsageError
 from gpubench.files import writing
+from gpubench.spec.records import RUN_FILE
 from gpubench.store.campaign import PLAN_FILE
 
 
@@ -36,15 +37,24 @@ def create_campaign(outputs: Path, site: str, suite: str, now: dt.datetime) -> P
     raise AssertionError("itertools.count ends never")
 
 
-def newest_campaign(outputs: Path) -> Path:
+def newest_campaign(outputs: Path, *, with_results: bool = False) -> Path:
     """The campaign that was planned last, by the time that its plan states (a copy has another date on disk).
 
+    Args:
+        outputs: directory of campaigns.
+        with_results: pass over campaigns of which no run has ended.
+
     Raises:
-        UsageError: there is no campaign.
+        UsageError: there is no campaign, or none of them has results.
     """
     plans = sorted(outputs.glob(f"*/{PLAN_FILE}"), key=lambda path: (_planned_at(path), path.parent.name))
     if not plans:
-        raise UsageError(f"there is no campaign in {outputs}", then="start one with 'make bench', or name a directory")
+        raise UsageError(f"there is no campaign in {outputs}", then="start one, or name a directory")
+    newest = plans[-1].parent
+    if with_results:
+        plans = [plan for plan in plans if any(plan.parent.glob(f"runs/*/{RUN_FILE}"))]
+        if not plans:
+            raise UsageError(f"no campaign in {outputs} has results yet", then=f"see gpubench status {newest}")
     return plans[-1].parent
 
 

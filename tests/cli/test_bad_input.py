@@ -71,7 +71,7 @@ def test_a_typo_in_a_suite_names_file_key_and_the_nearest_one(gpubench: Run, tmp
     suite.write_text(suite.read_text().replace("count", "cuont"))
     done = gpubench(*words(suite))
     assert done.returncode == 2
-    assert f"{suite}: tasks has no parameter 'cuont' (did you mean 'count'?)" in one_line(done)
+    assert f"{suite}:7: tasks has no parameter 'cuont' (did you mean 'count'?)" in one_line(done)
 
 
 @pytest.mark.parametrize("name", ["../../evil", "/tmp/evil", "..", "a b", "", "x" * 201])

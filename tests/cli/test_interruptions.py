@@ -87,7 +87,7 @@ def test_after_ctrl_c_resume_repeats_no_finished_run_and_replaces_the_broken_blo
     until(lambda: running(tmp_path), "the second run's first sample")
     front.kill(SIGINT)
     assert front.end() == 130
-    assert "interrupted by SIGINT; 1 of 2 runs finished; to go on: make bench CAMPAIGN=" in front.output
+    assert "interrupted by SIGINT; 1 of 2 runs finished; to go on: gpubench bench --campaign " in front.output
     nothing_left(lambda: cluster_processes(campaign))
     kept = {name: record for name, record in records(campaign).items() if record["status"] == "ok"}
     before = {name: (campaign / "runs" / name / "run.json").stat().st_mtime_ns for name in kept}

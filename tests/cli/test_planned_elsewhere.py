@@ -74,7 +74,7 @@ def test_a_plan_without_images_is_planned_and_refused_by_submit(gpubench: Run, t
     (tools / "sbatch").symlink_to("/bin/false")
     refused = gpubench("submit", campaign, env={"PATH": str(tools)})
     assert refused.returncode == 6, refused.stderr
-    assert 'make images SITE=draco UCX="v1.12.x master"' in refused.stderr
+    assert "gpubench images build --site draco --ucx 'v1.12.x master'" in refused.stderr
     shown = gpubench("plan", campaign.relative_to(tmp_path))
     assert shown.stdout == done.stdout
 
@@ -87,8 +87,9 @@ def test_without_sbatch_submit_writes_the_scripts_and_says_what_to_run_where(
     (campaign,) = (tmp_path / "outputs").iterdir()
     (line,) = done.stderr.splitlines()
     assert f"there is no sbatch on this machine; the scripts are in outputs/{campaign.name}/jobs" in line
-    words = 'SITE=draco UCX="v1.12.x master"'
-    assert f"where Docker is: make images {words}; on a login node of draco: make import {words}, then the same" in line
+    words = "--site draco --ucx 'v1.12.x master'"
+    there = f"on a login node of draco: gpubench images import {words}, then the same"
+    assert f"where Docker is: gpubench images build {words}; {there}" in line
     script = campaign / "jobs" / "j001-n8" / "job.sh"
     subprocess.run(["bash", "-n", script], check=True)
     assert "#SBATCH --nodes=8" in script.read_text()

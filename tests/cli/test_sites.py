@@ -104,8 +104,8 @@ def test_what_a_key_of_text_is_set_to_stays_text() -> None:
     [
         ('"draco"', '"drako"', "no site 'drako' (did you mean 'draco'?)"),
         ('name = "mine"', "", "mine.toml: key 'name' is missing"),
-        ('"draco"', "3", "mine.toml: 'inherits' = 3: write the name or path of one profile"),
-        ("[layout]", "[layuot]", "mine.toml: unknown key 'layuot' (did you mean 'layout'?)"),
+        ('"draco"', "3", "mine.toml:2: 'inherits' = 3: write the name or path of one profile"),
+        ("[layout]", "[layuot]", "mine.toml:4: unknown key 'layuot' (did you mean 'layout'?)"),
     ],
 )
 def test_a_mistake_in_an_inheriting_profile_names_the_file(folder: Path, old: str, new: str, message: str) -> None:
@@ -216,7 +216,7 @@ def test_check_says_a_line_each_and_exits_with_2_when_one_is_wrong(gpubench: Run
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("layout.wrokers=2", "wrong: mine.toml with --set: unknown key 'layout.wrokers' (did you mean 'workers'?)"),
+        ("layout.wrokers=2", "wrong: --set: unknown key 'layout.wrokers' (did you mean 'workers'?)"),
         ("defaults.suite=quik", "wrong: no suite 'quik' (did you mean 'quick'?)"),
         ("defaults.variants=['a=1']", "wrong: a comparison needs two variants at least"),
     ],

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from gpubench.cli.makefile import TARGETS
 from gpubench.cli.steps.showing import job_lines, require_complete
 from gpubench.errors import IncompleteError
 from gpubench.schedulers import JobState, submitted
 from gpubench.store.accounting import account
 from gpubench.store.campaign import Campaign
+from tests.cli.test_options import COMMANDS
+from tests.conftest import ROOT, Run, need, plain_environment
 from tests.store.campaign_builder import Writer, begin, finish, make_plan
 
 
@@ -23,7 +30,7 @@ def way_on(campaign: Campaign, running: bool = False, **known: object) -> str:
 def test_runs_of_submitted_jobs_are_waited_for_and_others_are_run(tmp_path: Path) -> None:
     campaign = begin(tmp_path / "c", make_plan(blocks=1))
     (job,) = (job.job for job in campaign.jobs)
-    repair = f"make bench CAMPAIGN={campaign.directory}"
+    repair = f"gpubench bench --campaign {campaign.directory}"
     watch = f"jobs still wait or run: gpubench status --watch {campaign.directory}"
     assert way_on(campaign, alive={job}) == f"to run what is missing: {repair}"
     campaign.job_dir(job).mkdir(parents=True)
@@ -34,12 +41,76 @@ def test_runs_of_submitted_jobs_are_waited_for_and_others_are_run(tmp_path: Path
     assert way_on(campaign, alive={job}) == f"{watch}; when they have ended: {repair}"
 
 
+def test_who_typed_make_is_told_what_to_type_for_make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    campaign = begin(tmp_path / "a campaign", make_plan(blocks=1))
+    assert way_on(campaign) == f"to run what is missing: gpubench bench --campaign '{campaign.directory}'"
+    monkeypatch.setenv("GPUBENCH_BY_MAKE", "1")
+    assert way_on(campaign) == f"to run what is missing: make bench CAMPAIGN='{campaign.directory}'"
+
+
+@pytest.mark.parametrize(
+    ("environment", "expected"),
+    [
+        ({}, "gpubench images build --site draco --ucx 9.9.9"),
+        ({"GPUBENCH_BY_MAKE": "1"}, "make images SITE=draco UCX=9.9.9"),
+    ],
+)
+def test_an_image_that_is_missing_is_built_by_the_command_or_by_make(
+    gpubench: Run, environment: dict[str, str], expected: str
+) -> None:
+    done = gpubench("images", "show", "9.9.9", "--site", "draco", "--set", "runtime=docker", env=environment)
+    assert (done.returncode, done.stderr.rstrip().endswith(f"; {expected}")) == (2, True), done.stderr
+
+
+def test_make_says_that_it_typed_the_command(tmp_path: Path) -> None:
+    need(shutil.which("make") is not None, "make")
+    stub = tmp_path / "gpubench"
+    stub.write_text('#!/usr/bin/env bash\necho "$GPUBENCH_BY_MAKE $1"\n')
+    stub.chmod(0o755)
+    for target in TARGETS:
+        words = ["make", "-s", "-C", ROOT, f"GPUBENCH={stub}", "-o", ".venv/.tool", target]
+        done = subprocess.run(words, env=plain_environment(), capture_output=True, text=True, check=True)
+        assert done.stdout == f"1 {COMMANDS.get(target, (target,))[0]}\n"
+
+
+def test_no_message_but_those_of_make_itself_tells_anybody_to_type_make() -> None:
+    """The front end spells such commands in one place (``typed``), and other packages name commands."""
+    target = re.compile(rf"(?<![.\w])make ({'|'.join(TARGETS)}|install)\b")
+    sources = [path for path in (ROOT / "gpubench").rglob("*.py") if path.name not in ("ways.py", "makefile.py")]
+    assert [str(path) for path in sources if target.search(path.read_text())] == []
+
+
+def test_a_command_that_reads_results_takes_the_newest_campaign_that_has_some_and_names_it(
+    gpubench: Run, tmp_path: Path
+) -> None:
+    outputs = tmp_path / "outputs"
+    for name, day in (("old", 1), ("new", 2), ("planned", 3)):
+        plan = make_plan().model_copy(update={"created_at": f"2025-11-{day:02d}T00:00:00+00:00", "campaign": name})
+        begin(outputs / name, plan)
+        if name != "planned":
+            finish(Campaign.open(outputs / name))
+    said = "gpubench: campaign outputs/new, the newest with results\n"
+    for command in (["summary"], ["compare"], ["scaling"], ["merge"], ["report"], ["explain", "--variants", "a", "b"]):
+        assert said in gpubench(*command).stderr, command
+    done = gpubench("compare", "--json")
+    assert (json.loads(done.stdout)["campaign"], done.stderr) == ("new", said)
+    assert gpubench("status").stderr.startswith("gpubench: campaign outputs/planned, the newest\n")
+    assert said not in gpubench("summary", "outputs/old").stderr
+
+
+def test_where_no_campaign_has_results_the_newest_is_pointed_at(gpubench: Run, tmp_path: Path) -> None:
+    begin(tmp_path / "outputs" / "c", make_plan())
+    done = gpubench("report")
+    assert done.returncode == 2
+    assert done.stderr == "gpubench: no campaign in outputs has results yet; see gpubench status outputs/c\n"
+
+
 def test_a_campaign_that_runs_on_this_machine_is_waited_for_not_started_once_more(tmp_path: Path) -> None:
     campaign = begin(tmp_path / "c", make_plan(blocks=1))
     (job,) = (job.job for job in campaign.jobs)
     watch = f"jobs still wait or run: gpubench status --watch {campaign.directory}"
     assert way_on(campaign, alive={job}, running=True) == watch
-    assert way_on(campaign, alive={job}) == f"to run what is missing: make bench CAMPAIGN={campaign.directory}"
+    assert way_on(campaign, alive={job}) == f"to run what is missing: gpubench bench --campaign {campaign.directory}"
 
 
 def test_a_job_that_failed_is_told_so_also_when_every_record_of_its_runs_is_well(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def test_effects_stand_where_they_belong(inputs: ReportInputs, width: int) -> No
     assert max(map(len, lines)) <= width
     if width < 80:
         return  # names stand on their own lines
-    (slower,) = (line for line in lines if re.search(r"merge 4 nodes .*\| .*o", line))
+    (slower,) = (line for line in lines if re.search(r"merge 4 nodes .*\|.*o", line))
     assert slower.index("|") < slower.rindex(":") < slower.index("o", len("merge 4 nodes"))
     assert re.search(r" \+\d+\.\d % \[[-+]\S+, [+>]\S+\]$", slower)
     assert lines.count("1.19.0 vs 1.17.0") == 1

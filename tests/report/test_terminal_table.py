@@ -18,7 +18,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> ReportInputs:
 
 def test_a_line_per_verdict_that_reads_like_a_sentence(story: ReportInputs) -> None:
     lines = verdict_lines(story.verdicts)
-    assert lines[2] == "message 10 MB | 1.19.0 vs 1.17.0 | +48.3 % [+47, +50] | 8 blocks | regression"
+    assert lines[2] == "message 10 MB | 1.19.0 vs 1.17.0 | +48.3 % [+46, +50] | 8 blocks | regression"
     assert lines[0].startswith("message 1 KiB | 1.19.0 vs 1.17.0 | +0.5 % [-1.2, +2.2] | 8 blocks | ")
 
 
@@ -26,21 +26,36 @@ def test_the_table_says_the_same_in_eighty_columns(story: ReportInputs) -> None:
     out = io.StringIO()
     Console(file=out, width=90).print(verdict_table(story.verdicts))
     row = next(line for line in out.getvalue().splitlines() if line.startswith("message 10 MB"))
-    for cell in ("1.19.0 vs 1.17.0", "+48.3 % [+47, +50]", "8 blocks", "regression"):
+    for cell in ("1.19.0 vs 1.17.0", "+48.3 % [+46, +50]", "8 blocks", "regression"):
         assert cell in row
 
 
 def test_a_narrow_table_breaks_what_is_said_of_blocks_not_the_names(story: ReportInputs) -> None:
     unsure = [
-        dataclasses.replace(one, verdict="inconclusive", reason="wide: ", more_blocks=162, candidate="1.19.0-proto1")
+        dataclasses.replace(
+            one, verdict="inconclusive", reason="wide: ", low=-0.1, more_blocks=162, candidate="1.19.0-proto1"
+        )
         for one in story.verdicts
     ]
     out = io.StringIO()
     Console(file=out, width=100).print(verdict_table(unsure))
     row = next(line for line in out.getvalue().splitlines() if line.startswith("message 10 MB"))
-    for cell in ("1.19.0-proto1 vs 1.17.0", "+48.3 % [+47, +50]", "8 blocks", "inconclusive; about"):
+    for cell in ("1.19.0-proto1 vs 1.17.0", "+48.3 % [+46, +50]", "8 blocks", "inconclusive; about"):
         assert cell in row
     assert "blocks would decide" in out.getvalue()
+
+
+def test_what_is_likely_and_not_proven_is_said_beside_the_verdict(story: ReportInputs) -> None:
+    word = {"verdict": "inconclusive", "reason": "wide: ", "low_adjusted": -0.1, "high_adjusted": 0.6, "more_blocks": 3}
+    slower = dataclasses.replace(story.verdicts[2], **word)
+    faster = dataclasses.replace(slower, effect=-0.2, low=-0.3, high=-0.1)
+    lines = verdict_lines([slower, faster, dataclasses.replace(slower, reason="order: ")])
+    assert lines[0].endswith(
+        "+48.3 % [-10, +60] | 8 blocks | inconclusive; likely slower, not proven; about 3 more blocks would decide"
+    )
+    assert "| inconclusive; likely faster, not proven; " in lines[1]
+    assert "likely" not in lines[2]
+    assert "  intervals: at the level of Holm's step; of equivalent comparisons: 95 %" in lines
 
 
 def test_markup_in_a_label_is_text(tmp_path: Path) -> None:

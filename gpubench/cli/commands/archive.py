@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gpubench.cli import options
+from gpubench.cli import completing, options
 from gpubench.errors import UsageError
 
 
@@ -19,7 +19,12 @@ def register(app: typer.Typer) -> None:
 
 
 Directories = Annotated[
-    list[Path], typer.Argument(metavar="DIR", help="Campaigns, imports, packs, or directories that hold some.")
+    list[Path],
+    typer.Argument(
+        metavar="DIR",
+        help="Campaigns, imports, packs, or directories that hold some.",
+        autocompletion=completing.campaigns,
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
@@ -87,7 +92,9 @@ def fsck(directories: Directories, as_json: AsJson = False) -> None:
 
 
 def pack(
-    campaign: Annotated[Path, typer.Argument(help="A campaign or an import.", show_default=False)],
+    campaign: Annotated[
+        Path, typer.Argument(help="A campaign or an import.", show_default=False, autocompletion=completing.campaigns)
+    ],
     out: Annotated[Path | None, typer.Option(help="File to write; default: NAME.gpubench.zip here.")] = None,
 ) -> None:
     """One file that readers take in place of a directory. A zip archive with a list of hashes.

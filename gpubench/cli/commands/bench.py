@@ -7,27 +7,32 @@ from typing import Annotated
 
 import typer
 
-from gpubench.cli import options
-from gpubench.cli.options import Asked
-from gpubench.cli.planned import planning_options
+from gpubench.cli import completing, options
+from gpubench.cli.asked.calibration import Wishes
+from gpubench.cli.asked.campaign import Asked
+from gpubench.cli.declared import Make, with_options
 from gpubench.errors import UsageError
-from gpubench.model.bounds import MOST_BLOCKS
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    app.command()(planning_options(bench))
+    app.command()(with_options(bench))
     app.command()(resume)
     app.command()(advance)
-    app.command()(calibrate)
+    app.command()(with_options(calibrate))
 
 
 def bench(
-    asked: Asked,
-    campaign: Annotated[Path | None, typer.Option(help="Run only what is missing in this campaign.")] = None,
+    *,
+    campaign: Annotated[
+        Path | None,
+        typer.Option(help="Run only what is missing in this campaign.", autocompletion=completing.campaigns),
+        Make(),
+    ] = None,
     gate: Annotated[
         bool, typer.Option("--gate", help="Exit 20 on a regression, 21 when something is undecided.")
     ] = False,
+    asked: Asked,
 ) -> None:
     """Compare UCX versions: build images, plan, run, judge.
 
@@ -59,19 +64,12 @@ def advance(
 
 
 def calibrate(
+    *,
     directory: Annotated[
         Path | None, typer.Argument(help="A calibration begun earlier: go on with it.", show_default=False)
     ] = None,
     campaigns: Annotated[int, typer.Option(min=1, help="So many in all.")] = 20,
-    site: options.Site = "local",
-    suite: Annotated[str, typer.Option(help="Suite in suites/, or a .toml file.")] = "calibrate",
-    slow: Annotated[
-        str | None, typer.Option(help="Slow the candidate by this, like 5%, and count how often that is found.")
-    ] = None,
-    ucx: Annotated[str | None, typer.Option(help="UCX version; default: the profile's first.")] = None,
-    blocks: Annotated[int, typer.Option(min=1, max=MOST_BLOCKS, help="Blocks of each campaign.")] = 5,
-    seed: Annotated[int | None, typer.Option(help="Seed of the first campaign's order; each next one adds 1.")] = None,
-    settings: options.Set = None,
+    wishes: Wishes,
     outputs: options.Outputs = None,
 ) -> None:
     """Count the gate's false alarms on this site. Runs a version against itself, over tcp, many times.
@@ -81,16 +79,7 @@ def calibrate(
     """
     from gpubench.cli.steps import calibrating
 
-    wishes = calibrating.Wishes(
-        site=site,
-        suite=suite,
-        ucx=ucx or "",
-        slow=slow or "",
-        blocks=blocks,
-        seed=seed,
-        settings=tuple(settings or ()),
-    )
-    if directory is not None and (wishes != calibrating.Wishes() or outputs is not None):
+    if directory is not None and (wishes != Wishes() or outputs is not None):
         raise UsageError(
             f"{directory} says what it runs, and options that say it are given too", then="only --campaigns may be"
         )

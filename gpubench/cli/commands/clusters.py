@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpubench.cli import options
+from gpubench.cli.asked.cluster import MaybeTime, Starting, Wait
+from gpubench.cli.declared import with_options
 from gpubench.errors import UsageError
 
 if TYPE_CHECKING:
     from gpubench.store.clusters import Cluster
 
 Name = Annotated[str | None, typer.Option("--name", help="The cluster; default: the only one that stands.")]
-Wait = Annotated[str, typer.Option("--wait", help="How long to wait, in the queue too; it goes on after that.")]
-MaybeTime = Annotated[str | None, typer.Option("--time", help="Time limit of the job, like 2h.")]
 Change = Annotated[str, typer.Argument(help="Nodes, like +2 or -2.", show_default=False)]
 SchedulerFile = Annotated[Path, typer.Option(help="What its scheduler wrote.", show_default=False)]
 Python = Annotated[
@@ -34,7 +34,7 @@ def register(app: typer.Typer) -> None:
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    group.command()(start)
+    group.command()(with_options(start))
     group.command()(status)
     group.command(context_settings=SIGNED)(grow)
     group.command(context_settings=SIGNED)(shrink)
@@ -43,47 +43,15 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="cluster")
 
 
-def start(
-    site: options.Site = "local",
-    nodes: Annotated[int, typer.Option(min=1, help="Nodes of the first job, which has the scheduler.")] = 1,
-    ucx: Annotated[
-        str | None, typer.Option(help="VERSION[,KEY=VALUE...]; default: the first variant of the site.")
-    ] = None,
-    name: Annotated[str | None, typer.Option(help="Name of the cluster; default: site and time.")] = None,
-    protocol: Annotated[str | None, typer.Option(help="tcp, tls (with keys of its own) or ucx.")] = None,
-    limit: MaybeTime = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Workers per node.")] = None,
-    wait: Wait = "10m",
-    runtime: options.Runtime = None,
-    base: options.Base = None,
-    date: options.Date = None,
-    settings: options.Set = None,
-    outputs: options.Outputs = None,
-) -> None:
+def start(asked: Starting) -> None:
     """Start a cluster of one variant, and say how scripts join it. On the site's scheduler; waits for its workers.
 
     It stands until its time is over (--time, default: the site's limit of a job) or `cluster stop`.
     On Kubernetes in a ReadWriteMany claim (kubernetes.claim, else exit 6); scripts run where pod addresses are routed.
     """
-    from gpubench.cli.steps.clusters.starting import Starting, start_cluster
+    from gpubench.cli.steps.clusters.starting import start_cluster
 
-    start_cluster(
-        Starting(
-            site=site,
-            nodes=nodes,
-            wait=wait,
-            ucx=ucx,
-            name=name,
-            protocol=protocol,
-            time=limit,
-            workers=workers,
-            runtime=runtime,
-            base=base,
-            date=date,
-            settings=settings,
-            outputs=outputs,
-        )
-    )
+    start_cluster(asked)
 
 
 def status(name: Name = None, outputs: options.Outputs = None) -> None:

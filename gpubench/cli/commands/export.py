@@ -7,10 +7,23 @@ from typing import Annotated
 
 import typer
 
-from gpubench.cli import options
+from gpubench.cli import completing, options
 
-Campaign = Annotated[Path, typer.Argument(help="Directory of the campaign, or a pack.", show_default=False)]
-Kept = Annotated[Path, typer.Argument(metavar="DIR", help="A campaign or an import, also packed.", show_default=False)]
+Campaign = Annotated[
+    Path,
+    typer.Argument(
+        help="Directory of the campaign, or a pack.", show_default=False, autocompletion=completing.campaigns
+    ),
+]
+Kept = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DIR",
+        help="A campaign or an import, also packed.",
+        show_default=False,
+        autocompletion=completing.campaigns,
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -53,7 +66,7 @@ def parquet(directory: Kept, path: Annotated[Path, typer.Argument(metavar="FILE"
 
 
 def mlflow(
-    campaign: options.MaybeCampaign = None,
+    campaign: options.MaybeResults = None,
     tracking_uri: Annotated[
         str | None, typer.Option(help="Tracking server, or database; default: sqlite:///outputs/mlflow.db.")
     ] = None,

@@ -16,7 +16,7 @@ def register(app: typer.Typer) -> None:
 
 
 def fetch(
-    site: Annotated[str, typer.Argument(help="Profile in sites/, or a .toml file.", show_default=False)],
+    site: options.NamedSite,
     campaign: Annotated[
         str,
         typer.Argument(

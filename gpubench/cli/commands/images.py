@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpubench.cli import options
-from gpubench.cli.options import Asked
+from gpubench.cli import completing, options
+from gpubench.cli.asked.campaign import Asked
+from gpubench.cli.declared import Make
 from gpubench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,9 +17,21 @@ if TYPE_CHECKING:
 
 Specs = Annotated[
     list[str] | None,
-    typer.Argument(help="UCX versions: 1.16.0, v1.14.x, master, REF@COMMIT, none.", show_default=False),
+    typer.Argument(
+        help="UCX versions: 1.16.0, v1.14.x, master, REF@COMMIT, none.",
+        show_default=False,
+        autocompletion=completing.versions,
+    ),
 ]
-MoreSpecs = Annotated[str | None, typer.Option("--ucx", help="The same, parted by blanks or commas.")]
+MoreSpecs = Annotated[
+    str | None,
+    typer.Option(
+        "--ucx",
+        help="UCX versions, separated by commas or blanks.",
+        autocompletion=completing.several(completing.versions),
+    ),
+    Make('"1.16.0 1.22.0"'),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
@@ -45,9 +58,13 @@ def build(
     date: options.Date = None,
     stack: Annotated[str, typer.Option(help="Row of docker/compatibility.toml; default: the first that fits.")] = "",
     push: Annotated[
-        bool | None, typer.Option("--push/--no-push", help="To the site's registry; default: if it names one.")
+        bool | None,
+        typer.Option("--push/--no-push", help="To the site's registry; default: if it names one."),
+        Make(),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Where to write Dockerfiles; default: outputs/images.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write Dockerfiles; default: outputs/images."), Make()
+    ] = None,
     at_once: Annotated[int, typer.Option("--at-once", min=1, help="Builds at the same time.")] = 2,
     settings: options.Set = None,
 ) -> None:
@@ -91,7 +108,7 @@ def import_(
     ucx: MoreSpecs = None,
     site: options.Site = "local",
     date: options.Date = None,
-    out: Annotated[Path | None, typer.Option(help="Only write import.sh there; don't run it.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Only write import.sh there; don't run it."), Make()] = None,
     settings: options.Set = None,
 ) -> None:
     """Import locked images into squashfs files. By enroot or Apptainer, here or as a job, as the profile says.
@@ -104,14 +121,22 @@ def import_(
     importing.import_images(_site(asked), _words(specs, ucx), asked.chosen_date(), out)
 
 
-def list_(site: Annotated[str | None, typer.Option(help="Only of this site.")] = None, as_json: AsJson = False) -> None:
+def list_(
+    site: Annotated[str | None, typer.Option(help="Only of this site.", autocompletion=completing.sites)] = None,
+    as_json: AsJson = False,
+) -> None:
     """Every image that there is. Locked ones by digest, venvs by content, and the squashfs files imported here."""
     from gpubench.cli.steps import listing
 
     listing.list_images(site, as_json=as_json)
 
 
-def show(spec: str, site: options.Site = "local", date: options.Date = None, settings: options.Set = None) -> None:
+def show(
+    spec: Annotated[str, typer.Argument(autocompletion=completing.versions)],
+    site: options.Site = "local",
+    date: options.Date = None,
+    settings: options.Set = None,
+) -> None:
     """Everything about one image. What it is called where, what UCX and which packages are inside."""
     from gpubench.cli.steps import listing
 
@@ -173,9 +198,9 @@ def _words(specs: list[str] | None, ucx: str | None) -> list[str]:
 def _required(specs: list[str] | None, ucx: str | None) -> list[str]:
     words = _words(specs, ucx)
     if not words:
-        raise UsageError(
-            "no version is named", then='for example gpubench images build 1.16.0, or make images UCX="1.16.0"'
-        )
+        from gpubench.cli.ways import typed
+
+        raise UsageError("no version is named", then=f"for example: {typed('images build', ucx='1.16.0')}")
     return words
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gpubench.cli import options
+from gpubench.cli import completing, options
 
 
 def register(app: typer.Typer) -> None:
@@ -16,7 +16,10 @@ def register(app: typer.Typer) -> None:
 
 
 def prereqs(
-    site: Annotated[str, typer.Option(help="Profile in sites/, or a .toml file.", show_default=False)],
+    site: Annotated[
+        str,
+        typer.Option(help="Profile in sites/, or a .toml file.", show_default=False, autocompletion=completing.sites),
+    ],
     out: Annotated[Path | None, typer.Option(help="Where to write; default: outputs/prereqs/SITE.")] = None,
     settings: options.Set = None,
 ) -> None:

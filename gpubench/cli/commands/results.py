@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from gpubench.cli import options
-from gpubench.cli.options import Asked
+from gpubench.cli import completing, options
+from gpubench.cli.asked.campaign import Asked
 from gpubench.errors import UsageError
 
 
@@ -18,19 +18,19 @@ def register(app: typer.Typer) -> None:
         app.command()(command)
 
 
-def merge(campaign: options.MaybeCampaign = None, outputs: options.Outputs = None) -> None:
+def merge(campaign: options.MaybeResults = None, outputs: options.Outputs = None) -> None:
     """Join all samples into results.parquet. Also on a copy, and while the campaign runs. Of a pack: beside it."""
     from gpubench.cli.say import say
     from gpubench.cli.steps.choosing import chosen_campaign
     from gpubench.cli.steps.judging import judge_campaign, write_results
 
-    judged = judge_campaign(chosen_campaign(campaign, outputs))
+    judged = judge_campaign(chosen_campaign(campaign, outputs, with_results=True))
     write_results(judged)
     say(f"{judged.merged.frame.height} samples in {judged.campaign.results}")
 
 
 def compare(
-    campaign: options.MaybeCampaign = None,
+    campaign: options.MaybeResults = None,
     other: options.Other = None,
     samples: Annotated[
         Path | None,
@@ -40,10 +40,17 @@ def compare(
         ),
     ] = None,
     baseline: Annotated[
-        str | None, typer.Option(help="Variant compared against; default: the first planned. With B: the variant of A.")
+        str | None,
+        typer.Option(
+            help="Variant compared against; default: the first planned. With B: the variant of A.",
+            autocompletion=completing.variants,
+        ),
     ] = None,
     candidate: Annotated[
-        str | None, typer.Option(help="Variant judged; default: every other. With B: the variant of B.")
+        str | None,
+        typer.Option(
+            help="Variant judged; default: every other. With B: the variant of B.", autocompletion=completing.variants
+        ),
     ] = None,
     margin: options.Margin = None,
     by: Annotated[str | None, typer.Option(help="With --samples: further columns that identify a cell.")] = None,
@@ -95,7 +102,7 @@ def compare(
 
 
 def summary(
-    campaign: options.MaybeCampaign = None,
+    campaign: options.MaybeResults = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="As Markdown, for a pull request.")] = False,
     allow: options.Allow = None,
     outputs: options.Outputs = None,
@@ -113,7 +120,7 @@ def summary(
             raise UsageError("--allow: an import says nothing of its environment", then="leave it out")
         summarise_imported(campaign, as_markdown=markdown)
         return
-    judged = judge_campaign(chosen_campaign(campaign, outputs), Question(allow=tuple(allow or ())))
+    judged = judge_campaign(chosen_campaign(campaign, outputs, with_results=True), Question(allow=tuple(allow or ())))
     if markdown:
         from gpubench.report.markdown import markdown as written
 
@@ -124,7 +131,7 @@ def summary(
 
 
 def scaling(
-    campaign: options.MaybeCampaign = None,
+    campaign: options.MaybeResults = None,
     other: options.Other = None,
     baseline: Annotated[str | None, typer.Option(help="With B: the variant of A; default: the common one.")] = None,
     candidate: Annotated[str | None, typer.Option(help="With B: the variant of B; default: the common one.")] = None,
@@ -165,8 +172,13 @@ def scaling(
 
 
 def links(
-    campaign: options.MaybeCampaign = None,
-    workload: Annotated[str | None, typer.Option(help="Only this workload; default: all that moved something.")] = None,
+    campaign: options.MaybeResults = None,
+    workload: Annotated[
+        str | None,
+        typer.Option(
+            help="Only this workload; default: all that moved something.", autocompletion=completing.workloads
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     outputs: options.Outputs = None,
 ) -> None:
@@ -185,7 +197,11 @@ def explain(
         bool, typer.Option("--variants", help="A and B are variants, compared over all blocks.")
     ] = False,
     campaign: Annotated[
-        Path | None, typer.Option(help="Campaign of the runs or variants; default: the newest in outputs/.")
+        Path | None,
+        typer.Option(
+            help="Campaign of the runs or variants; default: the newest with results in outputs/.",
+            autocompletion=completing.campaigns,
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -197,7 +213,7 @@ def explain(
 
 
 def report(
-    campaign: options.MaybeCampaign = None,
+    campaign: options.MaybeResults = None,
     svg: options.Svg = None,
     png: options.Png = None,
     terminal: Annotated[bool, typer.Option("--terminal", help="Also draw effects and efficiency here.")] = False,
@@ -217,7 +233,7 @@ def report(
             raise UsageError("--allow: an import says nothing of its environment", then="leave it out")
         report_imported(campaign, {"svg": svg, "png": png}, terminal=terminal)
         return
-    judged = judge_campaign(chosen_campaign(campaign, outputs), Question(allow=tuple(allow or ())))
+    judged = judge_campaign(chosen_campaign(campaign, outputs, with_results=True), Question(allow=tuple(allow or ())))
     show_verdicts(judged.verdicts, judged.accounting)
     inputs = write_report(judged)
     if svg:

@@ -6,13 +6,16 @@ from typing import Annotated
 
 import typer
 
-from gpubench.cli import options
+from gpubench.cli import completing, options
 from gpubench.errors import UsageError
 
-Name = Annotated[str, typer.Argument(help="Profile in sites/, or a .toml file.", show_default=False)]
 MaybeName = Annotated[
     str | None,
-    typer.Argument(help="Profile in sites/, or a .toml file; default: every shipped one.", show_default=False),
+    typer.Argument(
+        help="Profile in sites/, or a .toml file; default: every shipped one.",
+        show_default=False,
+        autocompletion=completing.sites,
+    ),
 ]
 
 
@@ -38,7 +41,7 @@ def list_() -> None:
     list_sites()
 
 
-def show(name: Name, settings: options.Set = None) -> None:
+def show(name: options.NamedSite, settings: options.Set = None) -> None:
     """The profile as TOML. With what it inherits and what --set lays over it."""
     from gpubench.cli.steps.sites import show_site
 
@@ -71,7 +74,7 @@ def check(
 
 
 def clean(
-    name: Name,
+    name: options.NamedSite,
     nodes: Annotated[
         int,
         typer.Option(min=1, help="Look at this many nodes; the scheduler chooses which: all, if there are no more."),

@@ -8,23 +8,24 @@ from typing import Annotated
 import typer
 
 from gpubench.cli import options
-from gpubench.cli.options import Asked
-from gpubench.cli.planned import planning_options
+from gpubench.cli.asked.campaign import Asked
+from gpubench.cli.declared import Make, with_options
 from gpubench.errors import UsageError
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     for command in (plan, render, submit):
-        app.command()(planning_options(command))
+        app.command()(with_options(command))
     for other in (status, cancel, logs):
         app.command()(other)
 
 
 def plan(
-    asked: Asked,
+    *,
     campaign: options.Planned = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print plan.json instead of the summary.")] = False,
+    asked: Asked,
 ) -> None:
     """Plan a campaign and write its scripts, run nothing. With CAMPAIGN: show what was planned.
 
@@ -46,11 +47,12 @@ def plan(
 
 
 def render(
-    asked: Asked,
+    *,
     campaign: options.Planned = None,
     out: Annotated[
-        Path | None, typer.Option(help="Directory of the new campaign; with the options that plan one.")
+        Path | None, typer.Option(help="Directory of the new campaign; with the options that plan one."), Make()
     ] = None,
+    asked: Asked,
 ) -> None:
     """Write the scripts and run specs. Of the planned CAMPAIGN again, or of a new one in --out DIR.
 
@@ -78,12 +80,13 @@ def render(
 
 
 def submit(
-    asked: Asked,
+    *,
     campaign: options.Planned = None,
     here: Annotated[
         bool,
         typer.Option("--here", help="Run on the nodes of the allocation that this shell is in; CAMPAIGN: the newest."),
     ] = False,
+    asked: Asked,
 ) -> None:
     """Hand jobs to the site's scheduler. Of CAMPAIGN, or of one planned now; the local site's are run right here.
 

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from gpubench.cli import options
+from gpubench.cli import completing
+from gpubench.cli.asked.workload import Measuring
+from gpubench.cli.declared import with_options
 from gpubench.errors import UsageError
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command()(workloads)
-    app.command()(measure)
+    app.command()(with_options(measure))
 
 
 def workloads(
     name: Annotated[
-        str | None, typer.Argument(help="Everything of this one; default: all, in short.", show_default=False)
+        str | None,
+        typer.Argument(
+            help="Everything of this one; default: all, in short.",
+            show_default=False,
+            autocompletion=completing.workloads,
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Everything, as one JSON object.")] = False,
     as_markdown: Annotated[bool, typer.Option("--markdown", help="As a table in Markdown.")] = False,
@@ -44,56 +50,7 @@ def workloads(
         say(line)
 
 
-def measure(
-    workload: Annotated[str, typer.Argument(help="As `gpubench workloads` lists it.", show_default=False)],
-    backend: Annotated[str, typer.Option(help="Who measures, of the workload's backends.")] = "dask",
-    gpus: Annotated[
-        int | None, typer.Option(min=1, help="A worker on each of this many GPUs of a node; NVML must know them.")
-    ] = None,
-    cpus: Annotated[
-        int | None, typer.Option(min=1, help="As many workers of a node, one CPU each; with --threads fewer workers.")
-    ] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Workers of a node.")] = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads per worker.")] = None,
-    nodes: Annotated[int, typer.Option(min=1, help="Nodes of the site.")] = 1,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            help="NAME=VALUE: a parameter (1e6, true, 64KiB, 30%, [10,100]), or a key of the site profile; repeatable.",
-        ),
-    ] = None,
-    size: Annotated[
-        str | None,
-        typer.Option(
-            help="small, medium, large: sizes at which a worker holds 1, 10, 50 % of its memory (1, 10, 100 times the "
-            "defaults where nothing is held); --set wins."
-        ),
-    ] = None,
-    reps: options.Reps = None,
-    warmup: Annotated[int | None, typer.Option(min=0, help="Repetitions before the first that counts.")] = None,
-    scheduler_file: Annotated[
-        Path | None, typer.Option(help="On the running cluster whose scheduler wrote this file; it is left as it was.")
-    ] = None,
-    scheduler_address: Annotated[
-        str | None, typer.Option(help="On the running cluster with this scheduler, like tcp://10.0.0.1:8786.")
-    ] = None,
-    python: Annotated[
-        Path | None,
-        typer.Option(help="For a running cluster: a Python with its versions; default: that of the site's image."),
-    ] = None,
-    site: options.Site = "local",
-    ucx: Annotated[
-        str | None, typer.Option(help="VERSION[,KEY=VALUE...]; default: the first variant of the site.")
-    ] = None,
-    protocol: options.Protocol = None,
-    runtime: options.Runtime = None,
-    base: options.Base = None,
-    date: options.Date = None,
-    seed: options.Seed = None,
-    outputs: options.Outputs = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object; progress goes to standard error.")] = False,
-) -> None:
+def measure(asked: Measuring) -> None:
     """Measure one workload, here or on a running cluster. With every check that a campaign makes.
 
     Exits 4 when it failed or its answer was wrong. On a cluster that gpubench didn't start nothing is changed, and what
@@ -101,30 +58,4 @@ def measure(
     """
     from gpubench.cli.steps import measuring
 
-    measuring.main(
-        measuring.Measuring(
-            workload=workload,
-            backend=backend,
-            settings=settings,
-            size=size,
-            reps=reps,
-            warmup=warmup,
-            cpus=cpus,
-            gpus=gpus,
-            workers=workers,
-            threads=threads,
-            nodes=nodes,
-            site=site,
-            ucx=ucx,
-            protocol=protocol,
-            runtime=runtime,
-            base=base,
-            date=date,
-            seed=seed,
-            outputs=outputs,
-            scheduler_file=scheduler_file,
-            scheduler_address=scheduler_address,
-            python=python,
-            as_json=as_json,
-        )
-    )
+    measuring.main(asked)

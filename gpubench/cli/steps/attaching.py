@@ -8,12 +8,13 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from gpubench.cli.options import Asked
+from gpubench.cli.asked.campaign import Asked
+from gpubench.cli.asked.workload import Measuring
 from gpubench.cli.say import say
 from gpubench.cli.steps.asking import Asker
 from gpubench.cli.steps.images import kind_of, obtain_images
 from gpubench.cli.steps.measured import result
-from gpubench.cli.steps.measuring import Measuring, parted, resolved, said_aside, show, size_lines, sized, variant_of
+from gpubench.cli.steps.measuring import parted, resolved, said_aside, show, size_lines, sized, variant_of
 from gpubench.cli.steps.profiles import expanded, load_site
 from gpubench.errors import (
     DataError,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench import __version__
-from gpubench.cli.options import Asked
+from gpubench.cli.asked.calibration import Wishes
 from gpubench.cli.say import say
 from gpubench.cli.steps.placing import place_campaign
 from gpubench.cli.steps.planning import plan_campaign, read_wishes
@@ -29,34 +29,6 @@ from gpubench.store.campaign import PLAN_FILE, Campaign
 
 WISHES_FILE = "calibration.json"
 SCHEMA = "gpubench/calibration-wishes/1"
-A, B = "a", "b"
-
-
-@dataclasses.dataclass(frozen=True)
-class Wishes:
-    """What is run again and again; kept in the directory, so that a second call goes on with the same."""
-
-    site: str = "local"
-    suite: str = "calibrate"
-    ucx: str = ""
-    slow: str = ""
-    blocks: int = 5
-    seed: int | None = None
-    settings: tuple[str, ...] = ()
-
-    def asked(self, number: int, directory: Path) -> Asked:
-        """As ``bench`` would be asked for campaign ``number``."""
-        slowed = f",GPUBENCH_SLOW={self.slow}" if self.slow else ""
-        return Asked(
-            site=self.site,
-            variants=f"{A}={self.ucx} {B}={self.ucx}{slowed}",
-            suite=self.suite,
-            blocks=self.blocks,
-            protocol="tcp",
-            seed=None if self.seed is None else self.seed + number,
-            settings=list(self.settings),
-            outputs=directory,
-        )
 
 
 def begin(wishes: Wishes, outputs: Path | None) -> Path:
@@ -66,9 +38,15 @@ def begin(wishes: Wishes, outputs: Path | None) -> Path:
             parse_fraction(wishes.slow)
         except ValueError as error:
             raise UsageError(f"--slow: {error}") from None
-    site = load_site(wishes.site, list(wishes.settings))
+    site = load_site(wishes.site, wishes.settings)
     ucx = wishes.ucx or parse_variant(site.defaults.variants[0]).ucx
-    wishes = dataclasses.replace(wishes, ucx=ucx, site=_absolute(wishes.site), suite=_absolute(wishes.suite))
+    wishes = dataclasses.replace(
+        wishes,
+        ucx=ucx,
+        site=_absolute(wishes.site),
+        suite=_absolute(wishes.suite),
+        settings=wishes.settings or [],
+    )
     stamp = dt.datetime.now(dt.UTC).strftime("%Y%m%dT%H%M%SZ")
     directory = (outputs or expanded(site.paths.outputs, "paths.outputs", site)) / f"calibration-{site.name}-{stamp}"
     read_wishes(wishes.asked(0, directory))
@@ -197,7 +175,7 @@ def _read(directory: Path) -> Wishes:
         plain: dict[str, Any] = json.loads(path.read_bytes())
         if plain.pop("schema") != SCHEMA:
             raise ValueError
-        return Wishes(**{**plain, "settings": tuple(plain["settings"])})
+        return Wishes(**plain)
     except FileNotFoundError:
         raise UsageError(f"{directory} is no calibration: it has no {WISHES_FILE}") from None
     except (OSError, ValueError, KeyError, TypeError):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpubench import __version__, resources
-from gpubench.cli.options import Asked
+from gpubench.cli.asked.campaign import Asked
 from gpubench.cli.say import say
 from gpubench.cli.steps import node_jobs
 from gpubench.cli.steps.images import obtain_images

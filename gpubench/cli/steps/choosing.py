@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpubench.cli.options import Asked
+from gpubench.cli.asked.campaign import Asked
 from gpubench.cli.say import warn
 from gpubench.errors import UsageError
 from gpubench.files import writing
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 IMPORT_FILE = "import.json"
 
 
-def chosen_campaign(directory: Path | None, outputs: Path | None) -> Campaign:
-    """The named campaign to read, maybe packed, else the newest below ``outputs``; raises UsageError."""
+def chosen_campaign(directory: Path | None, outputs: Path | None, *, with_results: bool = False) -> Campaign:
+    """The named campaign to read, maybe packed, else the newest below ``outputs``, which is said; raises UsageError."""
     if directory is None:
-        return Campaign.open(newest_campaign(outputs or Path("outputs")))
+        return Campaign.open(newest(outputs, with_results=with_results))
     kept = opened(directory)
     if not isinstance(kept, Campaign):
         raise UsageError(
@@ -44,7 +44,14 @@ def chosen_campaign(directory: Path | None, outputs: Path | None) -> Campaign:
 
 def campaign_to_change(directory: Path | None, outputs: Path | None) -> Campaign:
     """As ``chosen_campaign``, but a directory: a pack is never changed."""
-    return Campaign.open(directory or newest_campaign(outputs or Path("outputs")))
+    return Campaign.open(directory or newest(outputs))
+
+
+def newest(outputs: Path | None, *, with_results: bool = False) -> Path:
+    """The campaign that is taken where none is named, which is said on standard error; raises UsageError."""
+    found = newest_campaign(outputs or Path("outputs"), with_results=with_results)
+    warn(f"campaign {found}, the newest{' with results' if with_results else ''}")
+    return found
 
 
 def opened(path: Path) -> Campaign | Imported:

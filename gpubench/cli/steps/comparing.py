@@ -9,7 +9,7 @@ from typing import NoReturn
 import polars as pl
 import typer
 
-from gpubench.cli.options import Asked
+from gpubench.cli.asked.campaign import Asked
 from gpubench.cli.say import say_text
 from gpubench.cli.steps.choosing import chosen_campaign
 from gpubench.cli.steps.judging import Question, judge_campaign
@@ -57,7 +57,9 @@ def compare_campaign(
     as_json: bool,
 ) -> NoReturn:
     """Print the verdicts that were asked for; ends with their exit code."""
-    judged = judge_campaign(chosen_campaign(directory, outputs), Question(margin, baseline, candidate, tuple(allow)))
+    judged = judge_campaign(
+        chosen_campaign(directory, outputs, with_results=True), Question(margin, baseline, candidate, tuple(allow))
+    )
     base = baseline or judged.campaign.plan.baseline
     shown = [
         one for one in judged.verdicts if one.baseline == base and (candidate is None or one.candidate == candidate)

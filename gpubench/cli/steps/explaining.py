@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.cli.say import say, say_text
-from gpubench.cli.steps.choosing import chosen_campaign
+from gpubench.cli.steps.choosing import chosen_campaign, newest
 from gpubench.cli.steps.judging import expected_of
 from gpubench.errors import DataError, UsageError
 from gpubench.merge.environment import Expected
@@ -78,7 +78,7 @@ def explain_variants(baseline: str, candidate: str, directory: Path | None, *, a
         UsageError: no such variant.
         DataError: they have no block in common.
     """
-    campaign = chosen_campaign(directory, None)
+    campaign = chosen_campaign(directory, None, with_results=True)
     one, other = (_variant(campaign, label) for label in (baseline, candidate))
     blocks: dict[tuple[Any, int], dict[str, Seen]] = {}
     for outcome in account(campaign).outcomes:
@@ -105,6 +105,8 @@ def explain_runs(first: str, second: str, directory: Path | None, *, as_json: bo
     Raises:
         UsageError: no such run, or several.
     """
+    if directory is None and not (Path(first).is_dir() and Path(second).is_dir()):
+        directory = newest(None, with_results=True)
     one, other = (_chosen(name, directory) for name in (first, second))
     pair = [(_seen(one), _seen(other))]
     found = explain(pair, "A", "B", _expected(one, other), [one.document, other.document])
@@ -137,7 +139,7 @@ def _chosen(name: str, directory: Path | None) -> Chosen:
         if found is None:
             raise UsageError(f"{name} is no run directory of {campaign.directory}")
         return Chosen(campaign, dataclasses.replace(found, record=read_record(path)), path)
-    campaign = chosen_campaign(directory, None)
+    campaign = chosen_campaign(directory, None, with_results=True)
     outcomes = [one for one in account(campaign).outcomes if one.directory]
     matching = [one for one in outcomes if one.directory and one.directory.name.startswith(name)]
     if not matching or not name:

@@ -55,7 +55,7 @@ def export_mlflow(directory: Path | None, outputs: Path | None, uri: str | None)
     """Tell a tracker; raises MissingToolError where MLflow or the tracker isn't there."""
     if directory is not None and is_import(directory):
         raise UsageError(f"{directory} is an import", then="export campaigns; an import keeps its own history")
-    campaign = chosen_campaign(directory, outputs)
+    campaign = chosen_campaign(directory, outputs, with_results=True)
     local = uri is None
     if local:
         DATABASE.parent.mkdir(parents=True, exist_ok=True)

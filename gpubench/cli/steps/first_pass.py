@@ -11,7 +11,7 @@ from gpubench.cli.say import say
 from gpubench.cli.steps.history import run_seconds
 from gpubench.cli.steps.images import obtain_images
 from gpubench.cli.steps.placing import place_campaign
-from gpubench.cli.steps.planning import Wanted, budget_left, check_plan, plan_campaign, settle
+from gpubench.cli.steps.planning import Wanted, check_plan, plan_campaign, settle
 from gpubench.cli.steps.presence import require_scheduler
 from gpubench.cli.steps.running import account_now, run_jobs
 from gpubench.errors import InterruptedByUserError
@@ -39,8 +39,8 @@ def with_repetitions(wanted: Wanted) -> Wanted:
     over several node counts or layouts, whose runs take different times. A first pass that fails says nothing of the
     versions: the repetitions are the suite's own then, and the plan says why.
     """
-    budget_s = budget_left(wanted)
-    fixed = wanted.asked.max_blocks is not None or len(wanted.nodes) * len(wanted.workers) > 1
+    budget_s = wanted.budget_s
+    fixed = wanted.asked.adaptive or len(wanted.nodes) * len(wanted.workers) > 1
     if not wanted.chooses_repetitions or wanted.site.scheduler not in ATTACHED or budget_s is None or fixed:
         return wanted
     check_plan(wanted)
@@ -62,24 +62,25 @@ def with_repetitions(wanted: Wanted) -> Wanted:
     turns = len(tried) * marked_repetitions(1, variants=len(wanted.variants), together=True) + 2
     fixed_s = max(seconds - repeated, 0.0) + (TURN_S * turns if together else 0.0)
     first = FirstPass(outcome.record.campaign if outcome.record else "", seconds, fixed_s, tried)
-    wanted = dataclasses.replace(wanted, first_pass=first)
-    blocks = wanted.asked.blocks or wanted.site.defaults.blocks
-    reps = repetitions(first, budget_s=budget_left(wanted) or 0.0, blocks=blocks, variants=len(wanted.variants))
+    left_s = max(budget_s - seconds, 0.0)
+    reps = repetitions(first, budget_s=left_s, blocks=wanted.blocks, variants=len(wanted.variants))
     workloads = [dataclasses.replace(item, reps=reps.get(item.params_id, item.reps)) for item in wanted.workloads]
-    wanted = dataclasses.replace(wanted, workloads=workloads)
-    return dataclasses.replace(wanted, repetitions=_words(first, wanted))
+    wanted = dataclasses.replace(wanted, tried=first, workloads=workloads, first_pass=first.campaign)
+    return dataclasses.replace(wanted, budget_s=left_s, spent_s=seconds, repetitions=_words(first, wanted))
 
 
 def _run(wanted: Wanted, waiting: str) -> Outcome:
     """One run of the first variant, in a campaign that is kept below the outputs."""
-    asked = dataclasses.replace(wanted.asked, blocks=1, budget=None, power=None)
     layout = wanted.site.layout.model_copy(update={"arrangement": SEQUENTIAL, "waiting": waiting})
     alone = dataclasses.replace(
         wanted,
-        asked=asked,
         site=wanted.site.model_copy(update={"layout": layout}),
         workloads=[dataclasses.replace(item, reps=REPS) for item in wanted.workloads],
         variants=wanted.variants[:1],
+        blocks=1,
+        budget_s=None,
+        budget_firm=False,
+        power=None,
         outputs=wanted.outputs / FOLDER,
         chooses_repetitions=False,
     )

@@ -23,7 +23,7 @@ def show_links(directory: Path | None, outputs: Path | None, workload: str | Non
     Raises:
         DataError: no run that is ok recorded a link, or none of this workload.
     """
-    campaign = chosen_campaign(directory, outputs)
+    campaign = chosen_campaign(directory, outputs, with_results=True)
     tables = tables_of(campaign, account_now(campaign).outcomes)
     tables = [table for table in tables if workload in (None, table.workload.name)]
     if not tables:

@@ -9,12 +9,13 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from gpubench.cli.options import Asked
+from gpubench.cli.asked.campaign import Asked
 from gpubench.cli.say import say, say_text
 from gpubench.cli.steps.images import kind_of, locked_rows
 from gpubench.cli.steps.locking import read_lock
 from gpubench.cli.steps.profiles import load_site, site_names
 from gpubench.cli.terminal import Terminal
+from gpubench.cli.ways import typed
 from gpubench.errors import UsageError
 from gpubench.images import images_root, published
 from gpubench.images.kinds import KINDS
@@ -42,7 +43,7 @@ def list_images(site: str | None, *, as_json: bool) -> None:
         say_text(json.dumps({"images": [entry.plain() for entry in entries]}, indent=1))
         return
     if not entries:
-        say('no image yet; for example: make images UCX="1.16.0", or make bench, which builds what it needs')
+        say(f"no image yet; for example: {typed('images build', ucx='1.16.0')}, or {typed('bench')}, which builds them")
         return
     Terminal(width=WIDTH).print(_table(entries))
 
@@ -63,7 +64,9 @@ def show_image(site: Site, spec: str, asked: Asked) -> None:
         order = Order([spec], site, images_root(site.paths.images), read_lock(), build=False, progress=say)
         entry = KINDS[kind_of(site)].obtain(order).images[spec]
         if entry is None:
-            raise UsageError(f"there is no image {spec} for site {site.name}", then=f"make images UCX={spec}")
+            raise UsageError(
+                f"there is no image {spec} for site {site.name}", then=typed("images build", site=site.name, ucx=spec)
+            )
         image, document = entry
         head = image.model_dump(exclude={"env"}) | {"env": image.env}
     for name, value in head.items():

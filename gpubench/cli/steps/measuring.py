@@ -7,10 +7,10 @@ import dataclasses
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
-from gpubench.cli.options import Asked
+from gpubench.cli.asked.campaign import Asked
+from gpubench.cli.asked.workload import Measuring
 from gpubench.cli.say import say, say_text
 from gpubench.cli.steps import describing, processors, whole
 from gpubench.cli.steps.measured import of_campaign, require_ok, result_lines
@@ -31,40 +31,6 @@ from gpubench.workloads.catalogue import Shape, Workload
 SOURCE = "measure"
 AS_TYPED = ("choice", "name", "path")
 """Kinds of parameters whose text is the value, also where it looks like a number."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Measuring:
-    """What ``measure`` was asked for, as typed; None where nothing was given."""
-
-    workload: str
-    backend: str = "dask"
-    settings: list[str] | None = None
-    size: str | None = None
-    reps: int | None = None
-    warmup: int | None = None
-    cpus: int | None = None
-    gpus: int | None = None
-    workers: int | None = None
-    threads: int | None = None
-    nodes: int = 1
-    site: str = "local"
-    ucx: str | None = None
-    protocol: str | None = None
-    runtime: str | None = None
-    base: str | None = None
-    date: str | None = None
-    seed: int | None = None
-    outputs: Path | None = None
-    scheduler_file: Path | None = None
-    scheduler_address: str | None = None
-    python: Path | None = None
-    as_json: bool = False
-
-    @property
-    def known(self) -> Workload:
-        """The workload; raises UsageError."""
-        return describing.chosen(self.workload)[0]
 
 
 def measure(asked: Measuring) -> None:
@@ -99,7 +65,7 @@ def measure(asked: Measuring) -> None:
     with said_aside(asked.as_json):
         for line in size_lines(wanted.workloads[0], shape, memory, asked.size):
             say(line)
-        result = _run(wanted, held=asked.known.held(wanted.workloads[0].params, shape), memory=memory)
+        result = _run(wanted, held=known(asked).held(wanted.workloads[0].params, shape), memory=memory)
     show(result, as_json=asked.as_json)
 
 
@@ -141,20 +107,25 @@ def parted(asked: Measuring) -> tuple[dict[str, Any], list[str]]:
     settings = []
     for setting in asked.settings or []:
         key, equals, text = setting.partition("=")
-        param = asked.known.params.get(key)
+        param = known(asked).params.get(key)
         if param is None and key.partition(".")[0] in Site.model_fields:
             settings.append(setting)
             continue
         if param is None:
-            raise UsageError(f"--set {setting}: {asked.workload} has no parameter '{key}'{_near(key, asked.known)}")
+            raise UsageError(f"--set {setting}: {asked.workload} has no parameter '{key}'{_near(key, known(asked))}")
         if not equals:
             raise UsageError(f"--set {setting}: no value", then=f"write it like --set {key}=...")
         parameters[key] = text if param.kind in AS_TYPED else toml_or_text(text)
     return parameters, settings
 
 
-def _near(key: str, known: Workload) -> str:
-    return nearest(key, known.params) if known.params else ""
+def known(asked: Measuring) -> Workload:
+    """The workload; raises UsageError."""
+    return describing.chosen(asked.workload)[0]
+
+
+def _near(key: str, workload: Workload) -> str:
+    return nearest(key, workload.params) if workload.params else ""
 
 
 def resolved(asked: Measuring, parameters: Mapping[str, Any], site: Site) -> WorkloadSpec:
@@ -172,15 +143,15 @@ def sized(
         return spec
     if asked.size not in SHARES:
         raise UsageError(f"no --size '{asked.size}'{nearest(asked.size, SHARES)}")
-    changed = preset(asked.known, spec.params, asked.size, fixed=parameters, shape=shape, memory=memory)
+    changed = preset(known(asked), spec.params, asked.size, fixed=parameters, shape=shape, memory=memory)
     return dataclasses.replace(spec, params={**spec.params, **changed})
 
 
 def size_lines(spec: WorkloadSpec, shape: Shape, memory: int, size: str | None) -> Iterator[str]:
     """What will be measured."""
-    known = describing.chosen(spec.name)[0]
-    yield f"{spec.name}, {spec.backend}: {sizes_spelled(known, spec.params)}{f'  (--size {size})' if size else ''}"
-    held = known.held(spec.params, shape)
+    workload = describing.chosen(spec.name)[0]
+    yield f"{spec.name}, {spec.backend}: {sizes_spelled(workload, spec.params)}{f'  (--size {size})' if size else ''}"
+    held = workload.held(spec.params, shape)
     if held:
         share = f" of {format_bytes(memory)}, {100 * held / memory:.2g} %" if memory else ""
         yield f"  a worker holds up to {format_bytes(held)}{share}"
@@ -223,7 +194,7 @@ def variant_of(asked: Measuring, site: Site) -> Variant:
 
 def main(asked: Measuring) -> None:
     """On a cluster of ours, or on one that runs already."""
-    _ = asked.known  # a mistyped name first
+    known(asked)  # a mistyped name first
     if asked.scheduler_file is not None or asked.scheduler_address is not None:
         from gpubench.cli.steps.attaching import measure_attached
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench import __version__, resources
-from gpubench.cli.options import Asked
+from gpubench.cli.asked.campaign import Asked
 from gpubench.cli.steps.history import find_history
 from gpubench.cli.steps.images import obtain_images
 from gpubench.cli.steps.profiles import expanded, known_issues, load_site, load_suite
@@ -22,7 +22,6 @@ from gpubench.files import write_many_atomically
 from gpubench.images.variables import check_variables
 from gpubench.images.waiting import with_waiting
 from gpubench.model.image import Image, Variant
-from gpubench.model.known_issue import KnownIssue
 from gpubench.model.site import Site
 from gpubench.plan import History, Request, make_plan
 from gpubench.plan.arrangement import arranged
@@ -44,24 +43,17 @@ AT_ONCE = 500
 """Files that the disk is asked to keep together: all of a large campaign's would fill the memory."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Wanted:
-    """The user's words, read and checked; nothing is built or written yet."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Wanted(Request):
+    """The user's words, read and checked; nothing is built or written yet. Who plans adds name, time, seed and images.
+
+    ``tried`` is the first pass that the repetitions follow from, where one was made.
+    """
 
     asked: Asked
-    site: Site
-    suite: str
-    workloads: list[WorkloadSpec]
-    variants: list[Variant]
-    nodes: list[int]
-    workers: list[int]
     outputs: Path
-    known_issues: list[KnownIssue]
-    margin: float | None = None
     chooses_repetitions: bool = False
-    not_interleaved: str = ""
-    first_pass: FirstPass | None = None
-    repetitions: str = ""
+    tried: FirstPass | None = None
 
 
 def read_wishes(asked: Asked) -> Wanted:
@@ -80,27 +72,46 @@ def want(asked: Asked, site: Site, suite: str, workloads: list[WorkloadSpec], va
     """What is wanted of workloads and variants that are known already; raises UsageError."""
     if not asked.allow_unknown_env:
         check_variables(site, variants)
+    budget_s = asked.chosen_budget()
+    if budget_s is None and asked.blocks is None:
+        budget_s = site.defaults.budget
     return Wanted(
         asked=asked,
+        outputs=asked.outputs or expanded(site.paths.outputs, "paths.outputs", site),
+        campaign="planned",
+        created_at="",
+        gpubench=__version__,
         site=site,
         suite=suite,
         workloads=workloads,
         variants=variants,
+        images={},
         nodes=asked.chosen_nodes(site.defaults.nodes),
+        blocks=asked.blocks or site.defaults.blocks,
+        seed=0,
+        protocol=asked.protocol or site.protocol,
+        device=site.device,
+        machine_cores=node_cores(site),
+        machine_memory=node_memory(site),
         workers=asked.chosen_workers(site.layout.workers),
-        outputs=asked.outputs or expanded(site.paths.outputs, "paths.outputs", site),
+        margin=asked.chosen_margin(),
+        summary=asked.chosen_summary(),
+        max_blocks=asked.most_blocks,
+        power=asked.power,
+        budget_s=budget_s,
+        budget_firm=asked.budget is not None,
         known_issues=known_issues(site),
     )
 
 
 def check_plan(wanted: Wanted) -> None:
     """Raise PlanRefusedError where no plan can be made of it, before anything costs time."""
-    make_plan(_request(settle(wanted)))
+    make_plan(settle(wanted))
 
 
 def memory_of_a_worker(wanted: Wanted) -> int:
     """Bytes that each worker of the largest planned cluster has for its data; 0: nobody here knows."""
-    return worker_memory(_request(settle(wanted)), max(wanted.workers))
+    return worker_memory(settle(wanted), max(wanted.workers))
 
 
 def plan_campaign(wanted: Wanted, *, quiet: bool = False) -> Campaign:
@@ -112,12 +123,12 @@ def plan_campaign(wanted: Wanted, *, quiet: bool = False) -> Campaign:
     def request(manifests: Mapping[str, Mapping[str, Any]]) -> Request:
         settled = settle(wanted, manifests)
         history = find_history(wanted.outputs, site.name, _shape(settled))
-        if first := wanted.first_pass:
+        if first := wanted.tried:
             reps = {item.params_id: item.reps for item in wanted.workloads}
             run_s = first.run_s(reps)
             earlier = _as_often(history.pilot if history else (), reps)
             history = History(first.campaign, run_s, 1, earlier, source="what the first pass took")
-        return dataclasses.replace(_request(settled), created_at=now.isoformat(), seed=seed, history=history)
+        return dataclasses.replace(settled, created_at=now.isoformat(), seed=seed, history=history)
 
     make_plan(request({}))  # refused plans leave no image built and no directory behind
     built = obtain_images(site, [variant.ucx for variant in wanted.variants], asked, quiet=quiet)
@@ -154,11 +165,12 @@ def render_campaign(wanted: Wanted, directory: Path) -> Campaign:
     """
     wanted = settle(wanted)
     asked = wanted.asked
-    words = {key: value for key, value in dataclasses.asdict(asked).items() if key != "outputs"}
+    words = {**dataclasses.asdict(asked), "max_blocks": asked.most_blocks}
+    words = {key: value for key, value in words.items() if key not in ("outputs", "adaptive")}
     date = asked.chosen_date()
     at = dt.datetime.strptime(date or EPOCH, "%Y%m%d").replace(tzinfo=dt.UTC)
     request = dataclasses.replace(
-        _request(wanted),
+        wanted,
         campaign="-".join(filter(None, (wanted.site.name, wanted.suite, date))),
         created_at=at.isoformat(),
         seed=int(content_id(words), 16) % SEEDS if asked.seed is None else asked.seed,
@@ -186,55 +198,11 @@ def write_scripts(campaign: Campaign) -> None:
     write_many_atomically(waiting)
 
 
-def _request(wanted: Wanted) -> Request:
-    """What the words decide; who plans adds name, time, seed and images."""
-    asked, site = wanted.asked, wanted.site
-    return Request(
-        campaign="planned",
-        created_at="",
-        gpubench=__version__,
-        site=site,
-        suite=wanted.suite,
-        workloads=wanted.workloads,
-        variants=wanted.variants,
-        images={},
-        nodes=wanted.nodes,
-        blocks=asked.blocks or site.defaults.blocks,
-        seed=0,
-        protocol=asked.protocol or site.protocol,
-        device=site.device,
-        machine_cores=node_cores(site),
-        machine_memory=node_memory(site),
-        workers=wanted.workers,
-        margin=asked.chosen_margin() if wanted.margin is None else wanted.margin,
-        summary=asked.chosen_summary(),
-        max_blocks=asked.max_blocks,
-        power=asked.power,
-        budget_s=budget_left(wanted),
-        budget_firm=asked.budget is not None,
-        spent_s=wanted.first_pass.seconds if wanted.first_pass else 0.0,
-        known_issues=wanted.known_issues,
-        not_interleaved=wanted.not_interleaved,
-        first_pass=wanted.first_pass.campaign if wanted.first_pass else "",
-        repetitions=wanted.repetitions,
-    )
-
-
-def budget_left(wanted: Wanted) -> float | None:
-    """Seconds that the campaign may take, behind the first pass; None where nothing limits it."""
-    budget = wanted.asked.chosen_budget()
-    if budget is None and wanted.asked.blocks is None:
-        budget = wanted.site.defaults.budget
-    if budget is None or wanted.first_pass is None:
-        return budget
-    return max(budget - wanted.first_pass.seconds, 0.0)
-
-
 def settle(wanted: Wanted, manifests: Mapping[str, Mapping[str, Any]] | None = None) -> Wanted:
     """With what ``auto`` stands for in the profile; ``manifests`` of the images that are known, by UCX spec."""
-    site = with_waiting(wanted.site, wanted.asked.protocol or wanted.site.protocol, manifests or {})
+    site = with_waiting(wanted.site, wanted.protocol, manifests or {})
     wanted = dataclasses.replace(wanted, site=site)
-    site, not_interleaved = arranged(_request(wanted))
+    site, not_interleaved = arranged(wanted)
     return dataclasses.replace(wanted, site=site, not_interleaved=not_interleaved)
 
 
@@ -259,13 +227,13 @@ def _is_this_machine(site: Site) -> bool:
 def _shape(wanted: Wanted) -> dict[str, Any]:
     """As ``shape_of`` of a plan, before there is one."""
     return {
-        "protocol": wanted.asked.protocol or wanted.site.protocol,
+        "protocol": wanted.protocol,
         "runtime": wanted.site.runtime,
         "arrangement": wanted.site.layout.arrangement,
         "waiting": wanted.site.layout.waiting,
         "device": wanted.site.device,
         "workers_per_node": wanted.workers,
         "workloads": sorted(
-            (item.params_id, 0 if wanted.first_pass else item.reps, item.warmup) for item in wanted.workloads
+            (item.params_id, 0 if wanted.tried else item.reps, item.warmup) for item in wanted.workloads
         ),
     }

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from gpubench import resources
-from gpubench.errors import UsageError
+from gpubench.errors import GpubenchError, UsageError, joined
 from gpubench.model.base import a_name, nearest, parse_toml, quoted, takes_text
 from gpubench.model.known_issue import KnownIssue, load_known_issues
+from gpubench.model.lines import Source, key_lines
 from gpubench.model.site import Site
 from gpubench.model.suite import Suite
 
@@ -19,6 +20,9 @@ INHERITS = "inherits"
 OF_ITS_OWN = ("name", "description", INHERITS)
 """Keys that no profile inherits."""
 SET = "--set"
+PARTITION = ("batch.queue", "batch.partition")
+"""One key by its name and by Slurm's."""
+OF_YOUR_OWN = "a file of your own is named by its path, DIR/NAME.toml"
 _VARIABLE = re.compile(r"\$(\w+|\{\w+\})")
 
 
@@ -27,22 +31,38 @@ class Profile:
     """A profile with all that it inherits and all that was laid over it, not yet checked.
 
     ``origins`` say for every dotted key which file (or ``--set``) its value comes from; ``source`` is the profile's own
-    file.
+    file, and ``files`` are all that it was read from, by what messages call them.
     """
 
     plain: dict[str, Any]
     origins: dict[str, str]
     source: str
+    files: dict[str, Source]
 
     def site(self) -> Site:
-        """The checked profile; raises UsageError."""
-        name = self.plain.get("name")
+        """The checked profile; raises UsageError, with everything that is wrong."""
+        plain, name = self.plain, self.plain.get("name")
+        faults: list[GpubenchError] = []
         try:
             if isinstance(name, str):
                 a_name(name)  # stricter than for plans of long ago
         except ValueError as error:
-            raise UsageError(f"{self.source}: 'name' = {quoted(name)}: {error}") from None
-        return Site.of(self.plain, self.source)
+            faults.append(UsageError(f"{self.at('name')}: 'name' = {quoted(name)}: {error}"))
+            plain = {**plain, "name": "unnamed"}
+        try:
+            site = Site.of(plain, self.source, self.at)
+        except UsageError as fault:
+            faults.append(fault)
+        if faults:
+            raise joined(faults)
+        return site
+
+    def at(self, path: str) -> str:
+        """Where the value of a dotted key was written; of one that is missing: where its table begins."""
+        origin = next((file for key, file in self.origins.items() if f"{path}.".startswith(f"{key}.")), "")
+        inside = next((file for key, file in self.origins.items() if key.startswith(f"{path}.")), "")
+        file = origin or inside or self.source.removesuffix(f" with {SET}")
+        return self.files[file].at(path) if file in self.files else file
 
 
 def load_site(name: str, settings: list[str] | None = None) -> Site:
@@ -54,6 +74,9 @@ def read_profile(name: str, settings: list[str] | None = None) -> Profile:
     """A profile by name or path with what it inherits, and ``KEY=VALUE`` settings laid over it; raises UsageError."""
     profile = _inherited(name, Path(), ())
     plain, origins = profile.plain, profile.origins
+    given = {setting.partition("=")[0] for setting in settings or []}
+    if given.issuperset(PARTITION):
+        raise UsageError(f"{SET}: {' and '.join(PARTITION)} are the same key", then="leave one of them out")
     for setting in settings or []:
         dotted = _lay_over(plain, setting)
         for key in [key for key in origins if key == dotted or key.startswith(f"{dotted}.")]:
@@ -67,10 +90,11 @@ def site_names() -> list[str]:
     return sorted(path.stem for path in (resources.root() / "sites").glob("*.toml"))
 
 
-def load_suite(name: str) -> tuple[Suite, str]:
-    """A suite by name or path, and how messages should call it; raises UsageError."""
+def load_suite(name: str) -> tuple[Suite, Source]:
+    """A suite by name or path, and how messages should call it and its lines; raises UsageError."""
     text, source = _find("suites", name)
-    return Suite.load(text, source), source
+    plain, file = parse_toml(text, source), Source(source, key_lines(text))
+    return Suite.of(plain, source, file.at), file
 
 
 def known_issues(site: Site) -> list[KnownIssue]:
@@ -104,17 +128,32 @@ def _inherited(name: str, folder: Path, above: tuple[str, ...]) -> Profile:
     text, source = _find("sites", str(folder / name) if name.endswith(".toml") else name)
     if source in above:
         raise UsageError(f"{' inherits '.join([*above, source])}: a circle", then="let one of them inherit nothing")
-    own = parse_toml(text, source)
+    own, lines = parse_toml(text, source), key_lines(text)
+    file = Source(source, lines)
+    _rename_partition(own, file)
+    if PARTITION[1] in lines:
+        lines[PARTITION[0]] = lines[PARTITION[1]]
+    files = {source: file}
     parent = own.pop(INHERITS, None)
     if parent is None:
-        return Profile(own, _origins(own, source), source)
+        return Profile(own, _origins(own, source), source, files)
     if not isinstance(parent, str):
-        raise UsageError(f"{source}: '{INHERITS}' = {parent!r}: write the name or path of one profile")
+        raise UsageError(f"{file.at(INHERITS)}: '{INHERITS}' = {parent!r}: write the name or path of one profile")
     base = _inherited(parent, Path(source).parent if name.endswith(".toml") else Path(), (*above, source))
     kept = {key: value for key, value in base.plain.items() if key not in OF_ITS_OWN}
     plain, origins = _merged(kept, own), _origins(own, source)
     inherited = {key: base.origins.get(key, base.source) for key in _leaves(plain) if key not in origins}
-    return Profile(plain, {**inherited, **origins}, source)
+    return Profile(plain, {**inherited, **origins}, source, base.files | files)
+
+
+def _rename_partition(own: dict[str, Any], file: Source) -> None:
+    """Slurm's word for a queue, in one file; raises UsageError where both words stand in it."""
+    batch = own.get("batch")
+    if isinstance(batch, dict) and "partition" in batch:
+        if "queue" in batch:
+            what = f"'{PARTITION[1]}' and '{PARTITION[0]}' are the same key"
+            raise UsageError(f"{file.at(PARTITION[1])}: {what}", then="leave one of them out")
+        batch["queue"] = batch.pop("partition")
 
 
 def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
@@ -142,9 +181,14 @@ def _find(folder: str, name: str) -> tuple[str, str]:
     path = Path(name) if name.endswith(".toml") else base / f"{name}.toml"
     try:
         text = path.read_text(encoding="utf-8")
-    except OSError:
+    except OSError as error:
+        kind = folder.removesuffix("s")
+        if name.endswith(".toml"):
+            raise UsageError(f"can't read {kind} {path}: {error.strerror}", then="give the path of a file") from None
         known = [entry.stem for entry in base.glob("*.toml")]
-        raise UsageError(f"no {folder.removesuffix('s')} '{name}'{nearest(name, known)}") from None
+        here = Path(f"{name}.toml")
+        mine = f"the file here is named by its path, {here}" if here.is_file() else OF_YOUR_OWN
+        raise UsageError(f"no {kind} '{name}'{nearest(name, known)}", then=mine) from None
     return text, str(path) if name.endswith(".toml") else f"{folder}/{name}.toml"
 
 
@@ -153,6 +197,8 @@ def _lay_over(plain: dict[str, Any], setting: str) -> str:
     dotted, equals, value = setting.partition("=")
     if not equals:
         raise UsageError(f"--set {setting}: no value", then="write it like --set limits.start=2m")
+    if dotted == PARTITION[1]:
+        dotted = PARTITION[0]
     *parents, last = dotted.split(".")
     here = plain
     for part in parents:

@@ -11,6 +11,7 @@ from types import FrameType
 
 from gpubench.cli.progress import Progress, progress_for
 from gpubench.cli.steps.images import make_ready, not_imported
+from gpubench.cli.ways import typed
 from gpubench.errors import InterruptedByUserError, PlanRefusedError, SchedulerError
 from gpubench.model.image import Image
 from gpubench.model.plan import PlannedJob
@@ -62,12 +63,10 @@ def unbuilt(campaign: Campaign) -> tuple[str, str]:
     specs = dict.fromkeys(variant.ucx for variant in campaign.plan.variants if variant.image is None)
     site = campaign.plan.site
     built = not_imported(site, specs)
-    missing, all_of_them = (
-        f'SITE={site.name} UCX="{" ".join(some)}"' for some in ([spec for spec in specs if spec not in built], specs)
-    )
+    missing = [spec for spec in specs if spec not in built]
     imported = bool(specs) and RUNTIMES[site.runtime].KIND == "squashfs"
-    build = f"make images {missing}" if specs.keys() - built else ""
-    return build, f"make import {all_of_them}" if imported else ""
+    build = typed("images build", site=site.name, ucx=" ".join(missing)) if missing else ""
+    return build, typed("images import", site=site.name, ucx=" ".join(specs)) if imported else ""
 
 
 def _run_job(

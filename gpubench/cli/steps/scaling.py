@@ -19,7 +19,7 @@ def show_scaling(directory: Path | None, outputs: Path | None, *, as_json: bool)
     Raises:
         DataError: no run of the campaign is ok.
     """
-    judged = judge_campaign(chosen_campaign(directory, outputs))
+    judged = judge_campaign(chosen_campaign(directory, outputs, with_results=True))
     plan = judged.campaign.plan
     found, shares = curves(plan, judged.cells), scheduler_shares(plan, judged.cells)
     if not any(one.logs for curve in found for one in curve.measured):
@@ -32,4 +32,4 @@ def show_scaling(directory: Path | None, outputs: Path | None, *, as_json: bool)
     for line in scaling_lines(found, shares):
         say(line)
     if len(plan.places) == 1:
-        say('one size only: plan several, as NODES="1 2 4" or WORKERS="1 2 4"')
+        say('one size only: plan several, as --nodes "1 2 4" or --workers "1 2 4"')

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gpubench.cli.say import say
 from gpubench.cli.steps.images import not_imported
 from gpubench.cli.terminal import Terminal
+from gpubench.cli.ways import typed
 from gpubench.errors import IncompleteError
 from gpubench.files import write_atomically
 from gpubench.model.quantities import format_seconds
@@ -127,7 +128,7 @@ def _way_on(campaign: Campaign, missing: Sequence[Outcome], running: bool) -> st
     """What to do about runs that haven't ended; those of a submitted job may come by themselves."""
     if campaign.pack:
         return "they can be run where the pack comes from"
-    repair = f"make bench CAMPAIGN={campaign.directory}"
+    repair = typed("bench", campaign=campaign.directory)
     coming = {one.job.job for one in missing if one.status == PENDING}
     if coming and (running or any(submitted.read(campaign.job_dir(job)) for job in coming)):
         after = "" if all(one.status == PENDING for one in missing) else f"; when they have ended: {repair}"

@@ -9,7 +9,7 @@ from typing import NoReturn
 import typer
 
 from gpubench import resources
-from gpubench.cli.options import Asked
+from gpubench.cli.asked.campaign import Asked
 from gpubench.cli.say import say, say_text
 from gpubench.cli.steps.choosing import opened
 from gpubench.cli.steps.over_time import Read, read_campaign

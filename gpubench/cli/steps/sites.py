@@ -53,7 +53,7 @@ def _findings(name: str, settings: Sequence[str]) -> Iterator[Finding]:
         profile = read_profile(name, list(settings))
         site = profile.site()
     except UsageError as error:
-        yield Finding(False, str(error))
+        yield from (Finding(False, str(one)) for one in error.every)
         return
     yield Finding(True, f"{profile.source}: all keys are known")
     yield from check_site(site)
@@ -68,7 +68,7 @@ def _defaults(site: Site) -> Iterator[Finding]:
         variants = parse_variants(site.defaults.variants) if site.defaults.variants else []
         check_variables(site, variants)
     except GpubenchError as error:
-        yield Finding(False, str(error))
+        yield from (Finding(False, str(one)) for one in error.every)
         return
     yield Finding(True, f"suite {site.defaults.suite}, {len(rules)} known issues, default variants can be read")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench import __version__
-from gpubench.cli.options import Asked
+from gpubench.cli.asked.campaign import Asked
 from gpubench.cli.say import say
 from gpubench.cli.steps.images import kind_of, obtain_images
 from gpubench.cli.steps.locking import read_lock

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import typer
 
-from gpubench.cli.options import Asked
+from gpubench.cli.asked.campaign import Asked
 from gpubench.cli.say import say
 from gpubench.cli.steps.first_pass import with_repetitions
 from gpubench.cli.steps.here import run_here
@@ -20,6 +20,7 @@ from gpubench.cli.steps.presence import require_scheduler
 from gpubench.cli.steps.queueing import submit_jobs, watch_jobs
 from gpubench.cli.steps.running import account_now, job_states, missing_words, run_jobs
 from gpubench.cli.steps.showing import plan_lines, require_complete, show_verdicts, write_report
+from gpubench.cli.ways import typed
 from gpubench.errors import InterruptedByUserError, UsageError
 from gpubench.files import locked
 from gpubench.model.plan import PlanAddition
@@ -37,7 +38,7 @@ def bench(asked: Asked, *, gate: bool) -> None:
     campaign = plan_campaign(wanted)
     for line in plan_lines(campaign):
         say(line)
-    what = "images, first pass and plan" if wanted.first_pass else "images and plan"
+    what = "images, first pass and plan" if wanted.tried else "images and plan"
     say(f"{what} took {format_seconds(time.monotonic() - began)}")
     say("")
     require_scheduler(campaign)
@@ -155,7 +156,7 @@ def run_all(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None) -> N
             run_jobs(campaign, blocks)
     except InterruptedByUserError as stopped:
         raise InterruptedByUserError(
-            f"{stopped}; {missing_words(campaign)}", then=f"to go on: make bench CAMPAIGN={campaign.directory}"
+            f"{stopped}; {missing_words(campaign)}", then=f"to go on: {typed('bench', campaign=campaign.directory)}"
         ) from None
 
 

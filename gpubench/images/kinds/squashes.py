@@ -41,7 +41,9 @@ def ready(image: Image) -> None:
     path = Path(image.reference)
     imported = squashfs.at(path)
     if imported is None or imported.digest != image.id:
-        raise DataError(f"{path} is missing, or was imported from another image", then="run make import")
+        raise DataError(
+            f"{path} is missing, or was imported from another image", then="import it again: gpubench images import"
+        )
     squashfs.check(imported, deep=False)
 
 

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from gpubench.cli.options import Asked
+from gpubench.cli.asked.campaign import Asked
 from gpubench.cli.say import say
 from gpubench.cli.steps.asking import Asker
 from gpubench.cli.steps.attaching import CONNECT_S, address_in, image_python, named_python

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
 import os
 import re
@@ -11,7 +10,7 @@ import time
 from pathlib import Path
 
 from gpubench import __version__, resources
-from gpubench.cli.options import Asked
+from gpubench.cli.asked.cluster import Starting
 from gpubench.cli.say import say
 from gpubench.cli.steps.clusters.keys import make_keys
 from gpubench.cli.steps.clusters.stopping import sweep
@@ -20,6 +19,7 @@ from gpubench.cli.steps.images import make_ready, obtain_images
 from gpubench.cli.steps.placing import image_place, resolve, shared_paths
 from gpubench.cli.steps.planning import node_memory
 from gpubench.cli.steps.profiles import expanded, known_issues, load_site
+from gpubench.cli.ways import typed
 from gpubench.errors import IncompleteError, PlanRefusedError, UsageError
 from gpubench.files import write_atomically
 from gpubench.images.waiting import with_waiting
@@ -50,32 +50,6 @@ from gpubench.spec.plain import content_id
 from gpubench.store.clusters import CLUSTERS, Cluster
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.+-]{0,62}", re.ASCII)
-
-
-@dataclasses.dataclass(frozen=True)
-class Starting:
-    """What ``cluster start`` was asked for; None where nothing was given."""
-
-    site: str
-    nodes: int
-    wait: str
-    ucx: str | None = None
-    name: str | None = None
-    protocol: str | None = None
-    time: str | None = None
-    workers: int | None = None
-    runtime: str | None = None
-    base: str | None = None
-    date: str | None = None
-    settings: list[str] | None = None
-    outputs: Path | None = None
-
-    @property
-    def as_asked(self) -> Asked:
-        """In the words of a campaign."""
-        workers = [] if self.workers is None else [f"layout.workers={self.workers}"]
-        settings = [*(self.settings or []), *workers]
-        return Asked(site=self.site, runtime=self.runtime, base=self.base, date=self.date, settings=settings)
 
 
 def start_cluster(asked: Starting) -> None:
@@ -238,7 +212,8 @@ def _image(asked: Starting, site: Site, variant: Variant, directory: Path) -> tu
     found = obtain_images(site, [variant.ucx], asked.as_asked)[variant.ucx]
     if found is None:
         raise PlanRefusedError(
-            f"no image yet for {variant.ucx}", then=f'build it: make images SITE={site.name} UCX="{variant.ucx}"'
+            f"no image yet for {variant.ucx}",
+            then=f"build it: {typed('images build', site=site.name, ucx=variant.ucx)}",
         )
     image, manifest = found
     if site.scheduler in ATTACHED:

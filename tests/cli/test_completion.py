@@ -1,0 +1,136 @@
+"""What a shell completes, asked as the shells' scripts ask; and the options that stand before a command."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gpubench import __version__
+from tests.conftest import GPUBENCH, ROOT, Run, need, own_queue, plain_environment
+
+CAMPAIGN = ROOT / "tests" / "golden" / "schemas" / "1" / "campaign"
+
+
+def completed(gpubench: Run, *words: str) -> list[str]:
+    """What bash would be offered for the last of the words."""
+    asked = ["gpubench", *words]
+    done = gpubench(
+        env={
+            "_GPUBENCH_COMPLETE": "complete_bash",
+            "COMP_WORDS": "\n".join(asked),
+            "COMP_CWORD": str(len(asked) - 1),
+        }
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.split()
+
+
+def test_the_version_is_an_option_as_people_expect(gpubench: Run) -> None:
+    done = gpubench("--version")
+    assert (done.returncode, done.stdout) == (0, f"{__version__}\n")
+    assert gpubench("version").stdout == done.stdout
+
+
+def test_commands_and_options_are_completed(gpubench: Run) -> None:
+    assert completed(gpubench, "re") == ["resume", "render", "report"]
+    assert completed(gpubench, "cluster", "gr") == ["grow"]
+    assert completed(gpubench, "bench", "--runt") == ["--runtime"]
+    assert "--install-completion" in completed(gpubench, "--")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("plan", "--site", "dr"), ["draco"]),
+        (("sites", "show", "local-"), ["local-slurm"]),
+        (("bench", "--suite", "cal"), ["calibrate"]),
+        (("bench", "--runtime", "ap"), ["apptainer"]),
+        (("bench", "--protocol", ""), ["tcp", "ucx"]),
+        (("bench", "--summary", "me"), ["mean", "median"]),
+        (("bench", "--ucx", "1.16"), ["1.16.0"]),
+        (("images", "build", "1.16"), ["1.16.0"]),
+        (("bench", "--ucx", "1.22.0,1.16"), ["1.22.0,1.16.0"]),
+        (("measure", "transp"), ["transpose-sum"]),
+        (("measure", "merge", "--backend", "dask-"), ["dask-noop"]),
+        (("compare", str(CAMPAIGN), "--baseline", ""), ["a", "b"]),
+    ],
+)
+def test_values_are_completed_from_where_they_are_listed(
+    gpubench: Run, words: tuple[str, ...], expected: list[str]
+) -> None:
+    assert completed(gpubench, *words) == expected
+
+
+def test_campaigns_are_completed_by_their_directories(gpubench: Run, tmp_path: Path) -> None:
+    for name in ("one", "two", "with blank", "x$(touch y)", "'quoted'"):
+        shutil.copytree(CAMPAIGN, tmp_path / "outputs" / name)
+    (tmp_path / "outputs" / "clusters").mkdir()
+    both = ["outputs/one", "outputs/two"]
+    for command in (["status"], ["resume"], ["compare"], ["bench", "--campaign"], ["export", "csv"], ["fsck"]):
+        assert completed(gpubench, *command, "outputs/") == both, command
+    assert completed(gpubench, "compare", "outputs/one", "outputs/t") == ["outputs/two"]
+    (tmp_path / "outputs").rename(tmp_path / "elsewhere")
+    assert completed(gpubench, "status", "--outputs", "elsewhere", "else") == ["elsewhere/one", "elsewhere/two"]
+    assert completed(gpubench, "status", "") == []
+
+
+def test_files_that_cant_be_read_complete_nothing_and_say_nothing(gpubench: Run, tmp_path: Path) -> None:
+    (tmp_path / "images.lock.toml").write_text("no toml")
+    (tmp_path / "outputs" / "torn").mkdir(parents=True)
+    (tmp_path / "outputs" / "torn" / "plan.json").write_text("{")
+    assert completed(gpubench, "bench", "--ucx", "1.16") == []
+    assert completed(gpubench, "compare", "--baseline", "") == []
+
+
+def test_zsh_and_fish_are_answered_in_their_own_ways(gpubench: Run) -> None:
+    words = {"_TYPER_COMPLETE_ARGS": "gpubench plan --site dr"}
+    zsh = gpubench(env={"_GPUBENCH_COMPLETE": "complete_zsh", **words})
+    assert zsh.stdout == "_arguments '*: :((\"draco\"))'\n"
+    action = {"_GPUBENCH_COMPLETE": "complete_fish", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+    assert gpubench(env={**action, **words}).stdout == "draco\n"
+
+
+def test_bash_completes_with_the_script_that_is_shown(tmp_path: Path) -> None:
+    bash = shutil.which("bash")
+    need(bash is not None, "bash")
+    script = """
+        source <(gpubench --show-completion bash)
+        complete -p gpubench
+        COMP_WORDS=(gpubench plan --site dr) COMP_CWORD=3
+        _gpubench_completion gpubench
+        printf '%s\\n' "${COMPREPLY[@]}"
+    """
+    path = f"{GPUBENCH.parent}{os.pathsep}{os.environ['PATH']}"
+    env = plain_environment({**own_queue(tmp_path), "PATH": path})
+    done = subprocess.run(
+        [str(bash), "--norc", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == ["complete -o default -F _gpubench_completion gpubench", "draco"]
+
+
+@pytest.mark.parametrize(
+    ("shell", "file", "start"),
+    [
+        ("bash", ".bash_completions/gpubench.sh", ".bashrc"),
+        ("zsh", ".zfunc/_gpubench", ".zshrc"),
+        ("fish", ".config/fish/completions/gpubench.fish", ""),
+    ],
+)
+def test_the_script_is_put_where_the_named_shell_reads_it(
+    gpubench: Run, tmp_path: Path, shell: str, file: str, start: str
+) -> None:
+    done = gpubench("--install-completion", shell, env={"HOME": str(tmp_path)})
+    assert done.returncode == 0, done.stderr
+    assert str(tmp_path / file) in done.stdout
+    assert (tmp_path / file).read_text().strip() == gpubench("--show-completion", shell).stdout.strip()
+    assert not start or (tmp_path / start).is_file()
+
+
+def test_a_shell_that_isnt_known_is_refused(gpubench: Run) -> None:
+    done = gpubench("--show-completion", "tcsh")
+    assert done.returncode == 2
+    assert "'bash', 'zsh', 'fish'" in done.stderr

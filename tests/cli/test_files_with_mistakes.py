@@ -1,0 +1,199 @@
+"""Mistakes in a profile or a suite: all of them at once, each with its file and line; and how profiles are named."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from gpubench import resources
+from gpubench.model.lines import Source, key_lines
+from tests.conftest import Run
+
+BASE = """name = "base"
+inherits = "draco"
+
+[limits]
+start = "1m"
+jbo = "2h"
+"""
+MINE = """# a profile with five mistakes, one of them inherited
+name = "mine"
+inherits = "base.toml"
+interfce = "ib0"
+device = "tpu"
+
+[layout]
+workers = 0
+mounts = '''
+not = "a key"
+'''
+
+[env]
+A = "1"
+B = 2
+"""
+SUITE = """name = "several"
+reps = 2
+
+[[workload]]
+name = "mrege"
+
+[[workload]]
+name = "message"
+backend = "dusk"
+[workload.params]
+size = 1024
+roundtrips = 5
+
+[[workload]]
+name = "tasks"
+"""
+
+
+def test_every_mistake_in_a_profile_is_told_at_once_with_its_file_and_line(gpubench: Run, tmp_path: Path) -> None:
+    (tmp_path / "base.toml").write_text(BASE)
+    (tmp_path / "mine.toml").write_text(MINE)
+    expected = [
+        "mine.toml:4: unknown key 'interfce' (did you mean 'interface'?)",
+        "mine.toml:9: unknown key 'layout.mounts' (there is: arrangement, client, memory, one_machine, "
+        "rmm_pool, scheduler, threads, waiting, workers)",
+        "base.toml:6: unknown key 'limits.jbo' (did you mean 'job'?)",
+        "mine.toml:5: 'device' = 'tpu': Input should be 'auto', 'cpu' or 'gpu'",
+        "mine.toml:8: 'layout.workers' = 0: Input should be greater than or equal to 1",
+        "mine.toml:15: 'env.B' = 2: Input should be a valid string",
+    ]
+    done = gpubench("plan", "--site", "mine.toml")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert sorted(done.stderr.splitlines()) == sorted(f"gpubench: {line}" for line in expected)
+    checked = gpubench("sites", "check", "mine.toml")
+    assert sorted(checked.stdout.splitlines()) == sorted(f"wrong: {line}" for line in expected)
+    assert checked.stderr.startswith("gpubench: 6 of these lines are wrong")
+
+
+def test_what_a_profile_lacks_is_told_too_but_not_the_echo_of_a_typo(gpubench: Run, tmp_path: Path) -> None:
+    text = (resources.root() / "sites" / "local.toml").read_text()
+    text = text.replace("interface =", "interfaces =").replace('runtime = "venv"\n', "").replace("workers = 2\n", "")
+    (tmp_path / "mine.toml").write_text(text)
+    layout = 1 + text.split("\n").index("[layout]")
+    done = gpubench("sites", "show", "mine.toml")
+    first, *others = done.stderr.splitlines()
+    assert first.endswith("unknown key 'interfaces' (did you mean 'interface'?)")
+    assert others == [
+        "gpubench: mine.toml: key 'runtime' is missing",
+        f"gpubench: mine.toml:{layout}: key 'layout.workers' is missing",
+    ]
+
+
+def test_every_mistake_in_a_suite_is_told_at_once_with_its_line(gpubench: Run, tmp_path: Path) -> None:
+    (tmp_path / "several.toml").write_text(SUITE)
+    done = gpubench("plan", "--suite", "several.toml")
+    assert done.returncode == 2
+    lines = [line.removeprefix("gpubench: several.toml:") for line in done.stderr.splitlines()]
+    assert [line.partition(" (")[0] for line in lines] == [
+        "5: no workload 'mrege'",
+        "9: message has no backend 'dusk'",
+        '11: message.size = 1024: a quantity needs its unit, as a string: "64KiB"',
+        "12: message has no parameter 'roundtrips'",
+    ]
+
+
+def test_every_password_in_a_profile_is_told_at_once_and_none_is_repeated(gpubench: Run, tmp_path: Path) -> None:
+    text = (
+        'name = "mine"\ninherits = "local"\n[env]\nA_PASSWORD = "hunter2"\n[paths]\nimages = "https://me:hunter3@h/x"\n'
+    )
+    (tmp_path / "mine.toml").write_text(text)
+    done = gpubench("plan", "--site", "mine.toml")
+    assert [line[:45] for line in done.stderr.splitlines()] == [
+        "gpubench: mine.toml:4: 'env.A_PASSWORD' holds",
+        "gpubench: mine.toml:6: 'paths.images' holds a",
+    ]
+    assert "hunter" not in done.stdout + done.stderr
+
+
+def test_partition_is_slurms_word_for_queue(gpubench: Run, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text('name = "mine"\ninherits = "draco"\n[batch]\npartition = "fast"\n')
+    shown = gpubench("sites", "show", "mine.toml")
+    assert tomllib.loads(shown.stdout)["batch"]["queue"] == "fast", shown.stderr
+    words = ("--site", "mine.toml", "--ucx", "1.16.0 1.22.0", "--out", "out")
+    assert gpubench("render", *words).returncode == 0
+    assert "#SBATCH --partition=fast" in next((tmp_path / "out").glob("jobs/*/job.sh")).read_text()
+    other = gpubench("sites", "show", "draco", "--set", "batch.partition=slow")
+    assert 'queue = "slow"  # --set' in other.stdout
+    mine.write_text(mine.read_text() + "account = 3\n")
+    wrong = gpubench("sites", "show", "mine.toml", "--set", "batch.qos=1")
+    assert wrong.stderr == "gpubench: mine.toml:5: 'batch.account' = 3: Input should be a valid string\n"
+
+
+def test_partition_and_queue_in_one_place_are_refused(gpubench: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('name = "mine"\ninherits = "draco"\n[batch]\nqueue = "a"\npartition = "b"\n')
+    done = gpubench("plan", "--site", "mine.toml")
+    said = "'batch.partition' and 'batch.queue' are the same key; leave one of them out"
+    assert (done.returncode, done.stderr) == (2, f"gpubench: mine.toml:5: {said}\n")
+    both = gpubench("plan", "--site", "draco", "--set", "batch.queue=a", "--set", "batch.partition=b")
+    assert (both.returncode, "leave one of them out" in both.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("option", ["--site", "--suite"])
+def test_an_unknown_name_says_how_a_file_of_ones_own_is_named(gpubench: Run, tmp_path: Path, option: str) -> None:
+    kind = option.removeprefix("--")
+    done = gpubench("plan", option, "mine")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"gpubench: no {kind} 'mine' (")
+    assert done.stderr.endswith("; a file of your own is named by its path, DIR/NAME.toml\n")
+    (tmp_path / "mine.toml").write_text("")
+    assert gpubench("plan", option, "mine").stderr.endswith("; the file here is named by its path, mine.toml\n")
+    gone = gpubench("plan", option, "gone/mine.toml")
+    assert (
+        gone.stderr
+        == f"gpubench: can't read {kind} gone/mine.toml: No such file or directory; give the path of a file\n"
+    )
+
+
+def test_a_profile_is_read_from_any_directory_by_its_path(gpubench: Run, tmp_path: Path) -> None:
+    (tmp_path / "far" / "away").mkdir(parents=True)
+    (tmp_path / "far" / "away" / "mine.toml").write_text('name = "mine"\ninherits = "local"\n')
+    for path in ("far/away/mine.toml", "./far/../far/away/mine.toml", tmp_path / "far" / "away" / "mine.toml"):
+        done = gpubench("plan", "--site", str(path), "--ucx", "1.16.0 9.9.9")
+        assert "9.9.9" in done.stderr, path  # it got as far as the versions
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "line"),
+    [
+        ("a = 1\nb.c = 2", "b.c", 2),
+        ("[t]\n\n  'x y' = 1", "t.x y", 3),
+        ("[[w]]\nn = 1\n[[w]]\n# c\nn = 2", "w.1.n", 5),
+        ("[[w]]\n[w.p]\nq = 1\n[[w]]\n[w.p]\nq = 2", "w.1.p.q", 6),
+        ('[t]\ne = {A = "1",\n B = "2"}', "t.e.B", 2),
+        ("l = [\n 'x = 1',\n 2,\n]\nm = 3", "m", 5),
+        ('s = """\n[x]\ny = 1\n"""\n[x]\ny = 2', "x.y", 6),
+        ("[t]\na = 1", "t.missing", 1),
+    ],
+)
+def test_the_line_of_a_key(text: str, path: str, line: int) -> None:
+    tomllib.loads(text.replace(",\n B", ", B"))
+    assert Source("f.toml", key_lines(text)).at(path) == f"f.toml:{line}"
+
+
+def test_a_key_that_stands_nowhere_has_no_line() -> None:
+    assert Source("f.toml", key_lines("a = 1")).at("b.c") == "f.toml"
+
+
+@pytest.mark.parametrize("path", sorted((resources.root() / "sites").glob("*.toml")), ids=lambda path: path.stem)
+def test_every_key_of_a_shipped_profile_has_its_line(path: Path) -> None:
+    text = path.read_text()
+    lines = key_lines(text)
+
+    def keys(plain: dict[str, object], before: str = "") -> list[str]:
+        found = []
+        for key, value in plain.items():
+            found += [f"{before}{key}", *(keys(value, f"{before}{key}.") if isinstance(value, dict) else [])]
+        return found
+
+    for key in keys(tomllib.loads(text)):
+        where = Source("f", lines).at(key)
+        last = key.rpartition(".")[2]
+        assert last in text.split("\n")[int(where.partition(":")[2]) - 1], key

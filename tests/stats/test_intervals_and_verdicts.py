@@ -1,0 +1,121 @@
+"""The interval beside a verdict agrees with it: it lies beyond zero exactly where Holm showed a difference."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from campaign_by_hand import blocks_of, cell, comparison, noisy
+
+from gpubench.stats.gate import holm, holm_levels
+from gpubench.stats.settings import Looks, Settings
+from gpubench.stats.unpaired import judge_unpaired
+from gpubench.stats.verdict import Verdict, exit_code, judge
+
+EFFECTS = (0.0, 0.004, 0.01, 0.015, 0.02, 0.03, -0.02, 0.08)
+
+
+def family(seed: int, blocks: int, effects: tuple[float, ...] = EFFECTS) -> list[Verdict]:
+    rng = np.random.default_rng(seed)
+    cells = [cell(effect + 0.02 * rng.standard_normal(blocks), gpu=name) for name, effect in enumerate(effects)]
+    return judge(cells, Settings())
+
+
+def beyond_zero(one: Verdict) -> bool:
+    assert one.low_adjusted is not None
+    assert one.high_adjusted is not None
+    return one.low_adjusted > 0 or one.high_adjusted < 0
+
+
+@pytest.mark.parametrize("blocks", [5, 8, 12])
+def test_an_adjusted_interval_lies_beyond_zero_exactly_where_holm_rejects(blocks: int) -> None:
+    seen = set()
+    for seed in range(40):
+        for one in family(seed, blocks):
+            assert one.p_holm is not None
+            assert beyond_zero(one) == (one.p_holm <= 0.05)
+            assert one.low_adjusted <= one.low <= one.high <= one.high_adjusted
+            if one.verdict == "inconclusive":
+                assert one.shown[0] < 0 < one.shown[1]
+            own = one.low > 0 or one.high < 0
+            assert bool(one.leaning) == (one.verdict == "inconclusive" and own)
+            assert one.leaning in one.reason
+            assert ("likely" in one.reason) == bool(one.leaning)
+            seen.add((one.verdict, one.leaning))
+    assert {"regression", "improvement", "equivalent", "inconclusive"} <= {word for word, _ in seen}
+    assert {"likely slower, not proven", "likely faster, not proven"} <= {leaning for _, leaning in seen}
+
+
+def test_each_rejected_cell_has_the_level_of_its_own_step_and_the_others_that_of_the_first_not_rejected() -> None:
+    p = np.array([0.04, 0.001, math.nan, 0.012, 0.9])
+    rejected = holm(p, np.zeros(5, dtype=np.int64)) <= 0.05
+    assert rejected.tolist() == [False, True, False, True, False]
+    assert holm_levels(p, rejected, 0.05) == pytest.approx([0.05 / 3, 0.05 / 5, 0.05 / 3, 0.05 / 4, 0.05 / 3])
+    assert holm_levels(np.array([0.01, 0.02]), np.array([True, True]), 0.05) == pytest.approx([0.025, 0.05])
+    assert holm_levels(np.array([0.01]), np.array([True]), 0.05) == pytest.approx([0.05])
+
+
+def test_a_comparison_by_itself_has_one_interval() -> None:
+    (one,) = judge([cell(noisy(6, effect=0.05))], Settings())
+    assert (one.low_adjusted, one.high_adjusted) == pytest.approx((one.low, one.high))
+    assert one.shown == pytest.approx((one.low, one.high))
+
+
+def test_an_equivalent_comparison_shows_its_own_interval() -> None:
+    verdicts = judge([cell(noisy(6, effect=0.002, sd=0.005), gpu=1), cell(noisy(6, sd=0.2), gpu=2)], Settings())
+    assert verdicts[0].verdict == "equivalent"
+    assert verdicts[0].shown == (verdicts[0].low, verdicts[0].high)
+    assert verdicts[0].low_adjusted < verdicts[0].low
+
+
+def test_an_effect_that_family_alone_makes_undecided_is_likely_and_not_proven() -> None:
+    alone, family = [cell(noisy(6, effect=0.17, sd=0.12))], [cell(noisy(6, sd=0.1, seed=n), gpu=n) for n in range(7)]
+    assert judge(alone, Settings())[0].verdict == "regression"
+    verdicts = judge([cell(noisy(6, effect=0.17, sd=0.12), gpu=9), *family], Settings())
+    one = verdicts[0]
+    assert (one.verdict, one.leaning) == ("inconclusive", "likely slower, not proven")
+    assert one.low > 0 > one.low_adjusted
+    assert one.reason.startswith("wide: likely slower, not proven; 6 blocks don't show")
+    assert exit_code(verdicts) == 21
+
+
+def test_what_lies_beyond_the_margin_is_said_of_the_interval_that_is_shown() -> None:
+    many = [cell(noisy(6, sd=0.1, seed=n), gpu=n) for n in range(20)]
+    alone = judge([cell(noisy(6, effect=0.06, sd=0.02))], Settings())[0]
+    assert (alone.verdict, alone.beyond_margin) == ("regression", True)
+    among = judge([cell(noisy(6, effect=0.06, sd=0.02), gpu=99), *many], Settings())[0]
+    assert (among.verdict, among.beyond_margin) == ("regression", False)
+    assert among.low > 0.03 > among.low_adjusted > 0
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_intervals_of_an_adaptive_campaign_agree_with_its_verdicts_too(ended: bool) -> None:
+    settings = Settings(look=Looks(12, ended))
+    rejected = 0
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        cells = [
+            comparison(blocks_of(effect + 0.02 * rng.standard_normal(blocks)), planned=12, gpu=name)
+            for name, (effect, blocks) in enumerate(zip(EFFECTS, (5, 6, 8, 10, 12, 8, 9, 6), strict=True))
+        ]
+        for one in judge(cells, settings):
+            if one.p_holm is None:
+                continue
+            close = abs(one.p_holm - 0.05) < 1e-4  # where sequential p-values are read from a table
+            assert close or beyond_zero(one) == (one.p_holm <= 0.05)
+            assert one.low_adjusted <= one.effect <= one.high_adjusted
+            rejected += one.p_holm <= 0.05
+    assert rejected > 20
+
+
+def test_two_sides_without_common_blocks_are_shown_alike() -> None:
+    rng, words = np.random.default_rng(3), set()
+    for _ in range(40):
+        sides = [(rng.normal(0, 0.02, 6), rng.normal(effect, 0.02, 6)) for effect in EFFECTS]
+        for one in judge_unpaired(sides, Settings()):
+            beyond = one.low_adjusted > 0 or one.high_adjusted < 0
+            assert beyond == (one.p_holm <= 0.05)
+            assert ("likely" in one.reason) == (one.word == "inconclusive" and (one.low > 0 or one.high < 0))
+            words.add(one.word)
+    assert words == {"regression", "improvement", "equivalent", "inconclusive"}
