@@ -124,6 +124,10 @@ lint: $(VENV)/.dev ## ruff, mypy --strict, import-linter, shellcheck
 	@$(BIN)/lint-imports
 	@$(BIN)/shellcheck requirements/*.sh .ci/run docker/locks/lock.sh docker/context/gpubench
 
+docs: $(VENV)/.dev ## the manual: docs/ into site/, which opens from disk
+	@$(BIN)/python docs/generate.py
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict && echo "open site/index.html"
+
 format: $(VENV)/.dev ## let ruff format the code
 	@$(BIN)/ruff check --fix-only -q . ; $(BIN)/ruff format .
 
@@ -133,7 +137,7 @@ lock: $(VENV)/.dev ## compile requirements/*.txt anew from pyproject.toml
 	@bash requirements/lock.sh
 
 clean: ## remove .venv and caches; outputs/ stays
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV)/.tool: requirements/tool.txt requirements/uv.txt pyproject.toml
 	@bash requirements/install.sh $(VENV) tool
@@ -141,4 +145,4 @@ $(VENV)/.tool: requirements/tool.txt requirements/uv.txt pyproject.toml
 $(VENV)/.dev: $(VENV)/.tool requirements/dev.txt
 	@bash requirements/install.sh $(VENV) dev
 
-.PHONY: help bench plan render submit status cancel resume images import report test test-system test-long test-testbed lint format install lock clean
+.PHONY: help bench plan render submit status cancel resume images import report test test-system test-long test-testbed lint docs format install lock clean
