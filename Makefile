@@ -126,7 +126,7 @@ lint: $(VENV)/.dev ## ruff, mypy --strict, import-linter, shellcheck
 
 docs: $(VENV)/.dev ## the manual: docs/ into site/, which opens from disk
 	@$(BIN)/python docs/generate.py
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict && echo "open site/index.html"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict && echo "open site/index.html"
 
 format: $(VENV)/.dev ## let ruff format the code
 	@$(BIN)/ruff check --fix-only -q . ; $(BIN)/ruff format .
