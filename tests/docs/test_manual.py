@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import shutil
 import subprocess
@@ -15,8 +16,13 @@ import pytest
 from markdown.extensions.toc import slugify
 
 from gpubench.cli.steps.profiles import load_site, load_suite
+from gpubench.errors import EXIT_INCONCLUSIVE, EXIT_REGRESSION, GpubenchError
+from gpubench.importers import FORMATS
 from gpubench.model.base import parse_toml
 from gpubench.model.known_issue import load_known_issues
+from gpubench.runtimes import RUNTIMES
+from gpubench.stats.estimate import OBSTACLES
+from gpubench.stats.flags import raise_flags
 from tests.conftest import ROOT, need, own_queue, plain_environment, run_gpubench
 from tests.docs import manual
 from tests.docs.manual import Command
@@ -33,6 +39,8 @@ ALWAYS = {
     *("sites list", "sites show", "summary", "version", "workloads"),
 }
 """Commands that run anywhere."""
+MOST_ROWS = 150
+"""Of the Draco history: all of it takes ten seconds to be searched for changes."""
 FINDINGS = {0, 4, 20, 21}
 """Exit codes of a command that did what it is for."""
 LABELS = {"1.17.0": "a", "1.19.0": "b"}
@@ -69,7 +77,8 @@ def provide(words: Sequence[str], folder: Path) -> None:
     (folder / "out" / "slurm_arrays.csv").write_text(f"{BENCH}\narray,create,4,MB/s,1.0,1.1,0.9,1.4,0.1,700\n")
     archive = next((up / "shared" / "data" / "draco-multi-node-merge.csv" for up in ROOT.parents), None)
     if archive and archive.is_file():
-        shutil.copy(archive, folder / "multi-node-merge.csv")
+        rows = archive.read_text(encoding="utf-8").splitlines()[:MOST_ROWS]
+        (folder / "multi-node-merge.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
 
 
 def samples(folder: Path) -> None:
@@ -244,6 +253,30 @@ def test_figures_of_the_verdicts_page_are_those_of_the_simulation() -> None:
     rows = [line.split(" | ") for line in table.partition("\n\n")[0].splitlines()[1:]]
     assert len(rows) >= 10
     assert [row[-1].rstrip(" |") for row in rows if row[-1].rstrip(" |") not in measured] == []
+
+
+def test_tables_leave_nothing_out() -> None:
+    """Suites, flags, reasons, exit codes, importers, runtimes with the kind of images that each starts."""
+    flags = re.findall(r'^        "([a-z-]+)":', inspect.getsource(raise_flags), re.MULTILINE)
+    codes = {one.exit_code for one in GpubenchError.__subclasses__()} | {EXIT_REGRESSION, EXIT_INCONCLUSIVE}
+    named = {
+        "suites.md": [path.stem for path in ROOT.glob("suites/*.toml")],
+        "report.md": flags,
+        "verdict.md": [*filter(None, OBSTACLES)],
+        "old-results.md": FORMATS,
+        "images.md": RUNTIMES,
+    }
+    assert len(flags) > 10
+    for page, words in named.items():
+        text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+        assert [word for word in words if f"`{word}`" not in text] == [], page
+    exits = (ROOT / "docs" / "exit-codes.md").read_text(encoding="utf-8")
+    assert [code for code in codes if f"\n| {code} |" not in exits] == []
+    images = (ROOT / "docs" / "images.md").read_text(encoding="utf-8")
+    kinds = {"venv": "virtual environment", "docker": "container image", "squashfs": "squashfs file"}
+    for name, runtime in RUNTIMES.items():
+        kind = kinds.get(runtime.KIND, runtime.KIND)
+        assert re.search(rf"^\| {kind}[^\n|]*\|[^\n|]*\|[^\n|]*`{name}`", images, re.MULTILINE), name
 
 
 def build(config: Path, into: Path) -> subprocess.CompletedProcess[str]:
