@@ -20,15 +20,14 @@ import typer.main
 from typer.core import TyperArgument, TyperCommand, TyperOption
 
 from gpubench.cli.app import app
-from gpubench.cli.planned import _read
 from gpubench.model import site, suite
 from gpubench.model.base import Settings
 from gpubench.plan.triples import VALID
 
 FOLDER = Path(__file__).resolve().parent
 MADE = "<!-- Made by docs/generate.py (make docs) from {}. Change that, not this page. -->\n\n"
-PLANNING = tuple(inspect.signature(_read).parameters)
-"""Parameters of every command that plans a campaign."""
+PLANNING = ("gpubench bench", "gpubench plan", "gpubench render", "gpubench submit")
+"""Commands that plan a campaign; what all of them take is shown once."""
 _VALUES = {int: "number", float: "number", Path: "path"}
 _UNITS = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
 
@@ -203,14 +202,15 @@ def _commands() -> Iterator[str]:
     for name, command in all_of_them:
         summary = _cell(_help(command).partition("\n\n")[0])
         yield f"| [`{name}`](#{name.replace(' ', '-')}) | {summary} |\n"
-    planning = [one for name, command in all_of_them if name == "gpubench bench" for one in _shared(command)]
+    by_name = dict(all_of_them)
+    common = set.intersection(*({tuple(one.opts) for one in by_name[name].params} for name in PLANNING))
+    planning = [one for one in by_name[PLANNING[0]].params if tuple(one.opts) in common]
     yield "\n## Options that plan a campaign\n\n`bench`, `plan`, `render` and `submit` take all of them.\n\n"
     yield from _rows(planning)
     for name, command in all_of_them:
-        shared = _shared(command) if len(_shared(command)) == len(PLANNING) else []
-        own = [one for one in command.params if one not in shared]
+        own = [one for one in command.params if name not in PLANNING or tuple(one.opts) not in common]
         yield f"\n## {name}\n\n{_text(_help(command))}\n\n```text\n{_usage(name, own)}\n```\n"
-        if shared:
+        if name in PLANNING:
             yield "\nIt also takes the [options that plan a campaign](#options-that-plan-a-campaign).\n"
         if own:
             yield "\n"
@@ -232,10 +232,6 @@ def _help(command: TyperCommand) -> str:
 def _text(text: str) -> str:
     """A docstring as Markdown: ``two`` backquotes become one pair."""
     return re.sub(r"``(.+?)``", r"`\1`", text)
-
-
-def _shared(command: TyperCommand) -> list[Any]:
-    return [one for one in command.params if one.name in PLANNING]
 
 
 def _usage(name: str, own: Sequence[Any]) -> str:
