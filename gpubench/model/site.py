@@ -165,6 +165,8 @@ class ImportSettings(Settings):
     """Words before ``bash import.sh`` (``srun --partition …``). Empty: the import runs where the user is."""
     folder: str = ""
     """Directory of the squashfs files. Empty: ``paths.images``."""
+    program: Literal["", "enroot", "apptainer"] = ""
+    """Program that imports. Empty: ``apptainer`` where the runtime is Apptainer, else ``enroot``."""
 
 
 class Limits(Settings):

@@ -1,4 +1,4 @@
-"""The script that imports container images from a registry into squashfs files with enroot."""
+"""The script that imports container images from a registry into squashfs files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from collections.abc import Mapping, Sequence
 from gpubench.render.environment import environment
 
 SIDECAR = "gpubench/squashfs/1"
-TEMPLATE = "enroot/import.sh.j2"
+TEMPLATE = "importing/import.sh.j2"
+PROGRAMS = {name: f"importing/{name}.sh.j2" for name in ("enroot", "apptainer")}
+"""What can import, with the shell that does it."""
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]")
 
@@ -57,12 +59,16 @@ def link_name(spec: str, date: str) -> str:
     return f"ucx-py-{_NOT_IN_A_NAME.sub('-', spec)}-{date}.sqsh"
 
 
-def render_import(items: Sequence[ImportItem], folder: str, templates: Mapping[str, str], *, gpubench: str) -> str:
-    """The script; it needs bash, coreutils, enroot and squashfs-tools where it runs, nothing of ours.
+def render_import(
+    items: Sequence[ImportItem], folder: str, templates: Mapping[str, str], *, program: str, gpubench: str
+) -> str:
+    """The script; it needs bash, coreutils, squashfs-tools and the program where it runs, nothing of ours.
 
     Args:
+        items: what is imported.
         folder: of the squashfs files, as an absolute path.
         templates: texts by path below ``templates/``.
+        program: one of PROGRAMS.
         gpubench: version of the tool.
     """
     return (
@@ -70,6 +76,8 @@ def render_import(items: Sequence[ImportItem], folder: str, templates: Mapping[s
         .get_template(TEMPLATE)
         .render(
             folder=folder,
+            name=program,
+            program=PROGRAMS[program],
             gpubench=gpubench,
             images=[_arguments(item) for item in items],
         )

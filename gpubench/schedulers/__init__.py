@@ -7,8 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from gpubench.schedulers import kubernetes, local, lsf, slurm
-from gpubench.schedulers.held import Held
+from gpubench.schedulers import kubernetes, local
+from gpubench.schedulers.allocation import Allocation
+from gpubench.schedulers.lsf import Lsf
+from gpubench.schedulers.pbs import Pbs
+from gpubench.schedulers.slurm import Slurm
 from gpubench.schedulers.state import JobState
 
 
@@ -60,7 +63,7 @@ class Detached(Scheduler, Protocol):
     ALLOCATE: str
     ONE_AT_A_TIME: bool
 
-    def held(self, environ: Mapping[str, str]) -> Held | None:
+    def held(self, environ: Mapping[str, str]) -> Allocation | None:
         """The allocation that a process with these variables runs in; None where it is in none."""
 
     def submit(self, job_dir: Path, environ: Mapping[str, str], after: Sequence[str] = ()) -> str:
@@ -95,7 +98,7 @@ class Kept(Protocol):
 
 
 ATTACHED: dict[str, Attached] = {"local": local}
-DETACHED: dict[str, Detached] = {"kubernetes": kubernetes, "lsf": lsf, "slurm": slurm}
+DETACHED: dict[str, Detached] = {"kubernetes": kubernetes, "lsf": Lsf(), "pbs": Pbs(), "slurm": Slurm()}
 KEPT: dict[str, Kept] = {"kubernetes": kubernetes}
 TENDED: dict[str, Tended] = {"kubernetes": kubernetes}
 SCHEDULERS: dict[str, Scheduler] = {**ATTACHED, **DETACHED}
@@ -106,9 +109,9 @@ __all__ = [
     "KEPT",
     "SCHEDULERS",
     "TENDED",
+    "Allocation",
     "Attached",
     "Detached",
-    "Held",
     "JobState",
     "Kept",
     "Running",

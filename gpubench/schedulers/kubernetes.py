@@ -29,8 +29,8 @@ from typing import Any
 from gpubench.errors import MissingToolError, SchedulerError, UsageError
 from gpubench.files import write_atomically
 from gpubench.schedulers import gathering, submitted
+from gpubench.schedulers.allocation import Allocation
 from gpubench.schedulers.client import call, said
-from gpubench.schedulers.held import Held
 from gpubench.schedulers.pods import INDEX, Pod
 from gpubench.schedulers.state import JobState
 
@@ -52,7 +52,7 @@ _OUTDIR = re.compile(r'name: OUTDIR, value: "/run/gpubench/outputs/(.*)"')
 _NO_SUCH = "(NotFound)"
 
 
-def held(environ: Mapping[str, str]) -> Held | None:  # noqa: ARG001 - whatever they are
+def held(environ: Mapping[str, str]) -> Allocation | None:  # noqa: ARG001 - whatever they are
     """None can be: nodes aren't lent to a shell."""
     raise UsageError("Kubernetes lends no nodes to a shell", then="leave --here out")
 

@@ -25,27 +25,15 @@ from __future__ import annotations
 
 import os
 import re
-import time
+import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gpubench.errors import MissingToolError, SchedulerError, UsageError
-from gpubench.schedulers import submitted
+from gpubench.errors import SchedulerError, UsageError
+from gpubench.schedulers.allocation import Allocation
+from gpubench.schedulers.batch import STOPPED, BatchScheduler
 from gpubench.schedulers.client import call, said
-from gpubench.schedulers.held import Held
-from gpubench.schedulers.job_log import with_log
 from gpubench.schedulers.state import JobState, Phase
-
-NAME = "slurm"
-SUBMIT = "sbatch"
-ALLOCATE = "salloc --nodes={nodes}"
-ONE_AT_A_TIME = False
-CANCEL_S = 60.0
-LAST_WORD = "end-{job_id}"
-"""File in the job's directory: the script's exit code."""
-
-STOPPED = 130
-"""Exit code of a script that heard a signal and ended in order."""
 
 _WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT"}
 _RUNNING = {"RUNNING", "COMPLETING", "SIGNALING", "STAGE_OUT", "STOPPED", "SUSPENDED", "RESIZING"}
@@ -56,122 +44,77 @@ _NOTHING = ("None", "(null)", "None assigned")
 _KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER")
 
 
-def submit(job_dir: Path, environ: Mapping[str, str], after: Sequence[str] = ()) -> str:
-    """``sbatch`` from the job's directory; see ``Detached.submit``."""
-    if {"%", "\\"} & set(str(job_dir.resolve())):
-        raise UsageError(
-            f"Slurm can't write logs into {job_dir.resolve()}: it reads % and \\ as patterns",
-            then="name another --outputs",
-        )
-    name = submitted.job_name(job_dir)
-    before = submitted.read(job_dir)
-    submitted.write(job_dir, NAME, name)
-    # sbatch reads SBATCH_* and, inside an allocation, SLURM_* as options that beat those of the script.
-    env = {
-        key: value
-        for key, value in environ.items()
-        if key in _KEPT or not key.startswith(("SBATCH_", "SLURM_", "SRUN_"))
-    }
-    dependency = [f"--dependency=afterany:{':'.join(after)}"] if after else []
-    words = ["sbatch", "--parsable", f"--chdir={job_dir.resolve()}", f"--job-name={name}", *dependency, "job.sh"]
-    try:
-        done = call(words, env=env, cwd=job_dir)
-    except (
-        MissingToolError
-    ):  # of any other failure, Ctrl-C too, it may have been submitted all the same: `state` finds it
-        submitted.restore(job_dir, before)
-        raise
-    if done.returncode and _UNHEARD in done.stderr:
-        raise SchedulerError(f"sbatch got no answer: {said(done)}", then="gpubench status tells whether it was heard")
-    if done.returncode:
-        submitted.restore(job_dir, before)
-        raise SchedulerError(f"sbatch refuses job {name}: {said(done)}", then=f"the script is {job_dir / 'job.sh'}")
-    job_id = done.stdout.strip().splitlines()[-1].partition(";")[0]
-    submitted.write(job_dir, NAME, name, job_id)
-    return job_id
+class Slurm(BatchScheduler):
+    """See the module."""
 
+    NAME = "slurm"
+    TITLE = "Slurm"
+    SUBMIT = "sbatch"
+    ALLOCATE = "salloc --nodes={nodes}"
+    KILL = "scancel"
+    LIST = "squeue"
+    LOOK = "scontrol show job {job_id}"
+    FORGETS_ONLY_ENDED = False
 
-def held(environ: Mapping[str, str]) -> Held | None:
-    """See ``Detached.held``."""
-    job_id, nodes = environ.get("SLURM_JOB_ID", ""), environ.get("SLURM_JOB_NUM_NODES", "")
-    if not job_id or not nodes.isdigit():
-        return None
-    return Held(
-        job_id=job_id,
-        nodes=int(nodes),
-        count_variables=("SLURM_JOB_NUM_NODES", "SLURM_NNODES"),
-        log=f"slurm-{job_id}.log",
-        last_word=LAST_WORD.format(job_id=job_id),
-    )
-
-
-def state(job_dir: Path) -> JobState:
-    """See ``Scheduler.state``."""
-    found = _found(job_dir)
-    return with_log(found, job_dir / f"slurm-{found.job_id}.log")
-
-
-def _found(job_dir: Path) -> JobState:
-    entry = submitted.read(job_dir)
-    if entry is None:
-        return JobState("unsubmitted")
-    try:
-        if entry.here:  # the allocation lives on when the script has ended
-            ended = _last_word(job_dir, entry.job_id)
-            return ended if ended.phase == "ended" else _controller(entry.job_id) or _accounting(entry.job_id) or ended
-        job_id = entry.job_id or _id_by_directory(job_dir.resolve())
-        if not job_id:
-            return JobState("unknown", reason="the front end ended while it submitted the job; squeue knows none here")
-        return _controller(job_id) or _accounting(job_id) or _last_word(job_dir, job_id)
-    except MissingToolError:
-        return _last_word(job_dir, entry.job_id)
-
-
-def cancel(job_dir: Path) -> None:
-    """``scancel``, then wait for the end."""
-    now = state(job_dir)
-    if not now.alive:
-        return
-    entry = submitted.read(job_dir)
-    if entry is not None and entry.here:
-        raise SchedulerError(
-            f"job {job_dir.name} runs inside the allocation {now.job_id}, where other work may run too",
-            then=f"press Ctrl-C where 'gpubench submit --here' runs, or give up the allocation: scancel {now.job_id}",
-        )
-    done = call(["scancel", now.job_id])
-    if done.returncode:
-        raise SchedulerError(f"scancel {now.job_id} failed: {said(done)}")
-    deadline = time.monotonic() + CANCEL_S
-    while state(job_dir).alive:
-        if time.monotonic() > deadline:
-            raise SchedulerError(
-                f"job {now.job_id} still runs {CANCEL_S:g} s after scancel",
-                then=f"look at it: scontrol show job {now.job_id}",
+    def check(self, job_dir: Path) -> None:
+        """Slurm reads ``%`` and backslashes in the directory's name as patterns."""
+        if {"%", "\\"} & set(str(job_dir.resolve())):
+            raise UsageError(
+                f"Slurm can't write logs into {job_dir.resolve()}: it reads % and \\ as patterns",
+                then="name another --outputs",
             )
-        time.sleep(0.5)
 
+    def hand_over(
+        self, job_dir: Path, name: str, environ: Mapping[str, str], after: Sequence[str]
+    ) -> subprocess.CompletedProcess[str]:
+        """``sbatch`` from the job's directory."""
+        # sbatch reads SBATCH_* and, inside an allocation, SLURM_* as options that beat those of the script.
+        env = {
+            key: value
+            for key, value in environ.items()
+            if key in _KEPT or not key.startswith(("SBATCH_", "SLURM_", "SRUN_"))
+        }
+        dependency = [f"--dependency=afterany:{':'.join(after)}"] if after else []
+        words = ["sbatch", "--parsable", f"--chdir={job_dir.resolve()}", f"--job-name={name}", *dependency, "job.sh"]
+        return call(words, env=env, cwd=job_dir)
 
-def _id_by_directory(job_dir: Path) -> str:
-    """The newest of this user's jobs that were submitted from there; empty where Slurm knows none (any more)."""
-    done = call(["squeue", "--noheader", "--states=all", f"--user={os.getuid()}", "--format=%A %Z"])
-    if done.returncode:
-        raise SchedulerError(f"squeue failed: {said(done)}", then="is slurmctld up? try again later")
-    rows = (line.partition(" ") for line in done.stdout.splitlines())
-    return max((number for number, _, directory in rows if directory == str(job_dir)), key=int, default="")
+    def accepted(self, done: subprocess.CompletedProcess[str]) -> str:
+        """``NUMBER`` or ``NUMBER;CLUSTER`` in the last line."""
+        if done.returncode and _UNHEARD in done.stderr:
+            raise SchedulerError(
+                f"sbatch got no answer: {said(done)}", then="gpubench status tells whether it was heard"
+            )
+        return "" if done.returncode else done.stdout.strip().splitlines()[-1].partition(";")[0]
 
-
-def _controller(job_id: str) -> JobState | None:
-    done = call(["scontrol", "--oneliner", "show", "job", job_id])
-    if done.returncode:
-        if "Invalid job id" in done.stderr + done.stdout:
+    def held(self, environ: Mapping[str, str]) -> Allocation | None:
+        """See ``Detached.held``."""
+        job_id, nodes = environ.get("SLURM_JOB_ID", ""), environ.get("SLURM_JOB_NUM_NODES", "")
+        if not job_id or not nodes.isdigit():
             return None
-        raise SchedulerError(
-            f"scontrol show job {job_id} failed: {said(done)}", then="is slurmctld up? try again later"
+        return self.allocation(job_id, int(nodes), ("SLURM_JOB_NUM_NODES", "SLURM_NNODES"))
+
+    def find(self, job_dir: Path) -> str:
+        """See ``BatchScheduler.find``."""
+        done = call(["squeue", "--noheader", "--states=all", f"--user={os.getuid()}", "--format=%A %Z"])
+        if done.returncode:
+            raise self.no_answer("squeue", done)
+        rows = (line.partition(" ") for line in done.stdout.splitlines())
+        return max((number for number, _, directory in rows if directory == str(job_dir)), key=int, default="")
+
+    def ask(self, job_id: str) -> JobState | None:
+        """The controller; of a job that it has forgotten, the database."""
+        return self._controller(job_id) or _accounting(job_id)
+
+    def _controller(self, job_id: str) -> JobState | None:
+        done = call(["scontrol", "--oneliner", "show", "job", job_id])
+        if done.returncode:
+            if "Invalid job id" in done.stderr + done.stdout:
+                return None
+            raise self.no_answer(f"scontrol show job {job_id}", done)
+        fields = dict(_FIELD.findall(done.stdout.partition(" Command=")[0]))
+        return _state(
+            fields["JobState"], fields.get("ExitCode", ""), fields.get("Reason", ""), job_id, fields.get("NodeList", "")
         )
-    fields = dict(_FIELD.findall(done.stdout.partition(" Command=")[0]))
-    return _state(
-        fields["JobState"], fields.get("ExitCode", ""), fields.get("Reason", ""), job_id, fields.get("NodeList", "")
-    )
 
 
 def _accounting(job_id: str) -> JobState | None:
@@ -182,16 +125,6 @@ def _accounting(job_id: str) -> JobState | None:
     if done.returncode or len(rows) != 3:  # no accounting here, or it doesn't know the job
         return None
     return _state(rows[0], rows[1], "", job_id, rows[2])
-
-
-def _last_word(job_dir: Path, job_id: str) -> JobState:
-    try:
-        code = int((job_dir / LAST_WORD.format(job_id=job_id)).read_text("ascii"))
-    except (OSError, ValueError):
-        return JobState(
-            "unknown", reason="Slurm no longer knows the job, and it left no word of its own", job_id=job_id
-        )
-    return JobState("ended", "COMPLETED" if code == 0 else "FAILED", exit_code=code, job_id=job_id)
 
 
 def _state(word: str, code: str, reason: str, job_id: str, hosts: str) -> JobState:

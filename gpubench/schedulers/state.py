@@ -13,7 +13,7 @@ class JobState:
     """One job as its scheduler tells it.
 
     Args:
-        phase: ``unknown`` when the scheduler no longer knows it and the job left no word of its own.
+        phase: ``unknown`` when the scheduler no longer knows it and the job left no exit code.
         word: the scheduler's own, like ``COMPLETED`` or ``NODE_FAIL``.
         reason: the scheduler's, or ours; empty where there is none, whatever word the scheduler has for that.
         exit_code: of the job script; None while it isn't known.

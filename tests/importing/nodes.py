@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -11,7 +13,7 @@ from pathlib import Path
 from gpubench import resources
 from gpubench.images import squashfs
 from gpubench.render.importing import ImportItem, render_import
-from tests.conftest import ROOT
+from tests.conftest import ROOT, need
 
 BUILD = "b-0123"
 SPEC = "1.19.0"
@@ -25,9 +27,10 @@ def image_files(build: str = BUILD, size: int = 200_000) -> dict[str, bytes]:
 
 
 class Importer:
-    """One login node: its PATH, its enroot, its cache; the folder is shared."""
+    """One login node: its PATH, its enroot or the real Apptainer, its cache; the folder is shared."""
 
-    def __init__(self, home: Path, folder: Path) -> None:
+    def __init__(self, home: Path, folder: Path, program: str = "enroot") -> None:
+        self.program = program
         self.home = home
         self.folder = folder
         self.state = home / "enroot"
@@ -37,7 +40,14 @@ class Importer:
         self.state.mkdir()
         tools = home / "bin"
         tools.mkdir()
-        (tools / "enroot").symlink_to(ROOT / "tests" / "stand_ins" / "enroot")
+        if program == "enroot":
+            (tools / "enroot").symlink_to(ROOT / "tests" / "stand_ins" / "enroot")
+        else:
+            real = shutil.which("apptainer")
+            need(real is not None, "apptainer (bash requirements/apptainer.sh)")
+            note = f'[ "$1" != pull ] || printf "%s\n" "${{@: -1}}" >>{shlex.quote(str(self.state / "imports"))}'
+            (tools / "apptainer").write_text(f'#!/bin/bash\n{note}\nexec {real} "$@"\n')
+            (tools / "apptainer").chmod(0o755)
         self.env = {
             "PATH": f"{tools}:{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
             "HOME": str(home),
@@ -56,15 +66,15 @@ class Importer:
 
     @property
     def imports(self) -> list[str]:
-        """The URIs that enroot was given, as it parsed them."""
+        """The URIs that the program was given; enroot's as it parsed them."""
         path = self.state / "imports"
         return path.read_text().splitlines() if path.exists() else []
 
     def write(self, items: Sequence[ImportItem]) -> Path:
         """The script."""
         script = self.home / "import.sh"
-        texts = resources.texts("templates", "enroot/**/*.j2")
-        script.write_text(render_import(items, str(self.folder), texts, gpubench="0.1"))
+        texts = resources.texts("templates", "importing/**/*.j2")
+        script.write_text(render_import(items, str(self.folder), texts, program=self.program, gpubench="0.1"))
         return script
 
     def start(self, items: Sequence[ImportItem], **env: str) -> subprocess.Popen[str]:

@@ -15,7 +15,8 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from tests.docker.daemon import PASSWORD, USER, RegistryServer
 
@@ -46,14 +47,18 @@ class Registry(RegistryServer):
         labels: Mapping[str, str] | None = None,
         architecture: str = "amd64",
         lower: Mapping[str, bytes] | None = None,
+        tree: Path | None = None,
+        environment: Sequence[str] = ("STACK=of the image",),
     ) -> str:
-        """Put in an image with these files, over a layer with ``lower``; its digest."""
+        """Put in an image with these files, over layers with ``lower`` and with what is below ``tree``; its digest."""
         layers = [layer(each) for each in (lower, files) if each is not None]
+        if tree is not None:
+            layers.insert(0, tree_layer(tree))
         config = json.dumps(
             {
                 "architecture": architecture,
                 "os": "linux",
-                "config": {"Env": ["STACK=of the image"], "Labels": dict(labels or {})},
+                "config": {"Env": list(environment), "Labels": dict(labels or {})},
                 # Without a history the registry can't answer an old client that names a tag, as enroot's first request.
                 "history": [{"created_by": "test"} for _ in layers],
                 "rootfs": {"type": "layers", "diff_ids": [sha256(gzip.decompress(each)) for each in layers]},
@@ -103,6 +108,14 @@ def layer(files: Mapping[str, bytes]) -> bytes:
             info.mode = 0o644
             archive.addfile(info, io.BytesIO(data))
     return gzip.compress(buffer.getvalue(), compresslevel=1, mtime=0)
+
+
+def tree_layer(tree: Path) -> bytes:
+    """A gzipped tar with all that is below ``tree``."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as archive:
+        archive.add(tree, arcname=".")
+    return buffer.getvalue()
 
 
 Answer = Callable[[str, int], int | None]

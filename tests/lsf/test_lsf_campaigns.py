@@ -158,5 +158,5 @@ def test_a_job_that_ends_exit_and_one_that_has_vanished_are_told_as_failures(log
     (campaign / "jobs" / "j001-n2" / "end-101").unlink()
     shutil.rmtree(login.cluster.state / "jobs" / "101")
     said = login.run("status", campaign, code=4)
-    assert "job j001-n2 (101): VANISHED: LSF doesn't know the job, and it left no word of its own" in said
+    assert "job j001-n2 (101): VANISHED: LSF doesn't know the job, and the job left no exit code" in said
     assert "1 lost, 1 skipped of 2 runs" in said

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gpubench import resources
-from gpubench.render.importing import ImportItem, link_name, render_import, squashfs_name
+from gpubench.render.importing import PROGRAMS, ImportItem, link_name, render_import, squashfs_name
 
 DIGEST = f"sha256:{'ab' * 32}"
 ITEM = ImportItem(
@@ -24,7 +24,7 @@ ITEM = ImportItem(
     build_id="b1",
     architecture="ppc64le",
 )
-TEMPLATES = resources.texts("templates", "enroot/**/*.j2")
+TEMPLATES = resources.texts("templates", "importing/**/*.j2")
 
 
 def calls(script: str) -> list[list[str]]:
@@ -44,7 +44,9 @@ def test_what_is_no_digest_names_no_file(text: str) -> None:
 
 def test_a_registry_without_a_repository_is_refused() -> None:
     with pytest.raises(ValueError, match=r"registry\.example"):
-        render_import([dataclasses.replace(ITEM, registry="registry.example")], "/i", TEMPLATES, gpubench="1")
+        render_import(
+            [dataclasses.replace(ITEM, registry="registry.example")], "/i", TEMPLATES, program="enroot", gpubench="1"
+        )
 
 
 @pytest.mark.parametrize(
@@ -57,7 +59,7 @@ def test_the_link_of_a_spec_is_one_file_name(spec: str, name: str) -> None:
 
 def test_each_image_is_one_call_in_the_order_given() -> None:
     other = dataclasses.replace(ITEM, spec="master", digest=f"sha256:{'cd' * 32}")
-    script = render_import([ITEM, other], "/images", TEMPLATES, gpubench="1")
+    script = render_import([ITEM, other], "/images", TEMPLATES, program="enroot", gpubench="1")
     first, second = calls(script)
     assert first[:8] == [
         *("v1.14.x", "registry.example:5000", "team/ucx", DIGEST, f"sha256-{'ab' * 32}"),
@@ -79,19 +81,20 @@ def test_each_image_is_one_call_in_the_order_given() -> None:
 def test_no_value_becomes_shell() -> None:
     evil = "$(touch evil) `touch evil`; touch evil '\" * \\"
     item = dataclasses.replace(ITEM, spec=evil, tag=evil, build_id=evil)
-    (words,) = calls(render_import([item], "/images", TEMPLATES, gpubench="1"))
+    (words,) = calls(render_import([item], "/images", TEMPLATES, program="enroot", gpubench="1"))
     assert (words[0], words[7], json.loads(words[8] + "}")["tag"]) == (evil, evil, evil)
 
 
-def test_the_script_passes_shellcheck() -> None:
-    script = render_import([ITEM], "/images of/us", TEMPLATES, gpubench="1.2.3")
+@pytest.mark.parametrize("program", sorted(PROGRAMS))
+def test_the_script_passes_shellcheck(program: str) -> None:
+    script = render_import([ITEM], "/images of/us", TEMPLATES, program=program, gpubench="1.2.3")
     checker = [Path(sys.executable).with_name("shellcheck"), "-s", "bash", "-"]
     checked = subprocess.run(checker, input=script, capture_output=True, text=True, check=False)
     assert checked.stdout == ""
 
 
 def test_the_head_says_which_exit_codes_there_are() -> None:
-    head = render_import([], "/images", TEMPLATES, gpubench="1.2.3").partition("set -uo")[0]
+    head = render_import([], "/images", TEMPLATES, program="enroot", gpubench="1.2.3").partition("set -uo")[0]
     assert "Rendered by gpubench 1.2.3." in head
     for code in ("0 every image is there", "3 an image isn't the planned one", "5 a tool", "7 the registry", "130 "):
         assert code in head.replace("\n# ", " ")

@@ -80,6 +80,15 @@ LSF = {
 }
 
 
+PBS = {
+    "scheduler": "pbs",
+    "launcher": "ssh",
+    "node": Node(cores=64, gpus=4, memory="512GiB"),
+    "batch": Batch(queue="prod", account="team", constraint="system=polaris", options=["-l filesystems=home:eagle"]),
+    "setup": Setup(modules=["cuda/11.2", "a b"]),
+}
+
+
 def lsf(scheduler: str = "rank0", client: str = "rank0", runtime: str = "venv") -> Site:
     """A site like Summit, with another placement."""
     layout = Layout(workers=6, threads=7 - (scheduler == "own-set"), scheduler=scheduler, client=client)
@@ -192,6 +201,8 @@ PLANS = {
     ),
     "lsf-jsrun-apptainer": plan(VARIANTS, site=lsf(runtime="apptainer"), nodes=[2], blocks=1, images=SQUASHFS),
     "lsf-jsrun-charliecloud": plan(VARIANTS, site=lsf(runtime="charliecloud"), nodes=[2], blocks=1, images=SQUASHFS),
+    "pbs-ssh-venv": plan(VARIANTS, site=site(**PBS), nodes=[2], blocks=1, images=VENVS),
+    "pbs-ssh-apptainer": plan(VARIANTS, site=site(**PBS, runtime="apptainer"), nodes=[2], blocks=1, images=SQUASHFS),
     "slurm-srun-venv": plan(
         VARIANTS,
         site=site(scheduler="slurm", launcher="srun", paths=Paths(scratch="$SLURM_TMPDIR/my scratch")),

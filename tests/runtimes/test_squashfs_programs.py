@@ -20,6 +20,8 @@ from gpubench.model.image import Image
 from gpubench.render.quote import words
 from gpubench.runtimes import RUNTIMES, Place, Runtime, apptainer, charliecloud
 from tests.conftest import need
+from tests.importing.nodes import REPOSITORY, Importer, image_files, item
+from tests.importing.registry import Registry
 
 PASSED = ("GPUBENCH_RANK", "OUTDIR", "SCRATCHDIR")
 OF_THE_RUNTIME = {
@@ -45,7 +47,7 @@ time.sleep(60)
 
 
 @pytest.fixture(scope="session")
-def squashfs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A root file system that holds this interpreter, its standard library and the C libraries that they need."""
     need(bool(shutil.which("ch-run") and shutil.which("mksquashfs")), "charliecloud-runtime and squashfs-tools")
     need(os.access("/dev/fuse", os.R_OK | os.W_OK), "/dev/fuse")
@@ -67,11 +69,31 @@ def squashfs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(path, inside)
     (root / "usr/bin").mkdir(parents=True, exist_ok=True)
     (root / "usr/bin/python3").symlink_to(python)
+    return root
+
+
+@pytest.fixture(scope="session")
+def squashfs(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """That tree as it is, in a file."""
     image = tmp_path_factory.mktemp("images") / "image.sqsh"
     subprocess.run(
-        ["mksquashfs", root, image, "-quiet", "-no-progress", "-comp", "lzo", "-noD"], check=True, stdout=sys.stderr
+        ["mksquashfs", tree, image, "-quiet", "-no-progress", "-comp", "lzo", "-noD"], check=True, stdout=sys.stderr
     )
     return image
+
+
+@pytest.fixture(scope="session")
+def imported(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """That tree as an image of a registry that sets variables, imported by Apptainer."""
+    need(shutil.which("apptainer") is not None, "apptainer (bash requirements/apptainer.sh)")
+    work = tmp_path_factory.mktemp("imported")
+    importer = Importer(work / "node", work / "images", "apptainer")
+    with Registry() as registry:
+        environment = [f"{name}=of the image" for name in ("STACK", "GPUBENCH_RANK", "LD_LIBRARY_PATH")]
+        digest = registry.push(REPOSITORY, "tree", image_files(), tree=tree, environment=environment)
+        code, said = importer.run(item(f"http://{registry.host}", digest))
+    assert code == 0, said
+    return importer.check(digest).path
 
 
 class Job:
@@ -138,22 +160,30 @@ def name_of(pid: str) -> str:
     return ""
 
 
-@pytest.fixture(params=["apptainer", "charliecloud"])
+@pytest.fixture(params=["apptainer", "charliecloud", "apptainer-import"])
 def runtime(request: pytest.FixtureRequest) -> str:
-    if request.param == "apptainer":
+    if "apptainer" in request.param:
         need(shutil.which("apptainer") is not None, "apptainer (bash requirements/apptainer.sh)")
-    return str(request.param)
+    return str(request.param).partition("-")[0]
 
 
 @pytest.fixture
-def job(tmp_path: Path, squashfs: Path, runtime: str) -> Job:
-    return Job(runtime, tmp_path / "a campaign", squashfs, Place(passed=PASSED))
+def image(request: pytest.FixtureRequest, runtime: str) -> Path:
+    found: Path = request.getfixturevalue("imported" if "apptainer-import" in request.node.name else "squashfs")
+    return found
+
+
+@pytest.fixture
+def job(tmp_path: Path, image: Path, runtime: str) -> Job:
+    return Job(runtime, tmp_path / "a campaign", image, Place(passed=PASSED))
 
 
 @pytest.mark.system
 def test_the_program_runs_in_the_image_and_its_exit_code_comes_back(job: Job) -> None:
-    said, code = job.run("import os, sys\nprint(sys.argv, os.path.exists('/home'), os.getuid())\nsys.exit(40)")
-    assert said == f"['program.py', 'an argument'] False {os.getuid()}\n"
+    said, code = job.run(
+        "import os, sys\nprint(sys.argv, os.path.exists('/home') and os.listdir('/home'), os.getuid())\nsys.exit(40)"
+    )
+    assert said.replace("[]", "False") == f"['program.py', 'an argument'] False {os.getuid()}\n"
     assert code == 40
 
 
@@ -194,6 +224,10 @@ def test_of_the_hosts_environment_only_the_passed_variables_arrive(job: Job) -> 
     arrived = dict(line.split("=", 1) for line in said.splitlines())
     assert (arrived["GPUBENCH_RANK"], arrived["PATH"], code) == ("a,b=$HOME 'c'", charliecloud.PATH, 0)
     others = {name for name in arrived if not name.startswith(("APPTAINER_", "SINGULARITY_"))}
+    assert ("STACK" in arrived) == ("imported" in job.image.reference)
+    if "STACK" in arrived:  # the image's own, where Apptainer imported it; its search path for libraries is kept, too
+        assert arrived["LD_LIBRARY_PATH"] == "of the image:/.singularity.d/libs"
+        others -= {"STACK", "LD_LIBRARY_PATH"}
     assert others - OF_THE_RUNTIME[job.runtime.PROGRAM] == {"GPUBENCH_RANK", "OUTDIR", "PATH", "SCRATCHDIR"}
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.kubernetes.cluster import Cluster
 from tests.lsf.cluster import LsfCluster
+from tests.pbs.cluster import PbsCluster
 from tests.slurm.cluster import SlurmCluster
 
 
@@ -44,6 +45,16 @@ def slurm_here(cluster: SlurmCluster, monkeypatch: pytest.MonkeyPatch) -> Iterat
 def lsf_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LsfCluster]:
     """Stand-ins for LSF's clients are found first; afterwards no job is left."""
     made = LsfCluster(tmp_path, interval=1)
+    for name, value in made.env().items():
+        monkeypatch.setenv(name, value)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def pbs_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PbsCluster]:
+    """Stand-ins for PBS' clients are found first; afterwards no job is left."""
+    made = PbsCluster(tmp_path, kill_delay=1)
     for name, value in made.env().items():
         monkeypatch.setenv(name, value)
     yield made

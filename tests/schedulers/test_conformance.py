@@ -11,7 +11,11 @@ from typing import Protocol
 import pytest
 
 from gpubench.errors import MissingToolError, SchedulerError, UsageError
-from gpubench.schedulers import JobState, client, kubernetes, local, lsf, slurm, submitted
+from gpubench.schedulers import JobState, client, kubernetes, local, submitted
+from gpubench.schedulers.batch import BatchScheduler
+from gpubench.schedulers.lsf import Lsf
+from gpubench.schedulers.pbs import Pbs
+from gpubench.schedulers.slurm import Slurm
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.object_files import object_file
 from tests.slurm.cluster import SlurmCluster
@@ -21,6 +25,9 @@ ODD = 'o\'dd "name" $(date), `x` a=1 JobState=FAILED ü*'
 HEAD = "#!/usr/bin/env bash\n#SBATCH --output=slurm-%j.log\n"
 OF_LSF = "#BSUB -nnodes 1 -o lsf-%J.log\n"
 """Not in HEAD: sbatch reads such lines too, as far as it understands them."""
+OF_PBS = '#PBS -S /bin/bash\n#PBS -o pbs.out\ncd "$PBS_O_WORKDIR"; exec >>"pbs-${PBS_JOBID%%.*}.log" 2>&1\n'
+"""As the template has it: a job of PBS starts in the home directory."""
+slurm = Slurm()
 REPORT = "\n-----"
 """LSF writes one behind a job's output."""
 SLEEP = "trap 'exit 130' TERM\ntouch ready\nwhile true; do sleep 0.1; done\n"
@@ -56,33 +63,22 @@ class Local:
         return local.state(job_dir)
 
 
-class Slurm:
-    """Jobs run when nobody looks."""
+class Queued:
+    """Jobs run when nobody looks; ``directives`` are those that a script of this scheduler can't do without."""
 
-    state, cancel = staticmethod(slurm.state), staticmethod(slurm.cancel)
-
-    def submit(self, job_dir: Path, **env: str) -> None:
-        slurm.submit(job_dir, {**os.environ, **env})
-
-    def ended(self, job_dir: Path) -> JobState:
-        until(lambda: not slurm.state(job_dir).alive, "the end of the job", pause=0.2)
-        return slurm.state(job_dir)
-
-
-class Lsf:
-    """The same, over stand-ins."""
-
-    state, cancel = staticmethod(lsf.state), staticmethod(lsf.cancel)
+    def __init__(self, scheduler: BatchScheduler, directives: str = "") -> None:
+        self.state, self.cancel = scheduler.state, scheduler.cancel
+        self._scheduler, self._directives = scheduler, directives
 
     def submit(self, job_dir: Path, **env: str) -> None:
         script = (job_dir / "job.sh").read_text()
-        if OF_LSF not in script:
-            (job_dir / "job.sh").write_text(script.replace("\n", f"\n{OF_LSF}", 1))
-        lsf.submit(job_dir, {**os.environ, **env})
+        if self._directives not in script:
+            (job_dir / "job.sh").write_text(script.replace("\n", f"\n{self._directives}", 1))
+        self._scheduler.submit(job_dir, {**os.environ, **env})
 
     def ended(self, job_dir: Path) -> JobState:
-        until(lambda: not lsf.state(job_dir).alive, "the end of the job", pause=0.2)
-        return lsf.state(job_dir)
+        until(lambda: not self.state(job_dir).alive, "the end of the job", pause=0.2)
+        return self.state(job_dir)
 
 
 class Kubernetes:
@@ -109,6 +105,7 @@ class Kubernetes:
 SCRIPTED = [
     pytest.param("local", marks=pytest.mark.integration),
     pytest.param("lsf", marks=pytest.mark.integration),
+    pytest.param("pbs", marks=pytest.mark.integration),
     pytest.param("slurm", marks=pytest.mark.system),
 ]
 ALL = [*SCRIPTED, pytest.param("kubernetes", marks=pytest.mark.system)]
@@ -118,12 +115,15 @@ def subject_of(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     if request.param == "slurm":
         request.getfixturevalue("slurm_here")
-        return Slurm()
+        return Queued(slurm)
     if request.param == "kubernetes":
         return Kubernetes(request.getfixturevalue("kubernetes_here"))
     if request.param == "lsf":
         request.getfixturevalue("lsf_here")
-        return Lsf()
+        return Queued(Lsf(), OF_LSF)
+    if request.param == "pbs":
+        request.getfixturevalue("pbs_here")
+        return Queued(Pbs(), OF_PBS)
     return Local()
 
 
@@ -276,7 +276,7 @@ def test_a_job_that_slurm_no_longer_knows_has_the_last_word_itself(slurm_here: S
     directory = job(place, "true\n")
     submitted.write(directory, "slurm", "campaign-j001-n1", "99999")
     assert slurm.state(directory).phase == "unknown"
-    assert "left no word" in slurm.state(directory).reason
+    assert "left no exit code" in slurm.state(directory).reason
     for code, end in ((0, ""), (143, "FAILED, exit code 143")):
         (directory / "end-99999").write_text(f"{code}\n")
         assert (slurm.state(directory).phase, slurm.state(directory).end) == ("ended", end)

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from gpubench.errors import MissingToolError, SchedulerError
-from gpubench.schedulers import client, lsf, submitted
+from gpubench.schedulers import client, submitted
+from gpubench.schedulers.lsf import Lsf
 from tests.lsf.cluster import LsfCluster
 from tests.slurm.hosts import until
 
+lsf = Lsf()
 HEAD = "#!/usr/bin/env bash\n#BSUB -nnodes 1 -o lsf-%J.log\n"
 
 
@@ -96,7 +98,7 @@ def test_a_job_that_lsf_has_forgotten_has_the_last_word_itself_and_has_failed_wi
     submitted.write(directory, "lsf", "a_campaign-j001-n1", "999")
     vanished = lsf.state(directory)
     assert (vanished.phase, vanished.word, vanished.exit_code) == ("ended", "VANISHED", None)
-    assert vanished.end == "VANISHED: LSF doesn't know the job, and it left no word of its own"
+    assert vanished.end == "VANISHED: LSF doesn't know the job, and the job left no exit code"
     for code, end in ((0, ""), (143, "FAILED, exit code 143")):
         (directory / "end-999").write_text(f"{code}\n")
         assert (lsf.state(directory).phase, lsf.state(directory).end) == ("ended", end)

@@ -37,7 +37,7 @@ class Login:
         self.directory = directory
         self._become = _BECOME if other else ()
         user = {"USER": OTHER_USER, "HOME": str(directory)} if other else {}
-        self._env = {"XDG_CACHE_HOME": str(cache), "XDG_STATE_HOME": str(directory / "state"), **user}
+        self.variables = {"XDG_CACHE_HOME": str(cache), "XDG_STATE_HOME": str(directory / "state"), **user}
 
     def lock(self, row: LockRow) -> None:
         """``images.lock.toml`` with this one image."""
@@ -50,7 +50,7 @@ class Login:
         return subprocess.Popen(
             [*self._become, str(GPUBENCH), *map(str, words)],
             cwd=self.directory,
-            env=plain_environment({**self.slurm.env(pyxis=pyxis), **self._env, **(env or {})}),
+            env=plain_environment({**self.slurm.env(pyxis=pyxis), **self.variables, **(env or {})}),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -64,7 +64,7 @@ class Login:
                 said, _ = started.communicate(timeout=500)
             returned = started.returncode
         else:
-            variables = {**self.slurm.env(pyxis=pyxis), **self._env, **(env or {})}
+            variables = {**self.slurm.env(pyxis=pyxis), **self.variables, **(env or {})}
             done = run_gpubench(words, self.directory, variables, one_stream=True)
             said, returned = done.stdout, done.returncode
         assert returned == code, said

@@ -133,7 +133,7 @@ def test_a_front_end_that_is_killed_before_it_hears_the_number_leaves_a_job_that
     assert login.run("status", "--watch", campaign).endswith("2 ok of 2 runs\n")
     slurm.controller_down()
     try:
-        assert "is slurmctld up?" in login.run("status", campaign, code=7).replace("the controller", "slurmctld")
+        assert "is Slurm up?" in login.run("status", campaign, code=7).replace("the controller", "Slurm")
         assert login.run("compare", campaign, code=21).count("inconclusive")
     finally:
         slurm.controller_up()

@@ -94,7 +94,7 @@ def import_(
     out: Annotated[Path | None, typer.Option(help="Only write import.sh there; don't run it.")] = None,
     settings: options.Set = None,
 ) -> None:
-    """Import locked images into squashfs files (enroot). Here or as a job, as the profile says.
+    """Import locked images into squashfs files. By enroot or Apptainer, here or as a job, as the profile says.
 
     A file is named by the digest that it came from; many imports at once and killed ones leave no torn file.
     """

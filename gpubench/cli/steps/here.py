@@ -14,7 +14,7 @@ from gpubench.cli.steps.placing import require_sound_images
 from gpubench.cli.steps.running import LOOK_S, interrupts, missing_words
 from gpubench.errors import InterruptedByUserError, MissingToolError, UsageError
 from gpubench.model.plan import PlannedJob
-from gpubench.schedulers import DETACHED, Detached, Held
+from gpubench.schedulers import DETACHED, Allocation, Detached
 from gpubench.schedulers import submitted as jobs_known
 from gpubench.schedulers.inherited import inherited
 from gpubench.store.campaign import Campaign
@@ -49,7 +49,7 @@ def run_here(campaign: Campaign) -> None:
             _run_job(campaign, job, held, interrupted, progress)
 
 
-def _allocation(campaign: Campaign) -> tuple[Detached, Held]:
+def _allocation(campaign: Campaign) -> tuple[Detached, Allocation]:
     site = campaign.plan.site
     scheduler = DETACHED.get(site.scheduler)
     if scheduler is None:
@@ -68,7 +68,7 @@ def _words(campaign: Campaign, scheduler: Detached) -> str:
     return f"{scheduler.ALLOCATE.format(nodes=nodes)} gpubench submit --here {campaign.directory}"
 
 
-def _run_job(campaign: Campaign, job: PlannedJob, held: Held, interrupted: list[str], progress: Progress) -> None:
+def _run_job(campaign: Campaign, job: PlannedJob, held: Allocation, interrupted: list[str], progress: Progress) -> None:
     directory = campaign.job_dir(job.job)
     progress.tell(f"job {job.job}: on {job.nodes} nodes of allocation {held.job_id}")
     (directory / held.last_word).unlink(missing_ok=True)

@@ -21,7 +21,8 @@ from gpubench.files import write_atomically
 from gpubench.images.kinds.places import Places
 from gpubench.model.images_lock import LockRow
 from gpubench.model.site import Site
-from gpubench.render.importing import ImportItem, render_import
+from gpubench.render.importing import PROGRAMS, ImportItem, render_import
+from gpubench.runtimes import RUNTIMES
 
 SCRIPT = "import.sh"
 _CAUSES: dict[int, type[GpubenchError]] = {
@@ -34,7 +35,7 @@ def import_images(site: Site, specs: Sequence[str], date: str, out: Path | None)
 
     Raises:
         UsageError: an image that isn't locked, or was never pushed.
-        MissingToolError: no enroot where it runs, or the disk is full.
+        MissingToolError: no enroot or Apptainer where it runs, or the disk is full.
         SchedulerError: the registry refused or failed.
     """
     rows = locked_rows(site, specs, date)
@@ -42,7 +43,10 @@ def import_images(site: Site, specs: Sequence[str], date: str, out: Path | None)
         raise UsageError(f"images.lock.toml has no image for site {site.name}", then="gpubench images build --push")
     items = [_item(row) for row in rows]
     folder = Places.of(site).squashes
-    script = render_import(items, str(folder), resources.texts("templates", "enroot/**/*.j2"), gpubench=__version__)
+    own = RUNTIMES[site.runtime].PROGRAM
+    program = site.imports.program or (own if own in PROGRAMS else "enroot")
+    templates = resources.texts("templates", "importing/**/*.j2")
+    script = render_import(items, str(folder), templates, program=program, gpubench=__version__)
     path = (out or Path(site.paths.outputs) / "images" / site.name) / SCRIPT
     write_atomically(path, script)
     words = [*site.imports.launch, "bash", str(path.resolve())]
@@ -54,7 +58,7 @@ def import_images(site: Site, specs: Sequence[str], date: str, out: Path | None)
     except OSError as error:
         raise MissingToolError(
             f"can't start {words[0]}: {error.strerror}; the script is {path}",
-            then=f"run it where enroot is: bash {path}",
+            then=f"run it where {program} is: bash {path}",
         ) from None
     if code:
         raise _CAUSES.get(code, SchedulerError)(

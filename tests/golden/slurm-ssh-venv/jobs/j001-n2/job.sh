@@ -56,6 +56,7 @@ if ((${#hosts[@]} < SLURM_JOB_NUM_NODES)); then
   echo "scontrol show hostnames '$SLURM_JOB_NODELIST' names ${#hosts[@]} hosts of $SLURM_JOB_NUM_NODES" >&2
   exit 40
 fi
+hosts=("${hosts[@]:0:SLURM_JOB_NUM_NODES}")
 patience=(90 30) # seconds after rank 0, in which the others end by themselves; when told to end
 ssh=(ssh -T -x -o BatchMode=yes -o ConnectTimeout=20 -o ControlPath=none -o LogLevel=ERROR)
 ssh+=(-o ServerAliveInterval=10 -o ServerAliveCountMax=3)
@@ -68,7 +69,7 @@ launch() {
 begin() {
   local rank
   begun=$((begun + 1))
-  for ((rank = 0; rank < SLURM_JOB_NUM_NODES; rank++)); do
+  for ((rank = 0; rank < ${#hosts[@]}; rank++)); do
     start "$rank" "$@"
   done
   if [ -n "$stopping" ]; then forward; fi # a signal between the start of a supervisor and the line that remembers it
@@ -103,7 +104,7 @@ start() { # RANK COMMAND...
     exec <"/proc/self/fd/$line"
     hang_up
     exec {line}>&-
-    # Slurm signals every process of the job; the end of ssh would cut off what its supervisor has to say.
+    # The scheduler may signal every process of the job; the end of ssh would cut off what its supervisor has to say.
     if [ -z "$become" ]; then trap '' TERM INT HUP; fi
     exec "${program[@]}"
   ) &

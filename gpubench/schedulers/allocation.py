@@ -6,7 +6,7 @@ import dataclasses
 
 
 @dataclasses.dataclass(frozen=True)
-class Held:
+class Allocation:
     """An allocation that this process runs in.
 
     Args:

@@ -1,0 +1,187 @@
+"""What all batch schedulers share: a submit command, a queue, and job scripts that leave their exit code in a file."""
+
+from __future__ import annotations
+
+import abc
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from gpubench.errors import MissingToolError, SchedulerError
+from gpubench.schedulers import submitted
+from gpubench.schedulers.allocation import Allocation
+from gpubench.schedulers.client import call, said
+from gpubench.schedulers.job_log import with_log
+from gpubench.schedulers.state import JobState
+
+STOPPED = 130
+"""Exit code of a script that heard a signal and ended in order."""
+
+
+class BatchScheduler(abc.ABC):
+    """A scheduler whose jobs are scripts that wait in a queue and run where the nodes see the campaign's directory.
+
+    A subclass names its commands and reads their answers. The order of the steps, and what happens when one of them
+    fails, is the same for all.
+    """
+
+    NAME: str
+    """In profiles; begins the names of the jobs' logs, too."""
+    TITLE: str
+    """In messages."""
+    SUBMIT: str
+    ALLOCATE: str
+    KILL: str
+    LIST: str
+    LOOK: str
+    """Words with which a person looks at the job ``{job_id}``."""
+    ONE_AT_A_TIME = False
+    FORGETS_ONLY_ENDED = True
+    """Whether a job that the scheduler doesn't know has surely ended."""
+    CANCEL_S = 60.0
+
+    @abc.abstractmethod
+    def hand_over(
+        self, job_dir: Path, name: str, environ: Mapping[str, str], after: Sequence[str]
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the submit command; see ``Detached.submit``."""
+
+    @abc.abstractmethod
+    def accepted(self, done: subprocess.CompletedProcess[str]) -> str:
+        """The id of the new job in the submit command's answer; empty where there is none.
+
+        Raises:
+            SchedulerError: nobody knows whether it was accepted.
+        """
+
+    @abc.abstractmethod
+    def ask(self, job_id: str) -> JobState | None:
+        """What the scheduler says of a job; None where it doesn't know it.
+
+        Raises:
+            SchedulerError: it doesn't answer.
+            MissingToolError: it isn't on this machine.
+        """
+
+    @abc.abstractmethod
+    def find(self, job_dir: Path) -> str:
+        """The id of this user's newest job that was submitted from ``job_dir`` (absolute); empty where there is none.
+
+        Raises:
+            SchedulerError: the scheduler doesn't answer.
+        """
+
+    @abc.abstractmethod
+    def held(self, environ: Mapping[str, str]) -> Allocation | None:
+        """See ``Detached.held``."""
+
+    def check(self, job_dir: Path) -> None:  # noqa: B027 - most schedulers take any directory
+        """Raise UsageError where the scheduler can't run jobs in ``job_dir``."""
+
+    def still_alive(self, now: JobState) -> SchedulerError:
+        """The error of a job that hasn't ended CANCEL_S seconds after the kill command."""
+        return SchedulerError(
+            f"job {now.job_id} still runs {self.CANCEL_S:g} s after {self.KILL}",
+            then=f"look at it: {self.LOOK.format(job_id=now.job_id)}",
+        )
+
+    def log(self, job_id: str) -> str:
+        """Name of the file in the job's directory for what the script prints."""
+        return f"{self.NAME}-{_number(job_id)}.log"
+
+    def last_word(self, job_id: str) -> str:
+        """Name of the file in the job's directory into which the script writes its exit code."""
+        return f"end-{_number(job_id)}"
+
+    def allocation(self, job_id: str, nodes: int, count_variables: tuple[str, ...] = ()) -> Allocation:
+        """``nodes`` nodes that the job ``job_id`` holds; see ``Allocation``."""
+        return Allocation(job_id, nodes, count_variables, self.log(job_id), self.last_word(job_id))
+
+    def submit(self, job_dir: Path, environ: Mapping[str, str], after: Sequence[str] = ()) -> str:
+        """See ``Detached.submit``."""
+        self.check(job_dir)
+        name, before = submitted.job_name(job_dir), submitted.read(job_dir)
+        submitted.write(job_dir, self.NAME, name)
+        try:
+            done = self.hand_over(job_dir, name, environ, after)
+        except MissingToolError:  # after any other failure it may have been submitted all the same: `state` finds it
+            submitted.restore(job_dir, before)
+            raise
+        job_id = self.accepted(done)
+        if not job_id:
+            submitted.restore(job_dir, before)
+            raise SchedulerError(
+                f"{self.SUBMIT} refuses job {name}: {said(done)}", then=f"the script is {job_dir / 'job.sh'}"
+            )
+        submitted.write(job_dir, self.NAME, name, job_id)
+        return job_id
+
+    def state(self, job_dir: Path) -> JobState:
+        """See ``Scheduler.state``."""
+        found = self._found(job_dir)
+        return with_log(found, job_dir / self.log(found.job_id))
+
+    def cancel(self, job_dir: Path) -> None:
+        """The kill command, then wait for the end; see ``Scheduler.cancel``."""
+        now = self.state(job_dir)
+        if not now.alive:
+            return
+        kill = [self.KILL, now.job_id]
+        entry = submitted.read(job_dir)
+        if entry is not None and entry.here:
+            raise SchedulerError(
+                f"job {job_dir.name} runs inside the allocation {now.job_id}, where other work may run too",
+                then=f"press Ctrl-C where 'gpubench submit --here' runs, or give up the allocation: {' '.join(kill)}",
+            )
+        done = call(kill)
+        if done.returncode and self.state(job_dir).alive:
+            raise SchedulerError(f"{' '.join(kill)} failed: {said(done)}")
+        deadline = time.monotonic() + self.CANCEL_S
+        while (now := self.state(job_dir)).alive:
+            if time.monotonic() > deadline:
+                raise self.still_alive(now)
+            time.sleep(0.5)
+
+    def no_answer(self, words: str, done: subprocess.CompletedProcess[str]) -> SchedulerError:
+        """The error of a client command that failed."""
+        return SchedulerError(f"{words} failed: {said(done)}", then=f"is {self.TITLE} up? try again later")
+
+    def _found(self, job_dir: Path) -> JobState:
+        entry = submitted.read(job_dir)
+        if entry is None:
+            return JobState("unsubmitted")
+        try:
+            if entry.here:  # the allocation lives on when the script has ended
+                ended = self._last_word(job_dir, entry.job_id)
+                return ended if ended.phase == "ended" else self.ask(entry.job_id) or ended
+            job_id = entry.job_id or self.find(job_dir.resolve())
+            if not job_id:
+                return JobState(
+                    "unknown", reason=f"the front end ended while it submitted the job; {self.LIST} knows none here"
+                )
+            return self.ask(job_id) or self._forgotten(job_dir, job_id)
+        except MissingToolError:
+            return self._last_word(job_dir, entry.job_id)
+
+    def _forgotten(self, job_dir: Path, job_id: str) -> JobState:
+        word = self._last_word(job_dir, job_id)
+        if word.phase == "ended":
+            return word
+        reason = f"{self.TITLE} doesn't know the job, and the job left no exit code"
+        if self.FORGETS_ONLY_ENDED:
+            return JobState("ended", "VANISHED", reason, None, job_id)
+        return JobState("unknown", reason=reason, job_id=job_id)
+
+    def _last_word(self, job_dir: Path, job_id: str) -> JobState:
+        try:
+            code = int((job_dir / self.last_word(job_id)).read_text("ascii"))
+        except (OSError, ValueError):
+            reason = f"there is no {self.TITLE} here to ask, and the job left no exit code"
+            return JobState("unknown", reason=reason, job_id=job_id)
+        return JobState("ended", "COMPLETED" if code == 0 else "FAILED", exit_code=code, job_id=job_id)
+
+
+def _number(job_id: str) -> str:
+    """Of a job that is named with its server: ``123.server``."""
+    return job_id.partition(".")[0]

@@ -1,0 +1,188 @@
+#!/usr/bin/env bash
+#PBS -S /bin/bash
+#PBS -l select=2:ncpus=64:ngpus=4:mem=524288mb:system=polaris
+#PBS -l place=scatter:excl
+#PBS -l walltime=4:00:00
+#PBS -r n
+#PBS -j oe
+#PBS -o pbs.out
+#PBS -q prod
+#PBS -A team
+#PBS -l filesystems=home:eagle
+# j001-n2: 1 blocks, 2 runs, nodes: 2, about 16s.
+# Rendered by gpubench 0.1. By hand: qsub -V job.sh, in the directory where it stands; some blocks only:
+# GPUBENCH_BLOCKS="1 2" qsub -V job.sh
+set -u
+# A job of PBS starts in the home directory, and what it prints is seen at its end.
+if [ ! -d specs ] || [ ! -e job.sh ]; then
+  cd "$PBS_O_WORKDIR" || exit 40
+  exec >>"pbs-${PBS_JOBID%%.*}.log" 2>&1
+fi
+if [ ! -d specs ]; then
+  echo "submit it from its own directory: cd JOB; qsub -V job.sh" >&2
+  exit 2
+fi
+trap 'echo "$?" >"end-${PBS_JOBID%%.*}"; kill "$warning" 2>/dev/null' EXIT
+# Whatever the shell that hands this over has in OUTDIR and SCRATCHDIR: others may use the names, too.
+OUTDIR=${GPUBENCH_OUTDIR:-$(cd ../.. && pwd)}
+export OUTDIR
+SCRATCHDIR=${GPUBENCH_SCRATCHDIR:-${TMPDIR:-/tmp}}
+export SCRATCHDIR
+# A clock that nobody sets: the time at which this began, and the seconds since then that the machine counts.
+read -r GPUBENCH_UP _ </proc/uptime
+GPUBENCH_CLOCK="$(</proc/sys/kernel/random/boot_id) $GPUBENCH_UP $(date +%s.%N)"
+export GPUBENCH_CLOCK
+now() {
+  local up at=${GPUBENCH_CLOCK##* }
+  read -r up _ </proc/uptime
+  echo $((${at%.*} + ${up%.*} - ${GPUBENCH_UP%.*}))
+}
+GPUBENCH_JOB_TOKEN=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
+export GPUBENCH_JOB_TOKEN
+# As late as it may end: PBS counts from the start of the job, before this script.
+GPUBENCH_END=$(($(now) + 14400))
+started=$(timeout 20 qstat -f "$PBS_JOBID" 2>/dev/null | sed -n 's/^ *stime = //p')
+if started=$(date -d "${started:-unknown}" +%s 2>/dev/null) && ((started <= $(date +%s))); then
+  GPUBENCH_END=$((GPUBENCH_END - ($(date +%s) - started)))
+fi
+# PBS gives no warning. This process waits for the time of it without a child, and is ended with the script.
+{
+  read -rt $((GPUBENCH_END - $(now) - 120)) <> <(:) ||
+    { read -r _ _ _ parent _ </proc/"$BASHPID"/stat && ((parent == $$)) && kill -TERM $$; }
+} 2>/dev/null &
+warning=$!
+export GPUBENCH_END
+module load cuda/11.2
+module load 'a b'
+
+# Launcher ssh: one supervisor per node; what runs on this node is started directly. Each has a line, its standard input:
+# what it is to do, and in which environment, comes down that line, and its end tells a supervisor to end.
+stopping='' supervisors=() ranks=() runs=() lines=() begun=0
+here=$(uname -n)
+here=${here%%.*}
+mapfile -t hosts < <(awk '!seen[$0]++' "$PBS_NODEFILE")
+if ((${#hosts[@]} < 2)); then
+  echo "$PBS_NODEFILE names ${#hosts[@]} hosts of 2" >&2
+  exit 40
+fi
+hosts=("${hosts[@]:0:2}")
+for at in "${!hosts[@]}"; do
+  if [ "${hosts[at]%%.*}" = "$here" ]; then hosts[at]=$here; fi
+done
+patience=(90 30) # seconds after rank 0, in which the others end by themselves; when told to end
+ssh=(ssh -T -x -o BatchMode=yes -o ConnectTimeout=20 -o ControlPath=none -o LogLevel=ERROR)
+ssh+=(-o ServerAliveInterval=10 -o ServerAliveCountMax=3)
+# shellcheck disable=SC2016 # for the shell at the other end
+follow='exec bash -c '\''IFS= read -r -d "" job && eval "$job"'\'
+launch() {
+  begin "$@"
+  await
+}
+begin() {
+  local rank
+  begun=$((begun + 1))
+  for ((rank = 0; rank < ${#hosts[@]}; rank++)); do
+    start "$rank" "$@"
+  done
+  if [ -n "$stopping" ]; then forward; fi # a signal between the start of a supervisor and the line that remembers it
+}
+await() {
+  local at pid code deadline=0 worst=0
+  for at in "${!supervisors[@]}"; do
+    pid=${supervisors[at]}
+    if ((ranks[at] == 1)); then deadline=$(($(now) + patience[${#stopping}])); fi
+    while ((ranks[at] > 0)) && kill -0 "$pid" 2>/dev/null; do # rank 0 has ended: nothing is measured any more
+      if (($(now) > deadline)); then hang_up "${runs[at]}"; fi
+      sleep 0.1
+    done
+    while true; do # a signal interrupts wait; the supervisor still has to end its processes
+      wait "$pid"
+      code=$?
+      kill -0 "$pid" 2>/dev/null || break
+    done
+    if ((code != 0)); then echo "rank ${ranks[at]} on ${hosts[ranks[at]]} ended with $code" >&2; fi
+    if ((code > worst)); then worst=$code; fi
+  done
+  hang_up
+  supervisors=() ranks=() runs=()
+  return "$worst"
+}
+start() { # RANK COMMAND...
+  local rank=$1 line program=("${ssh[@]}" "${hosts[$1]}" "$follow") become=''
+  shift
+  if [ "${hosts[rank]}" = "$here" ]; then program=(bash -c "$follow") become=exec; fi
+  exec {line}<> <(:) # a pipe: the reading end is opened anew, so that nobody but this script holds the writing one
+  (
+    exec <"/proc/self/fd/$line"
+    hang_up
+    exec {line}>&-
+    # The scheduler may signal every process of the job; the end of ssh would cut off what its supervisor has to say.
+    if [ -z "$become" ]; then trap '' TERM INT HUP; fi
+    exec "${program[@]}"
+  ) &
+  supervisors+=("$!")
+  ranks+=("$rank")
+  runs+=("$begun")
+  lines[${#supervisors[@]} - 1]=$line
+  {
+    export -p
+    printf 'export GPUBENCH_RANK=%q GPUBENCH_STOP_AT_EOF=1\ncd %q || exit 40\n%s' "$rank" "$PWD" "$become"
+    printf ' %q' "$@"
+    printf '\nexit\n\0'
+  } >&"$line" & # a host that doesn't answer never reads
+}
+hang_up() { # [RUN]: close the lines of its supervisors; without RUN, all lines
+  local at line
+  for at in "${!lines[@]}"; do
+    if [ "${1:-${runs[at]}}" = "${runs[at]}" ]; then
+      line=${lines[at]}
+      exec {line}>&-
+      unset "lines[at]"
+    fi
+  done
+}
+forward() { # rank 0 of a run tells the others
+  local at
+  stopping=1
+  for at in "${!supervisors[@]}"; do
+    if [ "${hosts[0]}" != "$here" ]; then
+      hang_up
+    elif ((ranks[at] == 0)); then
+      kill -TERM "${supervisors[at]}" 2>/dev/null
+    fi
+  done
+}
+trap forward TERM INT HUP
+aside() { "$@"; } # what only writes a record
+
+# A block starts only if it can end in time; what isn't run gets a record that says why.
+selected='' skip='' worst=0
+begin_block() { # NUMBER SECONDS
+  selected='' skip=''
+  case " ${GPUBENCH_BLOCKS:-$1} " in *" $1 "*) selected=1 ;; esac
+  local left=$((GPUBENCH_END - $(now)))
+  if ((left < $2)); then skip="no time left: the block takes about $2 s, the job ends in $left s"; fi
+}
+run() { # COMMAND...: the supervisor's, on every node
+  if [ -n "$stopping" ]; then exit 130; fi
+  [ -n "$selected" ] || return 0
+  if [ -n "$skip" ]; then
+    aside "$@" --rank 0 --skip "$skip" || worst=$?
+    if [ -n "$stopping" ]; then exit 130; fi
+    return 0
+  fi
+  launch "$@"
+  local code=$?
+  if [ -n "$stopping" ]; then exit 130; fi
+  if ((code != 0)); then
+    worst=$code
+    skip="the run before it ended with exit code $code"
+    if ((code == 40)); then skip="$skip: a node can't be used"; fi
+  fi
+}
+
+begin_block 1 24
+run /images/stack/bin/python -I ../../node.pyz run --spec specs/001-0-86e1106298f1.json
+run /images/stack/bin/python -I ../../node.pyz run --spec specs/001-1-b8a6bf715f8b.json
+
+exit "$worst"

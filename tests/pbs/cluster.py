@@ -1,0 +1,59 @@
+"""A PBS server of stand-ins; its nodes are names, or the hosts of tests/slurm/hosts.py."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import ROOT
+
+STAND_INS = ROOT / "tests" / "stand_ins" / "pbs"
+NAMES = {f"n{number}": 0 for number in range(1, 5)}
+
+
+class PbsCluster:
+    """Its state lies in ``directory``; nodes must see ``commands``, where ``server.py`` says what the rest is."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        nodes: Mapping[str, int] | None = None,
+        history: bool = True,
+        kill_delay: float = 10,
+        unescaped: bool = True,
+        commands: Path = STAND_INS,
+    ) -> None:
+        self._commands = commands
+        self.state = directory / "pbs"
+        (self.state / "jobs").mkdir(parents=True)
+        self._settings: dict[str, Any] = {"nodes": dict(nodes or NAMES), "history": history, "kill_delay": kill_delay}
+        self._settings["unescaped"] = unescaped
+        self.set()
+
+    def set(self, **settings: bool) -> None:
+        """Change the server's settings."""
+        self._settings |= settings
+        (self.state / "server.json").write_text(json.dumps(self._settings))
+
+    def env(self) -> dict[str, str]:
+        """Variables under which the commands are found and know their server."""
+        return {"STAND_IN_PBS": str(self.state), "PATH": f"{self._commands}:{os.environ['PATH']}"}
+
+    def job(self, job_id: str) -> dict[str, Any]:
+        """The attributes of a job, those that qstat shows."""
+        known: dict[str, Any] = json.loads((self.state / "jobs" / job_id.partition(".")[0] / "job.json").read_text())
+        attributes: dict[str, Any] = known["attributes"]
+        return attributes
+
+    def close(self) -> None:
+        """End every job that waits or runs."""
+        for path in (self.state / "jobs").glob("*/job.json"):
+            if self.job(path.parent.name)["job_state"] != "F":
+                subprocess.run(
+                    ["qdel", json.loads(path.read_text())["id"]], env={**os.environ, **self.env()}, check=False
+                )

@@ -1,0 +1,288 @@
+"""The PBS adapter over stand-ins: what only a queue can get wrong, every state of PBS, both forms of its JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gpubench.errors import MissingToolError, SchedulerError
+from gpubench.schedulers import client, submitted
+from gpubench.schedulers.pbs import Pbs
+from tests.pbs.cluster import PbsCluster
+from tests.slurm.hosts import until
+
+pbs = Pbs()
+HEAD = "#!/usr/bin/env bash\n#PBS -S /bin/bash\n#PBS -o pbs.out\n"
+MOVE = 'cd "$PBS_O_WORKDIR"; exec >>"pbs-${PBS_JOBID%%.*}.log" 2>&1\n'
+ODD = 'o\'dd "name" $(date), `x` a=1 ü'
+
+
+def job(place: Path, script: str, *, name: str = "j001-n1", campaign: str = "a campaign", options: str = "") -> Path:
+    directory = place / campaign / "jobs" / name
+    directory.mkdir(parents=True)
+    (directory / "job.sh").write_text(HEAD + options + MOVE + script)
+    return directory
+
+
+def ended(directory: Path) -> None:
+    until(lambda: not pbs.state(directory).alive, "the end of the job", pause=0.1)
+
+
+def planted(cluster: PbsCluster, directory: Path, **attributes: object) -> None:
+    """A job that the server knows, in a state that can't be brought about here."""
+    folder = cluster.state / "jobs" / "12"
+    folder.mkdir()
+    known = {"Job_Name": "x", "Job_Owner": "me@login", "exec_host": "n1/0*2+n2/0*2", **attributes}
+    variables = {
+        "PBS_O_WORKDIR": str(directory),
+        "NUMBER": "005",
+        "TEXT": "a,b 'c' \"d\"\n\\e",
+        "LINES": '\n"job_state":"F",',
+    }
+    (folder / "job.json").write_text(
+        json.dumps(
+            {"id": "12.pbs-server", "attributes": known, "variables": variables, "hosts": ["n1", "n2"], "pid": 0}
+        )
+    )
+    submitted.write(directory, "pbs", "x", "12.pbs-server")
+
+
+@pytest.mark.parametrize("history", [True, False], ids=["history", "no-history"])
+def test_jobs_wait_until_those_before_them_have_ended_whatever_became_of_them(
+    pbs_here: PbsCluster, tmp_path: Path, history: bool
+) -> None:
+    pbs_here.set(history=history)
+    first = job(tmp_path, "trap 'echo $? >end-1' EXIT; until [ -e go ]; do sleep 0.1; done; exit 9\n")
+    second = job(tmp_path, "cat ../j001-n1/over; echo $? >end-2\n", name="j002-n1")
+    third = job(tmp_path, "echo 0 >end-3\n", name="j003-n1")
+    numbers = [pbs.submit(first, os.environ)]
+    numbers.append(pbs.submit(second, os.environ, numbers))
+    until(lambda: pbs.state(second).word == "H", "the second job held")
+    waiting = pbs.state(second)
+    assert (waiting.phase, waiting.exit_code, waiting.hosts) == ("pending", None, "")
+    assert waiting.reason == "Job held, waiting for 1.pbs-server"
+    (first / "over").write_text("over\n")
+    (first / "go").touch()
+    ended(second)
+    # Both have ended by now: PBS would refuse, or hold the job for ever.
+    pbs.submit(third, os.environ, numbers)
+    ended(third)
+    assert [pbs.state(one).exit_code for one in (first, second, third)] == [9, 0, 0]
+    assert [log.read_text() for log in second.glob("*.log")] == ["over\n"]
+
+
+def test_the_hosts_of_a_running_job_and_its_end_by_qdel(pbs_here: PbsCluster, tmp_path: Path) -> None:
+    directory = job(
+        tmp_path, "trap 'exit 130' TERM; touch ready; while true; do sleep 0.1; done\n", options="#PBS -l select=3\n"
+    )
+    pbs.submit(directory, os.environ)
+    until((directory / "ready").exists, "the script")
+    now = pbs.state(directory)
+    assert (now.phase, now.word, now.reason, now.hosts) == ("running", "R", "", "n1,n2,n3")
+    pbs.cancel(directory)
+    assert (pbs.state(directory).word, pbs.state(directory).exit_code) == ("CANCELLED", 130)
+    assert pbs.state(directory).end == "CANCELLED, exit code 130: it was ended by qdel"
+
+
+def test_a_job_that_was_ended_before_it_ran_is_cancelled_without_an_exit_code(
+    pbs_here: PbsCluster, tmp_path: Path
+) -> None:
+    first, second = job(tmp_path, "sleep 60\n"), job(tmp_path, "true\n", name="j002-n1")
+    before = pbs.submit(first, os.environ)
+    pbs.submit(second, os.environ, [before])
+    pbs.cancel(second)
+    assert (pbs.state(second).phase, pbs.state(second).word, pbs.state(second).exit_code) == (
+        "ended",
+        "CANCELLED",
+        None,
+    )
+
+
+def test_the_end_of_the_walltime_is_told_as_such(pbs_here: PbsCluster, tmp_path: Path) -> None:
+    directory = job(tmp_path, "sleep 60\n", options="#PBS -l walltime=0:00:01\n")
+    pbs.submit(directory, os.environ)
+    ended(directory)
+    assert pbs.state(directory).end == "FAILED: its walltime was over"
+    assert "walltime" in (directory / "pbs.out").read_text()
+
+
+def test_a_signal_is_told_as_a_shell_tells_it(pbs_here: PbsCluster, tmp_path: Path) -> None:
+    directory = job(tmp_path, "kill -9 $$\n")
+    pbs.submit(directory, os.environ)
+    ended(directory)
+    assert pbs_here.job("1")["Exit_status"] == 265
+    assert pbs.state(directory).exit_code == 137
+
+
+def test_a_refusal_names_qsubs_words_and_leaves_the_job_before_it_as_it_was(
+    pbs_here: PbsCluster, tmp_path: Path
+) -> None:
+    directory = job(tmp_path, "", options="#PBS -q nope\n")
+    with pytest.raises(SchedulerError, match=r"qsub refuses job a_campaign-j001-n1: qsub: Unknown queue"):
+        pbs.submit(directory, os.environ)
+    assert submitted.read(directory) is None
+    (directory / "job.sh").write_text(f"{HEAD}exit 4\n")
+    number = pbs.submit(directory, os.environ)
+    (directory / "job.sh").write_text(f"{HEAD}#PBS -l select=9\n")
+    with pytest.raises(SchedulerError, match="exceeds queue and/or server resource limits"):
+        pbs.submit(directory, os.environ)
+    assert pbs.state(directory).job_id == number
+
+
+def test_a_campaign_with_a_long_or_odd_name_can_be_submitted(pbs_here: PbsCluster, tmp_path: Path) -> None:
+    for at, campaign in enumerate(("a@b", "c" * 250), 1):
+        directory = job(tmp_path, "exit 0\n", campaign=campaign)
+        pbs.submit(directory, os.environ)
+        ended(directory)
+        assert pbs_here.job(str(at))["Exit_status"] == 0
+
+
+@pytest.mark.parametrize("history", [True, False], ids=["history", "no-history"])
+def test_a_job_that_pbs_has_forgotten_has_the_last_word_itself_and_has_failed_without_one(
+    pbs_here: PbsCluster, tmp_path: Path, history: bool
+) -> None:
+    pbs_here.set(history=history)
+    directory = job(tmp_path, "true\n")
+    submitted.write(directory, "pbs", "a_campaign-j001-n1", "999.pbs-server")
+    vanished = pbs.state(directory)
+    assert (vanished.phase, vanished.word, vanished.exit_code) == ("ended", "VANISHED", None)
+    assert vanished.end == "VANISHED: PBS doesn't know the job, and the job left no exit code"
+    for code, end in ((0, ""), (143, "FAILED, exit code 143")):
+        (directory / "end-999").write_text(f"{code}\n")
+        assert (pbs.state(directory).phase, pbs.state(directory).end) == ("ended", end)
+
+
+def test_a_server_that_is_down_is_an_error_and_nothing_is_said_to_have_ended(
+    pbs_here: PbsCluster, tmp_path: Path
+) -> None:
+    directory = job(tmp_path, "true\n")
+    pbs.submit(directory, os.environ)
+    (pbs_here.state / "down").touch()
+    with pytest.raises(SchedulerError, match=r"qstat 1.pbs-server failed: Connection refused.*; is PBS up\?"):
+        pbs.state(directory)
+    (pbs_here.state / "down").unlink()
+    ended(directory)
+    assert pbs.state(directory).end == ""
+
+
+@pytest.mark.parametrize("campaign", ["plain", ODD], ids=["plain", "odd"])
+@pytest.mark.parametrize("unescaped", [True, False], ids=["old-json", "new-json"])
+def test_a_job_whose_number_nobody_wrote_down_is_found_by_its_directory(
+    pbs_here: PbsCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, campaign: str, unescaped: bool
+) -> None:
+    pbs_here.set(unescaped=unescaped)
+    deaf = tmp_path / "bin"
+    deaf.mkdir()
+    # The real one goes on when the deaf one is given up, as slow as it may be.
+    (deaf / "qsub").write_text(f'#!/bin/bash\nsetsid {shutil.which("qsub")} "$@" >/dev/null 2>&1 &\nexec sleep 600\n')
+    (deaf / "qsub").chmod(0o755)
+    directory = job(tmp_path, "exit 6\n", campaign=campaign)
+    neighbour = job(tmp_path / "elsewhere", "true\n", campaign=campaign)
+    with monkeypatch.context() as patched:
+        patched.setenv("PATH", f"{deaf}:{os.environ['PATH']}")
+        patched.setattr(client, "DEADLINE_S", 2.0)
+        with pytest.raises(SchedulerError, match="qsub didn't answer"):
+            pbs.submit(directory, os.environ)
+    until((pbs_here.state / "jobs" / "1" / "job.json").exists, "the job")
+    pbs.submit(neighbour, os.environ)
+    until(lambda: pbs.state(directory).phase == "ended", "the end of the job")
+    assert (pbs.state(directory).job_id, pbs.state(directory).exit_code) == ("1.pbs-server", 6)
+
+
+def test_without_the_clients_a_submit_says_so_and_a_copy_of_a_campaign_has_its_last_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    directory = job(tmp_path, "true\n")
+    with pytest.raises(MissingToolError, match="there is no qsub on this machine"):
+        pbs.submit(directory, os.environ)
+    assert pbs.state(directory).phase == "unsubmitted"
+    submitted.write(directory, "pbs", "a_campaign-j001-n1", "12.pbs-server")
+    assert pbs.state(directory).phase == "unknown"
+    (directory / "end-12").write_text("0\n")
+    assert pbs.state(directory).word == "COMPLETED"
+
+
+def test_a_job_gets_neither_variables_of_a_job_around_it_nor_shell_functions(
+    pbs_here: PbsCluster, tmp_path: Path
+) -> None:
+    directory = job(tmp_path, 'echo "${PBS_ARRAY_INDEX-none} $(type -t module || echo none)"\n')
+    pbs.submit(directory, {**os.environ, "PBS_ARRAY_INDEX": "7", "BASH_FUNC_module%%": "() { echo; }"})
+    ended(directory)
+    assert (directory / "pbs-1.log").read_text() == "none none\n"
+
+
+def test_an_allocation_counts_each_of_its_hosts_once(tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text("a1\na1\na2\na2\n")
+    found = pbs.held({"PBS_JOBID": "7.server", "PBS_NODEFILE": str(hosts)})
+    assert found is not None
+    assert (found.job_id, found.nodes, found.log, found.last_word) == ("7.server", 2, "pbs-7.log", "end-7")
+    assert pbs.held({"PBS_NODEFILE": str(hosts)}) is None
+    assert pbs.held({"PBS_JOBID": "7.server"}) is None
+
+
+STATES = {
+    "Q": ("pending", "Q", None),
+    "H": ("pending", "H", None),
+    "W": ("pending", "W", None),
+    "T": ("pending", "T", None),
+    "R": ("running", "R", None),
+    "E": ("running", "E", None),
+    "S": ("running", "S", None),
+    "U": ("running", "U", None),
+    "B": ("running", "B", None),
+    "M": ("unknown", "M", None),
+    "?": ("unknown", "?", None),
+    "F": ("ended", "FAILED", 137),
+    "X": ("ended", "FAILED", 137),
+}
+
+
+@pytest.mark.parametrize(("letter", "expected"), STATES.items())
+@pytest.mark.parametrize("unescaped", [True, False], ids=["old-json", "new-json"])
+def test_every_state_of_pbs_has_its_phase(
+    letter: str, expected: tuple[str, str, int | None], unescaped: bool, pbs_here: PbsCluster, tmp_path: Path
+) -> None:
+    """The letters are those of qstat(1B); most can't be brought about here."""
+    pbs_here.set(unescaped=unescaped)
+    directory = job(tmp_path, "true\n")
+    finished = {"Exit_status": 265, "substate": 93} if letter in "FX" else {}
+    planted(pbs_here, directory, job_state=letter, comment='Job run, "and" more', **finished)
+    state = pbs.state(directory)
+    assert (state.phase, state.word, state.exit_code) == expected
+    assert state.hosts == ("" if expected[0] == "unknown" else "n1,n2")
+    assert ('Job run, "and" more' in state.reason) == (expected[0] in ("pending", "unknown"))
+    shutil.rmtree(pbs_here.state / "jobs" / "12")
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "reason"),
+    [
+        (0, 0, ""),
+        (1, 1, ""),
+        (130, 130, "it was asked to end: by qdel, or because its time was nearly over"),
+        (271, 143, ""),
+        (-1, None, "PBS couldn't run it (Exit_status -1): no such host"),
+        (-25, None, "it used more CPUs than it asked for"),
+        (-27, None, "it used more memory than it asked for"),
+        (-29, None, "its walltime was over"),
+    ],
+)
+def test_exit_statuses_of_pbs(status: int, code: int | None, reason: str, pbs_here: PbsCluster, tmp_path: Path) -> None:
+    directory = job(tmp_path, "true\n")
+    planted(
+        pbs_here,
+        directory,
+        job_state="F",
+        substate=92 if not status else 93,
+        Exit_status=status,
+        comment="no such host",
+    )
+    state = pbs.state(directory)
+    assert (state.word, state.exit_code, state.reason) == ("FAILED" if status else "COMPLETED", code, reason)
+    shutil.rmtree(pbs_here.state / "jobs" / "12")
