@@ -48,7 +48,7 @@ resume: $(VENV)/.tool ## run what is missing in CAMPAIGN
 images: $(VENV)/.tool ## a container image per UCX version: Dockerfile, build, push
 	@$(BY_MAKE) $(GPUBENCH) images build $(IMAGES_OPTIONS)
 
-import: $(VENV)/.tool ## import pushed images into squashfs files (enroot), here or as the site wants
+import: $(VENV)/.tool ## import pushed images into squashfs files (by enroot or Apptainer), here or as the site wants
 	@$(BY_MAKE) $(GPUBENCH) images import $(IMPORT_OPTIONS)
 
 report: $(VENV)/.tool ## merge, verdicts and report.html of CAMPAIGN (default: the newest with results)
@@ -76,6 +76,10 @@ lint: $(VENV)/.dev ## ruff, mypy --strict, import-linter, shellcheck
 	@$(BIN)/lint-imports
 	@$(BIN)/shellcheck requirements/*.sh .ci/run docker/locks/lock.sh docker/context/gpubench
 
+docs: $(VENV)/.dev ## the manual: docs/ into site/, which opens from disk
+	@$(BIN)/python docs/generate.py
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict && echo "open site/index.html"
+
 format: $(VENV)/.dev ## let ruff format the code
 	@$(BIN)/ruff check --fix-only -q . ; $(BIN)/ruff format .
 
@@ -88,7 +92,7 @@ options: $(VENV)/.dev ## write options.mk anew: what make knows of the commands'
 	@$(BIN)/python -m gpubench.cli.makefile >$(VENV)/options.mk && mv $(VENV)/options.mk options.mk
 
 clean: ## remove .venv and caches; outputs/ stays
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV)/.tool: requirements/tool.txt requirements/uv.txt pyproject.toml
 	@bash requirements/install.sh $(VENV) tool
@@ -96,4 +100,4 @@ $(VENV)/.tool: requirements/tool.txt requirements/uv.txt pyproject.toml
 $(VENV)/.dev: $(VENV)/.tool requirements/dev.txt
 	@bash requirements/install.sh $(VENV) dev
 
-.PHONY: help bench plan render submit status cancel resume images import report test test-system test-long test-testbed lint format install lock options clean
+.PHONY: help bench plan render submit status cancel resume images import report test test-system test-long test-testbed lint docs format install lock options clean

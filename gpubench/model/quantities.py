@@ -111,13 +111,20 @@ def _plain_or(parse: Any) -> Any:
     return validate
 
 
-Bytes = Annotated[int, pydantic.BeforeValidator(_plain_or(parse_bytes))]
-Seconds = Annotated[float, pydantic.BeforeValidator(_plain_or(parse_seconds))]
-Fraction = Annotated[float, pydantic.BeforeValidator(_plain_or(parse_fraction))]
+def _as_typed(example: str, *others: str) -> pydantic.WithJsonSchema:
+    """The JSON Schema of what a person writes: text."""
+    return pydantic.WithJsonSchema({"type": "string", "examples": [example, *others]})
+
+
+Bytes = Annotated[int, pydantic.BeforeValidator(_plain_or(parse_bytes)), _as_typed("512MiB", "2GB")]
+Seconds = Annotated[float, pydantic.BeforeValidator(_plain_or(parse_seconds)), _as_typed("90s", "10m", "1h30m")]
+Fraction = Annotated[float, pydantic.BeforeValidator(_plain_or(parse_fraction)), _as_typed("3%")]
 
 
 def _pool(value: Any, info: pydantic.ValidationInfo) -> Any:
     return value if value in ("none", "default") else _plain_or(parse_bytes)(value, info)
 
 
-MemoryPool = Annotated[int | Literal["none", "default"], pydantic.BeforeValidator(_pool)]
+MemoryPool = Annotated[
+    int | Literal["none", "default"], pydantic.BeforeValidator(_pool), _as_typed("8GB", "none", "default")
+]

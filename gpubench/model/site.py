@@ -22,69 +22,67 @@ LONGEST_WARNING = 65_535
 
 
 class Layout(Settings):
-    """Processes per node.
-
-    ``memory`` is what all workers of a node may use together; unset: half of the node's. ``one_machine`` says that all
-    nodes of a job are this one machine, so that they share its cores and its memory. ``rmm_pool`` is the size of every
-    GPU worker's memory pool (RMM), ``none``, or ``default``: whatever the image has, recorded only.
-
-    ``scheduler`` and ``client`` say where these run: on ``rank0`` beside its workers, or on the ``launch-node``, where
-    the job's script runs and no worker; the scheduler may also have an ``own-set`` of resources, a core of one node.
-
-    ``arrangement`` says how a block runs its variants: ``sequential``, one cluster after the other, or ``interleaved``:
-    all clusters live at the same time, their repetitions take turns, and those that wait are stopped. ``auto``:
-    interleaved where clusters can take turns and their workers fit into the node's memory.
-
-    ``waiting`` says how processes wait for messages. ``default``: as Dask's way to UCX does on its own, by polling, so
-    that scheduler, workers and client take a core each also when they have nothing to do. ``event``: they sleep.
-    ``auto``: they sleep where the binding can do it.
-    """
+    """Processes of a run: how many on each node, and how they behave."""
 
     workers: int = pydantic.Field(ge=1)
+    """Workers on each node."""
     threads: int = pydantic.Field(default=1, ge=1)
+    """Threads of each worker."""
     memory: Bytes | None = None
+    """What all workers of a node may use together. Unset: half of the node's memory."""
     one_machine: bool = False
+    """All nodes of a job are this one machine, so they share its cores and its memory."""
     rmm_pool: MemoryPool = "default"
+    """Size of every GPU worker's memory pool (RMM), or ``none``, or ``default``: what the image does by itself,
+    which is only recorded."""
     scheduler: Literal["rank0", "launch-node", "own-set"] = "rank0"
+    """Where Dask's scheduler runs: on ``rank0`` beside the first node's workers; on the ``launch-node``, where the
+    job's script runs and no worker; or in an ``own-set`` of resources, which is one core of one node. The last two
+    need LSF."""
     client: Literal["rank0", "launch-node"] = "rank0"
+    """Where the client runs: ``rank0``, or the ``launch-node`` where workers use no GPU."""
     arrangement: Literal["auto", "sequential", "interleaved"] = "sequential"
+    """How a block runs its variants. ``sequential``: one cluster after the other. ``interleaved``: all clusters
+    live at the same time, their repetitions take turns, and the clusters that wait are stopped. ``auto``:
+    interleaved where clusters can take turns and their workers fit into the node's memory."""
     waiting: Literal["auto", "default", "event"] = "default"
+    """How processes wait for messages. ``default``: as Dask's way to UCX does by itself, which is polling, so that
+    scheduler, workers and client use a core each even when they have nothing to do. ``event``: they sleep.
+    ``auto``: they sleep where the binding can do it."""
 
 
 class Node(Settings):
-    """What a job asks for on each node: cores, GPUs, memory; 0 or unset: nothing is asked for.
-
-    ``gpu_memory`` is what one GPU has: a workload that needs more is refused at plan. Unset: not checked.
-    """
+    """What a job asks for on each node. 0 or unset: the job does not ask for it."""
 
     cores: Parts = pydantic.Field(default=0, ge=0)
+    """Cores."""
     gpus: Parts = pydantic.Field(default=0, ge=0)
+    """GPUs."""
     memory: Bytes | None = None
+    """Memory."""
     gpu_memory: Bytes | None = None
+    """What one GPU has. The plan refuses a workload that needs more. Unset: this is not checked."""
 
 
 class Batch(Settings):
-    """What the site's scheduler wants to be told.
-
-    Args:
-        queue: partition or queue.
-        account: that is charged.
-        qos: quality of service.
-        constraint: features that the nodes must have.
-        options: further directives, written as they stand (``--exclusive``).
-        warning: how long before the job's end it is told, so that it can end in order.
-        alloc_flags: how nodes are set up for the job, as LSF takes them (``gpumps smt4``).
-        memory_unit: in which LSF counts memory here, ``LSF_UNIT_FOR_LIMITS`` of its lsf.conf.
-    """
+    """What the site's scheduler is told about a job."""
 
     queue: Line = ""
+    """Partition or queue."""
     account: Line = ""
+    """Account that is charged."""
     qos: Line = ""
+    """Quality of service."""
     constraint: Line = ""
+    """Features that the nodes must have."""
     options: list[Line] = pydantic.Field(default_factory=list)
+    """Further directives, written into the job script as they are (``--exclusive``)."""
     warning: Annotated[Seconds, between(0, LONGEST_WARNING)] = 120.0
+    """How long before its end the job gets a signal, so that it can end in order."""
     alloc_flags: Line = ""
+    """How LSF prepares the nodes (``gpumps smt4``)."""
     memory_unit: Literal["KB", "MB", "GB", "TB"] = "KB"
+    """The unit in which LSF counts memory here: ``LSF_UNIT_FOR_LIMITS`` of its ``lsf.conf``."""
 
     def memory(self, size: int) -> int:
         """Bytes as whole ``memory_unit``: LSF's are powers of 1024, and a fraction of one can't be asked for."""
@@ -92,132 +90,148 @@ class Batch(Settings):
 
 
 class LaunchSettings(Settings):
-    """Further ``options`` of the launcher's command, for every step of a job, as they stand; they replace our own."""
+    """Options of the launcher's command."""
 
     options: list[str] = pydantic.Field(default_factory=list)
+    """Further options of the launcher's command, for every step of a job, written as they are. An option
+    replaces gpubench's own of the same name."""
 
 
 class Setup(Settings):
-    """What a job does before its first run: ``modules`` are loaded in this order."""
+    """What a job does before its first run."""
 
     modules: list[Line] = pydantic.Field(default_factory=list)
+    """Environment modules that the job loads, in this order."""
 
 
 class Paths(Settings):
-    """Where things live; ``~`` and ``$VARIABLES`` are resolved by the front end, unset means the user's own default.
-
-    ``shared`` are the file systems that every node sees: a campaign that waits in a queue must lie below one of them,
-    symbolic links and variables resolved where it is submitted; empty: not known, and not checked.
-    ``scratch`` is a directory of each node's own, resolved there.
-    """
+    """Directories. The command line resolves ``~`` and ``$VARIABLES``; unset means the user's own default."""
 
     images: str = ""
+    """Where images lie: virtual environments, conda prefixes, squashfs files."""
     outputs: str = "outputs"
+    """Where campaigns lie."""
     scratch: str = ""
+    """A directory of each node's own; the node resolves it. Unset: ``TMPDIR``, else ``/tmp``."""
     shared: list[str] = pydantic.Field(default_factory=list)
+    """File systems that every node sees. A campaign that waits in a queue must lie below one of them, after
+    symbolic links and variables are resolved on the machine that submits. Empty: they are not known, and this is
+    not checked."""
 
 
 class ImageSettings(Settings):
-    """What an image must be like to run on this site.
-
-    Args:
-        base: the image that every build starts from, ``--base`` on the command line overrides it.
-        architecture: of the nodes, as ``uname -m`` says it.
-        cuda: the newest CUDA release that the nodes' driver can run, like ``12.4``; empty: images without CUDA.
-        compute_capability: of the nodes' GPUs, like ``7.0``; empty without GPUs.
-        fabric: configure words that UCX must have been built with beside TCP and shared memory (``verbs``, ``rdmacm``):
-            where this isn't empty, UCX from wheels is refused, they are built without.
-        packages: further packages of the base's distribution.
-        registry: where images are pushed to and pulled from, ``[http://]HOST[:PORT]/REPOSITORY``; with ``http://``
-            without TLS, also by enroot.
-        ucx_repository: where branches and tags of UCX are looked up.
-        build_network: Docker's network mode of the build steps; empty: the engine's default.
-        modules: of the runtime ``modules``, loaded in this order; ``{ucx}`` stands for the UCX spec.
-        prefix: ``bin`` and ``lib`` of this folder come before what the modules bring, ``{ucx}`` as above; empty: none.
-    """
+    """What an image must be like to run on this site."""
 
     base: Line = "debian:12"
+    """The image that every build starts from; ``--base`` on the command line overrides it."""
     architecture: Literal["x86_64", "aarch64", "ppc64le"] = "x86_64"
+    """Architecture of the nodes, as ``uname -m`` prints it."""
     cuda: str = ""
+    """The newest CUDA release that the nodes' driver can run, like ``12.4``. Empty: images have no CUDA."""
     compute_capability: str = ""
+    """Compute capability of the nodes' GPUs, like ``7.0``. Empty: no GPUs."""
     fabric: list[str] = pydantic.Field(default_factory=list)
+    """Configure words that UCX must be built with beside TCP and shared memory (``verbs``, ``rdmacm``). If this is
+    not empty, UCX from wheels is refused, because wheels are built without them."""
     packages: list[Line] = pydantic.Field(default_factory=list)
+    """Further packages of the base's distribution."""
     registry: str = ""
+    """Where images are pushed to and pulled from: ``[http://]HOST[:PORT]/REPOSITORY``. With ``http://`` no TLS is
+    used, by enroot either."""
     ucx_repository: str = "https://github.com/openucx/ucx.git"
+    """Where branches and tags of UCX are looked up."""
     build_network: str = ""
+    """Docker's network mode of the build steps. Empty: the engine's default."""
     modules: list[Line] = pydantic.Field(default_factory=list)
+    """For runtime ``modules``: the modules to load, in this order. ``{ucx}`` stands for the UCX version."""
     prefix: Line = ""
+    """For runtime ``modules``: ``bin`` and ``lib`` of this directory come before what the modules bring. ``{ucx}``
+    as above. Empty: none."""
 
 
 class ContainerSettings(Settings):
-    """How containers are started here: further options of the runtime's command, and ``HOST:INSIDE[:ro]`` mounts."""
+    """How containers are started on this site."""
 
     options: list[str] = pydantic.Field(default_factory=list)
+    """Further options of the runtime's command."""
     mounts: list[str] = pydantic.Field(default_factory=list)
+    """Further mounts, each ``HOST:INSIDE`` or ``HOST:INSIDE:ro``."""
 
 
 class ImportSettings(Settings):
-    """Where an image is imported into a squashfs file, and by which command line.
-
-    Args:
-        launch: words before ``bash import.sh`` (``srun --partition …``); empty: it runs where the user is.
-        folder: of the squashfs files; empty: ``paths.images``.
-        program: that imports; empty: ``apptainer`` where the runtime is Apptainer, else ``enroot``.
-    """
+    """Where and how ``gpubench images import`` makes squashfs files."""
 
     launch: list[str] = pydantic.Field(default_factory=list)
+    """Words before ``bash import.sh`` (``srun --partition …``). Empty: the import runs where the user is."""
     folder: str = ""
+    """Directory of the squashfs files. Empty: ``paths.images``."""
     program: Literal["", "enroot", "apptainer"] = ""
+    """Program that imports. Empty: ``apptainer`` where the runtime is Apptainer, else ``enroot``."""
 
 
 class Limits(Settings):
-    """How long each wait may take at most. ``job`` is one allocation's time limit."""
+    """How long each wait may take at most."""
 
     job: Wait = 4 * 3600.0
+    """Time limit of one job (one allocation)."""
     start: Wait = 120.0
+    """Start of a run: until every worker is connected."""
     stop: Wait = 30.0
+    """End of a run: from its last workload until none of its processes lives on any node."""
     silence: Wait = 20.0
+    """Longest silence between two nodes of a run; after it, the run counts the silent node as lost."""
     workload: Wait = 300.0
+    """One workload of a run, with its checks."""
 
 
 class Estimates(Settings):
-    """The time model before this site has a history: seconds outside the workloads, and of one workload."""
+    """The time model that a plan uses until runs of this site are known."""
 
     run: Seconds = 10.0
+    """Time of a run outside its workloads."""
     workload: Seconds = 3.0
+    """Time of one workload."""
 
 
 class Defaults(Settings):
-    """What a command uses when the user names nothing else.
-
-    ``allow_changed`` are patterns (``network.*``) of what may differ between a block's variants without blocking their
-    comparison.
-    """
+    """What a command uses when the user names nothing else."""
 
     variants: list[str] = pydantic.Field(default_factory=list)
+    """Variants, each written as for ``--variants``; the first is the baseline."""
     suite: str = "quick"
+    """Suite."""
     nodes: list[pydantic.PositiveInt] = pydantic.Field(default_factory=lambda: [1], min_length=1)
+    """Node counts."""
     blocks: Annotated[int, between(1, MOST_BLOCKS)] = pydantic.Field(default=8, ge=1)
+    """Number of blocks."""
     budget: Seconds | None = None
+    """The most time that a campaign may take."""
     margin: Fraction = 0.03
+    """Differences up to this count as none."""
     allow_changed: list[str] = pydantic.Field(default_factory=list)
+    """Patterns (``network.*``) of what may differ between a block's variants without blocking their comparison."""
 
 
 class FetchSettings(Settings):
-    """Where ``gpubench fetch`` finds this site's campaigns from afar: a ``host`` for ssh, empty: this machine's files;
-    ``path`` holds them, below the home directory unless it is absolute."""
+    """Where ``gpubench fetch`` finds campaigns of this site."""
 
     host: str = ""
+    """Host for ssh. Empty: files of this machine."""
     path: str = ""
+    """Directory of the campaigns there; below the home directory unless it is absolute."""
 
 
 class Toleration(Settings):
-    """Of a taint; words as in Kubernetes' own ``tolerations``."""
+    """One toleration of a taint; the words are those of Kubernetes' own ``tolerations``."""
 
     key: str = ""
+    """Key of the taint."""
     operator: Literal["Equal", "Exists"] = "Equal"
+    """How key and value are compared."""
     value: str = ""
+    """Value of the taint."""
     effect: Literal["", "NoSchedule", "PreferNoSchedule", "NoExecute"] = ""
+    """Effect of the taint. Empty: all effects."""
 
 
 _LABEL = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
@@ -233,55 +247,53 @@ OUR_LABELS = {"app.kubernetes.io/name", "app.kubernetes.io/instance"}
 
 
 class KubernetesSettings(Settings):
-    """What pods are asked for.
-
-    Args:
-        namespace: where the objects go.
-        context: of the user's kubeconfig; empty: the current one.
-        claim: a ReadWriteMany claim whose ``claim_folder`` is ``paths.outputs`` of the machine that submits: results
-            are files in it. Empty: results come home in the log of rank 0's pod.
-        claim_folder: path inside the claim; empty: its root.
-        node_selector: labels that nodes must have.
-        tolerations: of taints that nodes may have.
-        image_pull_secrets: names of secrets that are there already.
-        shm: size of ``/dev/shm``, which is memory of the pod; unset: half of ``node.memory``.
-        run_as_user: every process has this user and group id.
-        capabilities: of Linux, added after all have been dropped (``IPC_LOCK``: a fabric needs it).
-        gpu_resource: name under which the cluster counts its GPUs.
-        resources: what a run's container asks for beside cores, memory and GPUs, by the cluster's name for it
-            (``{"rdma/hca_shared_devices_a" = 1}``): what its device plugins hand out.
-        labels: of every object, beside our own.
-        annotations: of every pod (``{"k8s.v1.cni.cncf.io/networks" = "ib-network"}``: a second interface by Multus).
-        runtime_class: name of the cluster's RuntimeClass for the pods (``nvidia``); empty: its default.
-        priority_class: name of a PriorityClass; empty: its default.
-        service_account: whose name pods run under; they get no token of it. Empty: the namespace's default.
-        host_network: pods have the node's network: ``interface`` is one of the node's, where ``port`` must be free.
-        port: of rank 0, on which the nodes of a run meet.
-        start: how long the first pod waits for the last one: scheduling and pulling of images.
-        keep: how long a Job that has ended stays, with the logs that hold its results.
-    """
+    """What the pods of a job are asked for."""
 
     namespace: str = pydantic.Field(default="default", pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+    """Namespace of all objects."""
     context: str = pydantic.Field(default="", pattern="^[^\\x00-\\x1f]*$")
+    """Context of the user's kubeconfig. Empty: the current one."""
     claim: str = pydantic.Field(default="", pattern="^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$")
+    """A ReadWriteMany claim. Its ``claim_folder`` must be ``paths.outputs`` of the machine that submits; results
+    are files in it. Empty: results come home in the log of rank 0's pod."""
     claim_folder: str = ""
+    """Path inside the claim. Empty: its root."""
     node_selector: dict[str, str] = pydantic.Field(default_factory=dict)
+    """Labels that nodes must have."""
     tolerations: list[Toleration] = pydantic.Field(default_factory=list)
+    """Tolerations of taints that nodes may have."""
     image_pull_secrets: list[str] = pydantic.Field(default_factory=list)
+    """Names of secrets that exist already in the namespace."""
     shm: Bytes | None = None
+    """Size of ``/dev/shm``, which counts as memory of the pod. Unset: half of ``node.memory``."""
     run_as_user: Annotated[int, between(0, 2**31 - 1)] = pydantic.Field(default=1000, ge=0)
+    """User and group id of every process."""
     capabilities: list[str] = pydantic.Field(default_factory=list)
+    """Linux capabilities that are added after all have been dropped (``IPC_LOCK``: a fabric needs it)."""
     gpu_resource: str = "nvidia.com/gpu"
+    """Name under which the cluster counts its GPUs."""
     resources: dict[ExtendedResource, Annotated[Parts, pydantic.Field(ge=1)]] = pydantic.Field(default_factory=dict)
+    """What a run's container asks for beside cores, memory and GPUs, by the cluster's name for it
+    (``{"rdma/hca_shared_devices_a" = 1}``): what the cluster's device plugins offer."""
     labels: dict[Key, LabelValue] = pydantic.Field(default_factory=dict)
+    """Labels of every object, beside gpubench's own."""
     annotations: dict[Key, str] = pydantic.Field(default_factory=dict)
+    """Annotations of every pod (``{"k8s.v1.cni.cncf.io/networks" = "ib-network"}``: a second interface by
+    Multus)."""
     runtime_class: MaybeObject = ""
+    """Name of the cluster's RuntimeClass for the pods (``nvidia``). Empty: its default."""
     priority_class: MaybeObject = ""
+    """Name of a PriorityClass. Empty: the cluster's default."""
     service_account: MaybeObject = ""
+    """Service account of the pods; they get no token of it. Empty: the namespace's default."""
     host_network: bool = False
+    """Pods use the node's network: ``interface`` is one of the node's, and ``port`` must be free there."""
     port: int = pydantic.Field(default=8785, ge=1024, le=65535)
+    """Port of rank 0, on which the nodes of a run meet."""
     start: Wait = 1800.0
+    """How long the first pod waits for the last one, which includes scheduling and pulling of images."""
     keep: Seconds = 7 * 86400.0
+    """How long a Job that has ended stays, with the logs that hold its results."""
 
     @pydantic.field_validator("labels")
     @classmethod
@@ -298,23 +310,26 @@ class KubernetesSettings(Settings):
 
 
 class Site(Settings):
-    """One machine as ``sites/<name>.toml`` describes it.
-
-    ``env`` is set in every process of a run, under every variant. ``expect_transport`` are the transports that UCX may
-    use here; a run that used another one is failed. ``env_allow`` names what a run may inherit from the shell.
-    ``known_issues`` is a file of rules beside those that come with gpubench (``issues/known.toml``).
-
-    A file may begin with ``inherits = "NAME"``: it then only says what differs from that profile.
-    """
+    """One machine as ``sites/<name>.toml`` describes it. A file may begin with ``inherits = "NAME"``: then it only
+    says what differs from that profile. The docstring below a key is its documentation: ``docs/generate.py`` makes
+    ``docs/site-keys.md`` and the JSON Schema of it."""
 
     name: Part
+    """Name of the site; the name of its file is usual."""
     description: Line = ""
+    """One line for ``gpubench sites list``."""
     scheduler: str
+    """Who starts jobs here. Only certain schedulers, launchers and runtimes go together; see their table."""
     launcher: str
+    """How a job starts one supervisor on each of its nodes."""
     runtime: str
+    """How runs enter their image."""
     device: Literal["auto", "cpu", "gpu"] = "auto"
+    """What workers compute with. ``auto``: GPUs where a node has some."""
     protocol: str = "ucx"
+    """``ucx``, or ``tcp`` for Dask without UCX."""
     interface: str
+    """Network interface of the nodes, as ``ip link`` names it."""
     layout: Layout
     node: Node = Node()
     batch: Batch = Batch()
@@ -322,9 +337,13 @@ class Site(Settings):
     launch: LaunchSettings = LaunchSettings()
     setup: Setup = Setup()
     env: dict[str, str] = pydantic.Field(default_factory=dict)
+    """Variables that are set in every process of a run, under every variant."""
     env_allow: list[str] = pydantic.Field(default_factory=list)
+    """Names of variables that a run may inherit from the shell."""
     expect_transport: list[str] = pydantic.Field(default_factory=list)
+    """Transports that UCX may use here. A run that used another one is failed. Empty: not checked."""
     known_issues: str = ""
+    """A file of rules beside those that come with gpubench (``issues/known.toml``)."""
     image: ImageSettings = ImageSettings()
     container: ContainerSettings = ContainerSettings()
     imports: ImportSettings = ImportSettings()

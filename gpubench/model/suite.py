@@ -20,29 +20,41 @@ MOST_COUNT = 2**53
 
 
 class SuiteEntry(Settings):
-    """One workload of a suite; what is unset here comes from the suite or from the catalogue."""
+    """One workload of a suite; what is unset comes from the suite or from the catalogue."""
 
     name: str
+    """Workload, as ``gpubench workloads`` lists it."""
     backend: str = "dask"
+    """Who measures, of the workload's back-ends."""
     reps: Annotated[int, between(1, MOST_REPS)] | None = None
+    """Timed repetitions in each run. Unset: the suite's ``reps``."""
     warmup: Annotated[int, between(0, MOST_REPS)] | None = None
+    """Repetitions before the first timed one. Unset: the suite's ``warmup``."""
     params: dict[str, Any] = pydantic.Field(default_factory=dict)
+    """Parameters; ``gpubench workloads NAME`` lists those of a workload with their defaults."""
 
 
 class Suite(Settings):
     """A list of workloads as ``suites/<name>.toml`` describes it.
 
-    With ``first_pass`` the repetitions stand in for those that ``bench`` chooses by a first pass, so that a campaign
-    fills its budget. ``margin`` is the suite's own, where another than the site's is sensible.
+    The docstring below a key is its documentation, as in ``gpubench/model/site.py``.
     """
 
     name: Name
+    """Name of the suite; the name of its file is usual."""
     description: str = ""
+    """One line for people."""
     first_pass: bool = False
+    """``bench`` first runs the baseline once, and chooses repetitions that fill the budget. ``reps`` of the suite and
+    of its workloads then count only where there is no first pass."""
     margin: Fraction | None = None
+    """Differences up to this count as none. Unset: the site's ``defaults.margin``."""
     reps: Annotated[int, between(1, MOST_REPS)] = 6
+    """Timed repetitions of each workload in each run."""
     warmup: Annotated[int, between(0, MOST_REPS)] = 1
+    """Repetitions before the first timed one; they are stored, marked, and never used."""
     workload: list[SuiteEntry] = pydantic.Field(min_length=1)
+    """The workloads, each a table ``[[workload]]``."""
 
     def resolve(self, source: str | Source, *, reps: int | None, timeout_s: float) -> list[WorkloadSpec]:
         """Every workload with complete, plain parameters; ``reps`` given by the user beats the file's.

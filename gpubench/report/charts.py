@@ -92,7 +92,7 @@ def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> 
     )
     height = len(rows) * (_LINE_HEIGHT * (2 if pairs else 1) + 11)
     values = {"rows": rows, "band": [{"low": -100 * margin, "high": 100 * margin}], "zero": [{"at": 0}]}
-    return finish(layers.properties(width="container", height=height), "Effects with 95 % intervals", values)
+    return finish(layers.properties(width="container", height=height), "Effects with their intervals", values)
 
 
 def samples(

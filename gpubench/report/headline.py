@@ -175,4 +175,4 @@ def _finding(rows: Sequence[Verdict], names: dict[int, str]) -> str:
 def _with_numbers(one: Verdict, name: str) -> str:
     if one.effect is None or not labels.interval(one):
         return name
-    return f"{name} ({labels.percent(one.effect)}, 95 % interval {labels.interval(one)} %, {labels.blocks(one)})"
+    return f"{name} ({labels.percent(one.effect)}, interval {labels.interval(one)} %, {labels.blocks(one)})"

@@ -79,7 +79,7 @@ def markdown(inputs: ImportedInputs) -> str:
         f"{note['kept']} of {note['rows_in']} rows",
         "",
         *(f"> {inline(line)}\n" for line in inputs.cautions),
-        "| workload | versions | effect [95 % interval] | dates | verdict | why |",
+        "| workload | versions | effect [interval] | dates | verdict | why |",
         "|---|---|--:|--:|---|---|",
     ]
     rows = ["| " + " | ".join(cell(str(row[key])) for key in _VERDICT) + " |" for row in verdict_rows(inputs.verdicts)]

@@ -19,7 +19,7 @@ _CLIP = 4.0
 
 
 def effect_plot(verdicts: Sequence[Verdict], margin: float, width: int) -> Iterator[str]:
-    """One line per comparison: ``o`` the effect, ``-`` its 95 % interval, ``|`` no difference, ``:`` the margins.
+    """One line per comparison: ``o`` the effect, ``-`` its interval, ``|`` no difference, ``:`` the margins.
 
     All share one scale. An interval that leaves the picture ends in ``<`` or ``>``. Names that leave too little room
     have their own line.
@@ -34,7 +34,7 @@ def effect_plot(verdicts: Sequence[Verdict], margin: float, width: int) -> Itera
         return
     domain = _domain([effect for *_, effect in drawn], margin)
     column, columns = _columns([name for _, name, _ in drawn], width)
-    yield f"effect in %, slower to the right: o with its 95 % interval, : margin of {100 * margin:g} %"
+    yield f"effect in %, slower to the right: o with its interval, : margin of {100 * margin:g} %"
     ends = [labels.percent(end) for end in domain]
     yield f"{'':{column}} {ends[0]}{ends[1]:>{columns - len(ends[0])}}"
     ticks = {-margin: ":", margin: ":", 0.0: "|"}

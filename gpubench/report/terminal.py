@@ -32,7 +32,7 @@ def verdict_table(verdicts: Sequence[Verdict]) -> RenderableType:
     table = Table(box=None, header_style="dim", pad_edge=False)
     for heading in ("workload", "candidate vs baseline"):
         table.add_column(heading, overflow="fold")
-    table.add_column("effect [95 % interval]", justify="right", no_wrap=True)
+    table.add_column("effect [interval]", justify="right", no_wrap=True)
     table.add_column("blocks", justify="right", no_wrap=True)
     table.add_column("verdict", min_width=len("inconclusive;"))  # how many more blocks may stand on a second line
     for verdict, (name, pair, effect, blocks, word) in zip(verdicts, _rows(verdicts), strict=True):
