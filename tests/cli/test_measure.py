@@ -72,6 +72,7 @@ def test_a_workload_is_measured_with_what_was_set_and_its_answer_is_checked(gpub
     failed = gpubench(*words)
     assert failed.returncode == 4, failed.stdout + failed.stderr
     assert "merge failed: WorkloadTimeoutError: no answer within 0.01 s" in one_line(failed)
+    assert "merge, dask: failed" in failed.stdout.splitlines()
 
 
 @pytest.fixture(scope="module")

@@ -127,7 +127,8 @@ def result_lines(result: Mapping[str, Any]) -> Iterator[str]:
     """A screenful."""
     known = describing.chosen(result["workload"])[0]
     cluster = result["cluster"]
-    yield f"\n{result['workload']}, {result['backend']}: {result['status']}"
+    yield ""
+    yield f"{result['workload']}, {result['backend']}: {result['status']}"
     yield _line("sizes", sizes_spelled(known, result["params"]))
     yield _line("cluster", _cluster(cluster))
     if result["reps"]:
