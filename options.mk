@@ -1,7 +1,8 @@
 # `make options` writes this file from gpubench/cli/options.py, gpubench/cli/asked/ and gpubench/cli/commands/.
 #:
 #: variables, the option that each becomes, and its targets (none named: bench, plan, render, submit):
-#:   SITE --site               Profile in sites/, or a .toml file; default: local, e.g. SITE=draco (also images, import)
+#:   SITE --site               Profile in sites/, or a .toml file; default: local, e.g. SITE=mine.toml (also images,
+#:                             import)
 #:   UCX --ucx                 UCX versions, separated by commas or blanks; the first is the baseline, e.g.
 #:                             UCX="1.16.0 1.22.0"
 #:   VARIANTS --variants       [LABEL=]VERSION[,KEY=VALUE...], separated by blanks; the first is the baseline

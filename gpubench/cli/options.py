@@ -15,7 +15,7 @@ NamedSite = Annotated[
     str, typer.Argument(help="Profile in sites/, or a .toml file.", show_default=False, autocompletion=completing.sites)
 ]
 Site = Annotated[
-    str, typer.Option(help="Profile in sites/, or a .toml file.", autocompletion=completing.sites), Make("draco")
+    str, typer.Option(help="Profile in sites/, or a .toml file.", autocompletion=completing.sites), Make("mine.toml")
 ]
 OneVariant = Annotated[
     str | None,
