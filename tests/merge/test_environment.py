@@ -345,7 +345,7 @@ def test_a_workload_that_failed_in_the_changed_run_is_untouched_by_it(tmp_path: 
     for number, row in enumerate(rows):
         writer.write(*row, failed={failed: "wrong"} if number == 0 else {})
     outcomes = account(campaign).outcomes
-    table = cells(campaign.plan, outcomes, merge(read_runs(campaign.runs_dir).runs).frame)
+    table = cells(campaign.plan, outcomes, merge(read_runs(campaign.runs_dir).runs))
     found = {row[2].run: changed("kernel", whole()) if number == 0 else whole() for number, row in enumerate(rows)}
     comparisons = family(campaign.plan, table)
     changes = found_in(comparisons, found, Expected(campaign.plan, campaign.manifests(), {}))
@@ -359,7 +359,7 @@ def test_a_campaign_in_which_nothing_changed_has_no_change(tmp_path: Path) -> No
     campaign = begin(tmp_path / "c", make_plan(blocks=2))
     finish(campaign)
     outcomes = account(campaign).outcomes
-    table = cells(campaign.plan, outcomes, merge(read_runs(campaign.runs_dir).runs).frame)
+    table = cells(campaign.plan, outcomes, merge(read_runs(campaign.runs_dir).runs))
     found = {one.run.run: provenance(one.run, campaign.plan) for one in outcomes}
     expected = Expected(campaign.plan, campaign.manifests(), {})
     assert found_in(family(campaign.plan, table), found, expected) == Changes([()] * 5)

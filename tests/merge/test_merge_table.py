@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpubench.merge import COLUMNS, RunFiles, merge, parquet, read_runs
-from gpubench.merge.batches import whole_samples
+from gpubench.merge.batches import whole_samples, workloads_of
 from gpubench.merge.table import RESULTS
 from gpubench.store import Campaign
 
@@ -54,7 +54,7 @@ def test_nothing_merged_is_an_empty_table_of_the_same_shape() -> None:
 
 def test_parquet_reads_back_and_names_its_schema(runs: tuple[RunFiles, ...]) -> None:
     frame = merge(runs).frame
-    data = parquet(frame)
+    data = parquet(merge(runs))
     assert pl.read_parquet(io.BytesIO(data)).equals(frame)
     assert pl.read_parquet_metadata(io.BytesIO(data))["schema"] == RESULTS
 
@@ -64,7 +64,7 @@ def test_parquet_reads_back_and_names_its_schema(runs: tuple[RunFiles, ...]) -> 
 def test_order_copies_and_remerging_change_nothing(runs: tuple[RunFiles, ...], data: st.DataObject) -> None:
     again = data.draw(st.permutations(list(runs) + data.draw(st.lists(st.sampled_from(runs), max_size=4))))
     shuffled = [_shuffle_lines(run, data.draw(st.integers(0, 99))) for run in again]
-    assert parquet(merge(shuffled).frame) == parquet(merge(runs).frame)
+    assert parquet(merge(shuffled)) == parquet(merge(runs))
 
 
 def _shuffle_lines(run: RunFiles, seed: int) -> RunFiles:
@@ -208,7 +208,9 @@ def test_a_record_with_an_impossible_number_is_named_and_the_others_are_merged(
 
 
 def test_many_runs_at_once_and_line_by_line_are_the_same_table(runs: tuple[RunFiles, ...]) -> None:
-    assert whole_samples(runs) is not None  # lines as the node half writes them aren't looked at one by one
+    workloads = workloads_of(runs)
+    assert workloads is not None
+    assert whole_samples(runs, workloads) is not None  # lines as the node half writes them aren't looked at one by one
     together = merge(runs)
     for number, run in enumerate(runs):
         # A blank line is no reason to complain, and reason enough to look at every line.

@@ -26,7 +26,7 @@ def merge(campaign: options.MaybeCampaign = None, outputs: options.Outputs = Non
 
     judged = judge_campaign(chosen_campaign(campaign, outputs))
     write_results(judged)
-    say(f"{judged.merged.frame.height} samples in {judged.campaign.results}")
+    say(f"{judged.merged.height} samples in {judged.campaign.results}")
 
 
 def compare(
