@@ -35,7 +35,7 @@ def version() -> None:
 
 def main() -> None:
     """Run the command line; every failure ends as one line on stderr and its documented exit code."""
-    # Ten thousand runs are millions of objects that stay: looking for rings among them takes a third of a report's time.
+    # Ten thousand runs are millions of objects that stay; to look for rings among them takes a third of a report's time
     gc.set_threshold(200_000, 50, 50)
     try:
         app()

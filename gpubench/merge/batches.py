@@ -96,14 +96,14 @@ def _places(lines: pl.DataFrame, runs: Ints, workloads: Sequence[Workload]) -> I
     said = {name: lines[name].cast(pl.Enum(kinds[name])).to_physical().to_numpy().astype(np.int64) for name in names}
     table = np.full((int(runs[-1]) + 1 if len(runs) else 0, len(kinds["params_id"])), -1)
     codes = {name: {word: number for number, word in enumerate(kinds[name])} for name in names}
-    coded = [[codes[name][getattr(one, name)] for one in workloads] for name in names]
+    coded = [np.array([codes[name][getattr(one, name)] for one in workloads], dtype=np.int64) for name in names]
     known = [one.run < len(table) for one in workloads]  # the last runs may have no samples
     at = np.flatnonzero(known)
-    table[np.array([workloads[one].run for one in at], dtype=int), np.array(coded[0], dtype=int)[at]] = at
+    table[np.array([one.run for one in workloads], dtype=np.int64)[at], coded[0][at]] = at
     places = table[runs, said["params_id"]]
     if (places < 0).any():
         return None
-    same = all((np.array(coded[1 + n], dtype=int)[places] == said[name]).all() for n, name in enumerate(names[1:]))
+    same = all((code[places] == said[name]).all() for code, name in zip(coded[1:], names[1:], strict=True))
     return places if same else None
 
 

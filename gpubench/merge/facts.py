@@ -85,7 +85,8 @@ def facts(provenance: Mapping[str, Any]) -> Facts:
         for one in _mappings(provenance.get("processes"))
     ]
     nodes = [
-        {name: one[name] for name in _NODE if name in one} | {"environment": _less(one.get("environment"), _OF_EACH_RUN)}
+        {name: one[name] for name in _NODE if name in one}
+        | {"environment": _less(one.get("environment"), _OF_EACH_RUN)}
         for one in _mappings(provenance.get("nodes"))
     ]
     return _facts(json.dumps({"processes": processes, "nodes": nodes}))

@@ -52,7 +52,7 @@ def read_runs(runs_dir: Path, records: Records | None = None) -> Read:
 
 
 def read_batches(runs_dir: Path, records: Records, errors: list[DataError]) -> Iterator[list[RunFiles]]:
-    """As ``read_runs``, some hundred runs at once and sorted by ``run_key``; ``errors`` get those that can't be read."""
+    """As ``read_runs``, BATCH runs at once and sorted by ``run_key``; ``errors`` get those that can't be read."""
     found: list[tuple[RunRecord, RunDirectory]] = []
     for directory in run_directories(runs_dir):
         try:

@@ -19,24 +19,23 @@ def from_plain(kind: Type[T], plain: Mapping[str, Any]) -> T:
     Raises:
         SpecError: ``plain`` is no object, lacks a field without default, or has one that ``kind`` doesn't know.
     """
-    if not isinstance(plain, Mapping):
+    if not isinstance(plain, (dict, Mapping)):
         raise SpecError(f"{kind.__name__} is not an object but {plain!r}")
     fields, needed = _fields(kind)  # type: ignore[arg-type]
-    unknown = sorted(plain.keys() - fields)
-    if unknown:
-        raise SpecError("{} has no field {}".format(kind.__name__, ", ".join(unknown)))
-    missing = [name for name in needed if name not in plain]
-    if missing:
+    if not plain.keys() <= fields:
+        raise SpecError("{} has no field {}".format(kind.__name__, ", ".join(sorted(plain.keys() - fields))))
+    if not plain.keys() >= needed:
+        missing = [field.name for field in dataclasses.fields(kind) if field.name in needed - plain.keys()]  # type: ignore[arg-type]
         raise SpecError("{} lacks {}".format(kind.__name__, ", ".join(missing)))
-    return kind(**dict(plain))
+    return kind(**plain)
 
 
 @functools.cache
-def _fields(kind: Any) -> Tuple[FrozenSet[str], Tuple[str, ...]]:
+def _fields(kind: Any) -> Tuple[FrozenSet[str], FrozenSet[str]]:
     """All fields of a dataclass, and those without a default; once, for tens of thousands of records."""
     fields = dataclasses.fields(kind)
     needed = [f.name for f in fields if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING]
-    return frozenset(field.name for field in fields), tuple(needed)
+    return frozenset(field.name for field in fields), frozenset(needed)
 
 
 def to_plain(value: Any) -> Any:

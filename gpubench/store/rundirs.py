@@ -142,7 +142,7 @@ def _check_types(*records: RunRecord | WorkloadRecord, source: Path) -> None:
             value = values[name]
             if not isinstance(value, kind):
                 raise DataError(f"{source}: {name} = {value!r} is not {kind.__name__}")
-            if kind is int and not 0 <= value < _BEYOND:
+            if isinstance(value, int) and not 0 <= value < _BEYOND:
                 raise DataError(f"{source}: {name} = {value} is no number that gpubench writes there")
 
 

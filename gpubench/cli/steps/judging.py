@@ -26,6 +26,7 @@ from gpubench.model.base import nearest
 from gpubench.model.plan import Comparison, Plan
 from gpubench.report import ReportInputs, verdicts_json
 from gpubench.report.calibration import calibration_sentence
+from gpubench.report.provenance import condensed
 from gpubench.stats.settings import Looks, Settings
 from gpubench.stats.verdict import Verdict, judge
 from gpubench.store.accounting import Accounting
@@ -226,4 +227,4 @@ def _report_inputs(judged: Judged, campaign: Campaign) -> ReportInputs:
 
 def _provenance(judged: Judged) -> dict[str, Mapping[str, Any]]:
     directories = [outcome.directory for outcome in judged.accounting.outcomes if outcome.directory]
-    return {directory.name: read_provenance(directory) for directory in directories}
+    return {directory.name: condensed(read_provenance(directory)) for directory in directories}

@@ -11,6 +11,7 @@ import polars as pl
 
 from gpubench import resources
 from gpubench.cli.say import say, say_text, warn
+from gpubench.cli.search_bar import search_bar
 from gpubench.cli.steps.choosing import all_opened
 from gpubench.cli.steps.drawing import write_images
 from gpubench.cli.steps.running import account_now
@@ -108,7 +109,8 @@ def show_changes(directories: Sequence[Path], *, as_json: bool) -> None:
     figures = [figure for one in tell(directories) for figure in one.figures]
     if not figures:
         warn("no figure has a date and a version, so there is no history to search")
-    series = find(figures, Settings().seed)
+    with search_bar() as searching:
+        series = find(figures, Settings().seed, searching)
     if as_json:
         say_text(json.dumps(changes_json(series), indent=1))
         return
