@@ -72,12 +72,12 @@ def whole_samples(runs: Sequence[RunFiles], workloads: Sequence[Workload]) -> pl
         ``at`` is the place of the sample's workload in ``workloads``; besides ``rep warmup wall_s bytes answer
         started_at`` of the line.
     """
+    counts = [run.samples.count("\n") for run in runs]
     text = "".join(run.samples for run in runs)
-    if not _is_plain(runs, text):
+    if not _is_plain(runs, text, sum(counts)):
         return None
     try:
         lines = pl.read_ndjson(io.BytesIO(text.encode()), schema=LINE) if text else pl.DataFrame(schema=LINE)
-        counts = [run.samples.count("\n") for run in runs]
         if lines.height != sum(counts):
             return None
         places = _places(lines, np.repeat(np.arange(len(runs)), counts), workloads)
@@ -116,14 +116,14 @@ def _checked(lines: pl.DataFrame, places: Ints) -> pl.DataFrame | None:
     return frame if _is_right(frame) else None
 
 
-def _is_plain(runs: Sequence[RunFiles], text: str) -> bool:
+def _is_plain(runs: Sequence[RunFiles], text: str, count: int) -> bool:
     """Whether all end with a whole line, and have as many fields as so many samples: polars would drop one too many.
 
     One too many here and one too few there are as many, but what is missing is null.
     """
     if any(run.samples and not run.samples.endswith("\n") for run in runs):
         return False
-    return text.count('":') == text.count("\n") * len(LINE)
+    return text.count('":') == count * len(LINE)
 
 
 def _is_right(frame: pl.DataFrame) -> bool:
