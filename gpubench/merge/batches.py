@@ -84,7 +84,14 @@ def whole_samples(runs: Sequence[RunFiles], workloads: Sequence[Workload]) -> pl
         checked = None if places is None else _checked(lines, places)
     except (pl.exceptions.PolarsError, UnicodeEncodeError):
         return None
-    return None if checked is None else checked.sort(AT, "warmup", "rep", descending=[False, True, False])
+    return None if checked is None else checked[_order(checked)]
+
+
+def _order(samples: pl.DataFrame) -> Ints:
+    """Where the rows stand in the table's order: by workload, warm-ups first, then by number."""
+    at, warmup, rep = (samples[name].to_numpy().astype(np.int64) for name in (AT, "warmup", "rep"))
+    order: Ints = np.argsort((at << 32) + ((1 - warmup) << 31) + rep, kind="stable")
+    return order
 
 
 def _places(lines: pl.DataFrame, runs: Ints, workloads: Sequence[Workload]) -> Ints | None:

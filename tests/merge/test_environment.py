@@ -373,3 +373,13 @@ def test_probes_that_hold_no_times_are_left_out(times: object) -> None:
     found = noise({"speed": probes})
     assert found["slowest"] in (1.0, 3.0)
     assert found["speed_ms"] in (500.0, 875.0)
+
+
+def test_runs_whose_environments_agree_share_what_is_compared() -> None:
+    one, other = whole(), whole()
+    other["processes"][0]["pid"] = 1
+    other["nodes"][0]["load"] = []
+    other["nodes"][0].setdefault("environment", {})["TMPDIR"] = "/elsewhere"
+    assert facts(one) is facts(other)
+    other["nodes"][0]["kernel"] = "6.2.0"
+    assert "kernel" in set(facts(one).differing(facts(other)))
