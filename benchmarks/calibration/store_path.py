@@ -72,7 +72,7 @@ def read(directory: Path) -> list[Verdict]:
     problems = (*found.errors, *merged.errors, *merged.warnings, *accounting.warnings)
     assert not problems, problems
     plan = campaign.whole_plan
-    table = cells(plan, accounting.outcomes, merged.frame)
+    table = cells(plan, accounting.outcomes, merged)
     return judge(family(plan, table, campaign.frozen), Settings(plan.margin, plan.summary, seed=plan.seed))
 
 

@@ -63,7 +63,7 @@ def compare(command: Path, home: Path, blocks: int, rounds: int) -> None:
 
 def render(out: Path, blocks: int) -> list[str | Path]:
     """Plans ``blocks`` blocks of every variant at every node count, each block in a job of its own."""
-    variants = " ".join(f"{name}=1.22.0,UCX_TEST={name}" for name in VARIANTS)
+    variants = " ".join(f"{name}=1.22.0,UCX_RNDV_THRESH={number + 1}k" for number, name in enumerate(VARIANTS))
     return [
         *(GPUBENCH, "render", "--site", "local-slurm", "--out", out, "--variants", variants, "--blocks", str(blocks)),
         *("--nodes", " ".join(map(str, NODES)), "--set", "limits.job=6m", "--seed", "1"),

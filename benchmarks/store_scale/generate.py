@@ -1,11 +1,13 @@
-"""A finished campaign on disk in the store's own formats, of any size, without running anything."""
+"""A finished campaign on disk as the node half writes it, of any size, without running anything."""
 
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 from gpubench.model.image import Image
 from gpubench.model.plan import (
@@ -21,13 +23,15 @@ from gpubench.model.plan import (
 from gpubench.model.site import Layout, Site
 from gpubench.spec import RunRecord, SampleLine, WorkloadRecord, WorkloadSpec
 from gpubench.spec.plain import content_id, to_plain
-from gpubench.spec.records import RUN_RECORD
+from gpubench.spec.records import LOGS_FILE, PROVENANCE_FILE, RUN_FILE, RUN_RECORD
 from gpubench.store import Campaign
+from gpubench.writer.run_dir import append_sample, finish, write_provenance
 
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 VARIANTS = ("1.17.0", "1.19.0")
 WORKLOADS = {"merge": 0.4, "transpose-sum": 0.1, "strided-sum": 0.05, "tasks": 0.2, "shuffle": 0.3}
 """Names, with typical seconds."""
+REAL = Path(__file__).parents[2] / "tests" / "golden" / "schemas" / "1" / "campaign" / "runs" / "174deff34338-1"
 
 
 def generate(directory: Path, runs: int, samples: int, seed: int) -> None:
@@ -153,9 +157,11 @@ def _write(
                 answer="ok",
                 started_at=clock.isoformat(timespec="microseconds"),
             )
-            lines.append(json.dumps(to_plain(line), separators=(",", ":"), ensure_ascii=False))  # as the writer does
-    (path / "samples.jsonl").write_text("\n".join(lines) + "\n")
-    (path / "provenance.json").write_text('{"schema": "gpubench/provenance/1", "processes": [], "nodes": []}')
+            lines.append(line)
+    append_sample(path, *lines)
+    (path / LOGS_FILE).write_bytes((REAL / LOGS_FILE).read_bytes())
+    write_provenance(path, _provenance(run.run, job.nodes, (clock - started_at).total_seconds(), random_))
+    real = _real(RUN_FILE)
     image = next(one.image for one in plan.variants if one.label == run.variant)
     record = RunRecord(
         schema=RUN_RECORD,
@@ -179,7 +185,8 @@ def _write(
         started_at=started_at.isoformat(),
         ended_at=clock.isoformat(),
         transport=["tcp"],
-        hosts=["laptop"],
+        hosts=[f"node{number}" for number in range(job.nodes)],
+        phases=real["phases"],
         workloads=[
             WorkloadRecord(
                 workload=one.name,
@@ -190,8 +197,37 @@ def _write(
                 warmup=one.warmup,
                 status="ok",
                 reason="",
+                details=next((each["details"] for each in real["workloads"] if each["workload"] == one.name), {}),
             )
             for one in plan.workloads
         ],
+        node_half=real["node_half"],
     )
-    (path / "run.json").write_text(json.dumps(to_plain(record), indent=1))
+    finish(path, record)
+
+
+@functools.cache
+def _real(name: str) -> dict[str, Any]:
+    """A file of a run that was really run, kept by the tests of released schemas."""
+    found: dict[str, Any] = json.loads((REAL / name).read_bytes())
+    return found
+
+
+def _provenance(run: str, nodes: int, seconds: float, random_: random.Random) -> dict[str, Any]:
+    """That of the real run, once per node, with the load of every second; 11 KB and more, as real ones have."""
+    real = _real(PROVENANCE_FILE)
+
+    def of_every_node(key: str) -> list[dict[str, Any]]:
+        return [{**one, "host": f"node{number}"} for number in range(nodes) for one in real[key]]
+
+    load = [
+        {"busy": random_.uniform(50, 100), "load1": random_.uniform(1, 7), "steal": 0.0, "t": 1795299738.53 + second}
+        for second in range(int(seconds) + 5)
+    ]
+    return {
+        **real,
+        "run": run,
+        "processes": of_every_node("processes"),
+        "nodes": [{**one, "load": load} for one in of_every_node("nodes")],
+        "speed": of_every_node("speed"),
+    }

@@ -11,8 +11,8 @@ from gpubench.errors import DataError, GpubenchError
 from gpubench.fsck import plans
 from gpubench.fsck.findings import MOVE, REMOVE, RESTORE, Checked, Finding, read_object, sha256
 from gpubench.fsck.runs import check_run
-from gpubench.merge.read import read_runs
-from gpubench.merge.table import COLUMNS, merge
+from gpubench.merge.directories import merge_directory
+from gpubench.merge.table import COLUMNS
 from gpubench.spec.records import RUN_FILE
 from gpubench.store.campaign import Campaign
 from gpubench.store.packs import INDEX, KNOWN
@@ -119,7 +119,7 @@ def _results(campaign: Campaign) -> Iterator[Finding]:
     if dict(table.schema) != COLUMNS:
         yield Finding(str(campaign.results), "edited", "its columns aren't those of this gpubench", again)
         return
-    merged = merge(read_runs(campaign.runs_dir).runs).frame
+    merged = merge_directory(campaign.runs_dir).frame
     if not table.equals(merged):
         strange = table.join(merged, on=list(COLUMNS), how="anti", nulls_equal=True).height
         if strange:

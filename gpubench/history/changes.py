@@ -7,7 +7,7 @@ import datetime as dt
 import itertools
 import math
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from gpubench.history.observed import Observed
 from gpubench.importers.pairing import Key
@@ -60,13 +60,18 @@ class Series:
         return len(self.observed) >= FEWEST
 
 
-def find(observed: Iterable[Observed], seed: int) -> list[Series]:
-    """Every cell and version, in the order in which they come; of a date with several figures the last one counts."""
+def find(
+    observed: Iterable[Observed], seed: int, searching: Callable[[int, int], None] = lambda _done, _all: None
+) -> list[Series]:
+    """Every cell and version, in the order in which they come; of a date with several figures the last one counts.
+
+    ``searching`` is told how many series have been searched, of how many.
+    """
     by_series: dict[tuple[Key, str], dict[dt.date, Observed]] = {}
     for one in observed:
         by_series.setdefault((one.key, one.variant), {})[one.date] = one
     ordered = {place: [days[date] for date in sorted(days)] for place, days in by_series.items()}
-    found = change_points([[one.log_s for one in days] for days in ordered.values()], seed)
+    found = change_points([[one.log_s for one in days] for days in ordered.values()], seed, searching=searching)
     series = [
         Series(
             *place,

@@ -1,7 +1,20 @@
 """From run directories to one table of samples, and from that table to the input of the statistics."""
 
+from gpubench.merge.directories import merge_directory
 from gpubench.merge.family import Cell, cells, family
 from gpubench.merge.read import Read, RunFiles, read_runs
 from gpubench.merge.table import COLUMNS, Merged, merge, parquet
 
-__all__ = ["COLUMNS", "Cell", "Merged", "Read", "RunFiles", "cells", "family", "merge", "parquet", "read_runs"]
+__all__ = [
+    "COLUMNS",
+    "Cell",
+    "Merged",
+    "Read",
+    "RunFiles",
+    "cells",
+    "family",
+    "merge",
+    "merge_directory",
+    "parquet",
+    "read_runs",
+]

@@ -6,6 +6,7 @@ A million lines one by one are 20 s of Python. What is odd in any way isn't judg
 
 from __future__ import annotations
 
+import dataclasses
 import io
 from collections.abc import Sequence
 
@@ -16,6 +17,7 @@ from gpubench.merge.lines import FIRST_DAY, LAST_DAY, LEAST_S, MOST_REPS, MOST_S
 from gpubench.merge.read import RunFiles
 from gpubench.spec.plain import canonical
 from gpubench.spec.records import ANSWERS
+from gpubench.stats.runs import Ints
 
 LINE: dict[str, pl.DataType] = {
     "workload": pl.String(),
@@ -30,48 +32,109 @@ LINE: dict[str, pl.DataType] = {
 }
 """Fields of ``SampleLine`` and their types."""
 _MOMENT = "%Y-%m-%dT%H:%M:%S%.f%:z"
-_AT = "at"
+AT = "at"
 
 
-def whole_samples(runs: Sequence[RunFiles]) -> pl.DataFrame | None:
-    """Every sample of ``runs``, run after run in their order; None where a line isn't exactly a sample.
+@dataclasses.dataclass(frozen=True)
+class Workload:
+    """One workload of one run: what is the same in all of its samples. ``run`` is the run's place among the runs."""
+
+    run: int
+    params_id: str
+    workload: str
+    backend: str
+    params: str
+    status: str
+
+    @property
+    def key(self) -> tuple[int, str, str, str]:
+        """What it is sorted by; two of a run that agree in it are the same workload twice."""
+        return self.run, self.workload, self.backend, self.params
+
+
+def workloads_of(runs: Sequence[RunFiles]) -> list[Workload] | None:
+    """The workloads of every run's record, in the table's order; None where a record has one of them twice."""
+    texts: dict[str, str] = {}  # by repr, which is quicker than to write them anew for every run
+    found = []
+    for at, run in enumerate(runs):
+        for one in {workload.params_id: workload for workload in run.record.workloads}.values():
+            spelled = repr(one.params)
+            params = texts.get(spelled) or texts.setdefault(spelled, canonical(one.params).decode())
+            found.append(Workload(at, one.params_id, one.workload, one.backend, params, one.status))
+    found.sort(key=lambda one: one.key)
+    return found if len({one.key for one in found}) == len(found) else None
+
+
+def whole_samples(runs: Sequence[RunFiles], workloads: Sequence[Workload]) -> pl.DataFrame | None:
+    """Every sample of ``runs``, in the table's order; None where a line isn't exactly a sample.
 
     Returns:
-        ``at`` is the run's place in ``runs``; besides ``workload backend params workload_status`` of the run's record
-        and ``rep warmup wall_s bytes answer started_at`` of the line.
+        ``at`` is the place of the sample's workload in ``workloads``; besides ``rep warmup wall_s bytes answer
+        started_at`` of the line.
     """
     counts = [run.samples.count("\n") for run in runs]
-    texts = [run.samples for run in runs]
-    if any(not _is_plain(text, count) for text, count in zip(texts, counts, strict=True)):
+    text = "".join(run.samples for run in runs)
+    if not _is_plain(runs, text, sum(counts)):
         return None
     try:
-        lines = (
-            pl.read_ndjson(io.BytesIO("".join(texts).encode()), schema=LINE)
-            if sum(counts)
-            else pl.DataFrame(schema=LINE)
-        )
-    except pl.exceptions.PolarsError:
+        lines = pl.read_ndjson(io.BytesIO(text.encode()), schema=LINE) if text else pl.DataFrame(schema=LINE)
+        if lines.height != sum(counts):
+            return None
+        places = _places(lines, np.repeat(np.arange(len(runs)), counts), workloads)
+        checked = None if places is None else _checked(lines, places)
+    except (pl.exceptions.PolarsError, UnicodeEncodeError):
         return None
-    if lines.height != sum(counts):
+    return None if checked is None else checked[_order(checked)]
+
+
+def _order(samples: pl.DataFrame) -> Ints:
+    """Where the rows stand in the table's order: by workload, warm-ups first, then by number."""
+    at, warmup, rep = (samples[name].to_numpy().astype(np.int64) for name in (AT, "warmup", "rep"))
+    order: Ints = np.argsort((at << 32) + ((1 - warmup) << 31) + rep, kind="stable")
+    return order
+
+
+def _places(lines: pl.DataFrame, runs: Ints, workloads: Sequence[Workload]) -> Ints | None:
+    """The place in ``workloads`` of every line; None where one names none of its run's, or another name with it."""
+    names = ("params_id", "workload", "backend")
+    if any(lines[name].null_count() for name in names):
         return None
-    places = pl.Series(_AT, np.repeat(np.arange(len(runs), dtype=np.uint32), counts))
-    joined = (
-        lines.rename({"workload": "said_workload", "backend": "said_backend"})
-        .with_columns(
-            places, pl.col("started_at").str.to_datetime(_MOMENT, time_unit="us", time_zone="UTC", strict=False)
-        )
-        .join(_workloads(runs), on=[_AT, "params_id"], how="left", maintain_order="left")
+    kinds = {name: list(dict.fromkeys(getattr(one, name) for one in workloads)) for name in names}
+    said = {name: lines[name].cast(pl.Enum(kinds[name])).to_physical().to_numpy().astype(np.int64) for name in names}
+    table = np.full((int(runs[-1]) + 1 if len(runs) else 0, len(kinds["params_id"])), -1)
+    codes = {name: {word: number for number, word in enumerate(kinds[name])} for name in names}
+    coded = [np.array([codes[name][getattr(one, name)] for one in workloads], dtype=np.int64) for name in names]
+    known = [one.run < len(table) for one in workloads]  # the last runs may have no samples
+    at = np.flatnonzero(known)
+    table[np.array([one.run for one in workloads], dtype=np.int64)[at], coded[0][at]] = at
+    places = table[runs, said["params_id"]]
+    if (places < 0).any():
+        return None
+    same = all((code[places] == said[name]).all() for code, name in zip(coded[1:], names[1:], strict=True))
+    return places if same else None
+
+
+def _checked(lines: pl.DataFrame, places: Ints) -> pl.DataFrame | None:
+    frame = lines.select(
+        pl.Series(AT, places.astype(np.uint32)),
+        *("rep", "warmup", "wall_s", "bytes", "answer"),
+        pl.col("started_at").str.to_datetime(_MOMENT, time_unit="us", time_zone="UTC", strict=False),
     )
-    return joined.drop("params_id", "said_workload", "said_backend") if _is_right(joined) else None
+    return frame if _is_right(frame) else None
 
 
-def _is_plain(text: str, count: int) -> bool:
-    """Whether it ends with a whole line, and has as many fields as so many samples: polars would drop one too many."""
-    return (not text or text.endswith("\n")) and text.count('":') == count * len(LINE)
+def _is_plain(runs: Sequence[RunFiles], text: str, count: int) -> bool:
+    """Whether all end with a whole line, and have as many fields as so many samples: polars would drop one too many.
+
+    One too many here and one too few there are as many, but what is missing is null.
+    """
+    if any(run.samples and not run.samples.endswith("\n") for run in runs):
+        return False
+    return text.count('":') == count * len(LINE)
 
 
-def _is_right(joined: pl.DataFrame) -> bool:
-    if not joined.height:
+def _is_right(frame: pl.DataFrame) -> bool:
+    if not frame.height:
         return True
     rules = (
         ~pl.any_horizontal(pl.all().is_null())
@@ -79,19 +142,6 @@ def _is_right(joined: pl.DataFrame) -> bool:
         & (pl.col("bytes") >= 0)
         & pl.col("wall_s").is_between(LEAST_S, MOST_S, closed="none")
         & pl.col("started_at").is_between(FIRST_DAY, LAST_DAY, closed="left")
-        & (pl.col("said_workload") == pl.col("workload"))
-        & (pl.col("said_backend") == pl.col("backend"))
         & pl.col("answer").is_in(list(ANSWERS))
     )
-    return bool(joined.select(rules.all()).item())
-
-
-def _workloads(runs: Sequence[RunFiles]) -> pl.DataFrame:
-    rows = [
-        (at, one.params_id, one.workload, one.backend, canonical(one.params).decode(), one.status)
-        for at, run in enumerate(runs)
-        for one in {workload.params_id: workload for workload in run.record.workloads}.values()
-    ]
-    text = pl.String()
-    names = ("params_id", "workload", "backend", "params", "workload_status")
-    return pl.DataFrame(rows, schema={_AT: pl.UInt32(), **dict.fromkeys(names, text)}, orient="row")
+    return bool(frame.select(rules.all()).item())

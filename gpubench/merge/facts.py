@@ -6,7 +6,9 @@ Every key of a ``provenance.json`` may be missing; what is missing isn't compare
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+import functools
+import json
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 UNSET, ABSENT = "unset", "absent"
@@ -17,6 +19,10 @@ _UCX = f"{ENVIRONMENT}UCX_"
 _MACHINE = ("cpu_model", "cores", "memory", "kernel", "governor", "numa_nodes")
 _OF_EACH_RUN = ("DASK_TEMPORARY_DIRECTORY", "GPUBENCH_CLUSTER", "HOME", "TMPDIR")
 """Variables that the node half sets to another value in every run."""
+
+_LOADED = ("env_at_start", "loaded", "path")
+_PROCESS = ("python", "node_half", "versions")
+_NODE = ("host", "network", *_MACHINE)
 
 _PASSING = ("br-", "cali", "cni", "docker", "flannel", "lxc", "tap", "veth", "virbr", "vnet")
 """How interfaces begin that come and go with other people's containers."""
@@ -37,6 +43,8 @@ class Facts:
 
     def differing(self, other: Facts) -> Iterator[str]:
         """Fields that both know and in which they differ: host by host where the hosts are the same."""
+        if self is other:
+            return
         hosts = "hosts" in self.values and self.values["hosts"] == other.values.get("hosts")
         for field in {field for field, _ in self.values.items() ^ other.values.items()}:
             if self.knows(field) and other.knows(field):
@@ -71,7 +79,22 @@ def word(value: str) -> str:
 
 
 def facts(provenance: Mapping[str, Any]) -> Facts:
-    """The comparable part of one ``provenance.json``."""
+    """The comparable part of one ``provenance.json``; runs that agree in it share one object."""
+    processes = [
+        {name: one[name] for name in _PROCESS if name in one} | {"ucx": _less(one.get("ucx"), _LOADED)}
+        for one in _mappings(provenance.get("processes"))
+    ]
+    nodes = [
+        {name: one[name] for name in _NODE if name in one}
+        | {"environment": _less(one.get("environment"), _OF_EACH_RUN)}
+        for one in _mappings(provenance.get("nodes"))
+    ]
+    return _facts(json.dumps({"processes": processes, "nodes": nodes}))
+
+
+@functools.lru_cache(maxsize=4096)
+def _facts(comparable: str) -> Facts:
+    provenance = json.loads(comparable)
     found: dict[str, set[tuple[str, str]]] = {}
     recorded: set[str] = set()
     nodes = list(_mappings(provenance.get("nodes")))
@@ -111,8 +134,12 @@ def _of_nodes(nodes: list[Mapping[str, Any]], recorded: set[str]) -> Iterator[tu
                 yield host, f"{_NETWORK}{interface}.{kind}", value
         for name, value in _items(environment):
             # UCX_* in force are what the processes say: the binding adds to them.
-            if name not in _OF_EACH_RUN and not name.startswith("UCX_"):
+            if not name.startswith("UCX_"):
                 yield host, f"{ENVIRONMENT}{name}", value
+
+
+def _less(value: Any, names: Collection[str]) -> Any:
+    return {name: value[name] for name in value if name not in names} if isinstance(value, Mapping) else None
 
 
 def _items(value: Any) -> list[tuple[str, Any]]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import cast
 
+import numpy as np
 import polars as pl
 
+from gpubench.merge.batches import AT
+from gpubench.merge.table import Merged
 from gpubench.model.plan import Comparison, Frozen, Place, Plan, PlannedWorkload
 from gpubench.spec import RUN_STATUSES
 from gpubench.spec.plain import canonical
@@ -44,14 +47,12 @@ _Side = tuple[str, Place, str]
 
 _CellKey = tuple[str, int, str, str, str]
 
-_RUNS_AT_ONCE = 1_000
 
-
-def cells(plan: Plan, outcomes: Iterable[Outcome], frame: pl.DataFrame) -> list[Cell]:
-    """Every workload of every planned run, in planned order; ``frame`` is the merged table."""
+def cells(plan: Plan, outcomes: Iterable[Outcome], merged: Merged) -> list[Cell]:
+    """Every workload of every planned run, in planned order, with its samples in the merged table."""
     workloads = {workload.params_id: workload for workload in plan.workloads}
     params = {workload.params_id: canonical(workload.params).decode() for workload in plan.workloads}
-    timed = _timed(frame)
+    timed = _timed(merged)
     return [
         _cell(outcome, workloads[params_id], params[params_id], timed)
         for outcome in outcomes
@@ -151,30 +152,26 @@ def _ending(outcome: Outcome, workload: PlannedWorkload, found: _Timed | None) -
     return "ok", ""
 
 
-def _timed(frame: pl.DataFrame) -> dict[_CellKey, _Timed]:
+def _timed(merged: Merged) -> dict[_CellKey, _Timed]:
     found: dict[_CellKey, _Timed] = {}
-    for part in _slices(frame):
-        rows = (
-            part.select("run", "attempt", "workload", "backend", "params", "wall_s", "answer", "started_at", "warmup")
-            .filter(~pl.col("warmup"))
-            .group_by("run", "attempt", "workload", "backend", "params", maintain_order=True)
-            .agg(
-                pl.col("wall_s"),
-                (pl.col("answer") == "wrong").any().alias("wrong"),
-                pl.col("started_at").min().dt.timestamp("us"),
-            )
-        )
-        for run, attempt, workload, backend, params, wall_s, wrong, started_us in rows.iter_rows():
-            found[run, attempt, workload, backend, params] = _Timed(tuple(wall_s), wrong, started_us / 1e6)
+    for part in merged.parts:
+        timed = part.samples.filter(~pl.col("warmup"))
+        at = timed[AT].to_numpy()
+        if not len(at):
+            continue
+        starts = np.flatnonzero(np.diff(at, prepend=-1))  # samples of a workload stand together
+        wrong = np.logical_or.reduceat((timed["answer"] == "wrong").to_numpy(), starts).tolist()
+        begun = np.minimum.reduceat(timed["started_at"].to_physical().to_numpy(), starts).tolist()
+        wall_s = timed["wall_s"].to_list()
+        ends = [*starts[1:].tolist(), len(wall_s)]
+        keys = part.about.select("run", "attempt", "workload", "backend", "params")[at[starts]].iter_rows()
+        for key, start, end, is_wrong, started_us in zip(keys, starts.tolist(), ends, wrong, begun, strict=True):
+            one = _Timed(tuple(wall_s[start:end]), is_wrong, started_us / 1e6)
+            found[key] = _together(found[key], one) if key in found else one
     return found
 
 
-def _slices(frame: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """The table in parts of whole runs, which stand together in it: grouped all at once it is held twice."""
-    if not frame.height:
-        return
-    runs = frame.select(pl.struct("run", "attempt").rle_id()).to_series()
-    firsts = pl.Series(range(_RUNS_AT_ONCE, runs[-1] + 1, _RUNS_AT_ONCE), dtype=runs.dtype)
-    ends = [*runs.search_sorted(firsts), frame.height]
-    for start, end in zip([0, *ends], ends, strict=False):
-        yield frame[start:end]
+def _together(one: _Timed, other: _Timed) -> _Timed:
+    """Of a workload that the run's record has twice."""
+    started_at = min(one.started_at, other.started_at)
+    return _Timed((*one.wall_s, *other.wall_s), one.wrong or other.wrong, started_at)

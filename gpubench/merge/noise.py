@@ -38,15 +38,17 @@ def noise(provenance: Mapping[str, Any], record: RunRecord | None = None) -> dic
 
 
 def entries(found: Iterable[Mapping[str, Any]], key: str) -> Iterator[Mapping[str, Any]]:
-    """Every mapping in the lists at ``key``."""
+    """Every object in the lists at ``key``."""
     for one in found:
         listed = one.get(key)
-        yield from (entry for entry in (listed if isinstance(listed, list) else []) if isinstance(entry, Mapping))
+        if isinstance(listed, list):
+            yield from [entry for entry in listed if isinstance(entry, dict)]
 
 
 def series(nodes: Iterable[Mapping[str, Any]], name: str) -> list[float]:
     """What the nodes recorded of ``load1``, ``busy`` or ``steal`` while the run went on, joined."""
-    return [float(entry[name]) for entry in entries(nodes, "load") if isinstance(entry.get(name), int | float)]
+    values = (entry.get(name) for entry in entries(nodes, "load"))
+    return [float(value) for value in values if isinstance(value, (float, int))]
 
 
 def slowest(found: Iterable[Mapping[str, Any]]) -> tuple[float, str]:

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import polars as pl
+from polars.io.plugins import register_io_source
 
 from gpubench.errors import DataError
-from gpubench.merge.batches import whole_samples
+from gpubench.merge.batches import AT, whole_samples, workloads_of
 from gpubench.merge.lines import ParsedLines, parse_samples
-from gpubench.merge.read import RunFiles
+from gpubench.merge.read import BATCH, RunFiles, run_key
 from gpubench.spec.plain import canonical
 
 RESULTS = "gpubench/results/1"
@@ -55,60 +56,105 @@ finished run is kept, and only those with ``ok`` in both may enter a verdict.
 # What makes a sample itself. Two samples that agree in all of this and differ elsewhere can't both be true.
 _KEY = ["campaign", "nodes", "block", "order", "run", "attempt", "workload", "backend", "params", "warmup", "rep"]
 _KEY_DESCENDING = [name == "warmup" for name in _KEY]  # warm-ups first, as they happened
-_OF_RUN = 16
-"""So many columns come first that are the same in all samples of a run."""
-_BATCH = 500
-"""Runs that are parsed at once: enough for speed, little beside the table."""
+_OF_LINE = ("rep", "warmup", "wall_s", "bytes", "answer", "started_at")
+_OF_WORKLOAD = [name for name in COLUMNS if name not in _OF_LINE]
+"""Columns that vary with every sample, and those that are the same in all samples of a run's workload."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """Some rows of the table, narrow: what is the same in all samples of a run's workload stands once.
+
+    ``about`` has a row per workload of a run; ``samples`` its place there (``at``) and what varies, in order.
+    """
+
+    about: pl.DataFrame
+    samples: pl.DataFrame
+
+    def whole(self) -> pl.DataFrame:
+        """With all columns."""
+        wide = self.about[self.samples[AT]].hstack(self.samples.drop(AT))
+        return wide.select(pl.col(name).cast(kind) for name, kind in COLUMNS.items())
 
 
 @dataclasses.dataclass(frozen=True)
 class Merged:
     """The table sorted by run and time, what is worth saying, and what could not be merged."""
 
-    frame: pl.DataFrame
+    parts: tuple[Part, ...] = ()
     warnings: tuple[str, ...] = ()
     errors: tuple[DataError, ...] = ()
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """All rows with all columns: some 300 bytes each."""
+        return pl.concat([part.whole() for part in self.parts]) if self.parts else pl.DataFrame(schema=COLUMNS)
+
+    @property
+    def height(self) -> int:
+        """Rows."""
+        return sum(part.samples.height for part in self.parts)
 
 
 def merge(runs: Iterable[RunFiles]) -> Merged:
     """One row per sample of the finished ``runs``, whatever their order and however often one is given."""
-    ordered = sorted(runs, key=_run_key)
-    keys = [_run_key(run) for run in ordered]
-    parts: list[pl.DataFrame] = []
+    ordered = sorted(runs, key=lambda run: run_key(run.record))
+    return merge_batches(ordered[at : at + BATCH] for at in range(0, len(ordered), BATCH))
+
+
+def merge_batches(batches: Iterable[Sequence[RunFiles]]) -> Merged:
+    """As ``merge``, of runs that come sorted by ``run_key``; no batch is held longer than it takes to parse it."""
+    keys: list[tuple[Any, ...]] = []
+    parts: list[Part] = []
     warnings: set[str] = set()
     errors: dict[str, DataError] = {}
-    for batch in (ordered[at : at + _BATCH] for at in range(0, len(ordered), _BATCH)):
-        frame = _all_at_once(batch)
-        if frame is None:
+    twice = False
+    for batch in batches:
+        keys += [run_key(run.record) for run in batch]
+        part = _all_at_once(batch)
+        if part is None:
             frame, parsed = _line_by_line(batch)
             warnings.update(warning for one in parsed for warning in one.warnings)
             errors.update((str(error), error) for one in parsed for error in one.errors)
-        parts.append(frame)
-    frame = pl.concat(parts) if parts else _frame([])
-    if len(set(keys)) < len(keys) or any(part.select(_KEY).is_duplicated().any() for part in parts):
-        frame, contradictions = _settle(frame)
+            twice = twice or bool(frame.select(_KEY).is_duplicated().any())
+            part = _narrow(frame)
+        else:
+            twice = twice or _has_copies(part.samples)
+        parts.append(part)
+    if twice or len(set(keys)) < len(keys):
+        frame, contradictions = _settle(Merged(tuple(parts)).frame)
         errors.update((str(error), error) for error in contradictions)
-    return Merged(frame, tuple(sorted(warnings)), tuple(errors[text] for text in sorted(errors)))
+        parts = [_narrow(frame)]
+    return Merged(tuple(parts), tuple(sorted(warnings)), tuple(errors[text] for text in sorted(errors)))
 
 
-def _run_key(run: RunFiles) -> tuple[str, int, int, int, str, int]:
-    """The fields of ``_KEY`` that are the same in all samples of a run."""
-    record = run.record
-    return (record.campaign, record.nodes, record.block, record.order, record.run, record.attempt)
-
-
-def _all_at_once(runs: Sequence[RunFiles]) -> pl.DataFrame | None:
-    samples = whole_samples(runs)
-    if samples is None:
+def _all_at_once(runs: Sequence[RunFiles]) -> Part | None:
+    workloads = workloads_of(runs)
+    samples = None if workloads is None else whole_samples(runs, workloads)
+    if workloads is None or samples is None:
         return None
-    order = ["at", *_KEY[len(_KEY) - 5 :]]
-    rows = [(at, *_about(run), run.record.status) for at, run in enumerate(runs)]
-    about = {name: COLUMNS[name] for name in [*list(COLUMNS)[:_OF_RUN], "run_status"]}
-    of_run = pl.DataFrame(rows, schema={"at": pl.UInt32(), **about}, orient="row")
-    joined = samples.sort(order, descending=[name == "warmup" for name in order]).join(
-        of_run, on="at", how="left", maintain_order="left"
-    )
-    return joined.select(pl.col(name).cast(kind) for name, kind in COLUMNS.items())
+    of_run = [_about(run) for run in runs]
+    rows = [
+        (*of_run[one.run], one.workload, one.backend, one.params, runs[one.run].record.status, one.status)
+        for one in workloads
+    ]
+    about = pl.DataFrame(rows, schema={name: COLUMNS[name] for name in _OF_WORKLOAD}, orient="row")
+    kinds = {AT: pl.UInt32(), **{name: COLUMNS[name] for name in _OF_LINE}}
+    return Part(about, samples.select(pl.col(name).cast(kind) for name, kind in kinds.items()))
+
+
+def _has_copies(samples: pl.DataFrame) -> bool:
+    """Whether two samples of a workload, which stand beside each other then, have the same number."""
+    same = pl.all_horizontal((pl.col(name) == pl.col(name).shift()).fill_null(False) for name in (AT, "warmup", "rep"))
+    return bool(samples.select(same.any()).item())
+
+
+def _narrow(frame: pl.DataFrame) -> Part:
+    """The part that has these rows."""
+    rows = frame.select(_OF_WORKLOAD)
+    at = rows.select(pl.struct(pl.all()).rle_id().cast(pl.UInt32).alias(AT)).to_series()
+    first = (at != at.shift()).fill_null(value=True)
+    return Part(rows.filter(first), frame.select(at, *_OF_LINE))
 
 
 def _line_by_line(runs: Sequence[RunFiles]) -> tuple[pl.DataFrame, list[ParsedLines]]:
@@ -122,10 +168,19 @@ def _line_by_line(runs: Sequence[RunFiles]) -> tuple[pl.DataFrame, list[ParsedLi
     return _frame(rows).sort(_KEY, descending=_KEY_DESCENDING, maintain_order=True), done
 
 
-def parquet(frame: pl.DataFrame) -> bytes:
+def parquet(table: pl.DataFrame | Merged) -> bytes:
     """The table as a Parquet file; the same table gives the same bytes."""
     buffer = io.BytesIO()
-    frame.write_parquet(buffer, compression="zstd", metadata={"schema": RESULTS})
+    if isinstance(table, pl.DataFrame):
+        frames = table.lazy()
+    else:
+        parts = table.parts
+
+        def wholes(columns: list[str] | None, *_: object) -> Iterator[pl.DataFrame]:
+            return (part.whole().select(columns or list(COLUMNS)) for part in parts)
+
+        frames = register_io_source(wholes, schema=COLUMNS)
+    frames.sink_parquet(buffer, compression="zstd", metadata={"schema": RESULTS})
     return buffer.getvalue()
 
 

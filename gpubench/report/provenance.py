@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import json
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,6 +31,28 @@ class Fact:
     def differs(self) -> bool:
         """Whether the variants differ in this."""
         return len(set(self.values)) > 1
+
+
+_OF_PROCESS, _OF_NODE = ("python", "node_half", "versions"), ("host", "cpu_model", "cores", "memory", "kernel", "load")
+_OF_RUN = ("transport", "registered_s", "speed")
+
+
+def condensed(provenance: Provenance) -> Provenance:
+    """What the page shows of it. Processes of thousands of runs say the same, and are one object then."""
+    processes = [
+        {name: one[name] for name in _OF_PROCESS if name in one}
+        | {"ucx": {name: _at(one, "ucx", name) for name in ("loaded", "path", "env")}}
+        for one in _processes([provenance])
+    ]
+    nodes = [{name: one[name] for name in _OF_NODE if name in one} for one in _nodes([provenance])]
+    kept = {name: provenance[name] for name in _OF_RUN if name in provenance}
+    return kept | {"processes": [_process(json.dumps(one)) for one in processes], "nodes": nodes}
+
+
+@functools.lru_cache(maxsize=4096)
+def _process(text: str) -> Provenance:
+    found: Provenance = json.loads(text)
+    return found
 
 
 def by_variant(inputs: ReportInputs) -> list[Fact]:

@@ -6,6 +6,9 @@ al. (2020), The use of change point detection to identify software performance r
 system, ICPE. The p-values are sequential (Besag & Clifford 1991, Biometrika 78:301): a series in which nothing stands
 out is not permuted to the end.
 
+A series of more than LONGEST points is searched as means of equal stretches: where nothing changed they are
+exchangeable like the points, so their permutations give as true a p. The place is then looked for nearby.
+
 A permutation test takes the dates to be exchangeable where nothing changed. A slow drift isn't that, and is found as
 steps.
 """
@@ -13,14 +16,15 @@ steps.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from gpubench.stats.gate import holm
-from gpubench.stats.runs import Floats, Ints
+from gpubench.stats.runs import Floats
 
 LEAST = 3
 """Points on each side of a change; a bump of fewer is an outlier."""
@@ -28,14 +32,21 @@ LEAST = 3
 FEWEST = 8
 """Points of a series that is searched: below, no arrangement is rare enough to be called a change."""
 
+LONGEST = 400
+"""Points that are searched one by one, a year of nights: work grows with their square, and so does memory."""
+_STRETCHES = 125
+"""Of a longer series, at most; a bump in it must last LEAST of them."""
+
 _ENOUGH = 30
 """Permutations that reach what was observed, after which a search ends: nothing stands out."""
-_MOST_DRAWS, _LEAST_DRAWS, _FINER = 9_999, 999, 20
-"""Permutations of a search: at most and at least, and as many as make its smallest p this part of what Holm asks."""
+_MOST_DRAWS, _LEAST_DRAWS, _FINER, _FINER_LONG = 9_999, 999, 20, 5
+"""Permutations of a search: at most and at least, and as many as make its smallest p this part of what Holm asks (the
+last for series beyond LONGEST)."""
 _WORK = 10**8
 """Distances in all permutations of a search together, from which on there are fewer than the most."""
-_CELLS = 2**22
-"""Distances of the permutations that are looked at together: bounds the memory of long series, some 100 MB."""
+_CELLS, _AT_ONCE = 2**22, 2**16
+"""Distances of the permutations after which a search may end, and of those that are looked at together: these stay in
+the processor's cache."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +62,13 @@ class ChangePoint:
     p: float
 
 
-def change_points(series: Sequence[Sequence[float]], seed: int, alpha: float = 0.05) -> list[list[ChangePoint]]:
+def _silent(_done: int, _all: int) -> None:
+    """Tell nobody."""
+
+
+def change_points(
+    series: Sequence[Sequence[float]], seed: int, alpha: float = 0.05, searching: Callable[[int, int], None] = _silent
+) -> list[list[ChangePoint]]:
     """The changes of every series, in order.
 
     Where nothing changes in any series, one or more is called changed with a probability of at most ``alpha``: the
@@ -62,11 +79,15 @@ def change_points(series: Sequence[Sequence[float]], seed: int, alpha: float = 0
         series: logs, in order of time; one shorter than FEWEST isn't searched.
         seed: of the permutations.
         alpha: rate of false alarms.
+        searching: is told how many series have been searched, of how many.
     """
     values = [np.asarray(one, dtype=float) for one in series]
     draw = np.random.default_rng(seed)
     searched = [row for row, one in enumerate(values) if len(one) >= FEWEST]
-    firsts = [_search(values[row], draw, alpha / len(searched)) for row in searched]
+    firsts: list[tuple[int, float]] = []
+    for row in searched:
+        searching(len(firsts), len(searched))
+        firsts.append(_search(values[row], draw, alpha / len(searched)))
     raw = np.array([p for _, p in firsts], dtype=float)
     adjusted = holm(raw, np.zeros(len(raw), dtype=np.int64)) if len(raw) else raw
     found: list[list[ChangePoint]] = [[] for _ in series]
@@ -104,38 +125,82 @@ def _with_effects(values: Floats, changes: Sequence[tuple[int, float]]) -> list[
 
 def _search(values: Floats, draw: np.random.Generator, level: float) -> tuple[int, float]:
     """The place of the greatest energy statistic, and its p-value, as fine as a test at ``level`` needs it."""
-    least = min(_MOST_DRAWS, max(_LEAST_DRAWS, math.ceil(_FINER / level)))
-    most = max(least, min(_MOST_DRAWS, _WORK // len(values) ** 2))
-    distance = np.abs(values[:, None] - values[None, :])
-    splits, ends = _places(len(values))
-    statistic = _energy(distance[None], splits, ends)[0]
+    if len(values) <= LONGEST:
+        least = min(_MOST_DRAWS, max(_LEAST_DRAWS, math.ceil(_FINER / level)))
+        split, _, p = _permuted(values, draw, max(least, min(_MOST_DRAWS, _WORK // len(values) ** 2)))
+        return split, p
+    size = -(-len(values) // _STRETCHES)
+    left_out = len(values) % size  # the oldest: a stretch of other size wouldn't be exchangeable
+    stretches = values[left_out:].reshape(-1, size).mean(axis=1)
+    split, end, p = _permuted(stretches, draw, min(_MOST_DRAWS, max(_LEAST_DRAWS, math.ceil(_FINER_LONG / level))))
+    return _nearby(values[: left_out + end * size], left_out + split * size, size), p
+
+
+def _permuted(values: Floats, draw: np.random.Generator, most: int) -> tuple[int, int, float]:
+    """Split and end of the greatest energy statistic, and its p-value from at most so many permutations."""
+    weights = _weights(len(values))
+    statistic = _energy(values[None], weights)[0]
     best = int(np.argmax(statistic))
-    observed = float(statistic[best]) * (1 - 1e-9)
+    observed = float(statistic.flat[best]) * (1 - 1e-9)
     reached = drawn = 0
     chunk = min(250, max(1, _CELLS // len(values) ** 2))
     while drawn < most and reached < _ENOUGH:
         count = min(chunk, most - drawn)
         orders = draw.permuted(np.tile(np.arange(len(values)), (count, 1)), axis=1)
-        greatest = _energy(distance[orders[:, :, None], orders[:, None, :]], splits, ends).max(axis=1)
-        reached, drawn = reached + int(np.sum(greatest >= observed)), drawn + count
+        for some in np.array_split(values[orders], -(-count * len(values) ** 2 // _AT_ONCE)):
+            reached += int(np.sum(_energy(some, weights).max(axis=(1, 2)) >= observed))
+        drawn += count
     # Chunks make the stop a little later than Besag & Clifford's; counting the observed order keeps p valid in both.
-    return int(splits[best]), (reached + 1) / (drawn + 1)
+    return best // len(values) + 1, best % len(values) + 1, (reached + 1) / (drawn + 1)
 
 
-def _places(length: int) -> tuple[Ints, Ints]:
-    """Every pair of a split and an end behind it that leaves LEAST points on both sides."""
-    pairs = [(at, end) for at in range(LEAST, length - LEAST + 1) for end in range(at + LEAST, length + 1)]
-    splits, ends = np.array(pairs, dtype=np.int64).T
-    return splits, ends
+def _nearby(values: Floats, split: int, reach: int) -> int:
+    """The split of the greatest energy statistic at most ``reach`` points from ``split``; all of ``values`` count."""
+
+    def within(some: Floats) -> float:  # the sum of all distances, from the sorted values
+        return float(2 * np.sum((2 * np.arange(len(some)) - len(some) + 1) * np.sort(some)))
+
+    def energy(at: int) -> float:
+        m, n = at, len(values) - at
+        left, right = within(values[:at]), within(values[at:])
+        between = (total - left - right) / 2
+        return (2 * between / (m * n) - left / (m * (m - 1)) - right / (n * (n - 1))) * m * n / (m + n)
+
+    total = within(values)
+    return max(range(max(LEAST, split - reach), min(len(values) - LEAST, split + reach) + 1), key=energy)
 
 
-def _energy(distance: Floats, splits: Ints, ends: Ints) -> Floats:
-    """Matteson & James' Q of every place; ``distance`` has shape (orders, n, n), the result (orders, places)."""
-    sums = np.zeros((len(distance), distance.shape[1] + 1, distance.shape[1] + 1))
-    sums[:, 1:, 1:] = distance.cumsum(axis=1).cumsum(axis=2)
-    left, cross = sums[:, splits, splits], sums[:, splits, ends]
-    right = sums[:, ends, ends] - 2 * cross + left
-    m, n = splits, ends - splits
-    apart = 2 * (cross - left) / (m * n) - left / (m * (m - 1)) - right / (n * (n - 1))
-    weighted: Floats = apart * m * n / (m + n)
-    return weighted
+@functools.lru_cache(maxsize=8)
+def _weights(length: int) -> tuple[Floats, Floats, Floats, Floats]:
+    """What the sums of ``_energy`` are multiplied by, each of shape (n, n): by split less 1 and end less 1.
+
+    The fourth is added: minus infinity where fewer than LEAST points are left on a side.
+    """
+    m = np.arange(1.0, length + 1)[:, None]
+    n = m.T - m
+    inside = (m >= LEAST) & (n >= LEAST)
+    m, n = np.where(inside, m, np.nan), np.where(inside, n, np.nan)
+    scale = m * n / (m + n)
+    cross = scale * (2 / (m * n) + 2 / (n * (n - 1)))
+    left = -scale * (2 / (m * n) + 1 / (m * (m - 1)) + 1 / (n * (n - 1)))
+    right = -scale / (n * (n - 1))
+    cross, left, right = (np.where(inside, one, 0.0) for one in (cross, left, right))
+    return cross, left, right, np.where(inside, 0.0, -np.inf)
+
+
+def _energy(values: Floats, weights: tuple[Floats, Floats, Floats, Floats]) -> Floats:
+    """Matteson & James' Q of every split and end; ``values`` have shape (orders, n), the result (orders, n, n).
+
+    With S the sums of distances up to two places: left S(split, split), across S(split, end) less that, then the rest.
+    """
+    cross, left, right, outside = weights
+    sums = values[:, :, None] - values[:, None, :]
+    np.abs(sums, out=sums)
+    np.cumsum(sums, axis=1, out=sums)
+    np.cumsum(sums, axis=2, out=sums)
+    own = np.diagonal(sums, axis1=1, axis2=2).copy()
+    sums *= cross
+    sums += own[:, :, None] * left
+    sums += own[:, None, :] * right
+    sums += outside
+    return sums

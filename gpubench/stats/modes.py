@@ -49,10 +49,18 @@ def pooled(runs: Iterable[Sequence[float]]) -> Floats:
 
     Modes between runs are the restarts' scatter. Of more than ``MOST`` values, evenly spaced ones.
     """
-    ordered = [np.sort(np.log(run)) for run in runs if len(run) > ANCHOR + 1]
-    found = [np.delete(run, ANCHOR) - run[ANCHOR] for run in ordered]
-    values = np.concatenate(found) if found else np.zeros(0)
-    return values[np.linspace(0, len(values) - 1, min(len(values), MOST)).astype(int)] if len(values) else values
+    long = [run for run in runs if len(run) > ANCHOR + 1]
+    ends = np.cumsum([len(run) - 1 for run in long])
+    if not long:
+        return np.zeros(0)
+    places = np.linspace(0, ends[-1] - 1, min(int(ends[-1]), MOST)).astype(int)
+    found = []
+    for at in np.unique(np.searchsorted(ends, places, side="right")).tolist():  # few of thousands of runs
+        ordered = np.sort(np.log(long[at]))
+        start = int(ends[at]) - len(ordered) + 1
+        inside = places[(places >= start) & (places < ends[at])] - start
+        found.append((np.delete(ordered, ANCHOR) - ordered[ANCHOR])[inside])
+    return np.concatenate(found)
 
 
 def anchor(run: Sequence[float]) -> float:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from gpubench.errors import DataError
 
@@ -105,6 +105,8 @@ def detectable_effect(sigma_d: float, blocks: int, family: int = 1, power: float
     blocks.
     """
     start = (_quantile(1 - alpha / (2 * family), blocks) + _quantile(power, blocks)) * sigma_d / math.sqrt(blocks)
+    from scipy import optimize  # noqa: PLC0415 - as above
+
     theta = optimize.brentq(
         lambda effect: _power(effect, sigma_d, blocks, family, alpha) - power, start / 10, start * 3
     )

@@ -13,7 +13,7 @@ import functools
 import math
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from gpubench.stats.runs import Floats
 
@@ -93,7 +93,11 @@ def _bound(before: _Density | None, count: int, error: float, sides: int) -> flo
         return float(before.weight @ crossing) - error
 
     lowest = 0.0 if sides == 2 else -_FAR
-    return lowest if excess(lowest) <= 0 else float(optimize.brentq(excess, lowest, 40.0))
+    if excess(lowest) <= 0:
+        return lowest
+    from scipy import optimize  # noqa: PLC0415 - a quarter of a second of start, which only adaptive campaigns need
+
+    return float(optimize.brentq(excess, lowest, 40.0))
 
 
 def _continue(before: _Density | None, count: int, bound: float, sides: int) -> _Density:

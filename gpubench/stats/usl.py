@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
 from gpubench.stats.runs import Floats
 from gpubench.stats.scaling import Interval, Measured, Rule
@@ -147,6 +147,8 @@ def _least(cost: Callable[[Floats], Floats]) -> float:
     costs = cost(_GRID)
     at = int(np.argmin(costs))
     bounds = (_GRID[max(0, at - 1)], _GRID[min(len(_GRID) - 1, at + 1)])
+    from scipy import optimize  # noqa: PLC0415 - a quarter of a second of start, which only curves of scaling need
+
     found = optimize.minimize_scalar(cost, bounds=bounds, method="bounded", options={"xatol": 1e-6 * bounds[1]})
     return float(found.x if found.fun < costs[at] else _GRID[at])
 
@@ -159,6 +161,8 @@ def _profile(cost: Callable[[Floats], Floats], best: float, limit: float) -> Int
 
     if beyond(best) >= 0:  # no scatter at all but that of rounding: nothing else fits as well
         return Interval(best, best, best)
+    from scipy import optimize  # noqa: PLC0415 - as above
+
     low = 0.0 if best == 0 or beyond(0.0) <= 0 else float(optimize.brentq(beyond, 0.0, best, rtol=1e-4))
     step = max(best, _SMALLEST)
     while beyond(best + step) <= 0:

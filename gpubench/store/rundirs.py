@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pydantic_core
+
 from gpubench.errors import DataError
 from gpubench.files import reading
 from gpubench.spec import RUN_STATUSES, RunRecord, WorkloadRecord
@@ -51,7 +53,7 @@ def read_record(path: Path) -> RunRecord | None:
     source = path / RUN_FILE
     try:
         with reading(source):
-            plain = json.loads(source.read_bytes())
+            plain = _parsed(source.read_bytes())
     except FileNotFoundError:
         return None
     except (ValueError, RecursionError):
@@ -93,7 +95,7 @@ def read_provenance(path: Path) -> Mapping[str, Any]:
     A hole in it mustn't stop a report: the page says *not recorded*, and what isn't recorded hasn't changed.
     """
     try:
-        plain = json.loads((path / PROVENANCE_FILE).read_bytes())
+        plain = _parsed((path / PROVENANCE_FILE).read_bytes())
     except (OSError, ValueError, RecursionError):
         return {}
     return plain if isinstance(plain, dict) else {}
@@ -116,6 +118,14 @@ def read_links(path: Path) -> list[Mapping[str, Any]]:
     return rows
 
 
+def _parsed(data: bytes) -> Any:
+    """A JSON document, read twice as fast as ``json`` does; what is odd goes to ``json``, which alone judges it."""
+    try:
+        return pydantic_core.from_json(data)
+    except ValueError:
+        return json.loads(data)
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and 0 <= value < math.inf
 
@@ -127,8 +137,9 @@ _BEYOND = 2**31
 def _check_types(*records: RunRecord | WorkloadRecord, source: Path) -> None:
     """What comes after relies on text being text and lists being lists; a dataclass alone doesn't make them so."""
     for record in records:
+        values = vars(record)
         for name, kind in _KINDS[type(record)]:
-            value = getattr(record, name)
+            value = values[name]
             if not isinstance(value, kind):
                 raise DataError(f"{source}: {name} = {value!r} is not {kind.__name__}")
             if isinstance(value, int) and not 0 <= value < _BEYOND:

@@ -67,15 +67,14 @@ def attempt_of(path: Path) -> int:
     return int(path.name.rpartition("-")[2])
 
 
-def append_sample(path: Path, sample: SampleLine) -> None:
-    """Append one line to ``samples.jsonl``; what was appended survives a crash of this process."""
-    _append(path / SAMPLES_FILE, to_plain(sample))
+def append_sample(path: Path, *samples: SampleLine) -> None:
+    """Append a line each to ``samples.jsonl``; what was appended survives a crash of this process."""
+    _append(path / SAMPLES_FILE, map(to_plain, samples))
 
 
 def append_links(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Append the transfers between workers that one workload caused."""
-    for row in rows:
-        _append(path / LINKS_FILE, row)
+    _append(path / LINKS_FILE, rows)
 
 
 def write_provenance(path: Path, provenance: Mapping[str, Any]) -> None:
@@ -98,10 +97,11 @@ def _hashes(path: Path) -> Dict[str, str]:
     return {name: hashlib.sha256((path / name).read_bytes()).hexdigest() for name in there}
 
 
-def _append(path: Path, row: Mapping[str, Any]) -> None:
-    line = json.dumps(row, separators=(",", ":"), ensure_ascii=False) + "\n"
-    with path.open("a", encoding="utf-8") as out:
-        out.write(line)
+def _append(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    lines = [json.dumps(row, separators=(",", ":"), ensure_ascii=False) + "\n" for row in rows]
+    if lines:
+        with path.open("a", encoding="utf-8") as out:
+            out.writelines(lines)
 
 
 def _pretty(plain: Any) -> bytes:

@@ -65,4 +65,4 @@ def test_plan_and_render_import_no_statistics_and_no_container_engine(tmp_path: 
 def test_a_verdict_waits_for_no_chart_and_not_for_every_distribution_there_is(tmp_path: Path, command: str) -> None:
     found = imported(tmp_path, command, shutil.copytree(CAMPAIGN, tmp_path / "tiny"))
     assert {"polars", "scipy.special"} <= found
-    assert found & {"altair", "scipy.stats", "statsmodels", "vl_convert"} == set()
+    assert found & {"altair", "scipy.optimize", "scipy.stats", "statsmodels", "vl_convert"} == set()

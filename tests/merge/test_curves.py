@@ -16,7 +16,7 @@ from gpubench.store import Campaign, account
 
 
 def table(campaign: Campaign) -> list[Cell]:
-    return cells(campaign.plan, account(campaign).outcomes, merge(read_runs(campaign.runs_dir).runs).frame)
+    return cells(campaign.plan, account(campaign).outcomes, merge(read_runs(campaign.runs_dir).runs))
 
 
 def test_a_curve_per_workload_and_variant_with_the_runs_of_every_place(tmp_path: Path) -> None:

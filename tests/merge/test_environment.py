@@ -345,7 +345,7 @@ def test_a_workload_that_failed_in_the_changed_run_is_untouched_by_it(tmp_path: 
     for number, row in enumerate(rows):
         writer.write(*row, failed={failed: "wrong"} if number == 0 else {})
     outcomes = account(campaign).outcomes
-    table = cells(campaign.plan, outcomes, merge(read_runs(campaign.runs_dir).runs).frame)
+    table = cells(campaign.plan, outcomes, merge(read_runs(campaign.runs_dir).runs))
     found = {row[2].run: changed("kernel", whole()) if number == 0 else whole() for number, row in enumerate(rows)}
     comparisons = family(campaign.plan, table)
     changes = found_in(comparisons, found, Expected(campaign.plan, campaign.manifests(), {}))
@@ -359,7 +359,7 @@ def test_a_campaign_in_which_nothing_changed_has_no_change(tmp_path: Path) -> No
     campaign = begin(tmp_path / "c", make_plan(blocks=2))
     finish(campaign)
     outcomes = account(campaign).outcomes
-    table = cells(campaign.plan, outcomes, merge(read_runs(campaign.runs_dir).runs).frame)
+    table = cells(campaign.plan, outcomes, merge(read_runs(campaign.runs_dir).runs))
     found = {one.run.run: provenance(one.run, campaign.plan) for one in outcomes}
     expected = Expected(campaign.plan, campaign.manifests(), {})
     assert found_in(family(campaign.plan, table), found, expected) == Changes([()] * 5)
@@ -373,3 +373,13 @@ def test_probes_that_hold_no_times_are_left_out(times: object) -> None:
     found = noise({"speed": probes})
     assert found["slowest"] in (1.0, 3.0)
     assert found["speed_ms"] in (500.0, 875.0)
+
+
+def test_runs_whose_environments_agree_share_what_is_compared() -> None:
+    one, other = whole(), whole()
+    other["processes"][0]["pid"] = 1
+    other["nodes"][0]["load"] = []
+    other["nodes"][0].setdefault("environment", {})["TMPDIR"] = "/elsewhere"
+    assert facts(one) is facts(other)
+    other["nodes"][0]["kernel"] = "6.2.0"
+    assert "kernel" in set(facts(one).differing(facts(other)))

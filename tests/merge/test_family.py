@@ -13,7 +13,7 @@ from gpubench.store import Campaign, account
 
 def table(campaign: Campaign, **options: object) -> list[Cell]:
     outcomes = account(campaign, **options).outcomes  # type: ignore[arg-type]
-    return cells(campaign.plan, outcomes, merge(read_runs(campaign.runs_dir).runs).frame)
+    return cells(campaign.plan, outcomes, merge(read_runs(campaign.runs_dir).runs))
 
 
 def comparisons(campaign: Campaign, **options: object) -> list[ComparisonInput]:

@@ -1,3 +1,4 @@
+import dataclasses
 import io
 import json
 import random
@@ -10,8 +11,8 @@ from campaign_builder import Writer, begin, finish, make_plan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpubench.merge import COLUMNS, RunFiles, merge, parquet, read_runs
-from gpubench.merge.batches import whole_samples
+from gpubench.merge import COLUMNS, RunFiles, merge, merge_directory, parquet, read_runs
+from gpubench.merge.batches import whole_samples, workloads_of
 from gpubench.merge.table import RESULTS
 from gpubench.store import Campaign
 
@@ -54,7 +55,7 @@ def test_nothing_merged_is_an_empty_table_of_the_same_shape() -> None:
 
 def test_parquet_reads_back_and_names_its_schema(runs: tuple[RunFiles, ...]) -> None:
     frame = merge(runs).frame
-    data = parquet(frame)
+    data = parquet(merge(runs))
     assert pl.read_parquet(io.BytesIO(data)).equals(frame)
     assert pl.read_parquet_metadata(io.BytesIO(data))["schema"] == RESULTS
 
@@ -64,7 +65,7 @@ def test_parquet_reads_back_and_names_its_schema(runs: tuple[RunFiles, ...]) -> 
 def test_order_copies_and_remerging_change_nothing(runs: tuple[RunFiles, ...], data: st.DataObject) -> None:
     again = data.draw(st.permutations(list(runs) + data.draw(st.lists(st.sampled_from(runs), max_size=4))))
     shuffled = [_shuffle_lines(run, data.draw(st.integers(0, 99))) for run in again]
-    assert parquet(merge(shuffled).frame) == parquet(merge(runs).frame)
+    assert parquet(merge(shuffled)) == parquet(merge(runs))
 
 
 def _shuffle_lines(run: RunFiles, seed: int) -> RunFiles:
@@ -208,7 +209,9 @@ def test_a_record_with_an_impossible_number_is_named_and_the_others_are_merged(
 
 
 def test_many_runs_at_once_and_line_by_line_are_the_same_table(runs: tuple[RunFiles, ...]) -> None:
-    assert whole_samples(runs) is not None  # lines as the node half writes them aren't looked at one by one
+    workloads = workloads_of(runs)
+    assert workloads is not None
+    assert whole_samples(runs, workloads) is not None  # lines as the node half writes them aren't looked at one by one
     together = merge(runs)
     for number, run in enumerate(runs):
         # A blank line is no reason to complain, and reason enough to look at every line.
@@ -251,3 +254,42 @@ def test_an_odd_line_among_a_thousand_is_found_and_only_it_is_left_out(
     assert len(merged.errors) == (0 if is_harmless else 1)
     assert all(f"{odd.source}, line 1" in str(error) for error in merged.errors)
     assert merged.frame.height == merge(runs).frame.height - len(merged.errors)
+
+
+def test_directories_are_merged_batch_by_batch_to_the_same_table_with_the_same_errors(
+    campaign: Campaign, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(campaign.directory, tmp_path / "copy")
+    first, second, *_ = sorted((tmp_path / "copy" / "runs").iterdir())
+    (first / "run.json").write_text("{")
+    samples = second / "samples.jsonl"
+    samples.write_text(samples.read_text().replace('"rep":0', '"rep":-1', 1))
+    read = read_runs(tmp_path / "copy" / "runs")
+    whole = merge(read.runs)
+    monkeypatch.setattr("gpubench.merge.read.BATCH", 2)
+    merged = merge_directory(tmp_path / "copy" / "runs")
+    assert len(merged.parts) == 3
+    assert merged.frame.equals(whole.frame)
+    assert merged.height == whole.frame.height
+    assert parquet(merged) == parquet(whole) == parquet(whole.frame)
+    assert [str(one) for one in merged.errors] == [str(one) for one in (*read.errors, *whole.errors)]
+
+
+def test_a_workload_that_stands_twice_in_a_record_keeps_its_samples_line_by_line(runs: tuple[RunFiles, ...]) -> None:
+    run = runs[0]
+    twin = dataclasses.replace(run.record.workloads[0], params_id="0" * 12, status="failed")
+    record = dataclasses.replace(run.record, workloads=[*run.record.workloads, twin])
+    more = run.samples.splitlines()[-1]
+    line = json.loads(more) | {"params_id": twin.params_id, "workload": twin.workload, "rep": 99}
+    merged = merge([RunFiles(record, f"{run.samples}{json.dumps(line)}\n", run.source), *runs[1:]])
+    assert (merged.errors, merged.warnings) == ((), ())
+    assert merged.frame.height == merge(runs).frame.height + 1
+    assert merged.frame.filter(rep=99).select("workload", "workload_status").row(0) == (twin.workload, "failed")
+
+
+def test_lines_that_contradict_their_runs_record_are_found_among_many(runs: tuple[RunFiles, ...]) -> None:
+    other = next(one.workload for one in runs[1].record.workloads if one.workload != "message")
+    odd = damaged(runs[1], runs[1].samples.replace('"workload":"message"', f'"workload":"{other}"', 1))
+    merged = merge([runs[0], odd, *runs[2:]])
+    assert [f"{odd.source}, line 1" in str(error) for error in merged.errors] == [True]
+    assert merged.frame.height == merge(runs).frame.height - 1

@@ -34,7 +34,7 @@ THREE = (variant("1.17.0"), variant("1.19.0"), variant("1.19.0-proto1", "1.19.0"
 def collect(campaign: Campaign) -> ReportInputs:
     accounting = account(campaign)
     merged = merge(read_runs(campaign.runs_dir).runs)
-    table = cells(campaign.plan, accounting.outcomes, merged.frame)
+    table = cells(campaign.plan, accounting.outcomes, merged)
     most = campaign.plan.max_blocks
     settings = Settings(
         margin=campaign.plan.margin, summary=campaign.plan.summary, look=None if most is None else Looks(most)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpubench.spec import WorkloadRecord
 from gpubench.spec.plain import SpecError, canonical, content_id, from_plain, parse_lines, to_plain
 
 json_values = st.recursive(
@@ -85,3 +86,12 @@ def test_a_broken_line_in_the_middle_is_named() -> None:
         parse_lines('{"a": 1}\n{"b":\n{"c": 3}\n')
     with pytest.raises(SpecError, match=r"^line 1 is not JSON$"):
         parse_lines("nonsense\n")
+
+
+def test_the_plain_form_is_that_of_the_standard_library_and_shares_nothing() -> None:
+    params = {"size": 1, "nested": [{"a": (1, 2.5, None)}], "flag": True}
+    made = WorkloadRecord("merge", "dask", params, "0" * 12, 3, 1, "ok", details={"sums": [1, 2]})
+    plain = to_plain([made, {"in": made}])
+    assert plain == [dataclasses.asdict(made), {"in": dataclasses.asdict(made)}]
+    plain[0]["params"]["nested"][0]["a"] = "changed"
+    assert made.params["nested"] == [{"a": (1, 2.5, None)}]

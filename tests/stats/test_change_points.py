@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gpubench.stats.change_points import FEWEST, change_points
+from gpubench.stats.change_points import FEWEST, LONGEST, change_points
 
 
 def series(draw: np.random.Generator, *stretches: tuple[int, float], noise: float = 0.01) -> list[float]:
@@ -58,3 +58,27 @@ def test_equal_figures_throughout_are_no_change() -> None:
 def test_the_same_seed_gives_the_same_answer() -> None:
     one = [series(np.random.default_rng(7), (10, 0.0), (10, 0.012))]
     assert change_points(one, seed=7) == change_points(one, seed=7)
+
+
+@pytest.mark.parametrize("kind", ["normal", "heavy tails"])
+def test_a_long_series_in_which_nothing_changes_raises_an_alarm_as_rarely(kind: str) -> None:
+    draw, families, alarms = np.random.default_rng(20260102), 60, 0
+    for family in range(families):
+        shape = (2, LONGEST + 1 + 13 * (family % 7))
+        noise = draw.standard_normal(shape) if kind == "normal" else draw.standard_t(3, shape)
+        alarms += any(change_points(noise.tolist(), seed=family))
+    assert alarms <= stats.binom.ppf(0.995, families, 0.05)
+
+
+@pytest.mark.parametrize("place", [300, 777, 1999])
+def test_a_step_in_a_long_series_is_found_at_its_very_date(place: int) -> None:
+    (found,) = change_points([series(np.random.default_rng(8), (place, 0.0), (2300 - place, 0.1))], seed=8)
+    (effect,) = [one.effect for one in found if one.at == place]
+    assert effect == pytest.approx(0.105, abs=0.003)
+
+
+def test_who_waits_is_told_how_many_series_have_been_searched() -> None:
+    told: list[tuple[int, int]] = []
+    long_enough, short = [0.0] * FEWEST, [0.0] * (FEWEST - 1)
+    change_points([long_enough, short, long_enough], seed=9, searching=lambda *far: told.append(far))
+    assert told == [(0, 2), (1, 2)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-import json
 import random
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -26,7 +25,8 @@ from gpubench.spec import RunRecord, SampleLine, WorkloadRecord, WorkloadSpec
 from gpubench.spec.plain import content_id, to_plain
 from gpubench.spec.records import RUN_RECORD
 from gpubench.store import Campaign
-from gpubench.writer.run_dir import append_sample
+from gpubench.writer import run_dir
+from gpubench.writer.run_dir import append_sample, write_provenance
 
 START = dt.datetime(2025, 11, 20, 14, 0, tzinfo=dt.UTC)
 
@@ -210,15 +210,14 @@ class Writer:
             if status in ("ok", "failed"):
                 lines += self._lines(known[params_id], run.variant, random_, short=params_id in (failed or {}))
         (directory / "samples.jsonl").touch()
-        for line in lines:
-            append_sample(directory, line)
-        (directory / "provenance.json").write_text(json.dumps(provenance(run, plan), indent=1))
+        append_sample(directory, *lines)
+        write_provenance(directory, provenance(run, plan))
         (directory / "logs.zip").write_bytes(b"PK\x05\x06" + b"\0" * 18)
         self.clock += dt.timedelta(seconds=2)
         if record:
             ending = {"attempt": attempt, "status": status, "reason": reason, "started_at": begun.isoformat()}
-            plain = to_plain(self._record(job, block, run, ending, failed or {})) | overrides
-            (directory / "run.json").write_text(json.dumps(plain, indent=1))
+            made = self._record(job, block, run, ending, failed or {})
+            run_dir.finish(directory, dataclasses.replace(made, **overrides))
         return directory
 
     def _lines(self, planned: PlannedWorkload, label: str, random_: random.Random, *, short: bool) -> list[SampleLine]:

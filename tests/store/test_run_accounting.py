@@ -127,3 +127,11 @@ def test_a_warning_of_several_runs_is_said_once_with_their_number(tmp_path: Path
         assert one.record
         one.record.warnings[:] = warnings
     assert run_warnings(outcomes) == ["slow worker: w1 (2 runs)", "other (1 run)"]
+
+
+def test_a_record_with_letters_that_only_json_itself_reads_is_read(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "c", make_plan(blocks=1))
+    row = next(campaign.rows())
+    path = Writer(campaign).write(*row, status="failed", reason="half a pair: X") / "run.json"
+    path.write_text(path.read_text().replace("pair: X", "pair: \\ud800"))
+    assert account(campaign).outcomes[0].reason == "half a pair: \ud800"

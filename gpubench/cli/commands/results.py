@@ -26,7 +26,7 @@ def merge(campaign: options.MaybeResults = None, outputs: options.Outputs = None
 
     judged = judge_campaign(chosen_campaign(campaign, outputs, with_results=True))
     write_results(judged)
-    say(f"{judged.merged.frame.height} samples in {judged.campaign.results}")
+    say(f"{judged.merged.height} samples in {judged.campaign.results}")
 
 
 def compare(

@@ -15,8 +15,8 @@ from gpubench.exporters import draco_csv, tracked
 from gpubench.exporters.tracker import EXPERIMENT, Tracker
 from gpubench.files import write_atomically
 from gpubench.importers.directory import Imported
-from gpubench.merge.read import read_runs
-from gpubench.merge.table import merge, parquet
+from gpubench.merge.directories import merge_directory
+from gpubench.merge.table import Merged, parquet
 from gpubench.model.cells import FORMULA
 from gpubench.model.secrets import without_login
 from gpubench.report import labels
@@ -28,7 +28,7 @@ DATABASE = Path("outputs") / "mlflow.db"
 def export_draco(directory: Path, merges: Path, transposes: Path) -> None:
     """Write both tables; raises DataError where the campaign has nothing that belongs into one."""
     campaign = chosen_campaign(directory, None)
-    frame = merge(read_runs(campaign.runs_dir).runs).frame
+    frame = merge_directory(campaign.runs_dir).frame
     first, second, rest = draco_csv.tables(frame, campaign.plan.created_at)
     counts = [len(data.splitlines()) - 1 for data in (first, second)]
     if not any(counts):
@@ -46,9 +46,12 @@ def export_draco(directory: Path, merges: Path, transposes: Path) -> None:
 def export_table(directory: Path, path: Path, *, as_parquet: bool) -> None:
     """Every sample of a campaign or an import as one file."""
     kept = opened(directory)
-    frame = kept.table if isinstance(kept, Imported) else merge(read_runs(kept.runs_dir).runs).frame
-    write_atomically(path, parquet(frame) if as_parquet else _csv(frame))
-    say(f"{frame.height} samples in {path}")
+    table = kept.table if isinstance(kept, Imported) else merge_directory(kept.runs_dir)
+    if as_parquet:
+        write_atomically(path, parquet(table))
+    else:
+        write_atomically(path, _csv(table.frame if isinstance(table, Merged) else table))
+    say(f"{table.height} samples in {path}")
 
 
 def export_mlflow(directory: Path | None, outputs: Path | None, uri: str | None) -> None:

@@ -50,12 +50,11 @@ def shape_of(plan: Plan) -> dict[str, Any]:
 
 
 def _pilot(campaign: Campaign) -> list[ComparisonInput]:
+    from gpubench.merge.directories import merge_directory
     from gpubench.merge.family import cells, family
-    from gpubench.merge.read import read_runs
-    from gpubench.merge.table import merge
 
-    frame = merge(read_runs(campaign.runs_dir).runs).frame
-    return family(campaign.plan, cells(campaign.plan, account(campaign).outcomes, frame))
+    merged = merge_directory(campaign.runs_dir)
+    return family(campaign.plan, cells(campaign.plan, account(campaign).outcomes, merged))
 
 
 def run_seconds(outcome: Outcome) -> float:

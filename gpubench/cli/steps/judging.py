@@ -17,15 +17,16 @@ from gpubench.cli.steps.running import account_now
 from gpubench.errors import DataError, UsageError
 from gpubench.files import write_atomically
 from gpubench.images.by_itself import set_by_binding
+from gpubench.merge.directories import merge_directory
 from gpubench.merge.environment import Changes, Expected, find_changes, is_crowded, with_changes, with_crowds
 from gpubench.merge.facts import Facts, facts
 from gpubench.merge.family import Cell, cells, family
-from gpubench.merge.read import read_runs
-from gpubench.merge.table import Merged, merge, parquet
+from gpubench.merge.table import Merged, parquet
 from gpubench.model.base import nearest
 from gpubench.model.plan import Comparison, Plan
 from gpubench.report import ReportInputs, verdicts_json
 from gpubench.report.calibration import calibration_sentence
+from gpubench.report.provenance import condensed
 from gpubench.stats.settings import Looks, Settings
 from gpubench.stats.verdict import Verdict, judge
 from gpubench.store.accounting import Accounting
@@ -100,12 +101,12 @@ def _judge_campaign(campaign: Campaign, question: Question | None) -> Judged:
     question = _less_what_is_planned(question or Question(), campaign.plan)
     records = Records()
     accounting = account_now(campaign, records)
-    merged = _merged(campaign, records)
+    merged = merge_directory(campaign.runs_dir, records)
     warnings = (*accounting.warnings, *(str(error) for error in merged.errors), *merged.warnings)
     for warning in warnings:
         warn(warning)
     plan = campaign.plan.model_copy(update={"comparisons": _comparisons(campaign.plan, question)})
-    table = cells(plan, accounting.outcomes, merged.frame)
+    table = cells(plan, accounting.outcomes, merged)
     settings = Settings(
         margin=plan.margin if question.margin is None else question.margin,
         summary=plan.summary,
@@ -144,14 +145,7 @@ def _seen(accounting: Accounting, protocol: str) -> tuple[dict[str, Facts], set[
 
 def write_results(judged: Judged) -> None:
     """``results.parquet``, into the campaign or beside its pack; raises MissingToolError."""
-    write_atomically(judged.campaign.results, parquet(judged.merged.frame), parents=False)
-
-
-def _merged(campaign: Campaign, records: Records) -> Merged:
-    """All samples, with the errors of runs that can't be read; the text of their files is let go."""
-    read = read_runs(campaign.runs_dir, records)
-    merged = merge(read.runs)
-    return dataclasses.replace(merged, errors=(*read.errors, *merged.errors))
+    write_atomically(judged.campaign.results, parquet(judged.merged), parents=False)
 
 
 def decided(judged: Judged) -> list[Comparison]:
@@ -233,4 +227,4 @@ def _report_inputs(judged: Judged, campaign: Campaign) -> ReportInputs:
 
 def _provenance(judged: Judged) -> dict[str, Mapping[str, Any]]:
     directories = [outcome.directory for outcome in judged.accounting.outcomes if outcome.directory]
-    return {directory.name: read_provenance(directory) for directory in directories}
+    return {directory.name: condensed(read_provenance(directory)) for directory in directories}

@@ -42,8 +42,8 @@ def show_links(directory: Path | None, outputs: Path | None, workload: str | Non
 def tables_of(campaign: Campaign, outcomes: Iterable[Outcome]) -> list[LinkTable]:
     """All links of those of the campaign's runs that are ok."""
     runs = [
-        RunLinks(one, read_links(one.directory), processes_by_address(read_provenance(one.directory)))
+        RunLinks(one, rows, processes_by_address(read_provenance(one.directory)))
         for one in outcomes
-        if one.directory and one.status == "ok"
+        if one.directory and one.status == "ok" and (rows := read_links(one.directory))
     ]
     return link_tables(campaign.plan, runs)

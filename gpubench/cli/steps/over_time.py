@@ -11,6 +11,7 @@ import polars as pl
 
 from gpubench import resources
 from gpubench.cli.say import say, say_text, warn
+from gpubench.cli.search_bar import search_bar
 from gpubench.cli.steps.choosing import all_opened
 from gpubench.cli.steps.drawing import write_images
 from gpubench.cli.steps.running import account_now
@@ -21,9 +22,9 @@ from gpubench.history.gaps import Gap
 from gpubench.history.observed import Observed, day_of
 from gpubench.importers.directory import Imported
 from gpubench.importers.pairing import points
+from gpubench.merge.directories import merge_directory
 from gpubench.merge.family import Cell, cells
-from gpubench.merge.read import read_runs
-from gpubench.merge.table import merge
+from gpubench.merge.table import Merged
 from gpubench.model.known_issue import KnownIssue, load_known_issues
 from gpubench.report.export import Format, rendered
 from gpubench.report.history import Source, changes_json, changes_lines, history_json, history_lines
@@ -51,13 +52,13 @@ class Read:
 
     campaign: Campaign
     table: list[Cell]
-    frame: pl.DataFrame
+    merged: Merged
 
     def figures(self) -> list[Observed]:
         """One per cell and variant, with the circumstances."""
         found = {one.outcome.run.run: one.outcome.directory for one in self.table}
         provenance = {run: read_provenance(directory) for run, directory in found.items() if directory}
-        sizes = _sizes(self.campaign, self.frame)
+        sizes = _sizes(self.campaign, self.merged)
         manifests = self.campaign.manifests()
         return list(observed.of_campaign(self.campaign.plan, self.table, provenance, manifests, sizes))
 
@@ -108,7 +109,8 @@ def show_changes(directories: Sequence[Path], *, as_json: bool) -> None:
     figures = [figure for one in tell(directories) for figure in one.figures]
     if not figures:
         warn("no figure has a date and a version, so there is no history to search")
-    series = find(figures, Settings().seed)
+    with search_bar() as searching:
+        series = find(figures, Settings().seed, searching)
     if as_json:
         say_text(json.dumps(changes_json(series), indent=1))
         return
@@ -139,8 +141,8 @@ def read_campaign(campaign: Campaign) -> Read:
     """What stands in its directory now."""
     records = Records()
     outcomes = account_now(campaign, records).outcomes
-    frame = merge(read_runs(campaign.runs_dir, records).runs).frame
-    return Read(campaign, cells(campaign.plan, outcomes, frame), frame)
+    merged = merge_directory(campaign.runs_dir, records)
+    return Read(campaign, cells(campaign.plan, outcomes, merged), merged)
 
 
 def _tell_campaign(campaign: Campaign) -> Told:
@@ -155,15 +157,16 @@ def _tell_campaign(campaign: Campaign) -> Told:
     return Told(source, read.figures(), missing)
 
 
-def _sizes(campaign: Campaign, frame: pl.DataFrame) -> dict[tuple[str, str], int]:
+def _sizes(campaign: Campaign, merged: Merged) -> dict[tuple[str, str], int]:
     """Nominal bytes of each run's workloads."""
     known = {(one.name, one.backend, canonical(one.params).decode()): one.params_id for one in campaign.plan.workloads}
-    rows = frame.group_by("run", "workload", "backend", "params").agg(pl.col("bytes").max()).iter_rows()
-    return {
-        (run, known[place]): size or 0
-        for run, workload, backend, params, size in rows
-        if (place := (workload, backend, params)) in known
-    }
+    found: dict[tuple[str, str], int] = {}
+    for part in merged.parts:
+        most = part.whole().group_by("run", "workload", "backend", "params").agg(pl.col("bytes").max())
+        for run, workload, backend, params, size in most.iter_rows():
+            if (place := (workload, backend, params)) in known:
+                found[run, known[place]] = max(size or 0, found.get((run, known[place]), 0))
+    return found
 
 
 def shipped_issues() -> list[KnownIssue]:

@@ -147,7 +147,10 @@ def account_now(campaign: Campaign, records: Records | None = None) -> Accountin
         return account(campaign, alive=index.open_jobs, ends=index.ends, records=records)
     with contextlib.suppress(SchedulerError):  # as below
         tend(campaign, hand_over=False)
-    states = open_states(campaign, records)
+    accounting = _with_all_alive(campaign, records)
+    states = _states(campaign, accounting)
+    if not states:
+        return accounting  # every run has ended, so that nothing is left to be asked
     return account(
         campaign,
         alive={job for job, state in states.items() if state.phase != "ended"},
@@ -158,12 +161,16 @@ def account_now(campaign: Campaign, records: Records | None = None) -> Accountin
 
 def open_states(campaign: Campaign, records: Records) -> dict[str, JobState]:
     """How those jobs stand that have runs without an end; ``unknown`` where their scheduler doesn't answer."""
+    return _states(campaign, _with_all_alive(campaign, records))
+
+
+def _with_all_alive(campaign: Campaign, records: Records) -> Accounting:
+    return account(campaign, alive={job.job for job in campaign.jobs}, records=records)
+
+
+def _states(campaign: Campaign, accounting: Accounting) -> dict[str, JobState]:
     scheduler = SCHEDULERS[campaign.plan.site.scheduler]
-    open_jobs = {
-        one.job.job
-        for one in account(campaign, alive={job.job for job in campaign.jobs}, records=records).outcomes
-        if one.status == PENDING
-    }
+    open_jobs = {one.job.job for one in accounting.outcomes if one.status == PENDING}
     states: dict[str, JobState] = {}
     for job in sorted(open_jobs):
         try:

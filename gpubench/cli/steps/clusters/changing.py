@@ -74,15 +74,9 @@ def shrink(cluster: Cluster, nodes: int, deadline: float) -> None:
 def choose(jobs: Sequence[ClusterJob], nodes: int) -> list[ClusterJob]:
     """Jobs with ``nodes`` nodes together, few and new ones first; raises UsageError where there are none."""
     newest = sorted(jobs, key=lambda job: job.first_rank, reverse=True)
-    best: dict[int, tuple[int, ...]] = {0: ()}  # by nodes together: the places in ``newest``, few and new ones first
-    for at, job in enumerate(newest):
-        grown = {have + job.nodes: (*chosen, at) for have, chosen in best.items() if have + job.nodes <= nodes}
-        for have, chosen in grown.items():
-            known = best.get(have)
-            if known is None or (len(chosen), chosen) < (len(known), known):
-                best[have] = chosen
-    if found := best.get(nodes):
-        return [newest[at] for at in found]
+    chosen = _fewest([job.nodes for job in newest], nodes)
+    if chosen:
+        return [newest[at] for at in chosen]
     if not jobs:
         raise UsageError("only the job with the scheduler is left", then="gpubench cluster stop ends it")
     has = ", ".join(f"{job.job} ({job.nodes})" for job in newest)
@@ -90,6 +84,29 @@ def choose(jobs: Sequence[ClusterJob], nodes: int) -> list[ClusterJob]:
         f"nodes are given back by whole jobs, and no jobs have {nodes} nodes together: there is {has}",
         then="the job with the scheduler stays; gpubench cluster stop ends all",
     )
+
+
+def _fewest(sizes: Sequence[int], total: int) -> list[int]:
+    """The fewest places in ``sizes`` that add up to ``total``, of those the first; empty where none do."""
+    import numpy as np
+
+    if not 0 < total <= sum(sizes):
+        return []
+    none = len(sizes) + 1
+    needed = np.full((none, total + 1), none, dtype=np.int32)  # by place and sum: how many it takes from there on
+    needed[-1, 0] = 0
+    for at in range(len(sizes) - 1, -1, -1):
+        size = min(sizes[at], total + 1)
+        needed[at] = needed[at + 1]
+        needed[at, size:] = np.minimum(needed[at + 1, size:], needed[at + 1, : total + 1 - size] + 1)
+    chosen: list[int] = []
+    for at, size in enumerate(sizes):
+        if needed[0, -1] < none and size <= total and needed[at, total] == needed[at + 1, total - size] + 1:
+            chosen.append(at)
+            total -= size
+        if not total:
+            break
+    return chosen
 
 
 def _further(cluster: Cluster) -> list[ClusterJob]:
