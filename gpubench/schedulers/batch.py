@@ -76,6 +76,10 @@ class BatchScheduler(abc.ABC):
     def held(self, environ: Mapping[str, str]) -> Allocation | None:
         """See ``Detached.held``."""
 
+    def waits_for(self, after: Sequence[str]) -> Sequence[str]:
+        """The jobs of ``after`` that the submit command can be given; raises SchedulerError, MissingToolError."""
+        return after
+
     def check(self, job_dir: Path) -> None:  # noqa: B027 - most schedulers take any directory
         """Raise UsageError where the scheduler can't run jobs in ``job_dir``."""
 
@@ -101,10 +105,11 @@ class BatchScheduler(abc.ABC):
     def submit(self, job_dir: Path, environ: Mapping[str, str], after: Sequence[str] = ()) -> str:
         """See ``Detached.submit``."""
         self.check(job_dir)
+        waits_for = self.waits_for(after)
         name, before = submitted.job_name(job_dir), submitted.read(job_dir)
         submitted.write(job_dir, self.NAME, name)
         try:
-            done = self.hand_over(job_dir, name, environ, after)
+            done = self.hand_over(job_dir, name, environ, waits_for)
         except MissingToolError:  # after any other failure it may have been submitted all the same: `state` finds it
             submitted.restore(job_dir, before)
             raise

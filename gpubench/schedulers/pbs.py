@@ -65,10 +65,13 @@ class Pbs(BatchScheduler):
             for key, value in environ.items()
             if key in _KEPT or not key.startswith(("PBS_", "BASH_FUNC_"))  # of a job around this shell; shell functions
         }
-        before = [job_id for job_id in after if (state := self.ask(job_id)) and state.alive]
-        dependency = ["-W", f"depend=afterany:{':'.join(before)}"] if before else []
+        dependency = ["-W", f"depend=afterany:{':'.join(after)}"] if after else []
         words = ["qsub", "-V", "-N", _name(name), *dependency, "job.sh"]
         return call(words, env={**env, "PWD": str(job_dir.resolve())}, cwd=job_dir.resolve())
+
+    def waits_for(self, after: Sequence[str]) -> Sequence[str]:
+        """Those that haven't ended: see the module."""
+        return [job_id for job_id in after if (state := self.ask(job_id)) and state.alive]
 
     def accepted(self, done: subprocess.CompletedProcess[str]) -> str:
         """``NUMBER.SERVER`` in the last line."""
@@ -87,7 +90,10 @@ class Pbs(BatchScheduler):
         done = self._with_history("qselect", "-u", getpass.getuser(), "-N", _name(submitted.job_name(job_dir)))
         if done.returncode:
             raise self.no_answer("qselect", done)
-        for job_id in sorted(done.stdout.split(), key=lambda one: int(one.partition(".")[0]), reverse=True):
+        numbers = {
+            one: number for one in done.stdout.split() if (number := one.partition(".")[0]).isdigit()
+        }  # no arrays
+        for job_id in sorted(numbers, key=lambda one: int(numbers[one]), reverse=True):
             if (self._attributes(job_id) or {}).get("PBS_O_WORKDIR") == str(job_dir):
                 return job_id
         return ""

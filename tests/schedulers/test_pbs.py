@@ -164,6 +164,10 @@ def test_a_server_that_is_down_is_an_error_and_nothing_is_said_to_have_ended(
     (pbs_here.state / "down").touch()
     with pytest.raises(SchedulerError, match=r"qstat 1.pbs-server failed: Connection refused.*; is PBS up\?"):
         pbs.state(directory)
+    second = job(tmp_path, "true\n", name="j002-n1")
+    with pytest.raises(SchedulerError, match=r"qstat 1.pbs-server failed"):
+        pbs.submit(second, os.environ, ["1.pbs-server"])
+    assert pbs.state(second).phase == "unsubmitted"
     (pbs_here.state / "down").unlink()
     ended(directory)
     assert pbs.state(directory).end == ""

@@ -94,7 +94,7 @@ def test_a_job_warns_itself_of_its_end_and_leaves_a_record_and_no_process(
     slurm: SlurmCluster, login: Login, pbs: PbsCluster, variables: Mapping[str, str]
 ) -> None:
     # PBS starts to count when it starts the job: the script asks it when that was.
-    campaign = started(slurm, login, variables, "--set", "limits.job=3m", "--set", "batch.warning=165s")
+    campaign = started(slurm, login, variables, "--set", "limits.job=4m", "--set", "batch.warning=195s")
     until(lambda: pbs.job("1")["job_state"] == "F", "the end of the job")
     assert (pbs.job("1")["Exit_status"], pbs.job("1")["substate"]) == (130, 93)
     said = login.run("status", campaign, code=4, env=variables)
