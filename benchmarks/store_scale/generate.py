@@ -163,9 +163,10 @@ def _write(
     of_workloads = [{"workload": one.name, "params_id": one.params_id} for one in plan.workloads]
     append_links(path, [row | which for which in of_workloads for row in links])
     (path / LOGS_FILE).write_bytes((REAL / LOGS_FILE).read_bytes())
-    write_provenance(path, _provenance(run.run, job.nodes, (clock - started_at).total_seconds(), random_))
     real = _real(RUN_FILE)
     image = next(one.image for one in plan.variants if one.label == run.variant)
+    provenance = _provenance(run.run, job.nodes, (clock - started_at).total_seconds(), random_)
+    write_provenance(path, provenance | {"manifest": image.manifest if image else ""})
     record = RunRecord(
         schema=RUN_RECORD,
         campaign=plan.campaign,
