@@ -49,14 +49,14 @@ def main() -> None:
         quick = shutil.copytree(REAL.parents[1], Path(home) / "quick")
         large = Path(home) / "local-scale-20260101T000000Z"
         generate(large, asked.runs, 10, 1)
-        plan = [
+        plan: list[str | Path] = [
             *("plan", "--site", "local-slurm", "--variants", VARIANTS, "--nodes", "1 2 4 8 16", "--seed", "1"),
-            *("--blocks", str(asked.runs // 25), "--set", "limits.job=6m", "--outputs", home),
+            *("--blocks", str(asked.runs // 25), "--set", "limits.job=6m", "--outputs", Path(home) / "outputs"),
         ]
         commands: dict[str, list[str | Path]] = {
             "gpubench --help": [BIN / "gpubench", "--help"],
             "merge of a tiny campaign": [BIN / "gpubench", "merge", quick],
-            "plan": [BIN / "gpubench", "plan", "--site", "local-slurm", "--outputs", home],
+            "plan": [BIN / "gpubench", "plan", "--site", "local-slurm", "--outputs", Path(home) / "outputs"],
             f"plan of {asked.runs} runs": [BIN / "gpubench", *plan],
             f"status of {asked.runs} runs": [BIN / "gpubench", "status", large],
             "changes in 20 series of 2,000 dates, none there": [*python, CHANGES, "20", "2000", "0"],

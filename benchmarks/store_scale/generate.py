@@ -23,9 +23,9 @@ from gpubench.model.plan import (
 from gpubench.model.site import Layout, Site
 from gpubench.spec import RunRecord, SampleLine, WorkloadRecord, WorkloadSpec
 from gpubench.spec.plain import content_id, to_plain
-from gpubench.spec.records import LOGS_FILE, PROVENANCE_FILE, RUN_FILE, RUN_RECORD
+from gpubench.spec.records import LINKS_FILE, LOGS_FILE, PROVENANCE_FILE, RUN_FILE, RUN_RECORD
 from gpubench.store import Campaign
-from gpubench.writer.run_dir import append_sample, finish, write_provenance
+from gpubench.writer.run_dir import append_links, append_sample, finish, write_provenance
 
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 VARIANTS = ("1.17.0", "1.19.0")
@@ -159,10 +159,14 @@ def _write(
             )
             lines.append(line)
     append_sample(path, *lines)
+    links = [json.loads(line) for line in (REAL / LINKS_FILE).read_text().splitlines()]
+    of_workloads = [{"workload": one.name, "params_id": one.params_id} for one in plan.workloads]
+    append_links(path, [row | which for which in of_workloads for row in links])
     (path / LOGS_FILE).write_bytes((REAL / LOGS_FILE).read_bytes())
-    write_provenance(path, _provenance(run.run, job.nodes, (clock - started_at).total_seconds(), random_))
     real = _real(RUN_FILE)
     image = next(one.image for one in plan.variants if one.label == run.variant)
+    provenance = _provenance(run.run, job.nodes, (clock - started_at).total_seconds(), random_)
+    write_provenance(path, provenance | {"manifest": image.manifest if image else ""})
     record = RunRecord(
         schema=RUN_RECORD,
         campaign=plan.campaign,
