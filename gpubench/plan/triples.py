@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpubench.errors import PlanRefusedError
+from gpubench.model.base import nearest
 from gpubench.model.site import Site
 
 VALID = {
@@ -46,6 +47,9 @@ BRINGS_FILES = {"indexed-job"}
 def check_triple(site: Site) -> None:
     """Raise PlanRefusedError unless the site's triple is valid."""
     triple = (site.scheduler, site.launcher, site.runtime)
+    for at, (kind, word) in enumerate(zip(("scheduler", "launcher", "runtime"), triple, strict=True)):
+        if word not in (known := sorted({words[at] for words in VALID})):
+            raise PlanRefusedError(f"site {site.name}: there is no {kind} '{word}'{nearest(word, known)}")
     if triple not in VALID:
         own = sorted(words for words in VALID if words[0] == site.scheduler)
         valid = "; ".join(" + ".join(words[1:]) for words in own) or "; ".join(sorted({words[0] for words in VALID}))

@@ -54,7 +54,7 @@ def one_line(done: subprocess.CompletedProcess[str]) -> str:
         (["--protocol", "udp"], 6, "no protocol 'udp'"),
         (["--set", "layout.worker=3"], 2, "unknown key 'layout.worker' (did you mean 'workers'?)"),
         (["--set", "limits.start=20"], 2, "'limits.start' = 20: a quantity needs its unit"),
-        (["--set", "runtime=dockr"], 6, "don't go together"),
+        (["--set", "runtime=dockr"], 6, "there is no runtime 'dockr' (did you mean 'docker'?)"),
         (["--set", "launcher=srun"], 6, "don't go together"),
     ],
 )

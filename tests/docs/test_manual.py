@@ -86,9 +86,9 @@ def samples(folder: Path) -> None:
     (block,) = manual.blocks(ROOT / "docs" / "ci.md", "csv")
     head = block.text.partition("\n")[0]
     rows = [
-        f"solver,1,{variant},{at},{variant}{at},{rep},{10 + at / 10 + rep / 50 + slower}"
+        f"solver,1,{variant},{at},{variant}{at},{rep},{10 + at / 10 + rep / 50 + slower},{(order + at) % 2}"
         for at in range(6)
-        for variant, slower in (("old", 0), ("new", 0.8 + at / 100))
+        for order, (variant, slower) in enumerate((("old", 0), ("new", 0.8 + at / 100)))
         for rep in range(3)
     ]
     (folder / "samples.csv").write_text("\n".join([head, *rows, ""]))

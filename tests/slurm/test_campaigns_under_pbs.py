@@ -15,8 +15,8 @@ import pytest
 
 from gpubench.model.images_lock import LockRow
 from gpubench.store.rundirs import read_provenance
-from tests.cli.campaigns import records
-from tests.conftest import GPUBENCH, need
+from tests.cli.campaigns import cluster_processes, nothing_left, records
+from tests.conftest import GPUBENCH, need, plain_environment
 from tests.pbs.cluster import PbsCluster
 from tests.slurm.campaigns import UCX, Login, job_ids
 from tests.slurm.cluster import STAND_INS, SlurmCluster
@@ -175,8 +175,9 @@ def test_a_campaign_runs_on_nodes_that_a_job_of_the_user_holds(
         "PBS_ENVIRONMENT": "PBS_INTERACTIVE",
     }
     words = [str(GPUBENCH), "submit", "--here", str(campaign)]
-    enter = ["nsenter", f"--target={slurm.hosts['n1'].init}", "--mount", "--uts", "--ipc", "--net", "--pid"]
-    env = {**os.environ, **variables, **held, **login.variables}
+    # On the host by its name and network. Its files would hide a gpubench below /tmp.
+    enter = ["nsenter", f"--target={slurm.hosts['n1'].init}", "--uts", "--net"]
+    env = plain_environment({**variables, **held, **login.variables})
     done = subprocess.run(
         [*enter, f"--wd={login.directory}", *words], env=env, capture_output=True, text=True, timeout=300, check=False
     )
@@ -184,4 +185,4 @@ def test_a_campaign_runs_on_nodes_that_a_job_of_the_user_holds(
     assert [one["status"] for one in records(campaign).values()] == ["ok", "ok"]
     assert (campaign / "jobs" / "j001-n1" / "end-77").read_text() == "0\n"
     assert (campaign / "jobs" / "j001-n1" / "pbs-77.log").exists()
-    leave_no_process(slurm)
+    nothing_left(lambda: cluster_processes(campaign))
