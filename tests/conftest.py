@@ -129,7 +129,7 @@ def free_port(count: int = 1) -> int:
 def plain_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """The caller's environment without what pytest and make put there, and with Python's cache of compiled files.
 
-    Without settings of numerical libraries, too, which a machine may have for all: each run would warn that it drops them.
+    Without settings of numerical libraries, too, which a machine may have for all: each run would warn of them.
     """
     dropped = ("PYTEST", "MAKE", "COLUMNS", "PYTHONDONTWRITEBYTECODE", "OMP_", "MKL_", "OPENBLAS_", "NUMBA_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
