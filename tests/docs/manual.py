@@ -29,7 +29,7 @@ OWN_TEST = ("gallery.md",)
 PLANNING = ("bench", "plan", "render", "submit")
 BY_MAKE = "GPUBENCH_BY_MAKE=1 "
 """So the Makefile begins its own calls."""
-OTHERS = {"bsub", "cd", "kubectl", "pip", "python", "salloc", "unzip"}
+OTHERS = {"bsub", "cd", "kubectl", "pip", "python", "salloc", "source", "unzip"}
 """Programs that aren't ours."""
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`([^`\n]+)`")
@@ -121,8 +121,8 @@ def _made(words: tuple[str, ...]) -> list[str]:
 def parse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
     """The command's path and the values of its options, by the real command line; raises ValueError."""
     command, path, left = typer.main.get_command(app), [], list(words)
-    if left in (["--help"], ["-h"]):
-        return "", {}
+    if left and left[0] in {"--help", "-h", *(name for option in command.params for name in option.opts)}:
+        return "", {}  # of gpubench itself, not of a command
     while hasattr(command, "commands"):
         if not left or left[0] not in command.commands:
             raise ValueError(f"no command {' '.join([*path, *left[:1]])}")
