@@ -1,4 +1,4 @@
-# `make options` writes this file from gpubench/cli/options.py, gpubench/cli/asked/ and gpubench/cli/commands/.
+# `make options` writes this file from the dataclasses and commands of gpubench/cli/.
 #:
 #: variables, the option that each becomes, and its targets (none named: bench, plan, render, submit):
 #:   SITE --site               Profile in sites/, or a .toml file; default: local, e.g. SITE=mine.toml (also images,

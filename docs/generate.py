@@ -22,7 +22,7 @@ from typer.core import TyperArgument, TyperCommand, TyperOption
 from gpubench.cli.app import app
 from gpubench.model import site, suite
 from gpubench.model.base import Settings
-from gpubench.plan.triples import VALID
+from gpubench.plan.adapter_combinations import VALID
 
 FOLDER = Path(__file__).resolve().parent
 MADE = "<!-- Made by docs/generate.py (make docs) from {}. Change that, not this page. -->\n\n"
@@ -191,7 +191,7 @@ def _cell(text: str) -> str:
 
 def _commands() -> Iterator[str]:
     root = typer.main.get_command(app)
-    yield "# Command reference\n\n" + MADE.format("gpubench/cli/commands")
+    yield "# Command reference\n\n" + MADE.format("gpubench/cli")
     yield (
         "Every command with its options. `gpubench COMMAND --help` prints the same. `make help` lists the targets of "
         "the Makefile, its variables, and the option that each variable becomes. [Exit codes](exit-codes.md) are the "

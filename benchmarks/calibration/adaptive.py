@@ -9,7 +9,7 @@ from scipy import stats
 
 from benchmarks.calibration.campaigns import Bools, Campaigns, generate
 from benchmarks.calibration.noise import Floats, Ints, Noise, Shape
-from gpubench.stats.gate import INCONCLUSIVE, decide
+from gpubench.stats.decision import INCONCLUSIVE, decide
 from gpubench.stats.sequential import schedule
 from gpubench.stats.settings import Looks, Settings
 

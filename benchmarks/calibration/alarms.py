@@ -9,9 +9,9 @@ from scipy import stats
 
 from benchmarks.calibration.campaigns import Campaigns, generate
 from benchmarks.calibration.noise import Noise, Shape
-from gpubench.stats.flips import FEWEST_BLOCKS, family_flip_p
-from gpubench.stats.gate import REGRESSION, decide
+from gpubench.stats.decision import REGRESSION, decide
 from gpubench.stats.settings import Settings
+from gpubench.stats.sign_flip import FEWEST_BLOCKS, family_flip_p
 
 # Equivalence is judged before difference, so a real margin would hide alarms of the test.
 NO_MARGIN = 1e-9

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.calibration.noise import Floats, Ints, Noise, Shape, balanced_first, simulate, source
-from gpubench.stats.gate import Circumstances, Decisions, decide
+from gpubench.stats.decision import Circumstances, Decisions, decide
 from gpubench.stats.pairs import CANDIDATE, Pairs, complete_pairs
 from gpubench.stats.runs import number_runs
 from gpubench.stats.settings import Settings

@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.calibration.adaptive import run_adaptive
 from benchmarks.calibration.campaigns import generate
 from benchmarks.calibration.noise import Floats, Ints, Noise, Shape
-from gpubench.stats.gate import EQUIVALENT, REGRESSION, decide
+from gpubench.stats.decision import EQUIVALENT, REGRESSION, decide
 from gpubench.stats.settings import Settings
 
 PLANNED_FOR = 0.03

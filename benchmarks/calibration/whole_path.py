@@ -7,7 +7,7 @@ import polars as pl
 
 from benchmarks.calibration.campaigns import Campaigns, generate
 from benchmarks.calibration.noise import Noise, Shape
-from gpubench.stats.gate import WORDS, Decisions
+from gpubench.stats.decision import WORDS, Decisions
 from gpubench.stats.settings import Settings
 from gpubench.stats.table import comparisons_from_frame
 from gpubench.stats.verdict import Verdict, judge

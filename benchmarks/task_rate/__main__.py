@@ -16,7 +16,7 @@ import distributed
 from parsl.benchmark import perf
 
 from benchmarks.task_rate.ratios import Way, interleaved, ratio
-from gpubench.workloads import families, strays
+from gpubench.workloads import families, process_reaper
 from gpubench.workloads.base import Context
 from gpubench.workloads.catalogue import CATALOGUE
 from gpubench.workloads.task_clients import MARK
@@ -84,7 +84,7 @@ def main() -> None:
     options = parser.parse_args()
     token = str(os.getpid())
     os.environ.update({"SPT_NOENV": "1", MARK: token})
-    guard = strays.guard(MARK, token)  # parsl's processes end with us, however we end
+    guard = process_reaper.guard(MARK, token)  # parsl's processes end with us, however we end
     order = random.Random(options.seed)
     print(f"{options.blocks} blocks of {options.tasks} tasks, {os.cpu_count()} cores\n")
     print("| against | workers | ours, tasks/s | theirs, tasks/s | ratio of rates | 95 % interval |")

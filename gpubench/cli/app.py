@@ -11,8 +11,16 @@ from typing import Annotated
 import typer
 
 from gpubench import __version__
-from gpubench.cli import commands, completing
+from gpubench.cli import completion, node_command
+from gpubench.cli.campaign import bench_commands, fetch_command, stage_commands
+from gpubench.cli.clusters import commands as cluster_commands
+from gpubench.cli.images import commands as image_commands
+from gpubench.cli.results import archive_commands, export_commands
+from gpubench.cli.results import commands as result_commands
 from gpubench.cli.say import complain
+from gpubench.cli.sites import commands as site_commands
+from gpubench.cli.sites import prereqs_command
+from gpubench.cli.workloads import commands as workload_commands
 from gpubench.errors import GpubenchError, InterruptedByUserError
 
 app = typer.Typer(
@@ -24,7 +32,21 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-commands.register(app)
+for group in (  # in the order in which --help lists them
+    bench_commands,
+    stage_commands,
+    workload_commands,
+    cluster_commands,
+    fetch_command,
+    result_commands,
+    archive_commands,
+    export_commands,
+    image_commands,
+    site_commands,
+    prereqs_command,
+    node_command,
+):
+    group.register(app)
 READER_GONE = 128 + signal.SIGPIPE
 """What a shell says of a program that wrote to a pipe whose reader has gone."""
 
@@ -41,20 +63,20 @@ def options(
         bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
     _install: Annotated[
-        completing.Shell | None,
+        completion.Shell | None,
         typer.Option(
             "--install-completion",
             help="Let this shell complete commands, options and values, from its next start on.",
-            callback=completing.install,
+            callback=completion.install,
             is_eager=True,
         ),
     ] = None,
     _show: Annotated[
-        completing.Shell | None,
+        completion.Shell | None,
         typer.Option(
             "--show-completion",
             help="Print the script that --install-completion installs.",
-            callback=completing.show,
+            callback=completion.show,
             is_eager=True,
         ),
     ] = None,
@@ -70,8 +92,8 @@ def version() -> None:
 
 def main() -> None:
     """Run the command line; every failure ends as one line on stderr and its documented exit code."""
-    if completing.COMPLETE in os.environ:
-        completing.answer_shells()
+    if completion.COMPLETE in os.environ:
+        completion.answer_shells()
     # Ten thousand runs are millions of objects that stay; to look for rings among them takes a third of a report's time
     gc.set_threshold(200_000, 50, 50)
     try:

@@ -11,22 +11,24 @@ from typing import NamedTuple
 
 import typer.models
 
-from gpubench.cli.asked.campaign import Asked
-from gpubench.cli.commands import bench, images, results, stages
+from gpubench.cli.campaign import bench_commands, stage_commands
+from gpubench.cli.campaign.options import Asked
 from gpubench.cli.declared import Make, parameters_of, with_options
+from gpubench.cli.images import commands as image_commands
+from gpubench.cli.results import commands as result_commands
 
-HEAD = "# `make options` writes this file from gpubench/cli/options.py, gpubench/cli/asked/ and gpubench/cli/commands/."
+HEAD = "# `make options` writes this file from the dataclasses and commands of gpubench/cli/."
 TARGETS: dict[str, Callable[..., None]] = {
-    "bench": bench.bench,
-    "plan": stages.plan,
-    "render": stages.render,
-    "submit": stages.submit,
-    "status": stages.status,
-    "cancel": stages.cancel,
-    "resume": bench.resume,
-    "images": images.build,
-    "import": images.import_,
-    "report": results.report,
+    "bench": bench_commands.bench,
+    "plan": stage_commands.plan,
+    "render": stage_commands.render,
+    "submit": stage_commands.submit,
+    "status": stage_commands.status,
+    "cancel": stage_commands.cancel,
+    "resume": bench_commands.resume,
+    "images": image_commands.build,
+    "import": image_commands.import_,
+    "report": result_commands.report,
 }
 PLANNING = {"bench", "plan", "render", "submit"}
 WIDTH = 120

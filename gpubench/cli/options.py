@@ -7,29 +7,29 @@ from typing import Annotated
 
 import typer
 
-from gpubench.cli import completing
+from gpubench.cli import completion
 from gpubench.cli.declared import Make
 from gpubench.model.bounds import MOST_REPS
 
 NamedSite = Annotated[
-    str, typer.Argument(help="Profile in sites/, or a .toml file.", show_default=False, autocompletion=completing.sites)
+    str, typer.Argument(help="Profile in sites/, or a .toml file.", show_default=False, autocompletion=completion.sites)
 ]
 Site = Annotated[
-    str, typer.Option(help="Profile in sites/, or a .toml file.", autocompletion=completing.sites), Make("mine.toml")
+    str, typer.Option(help="Profile in sites/, or a .toml file.", autocompletion=completion.sites), Make("mine.toml")
 ]
 OneVariant = Annotated[
     str | None,
     typer.Option(
-        help="VERSION[,KEY=VALUE...]; default: the first variant of the site.", autocompletion=completing.versions
+        help="VERSION[,KEY=VALUE...]; default: the first variant of the site.", autocompletion=completion.versions
     ),
 ]
 Reps = Annotated[int | None, typer.Option(min=1, max=MOST_REPS, help="Timed repetitions of every workload."), Make()]
-Protocol = Annotated[str | None, typer.Option(help="tcp or ucx.", autocompletion=completing.protocols), Make()]
+Protocol = Annotated[str | None, typer.Option(help="tcp or ucx.", autocompletion=completion.protocols), Make()]
 Runtime = Annotated[
     str | None,
     typer.Option(
         help="How runs enter their image: venv, conda, modules, docker, pyxis, enroot, apptainer or charliecloud.",
-        autocompletion=completing.runtimes,
+        autocompletion=completion.runtimes,
     ),
     Make(),
 ]
@@ -54,7 +54,7 @@ Svg = Annotated[Path | None, typer.Option(help="Also every chart as an SVG file 
 Png = Annotated[Path | None, typer.Option(help="Also every chart as a PNG file in this directory.")]
 CampaignDir = Annotated[
     Path,
-    typer.Argument(help="Directory of the campaign.", show_default=False, autocompletion=completing.campaigns),
+    typer.Argument(help="Directory of the campaign.", show_default=False, autocompletion=completion.campaigns),
     Make(),
 ]
 Planned = Annotated[
@@ -62,7 +62,7 @@ Planned = Annotated[
     typer.Argument(
         help="Directory of a planned campaign, instead of the options that plan one.",
         show_default=False,
-        autocompletion=completing.campaigns,
+        autocompletion=completion.campaigns,
     ),
     Make(),
 ]
@@ -71,7 +71,7 @@ MaybeCampaign = Annotated[
     typer.Argument(
         help="Directory of the campaign, or a pack, where nothing is changed; default: the newest in outputs/.",
         show_default=False,
-        autocompletion=completing.campaigns,
+        autocompletion=completion.campaigns,
     ),
     Make(),
 ]
@@ -81,7 +81,7 @@ MaybeResults = Annotated[
         help="Directory of the campaign, or a pack, where nothing is changed; default: the newest with results in "
         "outputs/.",
         show_default=False,
-        autocompletion=completing.campaigns,
+        autocompletion=completion.campaigns,
     ),
     Make(),
 ]
@@ -91,7 +91,7 @@ Other = Annotated[
         metavar="B",
         help="A second campaign or import, held against the first.",
         show_default=False,
-        autocompletion=completing.campaigns,
+        autocompletion=completion.campaigns,
     ),
 ]
 Outputs = Annotated[Path | None, typer.Option(help="Where campaigns live; default: as the profile says (outputs/).")]

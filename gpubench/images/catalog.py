@@ -11,8 +11,8 @@ import platformdirs
 
 from gpubench.errors import DataError
 from gpubench.images import folders
+from gpubench.images.build_mutex import Progress
 from gpubench.images.compatibility import choose
-from gpubench.images.lock import Progress
 from gpubench.images.manifest import manifest, manifest_id
 from gpubench.images.specs import resolve
 from gpubench.images.stack import check_python

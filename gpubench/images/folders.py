@@ -19,7 +19,7 @@ from typing import Any
 
 from gpubench.errors import DataError, GpubenchError, MissingToolError, UsageError
 from gpubench.images import fingerprint
-from gpubench.images.lock import Progress, only_builder
+from gpubench.images.build_mutex import Progress, only_builder
 
 SCHEMA = "gpubench/image-folder/1"
 

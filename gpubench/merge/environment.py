@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, Literal
 
 from gpubench.images.manifest import differences
-from gpubench.merge.facts import ENVIRONMENT, UNSET, Facts, word
+from gpubench.merge.environment_facts import ENVIRONMENT, UNSET, Facts, word
 from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.spec import PROCESS_DEFAULTS
 from gpubench.spec.waiting import crowded_hosts

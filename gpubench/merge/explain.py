@@ -11,8 +11,8 @@ from typing import Any
 
 from gpubench.images.manifest import differences
 from gpubench.merge.environment import Change, Expected, Why, between, worst
-from gpubench.merge.facts import Facts, facts
-from gpubench.merge.noise import NOISE, noise
+from gpubench.merge.environment_facts import Facts, facts
+from gpubench.merge.run_noise import NOISE, noise
 from gpubench.spec import RunRecord
 from gpubench.stats.separation import Paired, paired, separation
 

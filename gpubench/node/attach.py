@@ -5,12 +5,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Optional
 
-from gpubench.node import checks, foreign, process
+from gpubench.node import checks, external_cluster, process
 from gpubench.node.limit import Limit
 from gpubench.node.probe import describe, describe_scheduler, describe_worker
 from gpubench.node.stop import StoppedError
 from gpubench.spec import SampleLine, WorkloadSpec
-from gpubench.spec.attached import (
+from gpubench.spec.attach_record import (
     ATTACHED,
     ATTACHED_FILE,
     REFUSED,
@@ -40,8 +40,8 @@ def attach(spec: AttachSpec, directory: Path, parent: Optional[int]) -> int:
     try:
         if client is not None:
             _use(client, spec, record, directory)
-    except foreign.RefusedError as error:
-        record.refusal = VERSIONS if isinstance(error, foreign.VersionsError) else REFUSED
+    except external_cluster.RefusedError as error:
+        record.refusal = VERSIONS if isinstance(error, external_cluster.VersionsError) else REFUSED
         record.reason = str(error)
     finally:
         if client is not None:
@@ -54,11 +54,11 @@ def _end_in_order(parent: Optional[int]) -> None:
     """A signal, and the front end's death, become an exception: what we brought has to be taken away again."""
 
     def stop(number: int, _frame: Optional[FrameType]) -> None:
-        for other in foreign.ENDING:
+        for other in external_cluster.ENDING:
             signal.signal(other, signal.SIG_IGN)
         raise StoppedError(f"interrupted by {signal.Signals(number).name}")
 
-    for number in foreign.ENDING:
+    for number in external_cluster.ENDING:
         signal.signal(number, stop)
     if parent is not None:
         process.die_with_parent(parent, signal.SIGTERM)
@@ -84,26 +84,26 @@ def _connect(spec: AttachSpec, record: AttachedRecord) -> Any:
 
 
 def _use(client: Any, spec: AttachSpec, record: AttachedRecord, directory: Path) -> None:
-    record.versions = foreign.check_versions(client)
+    record.versions = external_cluster.check_versions(client)
     if spec.workload is not None:
         families.load([spec.workload.name])
-    with foreign.carried(client, Path(process.archive())):
+    with external_cluster.carried(client, Path(process.archive())):
         _look(client, spec, record)
         if spec.workload is not None:
             _measure(_context(client, record), spec.workload, record, directory)
 
 
 def _look(client: Any, spec: AttachSpec, record: AttachedRecord) -> None:
-    record.workers = client.run_on_scheduler(foreign.workers_of)
-    tasks = client.run_on_scheduler(foreign.tasks_of)
+    record.workers = client.run_on_scheduler(external_cluster.workers_of)
+    tasks = client.run_on_scheduler(external_cluster.tasks_of)
     if tasks:
         record.warnings.append(f"the scheduler knows {tasks} tasks of others: the cluster isn't ours alone")
     scheduler = client.run_on_scheduler(describe_scheduler)
     by_address = client.run(describe_worker)
     if len(by_address) != len(record.workers):
         record.warnings.append(f"{len(record.workers)} workers at the scheduler, {len(by_address)} answer")
-    record.protocol = foreign.common_protocol([scheduler["address"], *by_address])
-    record.device = foreign.device_of(client, spec.device)
+    record.protocol = external_cluster.common_protocol([scheduler["address"], *by_address])
+    record.device = external_cluster.device_of(client, spec.device)
     record.processes = [
         scheduler,
         *(dict(facts, address=address) for address, facts in sorted(by_address.items())),

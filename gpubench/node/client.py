@@ -32,7 +32,7 @@ from gpubench.spec.plain import to_plain
 from gpubench.spec.records import workload_record
 from gpubench.spec.turns import END
 from gpubench.spec.waiting import crowded_hosts
-from gpubench.workloads import dasks, device, links
+from gpubench.workloads import dask_compat, device, links
 from gpubench.workloads.base import Context, UnavailableError
 from gpubench.workloads.families import create, load
 from gpubench.workloads.measure import measure, slowness
@@ -182,7 +182,7 @@ def _go_on() -> None:
 
 
 def _clean(context: Context) -> None:
-    checks.check_same_workers(context.workers, context.client.run(dasks.clean))
+    checks.check_same_workers(context.workers, context.client.run(dask_compat.clean))
 
 
 def _measure_one(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import List, Set
 
 from gpubench.node import rendezvous
-from gpubench.node.hub import Hub, Message
+from gpubench.node.control_channel import ControlServer, Message
 from gpubench.node.net import interface_address
 from gpubench.node.stop import StopRequest
 from gpubench.node.turns import DONE, OVER, TURN
@@ -23,7 +23,7 @@ TICK_S = 0.1
 class Conductor:
     """Gives every turn, and waits until it is given back."""
 
-    def __init__(self, spec: TurnsSpec, hub: Hub, stop: StopRequest) -> None:
+    def __init__(self, spec: TurnsSpec, hub: ControlServer, stop: StopRequest) -> None:
         self.spec, self.hub, self.stop = spec, hub, stop
         self.gone: Set[int] = set()
 
@@ -78,7 +78,7 @@ def conduct(spec: TurnsSpec, runs_dir: Path, token: str, stop: StopRequest) -> N
     orders = {int(order) for order, run in spec.runs.items() if finished(runs_dir, run) is None}
     if not orders:
         return  # the job starts again: the block is done
-    hub = Hub(interface_address(spec.interface), token)
+    hub = ControlServer(interface_address(spec.interface), token)
     path = rendezvous.path_for(runs_dir, rendezvous_name(spec.block), token)
     try:
         runs_dir.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,7 @@ from typing import Dict, List, Mapping, Tuple
 
 from gpubench.spec import PROCESS_DEFAULTS, RunSpec
 from gpubench.workloads import clock
-from gpubench.workloads.strays import CLUSTER_VARIABLE
+from gpubench.workloads.process_reaper import CLUSTER_VARIABLE
 
 # What would change a benchmark without anybody noticing. Dropped, and said.
 FOREIGN_PREFIXES = (

@@ -6,8 +6,8 @@ import select
 import time
 from typing import Callable, Optional, Set
 
-from gpubench.node import by_name, rendezvous
-from gpubench.node.hub import STOP, Line, join
+from gpubench.node import rendezvous, tcp_rendezvous
+from gpubench.node.control_channel import STOP, Line, join
 from gpubench.node.node import Node
 from gpubench.node.scratch import fault
 from gpubench.node.stop import StoppedError, StopRequest
@@ -60,10 +60,12 @@ def _tell(node: Node, line: Line, error: OSError) -> None:
 def _meet(node: Node, token: str, stop: StopRequest) -> Optional[Line]:
     """The line to the leader; None when its part of the run is over already."""
     spec = node.spec
-    where = by_name.place(os.environ)
+    where = tcp_rendezvous.place(os.environ)
     if where is not None:
         deadline = time.monotonic() + spec.deadlines.start_s
-        return by_name.meet(where, token, deadline, stop.asked, rank=node.rank, order=spec.order, facts=node.facts)
+        return tcp_rendezvous.meet(
+            where, token, deadline, stop.asked, rank=node.rank, order=spec.order, facts=node.facts
+        )
     before: Set[int] = recorded(node.runs_dir, spec.run)
 
     def over() -> bool:

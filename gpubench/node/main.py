@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import List, Optional
 
-from gpubench.node import by_hand, environment, roles  # noqa: F401 - see above
+from gpubench.node import cli_roles, environment, roles  # noqa: F401 - see above
 from gpubench.node.gpu import DEVICES, resolve
 from gpubench.node.process import die_with_parent
 from gpubench.node.rank import RankError
@@ -35,8 +35,8 @@ def main(arguments: Optional[List[str]] = None) -> int:
             if dasks:
                 parser.error("unrecognized arguments: {}".format(" ".join(dasks)))
             return OTHERS[options.command](options)
-        words, lines = by_hand.adopt(options, dasks, resolve(options.device or "auto"))
-        by_hand.check(options)
+        words, lines = cli_roles.adopt(options, dasks, resolve(options.device or "auto"))
+        cli_roles.check(options)
         if options.spec is None:
             for line in lines:
                 print(f"gpubench run: {line}", file=sys.stderr)  # noqa: T201
@@ -52,34 +52,34 @@ def main(arguments: Optional[List[str]] = None) -> int:
     except StoppedError as error:
         print(f"gpubench {options.command}: {error}", file=sys.stderr)  # noqa: T201
         return EXIT_NODE
-    except (by_hand.CombinationError, SpecError, RankError, OSError) as error:
+    except (cli_roles.CombinationError, SpecError, RankError, OSError) as error:
         print(f"gpubench {options.command}: {error}", file=sys.stderr)  # noqa: T201
         return EXIT_NODE if isinstance(error, OSError) else EXIT_USAGE
 
 
 def _attach(options: argparse.Namespace) -> int:
     from gpubench.node.attach import attach
-    from gpubench.spec.attached import AttachSpec
+    from gpubench.spec.attach_record import AttachSpec
 
     path = Path(options.spec)
     return attach(AttachSpec.parse(path.read_text(encoding="utf-8")), path.parent, options.parent)
 
 
 def _cluster(options: argparse.Namespace) -> int:
-    from gpubench.node import standing
+    from gpubench.node import cluster_main
 
     path = Path(options.spec).resolve()
     if options.clean:
-        standing.clean(path.parents[3])
+        cluster_main.clean(path.parents[3])
         return EXIT_OK
-    return standing.stand(
+    return cluster_main.stand(
         path, options.rank, options.skip or "", apart=options.role == "scheduler", lasts_s=options.lasts
     )
 
 
 def _look(options: argparse.Namespace) -> int:
-    from gpubench.node.look import look
-    from gpubench.spec.looked import LookSpec
+    from gpubench.node.inspect_cluster import look
+    from gpubench.spec.inspect_record import LookSpec
 
     path = Path(options.spec)
     return look(LookSpec.parse(path.read_text(encoding="utf-8")), path.parent, options.parent)
@@ -119,9 +119,9 @@ OTHERS = {"attach": _attach, "cluster": _cluster, "conduct": _conduct, "look": _
 
 def _by_hand(options: argparse.Namespace, words: List[str]) -> int:
     if options.role == "scheduler":
-        roles.run_scheduler(by_hand.scheduler_arguments(options, words))
+        roles.run_scheduler(cli_roles.scheduler_arguments(options, words))
     else:
-        roles.WORKERS[resolve(options.device or "auto")]()(by_hand.worker_arguments(options, words))
+        roles.WORKERS[resolve(options.device or "auto")]()(cli_roles.worker_arguments(options, words))
     return EXIT_OK
 
 

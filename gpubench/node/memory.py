@@ -8,7 +8,7 @@ import contextlib
 import threading
 from typing import Any, Callable, Dict, Iterator, Mapping
 
-from gpubench.workloads import dasks
+from gpubench.workloads import dask_compat
 
 LOOK_S = 1.0
 """One small message to the scheduler in that time."""
@@ -28,7 +28,7 @@ def watched(client: Any, end: Callable[[Exception], None], every_s: float = LOOK
         before: Dict[str, Any] = {}
         while not over.wait(every_s):
             try:
-                found: Dict[str, Any] = client.run_on_scheduler(dasks.short_of_memory)
+                found: Dict[str, Any] = client.run_on_scheduler(dask_compat.short_of_memory)
             except Exception:  # noqa: BLE001 - whoever waits for the cluster hears of it himself
                 return
             # A worker may be paused for a moment, until garbage is collected; what is on disk stays there.

@@ -17,7 +17,7 @@ from gpubench.node.process import Child, maps_anywhere, role_command, stop_all, 
 from gpubench.node.roles import LATE
 from gpubench.spec import RunSpec
 from gpubench.spec.run import LAUNCH_NODE
-from gpubench.workloads.strays import CLUSTER_VARIABLE, await_cleaners, end_marked, marked
+from gpubench.workloads.process_reaper import CLUSTER_VARIABLE, await_cleaners, end_marked, marked
 from gpubench.writer.atomic import write_atomic
 
 GRACE_S = 0.2

@@ -14,14 +14,14 @@ import time
 from pathlib import Path
 from typing import Callable, List
 
-from gpubench.node import by_name
-from gpubench.node.hub import FACTS, STOP, Hub
+from gpubench.node import tcp_rendezvous
+from gpubench.node.control_channel import FACTS, STOP, ControlServer
 from gpubench.node.net import interface_address
 from gpubench.node.rank import find_rank
 from gpubench.node.rendezvous import RendezvousTimeoutError
 from gpubench.node.stop import StopRequest
 from gpubench.spec import RunSpec
-from gpubench.spec.frames import FILES, encode
+from gpubench.spec.log_transport import FILES, encode
 from gpubench.spec.plain import SpecError
 from gpubench.writer.atomic import write_atomic
 
@@ -88,18 +88,18 @@ def _arrive(state: State, spec: RunSpec, rank: int, deadline_s: float) -> None:
     stop = StopRequest(watch_stdin=False)
     deadline = time.monotonic() + deadline_s
     token = os.environ.get(TOKEN_VARIABLE, "")
-    where = by_name.place(os.environ)
+    where = tcp_rendezvous.place(os.environ)
     if spec.nodes == 1 or where is None:
         return
     if rank == 0:
-        hub = Hub(interface_address(spec.interface), token, port=where[1], order=BEFORE_THE_FIRST)
+        hub = ControlServer(interface_address(spec.interface), token, port=where[1], order=BEFORE_THE_FIRST)
         missing = _wait_for_all(hub, spec.nodes, deadline, stop)
         if missing:
             state.code = EXIT_NODE
             state.reason = f"the pod of node rank {missing} did not start within {deadline_s:.0f} s"
     else:
         try:
-            met = by_name.meet(where, token, deadline, stop.asked, rank=rank, order=BEFORE_THE_FIRST, facts={})
+            met = tcp_rendezvous.meet(where, token, deadline, stop.asked, rank=rank, order=BEFORE_THE_FIRST, facts={})
             state.reason = "" if met else "another pod of the job did not start in time"
         except RendezvousTimeoutError as error:
             state.reason = str(error)
@@ -107,7 +107,7 @@ def _arrive(state: State, spec: RunSpec, rank: int, deadline_s: float) -> None:
     _say(state.reason or f"all {spec.nodes} nodes are here")
 
 
-def _wait_for_all(hub: Hub, nodes: int, deadline: float, stop: StopRequest) -> List[int]:
+def _wait_for_all(hub: ControlServer, nodes: int, deadline: float, stop: StopRequest) -> List[int]:
     """The ranks that didn't come; the others are told whether to go on."""
     others = set(range(1, nodes))
     while others - set(hub.lines) and time.monotonic() < deadline and not stop.asked():
@@ -137,13 +137,13 @@ def _run(state: State, spec: RunSpec, rank: int, options: argparse.Namespace, ma
 
 def _tell(state: State, spec: RunSpec, rank: int) -> None:
     """Rank 0 ends a run that this node has no part in as skipped; it would wait for this node in vain."""
-    where = by_name.place(os.environ)
+    where = tcp_rendezvous.place(os.environ)
     if state.told or where is None:
         return
     stop = StopRequest(watch_stdin=False)
     token, deadline = os.environ.get(TOKEN_VARIABLE, ""), time.monotonic() + spec.deadlines.start_s
     try:
-        met = by_name.meet(where, token, deadline, stop.asked, rank=rank, order=spec.order, facts={})
+        met = tcp_rendezvous.meet(where, token, deadline, stop.asked, rank=rank, order=spec.order, facts={})
     except RendezvousTimeoutError as error:
         _say(str(error))
         return

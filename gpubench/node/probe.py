@@ -11,7 +11,7 @@ from typing import Any, Dict, List
 
 from gpubench.node import build, ucx
 from gpubench.node.environment import AT_START, ucx_variables
-from gpubench.workloads import dasks
+from gpubench.workloads import dask_compat
 
 REPORTED = (
     "dask",
@@ -68,7 +68,7 @@ def count_workers(dask_scheduler: Any) -> int:
 
 def worker_registrations(dask_scheduler: Any) -> List[float]:
     """``dasks.registrations``, for ``Client.run_on_scheduler``."""
-    return dasks.registrations(dask_scheduler)
+    return dask_compat.registrations(dask_scheduler)
 
 
 def clock() -> float:

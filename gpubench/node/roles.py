@@ -10,7 +10,7 @@ from gpubench.spec import RunSpec
 
 LATE = "@"
 POLL_S = 0.02
-CENSUS = "gpubench.node.census"
+CENSUS = "gpubench.node.worker_registry"
 CENSUS_VARIABLE = "GPUBENCH_CENSUS"
 """Preload of a scheduler, and the variable that tells it where to write who is registered."""
 

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
-from gpubench.node import by_name, rendezvous
+from gpubench.node import rendezvous, tcp_rendezvous
 from gpubench.node.client import RESULT_FILE
-from gpubench.node.hub import FACTS, STOP, Hub, Message
+from gpubench.node.control_channel import FACTS, STOP, ControlServer, Message
 from gpubench.node.net import interface_address
 from gpubench.node.node import Node
 from gpubench.node.process import Child
@@ -59,7 +59,7 @@ class Leader:
         self.run_dir = run_dir
         self.token = token
         self.stop = stop
-        self.hub: Optional[Hub] = None
+        self.hub: Optional[ControlServer] = None
         self.rendezvous = rendezvous.path_for(node.runs_dir, self.spec.run, token)
         self.peers: Dict[int, Dict[str, Any]] = {}
         self.phases: Dict[str, float] = {}
@@ -98,8 +98,8 @@ class Leader:
         if self.turns:
             self.turns.await_start(self.stop)
         began, began_at = time.monotonic(), time.time()
-        where = by_name.place(os.environ)
-        hub = self.hub = Hub(
+        where = tcp_rendezvous.place(os.environ)
+        hub = self.hub = ControlServer(
             interface_address(self.spec.interface), self.token, port=where[1] if where else 0, order=self.spec.order
         )
         self.node.start_scheduler()
@@ -145,7 +145,7 @@ class Leader:
         self.phases["stop"] = round(time.monotonic() - began, 3)
         return self._farewells
 
-    def _await_scheduler(self, hub: Hub, deadline: float) -> None:
+    def _await_scheduler(self, hub: ControlServer, deadline: float) -> None:
         """Until it answers, here or where it is, and every node has been told."""
         child = next((child for child in self.node.children if child.name == "scheduler"), None)
         while not self._scheduler:
@@ -159,12 +159,12 @@ class Leader:
             elif time.monotonic() > deadline:
                 raise RunFailedError("the scheduler did not start in time", child.cause() if child else None)
 
-    def _announce(self, hub: Hub, address: str) -> None:
+    def _announce(self, hub: ControlServer, address: str) -> None:
         self._scheduler = address
         self.node.tell_address(address)
         hub.broadcast({"kind": "scheduler", "address": address})
 
-    def _supervise(self, client: Child, hub: Hub, began: float) -> None:
+    def _supervise(self, client: Child, hub: ControlServer, began: float) -> None:
         """Until the client ends: every other end of a process, here or elsewhere, ends the run."""
         limit = began + self.spec.deadlines.start_s + sum(item.timeout_s for item in self.spec.workloads) + 60.0
         while client.code is None:
@@ -174,7 +174,7 @@ class Leader:
             if self._own_time() > limit:
                 raise RunFailedError(f"the run did not end within {limit - began:.0f} s", client.cause())
 
-    def _watch(self, client: Child, hub: Hub, began: float) -> None:
+    def _watch(self, client: Child, hub: ControlServer, began: float) -> None:
         """One look at everything but the client."""
         self._tick()
         self._listen(hub, fatal=True)
@@ -195,7 +195,7 @@ class Leader:
         """The clock without what the run has waited for its turns."""
         return time.monotonic() - (self.turns.waiting_s() if self.turns else 0.0)
 
-    def _take_turns(self, turns: Turns, hub: Hub, client: Child) -> None:
+    def _take_turns(self, turns: Turns, hub: ControlServer, client: Child) -> None:
         """Let the cluster work when it is its turn, and be quiet when it isn't."""
         cluster = [child for child in self.node.children if child is not client]
         turn = turns.asked()
@@ -211,7 +211,7 @@ class Leader:
             go_on([client])
             turns.hand_on(turn)
 
-    def _tell_all(self, hub: Hub, kind: str, answer: str) -> None:
+    def _tell_all(self, hub: ControlServer, kind: str, answer: str) -> None:
         """Tell the other nodes of the run, and wait until each has answered."""
         waiting = set(self.peers)
         hub.broadcast({"kind": kind})
@@ -220,7 +220,7 @@ class Leader:
             messages = self._listen(hub, fatal=True)
             waiting -= {message["rank"] for message in messages if message["kind"] == answer}
 
-    def _listen(self, hub: Hub, *, fatal: bool, wait_s: float = TICK_S) -> List[Message]:
+    def _listen(self, hub: ControlServer, *, fatal: bool, wait_s: float = TICK_S) -> List[Message]:
         messages = self._heard(hub, fatal=fatal, wait_s=wait_s)
         died = next((message for message in messages if message["kind"] == "died"), None)
         if fatal and died is not None:
@@ -230,7 +230,7 @@ class Leader:
             raise NodeLostError(f"lost node rank {self._places(gone)}")
         return messages
 
-    def _heard(self, hub: Hub, *, fatal: bool, wait_s: float = TICK_S) -> List[Message]:
+    def _heard(self, hub: ControlServer, *, fatal: bool, wait_s: float = TICK_S) -> List[Message]:
         messages = hub.poll(wait_s)
         if self.turns:
             self.turns.beat()
@@ -268,7 +268,7 @@ class Leader:
         self.stop.check()
         self.node.load.tick()
 
-    def _result(self, client: Child, hub: Hub, began: float) -> Dict[str, Any]:
+    def _result(self, client: Child, hub: ControlServer, began: float) -> Dict[str, Any]:
         path = self.node.scratch / RESULT_FILE
         if client.code != 0 or not path.exists():
             self._look_for_the_cause(client, hub, began)
@@ -278,7 +278,7 @@ class Leader:
             self._look_for_the_cause(client, hub, began)
         return result
 
-    def _look_for_the_cause(self, client: Child, hub: Hub, began: float) -> None:
+    def _look_for_the_cause(self, client: Child, hub: ControlServer, began: float) -> None:
         """Raise if it is another process or node: a client often fails before we hear of that."""
         deadline = time.monotonic() + ORDER_S
         while time.monotonic() < deadline:

@@ -14,7 +14,7 @@ import time
 from typing import Iterator, List, Optional
 
 from gpubench.node import rendezvous
-from gpubench.node.hub import Hub, Line, Message, join
+from gpubench.node.control_channel import ControlServer, Line, Message, join
 from gpubench.node.limit import Limit
 from gpubench.node.node import Node
 from gpubench.node.process import Child
@@ -84,7 +84,7 @@ class Turns:
             self._hear()
         self.before_s = time.monotonic() - self._paused_at
 
-    def wake(self, hub: Hub) -> None:
+    def wake(self, hub: ControlServer) -> None:
         """Let ``hub.poll`` return as soon as there is something to hear."""
         hub.wake_on(self._conductor.sock)
         hub.wake_on(self._client.sock)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpubench.errors import PlanRefusedError
 from gpubench.model.site import Site
-from gpubench.plan.rooms import plan_rooms
+from gpubench.plan.cluster_shapes import plan_cluster_shapes
 from gpubench.plan.turns import interleaved
 from gpubench.spec.turns import INTERLEAVED
 
@@ -40,7 +40,7 @@ def arranged(request: Request) -> tuple[Site, str]:
         check_arrangement(together, [item.backend for item in request.workloads])
         if request.device != "cpu":
             raise PlanRefusedError("the memory pools of several clusters share a GPU only where that is asked for")
-        plan_rooms(dataclasses.replace(request, site=together))
+        plan_cluster_shapes(dataclasses.replace(request, site=together))
     except PlanRefusedError as error:
         return one_by_one, error.what
     return together, ""

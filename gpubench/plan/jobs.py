@@ -18,7 +18,7 @@ SAFETY = 1.5
 
 
 @dataclasses.dataclass(frozen=True)
-class Room:
+class ClusterShape:
     """A place, the bytes that each of its workers has, and the ``params_id`` of what can be measured there."""
 
     place: Place
@@ -29,7 +29,7 @@ class Room:
 def plan_jobs(
     campaign: str,
     *,
-    rooms: Sequence[Room],
+    rooms: Sequence[ClusterShape],
     blocks: int,
     variants: Sequence[str],
     seed: int,

@@ -17,15 +17,15 @@ from gpubench.model.plan import (
 )
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
+from gpubench.plan.adapter_combinations import BLOCKS_PER_JOB, check_combination
 from gpubench.plan.arrangement import check_arrangement
 from gpubench.plan.bounds import check_bounds
 from gpubench.plan.budget import LEAST_BLOCKS, blocks_that_fit
-from gpubench.plan.foreseen import DEFAULT_POWER, foresee_plan
-from gpubench.plan.jobs import Room, plan_jobs
+from gpubench.plan.cluster_shapes import clusters_at_once, plan_cluster_shapes
+from gpubench.plan.jobs import ClusterShape, plan_jobs
 from gpubench.plan.known import apply_issues
 from gpubench.plan.placement import check_placement, check_steps_of
-from gpubench.plan.rooms import clusters_at_once, plan_rooms
-from gpubench.plan.triples import BLOCKS_PER_JOB, check_triple
+from gpubench.plan.power_analysis import DEFAULT_POWER, foresee_plan
 from gpubench.plan.turns import interleaved
 from gpubench.spec import WorkloadSpec
 from gpubench.spec.waiting import crowded, polls
@@ -101,13 +101,13 @@ def make_plan(request: Request) -> Plan:
             that can't hold five blocks.
     """
     site = request.site
-    check_triple(site)
+    check_combination(site)
     if request.protocol not in PROTOCOLS:
         raise PlanRefusedError(f"no protocol '{request.protocol}'", then=f"there is: {', '.join(PROTOCOLS)}")
     check_bounds(site, request.nodes, request.workers or [site.layout.workers])
     check_placement(site, request.device)
     check_arrangement(site, [item.backend for item in request.workloads])
-    rooms, left_out = plan_rooms(request)
+    rooms, left_out = plan_cluster_shapes(request)
     steps = [line for room in rooms for line in check_steps_of(site, *room.place)]
     time = _time_model(request)
     all_places_s = time.block_s * len(rooms)
@@ -213,7 +213,7 @@ def _time_model(request: Request) -> TimeModel:
     return TimeModel(run_s=run_s, block_s=round(run_s * len(request.variants), 2), total_s=0.0, source=source)
 
 
-def _comparisons(request: Request, rooms: Sequence[Room]) -> list[Comparison]:
+def _comparisons(request: Request, rooms: Sequence[ClusterShape]) -> list[Comparison]:
     baseline, *candidates = [variant.label for variant in request.variants]
     return [
         Comparison(
@@ -233,7 +233,7 @@ def _comparisons(request: Request, rooms: Sequence[Room]) -> list[Comparison]:
     ]
 
 
-def _notes(request: Request, rooms: Sequence[Room], blocks: int) -> list[str]:
+def _notes(request: Request, rooms: Sequence[ClusterShape], blocks: int) -> list[str]:
     notes = [request.repetitions] if request.repetitions else []
     if request.max_blocks:
         notes.append(f"adaptive: looks after 5, 6, then every second block, and at {request.max_blocks} at most")

@@ -10,8 +10,8 @@ import random
 from collections.abc import Mapping
 
 from gpubench.model.plan import Place, Plan, PlanAddition, PlannedBlock, PlannedJob
+from gpubench.plan.adapter_combinations import BLOCKS_PER_JOB
 from gpubench.plan.jobs import job_name, new_job, plan_block, reps_in_turns
-from gpubench.plan.triples import BLOCKS_PER_JOB
 
 ENDED = ("ok", "failed")
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from gpubench.errors import PlanRefusedError
 from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
+from gpubench.plan.adapter_combinations import BRINGS_FILES, check_combination
 from gpubench.plan.bounds import check_counts, interface_fault
 from gpubench.plan.make import PROTOCOLS
 from gpubench.plan.placement import check_placement, check_steps_of
-from gpubench.plan.triples import BRINGS_FILES, check_triple
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -44,7 +44,7 @@ def check_site(site: Site) -> list[Finding]:
 
 def _triple(site: Site) -> Finding:
     try:
-        check_triple(site)
+        check_combination(site)
     except PlanRefusedError as error:
         return Finding(False, str(error))
     return Finding(True, f"{site.scheduler} + {site.launcher} + {site.runtime} go together")

@@ -9,7 +9,7 @@ from gpubench.errors import PlanRefusedError
 from gpubench.model.cluster import TLS_FOLDER, ClusterJob, ClusterRecord
 from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
-from gpubench.plan.triples import BRINGS_FILES
+from gpubench.plan.adapter_combinations import BRINGS_FILES
 from gpubench.render.environment import environment
 from gpubench.render.job import TEMPLATE, job_file, make_ready, of_the_site, place_of, release
 from gpubench.render.objects import container, label, measuring, of_any_job

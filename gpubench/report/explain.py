@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gpubench.merge.explain import Difference, Explained
-from gpubench.merge.noise import NOISE
+from gpubench.merge.run_noise import NOISE
 from gpubench.stats.separation import Paired
 
 SCHEMA = "gpubench/explain/1"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gpubench.history.changes import Changed, Series
-from gpubench.history.holes import Line
+from gpubench.history.coverage import Line
 from gpubench.report import labels
 from gpubench.stats.change_points import FEWEST
 

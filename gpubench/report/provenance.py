@@ -12,7 +12,7 @@ from typing import Any
 
 from gpubench.images.manifest import differences
 from gpubench.merge.environment import Changes
-from gpubench.merge.noise import entries, series, slowest
+from gpubench.merge.run_noise import entries, series, slowest
 from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.model.quantities import format_bytes
 from gpubench.report.inputs import ReportInputs

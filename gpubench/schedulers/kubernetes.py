@@ -28,7 +28,7 @@ from typing import Any
 
 from gpubench.errors import MissingToolError, SchedulerError, UsageError
 from gpubench.files import write_atomically
-from gpubench.schedulers import gathering, submitted
+from gpubench.schedulers import pod_log_collector, submitted
 from gpubench.schedulers.allocation import Allocation
 from gpubench.schedulers.client import call, said
 from gpubench.schedulers.pods import INDEX, Pod
@@ -70,7 +70,7 @@ def submit(job_dir: Path, environ: Mapping[str, str], after: Sequence[str] = ())
     before = submitted.read(job_dir)
     if before is not None:
         _delete(job_dir)
-    gathering.begin(job_dir)
+    pod_log_collector.begin(job_dir)
     (job_dir / SEEN_FILE).unlink(missing_ok=True)
     submitted.write(job_dir, NAME, name, after=after)
     try:
@@ -98,7 +98,7 @@ def state(job_dir: Path) -> JobState:
         return JobState("unsubmitted")
     seen = _seen(job_dir)
     if seen is not None and seen.phase == "ended":
-        torn = gathering.torn(job_dir)
+        torn = pod_log_collector.torn(job_dir)
         return dataclasses.replace(seen, reason="; ".join(filter(None, (seen.reason, *torn))))
     try:
         objects = _objects(job_dir)
@@ -171,7 +171,7 @@ def _take_away(job_dir: Path) -> None:
 def _fetch(job_dir: Path, *, again: bool = False) -> bool:
     """Bring the logs of the pods and the results in them; whether the job had ended before, with all of them here."""
     seen = _seen(job_dir)
-    if gathering.complete(job_dir) and not again:
+    if pod_log_collector.complete(job_dir) and not again:
         return seen is not None and seen.phase == "ended"
     objects = _objects(job_dir)
     job = next((one for one in objects if one["kind"] == "Job"), None)
@@ -185,15 +185,15 @@ def _fetch(job_dir: Path, *, again: bool = False) -> bool:
         if pod.rank and not now.end:
             continue  # the results are in rank 0's; what the others said matters when something went wrong
         for container in pod.began():
-            if gathering.whole(job_dir, uid, pod.rank, container):
+            if pod_log_collector.whole(job_dir, uid, pod.rank, container):
                 continue
             done = _kubectl(job_dir, "logs", pod.name, "-c", container)
             if done.returncode == 0:
-                gathering.keep(job_dir, uid, pod.rank, container, done.stdout, over=container in pod.over())
+                pod_log_collector.keep(job_dir, uid, pod.rank, container, done.stdout, over=container in pod.over())
             else:
                 whole = whole and _NO_SUCH in done.stderr
-    if whole and now.phase == "ended" and not gathering.torn(job_dir):
-        gathering.finish(job_dir)
+    if whole and now.phase == "ended" and not pod_log_collector.torn(job_dir):
+        pod_log_collector.finish(job_dir)
     return False
 
 

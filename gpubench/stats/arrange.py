@@ -10,7 +10,7 @@ import numpy as np
 
 from gpubench.errors import DataError
 from gpubench.stats.data import ComparisonInput, RunSamples
-from gpubench.stats.gate import Circumstances
+from gpubench.stats.decision import Circumstances
 from gpubench.stats.order import first_in_block, order_problem
 from gpubench.stats.pairs import BASELINE, CANDIDATE, Pairs, complete_pairs
 from gpubench.stats.runs import RunNumbers, number_runs

@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from gpubench.stats.gate import holm
+from gpubench.stats.decision import holm
 from gpubench.stats.runs import Floats
 
 LEAST = 3

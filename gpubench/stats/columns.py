@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpubench.stats.flips import FEWEST_BLOCKS, family_flip_p, flip_p
-from gpubench.stats.gate import Decisions
+from gpubench.stats.decision import Decisions
 from gpubench.stats.pairs import BASELINE, CANDIDATE, Pairs, masked_mean
 from gpubench.stats.runs import Floats
 from gpubench.stats.settings import Settings, Summary
+from gpubench.stats.sign_flip import FEWEST_BLOCKS, family_flip_p, flip_p
 
 
 def flip_columns(pairs: Pairs, decisions: Decisions, settings: Settings) -> tuple[Floats, Floats]:

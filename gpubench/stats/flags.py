@@ -12,7 +12,7 @@ import numpy as np
 from scipy import special
 
 from gpubench.stats.arrange import Cell
-from gpubench.stats.gate import IMPROVEMENT, REGRESSION, Decisions
+from gpubench.stats.decision import IMPROVEMENT, REGRESSION, Decisions
 from gpubench.stats.modes import several_modes
 from gpubench.stats.pairs import BASELINE, CANDIDATE, Pairs, count, masked_mean, masked_sd
 from gpubench.stats.runs import Bools, Floats

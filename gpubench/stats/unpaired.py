@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
-from gpubench.stats.gate import holm, holm_levels
+from gpubench.stats.decision import holm, holm_levels
 from gpubench.stats.settings import Settings
 from gpubench.stats.wording import WIDE, likely, p_words
 

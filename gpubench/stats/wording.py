@@ -7,8 +7,8 @@ import math
 from collections.abc import Mapping
 
 from gpubench.stats.arrange import Cell
+from gpubench.stats.decision import BROKEN, EQUIVALENT, INCONCLUSIVE, Decisions
 from gpubench.stats.estimate import OBSTACLES
-from gpubench.stats.gate import BROKEN, EQUIVALENT, INCONCLUSIVE, Decisions
 from gpubench.stats.settings import Settings
 
 WIDE = "wide"

@@ -18,7 +18,7 @@ import dask.array
 import distributed
 import numpy as np
 
-from gpubench.workloads import dasks, device
+from gpubench.workloads import dask_compat, device
 from gpubench.workloads.arrays import ITEM_BYTES, random_state
 from gpubench.workloads.base import Answer, Context, Measurement
 
@@ -215,7 +215,7 @@ class ArrayOperation(Measurement):
 
     def holders(self, array: Any) -> Dict[Place, List[str]]:
         """Workers that hold each block of an operand, by its place."""
-        found = dasks.holders(self.context.client, array)
+        found = dask_compat.holders(self.context.client, array)
         return {block.place: found[str((array.name, *block.place))] for block in blocks_of(array.chunks)}
 
     def owners(self, array: Any) -> List[str]:

@@ -12,7 +12,7 @@ import dask.array
 import distributed
 import numpy as np
 
-from gpubench.workloads import dasks, device
+from gpubench.workloads import dask_compat, device
 from gpubench.workloads.base import Answer, Context
 from gpubench.workloads.noop import LazyMeasurement
 
@@ -138,7 +138,7 @@ class ArraySum(LazyMeasurement):
 
     def block_holders(self) -> Dict[str, Any]:
         """Workers that hold each block, by ``str(key)``."""
-        return dasks.holders(self.context.client, self._data)
+        return dask_compat.holders(self.context.client, self._data)
 
     def teardown(self) -> None:
         """Drop the array."""

@@ -15,7 +15,7 @@ import dask.dataframe
 import distributed
 import numpy as np
 
-from gpubench.workloads import csv_data, dasks, device
+from gpubench.workloads import csv_data, dask_compat, device
 from gpubench.workloads.base import Answer, Context, Measurement, UnavailableError
 
 MEAN_CLOSE = 1e-9
@@ -117,7 +117,7 @@ class CsvFrames(Measurement):
     def once(self) -> Tuple[float, List[Any]]:
         """Build the graph, then compute it here or leave its result with the workers, as ``result`` says."""
         client = self.context.client
-        with dask.config.set(dasks.BY_TASKS):
+        with dask.config.set(dask_compat.BY_TASKS):
             start = time.perf_counter()
             if self.params["result"] == "compute":
                 answer = list(client.gather(client.compute(self.question())))
@@ -193,7 +193,7 @@ class Partials(CsvFrames):
     @property
     def least_moved_bytes(self) -> int:
         """One number from every worker with partitions but one."""
-        holders = dasks.partition_holders(self.context.client, self.left)
+        holders = dask_compat.partition_holders(self.context.client, self.left)
         owners = {worker for held in holders if len(held) == 1 for worker in held}
         return 8 * max(0, len(owners) - 1)
 
@@ -273,7 +273,7 @@ class IndexMerge(CsvFrames):
 
     def question(self) -> List[Any]:
         """What is timed."""
-        how = dasks.task_shuffle(self.left.merge)
+        how = dask_compat.task_shuffle(self.left.merge)
         return [self.left.merge(self.right, left_index=True, right_index=True, how="inner", **how)]
 
     def verify(self, answer: List[Any]) -> Tuple[bool, Dict[str, Any]]:
@@ -295,7 +295,7 @@ class IndexMerge(CsvFrames):
         sides = []
         for frame in (self.left, self.right):
             figure = functools.partial(index_values, device_name=self.context.device)
-            sides.append(list(zip(of_partitions(client, frame, figure), dasks.partition_holders(client, frame))))
+            sides.append(list(zip(of_partitions(client, frame, figure), dask_compat.partition_holders(client, frame))))
         pairs = sum(
             len(np.intersect1d(one, other, assume_unique=True))
             for one, here in sides[0]

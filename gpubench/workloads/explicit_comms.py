@@ -8,7 +8,7 @@ from typing import Any, Callable, List
 
 import dask
 
-from gpubench.workloads import dasks
+from gpubench.workloads import dask_compat
 from gpubench.workloads.base import UnavailableError
 
 BACKEND = "explicit-comms"
@@ -36,6 +36,6 @@ def persist(client: Any, lazy: Callable[[], Any]) -> List[Any]:
     scheduler, where Dask since 2025.4 would make it (https://github.com/rapidsai/dask-cuda/pull/1462).
     """
     with dask.config.set(explicit_comms=True):
-        graph, keys = dasks.materialised(client, lazy())
+        graph, keys = dask_compat.materialised(client, lazy())
         futures: List[Any] = client.get(graph, keys, sync=False)
     return futures

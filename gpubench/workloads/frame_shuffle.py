@@ -8,7 +8,7 @@ from typing import Any, List, Tuple
 
 import distributed
 
-from gpubench.workloads import dasks, device, frames
+from gpubench.workloads import dask_compat, device, frames
 from gpubench.workloads.base import Answer, Context, UnavailableError
 from gpubench.workloads.noop import LazyMeasurement
 
@@ -84,7 +84,7 @@ class Shuffle(LazyMeasurement):
         frame = frames.settled(
             self.context, f"shuffle-{self._token}-{self._round}", parts, partition(0, 1, self.context.device)[:0]
         )
-        keyword = dasks.shuffle_keyword(frame.shuffle)
+        keyword = dask_compat.shuffle_keyword(frame.shuffle)
         ignore = bool(self.params["ignore_index"])
         self._graph = frame.shuffle("data", ignore_index=ignore, **{keyword: self.params["method"]})
 

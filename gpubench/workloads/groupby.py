@@ -7,7 +7,7 @@ from typing import Any, List, Tuple
 
 import distributed
 
-from gpubench.workloads import dasks, device, frames, groupby_data
+from gpubench.workloads import dask_compat, device, frames, groupby_data
 from gpubench.workloads.base import Answer, Context
 from gpubench.workloads.noop import LazyMeasurement
 
@@ -70,7 +70,7 @@ class GroupBy(LazyMeasurement):
             {"int64": ["max", "count"], "float64": "mean"},
             split_out=int(self.params["split_out"]),
             split_every=int(self.params["split_every"]),
-            **(dasks.task_shuffle(grouped.agg) if several else {}),
+            **(dask_compat.task_shuffle(grouped.agg) if several else {}),
         )
 
     def once(self) -> Tuple[float, List[groupby_data.Figures]]:

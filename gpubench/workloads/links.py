@@ -16,7 +16,7 @@ import functools
 import os
 from typing import Any, Dict, Iterable, List, Sequence, Tuple
 
-from gpubench.workloads import dasks
+from gpubench.workloads import dask_compat
 
 Link = Dict[str, Any]
 """``receiver``, ``sender``, ``bytes``, ``count``, ``seconds``; of messages ``trips_s``: each round trip's seconds."""
@@ -25,14 +25,14 @@ QUANTILES = {"min": 0.0, "q25": 0.25, "median": 0.5, "q75": 0.75, "q95": 0.95, "
 
 
 def _cut(dask_worker: Any) -> int:
-    dasks.incoming_log(dask_worker).clear()
+    dask_compat.incoming_log(dask_worker).clear()
     return os.getpid()
 
 
 def _since(dask_worker: Any, marks: Dict[str, int]) -> List[Tuple[str, int, float]]:
     if marks.get(dask_worker.address) != os.getpid():
         raise RuntimeError(f"worker {dask_worker.address} joined or restarted while its traffic was being counted")
-    entries = list(dasks.incoming_log(dask_worker))
+    entries = list(dask_compat.incoming_log(dask_worker))
     return [(entry["who"], int(entry["total"]), float(entry["duration"])) for entry in entries]
 
 

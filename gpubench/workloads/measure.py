@@ -7,7 +7,7 @@ import time
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence
 
 from gpubench.spec import SampleLine
-from gpubench.workloads import dasks
+from gpubench.workloads import dask_compat
 from gpubench.workloads.base import Answer, Measurement
 from gpubench.workloads.clock import utc_now
 from gpubench.workloads.links import Link, collect, mark, summed, total_bytes
@@ -109,7 +109,7 @@ def measure(
         raise
     measurement.teardown()
     result.figures = measurement.figures
-    result.keys_left = dasks.drain(measurement.context.client)
+    result.keys_left = dask_compat.drain(measurement.context.client)
     return result
 
 

@@ -7,7 +7,7 @@ from typing import Any, List, Tuple
 
 import distributed
 
-from gpubench.workloads import dasks, device, explicit_comms, frames, merge_data
+from gpubench.workloads import dask_compat, device, explicit_comms, frames, merge_data
 from gpubench.workloads.base import Answer, Context
 from gpubench.workloads.noop import LazyMeasurement
 
@@ -54,8 +54,8 @@ class Merge(LazyMeasurement):
         """
         if self.backend == explicit_comms.BACKEND:
             return 0
-        base = dasks.partition_holders(self.context.client, self._base)
-        other = dasks.partition_holders(self.context.client, self._other)
+        base = dask_compat.partition_holders(self.context.client, self._base)
+        other = dask_compat.partition_holders(self.context.client, self._other)
         pairs = sum(
             count for here, counts in zip(other, self._spread) for there, count in zip(base, counts) if not here & there
         )
@@ -109,10 +109,10 @@ class Merge(LazyMeasurement):
             on=["key"],
             how="inner",
             broadcast=BROADCAST[self.params["join"]],
-            **dasks.task_shuffle(self._base.merge),
+            **dask_compat.task_shuffle(self._base.merge),
         )
         if self.params["set_index"]:
-            return joined.set_index("key", **dasks.task_shuffle(joined.set_index))
+            return joined.set_index("key", **dask_compat.task_shuffle(joined.set_index))
         return joined
 
     def once(self) -> Tuple[float, Joined]:

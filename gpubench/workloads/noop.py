@@ -9,7 +9,7 @@ from typing import Any, List, Tuple
 
 import distributed
 
-from gpubench.workloads import dasks, device
+from gpubench.workloads import dask_compat, device
 from gpubench.workloads.base import Answer, Measurement
 
 BACKEND = "dask-noop"
@@ -63,9 +63,9 @@ class NoOp(Measurement):
         client = self.context.client
         start = time.perf_counter()
         collection = self._real.lazy()
-        graph, keys = dasks.materialised(client, collection)
+        graph, keys = dask_compat.materialised(client, collection)
         began = time.perf_counter()
-        graph = dasks.with_tasks_replaced(graph, nothing)
+        graph = dask_compat.with_tasks_replaced(graph, nothing)
         uncounted = time.perf_counter() - began
         futures = client.get(graph, keys, sync=False)
         distributed.wait(futures)

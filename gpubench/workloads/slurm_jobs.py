@@ -13,7 +13,7 @@ import sys
 import time
 from typing import Iterable, List
 
-from gpubench.workloads import strays
+from gpubench.workloads import process_reaper
 
 OVER = b"over"
 LATE_S = 1.0
@@ -30,8 +30,12 @@ class Guard:
     """
 
     def __init__(self, start: str, marks: Iterable[str]) -> None:
-        self._process = strays.start(
-            __name__, start, stdin=subprocess.PIPE, start_new_session=True, env=strays.cleaner_environment(marks)
+        self._process = process_reaper.start(
+            __name__,
+            start,
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+            env=process_reaper.cleaner_environment(marks),
         )
 
     def over(self) -> None:

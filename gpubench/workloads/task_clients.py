@@ -22,7 +22,7 @@ import uuid
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Sequence
 
-from gpubench.workloads import strays
+from gpubench.workloads import process_reaper
 from gpubench.workloads.base import UnavailableError
 from gpubench.workloads.task_batches import Batch, joined, shares
 
@@ -50,7 +50,7 @@ class Clients:
     def __init__(self, kind: str, facts: Sequence[Mapping[str, Any]]) -> None:
         self._mark = uuid.uuid4().hex
         self._folder = Path(tempfile.mkdtemp(prefix="gpubench-clients-"))
-        self._guard = strays.guard(MARK, self._mark)
+        self._guard = process_reaper.guard(MARK, self._mark)
         self._processes: List[subprocess.Popen[bytes]] = []
         self.about: Dict[str, Any] = {}
         try:
@@ -91,12 +91,12 @@ class Clients:
         env["SPT_NOENV"] = "1"
         env["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), env.get("PATH", os.defpath)])
         pipes: Dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        process = strays.start(__name__, kind, env=env, cwd=str(folder), **pipes)
+        process = process_reaper.start(__name__, kind, env=env, cwd=str(folder), **pipes)
         _tell(process, dict(facts))
         return process
 
     def _end(self) -> None:
-        strays.end_marked(MARK, self._mark)
+        process_reaper.end_marked(MARK, self._mark)
         for process in [*self._processes, self._guard]:
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:

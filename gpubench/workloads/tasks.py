@@ -13,7 +13,7 @@ modes too, and the rate is ``count`` over them. In mode `fixed` they are simply 
 import importlib.util
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from gpubench.workloads import dasks, tasks_dask
+from gpubench.workloads import dask_compat, tasks_dask
 from gpubench.workloads.base import Answer, Measurement, UnavailableError
 from gpubench.workloads.task_batches import Batch, next_size, shares
 from gpubench.workloads.task_clients import Clients
@@ -61,7 +61,7 @@ class Tasks(Measurement):
         measured on two cores. A repetition that began at once would pay for the one before.
         """
         if self.backend == "dask":
-            dasks.drain(self.context.client)
+            dask_compat.drain(self.context.client)
 
     def once(self) -> Tuple[float, List[Batch]]:
         """Batches until the last; the seconds of ``count`` tasks at its rate."""

@@ -3,7 +3,7 @@
 import time
 from typing import Any, Dict, Mapping
 
-from gpubench.workloads import dasks
+from gpubench.workloads import dask_compat
 from gpubench.workloads.task_batches import Batch, counted
 
 RESULT = 7
@@ -31,7 +31,7 @@ class DaskSubmitter:
     def batch(self, count: int) -> Batch:
         """Submit, wait, gather."""
         arguments = [f"{number:0{self.argsize}d}" for number in range(count)] if self.argsize else range(count)
-        with dasks.finish_times(self.client) as finished:
+        with dask_compat.finish_times(self.client) as finished:
             start = time.perf_counter()
             futures = self.client.map(seven, arguments, pure=False)
             submitted = time.perf_counter()

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, List, Mapping, Optional
 
 from gpubench.workloads.base import UnavailableError
+from gpubench.workloads.process_reaper import CLUSTER_VARIABLE
 from gpubench.workloads.slurm_jobs import Guard, export_all_but
-from gpubench.workloads.strays import CLUSTER_VARIABLE
 from gpubench.workloads.task_batches import Batch, counted
 from gpubench.workloads.task_clients import MARK
 

@@ -21,7 +21,7 @@ import uuid
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
-from gpubench.workloads import strays
+from gpubench.workloads import process_reaper
 from gpubench.workloads.base import Answer, Measurement, UnavailableError
 
 MARK = "GPUBENCH_UPSTREAM"
@@ -74,7 +74,7 @@ class Upstream(Measurement):
             self._version = importlib.metadata.version("dask-cuda")
         except importlib.metadata.PackageNotFoundError:
             raise UnavailableError("upstream runs dask-cuda's benchmarks; this image has no dask-cuda") from None
-        self._guard = strays.guard(MARK, self._mark)
+        self._guard = process_reaper.guard(MARK, self._mark)
 
     def prepare(self) -> None:
         """An empty directory to work in: nothing beside it can be imported, and its files have the names asked for."""

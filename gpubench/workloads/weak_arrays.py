@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Tuple
 import dask.array
 import numpy as np
 
-from gpubench.workloads import dasks, weak_data
+from gpubench.workloads import dask_compat, weak_data
 from gpubench.workloads.arrays import drawn
 from gpubench.workloads.base import Answer
 from gpubench.workloads.catalogue.weak import ITEM_BYTES, square, square_chunks
@@ -60,7 +60,7 @@ class ArrayTask(WeakTask):
 
     def holders(self) -> Dict[str, List[str]]:
         """Workers that hold each block of the input, by ``str(key)``; none where it isn't persisted."""
-        return dasks.holders(self.context.client, self._data) if self.is_persisted else {}
+        return dask_compat.holders(self.context.client, self._data) if self.is_persisted else {}
 
     def drawn_figures(self) -> Tuple[List[int], List[int]]:
         """Of the whole input, drawn once more: ``block_figures``; elements, sum and sum of squares."""
@@ -85,7 +85,7 @@ class Kept(ArrayTask):
 
     def seen(self, result: Any) -> Any:
         """Figures of every block."""
-        futures = dasks.block_futures(self.context.client, result)
+        futures = dask_compat.block_futures(self.context.client, result)
         held = [futures[str((result.name, *place))] for place in self.blocks()]
         corners = [corner for _, _, corner in self.blocks().values()]
         return self.on_workers(weak_data.block_figures, held, corners, [self.context.device] * len(held))

@@ -5,7 +5,7 @@ from typing import Any, Dict, List, Tuple
 import dask.dataframe
 import distributed
 
-from gpubench.workloads import dasks, weak_data
+from gpubench.workloads import dask_compat, weak_data
 from gpubench.workloads.arrays import drawn
 from gpubench.workloads.base import Answer
 from gpubench.workloads.catalogue.weak import COLUMNS, ITEM_BYTES, ROW_BYTES, partition_starts
@@ -67,7 +67,7 @@ class FrameTask(WeakTask):
 
     def owners(self) -> List[str]:
         """The worker that holds each partition of the input, empty where several do."""
-        held = dasks.partition_holders(self.context.client, self._data)
+        held = dask_compat.partition_holders(self.context.client, self._data)
         return [next(iter(workers)) if len(workers) == 1 else "" for workers in held]
 
     @property
@@ -92,7 +92,7 @@ class FrameTask(WeakTask):
 
     def frame_figures(self, held: Any) -> List[List[int]]:
         """``frame_figures`` of every partition of a persisted frame, in order."""
-        futures = dasks.partition_futures(self.context.client, held)
+        futures = dask_compat.partition_futures(self.context.client, held)
         return self.on_workers(weak_data.frame_figures, futures, [self.context.device] * len(futures))
 
 

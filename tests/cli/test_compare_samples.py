@@ -13,7 +13,7 @@ import typer
 from typer.testing import CliRunner
 
 from gpubench.cli.app import app
-from gpubench.cli.steps.comparing import compare_samples
+from gpubench.cli.results.compare import compare_samples
 from gpubench.errors import DataError, UsageError
 
 Compare = Callable[..., list[str]]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.cli.steps.profiles import load_site
+from gpubench.cli.sites.profiles import load_site
 from gpubench.errors import UsageError
 from tests.conftest import Run
 

@@ -115,7 +115,7 @@ def state(file: Path) -> dict[str, Any]:
         import sys
 
         ours = [name for name in sys.modules if name.partition(".")[0] == "gpubench"]
-        finders = [type(one).__name__ for one in sys.meta_path if type(one).__name__ == "Carrier"]
+        finders = [type(one).__name__ for one in sys.meta_path if type(one).__name__ == "ZipImporter"]
         return ours, finders, len(dask_worker.data), dask_worker.transfer_incoming_log.maxlen
 
     with distributed.Client(scheduler_file=str(file), timeout=60, set_as_default=False) as client:

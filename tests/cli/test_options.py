@@ -13,7 +13,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from gpubench.cli.asked.campaign import Asked
+from gpubench.cli.campaign.options import Asked
 from gpubench.cli.declared import with_options
 from gpubench.cli.makefile import TARGETS, fragment, variables
 from tests.conftest import ROOT, Run, need, own_queue, plain_environment
@@ -35,24 +35,24 @@ def test_a_command_has_every_option_that_make_hands_it(gpubench: Run, target: st
 
 def test_the_fields_of_a_dataclass_are_options_and_arguments_of_a_command_that_takes_one() -> None:
     @dataclasses.dataclass(frozen=True)
-    class Wishes:
+    class CalibrateOptions:
         name: Annotated[str, typer.Argument()]
         settings: Annotated[list[str] | None, typer.Option("--set")] = None
         loud: Annotated[bool, typer.Option("--loud", help="Say it aloud.")] = False
 
     seen: list[object] = []
 
-    def greet(*, times: int = 1, wishes: Wishes) -> None:
+    def greet(*, times: int = 1, wishes: CalibrateOptions) -> None:
         seen.extend([times, wishes])
 
-    greet.__annotations__["wishes"] = Wishes  # a class of a function's own has no name elsewhere
+    greet.__annotations__["wishes"] = CalibrateOptions  # a class of a function's own has no name elsewhere
     app = typer.Typer(add_completion=False)
     app.command()(with_options(greet))
     assert "Say it aloud." in CliRunner().invoke(app, ["--help"]).output
     done = CliRunner().invoke(app, ["you", "--set", "a=1", "--set", "b=2", "--times", "3", "--loud"])
     assert done.exit_code == 0, done.output
     assert CliRunner().invoke(app, ["me"]).exit_code == 0
-    assert seen == [3, Wishes("you", ["a=1", "b=2"], loud=True), 1, Wishes("me")]
+    assert seen == [3, CalibrateOptions("you", ["a=1", "b=2"], loud=True), 1, CalibrateOptions("me")]
 
 
 def test_options_of_an_adaptive_campaign_count_together_only() -> None:

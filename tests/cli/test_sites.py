@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.cli.steps.profiles import known_issues, load_site, load_suite, read_profile, site_names
+from gpubench.cli.sites.profiles import known_issues, load_site, load_suite, read_profile, site_names
 from gpubench.errors import UsageError
 from gpubench.node import scratch
 from gpubench.plan.site_checks import check_site

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gpubench.cli.steps.clusters.changing import choose
+from gpubench.cli.clusters.resize import choose
 from gpubench.errors import UsageError
 from gpubench.model.cluster import ClusterJob
 from tests.cli.campaigns import nothing_left

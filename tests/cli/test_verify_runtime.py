@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.cli.steps.verifying import runtime_here
+from gpubench.cli.images.verify import runtime_here
 from gpubench.errors import MissingToolError, PlanRefusedError
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from gpubench.cli.campaign.display import job_lines, require_complete
 from gpubench.cli.makefile import TARGETS
-from gpubench.cli.steps.showing import job_lines, require_complete
 from gpubench.errors import IncompleteError
 from gpubench.schedulers import JobState, submitted
 from gpubench.store.accounting import account

@@ -16,7 +16,7 @@ import yaml
 from typer.exceptions import TyperException
 
 from gpubench.cli.app import app
-from gpubench.cli.steps.profiles import load_site, load_suite
+from gpubench.cli.sites.profiles import load_site, load_suite
 from gpubench.errors import GpubenchError
 from gpubench.model.image import parse_variants
 from gpubench.runtimes import RUNTIMES

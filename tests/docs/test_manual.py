@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from markdown.extensions.toc import slugify
 
-from gpubench.cli.steps.profiles import load_site, load_suite
+from gpubench.cli.sites.profiles import load_site, load_suite
 from gpubench.errors import EXIT_INCONCLUSIVE, EXIT_REGRESSION, GpubenchError
 from gpubench.importers import FORMATS
 from gpubench.model.base import parse_toml

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gpubench import resources
-from gpubench.cli.steps.profiles import load_site
+from gpubench.cli.sites.profiles import load_site
 from gpubench.images.recipes import recipes
 from gpubench.render.context import PYTHON, render_context
 from gpubench.resources import docker_file

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpubench.cli.steps.profiles import load_site
+from gpubench.cli.sites.profiles import load_site
 from gpubench.errors import PlanRefusedError, UsageError
 from gpubench.images.compatibility import newest_cuda
 from gpubench.images.recipes import recipes, unresolved

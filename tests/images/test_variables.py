@@ -10,7 +10,7 @@ import dask.config
 import distributed
 import pytest
 
-from gpubench.cli.steps.profiles import load_site, site_names
+from gpubench.cli.sites.profiles import load_site, site_names
 from gpubench.errors import UsageError
 from gpubench.images.variables import check_variables, why_unknown
 from gpubench.model.image import parse_variant

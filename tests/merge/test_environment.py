@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from gpubench.merge import cells, family, merge, read_runs
 from gpubench.merge.environment import Change, Changes, Expected, find_changes, with_changes
-from gpubench.merge.facts import facts
-from gpubench.merge.noise import noise
+from gpubench.merge.environment_facts import facts
+from gpubench.merge.run_noise import noise
 from gpubench.model.plan import Plan
 from gpubench.stats.data import ComparisonInput, RunSamples
 from gpubench.store import account

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from gpubench.node.environment import build, ucx_variables
-from gpubench.workloads.strays import CLUSTER_VARIABLE
+from gpubench.workloads.process_reaper import CLUSTER_VARIABLE
 from tests.node.specs_by_hand import run_spec
 
 SHELL = {"PATH": "/bin", "LANG": "C.UTF-8", "HOME": "/root", "EDITOR": "vi", "SECRET_TOKEN": "s3cr3t"}

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.node.process import Child, describe_exit, maps_anywhere, role_command, stop_all
-from gpubench.workloads.strays import marked
+from gpubench.workloads.process_reaper import marked
 from tests.node.specs_by_hand import quiet_environment
 
 SUPERVISOR = """

@@ -11,21 +11,21 @@ from typing import Any
 
 import pytest
 
-from gpubench.node import hub as hubs
-from gpubench.node.hub import Hub, Line, join
+from gpubench.node import control_channel as hubs
+from gpubench.node.control_channel import ControlServer, Line, join
 
 Message = dict[str, Any]
 
 
 @pytest.fixture
-def hub() -> Iterator[Hub]:
-    made = Hub("127.0.0.1", "secret")
+def hub() -> Iterator[ControlServer]:
+    made = ControlServer("127.0.0.1", "secret")
     yield made
     made.close()
 
 
 @pytest.fixture
-def call(hub: Hub) -> Iterator[Callable[..., Line]]:
+def call(hub: ControlServer) -> Iterator[Callable[..., Line]]:
     lines: list[Line] = []
 
     def connect(token: str = "secret", rank: int = 1) -> Line:
@@ -37,7 +37,7 @@ def call(hub: Hub) -> Iterator[Callable[..., Line]]:
         line.close()
 
 
-def poll_until(hub: Hub, condition: Callable[[list[Message]], object]) -> list[Message]:
+def poll_until(hub: ControlServer, condition: Callable[[list[Message]], object]) -> list[Message]:
     """Poll until the messages so far fulfil the condition."""
     found: list[Message] = []
     deadline = time.monotonic() + 150
@@ -66,7 +66,9 @@ def closed(line: Line) -> None:
         time.sleep(0.002)
 
 
-def test_who_knows_the_token_is_let_in_and_every_message_carries_the_senders_rank(hub: Hub, call: Any) -> None:
+def test_who_knows_the_token_is_let_in_and_every_message_carries_the_senders_rank(
+    hub: ControlServer, call: Any
+) -> None:
     for rank in (2, 1):
         call(rank=rank).send({"kind": "died", "cause": rank})
     found = poll_until(hub, lambda found: len(found) == 4)
@@ -77,7 +79,7 @@ def test_who_knows_the_token_is_let_in_and_every_message_carries_the_senders_ran
         assert (second["kind"], second["cause"]) == ("died", rank)
 
 
-def test_who_does_not_know_the_token_is_shown_the_door(hub: Hub, call: Any) -> None:
+def test_who_does_not_know_the_token_is_shown_the_door(hub: ControlServer, call: Any) -> None:
     stranger = call(token="guess")
     stranger.send({"kind": "died", "cause": "nonsense"})
     guest = call(rank=2)
@@ -89,7 +91,7 @@ def test_who_does_not_know_the_token_is_shown_the_door(hub: Hub, call: Any) -> N
 
 
 @pytest.mark.parametrize("sent", [b'{"kind": "died"}\n', b'{"kind": "hello"}\n', b'{"kind": "hello", "token": null}\n'])
-def test_whoever_says_something_else_first_is_shown_the_door(hub: Hub, sent: bytes) -> None:
+def test_whoever_says_something_else_first_is_shown_the_door(hub: ControlServer, sent: bytes) -> None:
     with socket.create_connection((hub.host, hub.port), timeout=10) as sock:
         sock.sendall(sent)
         stranger = Line(sock)
@@ -99,7 +101,7 @@ def test_whoever_says_something_else_first_is_shown_the_door(hub: Hub, sent: byt
 
 
 @pytest.mark.parametrize("sent", [b"GET / HTTP/1.1\r\n\r\n", b"\xff\xfe\n", b"[]\n", b"7\n", b"\n"])
-def test_noise_is_no_message_and_harms_nobody(hub: Hub, call: Any, sent: bytes) -> None:
+def test_noise_is_no_message_and_harms_nobody(hub: ControlServer, call: Any, sent: bytes) -> None:
     with socket.create_connection((hub.host, hub.port), timeout=10) as sock:
         sock.sendall(sent)
         call(rank=1)
@@ -108,7 +110,7 @@ def test_noise_is_no_message_and_harms_nobody(hub: Hub, call: Any, sent: bytes) 
     assert list(hub.lines) == [1]
 
 
-def test_messages_arrive_whole_however_the_network_cuts_them(hub: Hub, call: Any) -> None:
+def test_messages_arrive_whole_however_the_network_cuts_them(hub: ControlServer, call: Any) -> None:
     line = call()
     poll_until(hub, lambda found: len(found) == 1)
     text = b"".join(json.dumps({"kind": "x", "text": "ü" * number}).encode() + b"\n" for number in range(5))
@@ -120,7 +122,7 @@ def test_messages_arrive_whole_however_the_network_cuts_them(hub: Hub, call: Any
     assert [message["text"] for message in found] == ["ü" * number for number in range(5)]
 
 
-def test_a_large_message_arrives_whole(hub: Hub, call: Any) -> None:
+def test_a_large_message_arrives_whole(hub: ControlServer, call: Any) -> None:
     line = call()
     logs = "x" * 20_000_000
     sender = threading.Thread(target=line.send, args=({"kind": "farewell", "logs": logs},))
@@ -131,7 +133,7 @@ def test_a_large_message_arrives_whole(hub: Hub, call: Any) -> None:
     assert line.open
 
 
-def test_a_line_that_never_ends_is_closed(hub: Hub, call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_that_never_ends_is_closed(hub: ControlServer, call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hubs, "LARGEST_LINE", 100_000)
     line = call()
     poll_until(hub, lambda found: len(found) == 1)
@@ -146,7 +148,7 @@ def test_a_line_that_never_ends_is_closed(hub: Hub, call: Any, monkeypatch: pyte
     sender.join()
 
 
-def test_a_farewell_arrives_whole_although_heartbeats_lie_unread(hub: Hub, call: Any) -> None:
+def test_a_farewell_arrives_whole_although_heartbeats_lie_unread(hub: ControlServer, call: Any) -> None:
     line = call()
     poll_until(hub, lambda found: len(found) == 1)
     hub.broadcast({"kind": "beat"})
@@ -173,7 +175,9 @@ def test_a_farewell_does_not_wait_for_ever_for_one_who_does_not_read() -> None:
         assert not line.open
 
 
-def test_heartbeats_renew_the_line_and_are_no_messages(hub: Hub, call: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_heartbeats_renew_the_line_and_are_no_messages(
+    hub: ControlServer, call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(hubs, "BEAT_S", 0.0)
     line = call()
     poll_until(hub, lambda found: len(found) == 1)
@@ -196,7 +200,7 @@ def test_a_heart_does_not_beat_more_often_than_it_must(call: Any) -> None:
     assert line.beaten == beaten > 0
 
 
-def test_a_silent_line_is_noticed_and_a_speaking_one_is_not(hub: Hub, call: Any) -> None:
+def test_a_silent_line_is_noticed_and_a_speaking_one_is_not(hub: ControlServer, call: Any) -> None:
     call(rank=1)
     speaking = call(rank=2)
     poll_until(hub, lambda found: len(found) == 2)
@@ -208,7 +212,7 @@ def test_a_silent_line_is_noticed_and_a_speaking_one_is_not(hub: Hub, call: Any)
     assert speaking.silence() > 50
 
 
-def test_a_closed_line_is_noticed_at_once(hub: Hub, call: Any) -> None:
+def test_a_closed_line_is_noticed_at_once(hub: ControlServer, call: Any) -> None:
     line = call(rank=3)
     poll_until(hub, lambda found: len(found) == 1)
     line.close()
@@ -216,7 +220,7 @@ def test_a_closed_line_is_noticed_at_once(hub: Hub, call: Any) -> None:
     hub.broadcast({"kind": "stop"})
 
 
-def test_rank_0_reaches_everybody_and_its_end_is_noticed_at_once(hub: Hub, call: Any) -> None:
+def test_rank_0_reaches_everybody_and_its_end_is_noticed_at_once(hub: ControlServer, call: Any) -> None:
     lines = [call(rank=rank) for rank in (1, 2)]
     poll_until(hub, lambda found: len(found) == 2)
     hub.broadcast({"kind": "stop", "whole_logs": True})
@@ -226,20 +230,20 @@ def test_rank_0_reaches_everybody_and_its_end_is_noticed_at_once(hub: Hub, call:
         closed(line)
 
 
-def test_a_hub_that_is_not_there_refuses(hub: Hub) -> None:
+def test_a_hub_that_is_not_there_refuses(hub: ControlServer) -> None:
     port = hub.port
     hub.close()
     with pytest.raises(OSError, match="refused"):
         join("127.0.0.1", port, "secret", rank=1, facts={}, timeout_s=10)
 
 
-def test_the_hub_listens_on_the_given_address_only(hub: Hub) -> None:
+def test_the_hub_listens_on_the_given_address_only(hub: ControlServer) -> None:
     assert hub.host == "127.0.0.1"
     with pytest.raises(OSError, match="refused"):
         socket.create_connection(("127.0.0.2", hub.port), timeout=10)
 
 
-def test_a_caller_that_never_names_itself_is_dropped(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_caller_that_never_names_itself_is_dropped(hub: ControlServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hubs, "HELLO_S", 0.5)
     monkeypatch.setattr(hubs, "BEAT_S", 0.1)
     with socket.create_connection((hub.host, hub.port)) as caller:

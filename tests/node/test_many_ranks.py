@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.node import rendezvous
-from gpubench.node.hub import STOP, Line, join
+from gpubench.node.control_channel import STOP, Line, join
 from gpubench.node.machine import facts
 from gpubench.spec import Deadlines
 from tests.conftest import need

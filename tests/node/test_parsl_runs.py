@@ -15,7 +15,7 @@ import pytest
 from gpubench import resources
 from gpubench.render.pyz import pack
 from gpubench.spec import Deadlines, WorkloadSpec
-from gpubench.workloads.strays import CLUSTER_VARIABLE, marked
+from gpubench.workloads.process_reaper import CLUSTER_VARIABLE, marked
 from tests.node.runners import Runner, finish, until
 from tests.workloads.running import complete
 

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from gpubench import resources
-from gpubench.node import by_name
-from gpubench.node.hub import Hub, Line
+from gpubench.node import tcp_rendezvous
+from gpubench.node.control_channel import ControlServer, Line
 from gpubench.node.rendezvous import RendezvousTimeoutError
 from gpubench.render import pack
-from gpubench.spec.frames import decode
+from gpubench.spec.log_transport import decode
 from tests.conftest import free_port
 from tests.node.specs_by_hand import RUN, run_spec
 
@@ -93,7 +93,7 @@ def test_a_node_that_is_out_tells_rank_0_once_so_that_nobody_waits_for_it(tmp_pa
     pods = Pods(tmp_path, 2)
     (tmp_path / "pod1").mkdir()
     (tmp_path / "pod1" / "state.json").write_text(json.dumps({"code": 40, "reason": "the node isn't clean"}))
-    hub = Hub("127.0.0.1", "secret", port=pods.port, order=run_spec().order)
+    hub = ControlServer("127.0.0.1", "secret", port=pods.port, order=run_spec().order)
     hub.welcome = {"kind": "facts"}
     process = pods.start(1, "run", "--spec", str(pods.spec))
     heard: list[dict[str, object]] = []
@@ -119,11 +119,11 @@ def test_a_step_without_its_directory_is_a_usage_error(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def hub() -> Hub:
-    return Hub("127.0.0.1", "secret", order=1)
+def hub() -> ControlServer:
+    return ControlServer("127.0.0.1", "secret", order=1)
 
 
-def meet(hub: Hub, order: int, *, token: str = "secret", for_s: float = 0.5) -> object:
+def meet(hub: ControlServer, order: int, *, token: str = "secret", for_s: float = 0.5) -> object:
     over = threading.Event()
 
     def serve() -> None:
@@ -134,14 +134,14 @@ def meet(hub: Hub, order: int, *, token: str = "secret", for_s: float = 0.5) -> 
     thread.start()
     try:
         deadline = time.monotonic() + for_s
-        return by_name.meet((hub.host, hub.port), token, deadline, lambda: False, rank=1, order=order, facts={})
+        return tcp_rendezvous.meet((hub.host, hub.port), token, deadline, lambda: False, rank=1, order=order, facts={})
     finally:
         over.set()
         thread.join()
         hub.close()
 
 
-def test_who_comes_to_the_same_run_is_let_in_and_what_came_with_the_welcome_is_not_lost(hub: Hub) -> None:
+def test_who_comes_to_the_same_run_is_let_in_and_what_came_with_the_welcome_is_not_lost(hub: ControlServer) -> None:
     hub.welcome = {"kind": "facts"}
     line = meet(hub, 1, for_s=60)
     assert isinstance(line, Line)
@@ -152,13 +152,13 @@ def test_who_comes_to_the_same_run_is_let_in_and_what_came_with_the_welcome_is_n
     line.close()
 
 
-def test_who_is_still_at_an_earlier_run_hears_that_it_is_over(hub: Hub) -> None:
+def test_who_is_still_at_an_earlier_run_hears_that_it_is_over(hub: ControlServer) -> None:
     assert meet(hub, 0, for_s=60) is None
     assert not hub.lines
 
 
 @pytest.mark.parametrize(("order", "token"), [(2, "secret"), (1, "of another job")])
-def test_who_is_ahead_or_of_another_job_waits_until_the_deadline(hub: Hub, order: int, token: str) -> None:
+def test_who_is_ahead_or_of_another_job_waits_until_the_deadline(hub: ControlServer, order: int, token: str) -> None:
     hub.welcome = {"kind": "facts"}
     with pytest.raises(
         RendezvousTimeoutError, match=r"did not answer as 127\.0\.0\.1:[0-9]+ in time: it closed the line"
@@ -168,4 +168,6 @@ def test_who_is_ahead_or_of_another_job_waits_until_the_deadline(hub: Hub, order
 
 def test_a_name_that_never_resolves_is_told_at_the_deadline() -> None:
     with pytest.raises(RendezvousTimeoutError, match=r"job-0\.nowhere\.invalid:80 in time: .*[Nn]ame"):
-        by_name.meet(("job-0.nowhere.invalid", 80), "t", time.monotonic(), lambda: False, rank=1, order=0, facts={})
+        tcp_rendezvous.meet(
+            ("job-0.nowhere.invalid", 80), "t", time.monotonic(), lambda: False, rank=1, order=0, facts={}
+        )

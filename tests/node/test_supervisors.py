@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from gpubench.spec import Deadlines
-from gpubench.workloads.strays import CLUSTER_VARIABLE, marked
+from gpubench.workloads.process_reaper import CLUSTER_VARIABLE, marked
 from tests.node.dask_by_hand import write_dask
 from tests.node.runners import Runner, finish, until
 from tests.node.specs_by_hand import RUN

@@ -18,7 +18,7 @@ import pytest
 
 from gpubench.node import rendezvous
 from gpubench.node.conductor import conduct
-from gpubench.node.hub import Line, join
+from gpubench.node.control_channel import Line, join
 from gpubench.node.node import Node
 from gpubench.node.stop import StopRequest
 from gpubench.node.supervisor import Leader, NodeLostError

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpubench.plan.connected import check_count, check_processes, check_versions, host_lines
-from gpubench.plan.places import judge_places, spell
+from gpubench.plan.cpu_affinity import judge_places, spell
 
 
 def worker(number: int, allowed: Sequence[int], *, threads: int = 1, **more: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from gpubench import resources
-from gpubench.cli.steps.profiles import load_site
+from gpubench.cli.sites.profiles import load_site
 from gpubench.images.recipes import recipes
 from gpubench.render.ansible import ENVIRONMENT, PLAYBOOK, render_prereqs
 

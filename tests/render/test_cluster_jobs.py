@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from gpubench import resources
-from gpubench.cli.steps.profiles import load_site
+from gpubench.cli.sites.profiles import load_site
 from gpubench.errors import PlanRefusedError
 from gpubench.model.cluster import ClusterJob, ClusterRecord
 from gpubench.model.image import Variant

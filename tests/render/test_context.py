@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench import resources
-from gpubench.cli.steps.profiles import load_site
+from gpubench.cli.sites.profiles import load_site
 from gpubench.images.recipes import recipes
 from gpubench.model.recipe import Recipe
 from gpubench.model.site import ImageSettings

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from gpubench import resources
-from gpubench.cli.steps.profiles import known_issues, load_site, site_names
+from gpubench.cli.sites.profiles import known_issues, load_site, site_names
 from gpubench.model.image import Image
 from gpubench.model.site import Site
+from gpubench.plan.adapter_combinations import VALID
 from gpubench.plan.resource_sets import Step, parse
-from gpubench.plan.triples import VALID
 from gpubench.render import job_file, render_jobs
 from gpubench.render.check import render_check, render_clean
 from gpubench.render.context import PYTHON

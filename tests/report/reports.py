@@ -14,7 +14,7 @@ from campaign_builder import Writer, begin, finish, make_block, make_plan, varia
 
 from gpubench.merge import cells, family, merge, read_runs
 from gpubench.merge.environment import Changes, Expected, find_changes
-from gpubench.merge.facts import facts
+from gpubench.merge.environment_facts import facts
 from gpubench.merge.family import Cell
 from gpubench.merge.links import RunLinks, link_tables, processes_by_address
 from gpubench.model.plan import Frozen, Plan, PlanAddition, PlannedJob

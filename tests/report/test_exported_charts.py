@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import reports
 
-from gpubench.cli.steps.drawing import write_charts
+from gpubench.cli.results.charts import write_charts
 from gpubench.errors import MissingToolError
 from gpubench.merge.curves import curves
 from gpubench.report import ReportInputs

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpubench import resources
-from gpubench.cli.steps.profiles import load_site
+from gpubench.cli.sites.profiles import load_site
 from gpubench.model.image import Image
 from gpubench.plan.live_checks import check_images, parse_facts
 from gpubench.render.check import INSIDE, render_check

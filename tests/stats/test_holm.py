@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from statsmodels.stats.multitest import multipletests
 
-from gpubench.stats.gate import holm
+from gpubench.stats.decision import holm
 
 
 @pytest.mark.parametrize("count", [1, 2, 7])

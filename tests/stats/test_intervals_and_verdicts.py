@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from campaign_by_hand import blocks_of, cell, comparison, noisy
 
-from gpubench.stats.gate import holm, holm_levels
+from gpubench.stats.decision import holm, holm_levels
 from gpubench.stats.settings import Looks, Settings
 from gpubench.stats.unpaired import judge_unpaired
 from gpubench.stats.verdict import Verdict, exit_code, judge

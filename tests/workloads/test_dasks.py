@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from gpubench.workloads import dasks
+from gpubench.workloads import dask_compat
 from gpubench.workloads.base import Context
 
 
 @pytest.mark.parametrize("name", ["transfer_incoming_log", "incoming_transfer_log"])
 def test_the_transfer_log_is_found_under_both_names_and_loses_its_bound(name: str) -> None:
     worker = types.SimpleNamespace(**{name: collections.deque([{"total": 1}], maxlen=2)})
-    log = dasks.incoming_log(worker)
+    log = dask_compat.incoming_log(worker)
     for total in (2, 3, 4):
         getattr(worker, name).append({"total": total})
     assert [entry["total"] for entry in log] == [1, 2, 3, 4]
-    assert dasks.incoming_log(worker) is log
+    assert dask_compat.incoming_log(worker) is log
 
 
 def test_registrations_are_the_first_of_each_worker_that_is_still_there() -> None:
@@ -33,7 +33,7 @@ def test_registrations_are_the_first_of_each_worker_that_is_still_there() -> Non
         (16.0, "restart"),
     ]
     scheduler = types.SimpleNamespace(get_events=lambda topic: events if topic == "all" else [], workers={"a", "b"})
-    assert dasks.registrations(scheduler) == [11.0, 12.0]
+    assert dask_compat.registrations(scheduler) == [11.0, 12.0]
 
 
 @pytest.mark.integration
@@ -51,8 +51,8 @@ def test_the_shuffle_keyword_follows_the_signature() -> None:
 
     def old(right: Any, shuffle: Any = None) -> None: ...
 
-    assert dasks.task_shuffle(new) == {"shuffle_method": "tasks"}
-    assert dasks.task_shuffle(old) == {"shuffle": "tasks"}
+    assert dask_compat.task_shuffle(new) == {"shuffle_method": "tasks"}
+    assert dask_compat.task_shuffle(old) == {"shuffle": "tasks"}
 
 
 class Transfers:
@@ -73,7 +73,7 @@ def test_cleaning_empties_both_logs_and_the_functions_that_old_workers_keep(
     kept = {b"function": object()}
     monkeypatch.setattr("distributed.worker.cache_loads", kept, raising=False)
     worker = Transfers(names)
-    dasks.clean(worker)
+    dask_compat.clean(worker)
     assert [len(getattr(worker, name)) for name in names] == [0, 0]
     assert kept == {}
 
@@ -94,6 +94,6 @@ def worker(**changes: Any) -> Any:
 )
 def test_a_worker_short_of_memory_is_paused_or_has_spilled(one: Any, paused: bool, spilled: int) -> None:
     scheduler = types.SimpleNamespace(workers={"tcp://a": one, "tcp://b": worker(), "tcp://c": worker(metrics={})})
-    assert dasks.short_of_memory(scheduler) == {
+    assert dask_compat.short_of_memory(scheduler) == {
         "tcp://a": {"name": "w", "paused": paused, "used": 100, "spilled": spilled, "limit": 200}
     }

@@ -10,7 +10,7 @@ import dask.array
 import pytest
 from dask._task_spec import convert_legacy_graph
 
-from gpubench.workloads import dasks, families, noop
+from gpubench.workloads import dask_compat, families, noop
 from gpubench.workloads.base import Context
 from tests.workloads.running import Answers, complete, measured_rightly
 
@@ -47,8 +47,8 @@ def test_the_graph_keeps_its_keys_and_what_each_of_them_waits_for(
     try:
         real.setup()
         real.prepare()
-        graph, keys = dasks.materialised(cluster.client, real.lazy())
-        empty = dasks.with_tasks_replaced(graph, noop.nothing)
+        graph, keys = dask_compat.materialised(cluster.client, real.lazy())
+        empty = dask_compat.with_tasks_replaced(graph, noop.nothing)
         assert set(graph) >= set(empty) >= set(keys)
         assert waiting_for(empty) == waiting_for(graph)
     finally:
@@ -62,8 +62,10 @@ def waiting_for(graph: dict[Any, Any]) -> dict[Any, set[Any]]:
 
 def test_inputs_that_lie_on_workers_are_not_replaced(cluster: Context) -> None:
     held = cluster.client.persist(dask.array.ones(4, chunks=2))
-    graph, keys = dasks.materialised(cluster.client, held)
-    values = cluster.client.gather(cluster.client.get(dasks.with_tasks_replaced(graph, noop.nothing), keys, sync=False))
+    graph, keys = dask_compat.materialised(cluster.client, held)
+    values = cluster.client.gather(
+        cluster.client.get(dask_compat.with_tasks_replaced(graph, noop.nothing), keys, sync=False)
+    )
     assert [list(value) for value in values] == [[1.0, 1.0], [1.0, 1.0]]
 
 

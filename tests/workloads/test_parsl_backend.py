@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gpubench.workloads import families, strays, tasks_parsl
+from gpubench.workloads import families, process_reaper, tasks_parsl
 from gpubench.workloads.base import Context, UnavailableError
 from gpubench.workloads.task_clients import MARK, Clients
 from tests.node.runners import until
@@ -48,8 +48,8 @@ def somewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def living() -> dict[int, str]:
     """What a test of this file has started; others beside it start such processes, too."""
-    own = strays.marked(TEST, os.environ[TEST].__eq__)
-    return {pid: mark for pid, mark in strays.marked(MARK, bool).items() if pid in own}
+    own = process_reaper.marked(TEST, os.environ[TEST].__eq__)
+    return {pid: mark for pid, mark in process_reaper.marked(MARK, bool).items() if pid in own}
 
 
 def commands(ids: set[int]) -> set[bytes]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpubench.workloads import dasks, families, links
+from gpubench.workloads import dask_compat, families, links
 from gpubench.workloads.base import Answer, Context, Measurement
 from gpubench.workloads.message import chosen_pairs
 from tests.workloads.running import Answers, measured_rightly, run
@@ -187,7 +187,7 @@ def test_traffic_is_counted_from_the_mark_on_by_receiver_and_sender(cluster: Con
 
 
 def log_lengths(dask_worker: Any) -> int:
-    return len(dasks.incoming_log(dask_worker))
+    return len(dask_compat.incoming_log(dask_worker))
 
 
 def test_a_log_holds_one_repetition_at_most_and_nothing_once_the_workers_are_cleaned(cluster: Context) -> None:
@@ -197,7 +197,7 @@ def test_a_log_holds_one_repetition_at_most_and_nothing_once_the_workers_are_cle
         lengths.append(cluster.client.run(log_lengths))
     assert sum(lengths[1].values()) < 2 * sum(lengths[0].values())
     assert sum(lengths[0].values()) > 0
-    cluster.client.run(dasks.clean)
+    cluster.client.run(dask_compat.clean)
     assert set(cluster.client.run(log_lengths).values()) == {0}
 
 

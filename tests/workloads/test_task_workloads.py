@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpubench.workloads import dasks, families, strays, tasks_dask
+from gpubench.workloads import dask_compat, families, process_reaper, tasks_dask
 from gpubench.workloads.base import Context
 from gpubench.workloads.task_batches import Batch
 from gpubench.workloads.task_clients import MARK, Clients, TaskClientError
@@ -87,7 +87,7 @@ def len_of(padding: str) -> tuple[int, bool]:
 
 def test_when_results_are_ready_is_seen_without_a_callback_each_and_only_while_asked(cluster: Context) -> None:
     before = dict(cluster.client._stream_handlers)
-    with dasks.finish_times(cluster.client) as times:
+    with dask_compat.finish_times(cluster.client) as times:
         futures = cluster.client.map(abs, range(3), pure=False)
         cluster.client.gather(futures)
     assert {future.key for future in futures} <= set(times)
@@ -110,13 +110,13 @@ def test_a_repetition_does_not_begin_among_the_leavings_of_the_one_before(cluste
 def test_a_submitting_process_that_dies_is_a_failure_and_leaves_nothing(cluster: Context, tmp_path: Path) -> None:
     clients = Clients("tasks_dask:OwnClient", [tasks_dask.facts(cluster, 0)] * 2)
     assert clients.batch(3).results == {"7": 3}
-    mine = [pid for pid, mark in strays.marked(MARK, bool).items() if mark == clients._mark]
+    mine = [pid for pid, mark in process_reaper.marked(MARK, bool).items() if mark == clients._mark]
     assert len(mine) == 2
     clients._processes[0].kill()
     with pytest.raises(TaskClientError, match=r"ended with exit code -9|is gone"):
         clients.batch(2)
     clients.close()
-    assert strays.marked(MARK, clients._mark.__eq__) == {}
+    assert process_reaper.marked(MARK, clients._mark.__eq__) == {}
     assert not clients._folder.exists()
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from gpubench.images.kinds import conda, containers, modules, squashes, venvs
-from gpubench.images.kinds.leftovers import Leftover, Needed
+from gpubench.images.kinds import conda, containers, modules, squashfs, venvs
+from gpubench.images.kinds.image_paths import Places
 from gpubench.images.kinds.listing import Entry
-from gpubench.images.kinds.places import Places
-from gpubench.images.order import Obtained, Order
+from gpubench.images.kinds.prunable import Leftover, Needed
+from gpubench.images.requests import Obtained, Order
 from gpubench.model.image import Image
 
 
@@ -36,6 +36,6 @@ KINDS: dict[str, Kind] = {
     "conda": conda,
     "docker": containers,
     "modules": modules,
-    "squashfs": squashes,
+    "squashfs": squashfs,
     "venv": venvs,
 }

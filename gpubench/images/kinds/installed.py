@@ -8,7 +8,7 @@ from pathlib import Path
 from gpubench.errors import DataError
 from gpubench.images import manifests
 from gpubench.images.manifest import manifest_id
-from gpubench.images.order import Found, Obtained, Order
+from gpubench.images.requests import Found, Obtained, Order
 from gpubench.model.image import Image
 from gpubench.model.images_lock import LockRow
 

@@ -6,11 +6,11 @@ import functools
 import shutil
 
 from gpubench.images.kinds import installed
+from gpubench.images.kinds.image_paths import Places
 from gpubench.images.kinds.installed import ready
-from gpubench.images.kinds.leftovers import Leftover, Needed
 from gpubench.images.kinds.listing import Entry
-from gpubench.images.kinds.places import Places
-from gpubench.images.order import Obtained, Order
+from gpubench.images.kinds.prunable import Leftover, Needed
+from gpubench.images.requests import Obtained, Order
 from gpubench.images.rows import modules_folder, modules_image
 
 __all__ = ["ON_DEMAND", "entries", "leftovers", "obtain", "ready"]

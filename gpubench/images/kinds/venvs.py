@@ -9,10 +9,10 @@ from pathlib import Path
 from gpubench.errors import DataError
 from gpubench.images import folders
 from gpubench.images.catalog import ensure, verify
-from gpubench.images.kinds.leftovers import Leftover, Needed
+from gpubench.images.kinds.image_paths import Places
 from gpubench.images.kinds.listing import Entry
-from gpubench.images.kinds.places import Places
-from gpubench.images.order import Obtained, Order
+from gpubench.images.kinds.prunable import Leftover, Needed
+from gpubench.images.requests import Obtained, Order
 from gpubench.model.image import Image
 
 ON_DEMAND = True

@@ -1,0 +1,195 @@
+"""``gpubench calibrate``: a version against itself in many campaigns, and what the gate says of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import json
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gpubench import __version__
+from gpubench.cli.campaign.calibrate_options import CalibrateOptions
+from gpubench.cli.campaign.display import require_complete
+from gpubench.cli.campaign.lifecycle import missing_blocks, run_all
+from gpubench.cli.campaign.planning import plan_campaign, read_wishes
+from gpubench.cli.campaign.preflight import require_scheduler
+from gpubench.cli.campaign.shared_paths import place_campaign
+from gpubench.cli.say import say
+from gpubench.cli.sites.profiles import expanded, load_site
+from gpubench.errors import DataError, IncompleteError, InterruptedByUserError, UsageError
+from gpubench.files import create_exclusively
+from gpubench.model.image import parse_variant
+from gpubench.model.quantities import parse_fraction
+from gpubench.store.calibrations import Calibration, keep_calibration
+from gpubench.store.campaign import PLAN_FILE, Campaign
+
+WISHES_FILE = "calibration.json"
+SCHEMA = "gpubench/calibration-wishes/1"
+
+
+def begin(wishes: CalibrateOptions, outputs: Path | None) -> Path:
+    """Make ``<outputs>/calibration-<site>-<stamp>/`` with the wishes in it; raises UsageError."""
+    if wishes.slow:
+        try:
+            parse_fraction(wishes.slow)
+        except ValueError as error:
+            raise UsageError(f"--slow: {error}") from None
+    site = load_site(wishes.site, wishes.settings)
+    ucx = wishes.ucx or parse_variant(site.defaults.variants[0]).ucx
+    wishes = dataclasses.replace(
+        wishes,
+        ucx=ucx,
+        site=_absolute(wishes.site),
+        suite=_absolute(wishes.suite),
+        settings=wishes.settings or [],
+    )
+    stamp = dt.datetime.now(dt.UTC).strftime("%Y%m%dT%H%M%SZ")
+    directory = (outputs or expanded(site.paths.outputs, "paths.outputs", site)) / f"calibration-{site.name}-{stamp}"
+    read_wishes(wishes.asked(0, directory))
+    plain = {"schema": SCHEMA, **dataclasses.asdict(wishes)}
+    create_exclusively(directory / WISHES_FILE, json.dumps(plain, indent=1) + "\n")
+    return directory
+
+
+def calibrate(directory: Path, campaigns: int) -> None:
+    """Run what is missing of so many campaigns, judge them all, say and keep what came out.
+
+    Raises:
+        UsageError: the directory holds no calibration.
+        IncompleteError: not one campaign has a verdict.
+        InterruptedByUserError: Ctrl-C; what was finished is judged and kept.
+    """
+    wishes = _read(directory)
+    say(f"calibration {directory}: {_many(campaigns)} of {wishes.ucx} against itself{_slowed(wishes)}")
+    try:
+        _run(wishes, directory, campaigns)
+    except (InterruptedByUserError, KeyboardInterrupt) as stopped:
+        word = stopped.what.partition(";")[0] if isinstance(stopped, InterruptedByUserError) else "interrupted"
+        _conclude(wishes, directory, must=False)
+        raise InterruptedByUserError(
+            word, then=f"to go on: gpubench calibrate {directory} --campaigns {campaigns}"
+        ) from None
+    _conclude(wishes, directory, must=True)
+
+
+def _run(wishes: CalibrateOptions, directory: Path, campaigns: int) -> None:
+    there = _campaigns(directory)
+    for number in range(max(campaigns, len(there))):
+        if number < len(there):
+            campaign, blocks = missing_blocks(there[number])
+            if not blocks:
+                continue
+            place_campaign(campaign)
+            run_all(campaign, blocks)
+        else:
+            campaign = plan_campaign(read_wishes(wishes.asked(number, directory)), quiet=number > 0)
+            require_scheduler(campaign)
+            place_campaign(campaign)
+            run_all(campaign, None)
+        say(
+            f"campaign {number + 1} of {campaigns}: {' '.join(_words(campaign)) or 'no verdict'} ({campaign.directory})"
+        )
+
+
+def _campaigns(directory: Path) -> list[Campaign]:
+    return [Campaign.open(path.parent) for path in sorted(directory.glob(f"*/{PLAN_FILE}"))]
+
+
+def _words(campaign: Campaign) -> list[str]:
+    """The verdicts of a complete campaign; those of an unfinished one don't count."""
+    # Late: scipy takes a second, which belongs behind the measurements.
+    from gpubench.cli.results.judge import judge_campaign
+
+    judged = judge_campaign(campaign)
+    try:
+        require_complete(campaign, judged.accounting)
+    except IncompleteError:
+        return []
+    return [one.verdict for one in judged.verdicts]
+
+
+def _conclude(wishes: CalibrateOptions, directory: Path, *, must: bool) -> None:
+    from gpubench.report.calibration import calibration_sentence, slowed_words
+    from gpubench.stats.proportions import tally
+
+    campaigns = _campaigns(directory)
+    judged = [(one, words) for one in campaigns if (words := _words(one))]
+    if not judged:
+        if must:
+            raise IncompleteError(
+                f"{directory}: no campaign has a verdict", then="gpubench status says what became of them"
+            )
+        return
+    counts = tally([words for _, words in judged])
+    load, hosts = _circumstances([one for one, _ in judged])
+    measured = Calibration(
+        gpubench=__version__,
+        measured_at=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        suite=judged[0][0].plan.suite,
+        ucx=wishes.ucx,
+        blocks=wishes.blocks,
+        slow=wishes.slow,
+        campaigns=len(judged),
+        alarms=counts.alarms.count,
+        equivalent=counts.equivalent.count,
+        regressions=counts.regressions.count,
+        hosts=hosts,
+        load=load.get("load"),
+        steal=load.get("steal"),
+        directory=str(directory.resolve()),
+    )
+    kept = keep_calibration(judged[0][0].plan.site.name, measured)
+    told = Counter(word for _, words in judged for word in words)
+    say("")
+    counted = ", ".join(f"{count} {word}" for word, count in sorted(told.items()))
+    say(f"verdicts of {_many(len(judged))}: {counted}")
+    if len(judged) < len(campaigns):
+        say(f"left out, without a verdict: {len(campaigns) - len(judged)}")
+    say(f"{slowed_words(measured)}." if wishes.slow else calibration_sentence({"": measured}))
+    say(f"kept in {kept}")
+
+
+def _circumstances(campaigns: Sequence[Campaign]) -> tuple[dict[str, float], list[str]]:
+    """Means of load and steal over all runs, and the hosts."""
+    from gpubench.merge.run_noise import noise
+    from gpubench.store.accounting import account
+    from gpubench.store.rundirs import read_provenance
+
+    outcomes = [one for campaign in campaigns for one in account(campaign).outcomes if one.directory]
+    numbers = [noise(read_provenance(one.directory)) for one in outcomes if one.directory]
+    means = {
+        name: round(statistics.fmean(values), 3)
+        for name in ("load", "steal")
+        if (values := [one[name] for one in numbers if name in one])
+    }
+    return means, sorted({host for one in outcomes if one.record for host in one.record.hosts})
+
+
+def _read(directory: Path) -> CalibrateOptions:
+    path = directory / WISHES_FILE
+    try:
+        plain: dict[str, Any] = json.loads(path.read_bytes())
+        if plain.pop("schema") != SCHEMA:
+            raise ValueError
+        return CalibrateOptions(**plain)
+    except FileNotFoundError:
+        raise UsageError(f"{directory} is no calibration: it has no {WISHES_FILE}") from None
+    except (OSError, ValueError, KeyError, TypeError):
+        raise DataError(f"{path} is damaged, or of another gpubench", then="begin a new calibration") from None
+
+
+def _absolute(name: str) -> str:
+    """A profile or suite by its path is found from anywhere; a name stays a name."""
+    return str(Path(name).resolve()) if name.endswith(".toml") else name
+
+
+def _slowed(wishes: CalibrateOptions) -> str:
+    return f", the candidate slowed by {wishes.slow}" if wishes.slow else ""
+
+
+def _many(campaigns: int) -> str:
+    return f"{campaigns} campaign{'' if campaigns == 1 else 's'}"

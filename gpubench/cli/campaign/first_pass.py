@@ -1,0 +1,139 @@
+"""A run of the baseline with a few repetitions, before ``bench`` plans: how often to repeat, and what fits."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import json
+import statistics
+
+from gpubench.cli.campaign.planning import Wanted, check_plan, plan_campaign, settle
+from gpubench.cli.campaign.preflight import require_scheduler
+from gpubench.cli.campaign.prior_campaign import run_seconds
+from gpubench.cli.campaign.running import account_now, run_jobs
+from gpubench.cli.campaign.shared_paths import place_campaign
+from gpubench.cli.images.build import obtain_images
+from gpubench.cli.say import say
+from gpubench.errors import InterruptedByUserError
+from gpubench.model.quantities import format_seconds
+from gpubench.plan.arrangement import SEQUENTIAL
+from gpubench.plan.repetitions import LEAST_REPS, FirstPass, Tried, repetitions
+from gpubench.plan.turns import interleaved, marked_repetitions
+from gpubench.report.labels import cell_names
+from gpubench.schedulers import ATTACHED
+from gpubench.spec.plain import parse_lines
+from gpubench.spec.records import SAMPLES_FILE
+from gpubench.store.accounting import Outcome
+
+FOLDER = "first-passes"
+"""Below the outputs: none of these is a campaign of its own."""
+REPS = 4
+TURN_S = 0.2
+"""Of an interleaved run, to take a turn and give it back: 12 runs of 8 turns took 20 s more than foreseen without."""
+
+
+def with_repetitions(wanted: Wanted) -> Wanted:
+    """With the repetitions that fill the budget, where the suite leaves them to a first pass and one can be made here.
+
+    One can't be where a queue starts the jobs, without a budget, in an adaptive campaign (its budget buys blocks), and
+    over several node counts or layouts, whose runs take different times. A first pass that fails says nothing of the
+    versions: the repetitions are the suite's own then, and the plan says why.
+    """
+    budget_s = wanted.budget_s
+    fixed = wanted.asked.adaptive or len(wanted.nodes) * len(wanted.workers) > 1
+    if not wanted.chooses_repetitions or wanted.site.scheduler not in ATTACHED or budget_s is None or fixed:
+        return wanted
+    check_plan(wanted)
+    # An image that can't be had ends it here, before a run is spent; and all of them decide how processes wait.
+    found = obtain_images(wanted.site, [variant.ucx for variant in wanted.variants], wanted.asked)
+    settled = settle(wanted, {spec: entry[1] for spec, entry in found.items() if entry}).site
+    baseline = wanted.variants[0]
+    say(f"first pass of {baseline.label}: {REPS} repetitions of each workload, to choose how many fill the budget")
+    outcome = _run(wanted, settled.layout.waiting)
+    together = interleaved(settled)
+    tried = _tried(wanted, outcome, together=together)
+    if not tried:
+        why = f"the first pass ended {outcome.status}{f': {outcome.reason}' if outcome.reason else ' without samples'}"
+        return dataclasses.replace(wanted, repetitions=f"repetitions as suite {wanted.suite} says: {why}")
+    seconds = run_seconds(outcome)
+    repeated = sum(
+        (REPS + item.warmup) * tried[item.params_id].cost_s for item in wanted.workloads if item.params_id in tried
+    )
+    turns = len(tried) * marked_repetitions(1, variants=len(wanted.variants), together=True) + 2
+    fixed_s = max(seconds - repeated, 0.0) + (TURN_S * turns if together else 0.0)
+    first = FirstPass(outcome.record.campaign if outcome.record else "", seconds, fixed_s, tried)
+    left_s = max(budget_s - seconds, 0.0)
+    reps = repetitions(first, budget_s=left_s, blocks=wanted.blocks, variants=len(wanted.variants))
+    workloads = [dataclasses.replace(item, reps=reps.get(item.params_id, item.reps)) for item in wanted.workloads]
+    wanted = dataclasses.replace(wanted, tried=first, workloads=workloads, first_pass=first.campaign)
+    return dataclasses.replace(wanted, budget_s=left_s, spent_s=seconds, repetitions=_words(first, wanted))
+
+
+def _run(wanted: Wanted, waiting: str) -> Outcome:
+    """One run of the first variant, in a campaign that is kept below the outputs."""
+    layout = wanted.site.layout.model_copy(update={"arrangement": SEQUENTIAL, "waiting": waiting})
+    alone = dataclasses.replace(
+        wanted,
+        site=wanted.site.model_copy(update={"layout": layout}),
+        workloads=[dataclasses.replace(item, reps=REPS) for item in wanted.workloads],
+        variants=wanted.variants[:1],
+        blocks=1,
+        budget_s=None,
+        budget_firm=False,
+        power=None,
+        outputs=wanted.outputs / FOLDER,
+        chooses_repetitions=False,
+    )
+    campaign = plan_campaign(alone, quiet=True)
+    require_scheduler(campaign)
+    place_campaign(campaign)
+    try:
+        run_jobs(campaign, quiet=True)
+    except InterruptedByUserError as stopped:
+        raise InterruptedByUserError(
+            f"{stopped} in the first pass", then="the campaign hadn't begun: start it again"
+        ) from None
+    (outcome,) = account_now(campaign).outcomes
+    return outcome
+
+
+def _tried(wanted: Wanted, outcome: Outcome, *, together: bool) -> dict[str, Tried]:
+    """What the timed repetitions of each workload say, by ``params_id``; nothing where the run didn't end well."""
+    if outcome.status != "ok" or outcome.directory is None:
+        return {}
+    lines = parse_lines((outcome.directory / SAMPLES_FILE).read_text(encoding="utf-8"))
+    rows = [row for row in lines if not row["warmup"]]
+    tried = {}
+    for item in wanted.workloads:
+        own = [row for row in rows if row["params_id"] == item.params_id]
+        if len(own) < REPS:  # it failed, or this image can't measure it
+            continue
+        first, last = (dt.datetime.fromisoformat(row["started_at"]) for row in (own[0], own[-1]))
+        seconds = [float(row["wall_s"]) for row in own]
+        tried[item.params_id] = Tried(
+            # No less than what was timed, whatever the machine's clock did meanwhile.
+            cost_s=max((last - first).total_seconds() / (REPS - 1), statistics.fmean(seconds)),
+            scatter=statistics.stdev(seconds) / statistics.fmean(seconds),
+            marked=marked_repetitions(item.warmup, variants=len(wanted.variants), together=together),
+            limit_s=item.timeout_s,
+        )
+    return tried
+
+
+def _words(first: FirstPass, wanted: Wanted) -> str:
+    """``merge 4 x 0.98s (scatter 9 %), ...``, and where that comes from."""
+    names = cell_names([{"workload": item.name, "params": json.dumps(item.params)} for item in wanted.workloads])
+    each = [
+        f"{name} {item.reps} x {one.cost_s:.2g}s (scatter {100 * one.scatter:.0f} %)"
+        for name, item in zip(names, wanted.workloads, strict=True)
+        if (one := first.tried.get(item.params_id))
+    ]
+    full = [
+        name
+        for name, item in zip(names, wanted.workloads, strict=True)
+        if (one := first.tried.get(item.params_id)) and item.reps == one.most > LEAST_REPS
+    ]
+    most = f"; {', '.join(full)}: as often as a run may" if full else ""
+    return (
+        f"repetitions by a first pass of {format_seconds(first.seconds)}, to fill the budget: {', '.join(each)}{most}"
+    )

@@ -1,0 +1,227 @@
+"""Whole campaigns: bench, submit, resume."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import typer
+
+from gpubench.cli.campaign.display import plan_lines, require_complete, show_verdicts, write_report
+from gpubench.cli.campaign.first_pass import with_repetitions
+from gpubench.cli.campaign.options import Asked
+from gpubench.cli.campaign.planning import plan_campaign, read_wishes, write_scripts
+from gpubench.cli.campaign.preflight import require_scheduler
+from gpubench.cli.campaign.queue import submit_jobs, watch_jobs
+from gpubench.cli.campaign.run_in_allocation import run_here
+from gpubench.cli.campaign.running import account_now, job_states, missing_words, run_jobs
+from gpubench.cli.campaign.shared_paths import place_campaign
+from gpubench.cli.say import say
+from gpubench.cli.ways import typed
+from gpubench.errors import InterruptedByUserError, UsageError
+from gpubench.files import locked
+from gpubench.model.plan import PlanAddition
+from gpubench.model.quantities import format_seconds
+from gpubench.plan import plan_advance, plan_repair
+from gpubench.schedulers import SCHEDULERS
+from gpubench.store.campaign import Campaign
+from gpubench.store.remains import clear_remains
+
+
+def bench(asked: Asked, *, gate: bool) -> None:
+    """Everything, from words to report."""
+    began = time.monotonic()
+    wanted = with_repetitions(read_wishes(asked))
+    campaign = plan_campaign(wanted)
+    for line in plan_lines(campaign):
+        say(line)
+    what = "images, first pass and plan" if wanted.tried else "images and plan"
+    say(f"{what} took {format_seconds(time.monotonic() - began)}")
+    say("")
+    require_scheduler(campaign)
+    with at_work_on(campaign.directory):
+        _bench(campaign, gate=gate)
+
+
+def _bench(campaign: Campaign, *, gate: bool) -> None:
+    place_campaign(campaign)
+    run_all(campaign, None)
+    while campaign.plan.max_blocks is not None and not campaign.ended:
+        campaign = _advance(campaign)
+    _conclude(campaign, gate=gate)
+
+
+def advance(directory: Path, *, stop: bool) -> None:
+    """Look at what is there; run the next blocks that are still needed, or end the campaign."""
+    with at_work_on(directory):
+        _advance_campaign(Campaign.open(directory), stop=stop)
+
+
+def _advance_campaign(campaign: Campaign, *, stop: bool) -> None:
+    _require_idle(campaign)
+    if campaign.plan.max_blocks is None:
+        raise UsageError(
+            f"{campaign.directory} has a fixed number of blocks", then="only a campaign planned --adaptive advances"
+        )
+    if campaign.ended:
+        say("the campaign has had its last look")
+    else:
+        require_complete(campaign, account_now(campaign))
+        campaign = _end(campaign) if stop else _advance(campaign)
+    _conclude(campaign, gate=False)
+
+
+def plan_and_submit(asked: Asked, *, here: bool) -> None:
+    """Plan a campaign and submit its jobs."""
+    campaign = plan_campaign(read_wishes(asked))
+    for line in plan_lines(campaign):
+        say(line)
+    submit(campaign, here=here)
+
+
+def submit(campaign: Campaign, *, here: bool) -> None:
+    """Run the planned jobs of a campaign that has not been run; ``here``: on the nodes that this shell holds."""
+    with at_work_on(campaign.directory):
+        _submit(campaign, here=here)
+
+
+def _submit(campaign: Campaign, *, here: bool) -> None:
+    _require_idle(campaign)
+    if any(campaign.runs_dir.glob("*-*")):
+        raise UsageError(
+            f"{campaign.directory} has been run already",
+            then=f"to run what is missing: gpubench resume {campaign.directory}",
+        )
+    write_scripts(campaign)
+    if here:
+        place_campaign(campaign)
+        run_here(campaign)
+    else:
+        require_scheduler(campaign)
+        place_campaign(campaign)
+        if submit_jobs(campaign, None):
+            return
+        run_all(campaign, None)
+    require_complete(campaign, account_now(campaign))
+
+
+def resume(directory: Path, *, gate: bool) -> None:
+    """Run only what is missing."""
+    with at_work_on(directory):
+        _resume(directory, gate=gate)
+
+
+def _resume(directory: Path, *, gate: bool) -> None:
+    campaign, blocks = missing_blocks(Campaign.open(directory))
+    if not blocks:
+        say("nothing is missing")
+    else:
+        require_scheduler(campaign)
+        place_campaign(campaign)
+        if submit_jobs(campaign, blocks):
+            return
+        run_all(campaign, blocks)
+    _conclude(campaign, gate=gate)
+
+
+def missing_blocks(campaign: Campaign) -> tuple[Campaign, dict[str, list[int]]]:
+    """The blocks by job that ``campaign`` still needs, none where nothing is missing, with its scripts written.
+
+    The campaign that comes back has a new block for every broken one, and nothing lies in it that dead writers left.
+    Raises UsageError while one of its jobs lives.
+    """
+    _require_idle(campaign)
+    clear_remains(campaign.directory)
+    status = {outcome.run.run: outcome.status for outcome in account_now(campaign).outcomes}
+    repair = plan_repair(campaign.whole_plan, status, dt.datetime.now(dt.UTC).isoformat())
+    blocks: dict[str, list[int]] = dict(repair.again)
+    if repair.addition is not None:
+        campaign = campaign.append(repair.addition)
+        say(f"{repair.addition.reason}: {sum(len(job.blocks) for job in repair.addition.jobs)} new block(s)")
+        blocks |= {job.job: [block.block for block in job.blocks] for job in repair.addition.jobs}
+    if blocks:
+        write_scripts(campaign)
+    return campaign, blocks
+
+
+def run_all(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None) -> None:
+    """Run the jobs, here or in the site's queue, and show what happens; ``blocks`` by job, None: all of them."""
+    try:
+        if submit_jobs(campaign, blocks):
+            watch_jobs(campaign)
+        else:
+            run_jobs(campaign, blocks)
+    except InterruptedByUserError as stopped:
+        raise InterruptedByUserError(
+            f"{stopped}; {missing_words(campaign)}", then=f"to go on: {typed('bench', campaign=campaign.directory)}"
+        ) from None
+
+
+def _advance(campaign: Campaign) -> Campaign:
+    """One look; the campaign with what it appended, which has been run."""
+    from gpubench.cli.results.judge import decided, judge_campaign
+
+    judged = judge_campaign(campaign)
+    now = dt.datetime.now(dt.UTC).isoformat()
+    addition = plan_advance(campaign.whole_plan, decided(judged), campaign.frozen, now)
+    campaign = campaign.append(addition)
+    say(addition.reason if addition.jobs else f"{addition.reason}; no block follows")
+    if addition.jobs:
+        write_scripts(campaign)
+        run_all(campaign, {job.job: [block.block for block in job.blocks] for job in addition.jobs})
+    return campaign
+
+
+def _end(campaign: Campaign) -> Campaign:
+    now = dt.datetime.now(dt.UTC).isoformat()
+    return campaign.append(PlanAddition(created_at=now, reason="advance: ended by the user", jobs=[], ended=True))
+
+
+def _conclude(campaign: Campaign, *, gate: bool) -> None:
+    # Late: scipy takes a second, which belongs behind the measurements.
+    from gpubench.cli.results.judge import judge_campaign
+    from gpubench.stats.verdict import exit_code
+
+    judged = judge_campaign(campaign)
+    say("")
+    show_verdicts(judged.verdicts, judged.accounting)
+    write_report(judged)
+    require_complete(campaign, judged.accounting)
+    if gate:
+        code = exit_code(judged.verdicts)
+        if code:
+            say(f"gate: exit {code}")
+        raise typer.Exit(code)
+
+
+@contextlib.contextmanager
+def at_work_on(directory: Path) -> Iterator[None]:
+    """Be the one that plans and runs in the campaign; raises UsageError where there is none, or somebody else is."""
+    Campaign.open(directory)
+    try:
+        with locked(directory, wait=False):
+            yield
+    except BlockingIOError:
+        raise UsageError(
+            f"another gpubench is at work on {directory}",
+            then=f"wait for its end, or look at it: gpubench status {directory}",
+        ) from None
+
+
+def _require_idle(campaign: Campaign) -> None:
+    """No job of the campaign lives; one whose front end is dead is ended. Raises UsageError for any other."""
+    alive = {job: state for job, state in sorted(job_states(campaign).items()) if state.alive}
+    for job in [job for job, state in alive.items() if state.forsaken]:
+        say(f"job {job}: {alive.pop(job).reason}; it is ended")
+        SCHEDULERS[campaign.plan.site.scheduler].cancel(campaign.job_dir(job))
+    if alive:
+        lost = "; ".join(
+            f"{job}: {state.reason}" for job, state in alive.items() if state.phase == "running" and state.reason
+        )
+        raise UsageError(
+            f"{campaign.directory}: job {', '.join(alive)} is still running{f' ({lost})' if lost else ''}",
+            then=f"wait for it, or look at it: gpubench status {campaign.directory}",
+        )

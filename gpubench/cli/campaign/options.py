@@ -1,0 +1,183 @@
+"""What `bench`, `plan`, `render` and `submit` were asked for."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, cast, get_args
+
+import typer
+
+from gpubench.cli import completion, options
+from gpubench.cli.declared import Make
+from gpubench.errors import UsageError
+from gpubench.model.bounds import MOST_BLOCKS
+from gpubench.model.text import shortened
+from gpubench.stats.settings import Summary
+
+if TYPE_CHECKING:
+    from gpubench.model.image import Variant
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """What the user asked for, and the options that ask for it; None where nothing was given."""
+
+    site: options.Site = "local"
+    ucx: Annotated[
+        str | None,
+        typer.Option(
+            help="UCX versions, separated by commas or blanks; the first is the baseline.",
+            autocompletion=completion.several(completion.versions),
+        ),
+        Make('"1.16.0 1.22.0"'),
+    ] = None
+    variants: Annotated[
+        str | None,
+        typer.Option(help="[LABEL=]VERSION[,KEY=VALUE...], separated by blanks; the first is the baseline."),
+        Make(),
+    ] = None
+    nodes: Annotated[str | None, typer.Option(help="Node counts, separated by commas or blanks."), Make('"1 2"')] = None
+    suite: Annotated[
+        str | None,
+        typer.Option(
+            help="Suite in suites/, or a .toml file; default: the profile's.", autocompletion=completion.suites
+        ),
+        Make(),
+    ] = None
+    blocks: Annotated[int | None, typer.Option(min=1, max=MOST_BLOCKS, help="This many blocks, fixed."), Make()] = None
+    budget: Annotated[str | None, typer.Option(help="The most blocks that fit into this time, like 10m."), Make()] = (
+        None
+    )
+    reps: options.Reps = None
+    workers: Annotated[str | None, typer.Option(help='Workers per node: "2", or a sweep: "1 2 4".'), Make()] = None
+    protocol: options.Protocol = None
+    runtime: options.Runtime = None
+    arrangement: Annotated[
+        str | None,
+        typer.Option(
+            help="How a block runs its variants: sequential (one cluster after the other), interleaved (all alive, "
+            "repetitions in turns), or auto (interleaved where that is possible)."
+        ),
+        Make(),
+    ] = None
+    base: options.Base = None
+    date: options.Date = None
+    seed: options.Seed = None
+    margin: options.Margin = None
+    summary: Annotated[
+        str | None,
+        typer.Option(
+            help="The number of a run: mean (default), geomean or median; chosen before looking.",
+            autocompletion=completion.summaries,
+        ),
+    ] = None
+    adaptive: Annotated[
+        bool, typer.Option("--adaptive", help="Look after 5, 6, then every second block; stop what is decided.")
+    ] = False
+    max_blocks: Annotated[
+        int, typer.Option(min=5, max=MOST_BLOCKS, help="With --adaptive: never more blocks than this.")
+    ] = 12
+    power: Annotated[
+        float | None,
+        typer.Option(
+            min=0.5,
+            max=0.99,
+            help="Chance of finding an effect, for what the plan foresees; default 0.9. Given, it is foreseen from "
+            "assumed noise where no earlier campaign tells.",
+        ),
+    ] = None
+    settings: options.Set = None
+    allow_unknown_env: Annotated[
+        bool, typer.Option("--allow-unknown-env", help="Set also variables that nothing is known to read.")
+    ] = False
+    outputs: options.Outputs = None
+
+    @property
+    def most_blocks(self) -> int | None:
+        """Of an adaptive campaign; None for a fixed one."""
+        return self.max_blocks if self.adaptive else None
+
+    def chosen_variants(self, default: list[str]) -> list[Variant]:
+        """The variants, from ``--variants``, ``--ucx`` or the profile; raises UsageError."""
+        from gpubench.model.image import parse_variants
+
+        if self.ucx is not None and self.variants is not None:
+            raise UsageError("--ucx and --variants exclude each other", then="write the versions into --variants")
+        if self.variants is not None:
+            return parse_variants(self.variants.split())
+        return parse_variants(default if self.ucx is None else _words(self.ucx))
+
+    def chosen_nodes(self, default: list[int]) -> list[int]:
+        """The node counts, ascending and once each; raises UsageError."""
+        return default if self.nodes is None else _counts("--nodes", self.nodes)
+
+    def chosen_workers(self, default: int) -> list[int]:
+        """The counts of workers per node, ascending and once each; raises UsageError."""
+        return [default] if self.workers is None else _counts("--workers", self.workers)
+
+    def chosen_settings(self) -> list[str]:
+        """``--set`` and the options that are short for it."""
+        short = [("runtime", self.runtime), ("layout.arrangement", self.arrangement), ("image.base", self.base)]
+        return [*(self.settings or []), *(f'{key}="{value}"' for key, value in short if value)]
+
+    def chosen_date(self) -> str:
+        """``YYYYMMDD``, empty where none was given; raises UsageError."""
+        date = self.date or ""
+        try:
+            if date and (len(date) != 8 or not dt.datetime.strptime(date, "%Y%m%d")):
+                raise ValueError
+        except ValueError:
+            raise UsageError(f"--date '{date}' is no date", then="write it like 20261107") from None
+        return date
+
+    def chosen_budget(self) -> float | None:
+        """Seconds, None where no budget was given; raises UsageError."""
+        from gpubench.model.quantities import parse_seconds
+
+        return None if self.budget is None else _quantity("--budget", self.budget, parse_seconds)
+
+    def chosen_summary(self) -> Summary:
+        """The number of a run; raises UsageError."""
+        word = self.summary or "mean"
+        if word not in get_args(Summary):
+            raise UsageError(f"--summary '{word}' is none of {', '.join(get_args(Summary))}")
+        return cast("Summary", word)
+
+    def check(self) -> None:
+        """Raise UsageError for any value that can't be read."""
+        self.chosen_budget()
+        self.chosen_date()
+        self.chosen_margin()
+        self.chosen_summary()
+
+    def chosen_margin(self) -> float | None:
+        """A fraction, None where no margin was given; raises UsageError."""
+        from gpubench.model.quantities import parse_fraction
+
+        return None if self.margin is None else _quantity("--margin", self.margin, parse_fraction)
+
+
+_COUNT = re.compile(r"0*[1-9][0-9]{0,9}")
+
+
+def _words(text: str) -> list[str]:
+    return text.replace(",", " ").split()
+
+
+def _counts(option: str, text: str) -> list[int]:
+    words = _words(text)
+    if not words or not all(_COUNT.fullmatch(word) for word in words):
+        raise UsageError(
+            f"{option} '{shortened(text, 60)}' is no list of counts", then=f'write it like {option} "1 2 4"'
+        )
+    return sorted({int(word) for word in words})
+
+
+def _quantity(option: str, text: str, parse: Callable[[str], float]) -> float:
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from None

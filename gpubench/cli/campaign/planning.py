@@ -1,0 +1,239 @@
+"""From the user's words to a planned campaign on disk."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import itertools
+import os
+import random
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gpubench import __version__, resources
+from gpubench.cli.campaign.options import Asked
+from gpubench.cli.campaign.prior_campaign import find_history
+from gpubench.cli.images.build import obtain_images
+from gpubench.cli.sites.profiles import expanded, known_issues, load_site, load_suite
+from gpubench.errors import UsageError
+from gpubench.files import write_many_atomically
+from gpubench.images.variables import check_variables
+from gpubench.images.waiting import with_waiting
+from gpubench.model.image import Image, Variant
+from gpubench.model.site import Site
+from gpubench.plan import History, Request, make_plan
+from gpubench.plan.arrangement import arranged
+from gpubench.plan.cluster_shapes import worker_memory
+from gpubench.plan.repetitions import FirstPass
+from gpubench.render import pack, rendered
+from gpubench.schedulers import ATTACHED
+from gpubench.spec import WorkloadSpec
+from gpubench.spec.plain import content_id
+from gpubench.stats.data import ComparisonInput
+from gpubench.store.campaign import PLAN_FILE, Campaign
+from gpubench.store.outputs import create_campaign
+
+SEEDS = 2**31
+EPOCH = "19700101"
+ALIKE = 1.5
+"""Repetitions of an earlier campaign's runs over those that are planned, at most, where the one foretells the other."""
+AT_ONCE = 500
+"""Files that the disk is asked to keep together: all of a large campaign's would fill the memory."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Wanted(Request):
+    """The user's words, read and checked; nothing is built or written yet. Who plans adds name, time, seed and images.
+
+    ``tried`` is the first pass that the repetitions follow from, where one was made.
+    """
+
+    asked: Asked
+    outputs: Path
+    chooses_repetitions: bool = False
+    tried: FirstPass | None = None
+
+
+def read_wishes(asked: Asked) -> Wanted:
+    """Read profile and suite and check every word; raises UsageError before anything costs time."""
+    site = load_site(asked.site, asked.chosen_settings())
+    suite, source = load_suite(asked.suite or site.defaults.suite)
+    workloads = suite.resolve(source, reps=asked.reps, timeout_s=site.limits.workload)
+    asked.check()
+    wanted = want(asked, site, suite.name, workloads, asked.chosen_variants(site.defaults.variants))
+    chooses = suite.first_pass and asked.reps is None
+    margin = suite.margin if asked.margin is None else asked.chosen_margin()
+    return dataclasses.replace(wanted, margin=margin, chooses_repetitions=chooses)
+
+
+def want(asked: Asked, site: Site, suite: str, workloads: list[WorkloadSpec], variants: list[Variant]) -> Wanted:
+    """What is wanted of workloads and variants that are known already; raises UsageError."""
+    if not asked.allow_unknown_env:
+        check_variables(site, variants)
+    budget_s = asked.chosen_budget()
+    if budget_s is None and asked.blocks is None:
+        budget_s = site.defaults.budget
+    return Wanted(
+        asked=asked,
+        outputs=asked.outputs or expanded(site.paths.outputs, "paths.outputs", site),
+        campaign="planned",
+        created_at="",
+        gpubench=__version__,
+        site=site,
+        suite=suite,
+        workloads=workloads,
+        variants=variants,
+        images={},
+        nodes=asked.chosen_nodes(site.defaults.nodes),
+        blocks=asked.blocks or site.defaults.blocks,
+        seed=0,
+        protocol=asked.protocol or site.protocol,
+        device=site.device,
+        machine_cores=node_cores(site),
+        machine_memory=node_memory(site),
+        workers=asked.chosen_workers(site.layout.workers),
+        margin=asked.chosen_margin(),
+        summary=asked.chosen_summary(),
+        max_blocks=asked.most_blocks,
+        power=asked.power,
+        budget_s=budget_s,
+        budget_firm=asked.budget is not None,
+        known_issues=known_issues(site),
+    )
+
+
+def check_plan(wanted: Wanted) -> None:
+    """Raise PlanRefusedError where no plan can be made of it, before anything costs time."""
+    make_plan(settle(wanted))
+
+
+def memory_of_a_worker(wanted: Wanted) -> int:
+    """Bytes that each worker of the largest planned cluster has for its data; 0: nobody here knows."""
+    return worker_memory(settle(wanted), max(wanted.workers))
+
+
+def plan_campaign(wanted: Wanted, *, quiet: bool = False) -> Campaign:
+    """Build what images are missing, plan, and write plan, manifests and scripts into a new campaign directory."""
+    now = dt.datetime.now(dt.UTC)
+    asked, site = wanted.asked, wanted.site
+    seed = random.SystemRandom().randrange(SEEDS) if asked.seed is None else asked.seed
+
+    def request(manifests: Mapping[str, Mapping[str, Any]]) -> Request:
+        settled = settle(wanted, manifests)
+        history = find_history(wanted.outputs, site.name, _shape(settled))
+        if first := wanted.tried:
+            reps = {item.params_id: item.reps for item in wanted.workloads}
+            run_s = first.run_s(reps)
+            earlier = _as_often(history.pilot if history else (), reps)
+            history = History(first.campaign, run_s, 1, earlier, source="what the first pass took")
+        return dataclasses.replace(settled, created_at=now.isoformat(), seed=seed, history=history)
+
+    make_plan(request({}))  # refused plans leave no image built and no directory behind
+    built = obtain_images(site, [variant.ucx for variant in wanted.variants], asked, quiet=quiet)
+    final = request({spec: found[1] for spec, found in built.items() if found})
+    directory = create_campaign(wanted.outputs, site.name, wanted.suite, now)
+    images: dict[str, Image | None] = {spec: found[0] if found else None for spec, found in built.items()}
+    plan = make_plan(dataclasses.replace(final, campaign=directory.name, images=images))
+    for image, manifest in filter(None, built.values()):
+        Campaign(directory, plan).write_manifest(image.manifest, manifest)
+    campaign = Campaign.begin(directory, plan)  # behind the manifests: what has a plan lacks nothing but scripts
+    write_scripts(campaign)
+    return campaign
+
+
+def _as_often(pilot: Sequence[ComparisonInput], reps: Mapping[str, int]) -> list[ComparisonInput]:
+    """Those whose runs repeated their workload about as often: runs of fewer repetitions scatter more."""
+    kept = []
+    for one in pilot:
+        planned, counts = reps.get(str(one.key["params_id"]), 0), [len(run.wall_s) for run in one.runs if run.wall_s]
+        if planned and counts and 1 / ALIKE <= planned / statistics.median(counts) <= ALIKE:
+            kept.append(one)
+    return kept
+
+
+def render_campaign(wanted: Wanted, directory: Path) -> Campaign:
+    """Plan and render into ``directory`` with every image unresolved; the same words give the same bytes.
+
+    So the name, the time and the seed come from the words: ``<site>-<suite>[-<date>]``, the date's midnight UTC (the
+    epoch without one), a hash. No history is looked at, and nothing outside this process is asked; where the site's
+    nodes are this machine, its cores and memory count too.
+
+    Raises:
+        UsageError: ``directory`` holds another plan.
+    """
+    wanted = settle(wanted)
+    asked = wanted.asked
+    words = {**dataclasses.asdict(asked), "max_blocks": asked.most_blocks}
+    words = {key: value for key, value in words.items() if key not in ("outputs", "adaptive")}
+    date = asked.chosen_date()
+    at = dt.datetime.strptime(date or EPOCH, "%Y%m%d").replace(tzinfo=dt.UTC)
+    request = dataclasses.replace(
+        wanted,
+        campaign="-".join(filter(None, (wanted.site.name, wanted.suite, date))),
+        created_at=at.isoformat(),
+        seed=int(content_id(words), 16) % SEEDS if asked.seed is None else asked.seed,
+    )
+    plan = make_plan(request)
+    there = Campaign.open(directory) if (directory / PLAN_FILE).exists() else None
+    if there is not None and there.whole_plan != plan:
+        raise UsageError(f"{directory} already holds another campaign", then="name another directory")
+    campaign = there or Campaign.begin(directory, plan)
+    write_scripts(campaign)
+    return campaign
+
+
+def write_scripts(campaign: Campaign) -> None:
+    """Render every job of the campaign; the node half is packed once, and stays what it is when jobs are added."""
+    node_half = campaign.node_half.read_bytes() if campaign.node_half.exists() else pack(resources.node_half())
+    jobs = rendered(campaign.plan, campaign.jobs, resources.job_templates(), node_half)
+    waiting: dict[Path, bytes] = {}
+    for files in itertools.chain([{campaign.node_half.name: node_half}], jobs):
+        paths = {campaign.directory / name: data for name, data in files.items()}
+        waiting |= {path: data for path, data in paths.items() if not path.exists() or path.read_bytes() != data}
+        if len(waiting) >= AT_ONCE:
+            write_many_atomically(waiting)
+            waiting = {}
+    write_many_atomically(waiting)
+
+
+def settle(wanted: Wanted, manifests: Mapping[str, Mapping[str, Any]] | None = None) -> Wanted:
+    """With what ``auto`` stands for in the profile; ``manifests`` of the images that are known, by UCX spec."""
+    site = with_waiting(wanted.site, wanted.protocol, manifests or {})
+    wanted = dataclasses.replace(wanted, site=site)
+    site, not_interleaved = arranged(wanted)
+    return dataclasses.replace(wanted, site=site, not_interleaved=not_interleaved)
+
+
+def node_cores(site: Site) -> int:
+    """Cores of one node; 0 where nobody here knows."""
+    if site.node.cores or not _is_this_machine(site):
+        return site.node.cores
+    return len(os.sched_getaffinity(0))
+
+
+def node_memory(site: Site) -> int:
+    """Bytes of one node; 0 where nobody here knows: the memory of a login node says nothing of it."""
+    if site.node.memory or not _is_this_machine(site):
+        return site.node.memory or 0
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _is_this_machine(site: Site) -> bool:
+    return site.layout.one_machine or site.scheduler in ATTACHED
+
+
+def _shape(wanted: Wanted) -> dict[str, Any]:
+    """As ``shape_of`` of a plan, before there is one."""
+    return {
+        "protocol": wanted.protocol,
+        "runtime": wanted.site.runtime,
+        "arrangement": wanted.site.layout.arrangement,
+        "waiting": wanted.site.layout.waiting,
+        "device": wanted.site.device,
+        "workers_per_node": wanted.workers,
+        "workloads": sorted(
+            (item.params_id, 0 if wanted.tried else item.reps, item.warmup) for item in wanted.workloads
+        ),
+    }

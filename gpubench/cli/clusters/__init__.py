@@ -1,0 +1,1 @@
+"""The group ``gpubench cluster``: standing Dask clusters, which campaigns never use."""

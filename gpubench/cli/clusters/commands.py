@@ -1,0 +1,135 @@
+"""``gpubench cluster``: a standing Dask cluster that people's own scripts join. Campaigns never use one."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpubench.cli import options
+from gpubench.cli.clusters.options import ClusterOptions, MaybeTime, Wait
+from gpubench.cli.declared import with_options
+from gpubench.errors import UsageError
+
+if TYPE_CHECKING:
+    from gpubench.store.clusters import Cluster
+
+Name = Annotated[str | None, typer.Option("--name", help="The cluster; default: the only one that stands.")]
+Change = Annotated[str, typer.Argument(help="Nodes, like +2 or -2.", show_default=False)]
+SchedulerFile = Annotated[Path, typer.Option(help="What its scheduler wrote.", show_default=False)]
+Python = Annotated[
+    Path | None,
+    typer.Option(help="A Python with its versions; default: the cluster's own, or the site's."),
+]
+SIGNED = {"ignore_unknown_options": True}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group."""
+    group = typer.Typer(
+        help="A standing Dask cluster for your own scripts. Start, status, grow, shrink, stop, verify, affinity.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    group.command()(with_options(start))
+    group.command()(status)
+    group.command(context_settings=SIGNED)(grow)
+    group.command(context_settings=SIGNED)(shrink)
+    for command in (stop, verify, affinity):
+        group.command()(command)
+    app.add_typer(group, name="cluster")
+
+
+def start(asked: ClusterOptions) -> None:
+    """Start a cluster of one variant, and say how scripts join it. On the site's scheduler; waits for its workers.
+
+    It stands until its time is over (--time, default: the site's limit of a job) or `cluster stop`.
+    On Kubernetes in a ReadWriteMany claim (kubernetes.claim, else exit 6); scripts run where pod addresses are routed.
+    """
+    from gpubench.cli.clusters.start import start_cluster
+
+    start_cluster(asked)
+
+
+def status(name: Name = None, outputs: options.Outputs = None) -> None:
+    """Its jobs, nodes, workers and times, and what died of what. Exit 4 unless all of it is there."""
+    from gpubench.cli.clusters.status import show_status
+
+    show_status(_found(name, outputs))
+
+
+def grow(
+    by: Change, name: Name = None, limit: MaybeTime = None, wait: Wait = "10m", outputs: options.Outputs = None
+) -> None:
+    """Submit one more job of +N nodes, whose workers join the cluster."""
+    from gpubench.cli.clusters.resize import grow as more
+    from gpubench.cli.clusters.start import lifetime, seconds
+
+    cluster = _found(name, outputs)
+    limit_s = None if limit is None else lifetime(limit, cluster.record.site)
+    more(cluster, _count(by, "+"), limit_s, time.monotonic() + seconds("--wait", wait))
+
+
+def shrink(by: Change, name: Name = None, wait: Wait = "10m", outputs: options.Outputs = None) -> None:
+    """Give back -N nodes by whole jobs. What their workers hold moves to the others first."""
+    from gpubench.cli.clusters.resize import shrink as fewer
+    from gpubench.cli.clusters.start import seconds
+
+    fewer(_found(name, outputs), _count(by, "-"), time.monotonic() + seconds("--wait", wait))
+
+
+def stop(name: Name = None, outputs: options.Outputs = None) -> None:
+    """End all its jobs; nothing is left but its record and logs."""
+    from gpubench.cli.clusters.stop import stop_cluster
+
+    stop_cluster(_found(name, outputs))
+
+
+def verify(
+    scheduler_file: SchedulerFile,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="How many there must be; default: as many as a cluster of ours has.")
+    ] = None,
+    python: Python = None,
+    site: options.Site = "local",
+) -> None:
+    """Who is connected, and whether their versions agree. Hosts, workers, threads, memory, GPUs; Python, dask, UCX.
+
+    Exit 5 where nobody answers, 6 where something disagrees, 4 where workers are missing.
+    """
+    from gpubench.cli.clusters import inspect
+
+    inspect.verify(inspect.InspectOptions(scheduler_file, python, site), workers)
+
+
+def affinity(
+    scheduler_file: SchedulerFile,
+    cpus: Annotated[
+        int | None, typer.Option(min=1, help="CPUs that a worker must have; default: as many as its threads.")
+    ] = None,
+    python: Python = None,
+    site: options.Site = "local",
+) -> None:
+    """Whether each worker has the CPUs that its threads need. Also NUMA nodes and GPU; pass or FAIL.
+
+    Catches several workers packed on one core, and two on one GPU. Exit 6 where one fails, 5 where nobody answers.
+    """
+    from gpubench.cli.clusters import inspect
+
+    inspect.affinity(inspect.InspectOptions(scheduler_file, python, site), cpus)
+
+
+def _found(name: str | None, outputs: Path | None) -> Cluster:
+    from gpubench.store.clusters import find_cluster
+
+    return find_cluster(outputs or Path("outputs"), name)
+
+
+def _count(text: str, sign: str) -> int:
+    number = text.removeprefix(sign)
+    if not number.isdigit() or int(number) == 0:
+        raise UsageError(f"'{text}' is no number of nodes", then=f"write it like {sign}2")
+    return int(number)

@@ -1,0 +1,143 @@
+"""``gpubench cluster verify`` and ``affinity``: on any cluster whose scheduler wrote a file."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from gpubench.cli.campaign.options import Asked
+from gpubench.cli.say import say
+from gpubench.cli.sites.profiles import load_site
+from gpubench.cli.subprocess_client import SubprocessClient
+from gpubench.cli.workloads.attach import CONNECT_S, address_in, image_python, named_python
+from gpubench.errors import DataError, GpubenchError, IncompleteError, MissingToolError, PlanRefusedError, UsageError
+from gpubench.model.image import parse_variant
+from gpubench.plan.connected import check_count, check_processes, check_versions, host_lines
+from gpubench.plan.cpu_affinity import WorkerAffinity, judge_places
+from gpubench.spec.inspect_record import LOOK, LOOKED_FILE, LookedRecord, LookSpec
+from gpubench.spec.plain import SpecError
+from gpubench.store.clusters import Cluster
+
+ANSWER_S = 60.0
+COLUMNS = ("worker", "host", "CPUs allowed", "expected", "NUMA", "GPU", "verdict")
+
+
+@dataclasses.dataclass(frozen=True)
+class InspectOptions:
+    """What to look at, and with which Python: default that of the cluster's own image, else of the site's."""
+
+    scheduler_file: Path
+    python: Path | None
+    site: str
+
+
+def verify(asked: InspectOptions, workers: int | None) -> None:
+    """Who is connected, and whether versions agree.
+
+    Raises:
+        MissingToolError: nobody answers.
+        PlanRefusedError: versions or UCX disagree.
+        IncompleteError: fewer workers than planned (``workers``, else what the cluster was asked to have).
+    """
+    about = _about(asked.scheduler_file)
+    found = _look(asked, about, places=False)
+    if found.workers:
+        for line in host_lines(found.workers):
+            say(line)
+    findings = list(check_versions(found.versions))
+    if found.processes:
+        findings += check_processes(found.processes, about.get("ucx"))
+    count = check_count(len(found.versions) - 2, workers or _planned(about))
+    for finding in [*findings, count]:
+        say(str(finding))
+    wrong = [finding for finding in findings if not finding.ok]
+    if wrong:
+        raise PlanRefusedError(f"the cluster doesn't agree in {len(wrong)} of these lines")
+    if not count.ok:
+        raise IncompleteError(count.what)
+
+
+def affinity(asked: InspectOptions, cpus: int | None) -> None:
+    """Where every worker may run, against what it needs.
+
+    Raises:
+        MissingToolError: nobody answers.
+        PlanRefusedError: a worker is where it shouldn't be, or client and cluster have other versions.
+    """
+    about = _about(asked.scheduler_file)
+    found = _look(asked, about, places=True)
+    if not found.processes:
+        differ = "; ".join(finding.what for finding in check_versions(found.versions) if not finding.ok)
+        raise PlanRefusedError(f"other versions: {differ}", then="name a Python of the cluster's own: --python PYTHON")
+    known = {str(one["address"]): one for one in found.workers}
+    judged = judge_places([{**known[str(one["address"])], **one} for one in found.places], cpus)
+    for line in _table([_row(one) for one in judged]):
+        say(line)
+    wrong = [one for one in judged if one.why]
+    if wrong or not judged:
+        raise PlanRefusedError(
+            f"{len(wrong)} of {len(judged)} workers are where they shouldn't be" if judged else "there is no worker",
+            then="see how the launcher binds them" if judged else "",
+        )
+
+
+def _about(scheduler_file: Path) -> dict[str, Any]:
+    """What gpubench wrote into its own clusters' files; empty for those of others; raises UsageError."""
+    address_in(scheduler_file)
+    plain = json.loads(scheduler_file.read_text(encoding="utf-8"))
+    about = plain.get("gpubench")
+    return dict(about) if isinstance(about, dict) else {}
+
+
+def _look(asked: InspectOptions, about: dict[str, Any], *, places: bool) -> LookedRecord:
+    python, env = _python(asked, about)
+    address = address_in(asked.scheduler_file)
+    spec = LookSpec(LOOK, address, CONNECT_S, places, ANSWER_S)
+    with tempfile.TemporaryDirectory(prefix="gpubench-") as temporary:
+        asker = SubprocessClient(Path(temporary), python, env, "look")
+        text = asker.ask(spec.dump(), LOOKED_FILE, 3 * CONNECT_S + ANSWER_S)
+    try:
+        found = LookedRecord.parse(text)
+    except SpecError as error:
+        raise DataError(f"{LOOKED_FILE}: {error}") from None
+    if found.unreachable:
+        raise MissingToolError(
+            f"no Dask scheduler answers at {address} within {CONNECT_S:g} s ({found.unreachable})",
+            then="is it running, and reachable from here?",
+        )
+    return found
+
+
+def _python(asked: InspectOptions, about: dict[str, Any]) -> tuple[Path, dict[str, str]]:
+    variables = {str(name): str(value) for name, value in dict(about.get("variables", {})).items()}
+    if asked.python is not None:
+        return named_python(asked.python), variables
+    if about.get("python"):
+        return Path(str(about["python"])), variables
+    site = load_site(asked.site)
+    if not site.defaults.variants:
+        raise UsageError(f"site {site.name} has no default variant", then="--python PYTHON")
+    python, env = image_python(site, parse_variant(site.defaults.variants[0]).ucx, Asked())
+    return python, {**env, **variables}
+
+
+def _planned(about: dict[str, Any]) -> int | None:
+    """How many workers a cluster of ours was asked to have; None for others, and where it can't be seen from here."""
+    try:
+        return Cluster.open(Path(str(about["directory"]))).planned
+    except (KeyError, GpubenchError):
+        return None
+
+
+def _row(one: WorkerAffinity) -> tuple[str, ...]:
+    verdict = f"FAIL: {one.why}" if one.why else f"pass{f' ({one.note})' if one.note else ''}"
+    return (one.name, one.host, one.allowed, one.expected, one.numa, one.gpu, verdict)
+
+
+def _table(rows: list[tuple[str, ...]]) -> list[str]:
+    table = [COLUMNS, *rows]
+    widths = [max(len(row[at]) for row in table) for at in range(len(COLUMNS))]
+    return ["  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in table]

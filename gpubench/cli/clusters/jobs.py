@@ -1,0 +1,114 @@
+"""A cluster's jobs: written, handed to the scheduler, waited for."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import subprocess
+import time
+from collections.abc import Callable
+
+from gpubench import resources
+from gpubench.cli.campaign.running import LOOK_S, interrupts
+from gpubench.cli.clusters import background
+from gpubench.cli.say import say
+from gpubench.errors import IncompleteError, InterruptedByUserError, MissingToolError
+from gpubench.files import write_atomically
+from gpubench.model.cluster import ClusterJob
+from gpubench.render.cluster import render_cluster_job
+from gpubench.render.planned import NODE_HALF
+from gpubench.schedulers import ATTACHED, DETACHED, SCHEDULERS, JobState
+from gpubench.schedulers.job_environment import inherited
+from gpubench.spec.cluster import ClusterState
+from gpubench.store.clusters import Cluster
+
+
+def submit_job(cluster: Cluster, job: ClusterJob, deadline: float) -> None:
+    """Write the job's files and hand it over.
+
+    Raises:
+        MissingToolError: the scheduler isn't here, or another job holds this machine past the deadline.
+        SchedulerError: the job is refused.
+    """
+    node_half = hashlib.sha256((cluster.directory / NODE_HALF).read_bytes()).hexdigest()
+    files = render_cluster_job(cluster.record, job, resources.job_templates(), node_half)
+    for path, data in files.items():
+        write_atomically(cluster.directory / path, data)
+    name, directory = cluster.record.site.scheduler, cluster.job_dir(job)
+    if name in DETACHED:
+        say(f"job {job.job}: {DETACHED[name].submit(directory, inherited(os.environ))}")
+        return
+    if job.leads:
+        with ATTACHED[name].turn(directory, _patience(deadline)) as hold:
+            _begun(cluster, job, background.start(name, directory, hold))
+    else:  # beside the one that has the turn
+        _begun(cluster, job, background.start(name, directory, None))
+    say(f"job {job.job}: {job_state(cluster, job).job_id}")
+
+
+def _begun(cluster: Cluster, job: ClusterJob, front_end: subprocess.Popen[bytes]) -> None:
+    """Come back when the job is known to have been started."""
+    while job_state(cluster, job).phase == "unsubmitted":
+        if front_end.poll() is not None:
+            log = cluster.job_dir(job) / background.LOG
+            raise MissingToolError(f"job {job.job} couldn't be started: see {log}")
+        time.sleep(0.05)
+
+
+def _patience(deadline: float) -> Callable[[str], None]:
+    said: set[str] = set()
+
+    def waiting(holder: str) -> None:
+        if holder not in said:
+            said.add(holder)
+            say(f"waiting for this machine: {holder} runs on it")
+        if time.monotonic() > deadline:
+            raise MissingToolError(f"this machine is busy: {holder}", then="wait for its end, or --wait longer")
+
+    return waiting
+
+
+def job_state(cluster: Cluster, job: ClusterJob) -> JobState:
+    """How the scheduler says the job stands."""
+    return SCHEDULERS[cluster.record.site.scheduler].state(cluster.job_dir(job))
+
+
+def wait_for(cluster: Cluster, job: ClusterJob, deadline: float, ready: Callable[[ClusterState], bool]) -> ClusterState:
+    """Come back when ``ready`` says so of the cluster's state.
+
+    Raises:
+        IncompleteError: the job ended before, or the deadline is over; it waits or runs on.
+        InterruptedByUserError: Ctrl-C; the job waits or runs on.
+    """
+    said, asked = "", 0.0
+    with interrupts() as interrupted:
+        while True:
+            with contextlib.suppress(OSError):
+                os.scandir(cluster.directory).close()  # an NFS client then drops what it believes of missing names
+            state = cluster.state()
+            if state is not None and ready(state):
+                return state
+            if time.monotonic() - asked > 1.0:
+                asked, now = time.monotonic(), job_state(cluster, job)
+                words = " ".join(part for part in (now.word or now.phase, now.hosts) if part)
+                words += f": {now.reason}" if now.alive and now.reason else ""
+                if words != said and (now.reason or now.phase != "running"):
+                    say(f"job {job.job} ({now.job_id}): {words}")
+                said = words
+                if not now.alive:
+                    raise IncompleteError(_why(cluster, job, now), then=f"see {cluster.job_dir(job)}")
+            how = f"gpubench cluster status --name {cluster.record.name}"
+            if interrupted:
+                raise InterruptedByUserError(f"stopped waiting by {interrupted[0]}; the cluster goes on", then=how)
+            if time.monotonic() > deadline:
+                raise IncompleteError(f"job {job.job} isn't ready yet ({said}), and goes on", then=how)
+            time.sleep(LOOK_S)
+
+
+def _why(cluster: Cluster, job: ClusterJob, now: JobState) -> str:
+    state = cluster.state()
+    reason = state.reason if state is not None and job.leads else ""
+    lines = state.events[-1:] if state is not None else []
+    last = "; ".join(str(event["what"]) for event in lines)
+    return f"job {job.job} ended: {reason or now.end or now.word}{f' ({last})' if last else ''}"

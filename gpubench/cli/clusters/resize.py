@@ -1,0 +1,158 @@
+"""``gpubench cluster grow`` and ``shrink``: further jobs that join, and jobs given back with nothing lost."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gpubench.cli.campaign.running import LOOK_S, interrupts
+from gpubench.cli.clusters.jobs import job_state, submit_job, wait_for
+from gpubench.cli.clusters.start import time_lines
+from gpubench.cli.clusters.status import phase_of
+from gpubench.cli.clusters.stop import put_away
+from gpubench.cli.say import say
+from gpubench.errors import IncompleteError, InterruptedByUserError, UsageError
+from gpubench.files import write_atomically
+from gpubench.model.cluster import ClusterJob
+from gpubench.schedulers import SCHEDULERS
+from gpubench.spec.cluster import ENDED, READY, REQUESTS, ClusterState
+from gpubench.store.clusters import Cluster
+
+
+def grow(cluster: Cluster, nodes: int, limit_s: float | None, deadline: float) -> None:
+    """One more job of ``nodes`` nodes, whose workers join.
+
+    Raises:
+        UsageError: there is nothing to join.
+        IncompleteError: it ended, or its workers aren't all there at the deadline.
+    """
+    _require_ready(cluster)
+    job = cluster.add_job(nodes, limit_s or cluster.record.limit_s)
+    submit_job(cluster, job, deadline)
+    wanted = nodes * cluster.record.site.layout.workers
+
+    def joined(state: ClusterState) -> bool:
+        if state.phase == ENDED:
+            raise IncompleteError(f"the cluster has ended: {state.reason}")
+        return sum(int(node["connected"]) for node in state.nodes if node["job"] == job.job) >= wanted
+
+    state = wait_for(cluster, job, deadline, joined)
+    for line in time_lines(state, job.job):
+        say(line)
+    say(f"{state.connected} workers are connected")
+
+
+def shrink(cluster: Cluster, nodes: int, deadline: float) -> None:
+    """Give back whole jobs of ``nodes`` nodes together: their workers' data moves to the others, then the jobs end.
+
+    Raises:
+        UsageError: no such jobs.
+        IncompleteError: Dask didn't move everything, or not before the deadline; the jobs go on.
+    """
+    _require_ready(cluster)
+    chosen = choose(_further(cluster), nodes)
+    running = [job for job in chosen if job_state(cluster, job).phase == "running"]
+    if running:
+        answer = _ask(cluster, {"retire": [rank for job in running for rank in job.ranks]}, deadline)
+        if answer.get("left") or "error" in answer:
+            what = answer.get("error") or f"{len(answer['left'])} workers couldn't be retired"
+            raise IncompleteError(f"{what}; nothing was given back", then="the other workers may have no room for it")
+        say(f"{answer['retired']} workers retired, what they held is on the others")
+    for job in chosen:
+        _end(cluster, job)
+        put_away(cluster, job)
+        cluster.retire(job)
+        say(f"job {job.job}: {job.nodes} node{'' if job.nodes == 1 else 's'} given back")
+    state = cluster.state()
+    say(f"{state.connected if state else 0} workers are connected")
+
+
+def choose(jobs: Sequence[ClusterJob], nodes: int) -> list[ClusterJob]:
+    """Jobs with ``nodes`` nodes together, few and new ones first; raises UsageError where there are none."""
+    newest = sorted(jobs, key=lambda job: job.first_rank, reverse=True)
+    chosen = _fewest([job.nodes for job in newest], nodes)
+    if chosen:
+        return [newest[at] for at in chosen]
+    if not jobs:
+        raise UsageError("only the job with the scheduler is left", then="gpubench cluster stop ends it")
+    has = ", ".join(f"{job.job} ({job.nodes})" for job in newest)
+    raise UsageError(
+        f"nodes are given back by whole jobs, and no jobs have {nodes} nodes together: there is {has}",
+        then="the job with the scheduler stays; gpubench cluster stop ends all",
+    )
+
+
+def _fewest(sizes: Sequence[int], total: int) -> list[int]:
+    """The fewest places in ``sizes`` that add up to ``total``, of those the first; empty where none do."""
+    import numpy as np
+
+    if not 0 < total <= sum(sizes):
+        return []
+    none = len(sizes) + 1
+    needed = np.full((none, total + 1), none, dtype=np.int32)  # by place and sum: how many it takes from there on
+    needed[-1, 0] = 0
+    for at in range(len(sizes) - 1, -1, -1):
+        size = min(sizes[at], total + 1)
+        needed[at] = needed[at + 1]
+        needed[at, size:] = np.minimum(needed[at + 1, size:], needed[at + 1, : total + 1 - size] + 1)
+    chosen: list[int] = []
+    for at, size in enumerate(sizes):
+        if needed[0, -1] < none and size <= total and needed[at, total] == needed[at + 1, total - size] + 1:
+            chosen.append(at)
+            total -= size
+        if not total:
+            break
+    return chosen
+
+
+def _further(cluster: Cluster) -> list[ClusterJob]:
+    state = cluster.state()
+    kept = [job for job in cluster.jobs if not job.leads and not cluster.retired(job, state)]
+    return [job for job in kept if job_state(cluster, job).alive]
+
+
+def _require_ready(cluster: Cluster) -> None:
+    states = {cluster.jobs[0].job: job_state(cluster, cluster.jobs[0])}
+    phase = phase_of(cluster, states, cluster.state())
+    if phase != READY or not cluster.standing:
+        name = cluster.record.name
+        raise UsageError(f"cluster {name} isn't ready", then=f"gpubench cluster status --name {name} says why")
+
+
+def _ask(cluster: Cluster, request: dict[str, Any], deadline: float) -> dict[str, Any]:
+    """Ask rank 0, through the directory that both see; its answer."""
+    path = cluster.directory / REQUESTS / f"{secrets.token_hex(8)}.json"
+    write_atomically(path, json.dumps(request))
+    try:
+        return _answer(cluster, path.with_suffix(".answer"), deadline)
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _answer(cluster: Cluster, answer: Path, deadline: float) -> dict[str, Any]:
+    leader = cluster.jobs[0]
+    with interrupts() as interrupted:
+        while True:
+            list(answer.parent.iterdir())  # an NFS client then drops what it believes of missing names
+            if answer.exists():
+                found: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
+                answer.unlink()
+                return found
+            if interrupted:
+                raise InterruptedByUserError(f"stopped waiting by {interrupted[0]}")
+            if time.monotonic() > deadline or not job_state(cluster, leader).alive:
+                raise IncompleteError("rank 0 gave no answer", then="gpubench cluster status tells how it stands")
+            time.sleep(LOOK_S)
+
+
+def _end(cluster: Cluster, job: ClusterJob) -> None:
+    """Its supervisors were told to end; one that doesn't is ended."""
+    patience = time.monotonic() + cluster.record.site.limits.stop
+    while (state := job_state(cluster, job)).phase == "running" and time.monotonic() < patience:
+        time.sleep(LOOK_S)
+    if state.alive:
+        SCHEDULERS[cluster.record.site.scheduler].cancel(cluster.job_dir(job))

@@ -1,0 +1,262 @@
+"""``gpubench cluster start``: from the user's words to a cluster that scripts can join."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import re
+import secrets
+import time
+from pathlib import Path
+
+from gpubench import __version__, resources
+from gpubench.cli.campaign.planning import node_memory
+from gpubench.cli.campaign.shared_paths import image_place, resolve, shared_paths
+from gpubench.cli.clusters.jobs import job_state, submit_job, wait_for
+from gpubench.cli.clusters.options import ClusterOptions
+from gpubench.cli.clusters.stop import sweep
+from gpubench.cli.clusters.tls_keys import make_keys
+from gpubench.cli.images.build import make_ready, obtain_images
+from gpubench.cli.say import say
+from gpubench.cli.sites.profiles import expanded, known_issues, load_site
+from gpubench.cli.ways import typed
+from gpubench.errors import IncompleteError, PlanRefusedError, UsageError
+from gpubench.files import write_atomically
+from gpubench.images.waiting import with_waiting
+from gpubench.model.cluster import PROTOCOLS, ClusterRecord
+from gpubench.model.image import Image, Variant, parse_variant
+from gpubench.model.plan import PlannedVariant
+from gpubench.model.quantities import format_seconds, parse_seconds
+from gpubench.model.site import Site
+from gpubench.plan.adapter_combinations import check_combination
+from gpubench.plan.bounds import check_bounds, check_worker_memory
+from gpubench.plan.known import apply_issues, issue_lines
+from gpubench.plan.placement import check_placement, check_steps_of
+from gpubench.plan.shared_paths import require_shared
+from gpubench.render import pack
+from gpubench.render.cluster import (
+    CLIENT_FILE,
+    check_shared,
+    claimed,
+    client_lines,
+    client_python,
+    client_script,
+    in_pods,
+)
+from gpubench.render.planned import NODE_HALF
+from gpubench.schedulers import ATTACHED, DETACHED
+from gpubench.spec.cluster import READY, SCHEDULER_FILE, TOKEN_FILE, ClusterState
+from gpubench.spec.plain import content_id
+from gpubench.store.clusters import CLUSTERS, Cluster
+
+_NAME = re.compile(r"[A-Za-z0-9][\w.+-]{0,62}", re.ASCII)
+
+
+def start_cluster(asked: ClusterOptions) -> None:
+    """Start it, wait until every worker is there, and say how to join.
+
+    Raises:
+        UsageError: a word that can't be read, a name that is taken.
+        PlanRefusedError: the site can't hold a standing cluster, or the variant has no image.
+        IncompleteError: it isn't ready within ``wait``, or ended.
+    """
+    site = load_site(asked.site, asked.as_asked.chosen_settings())
+    check_combination(site)
+    check_bounds(site, [asked.nodes], [site.layout.workers])
+    check_placement(site, site.device)
+    check_steps_of(site, asked.nodes, site.layout.workers)
+    check_shared(site)
+    deadline = time.monotonic() + seconds("--wait", asked.wait)
+    record = _record(asked, site)
+    cluster = _write(record)
+    job = cluster.add_job(asked.nodes, record.limit_s)
+    try:
+        submit_job(cluster, job, deadline)
+    except BaseException:
+        if job_state(cluster, job).phase == "unsubmitted":
+            cluster.forget()
+        raise
+    ready = wait_for_ready(cluster, deadline)
+    for line in [*time_lines(ready, job.job), *join_lines(record)]:
+        say(line)
+
+
+def wait_for_ready(cluster: Cluster, deadline: float) -> ClusterState:
+    """The state of a cluster whose first job's workers are all there; one that ended is taken down."""
+    job = cluster.jobs[0]
+    try:
+        return wait_for(cluster, job, deadline, lambda state: state.phase == READY)
+    except IncompleteError:
+        if job_state(cluster, job).phase == "ended":
+            sweep(cluster)
+        raise
+
+
+def join_lines(record: ClusterRecord) -> list[str]:
+    """How a script joins."""
+    folder = record.directory
+    python = client_python(record)
+    lines = [f"scheduler file: {folder}/{SCHEDULER_FILE}", "in a script:"]
+    lines += [f"    {line}" for line in client_lines(record)]
+    how = python or "a Python with the versions of the cluster's image"
+    lines.append(f"under {how}, after: . {folder}/{CLIENT_FILE}")
+    settings = record.site.kubernetes
+    if in_pods(record.site):
+        part = f" (subPath {settings.claim_folder})" if settings.claim_folder else ""
+        lines.append(
+            f"the scheduler listens on its pod's address: run scripts where those are routed, or in a pod of user "
+            f"{settings.run_as_user} with the claim {settings.claim}{part} mounted on {claimed(record)}"
+        )
+    return lines
+
+
+def time_lines(state: ClusterState, job: str) -> list[str]:
+    """How long the job's workers took to register."""
+    times = state.jobs.get(job, {})
+    words = [("first", "first_worker"), ("half", "half_workers"), ("all", "all_workers")]
+    told = [f"{word} after {times[key]:.1f} s" for word, key in words if key in times]
+    return [f"job {job}: {int(times['workers'])} workers registered, {', '.join(told)}"] if told else []
+
+
+def seconds(option: str, text: str) -> float:
+    """A time as typed; raises UsageError."""
+    try:
+        return parse_seconds(text)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from None
+
+
+def lifetime(text: str, site: Site) -> float:
+    """A job's time limit as typed; raises UsageError for one that is over before the job has begun."""
+    limit_s, least = seconds("--time", text), site.limits.start + site.limits.stop
+    if limit_s <= least:
+        raise UsageError(
+            f"--time {text} is too short: to start and stop may take {format_seconds(least)}",
+            then="a longer --time, or --set limits.start=...",
+        )
+    return limit_s
+
+
+def _record(asked: ClusterOptions, site: Site) -> ClusterRecord:
+    protocol = asked.protocol or site.protocol
+    if protocol not in PROTOCOLS:
+        raise PlanRefusedError(f"no protocol '{protocol}'", then=f"there is: {', '.join(PROTOCOLS)}")
+    variant = _variant(asked, site)
+    now = dt.datetime.now(dt.UTC)
+    name = asked.name or f"{site.name}-{now:%Y%m%dT%H%M%SZ}"
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"--name '{name}' is no name", then="letters, digits, and . + - _ within")
+    limit_s = site.limits.job if asked.time is None else lifetime(asked.time, site)
+    outputs = asked.outputs or expanded(site.paths.outputs, "paths.outputs", site)
+    directory = (outputs / CLUSTERS).resolve() / name
+    if in_pods(site):
+        check_claimed(site, outputs.resolve(), os.getuid())
+    image, site = _image(asked, site, variant, directory)
+    planned = PlannedVariant(label=variant.label, ucx=variant.ucx, env=variant.env, image=image)
+    return ClusterRecord(
+        name=name,
+        identity=content_id({"directory": str(directory), "salt": secrets.token_hex(8)}),
+        directory=str(directory),
+        created_at=now.isoformat(),
+        gpubench=__version__,
+        site=site,
+        variant=variant,
+        image=image,
+        protocol=protocol,
+        memory_limit=_memory_limit(site, asked.nodes),
+        limit_s=limit_s,
+        workarounds=_workarounds(site, protocol, planned, asked.nodes, now),
+    )
+
+
+def check_claimed(site: Site, outputs: Path, user: int) -> None:
+    """See that pods can use what ``user`` writes below ``outputs``, which is the claim's folder.
+
+    Raises:
+        PlanRefusedError: they run as another user, or a pod can't have that path.
+    """
+    pods = site.kubernetes.run_as_user
+    if pods != user:
+        raise PlanRefusedError(
+            f"pods run as user {pods} (kubernetes.run_as_user), and only user {user} may enter the cluster's directory",
+            then=f"--set kubernetes.run_as_user={user}",
+        )
+    if ":" in str(outputs):
+        raise PlanRefusedError(f"no claim can be mounted on {outputs}: Kubernetes takes no ':' there")
+
+
+def _workarounds(site: Site, protocol: str, variant: PlannedVariant, nodes: int, now: dt.datetime) -> dict[str, str]:
+    """Variables that known issues set; raises PlanRefusedError where one of them says that it can't work."""
+    applied, notes = apply_issues(
+        known_issues(site), site=site, protocol=protocol, variants=[variant], nodes=[nodes], today=f"{now:%Y-%m-%d}"
+    )
+    for issue in applied:
+        if issue.action == "skip":
+            raise PlanRefusedError(f"a known issue of {variant.ucx}: {issue.why}", then="another --ucx or --protocol")
+    for line in [*issue_lines(applied), *notes]:
+        say(line)
+    return {name: value for issue in applied for name, value in issue.env.items()}
+
+
+def _variant(asked: ClusterOptions, site: Site) -> Variant:
+    if asked.ucx is None and not site.defaults.variants:
+        raise UsageError(f"site {site.name} has no default variant", then="--ucx VERSION")
+    return parse_variant(asked.ucx or site.defaults.variants[0])
+
+
+def _image(asked: ClusterOptions, site: Site, variant: Variant, directory: Path) -> tuple[Image, Site]:
+    """The variant's image, ready where this machine is the site, and seen by every node where jobs wait in a queue.
+
+    With the profile that its processes run under: how they can wait depends on the image.
+    """
+    found = obtain_images(site, [variant.ucx], asked.as_asked)[variant.ucx]
+    if found is None:
+        raise PlanRefusedError(
+            f"no image yet for {variant.ucx}",
+            then=f"build it: {typed('images build', site=site.name, ucx=variant.ucx)}",
+        )
+    image, manifest = found
+    if site.scheduler in ATTACHED:
+        make_ready(image)
+    if site.scheduler in DETACHED:
+        shared = shared_paths(site)
+        require_shared("the cluster's directory", resolve(str(directory)), shared)
+        place = image_place(image)
+        if place is not None:
+            require_shared(f"the image of {variant.ucx}", place, shared)
+    return image, with_waiting(site, asked.protocol or site.protocol, {variant.ucx: manifest})
+
+
+def _memory_limit(site: Site, nodes: int) -> int:
+    """Bytes per worker; 0: half of the node's over its workers, worked out on the node."""
+    layout = site.layout
+    memory = layout.memory
+    if memory is None:
+        if not (known := node_memory(site)):
+            return 0
+        memory = known // 2 // (nodes if layout.one_machine else 1)
+    check_worker_memory(memory // layout.workers, layout.workers)
+    return memory // layout.workers
+
+
+def _write(record: ClusterRecord) -> Cluster:
+    cluster = Cluster.begin(record)
+    directory = cluster.directory
+    token = directory / TOKEN_FILE
+    os.close(os.open(token, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    token.write_text(secrets.token_hex(16))
+    if record.protocol == "tls":
+        make_keys(directory, record.name)
+    write_atomically(directory / NODE_HALF, pack(resources.node_half()))
+    write_atomically(directory / CLIENT_FILE, client_script(record))
+    say(f"cluster {record.name}: {_words(record)} in {directory}")
+    return cluster
+
+
+def _words(record: ClusterRecord) -> str:
+    layout = record.site.layout
+    workers = f"{layout.workers} workers x {layout.threads} threads a node"
+    return (
+        f"site {record.site.name}, UCX {record.image.ucx_version}, {record.protocol}, {workers}, "
+        f"for {format_seconds(record.limit_s)}"
+    )

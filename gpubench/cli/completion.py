@@ -1,0 +1,169 @@
+"""What a shell completes: values of options and arguments. Everything is imported when a shell asks, not before."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
+from pathlib import Path
+
+import typer
+
+COMPLETE = "_GPUBENCH_COMPLETE"
+"""The variable by which a shell asks; its name follows from the program's."""
+PLAIN = re.compile(r"[\w./+@%=,-]+")
+"""Other names would need quotes, which the shells' scripts don't write."""
+Completer = Callable[[typer.Context, str], list[str]]
+
+
+class Shell(StrEnum):
+    """Shells whose words are completed."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+def answer_shells() -> None:
+    """Make the command line answer a shell that asks what a word may become."""
+    from typer._completion_classes import completion_init
+
+    completion_init()
+
+
+def show(shell: Shell | None) -> None:
+    """Print the script that a shell has to read, and end."""
+    if shell is not None:
+        from typer._completion_shared import get_completion_script
+
+        typer.echo(get_completion_script(prog_name="gpubench", complete_var=COMPLETE, shell=shell.value))
+        raise typer.Exit
+
+
+def install(shell: Shell | None) -> None:
+    """Put that script where the shell reads it at its start, and end."""
+    if shell is not None:
+        from typer._completion_shared import install as put
+
+        _, path = put(shell=shell.value, prog_name="gpubench", complete_var=COMPLETE)
+        typer.echo(f"completion for {shell.value} is in {path}; it works in the next shell that is started")
+        raise typer.Exit
+
+
+def _completer(values: Callable[[typer.Context], Iterable[str]]) -> Completer:
+    """What begins as the word does; nothing where a file can't be read, for nobody would see why."""
+
+    @functools.wraps(values)
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        try:
+            return sorted(each for each in values(ctx) if each.startswith(incomplete) and PLAIN.fullmatch(each))
+        except Exception:  # noqa: BLE001 - a shell that asks shows no error; the command itself will
+            return []
+
+    del complete.__wrapped__  # its parameters are the ones that typer has to see
+    return complete
+
+
+def several(completer: Completer) -> Completer:
+    """The last of some words that commas separate."""
+
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        *before, last = incomplete.rsplit(",", 1)
+        given = f"{before[0]}," if before else ""
+        return [f"{given}{each}" for each in completer(ctx, last)]
+
+    return complete
+
+
+@_completer
+def sites(_ctx: typer.Context) -> Iterable[str]:
+    """Profiles that come with gpubench."""
+    return _shipped("sites")
+
+
+@_completer
+def suites(_ctx: typer.Context) -> Iterable[str]:
+    """Suites that come with gpubench."""
+    return _shipped("suites")
+
+
+@_completer
+def workloads(_ctx: typer.Context) -> Iterable[str]:
+    """What can be measured."""
+    from gpubench.workloads.catalogue import CATALOGUE
+
+    return CATALOGUE
+
+
+@_completer
+def backends(_ctx: typer.Context) -> Iterable[str]:
+    """Of the workload that is named before."""
+    from gpubench.workloads.catalogue import CATALOGUE
+
+    return (backend for word in _typed() if word in CATALOGUE for backend in CATALOGUE[word].backends)
+
+
+@_completer
+def runtimes(_ctx: typer.Context) -> Iterable[str]:
+    """How runs enter their image."""
+    from gpubench.runtimes import RUNTIMES
+
+    return RUNTIMES
+
+
+@_completer
+def protocols(_ctx: typer.Context) -> Iterable[str]:
+    """Of a campaign."""
+    from gpubench.plan.make import PROTOCOLS
+
+    return PROTOCOLS
+
+
+@_completer
+def summaries(_ctx: typer.Context) -> Iterable[str]:
+    """The number of a run."""
+    from typing import get_args
+
+    from gpubench.stats.settings import Summary
+
+    return get_args(Summary)
+
+
+@_completer
+def versions(_ctx: typer.Context) -> Iterable[str]:
+    """UCX versions: every release that exists as a wheel, and what is locked here."""
+    from gpubench.cli.images.lock_file import read_lock
+    from gpubench.images.specs import releases
+
+    return {*releases(), *(row.spec for row in read_lock().image)}
+
+
+@_completer
+def campaigns(ctx: typer.Context) -> Iterable[str]:
+    """Directories below the outputs."""
+    return (str(path.parent) for path in _plans(ctx))
+
+
+@_completer
+def variants(ctx: typer.Context) -> Iterable[str]:
+    """Labels of the campaigns that are named before, else of all below the outputs."""
+    named = [plan for word in _typed() if (plan := Path(word) / "plan.json").is_file()]
+    return {one["label"] for plan in named or _plans(ctx) for one in json.loads(plan.read_bytes())["variants"]}
+
+
+def _typed() -> list[str]:
+    """The words so far. An option whose value is asked for makes typer forget them, also those before it."""
+    return (os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")).split()
+
+
+def _plans(ctx: typer.Context) -> Iterator[Path]:
+    return Path(ctx.params.get("outputs") or "outputs").glob("*/plan.json")
+
+
+def _shipped(folder: str) -> Iterable[str]:
+    from gpubench import resources
+
+    return (path.stem for path in (resources.root() / folder).glob("*.toml"))

@@ -1,0 +1,221 @@
+"""``gpubench images``: one image per UCX version, built, pushed, imported, verified, and never confused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpubench.cli import completion, options
+from gpubench.cli.campaign.options import Asked
+from gpubench.cli.declared import Make
+from gpubench.errors import UsageError
+
+if TYPE_CHECKING:
+    from gpubench.model.site import Site
+
+Specs = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="UCX versions: 1.16.0, v1.14.x, master, REF@COMMIT, none.",
+        show_default=False,
+        autocompletion=completion.versions,
+    ),
+]
+MoreSpecs = Annotated[
+    str | None,
+    typer.Option(
+        "--ucx",
+        help="UCX versions, separated by commas or blanks.",
+        autocompletion=completion.several(completion.versions),
+    ),
+    Make('"1.16.0 1.22.0"'),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group."""
+    group = typer.Typer(
+        help="One image per UCX version. Build, push, import, verify, and know which is which.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    for command in (build, push, import_, show, verify, lock, prune):
+        group.command(command.__name__.rstrip("_"))(command)
+    group.command("list")(list_)
+    app.add_typer(group, name="images")
+
+
+def build(
+    specs: Specs = None,
+    ucx: MoreSpecs = None,
+    site: options.Site = "local",
+    runtime: options.Runtime = None,
+    base: options.Base = None,
+    date: options.Date = None,
+    stack: Annotated[str, typer.Option(help="Row of docker/compatibility.toml; default: the first that fits.")] = "",
+    push: Annotated[
+        bool | None,
+        typer.Option("--push/--no-push", help="To the site's registry; default: if it names one."),
+        Make(),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write Dockerfiles; default: outputs/images."), Make()
+    ] = None,
+    at_once: Annotated[int, typer.Option("--at-once", min=1, help="Builds at the same time.")] = 2,
+    settings: options.Set = None,
+) -> None:
+    """Build an image per version, push and lock it. Writes a Dockerfile, create.sh or load.sh each.
+
+    Without Docker or conda the files are written all the same, and the exit code is 5. One version that fails leaves
+    the others; the exit code is then that of the failure.
+    """
+    from gpubench.cli.images import build
+
+    asked = Asked(site=site, runtime=runtime, base=base, date=date, settings=settings)
+    build.build(
+        build.BuildRequest(
+            site=_container_site(asked),
+            specs=_required(specs, ucx),
+            date=asked.chosen_date(),
+            stack=stack,
+            push=push,
+            out=out,
+            at_once=at_once,
+        )
+    )
+
+
+def push(
+    specs: Specs = None,
+    ucx: MoreSpecs = None,
+    site: options.Site = "local",
+    date: options.Date = None,
+    settings: options.Set = None,
+) -> None:
+    """Push locked images to the site's registry. All of them where none is named; locks the registry's digests."""
+    from gpubench.cli.images import build
+
+    asked = Asked(site=site, date=date, settings=settings)
+    build.push(_site(asked), _words(specs, ucx), asked.chosen_date())
+
+
+def import_(
+    specs: Specs = None,
+    ucx: MoreSpecs = None,
+    site: options.Site = "local",
+    date: options.Date = None,
+    out: Annotated[Path | None, typer.Option(help="Only write import.sh there; don't run it."), Make()] = None,
+    settings: options.Set = None,
+) -> None:
+    """Import locked images into squashfs files. By enroot or Apptainer, here or as a job, as the profile says.
+
+    A file is named by the digest that it came from; many imports at once and killed ones leave no torn file.
+    """
+    from gpubench.cli.images import import_images
+
+    asked = Asked(site=site, date=date, settings=settings)
+    import_images.import_images(_site(asked), _words(specs, ucx), asked.chosen_date(), out)
+
+
+def list_(
+    site: Annotated[str | None, typer.Option(help="Only of this site.", autocompletion=completion.sites)] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Every image that there is. Locked ones by digest, venvs by content, and the squashfs files imported here."""
+    from gpubench.cli.images import list_images
+
+    list_images.list_images(site, as_json=as_json)
+
+
+def show(
+    spec: Annotated[str, typer.Argument(autocompletion=completion.versions)],
+    site: options.Site = "local",
+    date: options.Date = None,
+    settings: options.Set = None,
+) -> None:
+    """Everything about one image. What it is called where, what UCX and which packages are inside."""
+    from gpubench.cli.images import list_images
+
+    asked = Asked(site=site, date=date, settings=settings)
+    list_images.show_image(_site(asked), spec, asked)
+
+
+def verify(
+    specs: Specs = None,
+    ucx: MoreSpecs = None,
+    site: options.Site = "local",
+    runtime: options.Runtime = None,
+    date: options.Date = None,
+    settings: options.Set = None,
+) -> None:
+    """Let processes in the image exchange messages. A scheduler, two workers and a client, on this machine.
+
+    The UCX loaded, the binding, the packages and the build id of each process must agree with each other and with the
+    image's manifest; exit 3 where they don't.
+    """
+    from gpubench.cli.images import verify
+
+    asked = Asked(site=site, runtime=runtime, date=date, settings=settings)
+    verify.verify_images(_site(asked), _required(specs, ucx), asked)
+
+
+def lock(
+    site: options.Site = "local",
+    from_registry: Annotated[
+        bool, typer.Option("--from-registry", help="Ask the registry instead of the local engine; needs no Docker.")
+    ] = False,
+    settings: options.Set = None,
+) -> None:
+    """Make the site's rows of images.lock.toml anew. From the images that are there."""
+    from gpubench.cli.images import relock
+
+    asked = Asked(site=site, settings=settings)
+    relock.lock(_site(asked), from_registry=from_registry)
+
+
+def prune(
+    site: options.Site = "local",
+    outputs: options.Outputs = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove what is listed.")] = False,
+    settings: options.Set = None,
+) -> None:
+    """List what nothing needs any more; --yes removes it. Images in no lock row or campaign, leftovers of builds."""
+    from gpubench.cli.images import prune
+
+    asked = Asked(site=site, settings=settings)
+    prune.prune(_site(asked), outputs, remove=yes)
+
+
+def _words(specs: list[str] | None, ucx: str | None) -> list[str]:
+    """Versions as arguments and as one option, each once."""
+    return list(dict.fromkeys([*(specs or []), *(ucx or "").replace(",", " ").split()]))
+
+
+def _required(specs: list[str] | None, ucx: str | None) -> list[str]:
+    words = _words(specs, ucx)
+    if not words:
+        from gpubench.cli.ways import typed
+
+        raise UsageError("no version is named", then=f"for example: {typed('images build', ucx='1.16.0')}")
+    return words
+
+
+def _site(asked: Asked) -> Site:
+    from gpubench.cli.sites.profiles import load_site
+
+    return load_site(asked.site, asked.chosen_settings())
+
+
+def _container_site(asked: Asked) -> Site:
+    """The site; where campaigns build their images themselves, containers are what is left to ask for."""
+    from gpubench.cli.images.build import kind_of
+    from gpubench.images.kinds import KINDS
+
+    site = _site(asked)
+    if asked.runtime is None and KINDS[kind_of(site)].ON_DEMAND:
+        return site.model_copy(update={"runtime": "docker"})
+    return site

@@ -1,0 +1,102 @@
+"""``gpubench images list`` and ``show``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from gpubench.cli.campaign.options import Asked
+from gpubench.cli.images.build import kind_of, locked_rows
+from gpubench.cli.images.lock_file import read_lock
+from gpubench.cli.say import say, say_text
+from gpubench.cli.sites.profiles import load_site, site_names
+from gpubench.cli.terminal import Terminal
+from gpubench.cli.ways import typed
+from gpubench.errors import UsageError
+from gpubench.images import images_root, published
+from gpubench.images.kinds import KINDS
+from gpubench.images.kinds.image_paths import Places
+from gpubench.images.kinds.listing import Entry, of_lock
+from gpubench.images.requests import Order
+from gpubench.model.quantities import format_bytes
+from gpubench.model.site import Site
+
+COLUMNS = ("version", "UCX", "kind", "site", "date", "stack", "digest or content", "where", "size")
+WIDTH = 200
+"""Columns of the table, also of a narrower terminal, which wraps the lines: digests stay whole."""
+
+
+def list_images(site: str | None, *, as_json: bool) -> None:
+    """A row per image, or JSON with the same fields."""
+    chosen = [load_site(name) for name in ([site] if site else site_names())]
+    rows = read_lock().image
+    found = of_lock([row for row in rows if row.site == chosen[0].name] if site else rows)
+    for places in sorted({Places.of(one) for one in chosen}):
+        for kind in KINDS.values():
+            found += kind.entries(places)
+    entries = list({(one.kind, one.spec, one.site, one.date, one.where): one for one in found}.values())
+    if as_json:
+        say_text(json.dumps({"images": [entry.plain() for entry in entries]}, indent=1))
+        return
+    if not entries:
+        say(f"no image yet; for example: {typed('images build', ucx='1.16.0')}, or {typed('bench')}, which builds them")
+        return
+    Terminal(width=WIDTH).print(_table(entries))
+
+
+def show_image(site: Site, spec: str, asked: Asked) -> None:
+    """The lock row, the manifest, and every package."""
+    document: Mapping[str, Any]
+    if read_lock().find(kind="docker", spec=spec, site=site.name, date=asked.chosen_date()):
+        (row,) = locked_rows(site, [spec], asked.chosen_date())
+        found = published.manifest_of(images_root(site.paths.images), row)
+        if found is None:
+            raise UsageError(
+                f"the manifest of image {spec} ({row.digest}) isn't on this machine, and the image was never pushed",
+                then=f"where it was built: gpubench images push {spec} --site {site.name}",
+            )
+        document, head = found, row.model_dump()
+    else:
+        order = Order([spec], site, images_root(site.paths.images), read_lock(), build=False, progress=say)
+        entry = KINDS[kind_of(site)].obtain(order).images[spec]
+        if entry is None:
+            raise UsageError(
+                f"there is no image {spec} for site {site.name}", then=typed("images build", site=site.name, ucx=spec)
+            )
+        image, document = entry
+        head = image.model_dump(exclude={"env"}) | {"env": image.env}
+    for name, value in head.items():
+        if value:
+            say(f"{name:<14} {_words(value)}")
+    for section in ("ucx", "stack", "binding"):
+        say("")
+        say(section)
+        for name, value in document[section].items():
+            if not isinstance(value, Mapping):
+                say(f"  {name:<12} {_words(value)}")
+    packages = document["stack"]["packages"]
+    say("")
+    say(f"packages ({len(packages)})")
+    for name, version in packages.items():
+        say(f"  {name} {version}")
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return " ".join(f"{key}={word}" for key, word in value.items())
+    return str(value)
+
+
+def _table(entries: Sequence[Entry]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for name in COLUMNS:
+        table.add_column(name, overflow="fold", justify="right" if name == "size" else "left")
+    for one in entries:
+        size = format_bytes(one.size) if one.size else ""
+        words = (one.spec, one.ucx, one.kind, one.site, one.date, one.stack, one.identity, one.where, size)
+        table.add_row(*map(Text, words))
+    return table

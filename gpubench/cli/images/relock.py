@@ -1,0 +1,82 @@
+"""``gpubench images lock``: the rows of a site, made anew from the images themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gpubench.cli.images.lock_file import add_rows
+from gpubench.cli.say import say, warn
+from gpubench.errors import DataError, UsageError
+from gpubench.images import images_root, manifests
+from gpubench.images.docker.build import LOCAL_REPOSITORY
+from gpubench.images.docker.engine import Engine
+from gpubench.images.docker.registry import Registry
+from gpubench.images.rows import BUILD_ID_LABEL, BUILD_MANIFEST, SITE_LABEL, from_labels, plain
+from gpubench.model.images_lock import LockRow
+from gpubench.model.site import Site
+
+
+def lock(site: Site, *, from_registry: bool) -> None:
+    """Read what the images say of themselves, and write their rows; rows of images that are gone stay as they are.
+
+    Raises:
+        UsageError: the site names no registry.
+        SchedulerError: the registry is down or refuses.
+        MissingToolError: Docker isn't running.
+        DataError: images were found, and none of them is gpubench's for this site.
+    """
+    rows = list(_of_registry(site) if from_registry else _of_engine(site))
+    if not rows:
+        where = site.image.registry if from_registry else "the local engine"
+        raise DataError(f"{where} holds no image for site {site.name}", then="gpubench images build makes one")
+    add_rows(rows)
+    for row in rows:
+        say(f"{row.spec} {row.date}: {row.digest}")
+
+
+def _of_engine(site: Site) -> Iterable[LockRow]:
+    engine, root = Engine.connect(), images_root(site.paths.images)
+    newest: dict[str, str] = {}
+    for image in engine.images(f"{SITE_LABEL}={site.name}"):  # newest first
+        for tag in image.tags:
+            name, _, word = tag.rpartition(":")
+            if name in (LOCAL_REPOSITORY, plain(site.image.registry)) and newest.setdefault(word, image.id) == image.id:
+                document = manifests.read_manifest(engine.read_file(image.id, BUILD_MANIFEST), tag)
+                digest = next((one.partition("@")[2] for one in image.digests if one.startswith(f"{name}@")), "")
+                yield from_labels(
+                    image.labels,
+                    document,
+                    manifests.keep(root, document),
+                    site=site.name,
+                    registry=site.image.registry if digest else "",
+                    tag=word,
+                    digest=digest or image.id,
+                )
+
+
+def _of_registry(site: Site) -> Iterable[LockRow]:
+    if not site.image.registry:
+        raise UsageError(f"site {site.name} names no registry", then="give it: --set image.registry=HOST/NAME")
+    registry, root = Registry(site.image.registry), images_root(site.paths.images)
+    for tag in registry.tags():
+        if not tag.startswith("ucx-py-"):
+            continue
+        try:
+            found = registry.resolve(tag)
+            if not found.labels.get(BUILD_ID_LABEL) or found.labels.get(SITE_LABEL) != site.name:
+                continue
+            text = registry.last_layer_file(found, BUILD_MANIFEST)
+            document = manifests.read_manifest(text, f"{site.image.registry}:{tag}")
+            row = from_labels(
+                found.labels,
+                document,
+                manifests.keep(root, document),
+                site=site.name,
+                registry=site.image.registry,
+                tag=tag,
+                digest=found.digest,
+            )
+        except DataError as error:
+            warn(f"{tag} left out: {error}")
+            continue
+        yield row

@@ -1,0 +1,1 @@
+"""Commands that read results: compare, report, explain, history, import, export, pack, fsck."""

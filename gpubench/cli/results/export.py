@@ -1,0 +1,96 @@
+"""``gpubench export``: a campaign's results as other tools want them."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import polars as pl
+
+from gpubench.cli.results.judge import Judged, judge_campaign
+from gpubench.cli.results.open_target import chosen_campaign, is_import, opened
+from gpubench.cli.say import say
+from gpubench.errors import DataError, UsageError
+from gpubench.exporters import draco_csv, tracked
+from gpubench.exporters.tracker import EXPERIMENT, Tracker
+from gpubench.files import write_atomically
+from gpubench.importers.directory import Imported
+from gpubench.merge.directories import merge_directory
+from gpubench.merge.table import Merged, parquet
+from gpubench.model.cells import FORMULA
+from gpubench.model.secrets import without_login
+from gpubench.report import labels
+from gpubench.spec.plain import canonical
+
+DATABASE = Path("outputs") / "mlflow.db"
+
+
+def export_draco(directory: Path, merges: Path, transposes: Path) -> None:
+    """Write both tables; raises DataError where the campaign has nothing that belongs into one."""
+    campaign = chosen_campaign(directory, None)
+    frame = merge_directory(campaign.runs_dir).frame
+    first, second, rest = draco_csv.tables(frame, campaign.plan.created_at)
+    counts = [len(data.splitlines()) - 1 for data in (first, second)]
+    if not any(counts):
+        raise DataError(f"{directory} has no sample of merge or transpose-sum", then="export it as csv or parquet")
+    write_atomically(merges, first)
+    write_atomically(transposes, second)
+    say(f"{counts[0]} rows in {merges}, {counts[1]} in {transposes}")
+    say("wallclock_mean and wallclock_std are seconds here; the original wrote figures of the throughput there")
+    say("throughput_std is a standard error over repetitions, as there: it knows nothing of noise between runs")
+    if rest:
+        others = ", ".join(f"{name} ({count} samples)" for name, count in rest.items())
+        say(f"left out, the tables have no place for them: {others}")
+
+
+def export_table(directory: Path, path: Path, *, as_parquet: bool) -> None:
+    """Every sample of a campaign or an import as one file."""
+    kept = opened(directory)
+    table = kept.table if isinstance(kept, Imported) else merge_directory(kept.runs_dir)
+    if as_parquet:
+        write_atomically(path, parquet(table))
+    else:
+        write_atomically(path, _csv(table.frame if isinstance(table, Merged) else table))
+    say(f"{table.height} samples in {path}")
+
+
+def export_mlflow(directory: Path | None, outputs: Path | None, uri: str | None) -> None:
+    """Tell a tracker; raises MissingToolError where MLflow or the tracker isn't there."""
+    if directory is not None and is_import(directory):
+        raise UsageError(f"{directory} is an import", then="export campaigns; an import keeps its own history")
+    campaign = chosen_campaign(directory, outputs, with_results=True)
+    local = uri is None
+    if local:
+        DATABASE.parent.mkdir(parents=True, exist_ok=True)
+    where = uri or f"sqlite:///{DATABASE}"
+    tracker = Tracker(where, DATABASE.with_name("mlflow-artifacts") if local else None)
+    judged = judge_campaign(campaign)
+    plan = judged.campaign.plan
+    keys = [dict(one.key) for one in judged.verdicts]
+    parent = tracked.campaign(plan, judged.verdicts, labels.cell_names(keys), judged.cells, _artifacts(judged))
+    written, kept = tracker.export(parent, tracked.runs(plan, judged.cells, _workload_names(judged)))
+    say(f"{written} runs written to experiment {EXPERIMENT} of {without_login(where)}, {kept} were there already")
+    if local:
+        say(f"to see them: mlflow ui --backend-store-uri {where}")
+
+
+def _workload_names(judged: Judged) -> dict[str, str]:
+    planned = judged.campaign.plan.workloads
+    keys = [{"workload": one.name, "backend": one.backend, "params": canonical(one.params).decode()} for one in planned]
+    return {one.params_id: name for one, name in zip(planned, labels.cell_names(keys), strict=True)}
+
+
+def _artifacts(judged: Judged) -> list[tuple[Path, str]]:
+    """Report, plan, verdicts, manifests, scripts: what is there."""
+    campaign = judged.campaign
+    top = [campaign.report, campaign.summary, campaign.verdicts, campaign.directory / "plan.json"]
+    found = [(path, "") for path in top]
+    found += [(path, "manifests") for path in sorted((campaign.directory / "manifests").glob("*.json"))]
+    found += [(campaign.job_dir(job.job) / "job.sh", f"jobs/{job.job}") for job in campaign.jobs]
+    return [(path, folder) for path, folder in found if path.is_file()]
+
+
+def _csv(frame: pl.DataFrame) -> bytes:
+    text = io.BytesIO()
+    frame.with_columns(pl.col(pl.String).str.replace(FORMULA, "'${1}")).write_csv(text)
+    return text.getvalue()

@@ -1,0 +1,129 @@
+"""Which campaign? And what is it that a path names: a campaign, an import, or a pack of one?
+
+Commands that read take any of them; those that change a campaign take its directory, and ``Campaign.open`` refuses a
+pack. A pack is unpacked once per process, into a directory of our own that goes when the process does.
+"""
+
+from __future__ import annotations
+
+import atexit
+import dataclasses
+import functools
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpubench.cli.campaign.options import Asked
+from gpubench.cli.say import warn
+from gpubench.errors import UsageError
+from gpubench.files import writing
+from gpubench.store.campaign import PLAN_FILE, Campaign
+from gpubench.store.outputs import newest_campaign
+from gpubench.store.packs import SUFFIX, Pack, unpack
+
+if TYPE_CHECKING:
+    from gpubench.importers.directory import Imported
+
+IMPORT_FILE = "import.json"
+
+
+def chosen_campaign(directory: Path | None, outputs: Path | None, *, with_results: bool = False) -> Campaign:
+    """The named campaign to read, maybe packed, else the newest below ``outputs``, which is said; raises UsageError."""
+    if directory is None:
+        return Campaign.open(newest(outputs, with_results=with_results))
+    kept = opened(directory)
+    if not isinstance(kept, Campaign):
+        raise UsageError(
+            f"{directory} is an import: it has no runs and links of its own, which this asks for",
+            then="name a campaign",
+        )
+    return kept
+
+
+def campaign_to_change(directory: Path | None, outputs: Path | None) -> Campaign:
+    """As ``chosen_campaign``, but a directory: a pack is never changed."""
+    return Campaign.open(directory or newest(outputs))
+
+
+def newest(outputs: Path | None, *, with_results: bool = False) -> Path:
+    """The campaign that is taken where none is named, which is said on standard error; raises UsageError."""
+    found = newest_campaign(outputs or Path("outputs"), with_results=with_results)
+    warn(f"campaign {found}, the newest{' with results' if with_results else ''}")
+    return found
+
+
+def opened(path: Path) -> Campaign | Imported:
+    """What a path names, to be read; raises UsageError, DataError."""
+    if path.is_file():
+        pack, directory = unpacked(path)
+        if pack.index.what == "campaign":
+            return dataclasses.replace(Campaign.open(directory), pack=pack)
+    else:
+        pack, directory = None, path
+        if not (directory / IMPORT_FILE).is_file():
+            return Campaign.open(directory)
+    from gpubench.importers.directory import open_imported
+
+    return dataclasses.replace(open_imported(directory), pack=pack)
+
+
+def is_import(path: Path | None) -> bool:
+    """Whether it is an import, packed or not; raises DataError for a file that is no pack."""
+    if path is not None and path.is_file():
+        return unpacked(path)[0].index.what == "import"
+    return path is not None and (path / IMPORT_FILE).is_file()
+
+
+def opened_import(path: Path) -> Imported:
+    """The named import, for which ``is_import`` holds."""
+    kept = opened(path)
+    assert not isinstance(kept, Campaign)
+    return kept
+
+
+def all_opened(paths: Sequence[Path]) -> Iterator[Campaign | Imported]:
+    """Each path, or the campaigns, imports and packs in it; sorted as named, those inside by name."""
+    seen: set[str] = set()
+    for path in paths:
+        inside = [path] if path.is_file() or is_kept(path) else sorted(filter(is_kept, path.glob("*")))
+        if not inside:
+            raise UsageError(f"{path} is no campaign and no import, and holds none", then="name some")
+        for one in sorted(inside, key=lambda each: each.is_file()):  # what is packed besides is left out
+            kept = opened(one)
+            name = kept.plan.campaign if isinstance(kept, Campaign) else kept.name
+            if kept.pack is not None and name in seen:
+                warn(f"{one} holds {name}, which is here already: left out")
+                continue
+            seen.add(name)
+            yield kept
+
+
+def is_kept(path: Path) -> bool:
+    """Whether it is a campaign or an import, or is called as packs are."""
+    if path.name.endswith(SUFFIX) and path.is_file():
+        return True
+    return (path / IMPORT_FILE).is_file() or (path / PLAN_FILE).is_file()
+
+
+def unpacked(path: Path) -> tuple[Pack, Path]:
+    """What a pack says of itself, and a directory with its files; raises DataError for none or an edited one."""
+    return _unpacked(path, path.stat().st_mtime_ns)
+
+
+@functools.cache
+def _unpacked(path: Path, _changed: int) -> tuple[Pack, Path]:
+    with writing(Path(tempfile.gettempdir())):
+        directory = Path(tempfile.mkdtemp(prefix="gpubench-pack-"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return Pack(path, unpack(path, directory)), directory
+
+
+def only_one(campaign: Path | None, asked: Asked) -> None:
+    """Raise UsageError where a planned campaign is named together with options that plan another."""
+    if campaign is not None and asked != Asked():
+        raise UsageError(
+            f"{campaign} is planned already, and options that plan a campaign are given too",
+            then="leave one of them out",
+        )

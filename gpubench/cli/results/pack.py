@@ -1,0 +1,99 @@
+"""``gpubench pack``: a campaign or an import as one file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from gpubench.cli.campaign.running import account_now, open_states
+from gpubench.cli.results.open_target import is_import, opened_import
+from gpubench.cli.say import say, warn
+from gpubench.errors import DataError, UsageError
+from gpubench.importers.directory import NOTE, TABLE
+from gpubench.model.quantities import format_bytes
+from gpubench.store.campaign import Campaign
+from gpubench.store.packs import INDEX, SUFFIX, Index, is_plain, read_index, write_pack
+from gpubench.store.remains import is_temporary
+from gpubench.store.rundirs import Records
+
+_LEFT_OUT = {"results.parquet", "verdicts.json", "report.html", "report.md", ".fetch", ".rsync-partial", INDEX}
+_MOST_LINES = 8
+_ENDED = ("ok", "failed", "skipped")
+
+
+def pack(directory: Path, out: Path | None) -> None:
+    """Write the pack and say what is in it.
+
+    Raises:
+        UsageError: no campaign and no import, a job of it runs, ``out`` is something else already or lies inside.
+        DataError: a link, or a file that is none, in a campaign.
+    """
+    if directory.is_file():
+        raise UsageError(f"{directory} is a file", then="name the directory of a campaign or of an import")
+    target = out or Path(f"{directory.resolve().name}{SUFFIX}")
+    _refuse_to_harm(directory, target)
+    if is_import(directory):
+        index = Index("import", opened_import(directory).name, {})
+        files = {name: directory / name for name in (NOTE, TABLE)}
+    else:
+        campaign = Campaign.open(directory)
+        index, files = _index(campaign), dict(_files(directory))
+    written = write_pack(target, index, files)
+    for line in index.missing[:_MOST_LINES]:
+        warn(f"not in it: {line}")
+    if len(index.missing) > _MOST_LINES:
+        warn(f"not in it: {len(index.missing) - _MOST_LINES} more runs; {INDEX} in the pack names them all")
+    size = format_bytes(target.stat().st_size)
+    say(f"{target}: {index.what} {index.name}, {len(written.files)} files, {size}; what is derived is left out")
+
+
+def _refuse_to_harm(directory: Path, target: Path) -> None:
+    if target.resolve().is_relative_to(directory.resolve()):
+        raise UsageError(f"{target} lies in what is to be packed", then="name a file elsewhere with --out")
+    if target.is_dir():
+        raise UsageError(f"{target} is a directory", then="name a file with --out")
+    if target.exists():
+        try:
+            read_index(target)
+        except DataError:
+            raise UsageError(f"{target} is there and is no pack", then="name another file with --out") from None
+
+
+def _index(campaign: Campaign) -> Index:
+    """What the pack says of runs that it lacks; raises UsageError while one may come."""
+    records = Records()
+    accounting = account_now(campaign, records)
+    states = open_states(campaign, records)
+    alive = sorted(job for job, state in states.items() if state.alive)
+    if alive:
+        raise UsageError(
+            f"{campaign.directory}: job {', '.join(alive)} is still running",
+            then=f"pack it when it has ended; how it stands: gpubench status {campaign.directory}",
+        )
+    missing = [one for one in accounting.outcomes if one.status not in _ENDED]
+    return Index(
+        "campaign",
+        campaign.plan.campaign,
+        {},
+        missing=[f"block {one.block.block} {one.run.variant} ({one.run.run}): {one.reason}" for one in missing],
+        open_jobs=sorted(job for job, state in states.items() if state.phase != "ended"),
+        ends={job: state.end or state.reason for job, state in sorted(states.items())},
+    )
+
+
+def _files(directory: Path) -> Iterator[tuple[str, Path]]:
+    for folder, folders, names in os.walk(directory):
+        here = Path(folder)
+        top = here == directory
+        folders[:] = sorted(name for name in folders if not (top and name in _LEFT_OUT) and not is_temporary(name))
+        for name in [*names, *(one for one in folders if (here / one).is_symlink())]:
+            path = here / name
+            if (top and name in _LEFT_OUT) or is_temporary(name):
+                continue
+            if path.is_symlink() or not path.is_file():
+                raise DataError(f"{path} is a link, or no plain file", then="put the file itself there, or remove it")
+            inside = path.relative_to(directory).as_posix()
+            if not is_plain(inside):
+                raise DataError(f"{path!r} can't stand in a pack under that name", then="rename it, or remove it")
+            yield inside, path

@@ -1,0 +1,1 @@
+"""The group ``gpubench sites``: the profiles of machines, and jobs that check or clean their nodes."""

@@ -1,0 +1,89 @@
+"""``gpubench sites``: the profiles that there are, and whether one is right."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from gpubench.cli import completion, options
+from gpubench.errors import UsageError
+
+MaybeName = Annotated[
+    str | None,
+    typer.Argument(
+        help="Profile in sites/, or a .toml file; default: every shipped one.",
+        show_default=False,
+        autocompletion=completion.sites,
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group."""
+    group = typer.Typer(
+        help="Site profiles: list, show, check; clean a site's nodes.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    group.command("list")(list_)
+    group.command()(show)
+    group.command()(check)
+    group.command()(clean)
+    app.add_typer(group, name="sites")
+
+
+def list_() -> None:
+    """Every shipped profile. Name, scheduler + launcher + runtime, description."""
+    from gpubench.cli.sites.list_sites import list_sites
+
+    list_sites()
+
+
+def show(name: options.NamedSite, settings: options.Set = None) -> None:
+    """The profile as TOML. With what it inherits and what --set lays over it."""
+    from gpubench.cli.sites.list_sites import show_site
+
+    show_site(name, settings or [])
+
+
+def check(
+    name: MaybeName = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="Submit a two-minute job that looks whether the site is as the profile says.")
+    ] = False,
+    nodes: Annotated[int | None, typer.Option(min=1, help="With --live: on this many nodes; default 2.")] = None,
+    ucx: Annotated[str | None, typer.Option(help="With --live: look inside the image of this UCX version too.")] = None,
+    settings: options.Set = None,
+    outputs: options.Outputs = None,
+) -> None:
+    """Check a profile: a line for each thing looked at. Exit 2 if the file is wrong, 6 if the site isn't as it says."""
+    from gpubench.cli.sites.list_sites import check_sites
+
+    if not live:
+        if nodes or ucx or outputs:
+            raise UsageError("--nodes, --ucx and --outputs go with --live only")
+        check_sites([name] if name else [], settings or [])
+        return
+    if name is None:
+        raise UsageError("--live needs the name of a profile")
+    from gpubench.cli.sites.check_live import check_live
+
+    check_live(name, settings or [], nodes=nodes or 2, ucx=ucx, outputs=outputs)
+
+
+def clean(
+    name: options.NamedSite,
+    nodes: Annotated[
+        int,
+        typer.Option(min=1, help="Look at this many nodes; the scheduler chooses which: all, if there are no more."),
+    ] = 1,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove what is found.")] = False,
+    settings: options.Set = None,
+    outputs: options.Outputs = None,
+) -> None:
+    """List what dead jobs left on nodes, or remove it. Exit 6 if something can't be removed."""
+    from gpubench.cli.sites.clean import clean_site
+
+    clean_site(name, settings or [], nodes=nodes, remove=remove, outputs=outputs)

@@ -1,0 +1,85 @@
+"""Site profiles: list them, show one with where its values come from, check one by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import tomli_w
+
+from gpubench.cli.say import say
+from gpubench.cli.sites.profiles import Profile, known_issues, load_suite, read_profile, site_names
+from gpubench.errors import GpubenchError, UsageError
+from gpubench.images.variables import check_variables
+from gpubench.model.image import parse_variants
+from gpubench.model.site import Site
+from gpubench.plan.site_checks import Finding, check_site
+
+
+def list_sites() -> None:
+    """A line per shipped profile."""
+    sites = [read_profile(name).site() for name in site_names()]
+    adapters = {site.name: " + ".join((site.scheduler, site.launcher, site.runtime)) for site in sites}
+    first, second = (max(map(len, column)) for column in (adapters, adapters.values()))
+    for site in sites:
+        say(f"{site.name:{first}}  {adapters[site.name]:{second}}  {site.description}".rstrip())
+
+
+def show_site(name: str, settings: Sequence[str]) -> None:
+    """The profile as TOML with all that it inherits; values from elsewhere than its own file say from where."""
+    profile = read_profile(name, list(settings))
+    profile.site()
+    for line in _toml_lines(profile):
+        say(line)
+
+
+def check_sites(names: Sequence[str], settings: Sequence[str]) -> None:
+    """Check profiles by themselves: a line each for what was looked at.
+
+    Raises:
+        UsageError: something is wrong, in a line of its own too.
+    """
+    wrong = 0
+    chosen = names or site_names()
+    for name in chosen:
+        for finding in _findings(name, settings):
+            wrong += finding.ok is False
+            say(f"{name}: {finding}" if len(chosen) > 1 else str(finding))
+    if wrong:
+        raise UsageError(f"{wrong} of these lines {'is' if wrong == 1 else 'are'} wrong", then="correct the profile")
+
+
+def _findings(name: str, settings: Sequence[str]) -> Iterator[Finding]:
+    try:
+        profile = read_profile(name, list(settings))
+        site = profile.site()
+    except UsageError as error:
+        yield from (Finding(False, str(one)) for one in error.every)
+        return
+    yield Finding(True, f"{profile.source}: all keys are known")
+    yield from check_site(site)
+    yield from _defaults(site)
+
+
+def _defaults(site: Site) -> Iterator[Finding]:
+    """What the profile names by name: files, variants and their variables."""
+    try:
+        load_suite(site.defaults.suite)
+        rules = known_issues(site)
+        variants = parse_variants(site.defaults.variants) if site.defaults.variants else []
+        check_variables(site, variants)
+    except GpubenchError as error:
+        yield from (Finding(False, str(one)) for one in error.every)
+        return
+    yield Finding(True, f"suite {site.defaults.suite}, {len(rules)} known issues, default variants can be read")
+
+
+def _toml_lines(profile: Profile) -> Iterator[str]:
+    yield f"# {profile.source}; what isn't here has its default"
+    table = ""
+    for line in tomli_w.dumps(profile.plain).splitlines():
+        if line.startswith("["):
+            table = line.strip("[]") + "."
+        key, equals, _ = line.partition(" = ")
+        origin = profile.origins.get(f"{table}{key}", profile.source)
+        elsewhere = equals and not line.startswith((" ", "[")) and origin != profile.source.removesuffix(" with --set")
+        yield f"{line}  # {origin}" if elsewhere else line

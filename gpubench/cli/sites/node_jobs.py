@@ -1,0 +1,112 @@
+"""A small job on a site's nodes that is no campaign: written, run, and what its nodes left in ``facts/``."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from gpubench import resources
+from gpubench.cli.campaign.running import interrupts
+from gpubench.cli.campaign.shared_paths import resolve, shared_paths
+from gpubench.cli.say import say
+from gpubench.cli.sites.profiles import expanded
+from gpubench.errors import InterruptedByUserError, MissingToolError, SchedulerError, UsageError
+from gpubench.files import write_atomically
+from gpubench.model.site import Site
+from gpubench.plan.shared_paths import require_shared
+from gpubench.plan.site_checks import check_site
+from gpubench.render import job_file
+from gpubench.render.check import JOB
+from gpubench.render.job import OBJECTS
+from gpubench.schedulers import DETACHED, JobState
+from gpubench.schedulers.job_environment import inherited
+
+LOOK_S = 1.0
+LATE_S = 35.0
+"""NFS may hide a new file from another machine for half a minute."""
+
+
+def refuse_wrong(site: Site, command: str, *, instead: str) -> None:
+    """Refuse a profile that is wrong by itself or starts no script on nodes, and a machine that can't submit.
+
+    Args:
+        site: the profile.
+        command: who asks, for the error's words.
+        instead: what to do where jobs are no scripts.
+
+    Raises:
+        UsageError: the profile.
+        MissingToolError: the scheduler's command isn't here.
+    """
+    wrong = [finding for finding in check_site(site) if finding.ok is False]
+    if wrong:
+        raise UsageError(f"site {site.name}: {wrong[0].what}", then="correct the profile first")
+    if job_file(site.scheduler, resources.job_templates()) == OBJECTS:
+        raise UsageError(
+            f"site {site.name}: {command} starts a script on the nodes, and here jobs are none", then=instead
+        )
+    if site.scheduler in DETACHED and shutil.which(submit := DETACHED[site.scheduler].SUBMIT) is None:
+        raise MissingToolError(
+            f"there is no {submit} on this machine", then=f"run it on a login node of site {site.name}"
+        )
+
+
+def write(site: Site, what: str, files: Mapping[str, bytes], outputs: Path | None) -> Path:
+    """Write the job's files below ``outputs/<what>``, where all nodes see them; the directory."""
+    above = outputs or expanded(site.paths.outputs, "paths.outputs", site)
+    directory = above / what / f"{site.name}-{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S-%f}"
+    require_shared(f"the directory of {what}", resolve(str(directory)), shared_paths(site))
+    for path, data in files.items():
+        write_atomically(directory / path, data)
+    (directory / "facts").mkdir()
+    return directory
+
+
+def run(site: Site, directory: Path) -> JobState:
+    """Submit the job, and come back when it has ended.
+
+    Raises:
+        SchedulerError: the job was refused.
+        InterruptedByUserError: Ctrl-C; the job is cancelled.
+    """
+    scheduler, job_dir = DETACHED[site.scheduler], directory / "jobs" / JOB
+    said = ""
+    with interrupts() as interrupted:
+        job_id = scheduler.submit(job_dir, inherited(os.environ))
+        while True:
+            state = scheduler.state(job_dir)
+            if interrupted:
+                scheduler.cancel(job_dir)
+                raise InterruptedByUserError(f"interrupted by {interrupted[0]}; job {job_id} is cancelled")
+            words = " ".join(part for part in (state.word or state.phase, state.hosts) if part)
+            if words != said:
+                said = words
+                say(f"job {job_id}: {words}")
+            if not state.alive:
+                return state
+            time.sleep(LOOK_S)
+
+
+def run_here(directory: Path) -> None:
+    """Run the script of a site without a queue: its launcher reaches the nodes.
+
+    Raises:
+        SchedulerError: it failed; its own words stand above.
+    """
+    code = subprocess.run(["bash", "job.sh"], cwd=directory / "jobs" / JOB, check=False).returncode
+    if code:
+        raise SchedulerError(f"{directory / 'jobs' / JOB / 'job.sh'} ended with exit code {code}")
+
+
+def left_by_nodes(directory: Path, kind: str, wanted: int) -> Iterator[tuple[str, str]]:
+    """Names of the nodes and what each left; the files of a job that went well are waited for a while."""
+    facts, deadline = directory / "facts", time.monotonic() + LATE_S
+    while len(list(facts.glob(f"[!.]*.{kind}"))) < wanted and time.monotonic() < deadline:
+        time.sleep(LOOK_S)
+    for path in sorted(facts.glob(f"[!.]*.{kind}")):
+        yield path.name.removesuffix(f".{kind}"), path.read_text(encoding="utf-8", errors="replace")

@@ -1,1 +1,0 @@
-"""The steps that commands are made of: each reads what the one before it wrote."""

@@ -1,1 +1,0 @@
-"""``gpubench cluster``: start, look at, grow, shrink, stop, verify."""

@@ -1,0 +1,1 @@
+"""Workloads: what can be measured, and ``measure``: one of them by itself."""

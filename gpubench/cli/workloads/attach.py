@@ -1,0 +1,196 @@
+"""``gpubench measure --scheduler-file``: one workload on a cluster that somebody else started."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from gpubench.cli.campaign.options import Asked
+from gpubench.cli.images.build import kind_of, obtain_images
+from gpubench.cli.say import say
+from gpubench.cli.sites.profiles import expanded, load_site
+from gpubench.cli.subprocess_client import SubprocessClient
+from gpubench.cli.workloads.measure import parted, resolved, said_aside, show, size_lines, sized, variant_of
+from gpubench.cli.workloads.measure_result import result
+from gpubench.cli.workloads.options import MeasureOptions
+from gpubench.errors import (
+    DataError,
+    MissingToolError,
+    PlanRefusedError,
+    UsageError,
+)
+from gpubench.model.site import Site
+from gpubench.plan.cluster_shapes import check_memory, check_workers
+from gpubench.render.cluster import WITH_PYTHON
+from gpubench.spec import WorkloadSpec
+from gpubench.spec.attach_record import ATTACH, ATTACHED_FILE, UNREACHABLE, VERSIONS, AttachedRecord, AttachSpec
+from gpubench.spec.plain import SpecError
+from gpubench.store.outputs import create_campaign
+from gpubench.workloads.catalogue import CATALOGUE, Shape
+
+NOT_CONTROLLED = (
+    "a cluster that gpubench didn't start: for reading, not for comparing",
+    "its packages, UCX and variables are recorded as they were found, and nothing planned them",
+    "its workers' places, memory and threads, and who else uses it",
+)
+CONNECT_S = 30.0
+
+
+def measure_attached(asked: MeasureOptions) -> None:
+    """Look at the cluster, measure if it can be, and say what came out.
+
+    Raises:
+        UsageError: options that a running cluster can't follow, a scheduler file that is none.
+        MissingToolError: nobody answers, or the Python lacks Dask.
+        PlanRefusedError: other versions, no worker, sizes that don't fit.
+        IncompleteError: it was measured, and failed.
+        InterruptedByUserError: Ctrl-C or a signal; nothing is left on the cluster.
+    """
+    _refuse(asked)
+    parameters, settings = parted(asked)
+    site = load_site(asked.site, settings)
+    planned = resolved(asked, parameters, site)
+    address = asked.scheduler_address or address_in(asked.scheduler_file or Path())
+    device = site.device if _given(settings, "device") else "auto"  # the profile's own speaks of another cluster
+    look = AttachSpec(ATTACH, address, device, CONNECT_S, None)
+    with said_aside(asked.as_json):
+        python, env = _python(asked, site)
+        outputs = asked.outputs or expanded(site.paths.outputs, "paths.outputs", site)
+        directory = create_campaign(outputs, "attached", asked.workload, dt.datetime.now(dt.UTC))
+        asker = SubprocessClient(directory, python, env, "attach")
+        try:
+            found = _ask(asker, look, CONNECT_S)
+            shape, memory = _shape(found), _memory(found)
+            planned = sized(asked, parameters, planned, shape, memory)
+            check_workers(planned, shape)
+            check_memory(planned, shape, memory, found.device)
+        except BaseException:
+            shutil.rmtree(directory, ignore_errors=True)  # nothing was measured
+            raise
+        for line in size_lines(planned, shape, memory, asked.size):
+            say(line)
+        say(f"  on {shape.workers} workers of {address}")
+        found = _ask(
+            asker, AttachSpec(ATTACH, address, found.device, CONNECT_S, planned), CONNECT_S + planned.timeout_s
+        )
+        shown = _result(planned, found, directory, memory)
+    show(shown, as_json=asked.as_json)
+
+
+def _refuse(asked: MeasureOptions) -> None:
+    if asked.scheduler_file is not None and asked.scheduler_address is not None:
+        raise UsageError("--scheduler-file and --scheduler-address exclude each other")
+    for name in ("cpus", "gpus", "workers", "threads", "protocol"):
+        if getattr(asked, name) is not None:
+            raise UsageError(f"--{name}: a cluster that runs already has what it has", then=f"leave --{name} out")
+    if asked.nodes != 1:
+        raise UsageError("--nodes: a cluster that runs already has what it has", then="leave --nodes out")
+
+
+def address_in(path: Path) -> str:
+    """The scheduler's address in the file that it wrote; raises UsageError."""
+    try:
+        plain = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"--scheduler-file {path}: {error.strerror}") from None
+    except ValueError:
+        plain = None
+    address = plain.get("address") if isinstance(plain, dict) else None
+    if not isinstance(address, str) or "://" not in address:
+        raise UsageError(
+            f"--scheduler-file {path} isn't one that a Dask scheduler wrote",
+            then="dask scheduler --scheduler-file FILE",
+        )
+    return address
+
+
+def named_python(python: Path) -> Path:
+    """The one that a user named; raises UsageError."""
+    found = shutil.which(str(python))
+    if found is None:
+        raise UsageError(f"--python {python} is no program", then="give the path of a Python")
+    return Path(found).absolute()
+
+
+def image_python(site: Site, spec: str, asked: Asked) -> tuple[Path, dict[str, str]]:
+    """The Python of the site's image of a UCX version, and what the image sets; raises UsageError, PlanRefusedError."""
+    kind = kind_of(site)
+    if kind not in WITH_PYTHON:
+        raise UsageError(f"the Python of an image of kind {kind} can't be started by its path", then="--python PYTHON")
+    image = obtain_images(site, [spec], asked)[spec]
+    if image is None:
+        raise PlanRefusedError(f"no image yet for {spec}", then=f"gpubench images build {spec}, or --python PYTHON")
+    return Path(image[0].python), dict(image[0].env)
+
+
+def _python(asked: MeasureOptions, site: Site) -> tuple[Path, dict[str, str]]:
+    """The Python that measures and what its image sets; this tool has no Dask of its own."""
+    if asked.python is not None:
+        return named_python(asked.python), {}
+    return image_python(site, variant_of(asked, site).ucx, Asked(date=asked.date, base=asked.base))
+
+
+def _ask(asker: SubprocessClient, spec: AttachSpec, limit_s: float) -> AttachedRecord:
+    text = asker.ask(spec.dump(), ATTACHED_FILE, 2 * CONNECT_S + limit_s)
+    try:
+        record = AttachedRecord.parse(text)
+    except SpecError as error:
+        raise DataError(f"{asker.directory / ATTACHED_FILE}: {error}") from None
+    if record.refusal == UNREACHABLE:
+        raise MissingToolError(record.reason, then="is it running, and reachable from here?")
+    if record.refusal:
+        raise PlanRefusedError(
+            f"{record.reason} ({asker.python})" if record.refusal == VERSIONS else record.reason,
+            then="name a Python of the cluster's own environment: --python PYTHON"
+            if record.refusal == VERSIONS
+            else "",
+        )
+    return record
+
+
+def _given(settings: list[str], key: str) -> bool:
+    return any(setting.partition("=")[0] == key for setting in settings)
+
+
+def _shape(found: AttachedRecord) -> Shape:
+    """As one node: hosts may have different numbers of workers, and nothing of a workload depends on them."""
+    return Shape(1, len(found.workers), min(int(one["threads"]) for one in found.workers))
+
+
+def _memory(found: AttachedRecord) -> int:
+    """Bytes of the worker with the least; 0: one has no limit, or it is a GPU's that counts."""
+    return 0 if found.device == "gpu" else min(int(one["memory_limit"]) for one in found.workers)
+
+
+def _result(planned: WorkloadSpec, found: AttachedRecord, directory: Path, memory: int) -> dict[str, Any]:
+    shape = _shape(found)
+    record = found.workload
+    loaded = sorted({str(one["ucx"]["loaded"]) for one in found.processes if one["role"] == "worker"})
+    return result(
+        planned,
+        record,
+        directory,
+        status=record.status if record else "failed",
+        reason=record.reason if record else found.reason,
+        cluster={
+            "site": "",
+            "nodes": len({one["host"] for one in found.workers}),
+            "workers": shape.workers,
+            "threads_per_worker": shape.threads_per_worker,
+            "device": found.device,
+            "protocol": found.protocol,
+            "transport": [],
+            "variant": "",
+            "ucx_version": ", ".join(loaded),
+            "image": "",
+            "hosts": sorted({one["host"] for one in found.workers}),
+            "memory_per_worker": memory,
+            "held_per_worker": CATALOGUE[planned.name].held(planned.params, shape),
+        },
+        campaign=str(directory),
+        warnings=found.warnings,
+        not_controlled=NOT_CONTROLLED,
+    )

@@ -1,0 +1,206 @@
+"""``gpubench measure``: one workload on a cluster of ours, as a campaign of one block and one variant."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gpubench.cli.campaign import lifecycle, processors
+from gpubench.cli.campaign.options import Asked
+from gpubench.cli.campaign.planning import Wanted, memory_of_a_worker, plan_campaign, want
+from gpubench.cli.campaign.preflight import require_scheduler
+from gpubench.cli.campaign.shared_paths import place_campaign
+from gpubench.cli.say import say, say_text
+from gpubench.cli.sites.profiles import load_site, toml_or_text
+from gpubench.cli.workloads import describe
+from gpubench.cli.workloads.measure_result import of_campaign, require_ok, result_lines
+from gpubench.cli.workloads.options import MeasureOptions
+from gpubench.errors import UsageError
+from gpubench.model.base import nearest
+from gpubench.model.image import Variant, parse_variant
+from gpubench.model.quantities import format_bytes
+from gpubench.model.site import Site
+from gpubench.model.suite import Suite, SuiteEntry, sizes_spelled
+from gpubench.plan.presets import SHARES, preset
+from gpubench.spec import WorkloadSpec
+from gpubench.workloads.catalogue import Shape, Workload
+
+SOURCE = "measure"
+AS_TYPED = ("choice", "name", "path")
+"""Kinds of parameters whose text is the value, also where it looks like a number."""
+
+
+def measure(asked: MeasureOptions) -> None:
+    """Plan, run, and say what came out.
+
+    Raises:
+        UsageError: a name or a value that doesn't exist, processors that aren't there.
+        PlanRefusedError: it doesn't fit the site.
+        IncompleteError: it was measured, and failed, or wasn't.
+    """
+    parameters, settings = parted(asked)
+    site = _site(asked, settings)
+    workers = _workers(asked)
+    general = Asked(
+        site=asked.site,
+        blocks=1,
+        workers=None if workers is None else str(workers),
+        protocol=asked.protocol,
+        runtime=asked.runtime,
+        base=asked.base,
+        date=asked.date,
+        seed=asked.seed,
+        settings=settings,
+        outputs=asked.outputs,
+    )
+    general.check()
+    wanted = want(general, site, asked.workload, [resolved(asked, parameters, site)], [variant_of(asked, site)])
+    wanted = dataclasses.replace(wanted, nodes=[asked.nodes])
+    shape = Shape(asked.nodes, wanted.workers[0], site.layout.threads)
+    memory = memory_of_a_worker(wanted)
+    wanted = dataclasses.replace(wanted, workloads=[sized(asked, parameters, wanted.workloads[0], shape, memory)])
+    with said_aside(asked.as_json):
+        for line in size_lines(wanted.workloads[0], shape, memory, asked.size):
+            say(line)
+        result = _run(wanted, held=known(asked).held(wanted.workloads[0].params, shape), memory=memory)
+    show(result, as_json=asked.as_json)
+
+
+def _run(wanted: Wanted, *, held: int, memory: int) -> dict[str, Any]:
+    campaign = plan_campaign(wanted)
+    say(f"campaign {campaign.directory}")
+    for note in campaign.plan.notes:
+        say(f"  {note}")
+    require_scheduler(campaign)
+    place_campaign(campaign)
+    lifecycle.run_all(campaign, None)
+    return of_campaign(campaign, held=held, memory=memory)
+
+
+def show(result: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print what came out; raises IncompleteError where the workload didn't end well."""
+    if as_json:
+        say_text(json.dumps(result, indent=1, ensure_ascii=False))
+    else:
+        for line in result_lines(result):
+            say(line)
+    require_ok(result)
+
+
+@contextlib.contextmanager
+def said_aside(as_json: bool) -> Iterator[None]:
+    """With ``--json``, what is said on the way goes to standard error: standard output is one object."""
+    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+        yield
+
+
+def parted(asked: MeasureOptions) -> tuple[dict[str, Any], list[str]]:
+    """``--set``: values of the workload's parameters, and settings of the profile (``limits.start=2m``).
+
+    Raises:
+        UsageError: neither knows the name.
+    """
+    parameters: dict[str, Any] = {}
+    settings = []
+    for setting in asked.settings or []:
+        key, equals, text = setting.partition("=")
+        param = known(asked).params.get(key)
+        if param is None and key.partition(".")[0] in Site.model_fields:
+            settings.append(setting)
+            continue
+        if param is None:
+            raise UsageError(f"--set {setting}: {asked.workload} has no parameter '{key}'{_near(key, known(asked))}")
+        if not equals:
+            raise UsageError(f"--set {setting}: no value", then=f"write it like --set {key}=...")
+        parameters[key] = text if param.kind in AS_TYPED else toml_or_text(text)
+    return parameters, settings
+
+
+def known(asked: MeasureOptions) -> Workload:
+    """The workload; raises UsageError."""
+    return describe.chosen(asked.workload)[0]
+
+
+def _near(key: str, workload: Workload) -> str:
+    return nearest(key, workload.params) if workload.params else ""
+
+
+def resolved(asked: MeasureOptions, parameters: Mapping[str, Any], site: Site) -> WorkloadSpec:
+    """The workload with complete, plain parameters; raises UsageError."""
+    entry = SuiteEntry(name=asked.workload, backend=asked.backend, warmup=asked.warmup, params=dict(parameters))
+    suite = Suite(name=asked.workload, workload=[entry])
+    return suite.resolve(SOURCE, reps=asked.reps, timeout_s=site.limits.workload)[0]
+
+
+def sized(
+    asked: MeasureOptions, parameters: Mapping[str, Any], spec: WorkloadSpec, shape: Shape, memory: int
+) -> WorkloadSpec:
+    """With the sizes of ``--size``; what ``--set`` gave stays. Raises UsageError and PlanRefusedError."""
+    if asked.size is None:
+        return spec
+    if asked.size not in SHARES:
+        raise UsageError(f"no --size '{asked.size}'{nearest(asked.size, SHARES)}")
+    changed = preset(known(asked), spec.params, asked.size, fixed=parameters, shape=shape, memory=memory)
+    return dataclasses.replace(spec, params={**spec.params, **changed})
+
+
+def size_lines(spec: WorkloadSpec, shape: Shape, memory: int, size: str | None) -> Iterator[str]:
+    """What will be measured."""
+    workload = describe.chosen(spec.name)[0]
+    yield f"{spec.name}, {spec.backend}: {sizes_spelled(workload, spec.params)}{f'  (--size {size})' if size else ''}"
+    held = workload.held(spec.params, shape)
+    if held:
+        share = f" of {format_bytes(memory)}, {100 * held / memory:.2g} %" if memory else ""
+        yield f"  a worker holds up to {format_bytes(held)}{share}"
+
+
+def _site(asked: MeasureOptions, settings: list[str]) -> Site:
+    """The profile with everything laid over it, which this adds to ``settings``; raises UsageError."""
+    given = [name for name in ("cpus", "gpus", "workers") if getattr(asked, name) is not None]
+    if len(given) > 1:
+        raise UsageError(f"--{given[0]} and --{given[1]} exclude each other")
+    short = {"runtime": asked.runtime, "image.base": asked.base}
+    laid = [f'{key}="{value}"' for key, value in short.items() if value]
+    if asked.threads is not None:
+        settings.append(f"layout.threads={asked.threads}")
+    site = load_site(asked.site, [*settings, *laid])
+    if asked.cpus is not None:
+        processors.require_cpus(asked.cpus, site)
+        settings.append('device="cpu"')
+    if asked.gpus is not None:
+        settings += processors.require_gpus(asked.gpus, site)
+    return load_site(asked.site, [*settings, *laid])
+
+
+def _workers(asked: MeasureOptions) -> int | None:
+    """Per node: as many as GPUs, or as CPUs shared by the threads of a worker; raises UsageError."""
+    if asked.cpus is None:
+        return asked.gpus or asked.workers
+    threads = asked.threads or 1
+    if asked.cpus % threads:
+        raise UsageError(f"--cpus {asked.cpus} are no whole number of workers of {threads} threads")
+    return asked.cpus // threads
+
+
+def variant_of(asked: MeasureOptions, site: Site) -> Variant:
+    """The one that is measured; raises UsageError where nobody named one."""
+    if asked.ucx is None and not site.defaults.variants:
+        raise UsageError(f"site {site.name} has no default variant", then="--ucx VERSION")
+    return parse_variant(asked.ucx or site.defaults.variants[0])
+
+
+def main(asked: MeasureOptions) -> None:
+    """On a cluster of ours, or on one that runs already."""
+    known(asked)  # a mistyped name first
+    if asked.scheduler_file is not None or asked.scheduler_address is not None:
+        from gpubench.cli.workloads.attach import measure_attached
+
+        measure_attached(asked)
+    elif asked.python is not None:
+        raise UsageError("--python is for a cluster that runs already", then="name its --scheduler-file")
+    else:
+        measure(asked)

@@ -1,0 +1,99 @@
+"""What rank 0 of a standing cluster knows of it, and writes down for whoever asks for its state."""
+
+import time
+from pathlib import Path
+from typing import Any, Dict, List, Optional
+
+from gpubench.node.retire import rank_of
+from gpubench.node.supervisor import registration_phases
+from gpubench.spec.cluster import CLUSTER_STATE, ENDED, GONE, JOINED, READY, STARTING, STATE_FILE, ClusterState
+from gpubench.workloads.clock import utc_now
+from gpubench.writer.atomic import write_atomic
+
+WRITE_S = 0.3
+"""The file system is everybody's: the state is written so often at most."""
+
+
+class ClusterStateFile:
+    """Nodes, workers, times and what went wrong."""
+
+    def __init__(self, directory: Path, cluster: str) -> None:
+        now = utc_now()
+        self.path = directory / STATE_FILE
+        self.state = ClusterState(CLUSTER_STATE, cluster, STARTING, began_at=now, changed_at=now)
+        self._began: Dict[str, float] = {}
+        self._registered: Dict[int, List[float]] = {}
+        self._changed = True
+        self._written = 0.0
+
+    def joined(self, rank: int, job: str, host: str, planned: int, age_s: float) -> None:
+        """A node's supervisor is there, ``age_s`` seconds after it was started."""
+        began = time.time() - age_s
+        self._began[job] = min(began, self._began.get(job, began))
+        self.state.nodes = [node for node in self.state.nodes if node["rank"] != rank]
+        self.state.nodes.append(
+            {"rank": rank, "job": job, "host": host, "planned": planned, "connected": 0, "state": JOINED}
+        )
+        self._changed = True
+
+    def count(self, workers: List[Dict[str, Any]]) -> None:
+        """Who is registered now, as the census says."""
+        now: Dict[int, List[float]] = {}
+        for worker in workers:
+            now.setdefault(rank_of(str(worker["name"])), []).append(float(worker["at"]))
+        if now == self._registered and not self._changed:
+            return
+        self._registered, self._changed = now, True
+        for node in self.state.nodes:
+            node["connected"] = len(now.get(node["rank"], []))
+        for job, began in self._began.items():
+            self._time(job, began)
+
+    def left(self, rank: int, state: str) -> None:
+        """A node is ``retired`` or ``gone``."""
+        for node in self.state.nodes:
+            if node["rank"] == rank:
+                node["state"], node["connected"] = state, 0
+        self._changed = True
+
+    def event(self, what: str, cause: Optional[Dict[str, Any]] = None) -> None:
+        """Something went wrong."""
+        self.state.events.append({"at": utc_now(), "what": what, "last_lines": (cause or {}).get("last_lines", [])})
+        self._changed = True
+
+    def complete(self, job: str, nodes: int) -> bool:
+        """Whether that many nodes of the job have joined, with every worker."""
+        rows = [node for node in self.state.nodes if node["job"] == job]
+        return len(rows) == nodes and all(node["connected"] >= node["planned"] for node in rows)
+
+    def ready(self, address: str) -> None:
+        """Others may come."""
+        self.state.phase, self.state.address, self._changed = READY, address, True
+
+    def end(self, reason: str) -> None:
+        """The last word."""
+        self.state.phase, self.state.reason = ENDED, reason
+        for node in self.state.nodes:
+            node["connected"] = 0
+            node["state"] = GONE if node["state"] == JOINED else node["state"]
+        self._changed, self._written = True, 0.0
+        self.write()
+
+    def write(self) -> None:
+        """Write the state if there is news and the last time is long enough ago."""
+        if self._changed and time.monotonic() - self._written > WRITE_S:
+            self.state.changed_at = utc_now()
+            write_atomic(self.path, self.state.dump().encode("utf-8"), mode=0o600)
+            self._changed, self._written = False, time.monotonic()
+
+    def _time(self, job: str, began: float) -> None:
+        """Seconds to the first, half and all of the workers that the job's nodes have, until all were there once."""
+        rows = [node for node in self.state.nodes if node["job"] == job]
+        planned = sum(int(node["planned"]) for node in rows)
+        times = [round(at - began, 3) for node in rows for at in self._registered.get(node["rank"], [])]
+        known = self.state.jobs.get(job, {})
+        if times and int(known.get("workers", 0)) < planned:
+            phases = registration_phases(sorted(times))
+            if len(times) < planned:
+                phases = {"first_worker": phases["first_worker"]}
+            self.state.jobs[job] = {**phases, "workers": len(times)}

@@ -1,0 +1,139 @@
+"""A cluster that somebody else started: what it is, and our code in its processes for as long as we measure."""
+
+import contextlib
+import importlib.util
+import os
+import pkgutil
+import signal
+import time
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Mapping
+
+from gpubench.node import gpu
+from gpubench.node.stop import StoppedError
+from gpubench.workloads import dask_compat
+
+PACKAGE = "gpubench.node"
+ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+SETTLE_S = 5.0
+"""Others may have tasks there too, and of any length."""
+POLL_S = 0.02
+MUST_AGREE = ("python", "dask", "distributed")
+SHOULD_AGREE = ("numpy", "pandas", "cloudpickle", "msgpack", "tornado")
+
+
+class RefusedError(Exception):
+    """This cluster can't be measured; one line for the user."""
+
+
+class VersionsError(RefusedError):
+    """It could be from another Python."""
+
+
+def check_versions(client: Any) -> Dict[str, str]:
+    """The versions that client, scheduler and all workers share. Asked through Dask's own messages, without our code.
+
+    Raises:
+        RefusedError: there is no worker.
+        VersionsError: they differ where that makes what is sent unreadable.
+    """
+    said = client.get_versions(check=False)
+    own = versions(said["client"])
+    others = [("the scheduler", said["scheduler"]), *((f"worker {name}", one) for name, one in said["workers"].items())]
+    if not said["workers"]:
+        raise RefusedError("the cluster has no worker")
+    for who, one in others:
+        found = versions(one)
+        differ = [name for name in MUST_AGREE if found.get(name) != own.get(name)]
+        if differ:
+            words = [f"{name} {found.get(name)} and here {own.get(name)}" for name in differ]
+            raise VersionsError(f"{who} has {', '.join(words)}")
+    return own
+
+
+def versions(said: Any) -> Dict[str, str]:
+    """By package; Python's as major.minor. A worker that didn't answer has none."""
+    packages = said.get("packages", {}) if isinstance(said, dict) else {}
+    found = {str(name): str(version) for name, version in dict(packages).items()}
+    if "python" in found:
+        found["python"] = ".".join(found["python"].split(".")[:2])
+    return {name: found[name] for name in (*MUST_AGREE, *SHOULD_AGREE) if name in found}
+
+
+@contextlib.contextmanager
+def carried(client: Any, archive: Path) -> Iterator[None]:
+    """Our code can be imported in scheduler and workers; afterwards it can't, and their logs are bounded as before."""
+    source = (pkgutil.get_data(PACKAGE, "carrier.py") or b"").decode("utf-8")
+    names = {"__name__": "gpubench_carrier", "ARCHIVE": archive.read_bytes()}
+    # `exec` because any Python has it: a function of ours could only be sent by a name that nobody there knows yet.
+    everywhere = (client.run, client.run_on_scheduler)
+    bounds: Dict[str, Any] = {}
+    try:
+        for run in everywhere:
+            run(exec, f"{source}\ninstall(ARCHIVE)\n", names)
+        bounds = client.run(dask_compat.log_bound)
+        yield
+    finally:
+        # Whoever interrupts us now gets what he wants: we are leaving. What we brought is taken away all the same.
+        with contextlib.suppress(StoppedError):
+            signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+        _let_end(client)
+        if bounds:
+            client.run(dask_compat.bound_log, bounds)
+        for run in everywhere:
+            run(exec, f"{source}\nremove()\n", {"__name__": "gpubench_carrier"})
+
+
+def _let_end(client: Any) -> None:
+    """Wait until no task is being run: one of ours that still comes would import what is being taken away."""
+    end = time.monotonic() + SETTLE_S
+    while client.run_on_scheduler(processing) and time.monotonic() < end:
+        time.sleep(POLL_S)
+
+
+def processing(dask_scheduler: Any) -> int:
+    """How many tasks the workers have been given and haven't done, for ``run_on_scheduler``."""
+    return sum(len(worker.processing) for worker in dask_scheduler.workers.values())
+
+
+def workers_of(dask_scheduler: Any) -> List[Dict[str, Any]]:
+    """Every worker as the scheduler knows it, for ``run_on_scheduler``: ``scheduler_info`` leaves out all but five."""
+    return [
+        {
+            "address": str(worker.address),
+            "host": str(worker.host),
+            "name": str(worker.name),
+            "threads": int(worker.nthreads),
+            "memory_limit": int(worker.memory_limit or 0),
+        }
+        for _, worker in sorted(dask_scheduler.workers.items())
+    ]
+
+
+def tasks_of(dask_scheduler: Any) -> int:
+    """How many tasks the scheduler knows: other people's work, or results that they keep."""
+    return len(dask_scheduler.tasks)
+
+
+def has_gpu() -> bool:
+    """Whether this worker was given a GPU: one answers, the worker's own variable names it, and cupy is there."""
+    named = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    return bool(named and gpu.count() and importlib.util.find_spec("cupy"))
+
+
+def device_of(client: Any, asked: str) -> str:
+    """``cpu`` or ``gpu``; raises RefusedError where some workers have one and some don't."""
+    if asked != "auto":
+        return asked
+    answers: Mapping[str, bool] = client.run(has_gpu)
+    if any(answers.values()) and not all(answers.values()):
+        raise RefusedError(f"{sum(answers.values())} of {len(answers)} workers have a GPU")
+    return "gpu" if all(answers.values()) else "cpu"
+
+
+def common_protocol(addresses: List[str]) -> str:
+    """``tcp``, ``ucx``, ...: what all of them speak; raises RefusedError."""
+    schemes = sorted({address.partition("://")[0] for address in addresses})
+    if len(schemes) > 1:
+        raise RefusedError(f"its processes speak {' and '.join(schemes)}")
+    return schemes[0]

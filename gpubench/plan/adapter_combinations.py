@@ -1,0 +1,59 @@
+"""Which scheduler, launcher and runtime go together; everything else is refused before anything is written."""
+
+from __future__ import annotations
+
+from gpubench.errors import PlanRefusedError
+from gpubench.model.base import nearest
+from gpubench.model.site import Site
+
+VALID = {
+    ("kubernetes", "indexed-job", "pod"),
+    ("local", "fork", "apptainer"),
+    ("local", "fork", "charliecloud"),
+    ("local", "fork", "conda"),
+    ("local", "fork", "docker"),
+    ("local", "fork", "enroot"),
+    ("local", "fork", "modules"),
+    ("local", "fork", "venv"),
+    ("lsf", "jsrun", "apptainer"),
+    ("lsf", "jsrun", "charliecloud"),
+    ("lsf", "jsrun", "conda"),
+    ("lsf", "jsrun", "modules"),
+    ("lsf", "jsrun", "venv"),
+    ("pbs", "ssh", "apptainer"),
+    ("pbs", "ssh", "conda"),
+    ("pbs", "ssh", "modules"),
+    ("pbs", "ssh", "venv"),
+    ("slurm", "srun", "apptainer"),
+    ("slurm", "srun", "charliecloud"),
+    ("slurm", "srun", "conda"),
+    ("slurm", "srun", "enroot"),
+    ("slurm", "srun", "modules"),
+    ("slurm", "srun", "pyxis"),
+    ("slurm", "srun", "venv"),
+    ("slurm", "ssh", "apptainer"),
+    ("slurm", "ssh", "conda"),
+    ("slurm", "ssh", "modules"),
+    ("slurm", "ssh", "venv"),
+}
+
+BLOCKS_PER_JOB = {"indexed-job": 1}
+"""By launcher; of any other a job holds as many blocks as surely fit into its time limit."""
+
+BRINGS_FILES = {"indexed-job"}
+"""Launchers whose jobs bring all their files along: nodes need not see any directory of the machine that submits."""
+
+
+def check_combination(site: Site) -> None:
+    """Raise PlanRefusedError unless the site's triple is valid."""
+    triple = (site.scheduler, site.launcher, site.runtime)
+    for at, (kind, word) in enumerate(zip(("scheduler", "launcher", "runtime"), triple, strict=True)):
+        if word not in (known := sorted({words[at] for words in VALID})):
+            raise PlanRefusedError(f"site {site.name}: there is no {kind} '{word}'{nearest(word, known)}")
+    if triple not in VALID:
+        own = sorted(words for words in VALID if words[0] == site.scheduler)
+        valid = "; ".join(" + ".join(words[1:]) for words in own) or "; ".join(sorted({words[0] for words in VALID}))
+        raise PlanRefusedError(
+            f"site {site.name}: scheduler, launcher and runtime {' + '.join(triple)} don't go together",
+            then=f"with {site.scheduler}: {valid}" if own else f"schedulers: {valid}",
+        )

@@ -1,0 +1,93 @@
+"""What the planned blocks can find: from the noise of an earlier campaign, or from noise that is said to be assumed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gpubench.model.plan import Comparison, Foreseen, Place
+from gpubench.spec import WorkloadSpec
+from gpubench.stats.data import ComparisonInput
+from gpubench.stats.settings import Summary
+
+if TYPE_CHECKING:
+    from gpubench.stats.power import Sigma
+
+DEFAULT_POWER = 0.9
+ASSUMED_RESTARTS = (0.004, 0.008, 0.015)
+"""Standard deviations between runs of one version: a quiet, a usual and a restless machine."""
+ASSUMED_ITERATION = 0.01
+
+
+def foresee_plan(
+    pilot: Sequence[ComparisonInput],
+    *,
+    workloads: Sequence[WorkloadSpec],
+    comparisons: Sequence[Comparison],
+    blocks: int,
+    margin: float,
+    summary: Summary,
+    power: float | None,
+) -> tuple[list[Foreseen], list[str]]:
+    """What ``blocks`` find, per workload and place of the pilot; without one a note, if somebody asked for a power."""
+    # One block or two carry no verdict, whatever they show.
+    if blocks < 3 or not comparisons or (not pilot and power is None):
+        return [], []
+    if not pilot:
+        reps = min(one.reps for one in workloads)
+        return [], [_assumed(reps, len(comparisons), blocks, margin, power or DEFAULT_POWER)]
+    # Late: scipy takes more than a second, which a mistyped word needn't wait for.
+    from gpubench.stats.detectable_effect import foresee  # noqa: PLC0415
+
+    noisiest = _noisiest(pilot, summary)
+    found = []
+    for cell, name in {(one.params_id, one.place): one.workload for one in comparisons}.items():
+        if cell in noisiest:
+            sigma = noisiest[cell]
+            seen = foresee(sigma, blocks=blocks, family=len(comparisons), margin=margin, power=power or DEFAULT_POWER)
+            figures = {key: value for key, value in dataclasses.asdict(seen).items() if key != "sigma"}
+            found.append(
+                Foreseen(
+                    workload=name,
+                    params_id=cell[0],
+                    nodes=cell[1][0],
+                    workers_per_node=cell[1][1],
+                    sigma=sigma.value,
+                    sigma_upper=sigma.upper,
+                    **figures,
+                )
+            )
+    return found, []
+
+
+def _noisiest(pilot: Sequence[ComparisonInput], summary: Summary) -> dict[tuple[str, Place], Sigma]:
+    """Of each workload and place the σ_d of its noisiest comparison."""
+    from gpubench.stats.detectable_effect import pilot_sigmas  # noqa: PLC0415
+
+    noisiest: dict[tuple[str, Place], Sigma] = {}
+    for one, sigma in zip(pilot, pilot_sigmas(pilot, summary), strict=True):
+        nodes, workers = (int(str(one.key[name])) for name in ("nodes", "workers_per_node"))
+        cell = (str(one.key["params_id"]), (nodes, workers))
+        if sigma is not None and (cell not in noisiest or sigma.upper > noisiest[cell].upper):
+            noisiest[cell] = sigma
+    return noisiest
+
+
+def _assumed(reps: int, family: int, blocks: int, margin: float, power: float) -> str:
+    from gpubench.stats.power import blocks_needed, detectable_effect, sigma_from_parts  # noqa: PLC0415
+
+    sigmas = [sigma_from_parts(restart, ASSUMED_ITERATION, reps) for restart in ASSUMED_RESTARTS]
+    finds = _either([f"{100 * detectable_effect(sigma, blocks, family, power):.1f}" for sigma in sigmas])
+    needed = [blocks_needed(margin, sigma, family, power) for sigma in sigmas]
+    takes = _either(["over 200" if one is None else str(one) for one in needed])
+    return (
+        f"the noise here is not known: no earlier campaign of this shape. Should runs of one version scatter by "
+        f"{_either([f'{100 * restart:g}' for restart in ASSUMED_RESTARTS])} % and samples by "
+        f"{100 * ASSUMED_ITERATION:g} %, {blocks} blocks find {finds} %, and {100 * margin:g} % takes {takes} blocks, "
+        f"each with {100 * power:g} % power among {family} comparison{'s' if family > 1 else ''}"
+    )
+
+
+def _either(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"
