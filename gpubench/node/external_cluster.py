@@ -63,8 +63,8 @@ def versions(said: Any) -> Dict[str, str]:
 @contextlib.contextmanager
 def carried(client: Any, archive: Path) -> Iterator[None]:
     """Our code can be imported in scheduler and workers; afterwards it can't, and their logs are bounded as before."""
-    source = (pkgutil.get_data(PACKAGE, "carrier.py") or b"").decode("utf-8")
-    names = {"__name__": "gpubench_carrier", "ARCHIVE": archive.read_bytes()}
+    source = (pkgutil.get_data(PACKAGE, "zip_importer.py") or b"").decode("utf-8")
+    names = {"__name__": "gpubench_zip_importer", "ARCHIVE": archive.read_bytes()}
     # `exec` because any Python has it: a function of ours could only be sent by a name that nobody there knows yet.
     everywhere = (client.run, client.run_on_scheduler)
     bounds: Dict[str, Any] = {}
@@ -81,7 +81,7 @@ def carried(client: Any, archive: Path) -> Iterator[None]:
         if bounds:
             client.run(dask_compat.bound_log, bounds)
         for run in everywhere:
-            run(exec, f"{source}\nremove()\n", {"__name__": "gpubench_carrier"})
+            run(exec, f"{source}\nremove()\n", {"__name__": "gpubench_zip_importer"})
 
 
 def _let_end(client: Any) -> None:

@@ -49,17 +49,17 @@ class ZipImporter(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 def install(archive: bytes) -> None:
     """Make ``import gpubench`` find the archive, whatever was imported by that name before."""
     remove()
-    carrier = ZipImporter(archive)
-    carrier.before = _take_away()
-    sys.meta_path.insert(0, carrier)
+    importer = ZipImporter(archive)
+    importer.before = _take_away()
+    sys.meta_path.insert(0, importer)
 
 
 def remove() -> None:
     """As if ``install`` had never been called."""
-    for carrier in [found for found in sys.meta_path if type(found).__name__ == ZipImporter.__name__]:
-        sys.meta_path.remove(carrier)
+    for importer in [found for found in sys.meta_path if type(found).__name__ == ZipImporter.__name__]:
+        sys.meta_path.remove(importer)
         _take_away()
-        sys.modules.update(getattr(carrier, "before", {}))
+        sys.modules.update(getattr(importer, "before", {}))
 
 
 def _take_away() -> Dict[str, ModuleType]:

@@ -250,7 +250,7 @@ def _candidate(one: Verdict) -> str:
 
 
 def _domain(rows: Sequence[Mapping[str, Any]], margin: float) -> list[float]:
-    """ClusterShape for effects and band. One hopeless interval mustn't hide the others: it is cut, and stands in the table.
+    """Space for effects and band. One hopeless interval mustn't hide the others: it is cut, and stands in the table.
 
     An effect that nothing tells the error of makes no room for itself where others have intervals.
     """

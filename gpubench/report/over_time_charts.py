@@ -230,7 +230,7 @@ def _figures(
 
 
 def _domain(rows: Sequence[Mapping[str, Any]]) -> list[float]:
-    """ClusterShape for the figures and their bands; a hopeless band is cut."""
+    """Space for the figures and their bands; a hopeless band is cut."""
     if not rows:
         return [0.0, 1.0]
     values = [row["value"] for row in rows]

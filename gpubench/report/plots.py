@@ -79,7 +79,7 @@ def _place(one: Scaled) -> str:
 
 
 def _domain(effects: Sequence[Interval], margin: float) -> tuple[float, float]:
-    """ClusterShape for effects and margins; one hopeless interval mustn't press the others flat."""
+    """Space for effects and margins; one hopeless interval mustn't press the others flat."""
     values = [one.value for one in effects]
     bound = _CLIP * max(margin, *map(abs, values))
     lows = [one.low for one in effects if one.low is not None]

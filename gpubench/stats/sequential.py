@@ -1,4 +1,4 @@
-"""InspectOptions at a campaign while it runs, without raising more false alarms: alpha spending and its boundaries.
+"""Looking at a campaign while it runs, without raising more false alarms: alpha spending and its boundaries.
 
 Sources: Armitage, McPherson & Rowe (1969), JRSS A 132:235 (the recursion); Lan & DeMets (1983), Biometrika 70:659 and
 Kim & DeMets (1987), Biometrika 74:149 (spending functions, α·t^ρ with ρ = 2); Liu & Anderson (2008), JASA 103:1625 and

@@ -26,7 +26,7 @@ class Guard:
     """Cancels every job of this user whose name begins with ``start`` when this process ends, unless ``over`` was said.
 
     In a session of its own and without the marks of the run, so that what ends the run doesn't end it;
-    ``strays.await_cleaners`` waits for it.
+    ``process_reaper.await_cleaners`` waits for it.
     """
 
     def __init__(self, start: str, marks: Iterable[str]) -> None:

@@ -38,7 +38,7 @@ def test_stragglers_raise_no_alarms_in_three_blocks():
 
 @pytest.mark.parametrize("model", ["restart 1.5 %", "late when slow"])
 def test_adaptive_campaigns_raise_no_more_alarms_than_fixed_ones(model):
-    # InspectOptions five times at the plain p-value would alarm in about 12 %.
+    # Looking five times at the plain p-value would alarm in about 12 %.
     ended = run_adaptive(SEED, MODELS[model], Shape(300, 6, 12), margin=NO_MARGIN)
     assert ended.rejected.any(axis=1).sum() <= MOST_OF_300
     assert ended.covered.mean() > 0.93
