@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -175,3 +176,13 @@ def test_a_new_package_must_find_its_layer(tmp_path: Path) -> None:
     code, said = lint(tmp_path)
     assert code == 1
     assert "novelty" in said
+
+
+def test_no_public_class_name_stands_for_two_things() -> None:
+    names = Counter(
+        node.name
+        for path in resources.PACKAGE.rglob("*.py")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert [name for name, count in names.items() if count > 1] == []

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.calibration.noise import Floats, Ints, Noise, Shape, balanced_first, simulate, source
-from gpubench.stats.decision import Circumstances, Decisions, decide
+from gpubench.stats.decision import CellCircumstances, Decisions, decide
 from gpubench.stats.pairs import CANDIDATE, Pairs, complete_pairs
 from gpubench.stats.runs import number_runs
-from gpubench.stats.settings import Settings
+from gpubench.stats.settings import VerdictSettings
 
 Bools = npt.NDArray[np.bool_]
 _SAMPLES_AT_ONCE = 4_000_000
@@ -49,15 +49,15 @@ class Campaigns:
             group,
         )
 
-    def circumstances(self, pairs: Pairs) -> Circumstances:
+    def circumstances(self, pairs: Pairs) -> CellCircumstances:
         """Failures and order of all cells."""
         status = self.status.reshape(-1, *self.status.shape[2:])
         failed = ((status[..., CANDIDATE] == 2) & (status[..., 0] == 0)).sum(axis=1)
         signs = np.where(pairs.mask, pairs.first, 0).sum(axis=1)
         disordered = (pairs.blocks > 0) & (np.abs(signs) == pairs.blocks)
-        return Circumstances(failed, disordered, np.zeros(len(failed), dtype=bool))
+        return CellCircumstances(failed, disordered, np.zeros(len(failed), dtype=bool))
 
-    def judged(self, settings: Settings) -> Decisions:
+    def judged(self, settings: VerdictSettings) -> Decisions:
         """Verdicts of all campaigns at once."""
         pairs = self.pairs()
         return decide(pairs, self.circumstances(pairs), settings, self.family)

@@ -10,7 +10,7 @@ from benchmarks.calibration.campaigns import Campaigns, generate
 from benchmarks.calibration.noise import Noise, Shape
 from gpubench.stats.decision import BROKEN, EQUIVALENT, REGRESSION, Decisions
 from gpubench.stats.pairs import CANDIDATE
-from gpubench.stats.settings import Settings
+from gpubench.stats.settings import VerdictSettings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +27,7 @@ def find(seed: int, noise: Noise, shape: Shape, slower: float = 0.0, tail: float
     """Campaigns whose first cell is slower by ``slower`` (ratio minus one), or whose candidate straggles everywhere."""
     effect = np.zeros(shape.cells)
     effect[0] = np.log1p(slower)
-    portions = [portion.judged(Settings()) for portion in generate(seed, noise, shape, effect, tail)]
+    portions = [portion.judged(VerdictSettings()) for portion in generate(seed, noise, shape, effect, tail)]
     return _first_cells(portions, shape.cells)
 
 
@@ -40,7 +40,7 @@ def die(seed: int, noise: Noise, shape: Shape, share: float, exactly: bool) -> F
         dies = chances.argsort(axis=1).argsort(axis=1) < np.ceil(share * shape.blocks) if exactly else chances < share
         status = campaigns.status.copy()
         status[..., CANDIDATE] = np.where(dies[:, None, :], 2, 0)
-        portions.append(Campaigns(campaigns.times, status, campaigns.first).judged(Settings()))
+        portions.append(Campaigns(campaigns.times, status, campaigns.first).judged(VerdictSettings()))
     return _first_cells(portions, shape.cells)
 
 

@@ -10,7 +10,7 @@ from benchmarks.calibration.adaptive import run_adaptive
 from benchmarks.calibration.campaigns import generate
 from benchmarks.calibration.noise import Floats, Ints, Noise, Shape
 from gpubench.stats.decision import EQUIVALENT, REGRESSION, decide
-from gpubench.stats.settings import Settings
+from gpubench.stats.settings import VerdictSettings
 
 PLANNED_FOR = 0.03
 
@@ -53,7 +53,7 @@ def fixed(seed: int, scenario: Scenario, slower: float) -> list[float]:
         pairs, size = campaigns.pairs(), campaigns.times.shape[:2]
         circumstances = campaigns.circumstances(pairs)
         for blocks in range(5, scenario.shape.blocks + 1):
-            word = decide(pairs.head(blocks), circumstances, Settings(), campaigns.family).word
+            word = decide(pairs.head(blocks), circumstances, VerdictSettings(), campaigns.family).word
             right[blocks - 5] += size[0] * scenario.right(word.reshape(size), slower)
     return [float(count) / scenario.shape.campaigns for count in right]
 

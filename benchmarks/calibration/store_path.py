@@ -32,7 +32,7 @@ from gpubench.plan.jobs import plan_block
 from gpubench.spec import RunRecord, SampleLine, WorkloadSpec
 from gpubench.spec.plain import to_plain
 from gpubench.spec.records import RUN_RECORD, workload_record
-from gpubench.stats.settings import Settings
+from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import Verdict, judge
 from gpubench.store import Campaign, account
 from gpubench.writer.run_dir import append_sample, attempt_of, claim, finish
@@ -46,7 +46,7 @@ def disagreements(seed: int, noise: Noise, shape: Shape) -> int:
     """Cells whose verdict, p-value or interval differs between the store's path and the arrays' (should be 0)."""
     different = 0
     for campaigns in generate(seed, noise, shape):
-        fast = campaigns.judged(Settings())
+        fast = campaigns.judged(VerdictSettings())
         for which in range(campaigns.times.shape[0]):
             with tempfile.TemporaryDirectory(prefix="gpubench-calibration-") as directory:
                 write(Path(directory), campaigns, which, seed)
@@ -73,7 +73,7 @@ def read(directory: Path) -> list[Verdict]:
     assert not problems, problems
     plan = campaign.whole_plan
     table = cells(plan, accounting.outcomes, merged)
-    return judge(family(plan, table, campaign.frozen), Settings(plan.margin, plan.summary, seed=plan.seed))
+    return judge(family(plan, table, campaign.frozen), VerdictSettings(plan.margin, plan.summary, seed=plan.seed))
 
 
 def _plan(campaigns: Campaigns, which: int, seed: int) -> Plan:

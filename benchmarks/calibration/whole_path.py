@@ -8,7 +8,7 @@ import polars as pl
 from benchmarks.calibration.campaigns import Campaigns, generate
 from benchmarks.calibration.noise import Noise, Shape
 from gpubench.stats.decision import WORDS, Decisions
-from gpubench.stats.settings import Settings
+from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.table import comparisons_from_frame
 from gpubench.stats.verdict import Verdict, judge
 
@@ -41,9 +41,9 @@ def disagreements(seed: int, noise: Noise, shape: Shape) -> int:
     """Cells whose verdict, p-value or interval differs between the table's path and the arrays' (should be 0)."""
     rng, different = np.random.default_rng(seed), 0
     for campaigns in generate(seed, noise, shape):
-        fast = campaigns.judged(Settings())
+        fast = campaigns.judged(VerdictSettings())
         for which in range(campaigns.times.shape[0]):
-            verdicts = judge(comparisons_from_frame(sample_table(campaigns, which, rng), "A", "B"), Settings())
+            verdicts = judge(comparisons_from_frame(sample_table(campaigns, which, rng), "A", "B"), VerdictSettings())
             rows = range(which * shape.cells, (which + 1) * shape.cells)
             different += sum(not same_verdict(*pair, fast) for pair in zip(verdicts, rows, strict=True))
     return different

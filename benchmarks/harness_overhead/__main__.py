@@ -15,7 +15,7 @@ import distributed
 from benchmarks.rounds import machine
 from benchmarks.task_rate.ratios import ratio
 from gpubench.workloads import families
-from gpubench.workloads.base import Context, Measurement
+from gpubench.workloads.base import Measurement, WorkloadContext
 from gpubench.workloads.catalogue import CATALOGUE
 from gpubench.workloads.measure import measure
 
@@ -29,7 +29,7 @@ Way = Callable[[], tuple[float, float]]
 """Runs the repetitions once: mean seconds inside the clock, and seconds of all of it."""
 
 
-def _ways(context: Context, name: str, reps: int) -> dict[str, Way]:
+def _ways(context: WorkloadContext, name: str, reps: int) -> dict[str, Way]:
     """``bare``: data made, the timed thing done. ``harness``: answers checked too. ``recorded``: links as well."""
 
     def new() -> Measurement:
@@ -64,12 +64,12 @@ def _ways(context: Context, name: str, reps: int) -> dict[str, Way]:
 
 
 @contextlib.contextmanager
-def _cluster(workers: int) -> Iterator[Context]:
+def _cluster(workers: int) -> Iterator[WorkloadContext]:
     with (
         distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
         distributed.Client(cluster) as client,
     ):
-        yield Context(client, sorted(client.scheduler_info(n_workers=-1)["workers"]), 1, "cpu", "tcp")
+        yield WorkloadContext(client, sorted(client.scheduler_info(n_workers=-1)["workers"]), 1, "cpu", "tcp")
 
 
 def main() -> None:

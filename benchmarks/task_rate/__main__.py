@@ -17,7 +17,7 @@ from parsl.benchmark import perf
 
 from benchmarks.task_rate.ratios import Way, interleaved, ratio
 from gpubench.workloads import families, process_reaper
-from gpubench.workloads.base import Context
+from gpubench.workloads.base import WorkloadContext
 from gpubench.workloads.catalogue import CATALOGUE
 from gpubench.workloads.task_clients import MARK
 from gpubench.workloads.tasks_dask import seven
@@ -31,7 +31,7 @@ def dask_ways(workers: int, tasks: int) -> Iterator[tuple[Way, Way]]:
         distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
         distributed.Client(cluster) as client,
     ):
-        context = Context(client, sorted(client.scheduler_info(n_workers=-1)["workers"]), 1, "cpu", "tcp")
+        context = WorkloadContext(client, sorted(client.scheduler_info(n_workers=-1)["workers"]), 1, "cpu", "tcp")
         defaults = {name: param.default for name, param in CATALOGUE["tasks"].params.items()}
         measurement = families.create("tasks", context, "dask", {**defaults, "count": tasks})
         measurement.setup()

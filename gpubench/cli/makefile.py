@@ -12,7 +12,7 @@ from typing import NamedTuple
 import typer.models
 
 from gpubench.cli.campaign import bench_commands, stage_commands
-from gpubench.cli.campaign.options import Asked
+from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.declared import Make, parameters_of, with_options
 from gpubench.cli.images import commands as image_commands
 from gpubench.cli.results import commands as result_commands
@@ -82,7 +82,7 @@ def _variables(parameters: Iterable[inspect.Parameter]) -> Iterator[Variable]:
 def fragment() -> str:
     """The text of ``options.mk``: the table that `make help` prints, and the options of every target."""
     rows: dict[Variable, list[str]] = defaultdict(list)
-    planning = _joined(_variables(parameters_of(Asked)))
+    planning = _joined(_variables(parameters_of(CampaignOptions)))
     rules = [f"PLANNING ={planning}"]
     for target, command in TARGETS.items():
         found = list(variables(command))

@@ -13,7 +13,7 @@ from gpubench.model.plan import Plan
 
 
 @dataclasses.dataclass(frozen=True)
-class Line:
+class CoverageLine:
     """A cell under a variant: of what was planned (``of``), how much is there, and the reasons of the rest with counts.
 
     ``marks`` has a sign per date of an import: ``#`` is there, ``.`` isn't; it is empty for a campaign.
@@ -27,7 +27,7 @@ class Line:
     marks: str = ""
 
 
-def of_import(observed: Sequence[Observed], gaps: Iterable[Gap]) -> list[Line]:
+def of_import(observed: Sequence[Observed], gaps: Iterable[Gap]) -> list[CoverageLine]:
     """Every cell of an import × every version, over all its dates.
 
     A source of results says nothing of what was planned. What is held against it here is every cell that it has at all
@@ -42,11 +42,11 @@ def of_import(observed: Sequence[Observed], gaps: Iterable[Gap]) -> list[Line]:
             found = missing.get((key, variant), [])
             out = {gap.date for gap in found}
             marks = "".join("." if date in out else "#" for date in dates)
-            lines.append(Line(key, variant, len(dates) - len(out), len(dates), _reasons(found), marks))
+            lines.append(CoverageLine(key, variant, len(dates) - len(out), len(dates), _reasons(found), marks))
     return lines
 
 
-def of_campaign(plan: Plan, table: Iterable[Cell], gaps: Iterable[Gap]) -> list[Line]:
+def of_campaign(plan: Plan, table: Iterable[Cell], gaps: Iterable[Gap]) -> list[CoverageLine]:
     """Every cell × variant of a campaign: the runs that are ok of those planned."""
     planned: dict[tuple[Key, str], int] = {}
     for cell in table:
@@ -57,7 +57,7 @@ def of_campaign(plan: Plan, table: Iterable[Cell], gaps: Iterable[Gap]) -> list[
     lines = []
     for (key, variant), of in sorted(planned.items(), key=lambda item: (str(item[0][0]), order[item[0][1]])):
         found = missing.get((key, variant), [])
-        lines.append(Line(key, variant, of - sum(gap.missing for gap in found), of, _reasons(found)))
+        lines.append(CoverageLine(key, variant, of - sum(gap.missing for gap in found), of, _reasons(found)))
     return lines
 
 

@@ -24,7 +24,7 @@ QUESTION = ("workload", "backend", "params")
 
 
 @dataclasses.dataclass(frozen=True)
-class Layout:
+class SideLayout:
     """How the workers of a cluster stood: what isn't recorded is None. ``memory`` is bytes of all workers of a node."""
 
     workers: int | None
@@ -39,14 +39,14 @@ class Layout:
         memory = "memory not recorded" if self.memory is None else format_bytes(self.memory)
         return f"{first} x {'?' if self.threads is None else self.threads} x {memory}"
 
-    def unlike(self, other: Layout) -> bool:
+    def unlike(self, other: SideLayout) -> bool:
         """Whether anything that both recorded differs, or nobody recorded how many processes there were."""
         if self.workers is None or other.workers is None:
             return True
         both = zip(dataclasses.astuple(self), dataclasses.astuple(other), strict=True)
         return any(None not in pair and pair[0] != pair[1] for pair in both)
 
-    def unknown(self, other: Layout) -> list[str]:
+    def unknown(self, other: SideLayout) -> list[str]:
         """What only one of them, or none, recorded."""
         names = {"processes": "processes per node", "threads": "threads per process", "memory": "memory per node"}
         return [words for name, words in names.items() if None in (getattr(self, name), getattr(other, name))]
@@ -65,7 +65,7 @@ class SideCell:
 
     question: Key
     units: int
-    layout: Layout
+    layout: SideLayout
     protocol: str | None
     device: str | None
     rule: Rule
@@ -94,7 +94,7 @@ def _of_cells(plan: Plan, cells: Sequence[Cell], summary: Summary) -> SideCell:
     return SideCell(
         question,
         nodes * processes * threads,
-        Layout(nodes * processes, processes, threads, processes * limit or None),
+        SideLayout(nodes * processes, processes, threads, processes * limit or None),
         plan.protocol,
         plan.device,
         rule_of(cells[0].workload.name),
@@ -108,12 +108,12 @@ def of_import(table: pl.DataFrame, variant: str, summary: Summary) -> list[SideC
 
     ``summary`` makes the number of each run, and of each date.
     """
-    found: dict[tuple[Key, int, Layout, str | None, str | None], list[dict[str, Any]]] = {}
+    found: dict[tuple[Key, int, SideLayout, str | None, str | None], list[dict[str, Any]]] = {}
     for row in table.filter(~pl.col("warmup")).sort("file", "line").iter_rows(named=True):
         units = units_of(row)
         if units is None or (row["variant"] or UNKNOWN) != variant:
             continue
-        layout = Layout(row["workers"], row["workers_per_node"], row["threads_per_worker"], None)
+        layout = SideLayout(row["workers"], row["workers_per_node"], row["threads_per_worker"], None)
         found.setdefault((_question(row), units, layout, row["protocol"], row["device"]), []).append(row)
     return [
         _of_rows(question, units, layout, protocol=protocol, device=device, rows=rows, summary=summary)
@@ -124,7 +124,7 @@ def of_import(table: pl.DataFrame, variant: str, summary: Summary) -> list[SideC
 def _of_rows(
     question: Key,
     units: int,
-    layout: Layout,
+    layout: SideLayout,
     *,
     protocol: str | None,
     device: str | None,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gpubench.errors import PlanRefusedError
 from gpubench.images.compatibility import Stack, nearest_release, newest_cuda, stacks
-from gpubench.images.specs import Asked, releases, version_key
+from gpubench.images.specs import RequestedUcx, releases, version_key
 from gpubench.model.site import Site
 
 
@@ -28,7 +28,7 @@ def objection(row: Stack, site: Site) -> str:
     return ""
 
 
-def runs(row: Stack, asked: Asked) -> bool:
+def runs(row: Stack, asked: RequestedUcx) -> bool:
     """Whether the row can carry what a spec asks for; a UCX without a number is tried where the row says so."""
     if asked.kind == "none":
         return True
@@ -42,7 +42,7 @@ def runs(row: Stack, asked: Asked) -> bool:
 
 
 def refusal(
-    spec: str, asked: Asked, rows: Sequence[Stack], candidates: Sequence[Stack], site: Site
+    spec: str, asked: RequestedUcx, rows: Sequence[Stack], candidates: Sequence[Stack], site: Site
 ) -> PlanRefusedError:
     """Says why no row will do, and the nearest that would."""
     reasons = [f"stack {row.name}: {objection(row, site) or _range(row)}" for row in rows]

@@ -16,7 +16,7 @@ from gpubench.images.compatibility import choose
 from gpubench.images.manifest import manifest, manifest_id
 from gpubench.images.specs import resolve
 from gpubench.images.stack import check_python
-from gpubench.images.venv import Built, build, image_id
+from gpubench.images.venv import BuiltVenv, build, image_id
 from gpubench.model.image import Image
 
 
@@ -62,7 +62,7 @@ def verify(image: Image, *, deep: bool = False) -> None:
         raise DataError(f"image {image.ucx_spec} in {ucx.path} is not the planned one ({image.id})", then="plan anew")
 
 
-def _image(spec: str, built: Built) -> tuple[Image, dict[str, Any]]:
+def _image(spec: str, built: BuiltVenv) -> tuple[Image, dict[str, Any]]:
     document = manifest(built)
     image = Image(
         kind="venv",

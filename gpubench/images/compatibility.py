@@ -33,7 +33,7 @@ class Range(Settings):
         return self.min if self.min == self.max else f"{self.min} to {self.max}"
 
 
-class UcxRange(Range):
+class SupportedUcx(Range):
     """What really runs; ``declared`` is the binding's own, narrower pin; ``tested`` are releases that moved data.
 
     ``unreleased``: branches without a number (``master``) are tried too; the build shows whether they work.
@@ -85,7 +85,7 @@ class Stack(Settings):
     architectures: list[str]
     cuda: Range | None = None
     compute_capability: str = ""
-    ucx: UcxRange | None = None
+    ucx: SupportedUcx | None = None
     sets: list[Sets] = pydantic.Field(default_factory=list)
     event: Event | None = None
     source: str

@@ -15,14 +15,14 @@ from gpubench.images.docker.engine import Engine
 from gpubench.images.rows import BUILD_MANIFEST
 from gpubench.model.images_lock import LockRow
 from gpubench.model.recipe import Recipe
-from gpubench.render.context import Context, render_context
+from gpubench.render.context import BuildContext, render_context
 
 AT_ONCE = 2
 """Builds at once: they share the engine's disk and the network; more of them don't end sooner."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Built:
+class BuiltContainer:
     """One recipe's outcome; ``row`` is None where it failed."""
 
     recipe: Recipe
@@ -49,7 +49,7 @@ class Plain:
         self.say(f"failed {name}: {line}")
 
 
-def contexts(wanted: Sequence[Recipe], engine: Engine | None, *, gpubench: str) -> dict[str, Context]:
+def contexts(wanted: Sequence[Recipe], engine: Engine | None, *, gpubench: str) -> dict[str, BuildContext]:
     """The build context of every recipe, by spec; with an engine, the base pinned to what it really is."""
     templates = resources.texts("templates")
     sources = resources.docker_sources()
@@ -71,7 +71,7 @@ def _nothing(_row: LockRow) -> None:
 def build_all_images(
     engine: Engine,
     wanted: Sequence[Recipe],
-    rendered: Mapping[str, Context],
+    rendered: Mapping[str, BuildContext],
     *,
     root: Path,
     date: str,
@@ -79,7 +79,7 @@ def build_all_images(
     show: Display,
     at_once: int = AT_ONCE,
     keep: Callable[[LockRow], None] = _nothing,
-) -> list[Built]:
+) -> list[BuiltContainer]:
     """Build every recipe, and push it where that is asked for; one that fails leaves the others.
 
     What several versions share is built first and once: side by side, each would fetch the whole stack for itself, and
@@ -106,7 +106,7 @@ def build_all_images(
     possible = [recipe for recipe in wanted if recipe.stack not in broken]
     jobs = [_job(recipe, rendered[recipe.spec], date, push=push) for recipe in possible]
     by_spec = {recipe.spec: recipe for recipe in wanted}
-    built: dict[str, Built] = {}
+    built: dict[str, BuiltContainer] = {}
 
     def ended(outcome: BuildOutcome, spec: str = "") -> None:
         recipe = by_spec[spec or outcome.job.name]
@@ -139,7 +139,7 @@ def _stack_name(recipe: Recipe) -> str:
     return f"stack-{recipe.stack}"
 
 
-def _job(recipe: Recipe, context: Context, date: str, *, push: bool, stack: bool = False) -> BuildJob:
+def _job(recipe: Recipe, context: BuildContext, date: str, *, push: bool, stack: bool = False) -> BuildJob:
     settings = recipe.settings
     return BuildJob(
         name=_stack_name(recipe) if stack else recipe.spec,
@@ -154,14 +154,16 @@ def _job(recipe: Recipe, context: Context, date: str, *, push: bool, stack: bool
     )
 
 
-def _built(engine: Engine, recipe: Recipe, context: Context, outcome: BuildOutcome, *, root: Path, date: str) -> Built:
+def _built(
+    engine: Engine, recipe: Recipe, context: BuildContext, outcome: BuildOutcome, *, root: Path, date: str
+) -> BuiltContainer:
     if outcome.error:
-        return Built(recipe, outcome, None, outcome.error)
+        return BuiltContainer(recipe, outcome, None, outcome.error)
     try:
         document = manifests.read_manifest(engine.read_file(outcome.image, BUILD_MANIFEST), outcome.job.tag)
         manifest = manifests.keep(root, document)
     except GpubenchError as error:
-        return Built(recipe, outcome, None, error)
+        return BuiltContainer(recipe, outcome, None, error)
     row = LockRow(
         kind="docker",
         spec=recipe.spec,
@@ -181,4 +183,4 @@ def _built(engine: Engine, recipe: Recipe, context: Context, outcome: BuildOutco
         architecture=recipe.settings.architecture,
         base=recipe.base,
     )
-    return Built(recipe, outcome, row, None)
+    return BuiltContainer(recipe, outcome, row, None)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpubench.images.venv import Built
+from gpubench.images.venv import BuiltVenv
 from gpubench.spec.plain import content_id
 
 MANIFEST = "gpubench/manifest/1"
 
 
-def manifest(built: Built) -> dict[str, Any]:
+def manifest(built: BuiltVenv) -> dict[str, Any]:
     """The manifest of an image; two images on one stack differ only below ``ucx``.
 
     ``ucx.libucp`` is the file that must show up in the memory map of every process of a run; ``ucx.release`` is what

@@ -10,7 +10,7 @@ from gpubench.errors import MissingToolError, PlanRefusedError, UsageError
 from gpubench.images import gitref
 from gpubench.images.admission import admitted, refusal, runs
 from gpubench.images.compatibility import Stack, newest_cuda, stacks
-from gpubench.images.specs import Asked, Wheel, parse, resolve, version_key
+from gpubench.images.specs import RequestedUcx, Wheel, parse, resolve, version_key
 from gpubench.model.base import nearest
 from gpubench.model.recipe import Recipe
 from gpubench.model.site import ImageSettings, Site
@@ -107,7 +107,7 @@ def _rows(name: str) -> list[Stack]:
     return found
 
 
-def _recipe(spec: str, asked: Asked, row: Stack, place: _Place) -> Recipe:
+def _recipe(spec: str, asked: RequestedUcx, row: Stack, place: _Place) -> Recipe:
     site, settings = place.site, place.site.image
     wheel = _wheel(spec, asked, row, site)
     source = "wheel" if wheel else "git" if asked.kind in ("release", "git") else asked.kind
@@ -140,7 +140,7 @@ def _recipe(spec: str, asked: Asked, row: Stack, place: _Place) -> Recipe:
     )
 
 
-def _wheel(spec: str, asked: Asked, row: Stack, site: Site) -> Wheel | None:
+def _wheel(spec: str, asked: RequestedUcx, row: Stack, site: Site) -> Wheel | None:
     """The wheel that a release comes from; None: it is built from its git tag, or isn't a release at all.
 
     Raises:
@@ -160,7 +160,7 @@ def _wheel(spec: str, asked: Asked, row: Stack, site: Site) -> Wheel | None:
     return resolve(asked.name)
 
 
-def _no_wheel(asked: Asked, row: Stack, site: Site) -> str:
+def _no_wheel(asked: RequestedUcx, row: Stack, site: Site) -> str:
     """Why a wheel won't do; empty: it will."""
     fabric, architecture = site.image.fabric, site.image.architecture
     if fabric:

@@ -102,7 +102,7 @@ def resolve(spec: str) -> Wheel:
 
 
 @dataclasses.dataclass(frozen=True)
-class Asked:
+class RequestedUcx:
     """What a spec asks for: ``name`` is a release for ``release`` and ``wheel``, a ref for ``git``, else empty.
 
     A ``release`` leaves open where it comes from. ``commit`` was pinned by hand.
@@ -121,7 +121,7 @@ class Asked:
         return self.name.partition(".post")[0]
 
 
-def parse(spec: str) -> Asked:
+def parse(spec: str) -> RequestedUcx:
     """Read a spec of a built image; ``resolve`` is for those that hold wheels only.
 
     ``1.16.0 v1.16.0 ucx-1.16.0`` a release · ``wheel:1.16.0`` · ``v1.14.x master git:REF`` · ``REF@COMMIT`` ·
@@ -133,12 +133,12 @@ def parse(spec: str) -> Asked:
     text = spec.strip()
     how, colon, rest = text.partition(":")
     if text in ("distribution", "none"):
-        return Asked(kind="distribution" if text == "distribution" else "none")
+        return RequestedUcx(kind="distribution" if text == "distribution" else "none")
     if colon and how == "wheel":
-        return Asked(kind="wheel", name=resolve(rest).version)
+        return RequestedUcx(kind="wheel", name=resolve(rest).version)
     name = _PREFIX.sub("", text.lower(), count=1)
     if not colon and _RELEASE.fullmatch(name):
-        return Asked(kind="release", name=_full(spec, name))
+        return RequestedUcx(kind="release", name=_full(spec, name))
     if colon and how != "git":
         raise UsageError(f"UCX '{spec}': '{how}:' is no source of UCX", then="write wheel:VERSION or git:REF")
     return _git(spec, rest if colon else text)
@@ -155,7 +155,7 @@ def _full(spec: str, name: str) -> str:
     raise UsageError(f"UCX '{spec}' {what}", then=f"write three numbers like {' or '.join(begins or releases()[-2:])}")
 
 
-def _git(spec: str, text: str) -> Asked:
+def _git(spec: str, text: str) -> RequestedUcx:
     ref, pinned, commit = text.partition("@")
     if not _REF.fullmatch(ref) or ".." in ref:
         raise UsageError(f"UCX '{spec}' is no version and no git ref", then="write a release like 1.19.0, or a branch")
@@ -163,7 +163,7 @@ def _git(spec: str, text: str) -> Asked:
         raise UsageError(
             f"UCX '{spec}': '{commit}' is no full commit", then="write all 40 hexadecimal digits behind the @"
         )
-    return Asked(kind="git", name=f"v{ref}" if _BARE_BRANCH.fullmatch(ref) else ref, commit=commit)
+    return RequestedUcx(kind="git", name=f"v{ref}" if _BARE_BRANCH.fullmatch(ref) else ref, commit=commit)
 
 
 def _not_a_release(spec: str, name: str) -> UsageError | PlanRefusedError:

@@ -20,7 +20,7 @@ _AGAIN = "remove its directory and import it again: gpubench images import"
 
 
 @dataclasses.dataclass(frozen=True)
-class Imported:
+class ImportedSquashfs:
     """A container image as a squashfs file, and what its sidecar says.
 
     Args:
@@ -53,7 +53,7 @@ class Imported:
         shutil.rmtree(grave, ignore_errors=True)
 
 
-def find(folder: Path, digest: str) -> Imported | None:
+def find(folder: Path, digest: str) -> ImportedSquashfs | None:
     """The file imported from ``digest``; None if there is none.
 
     Raises:
@@ -62,7 +62,7 @@ def find(folder: Path, digest: str) -> Imported | None:
     return at(folder / squashfs_name(digest))
 
 
-def at(path: Path) -> Imported | None:
+def at(path: Path) -> ImportedSquashfs | None:
     """The imported file ``path``; None if there is none.
 
     Raises:
@@ -72,7 +72,7 @@ def at(path: Path) -> Imported | None:
         return None
     try:
         plain = json.loads(path.with_name(f"{path.name}.json").read_text("utf-8"))
-        found = Imported(
+        found = ImportedSquashfs(
             path=path,
             digest=plain["digest"],
             spec=plain["ucx_spec"],
@@ -89,7 +89,7 @@ def at(path: Path) -> Imported | None:
     return found
 
 
-def check(one: Imported, *, deep: bool) -> None:
+def check(one: ImportedSquashfs, *, deep: bool) -> None:
     """Compare the file with its sidecar: its size, and if ``deep`` every byte.
 
     Raises:
@@ -108,7 +108,7 @@ def check(one: Imported, *, deep: bool) -> None:
         raise DataError(f"can't read {one.path}: {error.strerror or error}", then=_AGAIN) from None
 
 
-def imported(folder: Path) -> list[Imported]:
+def imported(folder: Path) -> list[ImportedSquashfs]:
     """Every imported file below ``folder``, by spec and date; what is damaged is left out."""
     found = []
     for path in folder.glob("sha256-*/image.sqsh"):

@@ -29,7 +29,7 @@ from gpubench.spec.plain import content_id
 
 
 @dataclasses.dataclass(frozen=True)
-class Built:
+class BuiltVenv:
     """An image: a row of the table and a wheel, and the two folders that hold them."""
 
     row: Stack
@@ -53,7 +53,7 @@ def image_id(stack: Folder, ucx: Folder) -> str:
     return content_id({"stack": stack.content, "ucx": ucx.content})
 
 
-def build(row: Stack, wheels: Sequence[Wheel], root: Path, progress: Progress) -> list[Built]:
+def build(row: Stack, wheels: Sequence[Wheel], root: Path, progress: Progress) -> list[BuiltVenv]:
     """One image per wheel, all on one stack; folders that are there already are checked, missing and damaged
     ones built.
 
@@ -70,4 +70,4 @@ def build(row: Stack, wheels: Sequence[Wheel], root: Path, progress: Progress) -
         wheel.digest()  # a machine without wheels is refused before a stack is fetched
     stack = stack_folder(row, home, progress)
     python = stack.files / "bin" / "python"
-    return [Built(row, wheel, stack, ucx_folder(wheel, python, home, progress)) for wheel in wheels]
+    return [BuiltVenv(row, wheel, stack, ucx_folder(wheel, python, home, progress)) for wheel in wheels]

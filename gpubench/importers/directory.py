@@ -38,7 +38,7 @@ class Given:
 
 
 @dataclasses.dataclass(frozen=True)
-class Imported:
+class ImportedResults:
     """An imported directory, read back. ``note`` is ``import.json``, ``pack`` the file it came from, if any."""
 
     directory: Path
@@ -66,7 +66,7 @@ def is_imported(directory: Path) -> bool:
     return (directory / NOTE).is_file()
 
 
-def open_imported(directory: Path) -> Imported:
+def open_imported(directory: Path) -> ImportedResults:
     """Read it back; raises DataError for a damaged one, or one of another version."""
     path = directory / NOTE
     try:
@@ -84,10 +84,10 @@ def open_imported(directory: Path) -> Imported:
             f"{directory / TABLE} isn't what {NOTE} speaks of: an import was cut off, or somebody edited it",
             then="import the results again",
         )
-    return Imported(directory, note, table)
+    return ImportedResults(directory, note, table)
 
 
-def import_files(kind: str, form: Format, paths: Sequence[Path], out: Path, given: Given) -> Imported:
+def import_files(kind: str, form: Format, paths: Sequence[Path], out: Path, given: Given) -> ImportedResults:
     """Read all files of a format and write the directory; the same files give the same bytes.
 
     Args:
@@ -146,7 +146,7 @@ def import_files(kind: str, form: Format, paths: Sequence[Path], out: Path, give
     note["results_sha256"] = hashlib.sha256(data).hexdigest()
     write_atomically(out / TABLE, data)
     write_atomically(out / NOTE, json.dumps(note, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
-    return Imported(out, note, table)
+    return ImportedResults(out, note, table)
 
 
 def _begun(out: Path) -> bool:

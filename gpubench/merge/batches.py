@@ -36,7 +36,7 @@ AT = "at"
 
 
 @dataclasses.dataclass(frozen=True)
-class Workload:
+class WorkloadLines:
     """One workload of one run: what is the same in all of its samples. ``run`` is the run's place among the runs."""
 
     run: int
@@ -52,7 +52,7 @@ class Workload:
         return self.run, self.workload, self.backend, self.params
 
 
-def workloads_of(runs: Sequence[RunFiles]) -> list[Workload] | None:
+def workloads_of(runs: Sequence[RunFiles]) -> list[WorkloadLines] | None:
     """The workloads of every run's record, in the table's order; None where a record has one of them twice."""
     texts: dict[str, str] = {}  # by repr, which is quicker than to write them anew for every run
     found = []
@@ -60,12 +60,12 @@ def workloads_of(runs: Sequence[RunFiles]) -> list[Workload] | None:
         for one in {workload.params_id: workload for workload in run.record.workloads}.values():
             spelled = repr(one.params)
             params = texts.get(spelled) or texts.setdefault(spelled, canonical(one.params).decode())
-            found.append(Workload(at, one.params_id, one.workload, one.backend, params, one.status))
+            found.append(WorkloadLines(at, one.params_id, one.workload, one.backend, params, one.status))
     found.sort(key=lambda one: one.key)
     return found if len({one.key for one in found}) == len(found) else None
 
 
-def whole_samples(runs: Sequence[RunFiles], workloads: Sequence[Workload]) -> pl.DataFrame | None:
+def whole_samples(runs: Sequence[RunFiles], workloads: Sequence[WorkloadLines]) -> pl.DataFrame | None:
     """Every sample of ``runs``, in the table's order; None where a line isn't exactly a sample.
 
     Returns:
@@ -94,7 +94,7 @@ def _order(samples: pl.DataFrame) -> Ints:
     return order
 
 
-def _places(lines: pl.DataFrame, runs: Ints, workloads: Sequence[Workload]) -> Ints | None:
+def _places(lines: pl.DataFrame, runs: Ints, workloads: Sequence[WorkloadLines]) -> Ints | None:
     """The place in ``workloads`` of every line; None where one names none of its run's, or another name with it."""
     names = ("params_id", "workload", "backend")
     if any(lines[name].null_count() for name in names):

@@ -62,7 +62,7 @@ class Changes:
 
 
 @dataclasses.dataclass(frozen=True)
-class Expected:
+class PlannedEnvironment:
     """What may differ.
 
     Args:
@@ -110,7 +110,9 @@ class Expected:
         return next(one for one in self.plan.variants if one.label == label)
 
 
-def find_changes(comparisons: Sequence[ComparisonInput], seen: Mapping[str, Facts], expected: Expected) -> Changes:
+def find_changes(
+    comparisons: Sequence[ComparisonInput], seen: Mapping[str, Facts], expected: PlannedEnvironment
+) -> Changes:
     """What changed with the variant in each comparison.
 
     Args:
@@ -182,7 +184,7 @@ def _complete_pairs(one: ComparisonInput) -> list[tuple[str, str]]:
 
 
 def between(
-    baseline: str, candidate: str, before: Facts | None, after: Facts | None, expected: Expected
+    baseline: str, candidate: str, before: Facts | None, after: Facts | None, expected: PlannedEnvironment
 ) -> Iterable[Change]:
     """Every field in which two runs differ, sorted by name; none where one of them left no provenance."""
     if before is None or after is None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpubench.images.manifest import differences
-from gpubench.merge.environment import Change, Expected, Why, between, worst
+from gpubench.merge.environment import Change, PlannedEnvironment, Why, between, worst
 from gpubench.merge.environment_facts import Facts, facts
 from gpubench.merge.run_noise import NOISE, noise
 from gpubench.spec import RunRecord
@@ -31,7 +31,7 @@ class Seen:
 
 
 @dataclasses.dataclass(frozen=True)
-class Difference:
+class FieldDifference:
     """A field that differs.
 
     Args:
@@ -59,22 +59,26 @@ class Explained:
     ``drifting`` are fields that changed between blocks but within none: no difference of the variants.
     """
 
-    differences: Sequence[Difference]
+    differences: Sequence[FieldDifference]
     noise: Mapping[str, Paired]
     blocks: int
     drifting: Sequence[str] = ()
 
-    def planned(self) -> list[Difference]:
+    def planned(self) -> list[FieldDifference]:
         """Differences that were asked for."""
         return [one for one in self.differences if one.why == "planned"]
 
-    def others(self) -> list[Difference]:
+    def others(self) -> list[FieldDifference]:
         """Differences that variants and images didn't ask for."""
         return [one for one in self.differences if one.why != "planned"]
 
 
 def explain(
-    pairs: Sequence[tuple[Seen, Seen]], baseline: str, candidate: str, expected: Expected, documents: Sequence[Any]
+    pairs: Sequence[tuple[Seen, Seen]],
+    baseline: str,
+    candidate: str,
+    expected: PlannedEnvironment,
+    documents: Sequence[Any],
 ) -> Explained:
     """Compare the two runs of every block.
 
@@ -87,7 +91,9 @@ def explain(
     read = [(one.facts, other.facts) for one, other in pairs]
     changes = [list(between(baseline, candidate, *sides, expected)) for sides in read]
     found = [_over_blocks(change, read, changes) for change in worst(change for block in changes for change in block)]
-    found += [Difference(path, plain(one), plain(other), "planned") for path, one, other in differences(*documents)]
+    found += [
+        FieldDifference(path, plain(one), plain(other), "planned") for path, one, other in differences(*documents)
+    ]
     found.sort(key=lambda one: (-(1.0 if one.score is None else one.score), -one.differ, one.field))
     numbers = [(noise(one.provenance, one.record), noise(other.provenance, other.record)) for one, other in pairs]
     by_name = {
@@ -105,16 +111,16 @@ def explain(
 
 def _over_blocks(
     change: Change, read: Sequence[tuple[Facts, Facts]], changes: Sequence[Sequence[Change]]
-) -> Difference:
+) -> FieldDifference:
     field = change.field
     known = [(one.words(field), other.words(field)) for one, other in read if one.knows(field) and other.knows(field)]
     differ = sum(field in {one.field for one in block} for block in changes)
     if len(read) == 1:
-        return Difference(field, change.before, change.after, change.why, 1, differ)
+        return FieldDifference(field, change.before, change.after, change.why, 1, differ)
     before, after = (" or ".join(sorted({pair[side] for pair in known})) for side in (0, 1))
     if before == after:  # who had which value went to and fro: only hosts tell
         before, after = change.before, change.after
-    return Difference(field, before, after, change.why, len(known), differ, separation(known))
+    return FieldDifference(field, before, after, change.why, len(known), differ, separation(known))
 
 
 def _moving(read: Sequence[tuple[Facts, Facts]]) -> list[str]:

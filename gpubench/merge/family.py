@@ -15,7 +15,7 @@ from gpubench.model.plan import Comparison, Frozen, Place, Plan, PlannedWorkload
 from gpubench.spec import RUN_STATUSES
 from gpubench.spec.plain import canonical
 from gpubench.stats.data import ComparisonInput, RunSamples, Status
-from gpubench.store.accounting import Outcome
+from gpubench.store.accounting import RunOutcome
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Cell:
     repetitions and ``started_at`` (POSIX seconds) the start of the first; both stay empty where there are none.
     """
 
-    outcome: Outcome
+    outcome: RunOutcome
     workload: PlannedWorkload
     status: str
     reason: str = ""
@@ -48,7 +48,7 @@ _Side = tuple[str, Place, str]
 _CellKey = tuple[str, int, str, str, str]
 
 
-def cells(plan: Plan, outcomes: Iterable[Outcome], merged: Merged) -> list[Cell]:
+def cells(plan: Plan, outcomes: Iterable[RunOutcome], merged: Merged) -> list[Cell]:
     """Every workload of every planned run, in planned order, with its samples in the merged table."""
     workloads = {workload.params_id: workload for workload in plan.workloads}
     params = {workload.params_id: canonical(workload.params).decode() for workload in plan.workloads}
@@ -122,7 +122,7 @@ def _run(cell: Cell) -> RunSamples:
     )
 
 
-def _cell(outcome: Outcome, workload: PlannedWorkload, params: str, timed: Mapping[_CellKey, _Timed]) -> Cell:
+def _cell(outcome: RunOutcome, workload: PlannedWorkload, params: str, timed: Mapping[_CellKey, _Timed]) -> Cell:
     key = (*_run_key(outcome), workload.name, workload.backend, params)
     found = timed.get(key)
     status, reason = _ending(outcome, workload, found)
@@ -131,11 +131,11 @@ def _cell(outcome: Outcome, workload: PlannedWorkload, params: str, timed: Mappi
     return Cell(outcome, workload, status, reason, found.wall_s, found.started_at)
 
 
-def _run_key(outcome: Outcome) -> tuple[str, int]:
+def _run_key(outcome: RunOutcome) -> tuple[str, int]:
     return outcome.run.run, outcome.attempt
 
 
-def _ending(outcome: Outcome, workload: PlannedWorkload, found: _Timed | None) -> tuple[str, str]:
+def _ending(outcome: RunOutcome, workload: PlannedWorkload, found: _Timed | None) -> tuple[str, str]:
     if outcome.status != "ok" or outcome.record is None:
         return outcome.status, outcome.reason
     record = next((one for one in outcome.record.workloads if one.params_id == workload.params_id), None)

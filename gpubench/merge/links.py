@@ -9,7 +9,7 @@ from typing import Any
 
 from gpubench.model.plan import Place, Plan, PlannedWorkload
 from gpubench.stats.links import LinkRates
-from gpubench.store.accounting import Outcome
+from gpubench.store.accounting import RunOutcome
 
 SAME_NODE, TWO_NODES = "same node", "two nodes"
 
@@ -21,7 +21,7 @@ Row = Mapping[str, Any]
 class RunLinks:
     """What one run recorded: its links, and its processes by their address."""
 
-    outcome: Outcome
+    outcome: RunOutcome
     rows: Sequence[Row]
     processes: Mapping[str, Mapping[str, Any]]
 

@@ -14,7 +14,7 @@ _LONG = re.compile(r'"""|' + "'''")
 
 
 @dataclasses.dataclass(frozen=True)
-class Source:
+class TomlSource:
     """What messages call a file, and the lines of its keys (``workload.0.params.size``), where they are known."""
 
     name: str

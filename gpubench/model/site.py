@@ -184,7 +184,7 @@ class Limits(Settings):
     """One workload of a run, with its checks."""
 
 
-class Estimates(Settings):
+class TimeEstimates(Settings):
     """The time model that a plan uses until runs of this site are known."""
 
     run: Seconds = 10.0
@@ -349,7 +349,7 @@ class Site(Settings):
     imports: ImportSettings = ImportSettings()
     paths: Paths = Paths()
     limits: Limits = Limits()
-    estimates: Estimates = Estimates()
+    estimates: TimeEstimates = TimeEstimates()
     defaults: Defaults = Defaults()
     fetch: FetchSettings = FetchSettings()
 

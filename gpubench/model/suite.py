@@ -10,7 +10,7 @@ import pydantic
 from gpubench.errors import GpubenchError, UsageError, joined
 from gpubench.model.base import Name, Settings, between, nearest
 from gpubench.model.bounds import MOST_REPS
-from gpubench.model.lines import Source
+from gpubench.model.lines import TomlSource
 from gpubench.model.quantities import Fraction, parse_bytes, parse_fraction, parse_seconds, spell_bytes
 from gpubench.spec import WorkloadSpec
 from gpubench.workloads.catalogue import CATALOGUE, Param, Workload
@@ -56,13 +56,13 @@ class Suite(Settings):
     workload: list[SuiteEntry] = pydantic.Field(min_length=1)
     """The workloads, each a table ``[[workload]]``."""
 
-    def resolve(self, source: str | Source, *, reps: int | None, timeout_s: float) -> list[WorkloadSpec]:
+    def resolve(self, source: str | TomlSource, *, reps: int | None, timeout_s: float) -> list[WorkloadSpec]:
         """Every workload with complete, plain parameters; ``reps`` given by the user beats the file's.
 
         Raises:
             UsageError: a workload, backend or parameter that doesn't exist, a value that doesn't fit, an entry twice.
         """
-        file = source if isinstance(source, Source) else Source(source)
+        file = source if isinstance(source, TomlSource) else TomlSource(source)
         resolved: dict[str, WorkloadSpec] = {}
         faults: list[GpubenchError] = []
         for number, entry in enumerate(self.workload):
@@ -78,7 +78,9 @@ class Suite(Settings):
             raise joined(faults)
         return list(resolved.values())
 
-    def _resolve(self, entry: SuiteEntry, file: Source, place: str, reps: int | None, timeout_s: float) -> WorkloadSpec:
+    def _resolve(
+        self, entry: SuiteEntry, file: TomlSource, place: str, reps: int | None, timeout_s: float
+    ) -> WorkloadSpec:
         known = CATALOGUE.get(entry.name)
         if known is None:
             raise UsageError(f"{file.at(f'{place}.name')}: no workload '{entry.name}'{nearest(entry.name, CATALOGUE)}")

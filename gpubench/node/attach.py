@@ -21,7 +21,7 @@ from gpubench.spec.attach_record import (
 )
 from gpubench.spec.records import workload_record
 from gpubench.workloads import families, links
-from gpubench.workloads.base import Context, UnavailableError
+from gpubench.workloads.base import UnavailableError, WorkloadContext
 from gpubench.workloads.measure import measure
 from gpubench.writer.atomic import write_atomic
 from gpubench.writer.run_dir import append_links, append_sample
@@ -117,8 +117,8 @@ def _look(client: Any, spec: AttachSpec, record: AttachedRecord) -> None:
         record.warnings.append(f"workers have {' and '.join(map(str, threads))} threads")
 
 
-def _context(client: Any, record: AttachedRecord) -> Context:
-    return Context(
+def _context(client: Any, record: AttachedRecord) -> WorkloadContext:
+    return WorkloadContext(
         client=client,
         workers=[worker["address"] for worker in record.workers],
         threads_per_worker=min(int(worker["threads"]) for worker in record.workers),
@@ -127,7 +127,7 @@ def _context(client: Any, record: AttachedRecord) -> Context:
     )
 
 
-def _measure(context: Context, planned: WorkloadSpec, record: AttachedRecord, directory: Path) -> None:
+def _measure(context: WorkloadContext, planned: WorkloadSpec, record: AttachedRecord, directory: Path) -> None:
     found = record.workload = workload_record(planned, "ok")
 
     def emit(sample: SampleLine) -> None:

@@ -33,7 +33,7 @@ from gpubench.spec.records import workload_record
 from gpubench.spec.turns import END
 from gpubench.spec.waiting import crowded_hosts
 from gpubench.workloads import dask_compat, device, links
-from gpubench.workloads.base import Context, UnavailableError
+from gpubench.workloads.base import UnavailableError, WorkloadContext
 from gpubench.workloads.families import create, load
 from gpubench.workloads.measure import measure, slowness
 from gpubench.writer.atomic import write_atomic
@@ -44,7 +44,7 @@ POLL_S = 0.05
 
 
 @dataclasses.dataclass
-class Outcome:
+class ClientOutcome:
     """What the client tells its supervisor."""
 
     error: str = ""
@@ -68,7 +68,7 @@ def run_client(spec: RunSpec, address: str, scratch: Path, run_dir: Path, turns:
     from distributed import Client
 
     load(planned.name for planned in spec.workloads)
-    outcome = Outcome(dask_config=dict(dask.config.config))
+    outcome = ClientOutcome(dask_config=dict(dask.config.config))
     address = address_in(address, spec.deadlines.start_s)
     started = time.monotonic()
     client = Client(address, timeout=spec.deadlines.start_s, name="gpubench", set_as_default=True)
@@ -95,7 +95,7 @@ def run_client(spec: RunSpec, address: str, scratch: Path, run_dir: Path, turns:
     return 0
 
 
-def _ready(client: Any, spec: RunSpec, outcome: Outcome, started: float, shared: str) -> Context:
+def _ready(client: Any, spec: RunSpec, outcome: ClientOutcome, started: float, shared: str) -> WorkloadContext:
     """Every planned worker is connected, and every process is what was planned."""
     deadline = started + spec.deadlines.start_s
     while True:
@@ -123,7 +123,7 @@ def _ready(client: Any, spec: RunSpec, outcome: Outcome, started: float, shared:
     checks.check_processes(spec, outcome.processes)
     checks.check_pools(spec, workers)
     outcome.warnings += crowded_hosts(spec.protocol, outcome.processes)
-    return Context(
+    return WorkloadContext(
         client=client,
         workers=sorted(by_address),
         threads_per_worker=spec.threads_per_worker,
@@ -144,7 +144,7 @@ def _registered_at(client: Any, spec: RunSpec) -> List[float]:
 
 
 def _measure_all(
-    context: Context, spec: RunSpec, outcome: Outcome, run_dir: Path, turns: Optional[ClientTurns] = None
+    context: WorkloadContext, spec: RunSpec, outcome: ClientOutcome, run_dir: Path, turns: Optional[ClientTurns] = None
 ) -> bool:
     """Every workload in turn, each on clean workers; False when one may have hurt the cluster."""
     hurt = ""
@@ -181,12 +181,12 @@ def _go_on() -> None:
     """Between the rounds of a run that has all turns."""
 
 
-def _clean(context: Context) -> None:
+def _clean(context: WorkloadContext) -> None:
     checks.check_same_workers(context.workers, context.client.run(dask_compat.clean))
 
 
 def _measure_one(
-    context: Context,
+    context: WorkloadContext,
     spec: RunSpec,
     record: WorkloadRecord,
     run_dir: Path,
@@ -219,7 +219,7 @@ def _measure_one(
     record.status, record.reason = result.status, result.reason
 
 
-def _check_transport(client: Any, spec: RunSpec, outcome: Outcome) -> None:
+def _check_transport(client: Any, spec: RunSpec, outcome: ClientOutcome) -> None:
     """After the workloads: by then every connection that they needed has been made."""
     if spec.protocol != "ucx":
         return

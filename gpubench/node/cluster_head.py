@@ -12,7 +12,7 @@ from gpubench.node import rendezvous
 from gpubench.node.cluster_state import ClusterStateFile
 from gpubench.node.control_channel import ControlServer, Message
 from gpubench.node.net import answers, interface_address, split_address
-from gpubench.node.node import Node
+from gpubench.node.node import RunNode
 from gpubench.node.process import Child, archive
 from gpubench.node.stop import StopRequest
 from gpubench.spec.cluster import GONE, JOINED, REQUESTS, RETIRED, SCHEDULER_FILE, ClusterSpec
@@ -37,7 +37,7 @@ def time_left() -> float:
 class ClusterHead:
     """Keeps the cluster, from the first process to the last."""
 
-    def __init__(self, node: Node, cluster: ClusterSpec, directory: Path, token: str, stop: StopRequest) -> None:
+    def __init__(self, node: RunNode, cluster: ClusterSpec, directory: Path, token: str, stop: StopRequest) -> None:
         self.node, self.spec, self.cluster = node, node.spec, cluster
         self.directory, self.token, self.stop = directory, token, stop
         self.ledger = ClusterStateFile(directory, cluster.cluster)

@@ -10,7 +10,7 @@ from gpubench.node.cluster_head import END_VARIABLE, ClusterEndedError, ClusterH
 from gpubench.node.cluster_node import belong
 from gpubench.node.cluster_state import ClusterStateFile
 from gpubench.node.gpu import resolve
-from gpubench.node.node import Node, NotCleanError, unused_segments
+from gpubench.node.node import NotCleanError, RunNode, unused_segments
 from gpubench.node.rank import RankError, find_rank
 from gpubench.node.rendezvous import RendezvousTimeoutError
 from gpubench.node.stop import StoppedError, StopRequest
@@ -53,7 +53,7 @@ def stand(
     here = APART if apart else cluster.first_rank + find_rank(rank, os.environ, spec.nodes)
     token = (directory / TOKEN_FILE).read_text(encoding="ascii").strip()
     stop = StopRequest(watch_stdin=STOP_AT_EOF_VARIABLE in os.environ)
-    node = Node(spec, spec_path.parent / cluster.run, directory, rank=here, token=token)
+    node = RunNode(spec, spec_path.parent / cluster.run, directory, rank=here, token=token)
     leads = apart or (here == 0 and spec.scheduler_on == RANK0)
     keeper = ClusterHead(node, cluster, directory, token, stop) if leads else None
     code, reason = EXIT_NODE, "it failed"
@@ -98,7 +98,7 @@ def read(spec_path: Path) -> "tuple[ClusterSpec, RunSpec]":
     return cluster, RunSpec(**{**vars(spec), "device": resolve(spec.device)})
 
 
-def _keep_logs(node: Node, job_dir: Path) -> None:
+def _keep_logs(node: RunNode, job_dir: Path) -> None:
     """The last lines of every process, where the job's own log stands."""
     folder = job_dir / "logs"
     folder.mkdir(exist_ok=True)

@@ -7,15 +7,15 @@ from typing import Any, Dict, Set, Tuple
 
 from gpubench.node import rendezvous
 from gpubench.node.cluster_head import ClusterEndedError, time_left
-from gpubench.node.control_channel import Line, join
-from gpubench.node.node import Node
+from gpubench.node.control_channel import Connection, join
+from gpubench.node.node import RunNode
 from gpubench.node.stop import StopRequest
 from gpubench.spec.cluster import ClusterSpec
 
 TICK_S = 0.1
 
 
-def belong(node: Node, cluster: ClusterSpec, directory: Path, token: str, stop: StopRequest) -> str:
+def belong(node: RunNode, cluster: ClusterSpec, directory: Path, token: str, stop: StopRequest) -> str:
     """Run this node's workers until rank 0 says stop or is gone; returns why it ended.
 
     Who is asked to end, or whose job's time is nearly over, first has rank 0 retire its workers: what they hold moves.
@@ -39,7 +39,7 @@ def belong(node: Node, cluster: ClusterSpec, directory: Path, token: str, stop: 
     return reason
 
 
-def _meet(node: Node, path: Path, token: str, stop: StopRequest, said: Dict[str, Any]) -> Tuple[Line, str]:
+def _meet(node: RunNode, path: Path, token: str, stop: StopRequest, said: Dict[str, Any]) -> Tuple[Connection, str]:
     """The line to rank 0 and the scheduler's address. A rank 0 that doesn't answer may be a file that is old."""
     deadline = time.monotonic() + node.spec.deadlines.start_s
     while True:
@@ -55,7 +55,7 @@ def _meet(node: Node, path: Path, token: str, stop: StopRequest, said: Dict[str,
         time.sleep(TICK_S * (0.5 + random.random()))
 
 
-def _until_stop(node: Node, line: Line, stop: StopRequest) -> str:
+def _until_stop(node: RunNode, line: Connection, stop: StopRequest) -> str:
     told: Set[str] = set()
     leave_by = float("inf")
     grace = node.spec.deadlines.stop_s

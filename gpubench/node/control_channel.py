@@ -23,7 +23,7 @@ FACTS, OVER, STOP = "facts", "over", "stop"
 """Kinds of messages from rank 0: where the cluster is; that it has done with an earlier run; that this run ends."""
 
 
-class Line:
+class Connection:
     """One connection: whole messages in, whole messages out."""
 
     def __init__(self, sock: socket.socket) -> None:
@@ -122,8 +122,8 @@ class ControlServer:
         self.order = order
         self.port_is_known = port != 0
         self.welcome: Optional[Message] = None
-        self.lines: Dict[int, Line] = {}
-        self._strangers: Set[Line] = set()
+        self.lines: Dict[int, Connection] = {}
+        self._strangers: Set[Connection] = set()
         self._beaten = 0.0
         self._listener = socket.create_server((host, port), backlog=4096)
         self._listener.setblocking(False)
@@ -177,7 +177,7 @@ class ControlServer:
         self._selector.close()
         self._listener.close()
 
-    def _drop(self, line: Line) -> None:
+    def _drop(self, line: Connection) -> None:
         self._strangers.discard(line)
         with contextlib.suppress(KeyError, ValueError):
             self._selector.unregister(line.sock)
@@ -194,11 +194,11 @@ class ControlServer:
                 if error.errno != errno.EMFILE or not _may_open_more():
                     raise
                 continue
-            line = Line(sock)
+            line = Connection(sock)
             self._strangers.add(line)
             self._selector.register(sock, selectors.EVENT_READ, line)
 
-    def _read(self, line: Line) -> List[Message]:
+    def _read(self, line: Connection) -> List[Message]:
         messages = line.receive()
         if line.rank is None and messages:
             hello = messages[0]
@@ -228,12 +228,14 @@ def _may_open_more() -> bool:
     return soft != hard
 
 
-def join(host: str, port: int, token: str, *, rank: int, facts: Message, timeout_s: float, order: int = 0) -> Line:
+def join(
+    host: str, port: int, token: str, *, rank: int, facts: Message, timeout_s: float, order: int = 0
+) -> Connection:
     """Connect to rank 0 and say who this is.
 
     Raises:
         OSError: rank 0 doesn't answer.
     """
-    line = Line(socket.create_connection((host, port), timeout=timeout_s))
+    line = Connection(socket.create_connection((host, port), timeout=timeout_s))
     line.send({"kind": "hello", "token": token, "rank": rank, "order": order, "facts": facts})
     return line

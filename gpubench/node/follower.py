@@ -7,8 +7,8 @@ import time
 from typing import Callable, Optional, Set
 
 from gpubench.node import rendezvous, tcp_rendezvous
-from gpubench.node.control_channel import STOP, Line, join
-from gpubench.node.node import Node
+from gpubench.node.control_channel import STOP, Connection, join
+from gpubench.node.node import RunNode
 from gpubench.node.scratch import fault
 from gpubench.node.stop import StoppedError, StopRequest
 from gpubench.node.turns import CONTINUE, CONTINUED, PAUSE, PAUSED, go_on, pause
@@ -17,7 +17,7 @@ from gpubench.writer.run_dir import finished, recorded
 TICK_S = 0.1
 
 
-def follow(node: Node, token: str, stop: StopRequest) -> None:
+def follow(node: RunNode, token: str, stop: StopRequest) -> None:
     """Run what belongs to this rank until the leader says stop, dies or falls silent; leaves no process behind.
 
     Comes back at once when rank 0 has written its record before they could meet.
@@ -52,12 +52,12 @@ def follow(node: Node, token: str, stop: StopRequest) -> None:
     line.finish(spec.deadlines.stop_s)
 
 
-def _tell(node: Node, line: Line, error: OSError) -> None:
+def _tell(node: RunNode, line: Connection, error: OSError) -> None:
     cause = {"process": "supervisor", "how": f"the node's system refused: {error}", "last_lines": []}
     line.send({"kind": "died", "cause": {**cause, "disk": fault(node.scratch)}})
 
 
-def _meet(node: Node, token: str, stop: StopRequest) -> Optional[Line]:
+def _meet(node: RunNode, token: str, stop: StopRequest) -> Optional[Connection]:
     """The line to the leader; None when its part of the run is over already."""
     spec = node.spec
     where = tcp_rendezvous.place(os.environ)
@@ -100,7 +100,7 @@ def _soon(condition: Callable[[], bool], timeout_s: float) -> bool:
     return True
 
 
-def _until_stop(node: Node, line: Line, stop: StopRequest) -> bool:
+def _until_stop(node: RunNode, line: Connection, stop: StopRequest) -> bool:
     """True when the leader wants whole logs."""
     told, scheduler = False, ""
     while True:

@@ -44,7 +44,7 @@ class NotCleanError(Exception):
     """Processes of an earlier run of this campaign live on this node and don't go away."""
 
 
-class Node:
+class RunNode:
     """Starts, watches and ends the processes of one run on this node.
 
     Args:

@@ -10,7 +10,7 @@ from pathlib import Path
 from gpubench.node import admission, finish, scratch
 from gpubench.node.build import WrongImageError, check_build
 from gpubench.node.follower import follow
-from gpubench.node.node import Node, NotCleanError
+from gpubench.node.node import NotCleanError, RunNode
 from gpubench.node.probe import hash_of_archive
 from gpubench.node.rank import RankError, find_rank
 from gpubench.node.rendezvous import RendezvousTimeoutError
@@ -41,7 +41,7 @@ def supervise(options: argparse.Namespace, spec: RunSpec) -> int:
         return _skip(spec, runs_dir, options.skip) if rank == 0 else EXIT_OK
     token = _token(spec)
     stop = StopRequest(watch_stdin=STOP_AT_EOF_VARIABLE in os.environ)
-    node = Node(spec, Path(options.spec).resolve(), runs_dir, rank=rank, token=token, protocol=options.protocol)
+    node = RunNode(spec, Path(options.spec).resolve(), runs_dir, rank=rank, token=token, protocol=options.protocol)
     started = dataclasses.replace(spec, protocol=options.protocol or spec.protocol)
     node.env.update(admission.environment(started.scheme, token))
     try:
@@ -98,7 +98,7 @@ def _token(spec: RunSpec) -> str:
     return token or secrets.token_hex(8)
 
 
-def _lead(node: Node, run_dir: Path, token: str, stop: StopRequest) -> int:
+def _lead(node: RunNode, run_dir: Path, token: str, stop: StopRequest) -> int:
     record = finish.new_record(node.spec, run_dir, clock.utc_now(), hash_of_archive())
     record.warnings += node.warnings
     leader = Leader(node, run_dir, token, stop)

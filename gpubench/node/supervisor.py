@@ -11,7 +11,7 @@ from gpubench.node import rendezvous, tcp_rendezvous
 from gpubench.node.client import RESULT_FILE
 from gpubench.node.control_channel import FACTS, STOP, ControlServer, Message
 from gpubench.node.net import interface_address
-from gpubench.node.node import Node
+from gpubench.node.node import RunNode
 from gpubench.node.process import Child
 from gpubench.node.stop import StoppedError, StopRequest
 from gpubench.node.turns import (
@@ -52,7 +52,7 @@ class NodeLostError(RunFailedError):
 class Leader:
     """The rank of one run that has its client, from the first process to the last."""
 
-    def __init__(self, node: Node, run_dir: Path, token: str, stop: StopRequest) -> None:
+    def __init__(self, node: RunNode, run_dir: Path, token: str, stop: StopRequest) -> None:
         self.node = node
         self.turns: Optional[Turns] = None
         self.spec: RunSpec = node.spec

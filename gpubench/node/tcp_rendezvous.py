@@ -8,7 +8,7 @@ import random
 import time
 from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 
-from gpubench.node.control_channel import FACTS, OVER, STOP, Line, join
+from gpubench.node.control_channel import FACTS, OVER, STOP, Connection, join
 from gpubench.node.rendezvous import LONGEST_POLL_S, POLL_S, RendezvousTimeoutError
 
 VARIABLE = "GPUBENCH_RENDEZVOUS"
@@ -30,7 +30,7 @@ def meet(
     rank: int,
     order: int,
     facts: Dict[str, Any],
-) -> Optional[Line]:
+) -> Optional[Connection]:
     """The line to rank 0; None when rank 0 has done with this run.
 
     Args:
@@ -66,7 +66,7 @@ def meet(
     raise RendezvousTimeoutError("stopped while waiting for rank 0")
 
 
-def _answer(line: Line, deadline: float, stopped: Callable[[], bool]) -> Dict[str, Any]:
+def _answer(line: Connection, deadline: float, stopped: Callable[[], bool]) -> Dict[str, Any]:
     """The first message; empty when none came."""
     while line.open and not stopped() and time.monotonic() < deadline:
         line.beat()

@@ -14,9 +14,9 @@ import time
 from typing import Iterator, List, Optional
 
 from gpubench.node import rendezvous
-from gpubench.node.control_channel import ControlServer, Line, Message, join
+from gpubench.node.control_channel import Connection, ControlServer, Message, join
 from gpubench.node.limit import Limit
-from gpubench.node.node import Node
+from gpubench.node.node import RunNode
 from gpubench.node.process import Child
 from gpubench.node.stop import StopRequest
 from gpubench.spec.turns import rendezvous_name
@@ -39,18 +39,18 @@ class ConductorGoneError(TurnsLostError):
 class Turns:
     """The leader's end: a line to the conductor and one to the client."""
 
-    def __init__(self, node: Node, conductor: Line) -> None:
+    def __init__(self, node: RunNode, conductor: Connection) -> None:
         self._silence_s = node.spec.deadlines.silence_s
         self._conductor = conductor
         mine, self.clients_end = socket.socketpair()
-        self._client = Line(mine)
+        self._client = Connection(mine)
         self.at_work = False
         self.before_s = 0.0
         self.waited_s = 0.0
         self._paused_at = time.monotonic()
 
     @staticmethod
-    def join(node: Node, token: str, stop: StopRequest) -> "Turns":
+    def join(node: RunNode, token: str, stop: StopRequest) -> "Turns":
         """Meet the conductor of the run's block.
 
         Raises:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gpubench.model.quantities import format_bytes
-from gpubench.plan.site_checks import Finding
+from gpubench.plan.site_checks import SiteFinding
 
 MUST_AGREE = ("python", "dask", "distributed")
 Versions = Mapping[str, Mapping[str, str]]
@@ -22,7 +22,7 @@ def host_lines(workers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield f"  {host}: {_sum([one for one in workers if one['host'] == host])}"
 
 
-def check_versions(versions: Versions) -> Iterator[Finding]:
+def check_versions(versions: Versions) -> Iterator[SiteFinding]:
     """What must agree lest messages can't be read; of the rest it is only said."""
     names = sorted({name for found in versions.values() for name in found}, key=_order)
     everywhere = f"in client, scheduler and {len(versions) - 2} workers"
@@ -35,13 +35,13 @@ def check_versions(versions: Versions) -> Iterator[Finding]:
         usual = count.most_common(1)[0][0]
         odd = [f"{who} {found.get(name, 'none')}" for who, found in versions.items() if found.get(name) != usual]
         what = f"{name} {usual}, but {', '.join(odd[:4])}{' ...' if len(odd) > 4 else ''}"
-        differ.append(Finding(name not in MUST_AGREE, what))
+        differ.append(SiteFinding(name not in MUST_AGREE, what))
     if agree:
-        yield Finding(True, f"{', '.join(agree)} {everywhere}")
+        yield SiteFinding(True, f"{', '.join(agree)} {everywhere}")
     yield from differ
 
 
-def check_processes(processes: Sequence[Mapping[str, Any]], ucx: str | None) -> Iterator[Finding]:
+def check_processes(processes: Sequence[Mapping[str, Any]], ucx: str | None) -> Iterator[SiteFinding]:
     """UCX as loaded in scheduler and workers, and their packages; ``ucx`` is the version planned, None: nobody did."""
     loaded = Counter(str(one["ucx"]["loaded"]) for one in processes)
     planned = ucx if ucx is not None else loaded.most_common(1)[0][0]
@@ -49,20 +49,20 @@ def check_processes(processes: Sequence[Mapping[str, Any]], ucx: str | None) -> 
         f"{one['role']} {one['address']} {one['ucx']['loaded']}" for one in processes if one["ucx"]["loaded"] != planned
     ]
     if odd:
-        yield Finding(False, f"UCX {planned}, but {', '.join(odd[:4])}{' ...' if len(odd) > 4 else ''}")
+        yield SiteFinding(False, f"UCX {planned}, but {', '.join(odd[:4])}{' ...' if len(odd) > 4 else ''}")
     else:
         word = "no UCX is loaded" if planned == "none" else f"UCX {planned} is loaded"
-        yield Finding(True, f"{word} in scheduler and {len(processes) - 1} workers")
+        yield SiteFinding(True, f"{word} in scheduler and {len(processes) - 1} workers")
     packages = len({str(one["packages"]) for one in processes})
     if packages > 1:
-        yield Finding(True, f"{packages} different sets of packages, which may or may not matter")
+        yield SiteFinding(True, f"{packages} different sets of packages, which may or may not matter")
 
 
-def check_count(workers: int, planned: int | None) -> Finding:
+def check_count(workers: int, planned: int | None) -> SiteFinding:
     """As many as planned; None: nobody said how many."""
     if planned is None:
-        return Finding(workers > 0, f"{workers} workers")
-    return Finding(workers >= planned, f"{workers} of {planned} workers")
+        return SiteFinding(workers > 0, f"{workers} workers")
+    return SiteFinding(workers >= planned, f"{workers} of {planned} workers")
 
 
 def _sum(workers: Sequence[Mapping[str, Any]]) -> str:

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from gpubench.model.site import Site
-from gpubench.plan.site_checks import Finding
+from gpubench.plan.site_checks import SiteFinding
 
 Facts = Mapping[str, str]
 """One node's, by name; all are text, empty where the node has no such thing."""
@@ -19,7 +19,7 @@ def parse_facts(text: str) -> dict[str, str]:
     return {name: value.strip() for name, _, value in pairs if name}
 
 
-def check_nodes(site: Site, nodes: int, hosts: Sequence[Facts], token: str) -> Iterator[Finding]:
+def check_nodes(site: Site, nodes: int, hosts: Sequence[Facts], token: str) -> Iterator[SiteFinding]:
     """What the nodes themselves say.
 
     Args:
@@ -28,7 +28,7 @@ def check_nodes(site: Site, nodes: int, hosts: Sequence[Facts], token: str) -> I
         hosts: the facts of every node that left some.
         token: what the login node had written for them.
     """
-    yield Finding(len(hosts) == nodes, f"{site.launcher}: {len(hosts)} of {nodes} nodes left a file{_named(hosts)}")
+    yield SiteFinding(len(hosts) == nodes, f"{site.launcher}: {len(hosts)} of {nodes} nodes left a file{_named(hosts)}")
     if not hosts:
         return
     yield _each(hosts, "a file of this machine is read on every node", lambda one: one.get("login") == token, "login")
@@ -52,12 +52,12 @@ def check_nodes(site: Site, nodes: int, hosts: Sequence[Facts], token: str) -> I
         yield _each(hosts, "NICs in /dev/infiniband on every node", lambda one: bool(_listed(one, "fabric")), "fabric")
 
 
-def check_images(site: Site, hosts: Sequence[Facts], inside: Sequence[Facts] | None) -> Iterator[Finding]:
+def check_images(site: Site, hosts: Sequence[Facts], inside: Sequence[Facts] | None) -> Iterator[SiteFinding]:
     """What nodes see inside an image; ``inside`` is None where no image was looked into."""
     if inside is None:
-        yield Finding(None, "what UCX sees: name a version whose image is there, with --ucx")
+        yield SiteFinding(None, "what UCX sees: name a version whose image is there, with --ucx")
         return
-    yield Finding(
+    yield SiteFinding(
         len(inside) == len(hosts), f"{site.runtime}: the image started on {len(inside)} of {len(hosts)} nodes"
     )
     if not inside:
@@ -67,7 +67,7 @@ def check_images(site: Site, hosts: Sequence[Facts], inside: Sequence[Facts] | N
             inside, "NICs in /dev/infiniband inside the image", lambda one: bool(_listed(one, "fabric")), "fabric"
         )
     if not all("ucx" in one for one in inside):
-        yield Finding(None, "what UCX sees: the image has no ucx_info")
+        yield SiteFinding(None, "what UCX sees: the image has no ucx_info")
     elif site.image.fabric:
         yield _each(inside, "UCX sees a NIC", _sees_fabric, "ucx")
     else:
@@ -75,7 +75,7 @@ def check_images(site: Site, hosts: Sequence[Facts], inside: Sequence[Facts] | N
         yield _each(inside, f"UCX sees {device}", lambda one: device in one["ucx"].split(), "ucx")
 
 
-def _cores_and_memory(site: Site, hosts: Sequence[Facts]) -> Iterator[Finding]:
+def _cores_and_memory(site: Site, hosts: Sequence[Facts]) -> Iterator[SiteFinding]:
     busy = site.layout.workers * site.layout.threads
     yield _each(
         hosts,
@@ -88,17 +88,17 @@ def _cores_and_memory(site: Site, hosts: Sequence[Facts]) -> Iterator[Finding]:
             hosts, "memlock is unlimited, as NICs want it", lambda one: one.get("memlock") == "unlimited", "memlock"
         )
     else:
-        yield Finding(
+        yield SiteFinding(
             True, f"memlock {', '.join(sorted({one.get('memlock', '') for one in hosts}))} (no fabric asked for)"
         )
 
 
-def _each(hosts: Sequence[Facts], what: str, holds: Callable[[Facts], bool], fact: str) -> Finding:
+def _each(hosts: Sequence[Facts], what: str, holds: Callable[[Facts], bool], fact: str) -> SiteFinding:
     wrong = [one for one in hosts if not holds(one)]
     if not wrong:
-        return Finding(True, what)
+        return SiteFinding(True, what)
     said = "; ".join(f"{one.get('host', '?')} has {one.get(fact) or 'nothing'}" for one in wrong)
-    return Finding(False, f"{what}: {said}")
+    return SiteFinding(False, f"{what}: {said}")
 
 
 def _named(hosts: Sequence[Facts]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from gpubench.errors import PlanRefusedError
 from gpubench.model.site import Site
-from gpubench.plan.resource_sets import Step, check_steps, parse
+from gpubench.plan.resource_sets import ResourceSetStep, check_steps, parse
 
 Settings = dict[str, str]
 
@@ -53,7 +53,7 @@ def check_resource_sets(site: Site, nodes: int, workers: int) -> list[str]:
             f"site {site.name}: {site.launcher} makes resource sets of a node's cores, and node.cores isn't set",
             then="--set node.cores=NUMBER, those that a job may use",
         )
-    steps = [Step.of("the supervisors", {"nrs": str(nodes), **set_per_node(site)})]
+    steps = [ResourceSetStep.of("the supervisors", {"nrs": str(nodes), **set_per_node(site)})]
     if steps[0].tasks * steps[0].sets != nodes:
         raise PlanRefusedError(
             f"site {site.name}: {steps[0].sets} resource sets of {steps[0].tasks} tasks for {nodes} nodes: "
@@ -61,7 +61,7 @@ def check_resource_sets(site: Site, nodes: int, workers: int) -> list[str]:
             then="leave -n and -a out of launch.options",
         )
     if site.layout.scheduler == "own-set":
-        steps.append(Step.of("the scheduler", own_set()))
+        steps.append(ResourceSetStep.of("the scheduler", own_set()))
     threads = workers * site.layout.threads
     return check_steps(steps, nodes=nodes, cores=site.node.cores, gpus=site.node.gpus, threads=threads)
 

@@ -36,7 +36,7 @@ DEFAULT_BIND = "packed:1"
 
 
 @dataclasses.dataclass(frozen=True)
-class Step:
+class ResourceSetStep:
     """One jsrun: ``sets`` alike, at most ``per_host`` on a host (0: as many as fit), each with so much."""
 
     what: str
@@ -48,7 +48,7 @@ class Step:
     bind: str
 
     @classmethod
-    def of(cls, what: str, settings: Mapping[str, str]) -> Step:
+    def of(cls, what: str, settings: Mapping[str, str]) -> ResourceSetStep:
         """From options by their long names; a count that isn't given is 1, of GPUs 0.
 
         Raises:
@@ -98,7 +98,7 @@ def parse(words: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def check_steps(steps: Sequence[Step], *, nodes: int, cores: int, gpus: int, threads: int) -> list[str]:
+def check_steps(steps: Sequence[ResourceSetStep], *, nodes: int, cores: int, gpus: int, threads: int) -> list[str]:
     """The arithmetic of steps that run side by side, a line each; the first one's tasks have ``threads`` threads.
 
     Args:
@@ -136,12 +136,12 @@ def check_steps(steps: Sequence[Step], *, nodes: int, cores: int, gpus: int, thr
     return lines
 
 
-def _fitting(step: Step, cores: int, gpus: int) -> int:
+def _fitting(step: ResourceSetStep, cores: int, gpus: int) -> int:
     by_cores = cores // step.cores if step.cores else cores
     return min(by_cores, gpus // step.gpus) if step.gpus else by_cores
 
 
-def _check_binding(step: Step, threads: int) -> None:
+def _check_binding(step: ResourceSetStep, threads: int) -> None:
     """A task needs a core for every thread of its processes: all of its set's, unless each has its own part of them."""
     if step.bind in ("rs", "none"):
         gets = step.cores if step.bind == "rs" else threads

@@ -25,7 +25,7 @@ _TEMPLATES = ("docker/", "conda/environment")
 
 
 @dataclasses.dataclass(frozen=True)
-class Context:
+class BuildContext:
     """The files of a build context, ``Dockerfile`` among them, and what is known about the image before it is built.
 
     Args:
@@ -45,7 +45,7 @@ class Context:
 
 def render_context(
     recipe: Recipe, templates: Mapping[str, str], sources: Mapping[str, bytes], *, gpubench: str
-) -> Context:
+) -> BuildContext:
     """The build context of a recipe.
 
     Args:
@@ -62,7 +62,7 @@ def render_context(
     labels = _labels(recipe, build_id, lock_hash, gpubench)
     files["build.json"] = facts(recipe, kind="docker", build_id=build_id, lock_hash=lock_hash, env=PROCESS_ENV)
     files["Dockerfile"] = _dockerfile(recipe, templates, sources, labels, gpubench)
-    return Context(
+    return BuildContext(
         files=dict(sorted(files.items())),
         build_id=build_id,
         labels=labels,

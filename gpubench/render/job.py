@@ -16,7 +16,7 @@ from gpubench.plan.jobs import SAFETY
 from gpubench.render.environment import environment
 from gpubench.render.objects import objects
 from gpubench.render.planned import NODE_HALF, UNRESOLVED, spec_path, turns_path
-from gpubench.runtimes import RUNTIMES, Expanded, Place
+from gpubench.runtimes import RUNTIMES, Expanded, ImagePlace
 from gpubench.spec import Deadlines, RunSpec, WorkloadSpec
 from gpubench.spec.run import RUN_SPEC
 from gpubench.spec.turns import END, INTERLEAVED, START, TURNS_SPEC, Turn, TurnsSpec
@@ -243,9 +243,9 @@ def _in_image(plan: Plan, run: PlannedRun, *entry: str) -> list[str]:
     return RUNTIMES[plan.site.runtime].command(image, [f"../../{NODE_HALF}", *entry])
 
 
-def place_of(site: Site, device: str) -> Place:
+def place_of(site: Site, device: str) -> ImagePlace:
     """Where the site's containers are started."""
-    return Place(
+    return ImagePlace(
         options=site.container.options,
         mounts=site.container.mounts,
         # PATH is the image's own: the host's names programs that aren't inside.

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from gpubench.merge.explain import Difference, Explained
+from gpubench.merge.explain import Explained, FieldDifference
 from gpubench.merge.run_noise import NOISE
 from gpubench.stats.separation import Paired
 
@@ -54,7 +54,7 @@ def explain_json(found: Explained, kind: str, sides: Sequence[Mapping[str, Any]]
     }
 
 
-def _section(title: str, rows: Sequence[Difference], most: int | None) -> Iterator[str]:
+def _section(title: str, rows: Sequence[FieldDifference], most: int | None) -> Iterator[str]:
     yield f"{title}:" if rows else f"{title}: none."
     for one in rows[:most]:
         notes = [] if one.why == "planned" else [WHY[one.why]]

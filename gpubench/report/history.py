@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gpubench.history.changes import Changed, Series
-from gpubench.history.coverage import Line
+from gpubench.history.coverage import CoverageLine
 from gpubench.report import labels
 from gpubench.stats.change_points import FEWEST
 
@@ -16,17 +16,17 @@ _MOST_FIELDS = 6
 
 
 @dataclasses.dataclass(frozen=True)
-class Source:
+class HistorySource:
     """A campaign or an import: one line about it, and what it has of what was planned."""
 
     kind: str
     name: str
     about: str
     dates: Sequence[str]
-    lines: Sequence[Line]
+    lines: Sequence[CoverageLine]
 
 
-def history_lines(sources: Sequence[Source]) -> Iterator[str]:
+def history_lines(sources: Sequence[HistorySource]) -> Iterator[str]:
     """For people: per source its cells and versions, and why something isn't there."""
     for source in sources:
         yield f"{source.kind} {source.name}: {source.about}"
@@ -48,7 +48,7 @@ def history_lines(sources: Sequence[Source]) -> Iterator[str]:
             yield f"    {count} x {why}"
 
 
-def history_json(sources: Sequence[Source]) -> dict[str, Any]:
+def history_json(sources: Sequence[HistorySource]) -> dict[str, Any]:
     """The same, complete."""
     return {
         "schema": HISTORY,

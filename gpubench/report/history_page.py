@@ -12,7 +12,7 @@ from gpubench.history.missing_intervals import Gap
 from gpubench.history.observed import Observed
 from gpubench.report import labels
 from gpubench.report.export import Chart
-from gpubench.report.history import Source, searched_lines, unusual_days, why
+from gpubench.report.history import HistorySource, searched_lines, unusual_days, why
 from gpubench.report.over_time import OverTime, over_time
 from gpubench.report.page import render
 
@@ -21,7 +21,7 @@ from gpubench.report.page import render
 class HistoryInputs:
     """What the front end has read and computed."""
 
-    sources: Sequence[Source]
+    sources: Sequence[HistorySource]
     observed: Sequence[Observed]
     missing: Sequence[Gap]
     series: Sequence[Series]
@@ -83,7 +83,7 @@ def unusual_rows(series: Sequence[Series]) -> list[tuple[str, str]]:
     return [(f"{name}, {one.variant}", unusual_days(one)) for one, name in found if one.unusual]
 
 
-def source_rows(sources: Sequence[Source]) -> list[dict[str, Any]]:
+def source_rows(sources: Sequence[HistorySource]) -> list[dict[str, Any]]:
     """Per source its cells and versions, with what is there of what was planned."""
     return [
         {

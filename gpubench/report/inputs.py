@@ -12,9 +12,9 @@ from gpubench.merge.family import Cell
 from gpubench.merge.links import LinkTable
 from gpubench.model.plan import Plan
 from gpubench.report.calibration import calibration_sentence
-from gpubench.stats.settings import Settings
+from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import Verdict
-from gpubench.store.accounting import Outcome
+from gpubench.store.accounting import RunOutcome
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,10 +30,10 @@ class ReportInputs:
     """
 
     plan: Plan
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[RunOutcome]
     cells: Sequence[Cell]
     verdicts: Sequence[Verdict]
-    settings: Settings
+    settings: VerdictSettings
     links: Sequence[LinkTable]
     provenance: Mapping[str, Mapping[str, Any]]
     changes: Changes

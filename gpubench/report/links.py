@@ -10,7 +10,7 @@ from typing import Any
 from gpubench.merge.links import LinkTable
 from gpubench.report import labels
 from gpubench.spec.plain import canonical
-from gpubench.stats.links import MOST_WORKERS, Group, Outlier, judge_links
+from gpubench.stats.links import MOST_WORKERS, LinkGroup, Outlier, judge_links
 
 SCHEMA = "gpubench/links/1"
 LARGEST_MATRIX = 12
@@ -69,7 +69,7 @@ def _rate(value: float) -> str:
     return f"{value:.3g} B/s"
 
 
-def group_words(group: Group) -> str:
+def group_words(group: LinkGroup) -> str:
     """``two nodes: 8 links, median 200 MB/s (...)``, and how slow a link would be found."""
     words = f"{group.name}: {group.links} link{'' if group.links == 1 else 's'}, median {_rate(group.median)}"
     words += f" ({_rate(group.slowest)} to {_rate(group.fastest)})"

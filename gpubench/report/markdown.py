@@ -7,7 +7,7 @@ import jinja2
 from gpubench.model.text import visible
 from gpubench.report import headline, labels, provenance
 from gpubench.report.inputs import ReportInputs
-from gpubench.store.accounting import Outcome
+from gpubench.store.accounting import RunOutcome
 
 
 def markdown(inputs: ReportInputs) -> str:
@@ -45,7 +45,7 @@ def markdown(inputs: ReportInputs) -> str:
     )
 
 
-def _not_ok(inputs: ReportInputs) -> list[Outcome]:
+def _not_ok(inputs: ReportInputs) -> list[RunOutcome]:
     return [one for one in inputs.outcomes if one.status != "ok"]
 
 

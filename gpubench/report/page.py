@@ -50,7 +50,7 @@ class Parts:
 
     names: list[str]
     forest: dict[str, Any] | None
-    groups: list[rows.Group]
+    groups: list[rows.RowGroup]
     scaling: list[scaling_rows.Scaling]
     overhead: scaling_rows.Overhead | None
     links: list[link_rows.Links]

@@ -6,13 +6,15 @@ import dataclasses
 import json
 from collections.abc import Sequence
 
-from gpubench.stats.settings import Settings
+from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import Verdict
 
 VERDICTS = "gpubench/verdicts/1"
 
 
-def verdicts_json(campaign: str, verdicts: Sequence[Verdict], settings: Settings, arrangement: str = "") -> bytes:
+def verdicts_json(
+    campaign: str, verdicts: Sequence[Verdict], settings: VerdictSettings, arrangement: str = ""
+) -> bytes:
     """Every verdict with all its numbers (effects are ratios minus one), and the settings that made them.
 
     The parts of a cell's key stand beside its figures, as columns of one flat row; so does how blocks ran their

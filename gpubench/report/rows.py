@@ -13,11 +13,11 @@ from gpubench.report import charts, condense, labels
 from gpubench.report.inputs import ReportInputs
 from gpubench.spec.records import LOGS_FILE, PROVENANCE_FILE, RUN_FILE, SAMPLES_FILE
 from gpubench.stats.verdict import Verdict
-from gpubench.store.accounting import Outcome
+from gpubench.store.accounting import RunOutcome
 
 
 @dataclasses.dataclass(frozen=True)
-class Group:
+class RowGroup:
     """One workload at one node count: its chart and its run means, under the same anchor as its verdicts point to."""
 
     anchor: str
@@ -38,7 +38,7 @@ def verdict_rows(inputs: ReportInputs, names: Sequence[str]) -> list[dict[str, A
 def matrix(inputs: ReportInputs) -> list[dict[str, Any]]:
     """Per job: a row per block with one entry per variant, in the plan's order of variants."""
     wrong, left_out = _workload_reasons(inputs.cells), _decided_earlier(inputs)
-    jobs: dict[str, dict[int, dict[str, Outcome]]] = {}
+    jobs: dict[str, dict[int, dict[str, RunOutcome]]] = {}
     heads: dict[str, str] = {}
     for one in inputs.outcomes:
         jobs.setdefault(one.job.job, {}).setdefault(one.block.block, {})[one.run.variant] = one
@@ -69,9 +69,9 @@ def means_only(inputs: ReportInputs) -> bool:
     return sum(len(cell.wall_s) for cell in inputs.cells) > charts.MOST_SAMPLES
 
 
-def groups(inputs: ReportInputs, names: Sequence[str]) -> list[Group]:
+def groups(inputs: ReportInputs, names: Sequence[str]) -> list[RowGroup]:
     """Charts and run means in the order of the verdicts."""
-    found: dict[str, Group] = {}
+    found: dict[str, RowGroup] = {}
     for verdict, name in zip(inputs.verdicts, names, strict=True):
         anchor = _anchor(verdict)
         place = (verdict.key["params_id"], (verdict.key["nodes"], verdict.key["workers_per_node"]))
@@ -162,7 +162,7 @@ def _decided_earlier(inputs: ReportInputs) -> dict[str, list[str]]:
 
 
 def _matrix_entry(
-    one: Outcome | None, wrong: dict[str, list[str]], left_out: dict[str, list[str]]
+    one: RunOutcome | None, wrong: dict[str, list[str]], left_out: dict[str, list[str]]
 ) -> dict[str, Any] | None:
     if one is None:
         return None
@@ -182,7 +182,7 @@ def _matrix_entry(
     }
 
 
-def _group(anchor: str, name: str, cells: list[Cell], inputs: ReportInputs, baseline: str) -> Group:
+def _group(anchor: str, name: str, cells: list[Cell], inputs: ReportInputs, baseline: str) -> RowGroup:
     variants = [one.label for one in inputs.plan.variants]
     timed = [cell for cell in cells if cell.wall_s]
     title = f"{name}: samples of every run in order of time"
@@ -190,7 +190,7 @@ def _group(anchor: str, name: str, cells: list[Cell], inputs: ReportInputs, base
     chart = charts.samples(timed, variants, title, means_only=few, condensed=many) if timed else None
     params = ", ".join(f"{key} = {value}" for key, value in cells[0].workload.params.items()) if cells else ""
     means = _pooled_means(cells, variants, baseline) if many else _means(cells, variants, baseline)
-    return Group(anchor, name, params, chart, None, means, [])
+    return RowGroup(anchor, name, params, chart, None, means, [])
 
 
 def _histogram(name: str, cells: Sequence[Cell], inputs: ReportInputs) -> dict[str, Any] | None:

@@ -12,8 +12,8 @@ from gpubench.importers.pairing import Key
 from gpubench.report import labels
 from gpubench.report.scaling import RULES, plain_figures, ratio_words, sizes_of
 from gpubench.stats.scaling import Measured, Rule, Sized
-from gpubench.stats.settings import Settings
-from gpubench.stats.unpaired import Judged, judge_unpaired
+from gpubench.stats.settings import VerdictSettings
+from gpubench.stats.unpaired import JudgedUnpaired, judge_unpaired
 from gpubench.stats.verdict import Verdict
 
 SIDES = "gpubench/sides/1"
@@ -52,7 +52,7 @@ class SideBySide:
     lone: Sequence[tuple[str, SideCell]]
     verdicts: Sequence[Verdict]
     notes: Sequence[str]
-    settings: Settings
+    settings: VerdictSettings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Curves:
     refused: frozenset[int]
 
 
-def judge_sides(first: Side, second: Side, pairs: Sequence[Pair], settings: Settings) -> list[Verdict]:
+def judge_sides(first: Side, second: Side, pairs: Sequence[Pair], settings: VerdictSettings) -> list[Verdict]:
     """A verdict per pair. What is refused keeps its place in the family, and is inconclusive."""
     family = [((), ()) if one.refused else (one.first.blocks, one.second.blocks) for one in pairs]
     return [
@@ -76,7 +76,7 @@ def judge_sides(first: Side, second: Side, pairs: Sequence[Pair], settings: Sett
     ]
 
 
-def _verdict(first: Side, second: Side, pair: Pair, judged: Judged) -> Verdict:
+def _verdict(first: Side, second: Side, pair: Pair, judged: JudgedUnpaired) -> Verdict:
     flags = ["unpaired"]
     if pair.first.protocol != pair.second.protocol:
         flags.append("protocol")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpubench.runtimes import apptainer, charliecloud, conda, docker, enroot, modules, pod, pyxis, venv
-from gpubench.runtimes.base import Expanded, Place, Runtime
+from gpubench.runtimes.base import Expanded, ImagePlace, Runtime
 
 RUNTIMES: dict[str, Runtime] = {
     "apptainer": apptainer,
@@ -17,4 +17,4 @@ RUNTIMES: dict[str, Runtime] = {
     "venv": venv,
 }
 
-__all__ = ["RUNTIMES", "Expanded", "Place", "Runtime"]
+__all__ = ["RUNTIMES", "Expanded", "ImagePlace", "Runtime"]

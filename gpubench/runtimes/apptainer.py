@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from gpubench.errors import UsageError
 from gpubench.model.image import Image
-from gpubench.runtimes.base import Expanded, Place
+from gpubench.runtimes.base import Expanded, ImagePlace
 
 KIND = "squashfs"
 PROGRAM = "apptainer"
@@ -21,7 +21,7 @@ LEFT = ""
 PARTS_AT = ',:"'  # its lists are CSV
 
 
-def prefix(place: Place) -> list[str]:
+def prefix(place: ImagePlace) -> list[str]:
     """``apptainer exec`` with all that the place decides; the campaign's own files are read-only.
 
     Raises:

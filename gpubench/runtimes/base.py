@@ -16,7 +16,7 @@ class Expanded(str):
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
+class ImagePlace:
     """Where a container is started.
 
     The script has set ``$OUTDIR`` (the campaign), ``$SCRATCHDIR`` (node-local) and ``$PWD`` (the job's directory).
@@ -67,7 +67,7 @@ class Runtime(Protocol):
     def PARTS_AT(self) -> str:  # noqa: N802
         """Characters at which it parts the words of a mount: a directory whose path holds one can't be mounted."""
 
-    def prefix(self, place: Place) -> list[str]:
+    def prefix(self, place: ImagePlace) -> list[str]:
         """The words before every command, the same for all images; empty: none."""
 
     def make_ready(self, image: Image) -> list[str]:

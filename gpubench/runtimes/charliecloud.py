@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from gpubench.errors import UsageError
 from gpubench.model.image import Image
-from gpubench.runtimes.base import Expanded, Place
+from gpubench.runtimes.base import Expanded, ImagePlace
 
 KIND = "squashfs"
 PROGRAM = "ch-run"
@@ -23,7 +23,7 @@ HOST = "/tmp/host"  # noqa: S108 - inside the container, its own /tmp
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-def prefix(place: Place) -> list[str]:
+def prefix(place: ImagePlace) -> list[str]:
     """``ch-run`` with all that the place decides.
 
     Raises:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpubench.model.image import Image
-from gpubench.runtimes.base import Expanded, Place
+from gpubench.runtimes.base import Expanded, ImagePlace
 
 KIND = "docker"
 PROGRAM = "docker"
@@ -20,7 +20,7 @@ LEFT = ""
 PARTS_AT = ":"
 
 
-def prefix(place: Place) -> list[str]:
+def prefix(place: ImagePlace) -> list[str]:
     """``docker run`` with all that the place decides."""
     return [
         *("docker", "run", "--rm", "--interactive", "--pull=never"),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from gpubench.errors import UsageError
 from gpubench.model.image import Image
-from gpubench.runtimes.base import Expanded, Place
+from gpubench.runtimes.base import Expanded, ImagePlace
 
 KIND = "squashfs"
 PROGRAM = "enroot"
@@ -23,7 +23,7 @@ _ESCAPES = str.maketrans({"\\": "\\134", " ": "\\040", "\t": "\\011", "\n": "\\0
 """As in fstab(5)."""
 
 
-def prefix(place: Place) -> list[str]:
+def prefix(place: ImagePlace) -> list[str]:
     """Options of ``enroot start``: mounts by the same path inside as outside; the campaign's own files read-only.
 
     Raises:

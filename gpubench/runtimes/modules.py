@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpubench.model.image import Image
-from gpubench.runtimes.base import Expanded, Place
+from gpubench.runtimes.base import Expanded, ImagePlace
 
 KIND = "modules"
 PROGRAM = ""
@@ -17,7 +17,7 @@ LOAD = '. "$0" && exec "$@"'
 """``bash -c LOAD FILE COMMAND...`` runs the command with what the file loads."""
 
 
-def prefix(place: Place) -> list[str]:  # noqa: ARG001 - no container is started
+def prefix(place: ImagePlace) -> list[str]:  # noqa: ARG001 - no container is started
     """The shell; it doesn't stay: a signal reaches Python."""
     return ["bash", "-c", Expanded(LOAD)]
 

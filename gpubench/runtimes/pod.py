@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpubench.model.image import Image
-from gpubench.runtimes.base import Place
+from gpubench.runtimes.base import ImagePlace
 
 KIND = "docker"
 PROGRAM = ""
@@ -15,7 +15,7 @@ LEFT = ""
 PARTS_AT = ""
 
 
-def prefix(place: Place) -> list[str]:  # noqa: ARG001 - nothing is started by a command line
+def prefix(place: ImagePlace) -> list[str]:  # noqa: ARG001 - nothing is started by a command line
     """Nothing."""
     return []
 

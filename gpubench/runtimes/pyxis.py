@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpubench.model.image import Image
-from gpubench.runtimes.base import Expanded, Place
+from gpubench.runtimes.base import Expanded, ImagePlace
 
 KIND = "squashfs"
 PROGRAM = "srun"
@@ -18,7 +18,7 @@ LEFT = "runtimes/pyxis-left.sh.j2"
 PARTS_AT = ",:"
 
 
-def prefix(place: Place) -> list[str]:
+def prefix(place: ImagePlace) -> list[str]:
     """Mounts by the same path inside as outside; the campaign's own files read-only."""
     mounts = ["$OUTDIR:$OUTDIR:rw", "$GPUBENCH_CAMPAIGN/jobs:$GPUBENCH_CAMPAIGN/jobs:ro",
               "$GPUBENCH_CAMPAIGN/node.pyz:$GPUBENCH_CAMPAIGN/node.pyz:ro", "$SCRATCHDIR:$SCRATCHDIR:rw"]  # fmt: skip

@@ -86,7 +86,7 @@ class Tended(Protocol):
         """
 
 
-class Kept(Protocol):
+class Retained(Protocol):
     """A scheduler that keeps what there is of a job that has ended."""
 
     def remove(self, job_dir: Path) -> None:
@@ -99,7 +99,7 @@ class Kept(Protocol):
 
 ATTACHED: dict[str, Attached] = {"local": local}
 DETACHED: dict[str, Detached] = {"kubernetes": kubernetes, "lsf": Lsf(), "pbs": Pbs(), "slurm": Slurm()}
-KEPT: dict[str, Kept] = {"kubernetes": kubernetes}
+KEPT: dict[str, Retained] = {"kubernetes": kubernetes}
 TENDED: dict[str, Tended] = {"kubernetes": kubernetes}
 SCHEDULERS: dict[str, Scheduler] = {**ATTACHED, **DETACHED}
 
@@ -113,7 +113,7 @@ __all__ = [
     "Attached",
     "Detached",
     "JobState",
-    "Kept",
+    "Retained",
     "Running",
     "Scheduler",
 ]

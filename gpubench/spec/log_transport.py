@@ -25,7 +25,7 @@ _LINE = re.compile(MARK + r" ([0-9a-z]+-[1-9][0-9]*) (\d+)/(\d+) ([0-9a-f]{64}) 
 
 
 @dataclasses.dataclass
-class Found:
+class DecodedFile:
     """One run directory as it came over the log: its files by name, or why they can't be had (``torn``)."""
 
     files: Dict[str, bytes] = dataclasses.field(default_factory=dict)
@@ -43,7 +43,7 @@ def encode(name: str, files: Mapping[str, bytes]) -> Iterator[str]:
     yield _line(name, 0, len(parts), packed, "")
 
 
-def decode(lines: Iterable[str]) -> Tuple[Dict[str, Found], List[str]]:
+def decode(lines: Iterable[str]) -> Tuple[Dict[str, DecodedFile], List[str]]:
     """Run directories by name, and every other line; the same line twice, or lines in another order, change nothing."""
     parts: Dict[str, Dict[int, Tuple[int, str, str]]] = {}
     others: List[str] = []
@@ -61,26 +61,26 @@ def _line(name: str, number: int, count: int, content: bytes, text: str) -> str:
     return f"{MARK} {name} {number}/{count} {hashlib.sha256(content).hexdigest()} {text}"
 
 
-def _join(parts: Mapping[int, Tuple[int, str, str]]) -> Found:
+def _join(parts: Mapping[int, Tuple[int, str, str]]) -> DecodedFile:
     count = max(entry[0] for entry in parts.values())
     packed = b""
     for number in range(1, count + 1):
         if number not in parts:
-            return Found(torn=f"line {number} of {count} is missing")
+            return DecodedFile(torn=f"line {number} of {count} is missing")
         _, digest, text = parts[number]
         try:
             part = base64.b64decode(text, validate=True)
         except ValueError:
             part = b""
         if hashlib.sha256(part).hexdigest() != digest:
-            return Found(torn=f"line {number} of {count} was changed on its way")
+            return DecodedFile(torn=f"line {number} of {count} was changed on its way")
         packed += part
     if 0 not in parts:
-        return Found(torn="its end is missing")
+        return DecodedFile(torn="its end is missing")
     if hashlib.sha256(packed).hexdigest() != parts[0][1]:
-        return Found(torn="its lines don't belong together")
+        return DecodedFile(torn="its lines don't belong together")
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
-        return Found({name: archive.read(name) for name in archive.namelist() if name in FILES})
+        return DecodedFile({name: archive.read(name) for name in archive.namelist() if name in FILES})
 
 
 def _pack(files: Mapping[str, bytes]) -> bytes:

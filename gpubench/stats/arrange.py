@@ -10,7 +10,7 @@ import numpy as np
 
 from gpubench.errors import DataError
 from gpubench.stats.data import ComparisonInput, RunSamples
-from gpubench.stats.decision import Circumstances
+from gpubench.stats.decision import CellCircumstances
 from gpubench.stats.order import first_in_block, order_problem
 from gpubench.stats.pairs import BASELINE, CANDIDATE, Pairs, complete_pairs
 from gpubench.stats.runs import RunNumbers, number_runs
@@ -19,7 +19,7 @@ Place = tuple[int, int, int]
 
 
 @dataclasses.dataclass(frozen=True)
-class Cell:
+class CellBlocks:
     """One comparison with its runs sorted into blocks.
 
     Args:
@@ -56,7 +56,7 @@ class Cell:
         return len(set(jobs)) < len(jobs)
 
 
-def read_cell(comparison: ComparisonInput) -> Cell:
+def read_cell(comparison: ComparisonInput) -> CellBlocks:
     """Sort the runs of a comparison into blocks.
 
     Raises:
@@ -77,7 +77,7 @@ def read_cell(comparison: ComparisonInput) -> Cell:
         for status in ("failed", "lost")
     }
     blocks = tuple(sorted({run.block for run in counted}))
-    cell = Cell(comparison, blocks, runs, ended["failed"], ended["lost"] - set(runs), "")
+    cell = CellBlocks(comparison, blocks, runs, ended["failed"], ended["lost"] - set(runs), "")
     return dataclasses.replace(cell, order_problem=order_problem(cell.paired))
 
 
@@ -97,7 +97,7 @@ def _check(run: RunSamples, first: RunSamples) -> None:
         )
 
 
-def arrange(cells: Sequence[Cell]) -> Pairs:
+def arrange(cells: Sequence[CellBlocks]) -> Pairs:
     """Arrays of all cells, as the gate wants them."""
     width = max((len(cell.blocks) for cell in cells), default=0)
     shape = (len(cells), max(width, 1))
@@ -129,9 +129,9 @@ def _numbers(shape: tuple[int, int, int], samples: dict[int, list[tuple[Place, t
     return numbers
 
 
-def circumstances(cells: Sequence[Cell]) -> Circumstances:
+def circumstances(cells: Sequence[CellBlocks]) -> CellCircumstances:
     """Failures, order and environment of all cells, as the gate wants them."""
-    return Circumstances(
+    return CellCircumstances(
         np.array([len(cell.broken_blocks) for cell in cells], dtype=np.int64),
         np.array([bool(cell.order_problem) for cell in cells], dtype=bool),
         np.array([cell.comparison.frozen_at is not None for cell in cells], dtype=bool),

@@ -7,11 +7,11 @@ import numpy as np
 from gpubench.stats.decision import Decisions
 from gpubench.stats.pairs import BASELINE, CANDIDATE, Pairs, masked_mean
 from gpubench.stats.runs import Floats
-from gpubench.stats.settings import Settings, Summary
+from gpubench.stats.settings import Summary, VerdictSettings
 from gpubench.stats.sign_flip import FEWEST_BLOCKS, family_flip_p, flip_p
 
 
-def flip_columns(pairs: Pairs, decisions: Decisions, settings: Settings) -> tuple[Floats, Floats]:
+def flip_columns(pairs: Pairs, decisions: Decisions, settings: VerdictSettings) -> tuple[Floats, Floats]:
     """``p_flip`` and ``p_family``, NaN for cells that can't be tested or have fewer than six pairs."""
     difference = pairs.differences(settings.summary)
     counted = (decisions.obstacle == 0) & (pairs.blocks >= FEWEST_BLOCKS)

@@ -9,14 +9,14 @@ import numpy as np
 from gpubench.stats.estimate import OBSTACLES, Estimates, estimate
 from gpubench.stats.pairs import Pairs
 from gpubench.stats.runs import Bools, Floats, Ints
-from gpubench.stats.settings import Settings
+from gpubench.stats.settings import VerdictSettings
 
 WORDS = ("inconclusive", "broken", "equivalent", "regression", "improvement")
 INCONCLUSIVE, BROKEN, EQUIVALENT, REGRESSION, IMPROVEMENT = range(5)
 
 
 @dataclasses.dataclass(frozen=True)
-class Circumstances:
+class CellCircumstances:
     """What bears on a verdict besides times; arrays of shape (cells,).
 
     Args:
@@ -49,7 +49,9 @@ class Decisions:
     word: Ints
 
 
-def decide(pairs: Pairs, circumstances: Circumstances, settings: Settings, family: Ints | None = None) -> Decisions:
+def decide(
+    pairs: Pairs, circumstances: CellCircumstances, settings: VerdictSettings, family: Ints | None = None
+) -> Decisions:
     """Verdicts of all cells.
 
     ``broken`` comes first: it counts failures and rests on no time, so what makes times incomparable doesn't touch it.

@@ -10,7 +10,7 @@ from scipy import special
 from gpubench.stats.pairs import Pairs, count, masked_mean, masked_sd
 from gpubench.stats.runs import Bools, Floats, Ints
 from gpubench.stats.sequential import T_SHARE, looks_so_far, nominal_levels, schedule, sequential_p
-from gpubench.stats.settings import Looks, Settings
+from gpubench.stats.settings import Looks, VerdictSettings
 
 NO_VARIATION = 1e-12
 FEW_BLOCKS = 5
@@ -64,7 +64,7 @@ class Location:
         return distance / np.where(self.testable, self.se, 1.0)
 
 
-def locate(pairs: Pairs, settings: Settings) -> Location:
+def locate(pairs: Pairs, settings: VerdictSettings) -> Location:
     """Mean difference and standard error of every cell.
 
     Below five blocks the standard error is at least the within-run one, √(Σ_runs var/(reps·mean²))/blocks: a handful of
@@ -108,7 +108,7 @@ class Estimates:
     half_width: Floats
 
 
-def estimate(pairs: Pairs, settings: Settings, frozen: Bools) -> Estimates:
+def estimate(pairs: Pairs, settings: VerdictSettings, frozen: Bools) -> Estimates:
     """Estimates at the one look of a fixed plan, or at all looks so far of an adaptive one.
 
     Args:
@@ -124,7 +124,7 @@ def estimate(pairs: Pairs, settings: Settings, frozen: Bools) -> Estimates:
     return _estimate_at_looks(pairs.head(settings.look.maximum), settings, settings.look, frozen)
 
 
-def _estimate_at_looks(pairs: Pairs, settings: Settings, look: Looks, frozen: Bools) -> Estimates:
+def _estimate_at_looks(pairs: Pairs, settings: VerdictSettings, look: Looks, frozen: Bools) -> Estimates:
     location = locate(pairs, settings)
     p, level = np.full(pairs.blocks.shape, np.nan), np.full(pairs.blocks.shape, settings.alpha)
     equivalent = np.zeros(pairs.blocks.shape, dtype=bool)
@@ -146,7 +146,7 @@ def _looks(blocks: int, maximum: int, last: bool) -> tuple[int, ...]:
     return tuple(look for look in looks_so_far(blocks, maximum) if last or look in schedule(maximum))
 
 
-def _test_at(looks: tuple[int, ...], pairs: Pairs, settings: Settings, look: Looks) -> tuple[Floats, Bools]:
+def _test_at(looks: tuple[int, ...], pairs: Pairs, settings: VerdictSettings, look: Looks) -> tuple[Floats, Bools]:
     # Only a scheduled count of blocks is tested (or the last one): a test at any other would be a look nobody has paid
     # for.
     seen = [locate(pairs.head(blocks), settings) for blocks in looks]
@@ -158,7 +158,7 @@ def _test_at(looks: tuple[int, ...], pairs: Pairs, settings: Settings, look: Loo
 
 
 def bounds(
-    pairs: Pairs, settings: Settings, estimates: Estimates, frozen: Bools, level: Floats
+    pairs: Pairs, settings: VerdictSettings, estimates: Estimates, frozen: Bools, level: Floats
 ) -> tuple[Floats, Floats]:
     """Ends of the 1 - level interval of every cell in logs, NaN where undefined; ``level`` has shape (cells,).
 

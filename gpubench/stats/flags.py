@@ -11,25 +11,25 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import special
 
-from gpubench.stats.arrange import Cell
+from gpubench.stats.arrange import CellBlocks
 from gpubench.stats.decision import IMPROVEMENT, REGRESSION, Decisions
 from gpubench.stats.modes import several_modes
 from gpubench.stats.pairs import BASELINE, CANDIDATE, Pairs, count, masked_mean, masked_sd
 from gpubench.stats.runs import Bools, Floats
-from gpubench.stats.settings import Settings
+from gpubench.stats.settings import VerdictSettings
 
 _LEVEL = 0.01
 _FEWEST = 5
 
 
-def tail(pairs: Pairs, settings: Settings) -> Bools:
+def tail(pairs: Pairs, settings: VerdictSettings) -> Bools:
     """Mean and median effect differ by more than δ/2 and than the 95 % interval of their difference (t on blocks)."""
     gap = pairs.differences("mean") - pairs.differences("median")
     mean, half_width = _mean_and_half_width(gap, pairs.mask, 0.05)
     return (pairs.blocks >= 3) & (np.abs(mean) > np.maximum(np.log1p(settings.margin / 2), half_width))
 
 
-def drift(pairs: Pairs, settings: Settings) -> Bools:
+def drift(pairs: Pairs, settings: VerdictSettings) -> Bools:
     """Times of both variants together trend over the blocks: least-squares slope, t test, total change above δ."""
     mask, blocks = pairs.mask, np.maximum(pairs.blocks, 1)
     level = np.where(mask, pairs.numbers.summary(settings.summary).mean(axis=2), 0.0)
@@ -44,7 +44,7 @@ def drift(pairs: Pairs, settings: Settings) -> Bools:
     return raised
 
 
-def order_effect(pairs: Pairs, settings: Settings) -> Bools:
+def order_effect(pairs: Pairs, settings: VerdictSettings) -> Bools:
     """Who runs second is slower or faster by more than δ/2: t on second minus first, each first twice or more."""
     known = pairs.mask & (pairs.first != 0)
     second_minus_first = np.where(known, pairs.differences(settings.summary) * pairs.first, 0.0)
@@ -69,7 +69,7 @@ def order_unknown(pairs: Pairs) -> Bools:
     return raised
 
 
-def autocorrelation(pairs: Pairs, settings: Settings) -> Bools:
+def autocorrelation(pairs: Pairs, settings: VerdictSettings) -> Bools:
     """Neighbours resemble each other: samples within runs, or blocks (then intervals are too short).
 
     Within runs: lag-1 coefficients, freed of their expectation, average of all runs against their permutation variance
@@ -85,7 +85,7 @@ def autocorrelation(pairs: Pairs, settings: Settings) -> Bools:
     return raised
 
 
-def _between_blocks(pairs: Pairs, settings: Settings, quantile: float) -> Bools:
+def _between_blocks(pairs: Pairs, settings: VerdictSettings, quantile: float) -> Bools:
     difference = pairs.differences(settings.summary)
     centred = np.where(pairs.mask, difference - masked_mean(difference, pairs.mask)[:, None], 0.0)
     square = np.sum(centred**2, axis=1)
@@ -95,7 +95,7 @@ def _between_blocks(pairs: Pairs, settings: Settings, quantile: float) -> Bools:
     return raised
 
 
-def not_steady(pairs: Pairs, settings: Settings) -> Bools:
+def not_steady(pairs: Pairs, settings: VerdictSettings) -> Bools:
     """First timed samples are slower than the rest of their runs by more than δ/2: more warm-up is needed."""
     mask = (pairs.mask[..., None] & (pairs.numbers.reps >= 4)).reshape(len(pairs.blocks), -1)
     excess = np.where(mask, pairs.numbers.first_excess.reshape(mask.shape), 0.0)
@@ -110,7 +110,7 @@ def fragile(decisions: Decisions, p_flip: Floats, p_family: Floats) -> Bools:
     return by_holm & (((blocks >= 8) & (p_family > 0.05)) | ((blocks >= 6) & (p_flip > 0.05)))
 
 
-def lost_more_often(cell: Cell) -> bool:
+def lost_more_often(cell: CellBlocks) -> bool:
     """The candidate was lost in at least two blocks where the baseline ran, and more often than the other way round."""
     candidate, baseline = (
         sum((block, side) in cell.lost and (block, other) in cell.runs for block in cell.blocks)
@@ -119,13 +119,13 @@ def lost_more_often(cell: Cell) -> bool:
     return candidate >= 2 and candidate > baseline
 
 
-def multimodal(cell: Cell, settings: Settings) -> bool:
+def multimodal(cell: CellBlocks, settings: VerdictSettings) -> bool:
     """The samples of one variant have more than one mode within its runs, and the middle 80 % are wider than δ."""
     sides = ([pair[side].wall_s for pair in cell.paired] for side in (BASELINE, CANDIDATE))
     return any(several_modes(runs, apart=float(np.log1p(settings.margin))) for runs in sides)
 
 
-def _incomplete(cell: Cell, settings: Settings) -> bool:
+def _incomplete(cell: CellBlocks, settings: VerdictSettings) -> bool:
     # An adaptive campaign plans up to its maximum and is meant to stop before it.
     return (
         settings.look is None
@@ -135,7 +135,11 @@ def _incomplete(cell: Cell, settings: Settings) -> bool:
 
 
 def raise_flags(
-    cells: Sequence[Cell], pairs: Pairs, decisions: Decisions, flips: tuple[Floats, Floats], settings: Settings
+    cells: Sequence[CellBlocks],
+    pairs: Pairs,
+    decisions: Decisions,
+    flips: tuple[Floats, Floats],
+    settings: VerdictSettings,
 ) -> list[tuple[str, ...]]:
     """Names of the flags of every cell, in a fixed order."""
     columns: dict[str, Bools | list[bool]] = {

@@ -60,7 +60,7 @@ class Outlier:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Group:
+class LinkGroup:
     """Links of one class between ``workers`` workers: rates in bytes per second; ``detectable`` is the ratio of a slow
     link that is found in 95 of 100 matrices like this one, None where there are too few links, or too many workers, to
     judge."""
@@ -78,7 +78,7 @@ class Group:
 class LinkReport:
     """All classes, and the outliers, the slowest first."""
 
-    groups: list[Group]
+    groups: list[LinkGroup]
     outliers: list[Outlier]
 
 
@@ -225,9 +225,9 @@ def _together(parts: Floats) -> Floats:
     return np.asarray(sending + receiving)
 
 
-def _group(name: str, workers: int, links: Sequence[LinkRates], detectable: float | None) -> Group:
+def _group(name: str, workers: int, links: Sequence[LinkRates], detectable: float | None) -> LinkGroup:
     rates = [*map(_rate, links)]
-    return Group(name, workers, len(links), float(np.median(rates)), min(rates), max(rates), detectable)
+    return LinkGroup(name, workers, len(links), float(np.median(rates)), min(rates), max(rates), detectable)
 
 
 def _detectable(fit: _Fit, alpha: float) -> float | None:

@@ -29,7 +29,7 @@ class Looks:
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class VerdictSettings:
     """How verdicts are made.
 
     Args:

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import special
 
 from gpubench.stats.decision import holm, holm_levels
-from gpubench.stats.settings import Settings
+from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.wording import WIDE, likely, p_words
 
 FEWEST = 3
@@ -31,7 +31,7 @@ Word = Literal["regression", "improvement", "equivalent", "inconclusive"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Difference:
+class UnpairedDifference:
     """Of the means of two independent samples.
 
     Args:
@@ -55,7 +55,7 @@ class Difference:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedUnpaired:
     """What may be believed of one comparison; effects and bounds are ratios minus one, None where undefined.
 
     Args:
@@ -80,7 +80,7 @@ class Judged:
     high_adjusted: float | None = None
 
 
-def welch(first: Sequence[float], second: Sequence[float]) -> Difference | None:
+def welch(first: Sequence[float], second: Sequence[float]) -> UnpairedDifference | None:
     """Difference of two means whose variances may differ (Welch 1947, Biometrika 34:28; Satterthwaite 1946).
 
     None where a side has fewer than two values, or neither varies.
@@ -90,10 +90,12 @@ def welch(first: Sequence[float], second: Sequence[float]) -> Difference | None:
     shares = [float(np.var(side, ddof=1)) / len(side) for side in (first, second)]
     error = math.sqrt(sum(shares))
     freedom = error**4 / sum(share**2 / (len(side) - 1) for share, side in zip(shares, (first, second), strict=True))
-    return Difference(float(np.mean(second) - np.mean(first)), error, freedom)
+    return UnpairedDifference(float(np.mean(second) - np.mean(first)), error, freedom)
 
 
-def judge_unpaired(family: Sequence[tuple[Sequence[float], Sequence[float]]], settings: Settings) -> list[Judged]:
+def judge_unpaired(
+    family: Sequence[tuple[Sequence[float], Sequence[float]]], settings: VerdictSettings
+) -> list[JudgedUnpaired]:
     """Verdicts of a family, in its order.
 
     The words are those of paired verdicts, in the same order of precedence: equivalent where the 90 % interval lies
@@ -114,7 +116,7 @@ def judge_unpaired(family: Sequence[tuple[Sequence[float], Sequence[float]]], se
     ]
 
 
-def _tested(first: Sequence[float], second: Sequence[float]) -> Difference | None:
+def _tested(first: Sequence[float], second: Sequence[float]) -> UnpairedDifference | None:
     fewer = min(len(first), len(second))
     found = welch(first, second) if fewer >= FEWEST else None
     return dataclasses.replace(found, freedom=fewer - 1) if found and fewer < FEW else found
@@ -122,16 +124,16 @@ def _tested(first: Sequence[float], second: Sequence[float]) -> Difference | Non
 
 def _judged(
     sides: tuple[Sequence[float], Sequence[float]],
-    found: Difference | None,
+    found: UnpairedDifference | None,
     held: tuple[float, float],
     members: int,
-    settings: Settings,
-) -> Judged:
+    settings: VerdictSettings,
+) -> JudgedUnpaired:
     p_holm, level = held
     blocks = len(sides[0]), len(sides[1])
     if found is None or math.isnan(p_holm):
         effect = math.expm1(float(np.mean(sides[1]) - np.mean(sides[0]))) if min(blocks) else None
-        return Judged(effect, None, None, blocks, None, None, "inconclusive", _obstacle(blocks), False)
+        return JudgedUnpaired(effect, None, None, blocks, None, None, "inconclusive", _obstacle(blocks), False)
     margin, wide = math.log1p(settings.margin), found.half(2 * settings.alpha)
     low, high = found.mean - found.half(settings.alpha), found.mean + found.half(settings.alpha)
     adjusted = found.mean - found.half(level), found.mean + found.half(level)
@@ -141,7 +143,7 @@ def _judged(
     elif p_holm <= settings.alpha:
         word = "regression" if found.mean > 0 else "improvement"
     beyond = (word == "regression" and adjusted[0] > margin) or (word == "improvement" and adjusted[1] < -margin)
-    return Judged(
+    return JudgedUnpaired(
         math.expm1(found.mean),
         math.expm1(low),
         math.expm1(high),
@@ -165,7 +167,7 @@ def _obstacle(blocks: tuple[int, int]) -> str:
     return f"no variation: {counts} without any; repeated rows are not repeated runs"
 
 
-def _reason(word: Word, blocks: tuple[int, int], said: str, leaning: str, settings: Settings) -> str:
+def _reason(word: Word, blocks: tuple[int, int], said: str, leaning: str, settings: VerdictSettings) -> str:
     margin, counts = f"within ±{100 * settings.margin:g} %", f"{blocks[0]} and {blocks[1]} blocks"
     if word == "equivalent":
         return f"{margin} in {counts}"

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from gpubench.errors import EXIT_INCONCLUSIVE, EXIT_REGRESSION
-from gpubench.stats.arrange import Cell, arrange, circumstances, read_cell
+from gpubench.stats.arrange import CellBlocks, arrange, circumstances, read_cell
 from gpubench.stats.columns import columns, flip_columns
 from gpubench.stats.data import ComparisonInput
 from gpubench.stats.decision import INCONCLUSIVE, WORDS, Decisions, decide, holm_levels
@@ -17,7 +17,7 @@ from gpubench.stats.estimate import FEW_BLOCKS, OBSTACLES, bounds
 from gpubench.stats.flags import raise_flags
 from gpubench.stats.power import blocks_to_decide
 from gpubench.stats.runs import Floats
-from gpubench.stats.settings import Settings
+from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.wording import WIDE, leaning, reason
 
 
@@ -102,7 +102,7 @@ class Verdict:
         return f"{seen}; rarer than {100 * self.straggler_limit:.2g} % can't be excluded"
 
 
-def judge(comparisons: Sequence[ComparisonInput], settings: Settings) -> list[Verdict]:
+def judge(comparisons: Sequence[ComparisonInput], settings: VerdictSettings) -> list[Verdict]:
     """Verdicts of a whole family.
 
     Args:
@@ -142,10 +142,10 @@ def exit_code(verdicts: Sequence[Verdict]) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class _Family:
-    cells: list[Cell]
+    cells: list[CellBlocks]
     decisions: Decisions
     columns: dict[str, Floats]
-    settings: Settings
+    settings: VerdictSettings
 
 
 def _verdict(family: _Family, row: int, flags: tuple[str, ...]) -> Verdict:

@@ -6,10 +6,10 @@ import itertools
 import math
 from collections.abc import Mapping
 
-from gpubench.stats.arrange import Cell
+from gpubench.stats.arrange import CellBlocks
 from gpubench.stats.decision import BROKEN, EQUIVALENT, INCONCLUSIVE, Decisions
 from gpubench.stats.estimate import OBSTACLES
-from gpubench.stats.settings import Settings
+from gpubench.stats.settings import VerdictSettings
 
 WIDE = "wide"
 """Begins the reason of a comparison that is inconclusive by nothing but noise."""
@@ -22,7 +22,7 @@ def percent(ratio: float) -> str:
     return f"{100 * ratio:+.1f} %"
 
 
-def reason(cell: Cell, row: int, decisions: Decisions, settings: Settings) -> str:
+def reason(cell: CellBlocks, row: int, decisions: Decisions, settings: VerdictSettings) -> str:
     """Why the cell got its verdict; an inconclusive one begins with a word and a colon.
 
     Args:
@@ -46,7 +46,7 @@ def reason(cell: Cell, row: int, decisions: Decisions, settings: Settings) -> st
     return f"{text} in {_blocks(decisions, row)}{_where(cell)}{decided}"
 
 
-def _why_inconclusive(cell: Cell, row: int, decisions: Decisions, settings: Settings) -> str:
+def _why_inconclusive(cell: CellBlocks, row: int, decisions: Decisions, settings: VerdictSettings) -> str:
     obstacle = OBSTACLES[int(decisions.obstacle[row])]
     if obstacle:
         return f"{obstacle}: {_obstacle(obstacle, cell, row, decisions)}"
@@ -73,7 +73,7 @@ def leaning(low: float | None, high: float | None) -> str:
     return "likely faster, not proven" if high is not None and high < 0 else ""
 
 
-def _obstacle(obstacle: str, cell: Cell, row: int, decisions: Decisions) -> str:
+def _obstacle(obstacle: str, cell: CellBlocks, row: int, decisions: Decisions) -> str:
     blocks = _blocks(decisions, row)
     return {
         "no data": _no_data(cell),
@@ -85,7 +85,7 @@ def _obstacle(obstacle: str, cell: Cell, row: int, decisions: Decisions) -> str:
     }[obstacle]
 
 
-def _no_data(cell: Cell) -> str:
+def _no_data(cell: CellBlocks) -> str:
     one = cell.comparison
     if one.skipped:
         return f"skipped, as planned: {one.skipped}"
@@ -104,7 +104,7 @@ def _short(values: str) -> str:
     return values if len(values) <= _MOST_LETTERS else f"{values[: _MOST_LETTERS - 1]}…"
 
 
-def _margin_words(settings: Settings) -> str:
+def _margin_words(settings: VerdictSettings) -> str:
     return f"within ±{100 * settings.margin:g} %"
 
 
@@ -113,7 +113,7 @@ def _blocks(decisions: Decisions, row: int) -> str:
     return f"{count} block" if count == 1 else f"{count} blocks"
 
 
-def _where(cell: Cell) -> str:
+def _where(cell: CellBlocks) -> str:
     return ", on these nodes" if cell.one_job else ""
 
 

@@ -3,7 +3,7 @@
 Only this package and the node half's writer know where a file of a campaign stands.
 """
 
-from gpubench.store.accounting import Accounting, Outcome, account
+from gpubench.store.accounting import Accounting, RunOutcome, account
 from gpubench.store.campaign import Campaign
 from gpubench.store.outputs import create_campaign, newest_campaign
 from gpubench.store.rundirs import RunDirectory, read_provenance, read_record, run_directories
@@ -11,8 +11,8 @@ from gpubench.store.rundirs import RunDirectory, read_provenance, read_record, r
 __all__ = [
     "Accounting",
     "Campaign",
-    "Outcome",
     "RunDirectory",
+    "RunOutcome",
     "account",
     "create_campaign",
     "newest_campaign",

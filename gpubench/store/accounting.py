@@ -17,7 +17,7 @@ PENDING = "pending"
 
 
 @dataclasses.dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """One planned run and how it ended.
 
     ``status`` is ``ok failed skipped lost``, or ``pending`` while its job lives. ``attempt`` is the last one,
@@ -38,7 +38,7 @@ class Outcome:
 class Accounting:
     """Every planned run in planned order, and what stands in ``runs/`` against the rules."""
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[RunOutcome, ...]
     warnings: tuple[str, ...] = ()
 
     def counts(self) -> dict[str, int]:
@@ -51,7 +51,7 @@ class Accounting:
         return all(outcome.status == "ok" for outcome in self.outcomes)
 
 
-def run_warnings(outcomes: Iterable[Outcome]) -> list[str]:
+def run_warnings(outcomes: Iterable[RunOutcome]) -> list[str]:
     """Warnings of the runs themselves, each once with the number of runs that gave it."""
     counts = Counter(warning for one in outcomes if one.record for warning in one.record.warnings)
     return [f"{warning} ({count} run{'' if count == 1 else 's'})" for warning, count in counts.items()]
@@ -104,17 +104,19 @@ def _outcome(
     *,
     alive: bool,
     end: str,
-) -> Outcome:
+) -> RunOutcome:
     job, block, run = row
     if not attempts:
         ended = f"job {job.job} ended{f' ({end})' if end else ''} before this run started"
         return (
-            Outcome(job, block, run, PENDING, "not started yet") if alive else Outcome(job, block, run, "lost", ended)
+            RunOutcome(job, block, run, PENDING, "not started yet")
+            if alive
+            else RunOutcome(job, block, run, "lost", ended)
         )
     last = attempts[-1]
 
-    def ended_as(status: str, reason: str, record: RunRecord | None = None) -> Outcome:
-        return Outcome(job, block, run, status, reason, last.attempt, last.path, record)
+    def ended_as(status: str, reason: str, record: RunRecord | None = None) -> RunOutcome:
+        return RunOutcome(job, block, run, status, reason, last.attempt, last.path, record)
 
     try:
         record = records.read(last.path)
@@ -132,7 +134,7 @@ def _outcome(
     return ended_as(record.status, record.reason or ("" if record.status == "ok" else "no reason given"), record)
 
 
-def _left_out(outcome: Outcome, why: str) -> Outcome:
+def _left_out(outcome: RunOutcome, why: str) -> RunOutcome:
     """A run that is planned to be skipped is skipped, whether or not its job came to write that down."""
     lost = why and outcome.status == "lost"
     return dataclasses.replace(outcome, status="skipped", reason=why, record=None) if lost else outcome

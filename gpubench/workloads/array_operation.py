@@ -20,7 +20,7 @@ import numpy as np
 
 from gpubench.workloads import dask_compat, device
 from gpubench.workloads.arrays import ITEM_BYTES, random_state
-from gpubench.workloads.base import Answer, Context, Measurement
+from gpubench.workloads.base import Answer, Measurement, WorkloadContext
 
 CLOSE = 1e-9
 """Of the largest figure. Adding up n float64 in another order is off by n · 1.1e-16 at worst, by √n of that mostly."""
@@ -106,7 +106,7 @@ class ArrayOperation(Measurement):
     ``context.workers``: left to itself, Dask places them by the moment's load, differently in each repetition.
     """
 
-    def __init__(self, context: Context, params: Any) -> None:
+    def __init__(self, context: WorkloadContext, params: Any) -> None:
         super().__init__(context, params)
         self._token = uuid.uuid4().hex[:8]
         self.round = 0

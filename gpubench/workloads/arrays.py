@@ -13,7 +13,7 @@ import distributed
 import numpy as np
 
 from gpubench.workloads import dask_compat, device
-from gpubench.workloads.base import Answer, Context
+from gpubench.workloads.base import Answer, WorkloadContext
 from gpubench.workloads.noop import LazyMeasurement
 
 ITEM_BYTES = 8
@@ -37,7 +37,7 @@ def uniform(device_name: str, entropy: Tuple[int, ...], shape: Tuple[int, ...]) 
 
 
 def drawn(
-    context: Context,
+    context: WorkloadContext,
     name: str,
     draw: Any,
     entropy: Tuple[int, ...],
@@ -71,7 +71,7 @@ class ArraySum(LazyMeasurement):
     draw: Any
     """Importable function (device, entropy, shape) → block; each worker draws its own."""
 
-    def __init__(self, context: Context, params: Any) -> None:
+    def __init__(self, context: WorkloadContext, params: Any) -> None:
         super().__init__(context, params)
         self._token = uuid.uuid4().hex[:8]
         self._round = 0

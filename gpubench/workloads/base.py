@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Mapping, Tuple
 
 
 @dataclasses.dataclass(frozen=True)
-class Context:
+class WorkloadContext:
     """The running cluster.
 
     ``client`` is a ``distributed.Client``; ``workers`` the addresses of all workers, sorted; ``device`` is ``cpu`` or
@@ -55,7 +55,7 @@ class Measurement(abc.ABC):
     backend = "dask"
     """Which of the catalogue's back-ends measures; set before ``setup``."""
 
-    def __init__(self, context: Context, params: Mapping[str, Any]) -> None:
+    def __init__(self, context: WorkloadContext, params: Mapping[str, Any]) -> None:
         self.context = context
         self.params = params
 

@@ -90,7 +90,7 @@ class ColGather(ArrayOperation):
 
     def operands(self) -> List[Operand]:
         """The column and the index."""
-        index = Operand(Places(self.size), (int(self.params["second_size"]),), (self.chunk,))
+        index = Operand(ColumnPlaces(self.size), (int(self.params["second_size"]),), (self.chunk,))
         return [Operand(normal, (self.size,), (self.chunk,)), index]
 
     def operation(self, *arrays: Any) -> List[Any]:
@@ -119,7 +119,7 @@ class ColGather(ArrayOperation):
         return len(others) * int(min(min(array.chunks[0]) for array in self.arrays)) * ITEM_BYTES
 
 
-class Places:
+class ColumnPlaces:
     """Draws places in a column of ``size`` elements; an object, because ``draw`` knows only a block's own shape."""
 
     def __init__(self, size: int) -> None:

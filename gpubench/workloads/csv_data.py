@@ -63,7 +63,7 @@ class Table:
 
 
 @dataclasses.dataclass
-class Expected:
+class ExpectedTables:
     """What reading, grouping and joining must give; sums are of whole numbers of 10⁻¹⁴, modulo 2⁶⁴.
 
     ``left`` and ``joined`` are (rows, sum of row numbers, sum of all floats). ``joined`` has the sum of the products of
@@ -92,12 +92,12 @@ def parts(table: Table) -> Iterator[Tuple[Any, Any, Any, Any, Any]]:
         )
 
 
-def write(table: Table, left: Path, right: Path) -> Expected:
+def write(table: Table, left: Path, right: Path) -> ExpectedTables:
     """Write both tables, and return what must come out of them.
 
     One process writes: several that write into one file garble it on NFS.
     """
-    expected = Expected([0, 0, 0], [0, 0, 0, 0], {})
+    expected = ExpectedTables([0, 0, 0], [0, 0, 0, 0], {})
     with left.open("wb") as left_file, right.open("wb") as right_file:
         left_file.write(",".join(["row", "id", *table.left_names]).encode() + b"\n")
         right_file.write(",".join(["row", *table.right_names]).encode() + b"\n")
@@ -171,7 +171,7 @@ def _group(groups: Dict[int, Tuple[int, Any, Any, Any]], ids: Any, numbers: Any)
 
 
 @functools.lru_cache(maxsize=4)
-def written(table: Table, folder: Path) -> Tuple[Path, Path, Expected]:
+def written(table: Table, folder: Path) -> Tuple[Path, Path, ExpectedTables]:
     """Both tables in ``folder``, written at the first call only: the workloads of one run share them."""
     name = f"{table.rows}-{table.columns}-{table.ids}-{table.seed}"
     left, right = folder / f"left-{name}.csv", folder / f"right-{name}.csv"

@@ -16,7 +16,7 @@ import distributed
 import numpy as np
 
 from gpubench.workloads import csv_data, dask_compat, device
-from gpubench.workloads.base import Answer, Context, Measurement, UnavailableError
+from gpubench.workloads.base import Answer, Measurement, UnavailableError, WorkloadContext
 
 MEAN_CLOSE = 1e-9
 """Means of numbers in [0, 1): adding up 10⁷ of them in another order is off by 10⁷ · 1.1e-16 of a mean at worst."""
@@ -39,7 +39,7 @@ def size_seen(path: str) -> int:
 class CsvFrames(Measurement):
     """One operation on frames that were read from two CSV files, written once per run."""
 
-    def __init__(self, context: Context, params: Any) -> None:
+    def __init__(self, context: WorkloadContext, params: Any) -> None:
         super().__init__(context, params)
         self._token = uuid.uuid4().hex[:8]
         self._round = 0

@@ -3,7 +3,7 @@
 import importlib
 from typing import Any, Iterable, Mapping
 
-from gpubench.workloads.base import Context, Measurement
+from gpubench.workloads.base import Measurement, WorkloadContext
 from gpubench.workloads.catalogue import CATALOGUE
 
 
@@ -17,7 +17,7 @@ def load(names: Iterable[str]) -> None:
         importlib.import_module("gpubench.workloads." + CATALOGUE[name].factory.partition(":")[0])
 
 
-def create(name: str, context: Context, backend: str, params: Mapping[str, Any]) -> Measurement:
+def create(name: str, context: WorkloadContext, backend: str, params: Mapping[str, Any]) -> Measurement:
     """The measurement of workload ``name``; its family's file, and so dask and numpy, is imported only now.
 
     Raises:

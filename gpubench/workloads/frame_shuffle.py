@@ -9,7 +9,7 @@ from typing import Any, List, Tuple
 import distributed
 
 from gpubench.workloads import dask_compat, device, frames
-from gpubench.workloads.base import Answer, Context, UnavailableError
+from gpubench.workloads.base import Answer, UnavailableError, WorkloadContext
 from gpubench.workloads.noop import LazyMeasurement
 
 ITEM_BYTES = 8
@@ -38,7 +38,7 @@ class Shuffle(LazyMeasurement):
     where they must meet are known. They are hashed alike.
     """
 
-    def __init__(self, context: Context, params: Any) -> None:
+    def __init__(self, context: WorkloadContext, params: Any) -> None:
         super().__init__(context, params)
         self._token = uuid.uuid4().hex[:8]
         self._round = 0

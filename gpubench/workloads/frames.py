@@ -5,11 +5,11 @@ from typing import Any, Callable, Sequence, Tuple
 import dask.dataframe
 import distributed
 
-from gpubench.workloads.base import Context
+from gpubench.workloads.base import WorkloadContext
 
 
 def settled(
-    context: Context, name: str, parts: Sequence[Tuple[Any, ...]], meta: Any, divisions: Tuple[Any, ...] = ()
+    context: WorkloadContext, name: str, parts: Sequence[Tuple[Any, ...]], meta: Any, divisions: Tuple[Any, ...] = ()
 ) -> Any:
     """``begun``, and waited for."""
     frame = begun(context, name, parts, meta, divisions)
@@ -18,7 +18,7 @@ def settled(
 
 
 def begun(
-    context: Context, name: str, parts: Sequence[Tuple[Any, ...]], meta: Any, divisions: Tuple[Any, ...] = ()
+    context: WorkloadContext, name: str, parts: Sequence[Tuple[Any, ...]], meta: Any, divisions: Tuple[Any, ...] = ()
 ) -> Any:
     """A persisted frame of one partition per entry of ``parts``, each (function, *arguments), on its way.
 
@@ -39,7 +39,7 @@ def generated(function: Callable[..., Any], numbers: Sequence[int], arguments: T
     return dask.dataframe.from_map(function, numbers, args=arguments, meta=meta, enforce_metadata=False)
 
 
-def fewest_away(context: Context, parts: int) -> int:
+def fewest_away(context: WorkloadContext, parts: int) -> int:
     """Of so many settled partitions, how many lie apart from the worker that has most of them."""
     workers = len(context.workers)
     held = [number * workers // parts for number in range(parts)]

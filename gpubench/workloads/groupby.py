@@ -8,7 +8,7 @@ from typing import Any, List, Tuple
 import distributed
 
 from gpubench.workloads import dask_compat, device, frames, groupby_data
-from gpubench.workloads.base import Answer, Context
+from gpubench.workloads.base import Answer, WorkloadContext
 from gpubench.workloads.noop import LazyMeasurement
 
 ROW_BYTES = 24
@@ -17,7 +17,7 @@ ROW_BYTES = 24
 class GroupBy(LazyMeasurement):
     """Maximum and count of one column, mean of another, by an integer key."""
 
-    def __init__(self, context: Context, params: Any) -> None:
+    def __init__(self, context: WorkloadContext, params: Any) -> None:
         super().__init__(context, params)
         self._token = uuid.uuid4().hex[:8]
         self._round = 0

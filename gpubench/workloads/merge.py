@@ -8,7 +8,7 @@ from typing import Any, List, Tuple
 import distributed
 
 from gpubench.workloads import dask_compat, device, explicit_comms, frames, merge_data
-from gpubench.workloads.base import Answer, Context
+from gpubench.workloads.base import Answer, WorkloadContext
 from gpubench.workloads.noop import LazyMeasurement
 
 COLUMN_BYTES = 8
@@ -22,7 +22,7 @@ Joined = Tuple[List[merge_data.Figures], List[List[int]]]
 class Merge(LazyMeasurement):
     """Partitions of both frames in fixed places; each join starts from frames that have no copies yet."""
 
-    def __init__(self, context: Context, params: Any) -> None:
+    def __init__(self, context: WorkloadContext, params: Any) -> None:
         super().__init__(context, params)
         self._token = uuid.uuid4().hex[:8]
         self._round = 0

@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Sequence, Tuple
 from distributed.comm.addressing import get_address_host
 
 from gpubench.workloads import pingpong
-from gpubench.workloads.base import Answer, Context, Measurement
+from gpubench.workloads.base import Answer, Measurement, WorkloadContext
 from gpubench.workloads.links import Link
 
 
@@ -40,7 +40,7 @@ class Message(Measurement):
 
     uses_transfer_log = False
 
-    def __init__(self, context: Context, params: Any) -> None:
+    def __init__(self, context: WorkloadContext, params: Any) -> None:
         super().__init__(context, params)
         self._token = uuid.uuid4().hex
         self._links: List[Link] = []

@@ -10,7 +10,7 @@ from typing import Any, List, Tuple
 import distributed
 
 from gpubench.workloads import device
-from gpubench.workloads.base import Answer, Context, Measurement, UnavailableError
+from gpubench.workloads.base import Answer, Measurement, UnavailableError, WorkloadContext
 
 ROUNDING = 1e-9
 """Between two orders of adding up one column of floats."""
@@ -35,7 +35,7 @@ class ReadParquet(Measurement):
 
     uses_transfer_log = True
 
-    def __init__(self, context: Context, params: Any) -> None:
+    def __init__(self, context: WorkloadContext, params: Any) -> None:
         super().__init__(context, params)
         self._folder = str(params["path"])
         self._is_ours = not self._folder

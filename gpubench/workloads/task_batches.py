@@ -16,7 +16,7 @@ QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
 
 
 @dataclasses.dataclass
-class Batch:
+class TaskBatch:
     """One submission of ``count`` tasks.
 
     Args:
@@ -58,13 +58,13 @@ class Batch:
         }
 
 
-def joined(parts: Sequence[Batch]) -> Batch:
+def joined(parts: Sequence[TaskBatch]) -> TaskBatch:
     """The batches that several clients of one machine ran at the same time, as one."""
     results: Dict[str, int] = {}
     for part in parts:
         for result, times in part.results.items():
             results[result] = results.get(result, 0) + times
-    return Batch(
+    return TaskBatch(
         count=sum(part.count for part in parts),
         start=min(part.start for part in parts),
         submitted=max(part.submitted for part in parts),
@@ -90,7 +90,7 @@ def quantiles(values: Sequence[float]) -> Dict[str, float]:
     }
 
 
-def next_size(params: Mapping[str, Any], done: Sequence[Batch]) -> Optional[int]:
+def next_size(params: Mapping[str, Any], done: Sequence[TaskBatch]) -> Optional[int]:
     """How many tasks the next batch has, None when the last one was the last.
 
     As parsl-perf (``parsl/benchmark/perf.py``): `estimate` takes as many as the last rate gives in the target time,

@@ -24,7 +24,7 @@ from typing import Any, Dict, List, Mapping, Sequence
 
 from gpubench.workloads import process_reaper
 from gpubench.workloads.base import UnavailableError
-from gpubench.workloads.task_batches import Batch, joined, shares
+from gpubench.workloads.task_batches import TaskBatch, joined, shares
 
 MARK = "GPUBENCH_TASK_CLIENTS"
 CLOSE_S = 20.0
@@ -62,7 +62,7 @@ class Clients:
             self._end()
             raise
 
-    def batch(self, count: int) -> Batch:
+    def batch(self, count: int) -> TaskBatch:
         """Every client submits its share of ``count`` tasks at once."""
         wanted = [
             (process, size) for process, size in zip(self._processes, shares(count, len(self._processes))) if size

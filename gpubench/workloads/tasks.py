@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from gpubench.workloads import dask_compat, tasks_dask
 from gpubench.workloads.base import Answer, Measurement, UnavailableError
-from gpubench.workloads.task_batches import Batch, next_size, shares
+from gpubench.workloads.task_batches import TaskBatch, next_size, shares
 from gpubench.workloads.task_clients import Clients
 
 RIGHT = repr(tasks_dask.RESULT)
@@ -63,17 +63,17 @@ class Tasks(Measurement):
         if self.backend == "dask":
             dask_compat.drain(self.context.client)
 
-    def once(self) -> Tuple[float, List[Batch]]:
+    def once(self) -> Tuple[float, List[TaskBatch]]:
         """Batches until the last; the seconds of ``count`` tasks at its rate."""
         assert self._submitter is not None
-        done: List[Batch] = []
+        done: List[TaskBatch] = []
         while True:
             size = next_size(self.params, done)
             if size is None:
                 return done[-1].run_s * int(self.params["count"]) / done[-1].count, done
             done.append(self._submitter.batch(size))
 
-    def check(self, answer: List[Batch]) -> Answer:
+    def check(self, answer: List[TaskBatch]) -> Answer:
         """Every batch has as many results as it had tasks, all right."""
         self._kept.append([batch.figures() for batch in answer])
         expected = sum(batch.count for batch in answer)

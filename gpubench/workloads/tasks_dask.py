@@ -4,7 +4,7 @@ import time
 from typing import Any, Dict, Mapping
 
 from gpubench.workloads import dask_compat
-from gpubench.workloads.task_batches import Batch, counted
+from gpubench.workloads.task_batches import TaskBatch, counted
 
 RESULT = 7
 
@@ -28,7 +28,7 @@ class DaskSubmitter:
         self.client = client
         self.argsize = argsize
 
-    def batch(self, count: int) -> Batch:
+    def batch(self, count: int) -> TaskBatch:
         """Submit, wait, gather."""
         arguments = [f"{number:0{self.argsize}d}" for number in range(count)] if self.argsize else range(count)
         with dask_compat.finish_times(self.client) as finished:
@@ -38,7 +38,7 @@ class DaskSubmitter:
             results = self.client.gather(futures)
             end = time.perf_counter()
         latencies = [finished[future.key] - start for future in futures if future.key in finished]
-        return Batch(count, start, submitted, end, counted(results), latencies)
+        return TaskBatch(count, start, submitted, end, counted(results), latencies)
 
     def close(self) -> None:
         """``batch`` keeps no future."""

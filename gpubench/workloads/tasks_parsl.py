@@ -20,7 +20,7 @@ from typing import Any, List, Mapping, Optional
 from gpubench.workloads.base import UnavailableError
 from gpubench.workloads.process_reaper import CLUSTER_VARIABLE
 from gpubench.workloads.slurm_jobs import Guard, export_all_but
-from gpubench.workloads.task_batches import Batch, counted
+from gpubench.workloads.task_batches import TaskBatch, counted
 from gpubench.workloads.task_clients import MARK
 
 POLL_S = 0.02
@@ -62,7 +62,7 @@ class ParslSubmitter:
             self.close()
             raise
 
-    def batch(self, count: int) -> Batch:
+    def batch(self, count: int) -> TaskBatch:
         """Call the app ``count`` times, then look at the results in the order in which they come."""
         padding, app, clock = self._padding, self._app, time.perf_counter
         begun: List[float] = []
@@ -82,7 +82,7 @@ class ParslSubmitter:
         results = [future.result() for future in as_completed(futures)]
         end = clock()
         latencies = [after - before for before, after in zip(begun, done) if after]
-        return Batch(count, start, submitted, end, counted(results), latencies)
+        return TaskBatch(count, start, submitted, end, counted(results), latencies)
 
     def close(self) -> None:
         """End interchange, blocks and workers."""

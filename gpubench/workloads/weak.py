@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Tuple
 import distributed
 
 from gpubench.workloads import device
-from gpubench.workloads.base import Answer, Context, Measurement
+from gpubench.workloads.base import Answer, Measurement, WorkloadContext
 from gpubench.workloads.weak_data import UPPER
 
 TOLERANCE = 1e-9
@@ -26,7 +26,7 @@ DEVIATION = ((UPPER**2 - 1) / 12) ** 0.5
 class WeakTask(Measurement):
     """One task. ``prepare`` makes the input, ``operation`` is timed, ``seen`` turns its result into an answer."""
 
-    def __init__(self, context: Context, params: Any) -> None:
+    def __init__(self, context: WorkloadContext, params: Any) -> None:
         super().__init__(context, params)
         self._token = uuid.uuid4().hex[:8]
         self._round = 0

@@ -72,7 +72,7 @@ class ArrayTask(WeakTask):
         ]
 
 
-class Kept(ArrayTask):
+class KeptArray(ArrayTask):
     """A task whose result stays on the workers: figures are taken there, block by block."""
 
     def lazy(self, data: Any) -> Any:
@@ -91,7 +91,7 @@ class Kept(ArrayTask):
         return self.on_workers(weak_data.block_figures, held, corners, [self.context.device] * len(held))
 
 
-class Create(Kept):
+class ArrayCreate(KeptArray):
     """Drawing the array."""
 
     def lazy(self, data: Any) -> Any:
@@ -104,7 +104,7 @@ class Create(Kept):
         return exactly_and_likely(weak_data.added_up(answer), figures, count, total)
 
 
-class Blockwise(Kept):
+class ArrayBlockwise(KeptArray):
     """One function on every block."""
 
     def lazy(self, data: Any) -> Any:
@@ -123,7 +123,7 @@ def _plus_one(block: Any) -> Any:
     return block + 1
 
 
-class Transpose(Kept):
+class ArrayTranspose(KeptArray):
     """Every block off the diagonal meets its mirror image."""
 
     def lazy(self, data: Any) -> Any:
@@ -148,7 +148,7 @@ class Transpose(Kept):
         return exactly(weak_data.added_up(answer), [figure % weak_data.WRAP for figure in expected])
 
 
-class Elementwise(Kept):
+class ArrayElementwise(KeptArray):
     """Several functions on every element, one after the other."""
 
     def lazy(self, data: Any) -> Any:
@@ -167,7 +167,7 @@ class Elementwise(Kept):
         return Answer("ok" if is_ok else "wrong", details)
 
 
-class Access(ArrayTask):
+class ArrayAccess(ArrayTask):
     """One element; the original counts its 8 bytes, so a rate is one over a time."""
 
     @property
@@ -202,7 +202,7 @@ class Access(ArrayTask):
         return exactly([answer], self.on_workers(weak_data.element, *drawn_again))
 
 
-class Std(ArrayTask):
+class ArrayStd(ArrayTask):
     """Standard deviation of all elements."""
 
     @property
@@ -225,7 +225,7 @@ class Std(ArrayTask):
         return close([answer], [deviation(count, total, squares, sample=False)])
 
 
-class StdAxis(ArrayTask):
+class ArrayStdAxis(ArrayTask):
     """Standard deviation of every column."""
 
     @property

@@ -101,7 +101,7 @@ def rows_of(parts: List[List[int]]) -> List[int]:
     return weak_data.added_up([figures[:4] for figures in parts])
 
 
-class Create(FrameTask):
+class FrameCreate(FrameTask):
     """Drawing the numbers, and a frame of them."""
 
     def input(self) -> Any:
@@ -123,7 +123,7 @@ class Create(FrameTask):
         return exactly_and_likely(rows_of(answer), self.drawn_rows(0), count, total)
 
 
-class Blockwise(FrameTask):
+class FrameBlockwise(FrameTask):
     """One function on every partition."""
 
     def operation(self, data: Any) -> Any:
@@ -144,7 +144,7 @@ def plus_one(frame: Any) -> Any:
     return frame + 1
 
 
-class Access(FrameTask):
+class FrameAccess(FrameTask):
     """One row; the original counts 8 bytes."""
 
     @property
@@ -178,7 +178,7 @@ class Access(FrameTask):
         return exactly(answer, [ROW, *frame])
 
 
-class Std(FrameTask):
+class FrameStd(FrameTask):
     """Standard deviation of every column."""
 
     @property
@@ -205,7 +205,7 @@ class Std(FrameTask):
         return [deviation(*(sum(figures) for figures in zip(*parts)), sample=True) for parts in columns]
 
 
-class SeriesStd(Std):
+class FrameSeriesStd(FrameStd):
     """Standard deviation of one column."""
 
     def operation(self, data: Any) -> Any:

@@ -55,7 +55,7 @@ class ShuffleTask(GroupTask):
         return int((held.sum(axis=0) - held.max(axis=0)).sum()) * ROW_BYTES
 
 
-class GroupbyMean(GroupTask):
+class FrameGroupbyMean(GroupTask):
     """Means of one column in the groups of another."""
 
     columns: Sequence[str] = ("col_0",)
@@ -89,7 +89,7 @@ class GroupbyMean(GroupTask):
         return Answer(answered.status if same_groups else "wrong", {**details, **answered.details})
 
 
-class GroupbyMeans(GroupbyMean):
+class FrameGroupbyMeans(FrameGroupbyMean):
     """Means of two columns: selected by a list, because pandas 2 refuses the original's tuple."""
 
     columns = ("col_0", "col_2")
@@ -99,7 +99,7 @@ class GroupbyMeans(GroupbyMean):
         return self.computed(data.groupby(KEY)[["col_0", "col_2"]].mean())
 
 
-class GroupbyApply(ShuffleTask):
+class FrameGroupbyApply(ShuffleTask):
     """A Python function of every group: here, nearly of every row."""
 
     @property
@@ -132,7 +132,7 @@ class GroupbyApply(ShuffleTask):
         return Answer(rows.status if is_below else "wrong", {**rows.details, "below_their_keys": is_below})
 
 
-class Sort(ShuffleTask):
+class FrameSort(ShuffleTask):
     """All rows in the order of one column."""
 
     @property

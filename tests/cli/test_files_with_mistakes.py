@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpubench import resources
-from gpubench.model.lines import Source, key_lines
+from gpubench.model.lines import TomlSource, key_lines
 from tests.conftest import Run
 
 BASE = """name = "base"
@@ -175,11 +175,11 @@ def test_a_profile_is_read_from_any_directory_by_its_path(gpubench: Run, tmp_pat
 )
 def test_the_line_of_a_key(text: str, path: str, line: int) -> None:
     tomllib.loads(text.replace(",\n B", ", B"))
-    assert Source("f.toml", key_lines(text)).at(path) == f"f.toml:{line}"
+    assert TomlSource("f.toml", key_lines(text)).at(path) == f"f.toml:{line}"
 
 
 def test_a_key_that_stands_nowhere_has_no_line() -> None:
-    assert Source("f.toml", key_lines("a = 1")).at("b.c") == "f.toml"
+    assert TomlSource("f.toml", key_lines("a = 1")).at("b.c") == "f.toml"
 
 
 @pytest.mark.parametrize("path", sorted((resources.root() / "sites").glob("*.toml")), ids=lambda path: path.stem)
@@ -194,6 +194,6 @@ def test_every_key_of_a_shipped_profile_has_its_line(path: Path) -> None:
         return found
 
     for key in keys(tomllib.loads(text)):
-        where = Source("f", lines).at(key)
+        where = TomlSource("f", lines).at(key)
         last = key.rpartition(".")[2]
         assert last in text.split("\n")[int(where.partition(":")[2]) - 1], key

@@ -13,7 +13,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from gpubench.cli.campaign.options import Asked
+from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.declared import with_options
 from gpubench.cli.makefile import TARGETS, fragment, variables
 from tests.conftest import ROOT, Run, need, own_queue, plain_environment
@@ -56,8 +56,8 @@ def test_the_fields_of_a_dataclass_are_options_and_arguments_of_a_command_that_t
 
 
 def test_options_of_an_adaptive_campaign_count_together_only() -> None:
-    assert Asked(max_blocks=8).most_blocks is None
-    assert Asked(adaptive=True, max_blocks=8).most_blocks == 8
+    assert CampaignOptions(max_blocks=8).most_blocks is None
+    assert CampaignOptions(adaptive=True, max_blocks=8).most_blocks == 8
 
 
 def test_make_hands_on_every_kind_of_variable_and_shows_it_in_its_help(tmp_path: Path) -> None:

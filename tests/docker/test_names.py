@@ -3,7 +3,7 @@
 import pytest
 
 from gpubench.errors import PlanRefusedError, UsageError
-from gpubench.images.docker import Place, require_architecture
+from gpubench.images.docker import RepositoryPlace, require_architecture
 from gpubench.images.docker.names import docker_architecture, is_loopback, split_reference, uname_architecture
 
 DIGEST = f"sha256:{'a' * 64}"
@@ -23,25 +23,25 @@ DIGEST = f"sha256:{'a' * 64}"
     ],
 )
 def test_a_place_is_read_as_docker_reads_it(text: str, name: str, api: str) -> None:
-    place = Place.parse(text)
+    place = RepositoryPlace.parse(text)
     assert (place.name, place.api) == (name, api)
 
 
 @pytest.mark.parametrize("text", ["", "host.example/", "host.example/Team", "ftp://host/ucx", "a b", "host.io/x:1"])
 def test_what_is_no_place_is_refused_by_name(text: str) -> None:
     with pytest.raises(UsageError, match=r"is no repository of a registry; write HOST"):
-        Place.parse(text)
+        RepositoryPlace.parse(text)
 
 
 @pytest.mark.parametrize("address", ["https://me:planted@host.example/ucx", "me:planted@host.example/ucx"])
 def test_a_login_in_an_address_is_refused_and_not_printed(address: str) -> None:
     with pytest.raises(UsageError, match=r"host\.example/ucx' is no repository .*docker login") as refused:
-        Place.parse(address)
+        RepositoryPlace.parse(address)
     assert "planted" not in str(refused.value)
 
 
 def test_a_tag_and_a_digest_are_joined_each_in_its_way() -> None:
-    place = Place.parse("host.example/ucx")
+    place = RepositoryPlace.parse("host.example/ucx")
     assert place.at("v1") == "host.example/ucx:v1"
     assert place.at(DIGEST) == f"host.example/ucx@{DIGEST}"
 

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from campaign_builder import Writer, begin, make_plan, variant
 
-from gpubench.history.sides import Layout, of_import
+from gpubench.history.sides import SideLayout, of_import
 from gpubench.stats.settings import Summary
 from tests.conftest import Run
 
@@ -100,14 +100,14 @@ def test_which_variants_are_meant_is_asked_where_it_is_not_clear(gpubench: Run, 
 @pytest.mark.parametrize(
     ("one", "other", "unlike"),
     [
-        (Layout(24, 24, 1, 180), Layout(24, 24, 1, 180), False),
-        (Layout(24, 24, 1, 180), Layout(1, 1, 24, 180), True),
-        (Layout(24, 24, 1, 180), Layout(24, 24, 1, 200), True),
-        (Layout(24, 24, 1, 180), Layout(24, None, None, None), False),
-        (Layout(None, None, None, None), Layout(None, None, None, None), True),
+        (SideLayout(24, 24, 1, 180), SideLayout(24, 24, 1, 180), False),
+        (SideLayout(24, 24, 1, 180), SideLayout(1, 1, 24, 180), True),
+        (SideLayout(24, 24, 1, 180), SideLayout(24, 24, 1, 200), True),
+        (SideLayout(24, 24, 1, 180), SideLayout(24, None, None, None), False),
+        (SideLayout(None, None, None, None), SideLayout(None, None, None, None), True),
     ],
 )
-def test_what_both_recorded_must_be_alike(one: Layout, other: Layout, unlike: bool) -> None:
+def test_what_both_recorded_must_be_alike(one: SideLayout, other: SideLayout, unlike: bool) -> None:
     assert one.unlike(other) == other.unlike(one) == unlike
 
 

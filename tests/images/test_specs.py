@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.errors import PlanRefusedError, UsageError
-from gpubench.images.specs import COMMIT, Asked, parse
+from gpubench.images.specs import COMMIT, RequestedUcx, parse
 
 SHA = "0123456789abcdef0123456789abcdef01234567"
 
@@ -15,25 +15,25 @@ SHA = "0123456789abcdef0123456789abcdef01234567"
 @pytest.mark.parametrize(
     ("spec", "asked", "release"),
     [
-        ("1.16.0", Asked("release", "1.16.0"), "1.16.0"),
-        ("v1.16.0", Asked("release", "1.16.0"), "1.16.0"),
-        ("ucx-1.16.0", Asked("release", "1.16.0"), "1.16.0"),
-        ("1.22", Asked("release", "1.22.0"), "1.22.0"),
-        ("1.12.1", Asked("release", "1.12.1"), "1.12.1"),
-        ("1.16.0.post1", Asked("release", "1.16.0.post1"), "1.16.0"),
-        ("wheel:1.16.0", Asked("wheel", "1.16.0.post2"), "1.16.0"),
-        ("v1.14.x", Asked("git", "v1.14.x"), "1.14"),
-        ("1.14.x", Asked("git", "v1.14.x"), "1.14"),
-        ("master", Asked("git", "master"), ""),
-        ("topic/rndv", Asked("git", "topic/rndv"), ""),
-        ("v1.17.0-rc2", Asked("git", "v1.17.0-rc2"), "1.17.0"),
-        ("git:v1.16.0", Asked("git", "v1.16.0"), "1.16.0"),
-        (f"v1.14.x@{SHA}", Asked("git", "v1.14.x", SHA), "1.14"),
-        ("distribution", Asked("distribution"), ""),
-        ("none", Asked("none"), ""),
+        ("1.16.0", RequestedUcx("release", "1.16.0"), "1.16.0"),
+        ("v1.16.0", RequestedUcx("release", "1.16.0"), "1.16.0"),
+        ("ucx-1.16.0", RequestedUcx("release", "1.16.0"), "1.16.0"),
+        ("1.22", RequestedUcx("release", "1.22.0"), "1.22.0"),
+        ("1.12.1", RequestedUcx("release", "1.12.1"), "1.12.1"),
+        ("1.16.0.post1", RequestedUcx("release", "1.16.0.post1"), "1.16.0"),
+        ("wheel:1.16.0", RequestedUcx("wheel", "1.16.0.post2"), "1.16.0"),
+        ("v1.14.x", RequestedUcx("git", "v1.14.x"), "1.14"),
+        ("1.14.x", RequestedUcx("git", "v1.14.x"), "1.14"),
+        ("master", RequestedUcx("git", "master"), ""),
+        ("topic/rndv", RequestedUcx("git", "topic/rndv"), ""),
+        ("v1.17.0-rc2", RequestedUcx("git", "v1.17.0-rc2"), "1.17.0"),
+        ("git:v1.16.0", RequestedUcx("git", "v1.16.0"), "1.16.0"),
+        (f"v1.14.x@{SHA}", RequestedUcx("git", "v1.14.x", SHA), "1.14"),
+        ("distribution", RequestedUcx("distribution"), ""),
+        ("none", RequestedUcx("none"), ""),
     ],
 )
-def test_a_spec_asks_for_one_thing(spec: str, asked: Asked, release: str) -> None:
+def test_a_spec_asks_for_one_thing(spec: str, asked: RequestedUcx, release: str) -> None:
     assert parse(spec) == asked
     assert asked.release == release
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from gpubench.importers import FORMATS
-from gpubench.importers.directory import Given, Imported, import_files
+from gpubench.importers.directory import Given, ImportedResults, import_files
 
 FIXTURES = Path(__file__).parent / "fixtures" / "dask_cuda"
 MERGE = "nnodes-002-cudf-merge-dask"
 
 
-def imported(source: Path, out: Path) -> Imported:
+def imported(source: Path, out: Path) -> ImportedResults:
     return import_files("dask-cuda", FORMATS["dask-cuda"], [source], out, Given())
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from gpubench.errors import DataError, UsageError
 from gpubench.importers import FORMATS
-from gpubench.importers.directory import Given, Imported, import_files, open_imported
+from gpubench.importers.directory import Given, ImportedResults, import_files, open_imported
 from gpubench.importers.draco_csv import NO_MEASUREMENT
 
 HEADING = (
@@ -27,13 +27,13 @@ def line(
     return f"{place},{s!r},10240000000.0,4e7,0.6000000000000001,30.0,{rate!r},0.05"
 
 
-def imported(directory: Path, *lines: str, heading: str = HEADING) -> Imported:
+def imported(directory: Path, *lines: str, heading: str = HEADING) -> ImportedResults:
     source = directory / "multi-node-merge.csv"
     source.write_text("\n".join([heading, *lines]))
     return import_files("draco-csv", FORMATS["draco-csv"], [source], directory / "out", Given())
 
 
-def refused(found: Imported) -> list[tuple[int, str]]:
+def refused(found: ImportedResults) -> list[tuple[int, str]]:
     return [(one["line"], one["reason"]) for one in found.note["refused"]]
 
 

@@ -17,7 +17,7 @@ from gpubench.cli.results.imported import import_lines
 from gpubench.errors import DataError
 from gpubench.importers import FORMATS
 from gpubench.importers.base import plain_version, positive
-from gpubench.importers.directory import Given, Imported, import_files
+from gpubench.importers.directory import Given, ImportedResults, import_files
 from gpubench.importers.pairing import points
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -54,7 +54,7 @@ ODD = [
 ]
 
 
-def draco(tmp_path: Path, *rows: dict[str, str]) -> Imported:
+def draco(tmp_path: Path, *rows: dict[str, str]) -> ImportedResults:
     path = tmp_path / "multi-node-merge.csv"
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, list(GOOD))

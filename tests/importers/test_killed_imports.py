@@ -9,13 +9,13 @@ import pytest
 
 from gpubench.errors import DataError, UsageError
 from gpubench.importers import FORMATS
-from gpubench.importers.directory import NOTE, TABLE, Given, Imported, import_files, open_imported
+from gpubench.importers.directory import NOTE, TABLE, Given, ImportedResults, import_files, open_imported
 from tests.cli.archive import draco_archive
 
 GIVEN = Given(None, dt.date(2025, 11, 7), None)
 
 
-def imported(out: Path) -> Imported:
+def imported(out: Path) -> ImportedResults:
     return import_files("draco-csv", FORMATS["draco-csv"], [draco_archive()], out, GIVEN)
 
 

@@ -11,16 +11,16 @@ import pytest
 
 from gpubench.errors import DataError
 from gpubench.importers import FORMATS
-from gpubench.importers.directory import Given, Imported, import_files
+from gpubench.importers.directory import Given, ImportedResults, import_files
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
 
-def imported(form: str, source: Path, tmp_path: Path, **given: str) -> Imported:
+def imported(form: str, source: Path, tmp_path: Path, **given: str) -> ImportedResults:
     return import_files(form, FORMATS[form], [source], tmp_path / "out", Given(**given))
 
 
-def reasons(found: Imported) -> list[str]:
+def reasons(found: ImportedResults) -> list[str]:
     return [f"{one['file']}:{one['line']}: {one['reason']}" for one in found.note["refused"]]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from gpubench.importers.base import Row
 from gpubench.importers.pairing import default_baseline, family, points, reworded
 from gpubench.importers.table import frame
-from gpubench.stats.settings import Settings
+from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import Verdict, judge
 
 START = dt.date(2022, 7, 11)
@@ -36,7 +36,7 @@ def rows(variant: str, factor: float = 1.0, dates: int = 10, **known: Any) -> li
 def verdicts(*given: Row) -> list[Verdict]:
     table = frame(given, None, "x")
     comparisons = family(table, "old")
-    return list(reworded(judge(comparisons, Settings()), comparisons))
+    return list(reworded(judge(comparisons, VerdictSettings()), comparisons))
 
 
 def test_a_difference_that_stands_on_every_shared_date_is_found_through_the_days_own_noise() -> None:

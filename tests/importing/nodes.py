@@ -97,7 +97,7 @@ class Importer:
         """Hidden files in the folder and whatever lies in the temporary directory."""
         return sorted(path.name for path in [*self.folder.glob(".*"), *(self.home / "tmp").iterdir()])
 
-    def check(self, digest: str) -> squashfs.Imported:
+    def check(self, digest: str) -> squashfs.ImportedSquashfs:
         """The imported file, every byte of it checked."""
         found = squashfs.find(self.folder, digest)
         assert found

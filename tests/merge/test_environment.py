@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.merge import cells, family, merge, read_runs
-from gpubench.merge.environment import Change, Changes, Expected, find_changes, with_changes
+from gpubench.merge.environment import Change, Changes, PlannedEnvironment, find_changes, with_changes
 from gpubench.merge.environment_facts import facts
 from gpubench.merge.run_noise import noise
 from gpubench.model.plan import Plan
@@ -109,11 +109,11 @@ def pairs_of(blocks: int, *, frozen_at: int | None = None) -> ComparisonInput:
 
 def between(before: Provenance, after: Provenance, plan: Plan | None = None, **expected: Any) -> list[Change]:
     """What one block with these two runs shows."""
-    allowed = Expected(plan or make_plan(), expected.get("manifests", {}), expected.get("known", {}), ())
+    allowed = PlannedEnvironment(plan or make_plan(), expected.get("manifests", {}), expected.get("known", {}), ())
     return list(found_in([pairs_of(1)], {"a0": before, "b0": after}, allowed).each[0])
 
 
-def found_in(comparisons: list[ComparisonInput], found: dict[str, Provenance], expected: Expected) -> Changes:
+def found_in(comparisons: list[ComparisonInput], found: dict[str, Provenance], expected: PlannedEnvironment) -> Changes:
     """The changes between runs with such provenance."""
     return find_changes(comparisons, {run: facts(one) for run, one in found.items()}, expected)
 
@@ -137,7 +137,7 @@ def test_exactly_the_changed_fields_are_named_among_noise(
         for name, number in noise.items():
             before, after = noisy(name, before, number), noisy(name, after, number + 1)
         found |= {f"a{block}": before, f"b{block}": after}
-    expected = Expected(make_plan(), {}, {})
+    expected = PlannedEnvironment(make_plan(), {}, {})
     changes = found_in([pairs_of(blocks)], found, expected)
     assert {change.field for change in changes.each[0]} == set(changes.values) == fields
     assert all(change.why == "" for change in changes.by_field())
@@ -152,7 +152,7 @@ def test_a_block_in_other_circumstances_is_no_change_with_the_variant(field: str
     for block in range(blocks):
         both = changed(field, whole(), f"value {block}")
         found |= {f"a{block}": both, f"b{block}": both}
-    assert found_in([pairs_of(blocks)], found, Expected(make_plan(), {}, {})) == Changes([()])
+    assert found_in([pairs_of(blocks)], found, PlannedEnvironment(make_plan(), {}, {})) == Changes([()])
 
 
 @given(st.sampled_from(["UCX_TLS", "UCX_IB_SL", "PATH"]), st.sampled_from(["", "x", "tcp,sm"]))
@@ -321,7 +321,7 @@ def test_a_library_that_one_side_has_not_imported_is_no_change() -> None:
 def test_only_complete_pairs_that_count_are_compared() -> None:
     other = changed("kernel", whole())
     found = {"a0": whole(), "b0": whole(), "a1": whole(), "b1": other}
-    expected = Expected(make_plan(), {}, {})
+    expected = PlannedEnvironment(make_plan(), {}, {})
     changes = found_in([pairs_of(2), pairs_of(2, frozen_at=0)], found, expected)
     assert [len(one) for one in changes.each] == [1, 0]
     assert changes.values == {"kernel": ["6.1.0", "6.1.0 or other"]}
@@ -330,7 +330,7 @@ def test_only_complete_pairs_that_count_are_compared() -> None:
 
 def test_allowed_fields_are_kept_but_do_not_block() -> None:
     found = {"a0": whole(), "b0": changed("network.eth0.mtu", changed("kernel", whole()), "9000")}
-    changes = found_in([pairs_of(1)], found, Expected(make_plan(), {}, {}, ("network.*", "ker")))
+    changes = found_in([pairs_of(1)], found, PlannedEnvironment(make_plan(), {}, {}, ("network.*", "ker")))
     assert [(change.field, change.why) for change in changes.each[0]] == [
         ("kernel", ""),
         ("network.eth0.mtu", "allowed"),
@@ -348,7 +348,7 @@ def test_a_workload_that_failed_in_the_changed_run_is_untouched_by_it(tmp_path: 
     table = cells(campaign.plan, outcomes, merge(read_runs(campaign.runs_dir).runs))
     found = {row[2].run: changed("kernel", whole()) if number == 0 else whole() for number, row in enumerate(rows)}
     comparisons = family(campaign.plan, table)
-    changes = found_in(comparisons, found, Expected(campaign.plan, campaign.manifests(), {}))
+    changes = found_in(comparisons, found, PlannedEnvironment(campaign.plan, campaign.manifests(), {}))
     assert {one.key["params_id"]: len(some) for one, some in zip(comparisons, changes.each, strict=True)} == {
         failed: 0,
         fine: 1,
@@ -361,7 +361,7 @@ def test_a_campaign_in_which_nothing_changed_has_no_change(tmp_path: Path) -> No
     outcomes = account(campaign).outcomes
     table = cells(campaign.plan, outcomes, merge(read_runs(campaign.runs_dir).runs))
     found = {one.run.run: provenance(one.run, campaign.plan) for one in outcomes}
-    expected = Expected(campaign.plan, campaign.manifests(), {})
+    expected = PlannedEnvironment(campaign.plan, campaign.manifests(), {})
     assert found_in(family(campaign.plan, table), found, expected) == Changes([()] * 5)
 
 

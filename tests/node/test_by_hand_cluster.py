@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from gpubench.node import speed
-from gpubench.node.client import Outcome, _measure_all
+from gpubench.node.client import ClientOutcome, _measure_all
 from gpubench.spec import Deadlines, WorkloadSpec
-from gpubench.workloads.base import Context
+from gpubench.workloads.base import WorkloadContext
 from tests.node.runners import until
 from tests.node.specs_by_hand import node_half, quiet_environment, run_spec, write_campaign
 from tests.workloads.running import complete
@@ -131,9 +131,9 @@ def test_bytes_over_another_protocol_fail_the_workload_and_skip_what_follows(
     client: Any, tmp_path: Path, alarm: None
 ) -> None:
     spec = dataclasses.replace(SPEC, protocol="tls", workloads=[TASKS, ARRAY, dataclasses.replace(TASKS, reps=2)])
-    outcome = Outcome()
+    outcome = ClientOutcome()
     workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
-    _measure_all(Context(client, workers, 2, "cpu", "tcp"), spec, outcome, tmp_path)
+    _measure_all(WorkloadContext(client, workers, 2, "cpu", "tcp"), spec, outcome, tmp_path)
     assert outcome.error.endswith("speaks tcp, planned tls (protocol tls)")
     assert [(record.workload, record.status) for record in outcome.workloads] == [
         ("tasks", "ok"),
@@ -179,11 +179,11 @@ def test_a_worker_that_joins_while_workloads_run_fails_the_run(
     late = cluster.run(
         "--role", "worker", "--interface", "lo", "--address", cluster.address, "--name", "late", "--device", "cpu"
     )
-    outcome = Outcome()
+    outcome = ClientOutcome()
     try:
         client.wait_for_workers(3, timeout=60)
         (address,) = set(client.scheduler_info(n_workers=-1)["workers"]) - set(workers)
-        _measure_all(Context(client, workers, 2, "cpu", "tcp"), SPEC, outcome, tmp_path)
+        _measure_all(WorkloadContext(client, workers, 2, "cpu", "tcp"), SPEC, outcome, tmp_path)
     finally:
         late.kill()
         until(lambda: len(client.scheduler_info(n_workers=-1)["workers"]) == 2)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.node.node import Node, NotCleanError, unused_segments
+from gpubench.node.node import NotCleanError, RunNode, unused_segments
 from gpubench.node.process import Child, stop_all, supervisor_of
 from gpubench.spec import Deadlines
 from gpubench.workloads.process_reaper import CLUSTER_VARIABLE, marked
@@ -37,14 +37,14 @@ def runs(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def make(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Node]]:
+def make(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., RunNode]]:
     monkeypatch.setenv("SCRATCHDIR", str(tmp_path))
-    nodes: list[Node] = []
+    nodes: list[RunNode] = []
 
-    def node(stop_s: float = 30.0, **changes: object) -> Node:
+    def node(stop_s: float = 30.0, **changes: object) -> RunNode:
         deadlines = dataclasses.replace(Deadlines(), stop_s=stop_s)
         spec = run_spec(deadlines=deadlines, **changes)
-        nodes.append(Node(spec, tmp_path / "spec.json", runs, rank=0, token="t"))
+        nodes.append(RunNode(spec, tmp_path / "spec.json", runs, rank=0, token="t"))
         return nodes[-1]
 
     yield node
@@ -78,7 +78,7 @@ def until(condition: Callable[[], object]) -> None:
 
 
 def test_strays_of_this_campaign_are_ended_and_everything_else_is_left_alone(
-    make: Callable[..., Node], start: Start, runs: Path
+    make: Callable[..., RunNode], start: Start, runs: Path
 ) -> None:
     children = {name: start(mark.format(runs=runs), "trap '' TERM; sleep 600; :") for name, mark in MARKS.items()}
     until(lambda: len(set(living(runs))) == len(MARKS))
@@ -89,7 +89,9 @@ def test_strays_of_this_campaign_are_ended_and_everything_else_is_left_alone(
     assert set(living(runs)) == {MARKS[name].format(runs=runs) for name in MARKS if not name.startswith("earlier")}
 
 
-def test_a_node_where_strays_do_not_go_away_is_not_clean(make: Callable[..., Node], start: Start, runs: Path) -> None:
+def test_a_node_where_strays_do_not_go_away_is_not_clean(
+    make: Callable[..., RunNode], start: Start, runs: Path
+) -> None:
     mark = MARKS["earlier run"].format(runs=runs)
     start("", f"while true; do {CLUSTER_VARIABLE}='{mark}' sleep 600; done")
     until(lambda: living(runs))
@@ -98,12 +100,12 @@ def test_a_node_where_strays_do_not_go_away_is_not_clean(make: Callable[..., Nod
         make(stop_s=0.0).ensure_clean()
 
 
-def test_a_clean_node_needs_no_waiting(make: Callable[..., Node], start: Start, runs: Path) -> None:
+def test_a_clean_node_needs_no_waiting(make: Callable[..., RunNode], start: Start, runs: Path) -> None:
     make(stop_s=-1.0).ensure_clean()
 
 
 def test_the_processes_of_a_node_carry_the_mark_of_their_run_and_end_with_it(
-    make: Callable[..., Node], runs: Path, monkeypatch: pytest.MonkeyPatch
+    make: Callable[..., RunNode], runs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     python = runs / "python"
     python.write_text('#!/usr/bin/env bash\n# python node.pyz run --role ROLE\necho "$4"; exec sleep 600\n')
@@ -126,7 +128,7 @@ def test_the_processes_of_a_node_carry_the_mark_of_their_run_and_end_with_it(
 
 
 def test_a_run_that_succeeded_keeps_the_last_lines_of_its_logs_and_a_failed_one_everything(
-    make: Callable[..., Node],
+    make: Callable[..., RunNode],
 ) -> None:
     node = make()
     (node.scratch / "worker.log").write_text("".join(f"{number}\n" for number in range(1000)))
@@ -134,7 +136,7 @@ def test_a_run_that_succeeded_keeps_the_last_lines_of_its_logs_and_a_failed_one_
     assert node.logs(whole=True)["rank0/worker.log"].startswith("0\n1\n")
 
 
-def test_segments_that_ucx_left_behind_are_removed_and_used_ones_stay(make: Callable[..., Node]) -> None:
+def test_segments_that_ucx_left_behind_are_removed_and_used_ones_stay(make: Callable[..., RunNode]) -> None:
     left, used, foreign = (
         Path(f"/dev/shm/{name}_gpubench_test_{os.getpid()}") for name in ("ucx_shm_posix_1", "ucx_shm_posix_2", "other")
     )
@@ -154,7 +156,7 @@ def test_segments_that_ucx_left_behind_are_removed_and_used_ones_stay(make: Call
 
 
 def test_processes_of_another_living_job_of_the_campaign_are_left_alone(
-    make: Callable[..., Node], runs: Path, tmp_path: Path
+    make: Callable[..., RunNode], runs: Path, tmp_path: Path
 ) -> None:
     mark = MARKS["earlier run"].format(runs=runs)
     (tmp_path / "other").mkdir()
@@ -182,7 +184,7 @@ def test_processes_of_another_living_job_of_the_campaign_are_left_alone(
 
 
 def test_scratch_directories_of_dead_supervisors_go_and_those_of_living_ones_and_of_other_machines_stay(
-    make: Callable[..., Node], tmp_path: Path
+    make: Callable[..., RunNode], tmp_path: Path
 ) -> None:
     code = (
         "import os, sys; from pathlib import Path; from gpubench.node import scratch; "

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gpubench.node import control_channel as hubs
-from gpubench.node.control_channel import ControlServer, Line, join
+from gpubench.node.control_channel import Connection, ControlServer, join
 
 Message = dict[str, Any]
 
@@ -25,10 +25,10 @@ def hub() -> Iterator[ControlServer]:
 
 
 @pytest.fixture
-def call(hub: ControlServer) -> Iterator[Callable[..., Line]]:
-    lines: list[Line] = []
+def call(hub: ControlServer) -> Iterator[Callable[..., Connection]]:
+    lines: list[Connection] = []
 
-    def connect(token: str = "secret", rank: int = 1) -> Line:
+    def connect(token: str = "secret", rank: int = 1) -> Connection:
         lines.append(join(hub.host, hub.port, token, rank=rank, facts={"host": f"n{rank}"}, timeout_s=10))
         return lines[-1]
 
@@ -47,7 +47,7 @@ def poll_until(hub: ControlServer, condition: Callable[[list[Message]], object])
     return found
 
 
-def hear(line: Line, count: int = 1) -> list[Message]:
+def hear(line: Connection, count: int = 1) -> list[Message]:
     found: list[Message] = []
     deadline = time.monotonic() + 150
     while len(found) < count:
@@ -58,7 +58,7 @@ def hear(line: Line, count: int = 1) -> list[Message]:
     return found
 
 
-def closed(line: Line) -> None:
+def closed(line: Connection) -> None:
     deadline = time.monotonic() + 150
     while line.open:
         assert time.monotonic() < deadline
@@ -94,7 +94,7 @@ def test_who_does_not_know_the_token_is_shown_the_door(hub: ControlServer, call:
 def test_whoever_says_something_else_first_is_shown_the_door(hub: ControlServer, sent: bytes) -> None:
     with socket.create_connection((hub.host, hub.port), timeout=10) as sock:
         sock.sendall(sent)
-        stranger = Line(sock)
+        stranger = Connection(sock)
         found = poll_until(hub, lambda _: stranger.receive() == [] and not stranger.open)
     assert found == []
     assert hub.lines == {}
@@ -169,7 +169,7 @@ def test_a_farewell_arrives_whole_although_heartbeats_lie_unread(hub: ControlSer
 
 def test_a_farewell_does_not_wait_for_ever_for_one_who_does_not_read() -> None:
     with socket.create_server(("127.0.0.1", 0)) as deaf:
-        line = Line(socket.create_connection(deaf.getsockname()[:2], timeout=10))
+        line = Connection(socket.create_connection(deaf.getsockname()[:2], timeout=10))
         line.send({"kind": "farewell"})
         line.finish(0.05)
         assert not line.open

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.node import rendezvous
-from gpubench.node.control_channel import STOP, Line, join
+from gpubench.node.control_channel import STOP, Connection, join
 from gpubench.node.machine import facts
 from gpubench.spec import Deadlines
 from tests.conftest import need
@@ -35,7 +35,7 @@ class Ranks:
         path = rendezvous.path_for(runner.directory / "runs", RUN, "start-1")
         self.host, self.port = rendezvous.wait(path, "start-1", time.monotonic() + 60, lambda: False)["hub"]
         self.facts = facts()
-        self.lines: dict[int, Line] = {}
+        self.lines: dict[int, Connection] = {}
         self.told: set[int] = set()
         self.ended: set[int] = set()
         self.sent = 0
@@ -58,7 +58,7 @@ class Ranks:
                     self._serve(rank, line)
             time.sleep(0.01)
 
-    def _serve(self, rank: int, line: Line) -> None:
+    def _serve(self, rank: int, line: Connection) -> None:
         line.beat()
         kinds = [message["kind"] for message in line.receive()]
         if "scheduler" in kinds:

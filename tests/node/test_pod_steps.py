@@ -14,7 +14,7 @@ import pytest
 
 from gpubench import resources
 from gpubench.node import tcp_rendezvous
-from gpubench.node.control_channel import ControlServer, Line
+from gpubench.node.control_channel import Connection, ControlServer
 from gpubench.node.rendezvous import RendezvousTimeoutError
 from gpubench.render import pack
 from gpubench.spec.log_transport import decode
@@ -144,7 +144,7 @@ def meet(hub: ControlServer, order: int, *, token: str = "secret", for_s: float 
 def test_who_comes_to_the_same_run_is_let_in_and_what_came_with_the_welcome_is_not_lost(hub: ControlServer) -> None:
     hub.welcome = {"kind": "facts"}
     line = meet(hub, 1, for_s=60)
-    assert isinstance(line, Line)
+    assert isinstance(line, Connection)
     assert list(hub.lines) == [1]
     line.put_back([{"kind": "scheduler", "address": "tcp://n1:1"}])
     assert line.receive() == [{"kind": "scheduler", "address": "tcp://n1:1"}]

@@ -18,8 +18,8 @@ import pytest
 
 from gpubench.node import rendezvous
 from gpubench.node.conductor import conduct
-from gpubench.node.control_channel import Line, join
-from gpubench.node.node import Node
+from gpubench.node.control_channel import Connection, join
+from gpubench.node.node import RunNode
 from gpubench.node.stop import StopRequest
 from gpubench.node.supervisor import Leader, NodeLostError
 from gpubench.node.turns import DONE, OVER, TURN, ClientTurns
@@ -52,7 +52,7 @@ class Member:
         path = rendezvous.path_for(runs, rendezvous_name(3), TOKEN)
         facts = rendezvous.wait(path, TOKEN, time.monotonic() + 60, lambda: False)
         host, port = facts["hub"]
-        self.line: Line = join(host, port, TOKEN, rank=order, facts={}, timeout_s=60)
+        self.line: Connection = join(host, port, TOKEN, rank=order, facts={}, timeout_s=60)
 
     def hear(self) -> dict[str, object]:
         """The next message."""
@@ -136,7 +136,7 @@ def test_who_never_comes_is_not_waited_for_longer_than_a_start_may_take(
 
 def test_without_a_conductor_a_run_is_lost_and_has_not_failed(tmp_path: Path) -> None:
     run = SimpleNamespace(run="run0", block=3, order=0, deadlines=SimpleNamespace(start_s=0.3))
-    node = cast(Node, SimpleNamespace(spec=run, runs_dir=tmp_path))
+    node = cast(RunNode, SimpleNamespace(spec=run, runs_dir=tmp_path))
     leader = Leader(node, tmp_path, TOKEN, cast(StopRequest, Never()))
     with pytest.raises(NodeLostError, match="no turns: no conductor of its block within "):
         leader.join_block()

@@ -12,14 +12,14 @@ import pytest
 from gpubench.errors import PlanRefusedError
 from gpubench.model.site import LaunchSettings, Layout, Node, Site
 from gpubench.plan.placement import check_placement
-from gpubench.plan.resource_sets import Step, check_steps, parse
+from gpubench.plan.resource_sets import ResourceSetStep, check_steps, parse
 from tests.plan.requests_by_hand import plan, site
 
 SUMMIT = {"cores": 42, "gpus": 6}
 
 
-def jsrun(line: str, what: str = "workers") -> Step:
-    return Step.of(what, parse(shlex.split(line)))
+def jsrun(line: str, what: str = "workers") -> ResourceSetStep:
+    return ResourceSetStep.of(what, parse(shlex.split(line)))
 
 
 def on_summit(*lines: str, nodes: int, threads: int) -> list[str]:
@@ -83,7 +83,7 @@ def test_what_a_node_cannot_give_is_refused_with_the_arithmetic(
 def test_a_step_is_refused_exactly_when_a_node_has_less_than_its_sets(
     per_host: int, cores: int, gpus: int, node_cores: int, node_gpus: int
 ) -> None:
-    step = Step("x", sets=per_host, per_host=per_host, tasks=1, cores=cores, gpus=gpus, bind="rs")
+    step = ResourceSetStep("x", sets=per_host, per_host=per_host, tasks=1, cores=cores, gpus=gpus, bind="rs")
     fits = per_host * cores <= node_cores and per_host * gpus <= node_gpus
     if fits:
         check_steps([step], nodes=1, cores=node_cores, gpus=node_gpus, threads=1)

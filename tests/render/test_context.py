@@ -19,7 +19,7 @@ from gpubench.images.recipes import recipes
 from gpubench.model.recipe import Recipe
 from gpubench.model.site import ImageSettings
 from gpubench.render.conda import render_prefix
-from gpubench.render.context import Context, render_context
+from gpubench.render.context import BuildContext, render_context
 from gpubench.render.modules import render_modules
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "docker"
@@ -46,7 +46,7 @@ def recipe(site: str, spec: str) -> Recipe:
     return recipes([spec], found)[0]
 
 
-def context(made: Recipe, gpubench: str = "0.1.0") -> Context:
+def context(made: Recipe, gpubench: str = "0.1.0") -> BuildContext:
     return render_context(made, TEMPLATES, SOURCES, gpubench=gpubench)
 
 

@@ -14,7 +14,7 @@ from gpubench.cli.sites.profiles import known_issues, load_site, site_names
 from gpubench.model.image import Image
 from gpubench.model.site import Site
 from gpubench.plan.adapter_combinations import VALID
-from gpubench.plan.resource_sets import Step, parse
+from gpubench.plan.resource_sets import ResourceSetStep, parse
 from gpubench.render import job_file, render_jobs
 from gpubench.render.check import render_check, render_clean
 from gpubench.render.context import PYTHON
@@ -102,7 +102,7 @@ def test_summit_on_921_nodes_has_921_supervisors_with_6_workers_each() -> None:
     (line,) = [line for line in script.splitlines() if "exec jsrun" in line]
     (shape,) = [line for line in script.splitlines() if line.startswith("shape=(")]
     words = [word for word in line.split() if word.startswith("--nrs")] + shape[len("shape=(") : -1].split()
-    step = Step.of("the supervisors", parse(words))
+    step = ResourceSetStep.of("the supervisors", parse(words))
     assert (step.sets, step.per_host, step.tasks, step.cores, step.gpus, step.bind) == (921, 1, 1, 42, 6, "rs")
     spec, _ = [RunSpec.parse(data.decode()) for name, data in files.items() if name.endswith(".json")]
     assert (spec.nodes, spec.workers_per_node, spec.workers) == (921, 6, 5526)

@@ -13,13 +13,13 @@ from typing import Any
 from campaign_builder import Writer, begin, finish, make_block, make_plan, variant, with_idle
 
 from gpubench.merge import cells, family, merge, read_runs
-from gpubench.merge.environment import Changes, Expected, find_changes
+from gpubench.merge.environment import Changes, PlannedEnvironment, find_changes
 from gpubench.merge.environment_facts import facts
 from gpubench.merge.family import Cell
 from gpubench.merge.links import RunLinks, link_tables, processes_by_address
 from gpubench.model.plan import Frozen, Plan, PlanAddition, PlannedJob
 from gpubench.report import ReportInputs
-from gpubench.stats.settings import Looks, Settings
+from gpubench.stats.settings import Looks, VerdictSettings
 from gpubench.stats.verdict import judge
 from gpubench.store import Campaign, account, read_provenance
 from gpubench.store.rundirs import read_links
@@ -36,7 +36,7 @@ def collect(campaign: Campaign) -> ReportInputs:
     merged = merge(read_runs(campaign.runs_dir).runs)
     table = cells(campaign.plan, accounting.outcomes, merged)
     most = campaign.plan.max_blocks
-    settings = Settings(
+    settings = VerdictSettings(
         margin=campaign.plan.margin, summary=campaign.plan.summary, look=None if most is None else Looks(most)
     )
     inputs = ReportInputs(
@@ -70,7 +70,7 @@ def with_provenance(inputs: ReportInputs, provenance: Mapping[str, Mapping[str, 
         for one in inputs.outcomes
         if one.directory and one.directory.name in provenance
     }
-    allowed = Expected(inputs.plan, inputs.manifests, expected.get("known", {}), expected.get("allow", ()))
+    allowed = PlannedEnvironment(inputs.plan, inputs.manifests, expected.get("known", {}), expected.get("allow", ()))
     changes = find_changes(family(inputs.plan, inputs.cells), by_run, allowed)
     return dataclasses.replace(inputs, provenance=provenance, changes=changes)
 

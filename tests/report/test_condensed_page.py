@@ -10,7 +10,7 @@ import reports
 from gpubench.merge.family import Cell
 from gpubench.report import ReportInputs, condense, rows
 from gpubench.report.page import html
-from gpubench.store.accounting import Outcome
+from gpubench.store.accounting import RunOutcome
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> ReportInputs:
     return reports.collect(reports.troubled(tmp_path_factory.mktemp("c") / "troubled"))
 
 
-def at_block(outcome: Outcome, shift: int) -> Outcome:
+def at_block(outcome: RunOutcome, shift: int) -> RunOutcome:
     """The same run once more, so many blocks later."""
     return dataclasses.replace(
         outcome,

@@ -13,7 +13,7 @@ import reports
 from gpubench.history.changes import find
 from gpubench.history.missing_intervals import Gap
 from gpubench.history.observed import Observed
-from gpubench.report.history import Source
+from gpubench.report.history import HistorySource
 from gpubench.report.history_page import HistoryInputs, html
 
 pytestmark = pytest.mark.system
@@ -44,7 +44,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
                     Observed(key, version, date, "c", slower + 0.001 * (number * 7 % 5), 4, 0.01, workers, 10**9)
                 )
     inputs = HistoryInputs(
-        [Source("campaign", "c", "of a test", [], [])], observed, missing, find(observed, 1), reports.TEMPLATES
+        [HistorySource("campaign", "c", "of a test", [], [])], observed, missing, find(observed, 1), reports.TEMPLATES
     )
     path = tmp_path_factory.mktemp("history") / "over time.html"
     path.write_bytes(html(inputs))

@@ -9,10 +9,10 @@ import browser
 import pytest
 import reports
 
-from gpubench.history.sides import Layout, SideCell, match
+from gpubench.history.sides import SideCell, SideLayout, match
 from gpubench.report.sides import UNPAIRED, Side, SideBySide, judge_sides
 from gpubench.report.sides_page import html
-from gpubench.stats.settings import Settings
+from gpubench.stats.settings import VerdictSettings
 
 pytestmark = pytest.mark.system
 
@@ -25,7 +25,7 @@ def cells(slower: float, memory: int) -> list[SideCell]:
     found = []
     for units in (2, 4, 8, 16):
         logs = tuple(noise.gauss(slower * units / 16, 0.01) for _ in range(6))
-        layout = Layout(units, 2, 1, memory if units == 16 else 2**30)
+        layout = SideLayout(units, 2, 1, memory if units == 16 else 2**30)
         found.append(SideCell(QUESTION, units, layout, "tcp", "cpu", "weak", logs, logs))
     return found
 
@@ -36,8 +36,8 @@ def test_both_curves_and_every_verdict_are_there_in_both_schemes_and_on_a_teleph
         Side("B", "campaign", "on-kubernetes", "1.17.0", cells(0.3, 2**31)),
     ]
     pairs, lone = match(sides[0].cells, sides[1].cells)
-    verdicts = judge_sides(*sides, pairs, Settings())
-    page_of = SideBySide(*sides, pairs, lone, verdicts, [UNPAIRED], Settings())
+    verdicts = judge_sides(*sides, pairs, VerdictSettings())
+    page_of = SideBySide(*sides, pairs, lone, verdicts, [UNPAIRED], VerdictSettings())
     path = tmp_path / "two sides.html"
     path.write_bytes(html(page_of, reports.TEMPLATES))
     with browser.chromium() as page:

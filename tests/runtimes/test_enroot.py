@@ -16,7 +16,7 @@ from gpubench.errors import UsageError
 from gpubench.model.image import Image
 from gpubench.render.environment import environment
 from gpubench.render.quote import words
-from gpubench.runtimes import Place, enroot
+from gpubench.runtimes import ImagePlace, enroot
 from tests.conftest import ROOT, need
 from tests.slurm.images import make_image
 
@@ -38,7 +38,7 @@ def squashfs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Job:
     """A job's directory with the lines of a job script that start a container, and the end of that script."""
 
-    def __init__(self, above: Path, image: Path, place: Place) -> None:
+    def __init__(self, above: Path, image: Path, place: ImagePlace) -> None:
         self.campaign = above / "a \\ campaign"
         self.directory = self.campaign / "jobs" / "j001"
         self.scratch = above / "scratch of the node"
@@ -93,7 +93,7 @@ class Job:
 
 @pytest.fixture
 def job(tmp_path: Path, squashfs: Path) -> Job:
-    return Job(tmp_path, squashfs, Place(passed=PASSED))
+    return Job(tmp_path, squashfs, ImagePlace(passed=PASSED))
 
 
 @pytest.mark.system
@@ -160,7 +160,9 @@ def test_a_site_mounts_its_own_directories_and_may_make_the_root_writable(tmp_pa
     (tmp_path / "data sets").mkdir()
     (tmp_path / "data sets" / "file").write_text("of the site")
     job = Job(
-        tmp_path, squashfs, Place(passed=PASSED, mounts=[f"{tmp_path / 'data sets'}:/my data:ro"], options=["--rw"])
+        tmp_path,
+        squashfs,
+        ImagePlace(passed=PASSED, mounts=[f"{tmp_path / 'data sets'}:/my data:ro"], options=["--rw"]),
     )
     program = (
         "open('/opt-of-mine', 'w')\nprint(open('/my data/file').read())\n"
@@ -191,7 +193,7 @@ def test_an_image_that_is_not_there_is_said_by_enroot_and_leaves_nothing(job: Jo
 def test_the_stand_in_refuses_what_enroot_does_not_know(
     tmp_path: Path, squashfs: Path, options: list[str], said: str
 ) -> None:
-    job = Job(tmp_path, squashfs, Place(passed=PASSED, options=options))
+    job = Job(tmp_path, squashfs, ImagePlace(passed=PASSED, options=options))
     errors, code = job.run("")
     assert said in errors
     assert code == 1
@@ -200,7 +202,7 @@ def test_the_stand_in_refuses_what_enroot_does_not_know(
 @pytest.mark.parametrize("mount", ["/data:/data:rw", "/data", ":/data", "/data:", "/a:/b:ro:x"])
 def test_a_mount_that_enroot_cannot_make_is_refused_in_one_line(mount: str) -> None:
     with pytest.raises(UsageError, match=f"can't mount '{mount}'; write HOST:INSIDE"):
-        enroot.prefix(Place(mounts=[mount]))
+        enroot.prefix(ImagePlace(mounts=[mount]))
 
 
 @pytest.mark.parametrize("how", ["a link", "open to others", "somebody else's"])

@@ -18,7 +18,7 @@ from gpubench import resources
 from gpubench.errors import UsageError
 from gpubench.model.image import Image
 from gpubench.render.quote import words
-from gpubench.runtimes import RUNTIMES, Place, Runtime, apptainer, charliecloud
+from gpubench.runtimes import RUNTIMES, ImagePlace, Runtime, apptainer, charliecloud
 from tests.conftest import need
 from tests.importing.nodes import REPOSITORY, Importer, image_files, item
 from tests.importing.registry import Registry
@@ -99,7 +99,7 @@ def imported(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Job:
     """A job's directory with the lines of a job script that start a container."""
 
-    def __init__(self, runtime: str, campaign: Path, image: Path, place: Place) -> None:
+    def __init__(self, runtime: str, campaign: Path, image: Path, place: ImagePlace) -> None:
         self.runtime = RUNTIMES[runtime]
         self.below = charliecloud.HOST if runtime == "charliecloud" else ""
         self.campaign = campaign
@@ -175,7 +175,7 @@ def image(request: pytest.FixtureRequest, runtime: str) -> Path:
 
 @pytest.fixture
 def job(tmp_path: Path, image: Path, runtime: str) -> Job:
-    return Job(runtime, tmp_path / "a campaign", image, Place(passed=PASSED))
+    return Job(runtime, tmp_path / "a campaign", image, ImagePlace(passed=PASSED))
 
 
 @pytest.mark.system
@@ -295,7 +295,7 @@ def test_two_containers_at_once_share_a_node_and_an_image(job: Job) -> None:
 def test_a_site_mounts_its_own_directories(tmp_path: Path, squashfs: Path, runtime: str) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "file").write_text("of the site")
-    job = Job(runtime, tmp_path / "campaign", squashfs, Place(passed=PASSED, mounts=[f"{tmp_path / 'data'}:/mnt"]))
+    job = Job(runtime, tmp_path / "campaign", squashfs, ImagePlace(passed=PASSED, mounts=[f"{tmp_path / 'data'}:/mnt"]))
     assert job.run("print(open('/mnt/file').read())") == ("of the site\n", 0)
 
 
@@ -309,17 +309,17 @@ def test_the_campaigns_own_files_are_read_only(job: Job) -> None:
 @pytest.mark.parametrize("mount", ["/data:/data:ro", "/data", ":/data", "/data:"])
 def test_a_mount_that_charliecloud_cannot_make_is_refused_in_one_line(mount: str) -> None:
     with pytest.raises(UsageError, match=f"can't mount '{mount}'; write HOST:INSIDE"):
-        charliecloud.prefix(Place(mounts=[mount]))
+        charliecloud.prefix(ImagePlace(mounts=[mount]))
 
 
 @pytest.mark.parametrize("mount", ["/data:/data:rx", "/data", ":/data", "/data:", "/a,b:/c"])
 def test_a_mount_that_apptainer_cannot_make_is_refused_in_one_line(mount: str) -> None:
     with pytest.raises(UsageError, match=f"can't mount '{mount}'; write HOST:INSIDE"):
-        apptainer.prefix(Place(mounts=[mount]))
+        apptainer.prefix(ImagePlace(mounts=[mount]))
 
 
 def test_gpus_are_asked_for_where_the_site_may_have_some() -> None:
-    assert ["--nv" in apptainer.prefix(Place(device=device)) for device in ("cpu", "gpu", "auto")] == [
+    assert ["--nv" in apptainer.prefix(ImagePlace(device=device)) for device in ("cpu", "gpu", "auto")] == [
         False,
         True,
         True,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpubench.stats.data import ComparisonInput, RunSamples
-from gpubench.stats.settings import Settings
+from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import Verdict, judge
 
 WOBBLE = (0.99, 1.0, 1.01)
@@ -39,7 +39,7 @@ def one(runs_or_differences, settings=None, **options) -> Verdict:
     """The verdict of a family of one."""
     given = list(runs_or_differences)
     runs = given if given and isinstance(given[0], RunSamples) else blocks_of(given)
-    return judge([comparison(runs, **options)], settings or Settings())[0]
+    return judge([comparison(runs, **options)], settings or VerdictSettings())[0]
 
 
 def without(runs, *gone, status="failed"):

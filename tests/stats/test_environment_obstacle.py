@@ -8,7 +8,7 @@ import pytest
 from campaign_by_hand import blocks_of, cell, comparison, noisy, without
 
 from gpubench.stats.data import ComparisonInput
-from gpubench.stats.settings import Looks, Settings
+from gpubench.stats.settings import Looks, VerdictSettings
 from gpubench.stats.verdict import Verdict, exit_code, judge
 
 KERNEL = {"kernel": "6.1.0 → 6.2.0"}
@@ -18,8 +18,8 @@ def in_another(one: ComparisonInput, changed: dict[str, str] | None = None) -> C
     return dataclasses.replace(one, changed=KERNEL if changed is None else changed)
 
 
-def verdict(one: ComparisonInput, settings: Settings | None = None) -> Verdict:
-    return judge([one], settings or Settings())[0]
+def verdict(one: ComparisonInput, settings: VerdictSettings | None = None) -> Verdict:
+    return judge([one], settings or VerdictSettings())[0]
 
 
 @pytest.mark.parametrize("effect", [-0.2, 0.0, 0.2])
@@ -52,13 +52,13 @@ def test_at_most_three_fields_are_named_and_long_values_are_cut():
 
 def test_its_p_counts_as_one_in_the_family():
     slow = cell(noisy(8, effect=0.04, sd=0.035))
-    alone = judge([slow], Settings())[0]
+    alone = judge([slow], VerdictSettings())[0]
     also = [cell(noisy(8, effect=0.2, sd=0.005), workload=f"w{number}") for number in range(9)]
-    blocked = judge([slow, *(in_another(one) for one in also)], Settings())
+    blocked = judge([slow, *(in_another(one) for one in also)], VerdictSettings())
     assert alone.verdict == "regression"
     assert blocked[0].p_holm == pytest.approx(10 * alone.p)
     assert blocked[0].verdict == "inconclusive"
-    assert judge([slow, *also], Settings())[0].p_holm == pytest.approx(alone.p)
+    assert judge([slow, *also], VerdictSettings())[0].p_holm == pytest.approx(alone.p)
 
 
 def test_a_candidate_that_breaks_is_broken_all_the_same():
@@ -76,7 +76,7 @@ def test_it_is_named_before_obstacles_that_further_blocks_could_take_away(differ
 def test_an_adaptive_campaign_decides_nothing_on_it_at_any_look():
     one = in_another(cell(noisy(8, effect=0.2, sd=0.005)))
     for look in (Looks(12), Looks(12, ended=True), Looks(8)):
-        assert verdict(one, Settings(look=look)).verdict == "inconclusive"
+        assert verdict(one, VerdictSettings(look=look)).verdict == "inconclusive"
 
 
 def test_without_a_change_nothing_is_different():

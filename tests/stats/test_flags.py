@@ -7,7 +7,7 @@ import pytest
 from campaign_by_hand import blocks_of, comparison, noisy, one, run, without
 from scipy import signal
 
-from gpubench.stats.settings import Settings
+from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import judge
 
 
@@ -45,7 +45,7 @@ def test_a_tail_smaller_than_half_the_margin_is_not_flagged():
         return times
 
     assert "tail" not in one(with_times(straggle)).flags
-    assert "tail" in one(with_times(straggle), Settings(margin=0.01)).flags
+    assert "tail" in one(with_times(straggle), VerdictSettings(margin=0.01)).flags
 
 
 def test_a_machine_that_slows_down_over_the_campaign_is_flagged():
@@ -76,7 +76,7 @@ def test_block_differences_that_resemble_their_neighbours_are_flagged():
 def test_fewer_pairs_than_planned_are_flagged():
     runs = without(blocks_of(noisy(8)), (2, "A"), status="skipped")
     assert "incomplete" in one(runs).flags
-    assert "incomplete" not in judge([comparison(blocks_of(noisy(7)), planned=7)], Settings())[0].flags
+    assert "incomplete" not in judge([comparison(blocks_of(noisy(7)), planned=7)], VerdictSettings())[0].flags
 
 
 def test_flags_are_rare_where_nothing_is_wrong():
@@ -90,12 +90,12 @@ def test_flags_are_rare_where_nothing_is_wrong():
             for r in blocks_of([0.0] * 8)
         ]
         family.append(comparison(runs, workload=str(n)))
-    raised = [flag for verdict in judge(family, Settings()) for flag in verdict.flags]
+    raised = [flag for verdict in judge(family, VerdictSettings()) for flag in verdict.flags]
     # Six kinds of flags at 1 % or less each over 300 cells: 18 expected at the most.
     assert len(raised) < 32
 
 
 def test_a_comparison_whose_processes_polled_on_too_few_cores_says_so():
     crowded = dataclasses.replace(comparison(with_times(plain)), oversubscribed=True)
-    (verdict,) = judge([crowded], Settings())
+    (verdict,) = judge([crowded], VerdictSettings())
     assert verdict.flags == ("oversubscribed",)

@@ -8,7 +8,7 @@ from campaign_by_hand import cell, comparison, noisy, one
 from scipy import stats
 
 from gpubench.stats.runs import Floats
-from gpubench.stats.settings import Settings
+from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.sign_flip import MOST_FLIPS, family_flip_p, flip_p, flip_signs
 from gpubench.stats.verdict import judge
 
@@ -65,13 +65,13 @@ def test_p_family_agrees_with_brute_force_step_down():
 
 def test_the_smallest_p_family_depends_on_blocks_and_not_on_the_count_of_cells():
     family = [cell(noisy(8, effect=0.06, sd=0.005, seed=n), workload=str(n)) for n in range(45)]
-    assert {verdict.p_family for verdict in judge(family, Settings())} == {2 / 256}
+    assert {verdict.p_family for verdict in judge(family, VerdictSettings())} == {2 / 256}
 
 
 def test_cells_of_other_node_counts_are_flipped_apart():
     def p_family(nodes):
         family = [cell(noisy(6, effect=0.06, sd=0.005, seed=n), nodes=nodes[n], workload=str(n)) for n in range(2)]
-        return judge(family, Settings())[0].p_family
+        return judge(family, VerdictSettings())[0].p_family
 
     assert p_family((2, 2)) == 2 / 64
     # Each node count has its own six coins: a flip reaches one cell's t in 2 of 64 cases and the other's in 2 more.
@@ -82,20 +82,20 @@ def test_a_less_extreme_cell_never_has_the_smaller_p_family():
     # The more extreme cell has six blocks, so 2 of 64 flips reach it; the other one alone would have 2 of 256.
     extreme = cell(noisy(6, effect=0.06, sd=0.0005), nodes=2)
     milder = cell(noisy(8, effect=0.06, sd=0.02), nodes=4)
-    first, second = judge([extreme, milder], Settings())
+    first, second = judge([extreme, milder], VerdictSettings())
     drawn = 4 * np.sqrt(2 / 64 / MOST_FLIPS)  # 14 coins: 10,000 patterns are drawn, so a p-value has an error
     assert second.p_family >= first.p_family >= 2 / 64 - drawn
 
 
 def test_a_cell_without_data_has_no_p_family_and_leaves_the_others_alone():
     family = [cell(noisy(8, effect=0.06, sd=0.005)), comparison([], workload="none")]
-    assert [verdict.p_family for verdict in judge(family, Settings())] == [2 / 256, None]
+    assert [verdict.p_family for verdict in judge(family, VerdictSettings())] == [2 / 256, None]
 
 
 def test_drawn_flips_are_the_same_for_the_same_seed():
     differences = noisy(20, effect=0.003, sd=0.01)
-    assert one(differences, Settings(seed=5)).p_flip == one(differences, Settings(seed=5)).p_flip
-    assert one(differences, Settings(seed=5)).p_flip == pytest.approx(one(differences).p, abs=0.05)
+    assert one(differences, VerdictSettings(seed=5)).p_flip == one(differences, VerdictSettings(seed=5)).p_flip
+    assert one(differences, VerdictSettings(seed=5)).p_flip == pytest.approx(one(differences).p, abs=0.05)
 
 
 def test_a_holm_verdict_that_sign_flips_do_not_support_is_fragile():

@@ -9,7 +9,7 @@ import pytest
 from campaign_by_hand import blocks_of, cell, comparison, noisy
 
 from gpubench.stats.decision import holm, holm_levels
-from gpubench.stats.settings import Looks, Settings
+from gpubench.stats.settings import Looks, VerdictSettings
 from gpubench.stats.unpaired import judge_unpaired
 from gpubench.stats.verdict import Verdict, exit_code, judge
 
@@ -19,7 +19,7 @@ EFFECTS = (0.0, 0.004, 0.01, 0.015, 0.02, 0.03, -0.02, 0.08)
 def family(seed: int, blocks: int, effects: tuple[float, ...] = EFFECTS) -> list[Verdict]:
     rng = np.random.default_rng(seed)
     cells = [cell(effect + 0.02 * rng.standard_normal(blocks), gpu=name) for name, effect in enumerate(effects)]
-    return judge(cells, Settings())
+    return judge(cells, VerdictSettings())
 
 
 def beyond_zero(one: Verdict) -> bool:
@@ -57,13 +57,13 @@ def test_each_rejected_cell_has_the_level_of_its_own_step_and_the_others_that_of
 
 
 def test_a_comparison_by_itself_has_one_interval() -> None:
-    (one,) = judge([cell(noisy(6, effect=0.05))], Settings())
+    (one,) = judge([cell(noisy(6, effect=0.05))], VerdictSettings())
     assert (one.low_adjusted, one.high_adjusted) == pytest.approx((one.low, one.high))
     assert one.shown == pytest.approx((one.low, one.high))
 
 
 def test_an_equivalent_comparison_shows_its_own_interval() -> None:
-    verdicts = judge([cell(noisy(6, effect=0.002, sd=0.005), gpu=1), cell(noisy(6, sd=0.2), gpu=2)], Settings())
+    verdicts = judge([cell(noisy(6, effect=0.002, sd=0.005), gpu=1), cell(noisy(6, sd=0.2), gpu=2)], VerdictSettings())
     assert verdicts[0].verdict == "equivalent"
     assert verdicts[0].shown == (verdicts[0].low, verdicts[0].high)
     assert verdicts[0].low_adjusted < verdicts[0].low
@@ -71,8 +71,8 @@ def test_an_equivalent_comparison_shows_its_own_interval() -> None:
 
 def test_an_effect_that_family_alone_makes_undecided_is_likely_and_not_proven() -> None:
     alone, family = [cell(noisy(6, effect=0.17, sd=0.12))], [cell(noisy(6, sd=0.1, seed=n), gpu=n) for n in range(7)]
-    assert judge(alone, Settings())[0].verdict == "regression"
-    verdicts = judge([cell(noisy(6, effect=0.17, sd=0.12), gpu=9), *family], Settings())
+    assert judge(alone, VerdictSettings())[0].verdict == "regression"
+    verdicts = judge([cell(noisy(6, effect=0.17, sd=0.12), gpu=9), *family], VerdictSettings())
     one = verdicts[0]
     assert (one.verdict, one.leaning) == ("inconclusive", "likely slower, not proven")
     assert one.low > 0 > one.low_adjusted
@@ -82,16 +82,16 @@ def test_an_effect_that_family_alone_makes_undecided_is_likely_and_not_proven() 
 
 def test_what_lies_beyond_the_margin_is_said_of_the_interval_that_is_shown() -> None:
     many = [cell(noisy(6, sd=0.1, seed=n), gpu=n) for n in range(20)]
-    alone = judge([cell(noisy(6, effect=0.06, sd=0.02))], Settings())[0]
+    alone = judge([cell(noisy(6, effect=0.06, sd=0.02))], VerdictSettings())[0]
     assert (alone.verdict, alone.beyond_margin) == ("regression", True)
-    among = judge([cell(noisy(6, effect=0.06, sd=0.02), gpu=99), *many], Settings())[0]
+    among = judge([cell(noisy(6, effect=0.06, sd=0.02), gpu=99), *many], VerdictSettings())[0]
     assert (among.verdict, among.beyond_margin) == ("regression", False)
     assert among.low > 0.03 > among.low_adjusted > 0
 
 
 @pytest.mark.parametrize("ended", [False, True])
 def test_intervals_of_an_adaptive_campaign_agree_with_its_verdicts_too(ended: bool) -> None:
-    settings = Settings(look=Looks(12, ended))
+    settings = VerdictSettings(look=Looks(12, ended))
     rejected = 0
     for seed in range(25):
         rng = np.random.default_rng(seed)
@@ -113,7 +113,7 @@ def test_two_sides_without_common_blocks_are_shown_alike() -> None:
     rng, words = np.random.default_rng(3), set()
     for _ in range(40):
         sides = [(rng.normal(0, 0.02, 6), rng.normal(effect, 0.02, 6)) for effect in EFFECTS]
-        for one in judge_unpaired(sides, Settings()):
+        for one in judge_unpaired(sides, VerdictSettings()):
             beyond = one.low_adjusted > 0 or one.high_adjusted < 0
             assert beyond == (one.p_holm <= 0.05)
             assert ("likely" in one.reason) == (one.word == "inconclusive" and (one.low > 0 or one.high < 0))

@@ -9,7 +9,7 @@ import pytest
 from campaign_by_hand import blocks_of, comparison
 from hypothesis import given, settings
 
-from gpubench.stats.settings import Settings
+from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import exit_code, judge
 
 differences = st.lists(st.floats(-0.2, 0.2), min_size=0, max_size=9)
@@ -18,7 +18,7 @@ few = settings(max_examples=40, deadline=None)
 
 def verdict_of(runs, *, baseline="A", candidate="B"):
     given_comparison = dataclasses.replace(comparison(runs), baseline=baseline, candidate=candidate)
-    return judge([given_comparison], Settings())[0]
+    return judge([given_comparison], VerdictSettings())[0]
 
 
 @few
@@ -75,8 +75,8 @@ def test_every_number_is_finite_or_none_and_bounds_are_in_order(effects):
 def test_the_order_of_the_family_never_matters(family, seed):
     comparisons = [comparison(blocks_of(effects), workload=str(n)) for n, effects in enumerate(family)]
     shuffled = random.Random(seed).sample(comparisons, len(comparisons))
-    by_key = {verdict.key["workload"]: verdict for verdict in judge(shuffled, Settings())}
-    for verdict in judge(comparisons, Settings()):
+    by_key = {verdict.key["workload"]: verdict for verdict in judge(shuffled, VerdictSettings())}
+    for verdict in judge(comparisons, VerdictSettings()):
         other = by_key[verdict.key["workload"]]
         assert (other.verdict, other.p_holm, other.flags) == (verdict.verdict, verdict.p_holm, verdict.flags)
         assert other.p_family == (None if verdict.p_family is None else pytest.approx(verdict.p_family))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gpubench.report.links import group_words
-from gpubench.stats.links import MOST_WORKERS, Group, LinkRates, LinkReport, judge_links
+from gpubench.stats.links import MOST_WORKERS, LinkGroup, LinkRates, LinkReport, judge_links
 from tests.conftest import examples
 
 RATE = 10e9
@@ -96,7 +96,7 @@ def test_a_class_of_too_many_workers_is_described_and_not_judged() -> None:
     names = [f"n{number}/0" for number in range(MOST_WORKERS + 1)]
     ring = [LinkRates(one, other, "two nodes", (1e9,)) for one, other in itertools.pairwise([*names, names[0]])]
     report = judge_links(ring, {name: name for name in names})
-    assert report == LinkReport([Group("two nodes", len(names), len(names), 1e9, 1e9, 1e9, None)], [])
+    assert report == LinkReport([LinkGroup("two nodes", len(names), len(names), 1e9, 1e9, 1e9, None)], [])
     assert group_words(report.groups[0]).endswith("; no slow link is looked for among more than 512 workers")
 
 

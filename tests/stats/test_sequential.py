@@ -9,10 +9,10 @@ from scipy import stats
 
 from gpubench.errors import UsageError
 from gpubench.stats.sequential import T_SHARE, looks_so_far, nominal_levels, schedule, sequential_p, spent
-from gpubench.stats.settings import Looks, Settings
+from gpubench.stats.settings import Looks, VerdictSettings
 from gpubench.stats.verdict import judge
 
-ADAPTIVE = Settings(look=Looks(12))
+ADAPTIVE = VerdictSettings(look=Looks(12))
 LOOKS = (5, 6, 8, 10, 12)
 
 
@@ -82,7 +82,7 @@ def test_a_count_of_blocks_that_is_no_look_tests_nothing_new():
     differences = [*noisy(6, effect=0.03, sd=0.03), 0.5]
     assert one(differences, ADAPTIVE).p == one(differences[:6], ADAPTIVE).p
     assert looks_so_far(7, 12) == (5, 6, 7)
-    ended = one(differences, Settings(look=Looks(12, ended=True)))
+    ended = one(differences, VerdictSettings(look=Looks(12, ended=True)))
     assert ended.p != one(differences, ADAPTIVE).p
 
 
@@ -127,9 +127,9 @@ def test_a_frozen_cell_uses_only_the_blocks_it_was_decided_on():
 def test_the_end_of_a_campaign_spends_nothing_on_a_frozen_cell():
     # Decided as equivalent at the look after 5 blocks, with p between that look's level and the whole alpha.
     runs = blocks_of(noisy(5, effect=0.01, sd=0.008))
-    frozen = judge([comparison(runs, frozen_at=5)], Settings(look=Looks(12, ended=True)))[0]
+    frozen = judge([comparison(runs, frozen_at=5)], VerdictSettings(look=Looks(12, ended=True)))[0]
     assert frozen.verdict == "equivalent"
-    assert frozen.p == one(runs, ADAPTIVE).p > one(runs, Settings(look=Looks(12, ended=True))).p
+    assert frozen.p == one(runs, ADAPTIVE).p > one(runs, VerdictSettings(look=Looks(12, ended=True))).p
 
 
 def test_a_cell_once_decided_stays_decided_when_others_go_on():
@@ -141,7 +141,7 @@ def test_a_cell_once_decided_stays_decided_when_others_go_on():
 
 def test_a_single_look_pays_for_t_with_fifteen_percent_of_alpha():
     differences = noisy(5, effect=0.02, sd=0.02)
-    ended = one(differences, Settings(look=Looks(12, ended=True)))
+    ended = one(differences, VerdictSettings(look=Looks(12, ended=True)))
     assert ended.p == pytest.approx(one(differences).p / 0.85, rel=1e-3)
 
 
@@ -149,7 +149,7 @@ def test_an_adaptive_campaign_asks_for_no_more_blocks_than_its_maximum():
     differences = noisy(8, effect=0.025, sd=0.05)
     assert one(differences).more_blocks > 4
     assert one(differences, ADAPTIVE).more_blocks == 4
-    assert one(differences, Settings(look=Looks(12, ended=True))).more_blocks > 4
+    assert one(differences, VerdictSettings(look=Looks(12, ended=True))).more_blocks > 4
 
 
 def test_an_adaptive_maximum_below_five_is_refused():

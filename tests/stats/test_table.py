@@ -9,7 +9,7 @@ import pytest
 from campaign_by_hand import noisy
 
 from gpubench.errors import DataError, UsageError
-from gpubench.stats.settings import Settings
+from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.table import comparisons_from_frame
 from gpubench.stats.verdict import judge
 
@@ -29,7 +29,7 @@ def table(effects=(0.06, 0.0), *, blocks=8, reps=3) -> pl.DataFrame:
 
 
 def verdicts(frame, *, by=()):
-    return judge(comparisons_from_frame(frame, "A", "B", by), Settings())
+    return judge(comparisons_from_frame(frame, "A", "B", by), VerdictSettings())
 
 
 def changed(frame, row, **values):

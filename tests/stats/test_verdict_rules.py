@@ -8,7 +8,7 @@ from campaign_by_hand import WOBBLE, blocks_of, cell, comparison, noisy, one, ru
 from scipy import stats
 
 from gpubench.errors import DataError, UsageError
-from gpubench.stats.settings import Settings
+from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import exit_code, judge
 
 
@@ -39,7 +39,7 @@ def test_the_number_of_a_run_is_the_log_of_its_arithmetic_mean():
 def test_the_summary_is_the_one_chosen_before_looking(summary, effect):
     runs = blocks_of([0.0] * 5, wobble=(1.0, 1.0, 1.0, 1.0))
     runs = [r if r.variant == "A" else run(r.block, "B", (1.0, 1.0, 1.0, 3.0), order=r.order) for r in runs]
-    assert one(runs, Settings(summary=summary)).effect == pytest.approx(effect, abs=1e-12)
+    assert one(runs, VerdictSettings(summary=summary)).effect == pytest.approx(effect, abs=1e-12)
 
 
 def test_a_clear_slow_down_is_a_regression_beyond_the_margin():
@@ -87,8 +87,8 @@ def test_a_wide_interval_is_inconclusive_and_says_how_many_blocks_are_needed():
 
 def test_holm_counts_every_planned_comparison_even_without_data():
     slow = cell(noisy(8, effect=0.04, sd=0.035))
-    alone = judge([slow], Settings())[0]
-    among = judge([slow, *[comparison([], workload=f"w{n}") for n in range(9)]], Settings())
+    alone = judge([slow], VerdictSettings())[0]
+    among = judge([slow, *[comparison([], workload=f"w{n}") for n in range(9)]], VerdictSettings())
     assert alone.verdict == "regression"
     assert among[0].verdict == "inconclusive"
     assert among[0].p_holm == pytest.approx(10 * alone.p)
@@ -98,7 +98,7 @@ def test_holm_counts_every_planned_comparison_even_without_data():
 
 
 def test_verdicts_come_in_the_order_of_the_comparisons():
-    verdicts = judge([cell(noisy(8, effect=e), workload=str(e)) for e in (0.06, 0.0, -0.06)], Settings())
+    verdicts = judge([cell(noisy(8, effect=e), workload=str(e)) for e in (0.06, 0.0, -0.06)], VerdictSettings())
     assert [verdict.key["workload"] for verdict in verdicts] == ["0.06", "0.0", "-0.06"]
     assert [verdict.verdict for verdict in verdicts] == ["regression", "equivalent", "improvement"]
 
@@ -221,7 +221,7 @@ def test_stragglers_are_counted_per_side_with_the_share_that_cannot_be_excluded(
 )
 def test_exit_codes(effects, code):
     family = [cell([] if effect is None else noisy(8, effect=effect, sd=0.005)) for effect in effects]
-    assert exit_code(judge(family, Settings())) == code
+    assert exit_code(judge(family, VerdictSettings())) == code
 
 
 def test_a_broken_cell_exits_20():
@@ -243,10 +243,10 @@ def test_a_time_that_is_not_positive_and_finite_is_refused(time):
 def test_a_variant_compared_with_itself_is_refused():
     given = comparison(blocks_of([0.0]))
     with pytest.raises(DataError, match="itself"):
-        judge([type(given)(given.key, "A", "A", given.runs, 1)], Settings())
+        judge([type(given)(given.key, "A", "A", given.runs, 1)], VerdictSettings())
 
 
 @pytest.mark.parametrize("wrong", [{"margin": 0.0}, {"margin": 3.0}, {"alpha": 0.0}, {"summary": "trimmed"}])
 def test_settings_that_no_verdict_can_be_made_with_are_refused(wrong):
     with pytest.raises(UsageError):
-        Settings(**wrong)
+        VerdictSettings(**wrong)

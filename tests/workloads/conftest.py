@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpubench.workloads.base import Context
+from gpubench.workloads.base import WorkloadContext
 from tests.workloads.running import Answers
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[Context]:
+def cluster() -> Iterator[WorkloadContext]:
     """Two real worker processes over TCP, shared by the folder: starting them costs more than using them."""
     import distributed
 
@@ -19,11 +19,11 @@ def cluster() -> Iterator[Context]:
         ) as local,
         distributed.Client(local) as client,
     ):
-        yield Context(client, sorted(client.scheduler_info(n_workers=-1)["workers"]), 1, "cpu", "tcp")
+        yield WorkloadContext(client, sorted(client.scheduler_info(n_workers=-1)["workers"]), 1, "cpu", "tcp")
 
 
 @pytest.fixture(scope="module")
-def answers(cluster: Context) -> Iterator[Answers]:
+def answers(cluster: WorkloadContext) -> Iterator[Answers]:
     """Right answers, to be falsified."""
     made = Answers(cluster)
     yield made

@@ -7,7 +7,7 @@ from typing import Any
 
 from gpubench.spec import SampleLine
 from gpubench.workloads import families
-from gpubench.workloads.base import Context, Measurement
+from gpubench.workloads.base import Measurement, WorkloadContext
 from gpubench.workloads.catalogue import CATALOGUE
 from gpubench.workloads.measure import Result, measure
 
@@ -25,7 +25,7 @@ def run(measurement: Measurement, **changes: Any) -> tuple[Result, list[SampleLi
 
 
 def measured_rightly(
-    cluster: Context,
+    cluster: WorkloadContext,
     name: str,
     params: Mapping[str, Any],
     *,
@@ -52,7 +52,7 @@ def measured_rightly(
 class Answers:
     """Right answers of workloads, one workload at a time: cases that stand one after the other share the measuring."""
 
-    def __init__(self, cluster: Context) -> None:
+    def __init__(self, cluster: WorkloadContext) -> None:
         self._cluster = cluster
         self._of: tuple[str, str, Mapping[str, Any]] | None = None
         self._measurement: Measurement | None = None

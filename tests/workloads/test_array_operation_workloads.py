@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gpubench.workloads import device, families
-from gpubench.workloads.base import Context
+from gpubench.workloads.base import WorkloadContext
 from gpubench.workloads.catalogue import CATALOGUE, Shape
 from tests.workloads.running import Answers, complete, measured_rightly
 
@@ -44,7 +44,7 @@ STAYS = {"fft", "slice", "col-sum", "col-mask"}
 
 @pytest.mark.parametrize(("name", "params"), WORKLOADS, ids=str)
 def test_an_array_operation_answers_rightly_and_moves_what_it_must(
-    cluster: Context, name: str, params: dict[str, Any]
+    cluster: WorkloadContext, name: str, params: dict[str, Any]
 ) -> None:
     is_whole = params["size"] == params["chunk"]
     moves = name not in STAYS and not is_whole and params.get("kernel") != 0
@@ -111,7 +111,7 @@ def test_a_falsified_array_is_called_wrong(
 
 
 @pytest.mark.parametrize("name", ["dot", "fft", "sum", "slice", "map-overlap"])
-def test_a_result_that_is_no_number_is_wrong_and_its_figures_are_json(cluster: Context, name: str) -> None:
+def test_a_result_that_is_no_number_is_wrong_and_its_figures_are_json(cluster: WorkloadContext, name: str) -> None:
     measurement = families.create(name, cluster, "dask", complete(name, SQUARE))
     try:
         measurement.prepare()
@@ -122,7 +122,7 @@ def test_a_result_that_is_no_number_is_wrong_and_its_figures_are_json(cluster: C
     assert "off_by" not in answer.details or answer.details["off_by"] is None
 
 
-def test_a_damaged_operand_is_noticed_though_the_operation_was_right(cluster: Context) -> None:
+def test_a_damaged_operand_is_noticed_though_the_operation_was_right(cluster: WorkloadContext) -> None:
     measurement: Any = families.create("dot", cluster, "dask", SQUARE)
     try:
         measurement.prepare()
@@ -132,7 +132,7 @@ def test_a_damaged_operand_is_noticed_though_the_operation_was_right(cluster: Co
         measurement.teardown()
 
 
-def test_blocks_lie_in_the_same_places_in_every_repetition(cluster: Context) -> None:
+def test_blocks_lie_in_the_same_places_in_every_repetition(cluster: WorkloadContext) -> None:
     measurement: Any = families.create("dot", cluster, "dask", SQUARE)
     try:
         seen = []
@@ -153,7 +153,7 @@ def test_the_mean_filter_is_the_mean_over_a_window_with_mirrored_edges(reach: in
     np.testing.assert_allclose(device.mean_filter(values, reach, "cpu"), windows.mean(axis=(2, 3)))
 
 
-def test_a_wide_matrix_for_the_svd_is_refused(cluster: Context) -> None:
+def test_a_wide_matrix_for_the_svd_is_refused(cluster: WorkloadContext) -> None:
     measurement = families.create("svd", cluster, "dask", {"size": 10, "second_size": 11, "chunk": 5})
     with pytest.raises(ValueError, match="at least as many rows as columns: 10 < 11"):
         measurement.setup()
@@ -166,7 +166,7 @@ def test_what_a_worker_holds_of_squares_is_their_share_and_the_blocks_in_work(na
     assert CATALOGUE[name].held(params, shape) == int((held * 3000**2 / 6 + 2 * 2 * 100**2) * 8)
 
 
-def test_dask_arrays_stand_behind_every_operand(cluster: Context) -> None:
+def test_dask_arrays_stand_behind_every_operand(cluster: WorkloadContext) -> None:
     measurement: Any = families.create("col-gather", cluster, "dask", GATHER)
     try:
         measurement.prepare()

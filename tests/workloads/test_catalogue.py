@@ -14,7 +14,7 @@ import pytest
 import gpubench.workloads
 from gpubench.model.suite import Suite
 from gpubench.workloads import bindings, families
-from gpubench.workloads.base import Context, Measurement
+from gpubench.workloads.base import Measurement, WorkloadContext
 from gpubench.workloads.catalogue import CATALOGUE, Shape
 
 FOLDER = Path(gpubench.workloads.__file__).parent
@@ -165,4 +165,4 @@ def test_what_the_catalogue_does_not_know_is_refused(
     name: str, backend: str, device: str, params: dict[str, int], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        families.create(name, Context(None, [], 1, device, "tcp"), backend, params)
+        families.create(name, WorkloadContext(None, [], 1, device, "tcp"), backend, params)

@@ -14,7 +14,7 @@ import pytest
 
 from gpubench.model.suite import Suite
 from gpubench.workloads import csv_data, families
-from gpubench.workloads.base import Context, UnavailableError
+from gpubench.workloads.base import UnavailableError, WorkloadContext
 from tests.workloads.running import Answers, complete, measured_rightly
 
 pytestmark = pytest.mark.integration
@@ -35,7 +35,7 @@ WORKLOADS = [
 
 
 @pytest.mark.parametrize(("name", "params"), WORKLOADS, ids=str)
-def test_an_operation_on_csv_files_answers_rightly(cluster: Context, name: str, params: dict[str, Any]) -> None:
+def test_an_operation_on_csv_files_answers_rightly(cluster: WorkloadContext, name: str, params: dict[str, Any]) -> None:
     measured_rightly(cluster, name, params, moves=name != "csv-read")
 
 
@@ -83,7 +83,7 @@ def test_a_falsified_frame_is_called_wrong(
     answers.called_wrong(name, params, falsify)
 
 
-def test_the_workloads_of_one_run_share_their_files(cluster: Context, tmp_path: Path) -> None:
+def test_the_workloads_of_one_run_share_their_files(cluster: WorkloadContext, tmp_path: Path) -> None:
     shared = dataclasses.replace(cluster, shared=str(tmp_path))
     paths = []
     for name in ("csv-read", "nunique"):
@@ -96,7 +96,7 @@ def test_the_workloads_of_one_run_share_their_files(cluster: Context, tmp_path: 
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_workers_that_do_not_see_the_files_are_named(cluster: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_that_do_not_see_the_files_are_named(cluster: WorkloadContext, monkeypatch: pytest.MonkeyPatch) -> None:
     measurement = families.create("csv-read", cluster, "dask", complete("csv-read", SMALL))
     monkeypatch.setattr(cluster.client, "run", lambda *_: dict.fromkeys(cluster.workers, -1))
     with pytest.raises(UnavailableError, match=r"tcp://.*can't read .*: name a shared one as `directory`"):
@@ -104,7 +104,7 @@ def test_workers_that_do_not_see_the_files_are_named(cluster: Context, monkeypat
 
 
 @pytest.mark.parametrize("change", [{"rows": 0}, {"columns": 0}, {"columns": 261}], ids=str)
-def test_tables_that_cannot_be_are_refused(cluster: Context, change: dict[str, int]) -> None:
+def test_tables_that_cannot_be_are_refused(cluster: WorkloadContext, change: dict[str, int]) -> None:
     measurement = families.create("nunique", cluster, "dask", complete("nunique", SMALL | change))
     with pytest.raises(ValueError, match="needs a row and 1 to 260 columns"):
         measurement.setup()

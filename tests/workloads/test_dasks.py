@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gpubench.workloads import dask_compat
-from gpubench.workloads.base import Context
+from gpubench.workloads.base import WorkloadContext
 
 
 @pytest.mark.parametrize("name", ["transfer_incoming_log", "incoming_transfer_log"])
@@ -37,7 +37,7 @@ def test_registrations_are_the_first_of_each_worker_that_is_still_there() -> Non
 
 
 @pytest.mark.integration
-def test_a_real_scheduler_knows_when_its_workers_registered(cluster: Context) -> None:
+def test_a_real_scheduler_knows_when_its_workers_registered(cluster: WorkloadContext) -> None:
     from gpubench.node.probe import worker_registrations
 
     now = time.time()

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from gpubench.workloads import families, frame_shuffle, groupby_data
-from gpubench.workloads.base import Context, UnavailableError
+from gpubench.workloads.base import UnavailableError, WorkloadContext
 from tests.workloads.running import Answers, complete, measured_rightly, run
 
 pytestmark = pytest.mark.integration
@@ -35,13 +35,13 @@ WORKLOADS: list[tuple[str, dict[str, Any], bool]] = [
 
 @pytest.mark.parametrize(("name", "params", "moves"), WORKLOADS, ids=str)
 def test_a_dataframe_workload_answers_rightly_and_what_it_must_move_is_seen(
-    cluster: Context, name: str, params: dict[str, Any], moves: bool
+    cluster: WorkloadContext, name: str, params: dict[str, Any], moves: bool
 ) -> None:
     measured_rightly(cluster, name, params, moves=moves)
 
 
 @pytest.mark.parametrize(("name", "params"), [("shuffle", SHUFFLE), ("groupby", GROUPBY | {"generate": True})], ids=str)
-def test_a_dataframe_workload_also_runs_empty(cluster: Context, name: str, params: dict[str, Any]) -> None:
+def test_a_dataframe_workload_also_runs_empty(cluster: WorkloadContext, name: str, params: dict[str, Any]) -> None:
     measured_rightly(cluster, name, params, backend="dask-noop", moves=False)
 
 
@@ -86,7 +86,7 @@ def test_the_groups_that_are_counted_are_those_of_a_real_groupby(chunks: int, ro
     assert groupby_data.dense_figures(whole) != groupby_data.grouped_figures(swapped, "cpu")
 
 
-def test_a_users_parquet_files_are_read_and_stay(cluster: Context, tmp_path: Path) -> None:
+def test_a_users_parquet_files_are_read_and_stay(cluster: WorkloadContext, tmp_path: Path) -> None:
     for number in range(2):
         frame = pd.DataFrame({"name": ["a", "b"], "value": np.array([1.5, 2.0]) + number})
         frame.to_parquet(tmp_path / f"{number}.parquet")
@@ -95,7 +95,7 @@ def test_a_users_parquet_files_are_read_and_stay(cluster: Context, tmp_path: Pat
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_parquet_files_that_are_written_are_removed(cluster: Context) -> None:
+def test_parquet_files_that_are_written_are_removed(cluster: WorkloadContext) -> None:
     measurement = families.create("read-parquet", cluster, "dask", complete("read-parquet", PARQUET))
     measurement.setup()
     folder = Path(measurement._folder)  # type: ignore[attr-defined]
@@ -105,21 +105,21 @@ def test_parquet_files_that_are_written_are_removed(cluster: Context) -> None:
 
 
 def test_a_worker_that_does_not_see_the_parquet_files_is_named_and_the_workload_skipped(
-    cluster: Context, tmp_path: Path
+    cluster: WorkloadContext, tmp_path: Path
 ) -> None:
     params = complete("read-parquet", {"path": str(tmp_path / "nowhere")})
     with pytest.raises(UnavailableError, match=r"2 of 2 workers don't see .*nowhere.*file system that all nodes share"):
         run(families.create("read-parquet", cluster, "dask", params))
 
 
-def test_a_shuffle_by_disk_over_several_hosts_is_skipped(cluster: Context) -> None:
+def test_a_shuffle_by_disk_over_several_hosts_is_skipped(cluster: WorkloadContext) -> None:
     far = dataclasses.replace(cluster, workers=[*cluster.workers, "tcp://10.1.2.3:1"])
     with pytest.raises(UnavailableError, match="one host, not 2"):
         run(families.create("shuffle", far, "dask", complete("shuffle", SHUFFLE | {"method": "disk"})))
 
 
 @pytest.mark.skipif(importlib.util.find_spec("dask_cuda") is not None, reason="dask-cuda is installed")
-def test_explicit_comms_without_dask_cuda_are_skipped_with_the_range_that_has_them(cluster: Context) -> None:
+def test_explicit_comms_without_dask_cuda_are_skipped_with_the_range_that_has_them(cluster: WorkloadContext) -> None:
     measurement = families.create("merge", cluster, "explicit-comms", complete("merge", {"rows_per_worker": 200}))
     with pytest.raises(UnavailableError, match=r"needs dask-cuda before 26\.6, and this image has no dask-cuda"):
         run(measurement)

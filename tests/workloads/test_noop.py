@@ -11,7 +11,7 @@ import pytest
 from dask._task_spec import convert_legacy_graph
 
 from gpubench.workloads import dask_compat, families, noop
-from gpubench.workloads.base import Context
+from gpubench.workloads.base import WorkloadContext
 from tests.workloads.running import Answers, complete, measured_rightly
 
 pytestmark = pytest.mark.integration
@@ -24,7 +24,9 @@ WORKLOADS: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("name", "params"), WORKLOADS, ids=str)
-def test_empty_tasks_are_counted_and_none_is_computed(cluster: Context, name: str, params: dict[str, Any]) -> None:
+def test_empty_tasks_are_counted_and_none_is_computed(
+    cluster: WorkloadContext, name: str, params: dict[str, Any]
+) -> None:
     result = measured_rightly(cluster, name, params, backend="dask-noop", moves=False)
     assert result.details["wrong"] == 0
     assert result.details["results"] == result.details["expected"] > 0
@@ -40,7 +42,7 @@ def test_a_missing_or_a_computed_result_is_called_wrong(
 
 @pytest.mark.parametrize(("name", "params"), WORKLOADS, ids=str)
 def test_the_graph_keeps_its_keys_and_what_each_of_them_waits_for(
-    cluster: Context, name: str, params: dict[str, Any]
+    cluster: WorkloadContext, name: str, params: dict[str, Any]
 ) -> None:
     real = families.create(name, cluster, "dask", complete(name, params))
     assert isinstance(real, noop.LazyMeasurement)
@@ -60,7 +62,7 @@ def waiting_for(graph: dict[Any, Any]) -> dict[Any, set[Any]]:
     return {key: set(node.dependencies) for key, node in convert_legacy_graph(graph).items()}
 
 
-def test_inputs_that_lie_on_workers_are_not_replaced(cluster: Context) -> None:
+def test_inputs_that_lie_on_workers_are_not_replaced(cluster: WorkloadContext) -> None:
     held = cluster.client.persist(dask.array.ones(4, chunks=2))
     graph, keys = dask_compat.materialised(cluster.client, held)
     values = cluster.client.gather(
@@ -69,7 +71,7 @@ def test_inputs_that_lie_on_workers_are_not_replaced(cluster: Context) -> None:
     assert [list(value) for value in values] == [[1.0, 1.0], [1.0, 1.0]]
 
 
-def test_the_time_of_replacing_tasks_is_not_counted(cluster: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_of_replacing_tasks_is_not_counted(cluster: WorkloadContext, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 1000, 10))
     monkeypatch.setattr(noop.time, "perf_counter", lambda: float(next(clock)))
     measurement = families.create("transpose-sum", cluster, "dask-noop", {"size": 20, "chunk": 10})
@@ -81,7 +83,7 @@ def test_the_time_of_replacing_tasks_is_not_counted(cluster: Context, monkeypatc
     assert seconds == 30.0 - 10.0
 
 
-def test_a_workload_without_a_graph_cannot_run_empty(cluster: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_workload_without_a_graph_cannot_run_empty(cluster: WorkloadContext, monkeypatch: pytest.MonkeyPatch) -> None:
     promised = dataclasses.replace(families.CATALOGUE["tasks"], backends=("dask-noop",))
     monkeypatch.setitem(families.CATALOGUE, "tasks", promised)
     with pytest.raises(ValueError, match="no graph of its own"):

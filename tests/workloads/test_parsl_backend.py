@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from gpubench.workloads import families, process_reaper, tasks_parsl
-from gpubench.workloads.base import Context, UnavailableError
+from gpubench.workloads.base import UnavailableError, WorkloadContext
 from gpubench.workloads.task_clients import MARK, Clients
 from tests.node.runners import until
 from tests.workloads.running import complete, measured_rightly, run
@@ -61,14 +61,14 @@ def commands(ids: set[int]) -> set[bytes]:
     return found
 
 
-def reason(cluster: Context, **params: Any) -> str:
+def reason(cluster: WorkloadContext, **params: Any) -> str:
     with pytest.raises(UnavailableError) as caught:
         run(families.create("tasks", cluster, "parsl", complete("tasks", {"count": 3, **params})))
     return str(caught.value)
 
 
 def test_parsl_has_as_many_workers_as_the_cluster_has_threads_and_leaves_nothing(
-    cluster: Context, tmp_path: Path
+    cluster: WorkloadContext, tmp_path: Path
 ) -> None:
     before = living()
     params = {"mode": "explicit", "batches": [20, 40], "argsize": 100}
@@ -118,15 +118,15 @@ def test_a_config_that_can_not_be_used_says_why_and_the_others_go_on(tmp_path: P
     assert message in str(caught.value)
 
 
-def test_a_config_that_is_not_there_ends_the_workload_with_its_name(cluster: Context, tmp_path: Path) -> None:
+def test_a_config_that_is_not_there_ends_the_workload_with_its_name(cluster: WorkloadContext, tmp_path: Path) -> None:
     before = living()
     assert reason(cluster, parsl_config=str(tmp_path / "none.py")) == f"parsl config {tmp_path}/none.py is not a file"
     assert living() == before
 
 
-def test_what_the_local_provider_can_not_do_is_said_before_anything_starts(cluster: Context) -> None:
+def test_what_the_local_provider_can_not_do_is_said_before_anything_starts(cluster: WorkloadContext) -> None:
     assert reason(cluster, clients=3) == "3 clients of parsl need as many workers, each its own; there are 2"
-    wide = Context(cluster.client, ["tcp://10.0.0.1:1", "tcp://10.0.0.2:1"], 1, "cpu", "tcp")
+    wide = WorkloadContext(cluster.client, ["tcp://10.0.0.1:1", "tcp://10.0.0.2:1"], 1, "cpu", "tcp")
     assert "starts workers on one node, and this cluster has 2" in reason(wide)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gpubench.workloads import dask_compat, families, links
-from gpubench.workloads.base import Answer, Context, Measurement
+from gpubench.workloads.base import Answer, Measurement, WorkloadContext
 from gpubench.workloads.message import chosen_pairs
 from tests.workloads.running import Answers, measured_rightly, run
 
@@ -36,7 +36,7 @@ NOTHING_MOVES = {"tasks"}
 
 @pytest.mark.parametrize(("name", "params"), WORKLOADS, ids=str)
 def test_a_workload_answers_rightly_and_what_it_must_move_is_seen(
-    cluster: Context, name: str, params: dict[str, Any]
+    cluster: WorkloadContext, name: str, params: dict[str, Any]
 ) -> None:
     lazy = params.get("generate", False)
     measured_rightly(cluster, name, params, moves=name not in NOTHING_MOVES and not lazy, reps=2)
@@ -63,13 +63,15 @@ def test_a_falsified_answer_is_called_wrong(
     answers.called_wrong(name, params, falsify)
 
 
-def test_a_transpose_moves_the_same_bytes_in_every_repetition(cluster: Context) -> None:
+def test_a_transpose_moves_the_same_bytes_in_every_repetition(cluster: WorkloadContext) -> None:
     one, _ = run(families.create("transpose-sum", cluster, "dask", ARRAY), reps=1)
     three, _ = run(families.create("transpose-sum", cluster, "dask", ARRAY), reps=3)
     assert three.least_moved_bytes == 3 * one.least_moved_bytes > 0
 
 
-def test_messages_between_workers_are_counted_by_their_receivers_and_timed_pair_by_pair(cluster: Context) -> None:
+def test_messages_between_workers_are_counted_by_their_receivers_and_timed_pair_by_pair(
+    cluster: WorkloadContext,
+) -> None:
     result, lines = run(families.create("message", cluster, "dask", MESSAGE))
     assert result.seen_bytes == 2 * 2 * 3 * 1000
     there, back = links.rows(result.links)
@@ -109,8 +111,8 @@ def test_every_pair_of_sixty_four_workers_is_two_thousand_and_sixteen_and_their_
     assert [len(chosen_pairs(which, hosts)) for which in ("all", "ring", "hosts")] == [2016, 64, 120 + 16]
 
 
-def test_a_message_workload_without_a_second_worker_says_so(cluster: Context) -> None:
-    alone = Context(cluster.client, cluster.workers[:1], 1, "cpu", "tcp")
+def test_a_message_workload_without_a_second_worker_says_so(cluster: WorkloadContext) -> None:
+    alone = WorkloadContext(cluster.client, cluster.workers[:1], 1, "cpu", "tcp")
     with pytest.raises(ValueError, match="at least two workers"):
         run(families.create("message", alone, "dask", MESSAGE))
 
@@ -121,7 +123,7 @@ class Scripted(Measurement):
     nominal_bytes = 5
     least_moved_bytes = 3
 
-    def __init__(self, context: Context, answers: list[str]) -> None:
+    def __init__(self, context: WorkloadContext, answers: list[str]) -> None:
         super().__init__(context, {})
         self.answers = answers
         self.calls: list[str] = []
@@ -143,7 +145,7 @@ class Scripted(Measurement):
         self.calls.append("teardown")
 
 
-def test_the_first_wrong_answer_ends_the_workload_with_figures(cluster: Context) -> None:
+def test_the_first_wrong_answer_ends_the_workload_with_figures(cluster: WorkloadContext) -> None:
     scripted = Scripted(cluster, ["ok", "ok", "wrong", "ok"])
     result, lines = run(scripted, reps=3)
     assert result.status == "failed"
@@ -152,19 +154,19 @@ def test_the_first_wrong_answer_ends_the_workload_with_figures(cluster: Context)
     assert scripted.calls == ["prepare", "once", "check"] * 3 + ["teardown"]
 
 
-def test_warm_ups_are_not_in_the_byte_counts(cluster: Context) -> None:
+def test_warm_ups_are_not_in_the_byte_counts(cluster: WorkloadContext) -> None:
     result, _ = run(Scripted(cluster, ["ok"] * 4), reps=2, warmup=2)
     assert result.least_moved_bytes == 2 * 3
 
 
-def test_a_crash_comes_through_after_the_clean_up(cluster: Context) -> None:
+def test_a_crash_comes_through_after_the_clean_up(cluster: WorkloadContext) -> None:
     scripted = Scripted(cluster, ["ok", "crash"])
     with pytest.raises(RuntimeError, match="worker died"):
         run(scripted)
     assert scripted.calls[-1] == "teardown"
 
 
-def test_a_failing_clean_up_does_not_hide_why_the_workload_crashed(cluster: Context) -> None:
+def test_a_failing_clean_up_does_not_hide_why_the_workload_crashed(cluster: WorkloadContext) -> None:
     class Hopeless(Scripted):
         def teardown(self) -> None:
             raise OSError("no worker to talk to")
@@ -173,7 +175,7 @@ def test_a_failing_clean_up_does_not_hide_why_the_workload_crashed(cluster: Cont
         run(Hopeless(cluster, ["crash"]))
 
 
-def test_traffic_is_counted_from_the_mark_on_by_receiver_and_sender(cluster: Context) -> None:
+def test_traffic_is_counted_from_the_mark_on_by_receiver_and_sender(cluster: WorkloadContext) -> None:
     client, (first, second) = cluster.client, cluster.workers
     early = client.submit(bytes, 10_000, workers=[first])
     client.submit(len, early, workers=[second]).result()
@@ -190,7 +192,7 @@ def log_lengths(dask_worker: Any) -> int:
     return len(dask_compat.incoming_log(dask_worker))
 
 
-def test_a_log_holds_one_repetition_at_most_and_nothing_once_the_workers_are_cleaned(cluster: Context) -> None:
+def test_a_log_holds_one_repetition_at_most_and_nothing_once_the_workers_are_cleaned(cluster: WorkloadContext) -> None:
     lengths = []
     for reps in (1, 4):
         run(families.create("transpose-sum", cluster, "dask", ARRAY), reps=reps)
@@ -201,7 +203,9 @@ def test_a_log_holds_one_repetition_at_most_and_nothing_once_the_workers_are_cle
     assert set(cluster.client.run(log_lengths).values()) == {0}
 
 
-def test_a_worker_that_is_another_process_than_before_is_an_error_and_not_less_traffic(cluster: Context) -> None:
+def test_a_worker_that_is_another_process_than_before_is_an_error_and_not_less_traffic(
+    cluster: WorkloadContext,
+) -> None:
     marks = dict.fromkeys(cluster.workers, 0)
     with pytest.raises(RuntimeError, match="restarted"):
         links.collect(cluster.client, marks)

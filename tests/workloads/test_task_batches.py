@@ -8,17 +8,17 @@ import pytest
 
 from gpubench.errors import UsageError
 from gpubench.model.suite import Suite
-from gpubench.workloads.task_batches import Batch, counted, joined, next_size, quantiles, shares
+from gpubench.workloads.task_batches import TaskBatch, counted, joined, next_size, quantiles, shares
 from tests.workloads.running import complete
 
 
-def batch(count: int, seconds: float) -> Batch:
-    return Batch(count, 10.0, 10.0 + seconds / 2, 10.0 + seconds, {"7": count}, [])
+def batch(count: int, seconds: float) -> TaskBatch:
+    return TaskBatch(count, 10.0, 10.0 + seconds / 2, 10.0 + seconds, {"7": count}, [])
 
 
 def sizes(rate: float, **params: Any) -> list[int]:
     """Of a cluster that does ``rate`` tasks a second, whatever the batch."""
-    done: list[Batch] = []
+    done: list[TaskBatch] = []
     while (size := next_size(complete("tasks", params), done)) is not None:
         done.append(batch(size, size / rate))
     return [one.count for one in done]
@@ -41,8 +41,8 @@ def test_an_estimate_goes_on_until_a_batch_takes_three_quarters_of_the_target() 
 
 
 def test_batches_of_clients_that_work_at_the_same_time_are_one_from_the_first_start_to_the_last_end() -> None:
-    one = Batch(2, 1.0, 2.0, 5.0, {"7": 2}, [0.5, 3.0])
-    other = Batch(1, 1.5, 2.5, 4.0, {"8": 1}, [2.0])
+    one = TaskBatch(2, 1.0, 2.0, 5.0, {"7": 2}, [0.5, 3.0])
+    other = TaskBatch(1, 1.5, 2.5, 4.0, {"8": 1}, [2.0])
     both = joined([one, other])
     assert (both.count, both.submit_s, both.run_s, both.results) == (3, 1.5, 4.0, {"7": 2, "8": 1})
     assert both.figures() == {

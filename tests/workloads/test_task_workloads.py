@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from gpubench.workloads import dask_compat, families, process_reaper, tasks_dask
-from gpubench.workloads.base import Context
-from gpubench.workloads.task_batches import Batch
+from gpubench.workloads.base import WorkloadContext
+from gpubench.workloads.task_batches import TaskBatch
 from gpubench.workloads.task_clients import MARK, Clients, TaskClientError
 from tests.workloads.running import Answers, complete, measured_rightly, run
 
@@ -24,7 +24,7 @@ LADDER = {"mode": "explicit", "batches": [3, 5], "count": 50}
     ids=str,
 )
 def test_every_batch_of_every_repetition_is_kept_and_adds_up(
-    cluster: Context, params: dict[str, Any], sizes: list[int]
+    cluster: WorkloadContext, params: dict[str, Any], sizes: list[int]
 ) -> None:
     result = measured_rightly(cluster, "tasks", params, moves=False, reps=2)
     kept = result.details["repetitions"]
@@ -37,14 +37,14 @@ def test_every_batch_of_every_repetition_is_kept_and_adds_up(
     assert result.details["results"] == sum(sizes)
 
 
-def test_a_sample_is_the_seconds_of_count_tasks_at_the_rate_of_the_last_batch(cluster: Context) -> None:
+def test_a_sample_is_the_seconds_of_count_tasks_at_the_rate_of_the_last_batch(cluster: WorkloadContext) -> None:
     result, lines = run(families.create("tasks", cluster, "dask", complete("tasks", LADDER)))
     last = [repetition[-1] for repetition in result.details["repetitions"]]
     assert [line.wall_s for line in lines] == [pytest.approx(50 / batch["tasks_per_s"]) for batch in last]
 
 
 @pytest.mark.parametrize("mode", ["estimate", "exponential"])
-def test_batches_grow_until_one_takes_the_target_time(cluster: Context, mode: str) -> None:
+def test_batches_grow_until_one_takes_the_target_time(cluster: WorkloadContext, mode: str) -> None:
     result = measured_rightly(cluster, "tasks", {"mode": mode, "target": 0.3}, moves=False)
     for repetition in result.details["repetitions"]:
         assert repetition[0]["tasks"] == 10
@@ -52,9 +52,9 @@ def test_batches_grow_until_one_takes_the_target_time(cluster: Context, mode: st
         assert repetition[-1]["run_s"] >= 0.3 * 0.75
 
 
-def falsified(**changes: Any) -> Callable[[list[Batch]], list[Batch]]:
-    def falsify(batches: list[Batch]) -> list[Batch]:
-        return [Batch(**{**vars(batches[0]), **changes}), *batches[1:]]
+def falsified(**changes: Any) -> Callable[[list[TaskBatch]], list[TaskBatch]]:
+    def falsify(batches: list[TaskBatch]) -> list[TaskBatch]:
+        return [TaskBatch(**{**vars(batches[0]), **changes}), *batches[1:]]
 
     return falsify
 
@@ -71,12 +71,12 @@ def falsified(**changes: Any) -> Callable[[list[Batch]], list[Batch]]:
     ],
 )
 def test_a_lost_an_additional_or_another_result_is_called_wrong(
-    answers: Answers, falsify: Callable[[list[Batch]], list[Batch]]
+    answers: Answers, falsify: Callable[[list[TaskBatch]], list[TaskBatch]]
 ) -> None:
     answers.called_wrong("tasks", LADDER, falsify)
 
 
-def test_every_call_carries_padding_of_its_own(cluster: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_call_carries_padding_of_its_own(cluster: WorkloadContext, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks_dask, "seven", len_of)
     assert tasks_dask.DaskSubmitter(cluster.client, 1000).batch(3).results == {"(1000, True)": 3}
 
@@ -85,7 +85,7 @@ def len_of(padding: str) -> tuple[int, bool]:
     return len(padding), padding.isdigit()
 
 
-def test_when_results_are_ready_is_seen_without_a_callback_each_and_only_while_asked(cluster: Context) -> None:
+def test_when_results_are_ready_is_seen_without_a_callback_each_and_only_while_asked(cluster: WorkloadContext) -> None:
     before = dict(cluster.client._stream_handlers)
     with dask_compat.finish_times(cluster.client) as times:
         futures = cluster.client.map(abs, range(3), pure=False)
@@ -94,7 +94,7 @@ def test_when_results_are_ready_is_seen_without_a_callback_each_and_only_while_a
     assert dict(cluster.client._stream_handlers) == before
 
 
-def test_a_repetition_does_not_begin_among_the_leavings_of_the_one_before(cluster: Context) -> None:
+def test_a_repetition_does_not_begin_among_the_leavings_of_the_one_before(cluster: WorkloadContext) -> None:
     def known(dask_scheduler: Any) -> int:
         return len(dask_scheduler.tasks)
 
@@ -107,7 +107,9 @@ def test_a_repetition_does_not_begin_among_the_leavings_of_the_one_before(cluste
     measurement.teardown()
 
 
-def test_a_submitting_process_that_dies_is_a_failure_and_leaves_nothing(cluster: Context, tmp_path: Path) -> None:
+def test_a_submitting_process_that_dies_is_a_failure_and_leaves_nothing(
+    cluster: WorkloadContext, tmp_path: Path
+) -> None:
     clients = Clients("tasks_dask:OwnClient", [tasks_dask.facts(cluster, 0)] * 2)
     assert clients.batch(3).results == {"7": 3}
     mine = [pid for pid, mark in process_reaper.marked(MARK, bool).items() if mark == clients._mark]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.workloads.base import Answer, Context, UnavailableError
+from gpubench.workloads.base import Answer, UnavailableError, WorkloadContext
 from gpubench.workloads.catalogue import CATALOGUE
 from gpubench.workloads.upstream import Upstream, UpstreamError, read
 from tests.cli.campaigns import campaign_in, records
@@ -65,7 +65,7 @@ def test_a_result_counts_only_if_it_is_one_run_on_our_workers_within_the_time_of
     tmp_path: Path, workers: list[str], seconds: dict[str, float], process_s: float, status: str
 ) -> None:
     result(tmp_path, workers, seconds)
-    measurement = Upstream(Context(None, ["tcp://a", "tcp://b"], 1, "cpu", "tcp"), OURS)
+    measurement = Upstream(WorkloadContext(None, ["tcp://a", "tcp://b"], 1, "cpu", "tcp"), OURS)
     answer: Answer = measurement.check(read(tmp_path, process_s))
     assert answer.status == status
 
@@ -79,7 +79,7 @@ def test_a_torn_or_foreign_result_is_no_result(tmp_path: Path, text: str) -> Non
 
 
 def test_an_image_without_dask_cuda_skips_it() -> None:
-    measurement = Upstream(Context(None, [], 1, "cpu", "tcp"), OURS)
+    measurement = Upstream(WorkloadContext(None, [], 1, "cpu", "tcp"), OURS)
     with pytest.raises(UnavailableError, match="this image has no dask-cuda"):
         measurement.setup()
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpubench.workloads import families
-from gpubench.workloads.base import Context
+from gpubench.workloads.base import WorkloadContext
 from gpubench.workloads.catalogue import CATALOGUE, Shape
 from gpubench.workloads.catalogue.weak import WORKLOADS, partition_starts, square
 from tests.workloads.running import complete, run
@@ -34,7 +34,9 @@ def params(name: str, **more: Any) -> dict[str, Any]:
 
 @pytest.mark.integration
 @pytest.mark.parametrize(("name", "mode"), MODES)
-def test_a_task_answers_rightly_in_its_modes_and_what_must_move_is_seen(cluster: Context, name: str, mode: str) -> None:
+def test_a_task_answers_rightly_in_its_modes_and_what_must_move_is_seen(
+    cluster: WorkloadContext, name: str, mode: str
+) -> None:
     given = params(name, mode=mode) if mode else params(name)
     measurement = families.create(name, cluster, "dask", complete(name, given))
     result, lines = run(measurement, name=name, reps=1, warmup=0)
@@ -128,7 +130,7 @@ def test_every_task_has_answers_that_are_wrong() -> None:
 
 @pytest.mark.integration
 @pytest.mark.parametrize("name", FALSIFIED)
-def test_a_right_answer_passes_and_a_falsified_one_is_called_wrong(cluster: Context, name: str) -> None:
+def test_a_right_answer_passes_and_a_falsified_one_is_called_wrong(cluster: WorkloadContext, name: str) -> None:
     measurement = families.create(name, cluster, "dask", complete(name, params(name)))
     try:
         measurement.setup()
@@ -143,7 +145,7 @@ def test_a_right_answer_passes_and_a_falsified_one_is_called_wrong(cluster: Cont
 
 
 @pytest.mark.integration
-def test_every_repetition_has_other_numbers(cluster: Context) -> None:
+def test_every_repetition_has_other_numbers(cluster: WorkloadContext) -> None:
     measurement = families.create(
         "weak-array-access", cluster, "dask", complete("weak-array-access", params("weak-array"))
     )
@@ -159,13 +161,15 @@ def test_every_repetition_has_other_numbers(cluster: Context) -> None:
 @pytest.mark.parametrize(
     ("name", "size", "says"), [("weak-array-access", 200, "282 rows"), ("weak-frame-access", 21, "has 42")]
 )
-def test_a_look_up_beyond_the_data_says_how_large_it_is(cluster: Context, name: str, size: int, says: str) -> None:
+def test_a_look_up_beyond_the_data_says_how_large_it_is(
+    cluster: WorkloadContext, name: str, size: int, says: str
+) -> None:
     with pytest.raises(ValueError, match=says):
         run(families.create(name, cluster, "dask", complete(name, {"problem_size": size})))
 
 
 @pytest.mark.integration
-def test_a_shuffle_by_dasks_own_choice_is_right_too_and_promises_no_traffic(cluster: Context) -> None:
+def test_a_shuffle_by_dasks_own_choice_is_right_too_and_promises_no_traffic(cluster: WorkloadContext) -> None:
     name = "weak-frame-sort"
     result, _ = run(
         families.create(name, cluster, "dask", complete(name, params(name, shuffle="default"))), reps=1, warmup=0

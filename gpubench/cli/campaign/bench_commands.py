@@ -9,7 +9,7 @@ import typer
 
 from gpubench.cli import completion, options
 from gpubench.cli.campaign.calibrate_options import CalibrateOptions
-from gpubench.cli.campaign.options import Asked
+from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.declared import Make, with_options
 from gpubench.errors import UsageError
 
@@ -32,7 +32,7 @@ def bench(
     gate: Annotated[
         bool, typer.Option("--gate", help="Exit 20 on a regression, 21 when something is undecided.")
     ] = False,
-    asked: Asked,
+    asked: CampaignOptions,
 ) -> None:
     """Compare UCX versions: build images, plan, run, judge.
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from gpubench.cli import completion, options
-from gpubench.cli.campaign.options import Asked
+from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.model.bounds import MOST_BLOCKS
 
 A, B = "a", "b"
@@ -33,10 +33,10 @@ class CalibrateOptions:
     seed: Annotated[int | None, typer.Option(help="Seed of the first campaign's order; each next one adds 1.")] = None
     settings: options.Set = None
 
-    def asked(self, number: int, directory: Path) -> Asked:
+    def asked(self, number: int, directory: Path) -> CampaignOptions:
         """As ``bench`` would be asked for campaign ``number``."""
         slowed = f",GPUBENCH_SLOW={self.slow}" if self.slow else ""
-        return Asked(
+        return CampaignOptions(
             site=self.site,
             variants=f"{A}={self.ucx} {B}={self.ucx}{slowed}",
             suite=self.suite,

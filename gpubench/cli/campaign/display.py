@@ -16,11 +16,11 @@ from gpubench.model.quantities import format_seconds
 from gpubench.plan.cost import node_hours
 from gpubench.plan.known import issue_lines
 from gpubench.schedulers import JobState, submitted
-from gpubench.store.accounting import PENDING, Accounting, Outcome, run_warnings
+from gpubench.store.accounting import PENDING, Accounting, RunOutcome, run_warnings
 from gpubench.store.campaign import Campaign
 
 if TYPE_CHECKING:
-    from gpubench.cli.results.judge import Judged
+    from gpubench.cli.results.judge import JudgedCampaign
     from gpubench.report import ReportInputs
     from gpubench.stats.verdict import Verdict
 
@@ -124,7 +124,7 @@ def require_complete(campaign: Campaign, accounting: Accounting, *, running: boo
         )
 
 
-def _way_on(campaign: Campaign, missing: Sequence[Outcome], running: bool) -> str:
+def _way_on(campaign: Campaign, missing: Sequence[RunOutcome], running: bool) -> str:
     """What to do about runs that haven't ended; those of a submitted job may come by themselves."""
     if campaign.pack:
         return "they can be run where the pack comes from"
@@ -150,7 +150,7 @@ def show_verdicts(verdicts: Sequence[Verdict], accounting: Accounting | None = N
         say(f"runs: {counts(accounting)}")
 
 
-def show_notes(judged: Judged) -> None:
+def show_notes(judged: JudgedCampaign) -> None:
     """What changed with the variants besides what was planned, and whether that was allowed."""
     from gpubench.report.provenance import unplanned
 
@@ -158,7 +158,7 @@ def show_notes(judged: Judged) -> None:
         say(f"note: {line}")
 
 
-def write_report(judged: Judged) -> ReportInputs:
+def write_report(judged: JudgedCampaign) -> ReportInputs:
     """``report.html`` and ``report.md`` into the campaign's directory, or beside its pack; what they were made from."""
     from gpubench.cli.results.judge import report_inputs
     from gpubench.report.markdown import markdown

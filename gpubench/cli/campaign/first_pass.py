@@ -23,7 +23,7 @@ from gpubench.report.labels import cell_names
 from gpubench.schedulers import ATTACHED
 from gpubench.spec.plain import parse_lines
 from gpubench.spec.records import SAMPLES_FILE
-from gpubench.store.accounting import Outcome
+from gpubench.store.accounting import RunOutcome
 
 FOLDER = "first-passes"
 """Below the outputs: none of these is a campaign of its own."""
@@ -69,7 +69,7 @@ def with_repetitions(wanted: Wanted) -> Wanted:
     return dataclasses.replace(wanted, budget_s=left_s, spent_s=seconds, repetitions=_words(first, wanted))
 
 
-def _run(wanted: Wanted, waiting: str) -> Outcome:
+def _run(wanted: Wanted, waiting: str) -> RunOutcome:
     """One run of the first variant, in a campaign that is kept below the outputs."""
     layout = wanted.site.layout.model_copy(update={"arrangement": SEQUENTIAL, "waiting": waiting})
     alone = dataclasses.replace(
@@ -97,7 +97,7 @@ def _run(wanted: Wanted, waiting: str) -> Outcome:
     return outcome
 
 
-def _tried(wanted: Wanted, outcome: Outcome, *, together: bool) -> dict[str, Tried]:
+def _tried(wanted: Wanted, outcome: RunOutcome, *, together: bool) -> dict[str, Tried]:
     """What the timed repetitions of each workload say, by ``params_id``; nothing where the run didn't end well."""
     if outcome.status != "ok" or outcome.directory is None:
         return {}

@@ -12,7 +12,7 @@ import typer
 
 from gpubench.cli.campaign.display import plan_lines, require_complete, show_verdicts, write_report
 from gpubench.cli.campaign.first_pass import with_repetitions
-from gpubench.cli.campaign.options import Asked
+from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.campaign.planning import plan_campaign, read_wishes, write_scripts
 from gpubench.cli.campaign.preflight import require_scheduler
 from gpubench.cli.campaign.queue import submit_jobs, watch_jobs
@@ -31,7 +31,7 @@ from gpubench.store.campaign import Campaign
 from gpubench.store.remains import clear_remains
 
 
-def bench(asked: Asked, *, gate: bool) -> None:
+def bench(asked: CampaignOptions, *, gate: bool) -> None:
     """Everything, from words to report."""
     began = time.monotonic()
     wanted = with_repetitions(read_wishes(asked))
@@ -74,7 +74,7 @@ def _advance_campaign(campaign: Campaign, *, stop: bool) -> None:
     _conclude(campaign, gate=False)
 
 
-def plan_and_submit(asked: Asked, *, here: bool) -> None:
+def plan_and_submit(asked: CampaignOptions, *, here: bool) -> None:
     """Plan a campaign and submit its jobs."""
     campaign = plan_campaign(read_wishes(asked))
     for line in plan_lines(campaign):

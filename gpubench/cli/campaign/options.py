@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True)
-class Asked:
+class CampaignOptions:
     """What the user asked for, and the options that ask for it; None where nothing was given."""
 
     site: options.Site = "local"

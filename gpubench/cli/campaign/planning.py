@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench import __version__, resources
-from gpubench.cli.campaign.options import Asked
+from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.campaign.prior_campaign import find_history
 from gpubench.cli.images.build import obtain_images
 from gpubench.cli.sites.profiles import expanded, known_issues, load_site, load_suite
@@ -50,13 +50,13 @@ class Wanted(Request):
     ``tried`` is the first pass that the repetitions follow from, where one was made.
     """
 
-    asked: Asked
+    asked: CampaignOptions
     outputs: Path
     chooses_repetitions: bool = False
     tried: FirstPass | None = None
 
 
-def read_wishes(asked: Asked) -> Wanted:
+def read_wishes(asked: CampaignOptions) -> Wanted:
     """Read profile and suite and check every word; raises UsageError before anything costs time."""
     site = load_site(asked.site, asked.chosen_settings())
     suite, source = load_suite(asked.suite or site.defaults.suite)
@@ -68,7 +68,9 @@ def read_wishes(asked: Asked) -> Wanted:
     return dataclasses.replace(wanted, margin=margin, chooses_repetitions=chooses)
 
 
-def want(asked: Asked, site: Site, suite: str, workloads: list[WorkloadSpec], variants: list[Variant]) -> Wanted:
+def want(
+    asked: CampaignOptions, site: Site, suite: str, workloads: list[WorkloadSpec], variants: list[Variant]
+) -> Wanted:
     """What is wanted of workloads and variants that are known already; raises UsageError."""
     if not asked.allow_unknown_env:
         check_variables(site, variants)

@@ -11,7 +11,7 @@ from gpubench.errors import GpubenchError
 from gpubench.model.plan import Plan
 from gpubench.plan import History
 from gpubench.stats.data import ComparisonInput
-from gpubench.store.accounting import Outcome, account
+from gpubench.store.accounting import RunOutcome, account
 from gpubench.store.campaign import PLAN_FILE, Campaign
 
 LOOK_BACK = 5
@@ -57,7 +57,7 @@ def _pilot(campaign: Campaign) -> list[ComparisonInput]:
     return family(campaign.plan, cells(campaign.plan, account(campaign).outcomes, merged))
 
 
-def run_seconds(outcome: Outcome) -> float:
+def run_seconds(outcome: RunOutcome) -> float:
     """From a run's start to its record, without the time in which others had their turns; 0 without a record."""
     record = outcome.record
     if record is None:

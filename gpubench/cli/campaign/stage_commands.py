@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gpubench.cli import options
-from gpubench.cli.campaign.options import Asked
+from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.declared import Make, with_options
 from gpubench.errors import UsageError
 
@@ -25,7 +25,7 @@ def plan(
     *,
     campaign: options.Planned = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print plan.json instead of the summary.")] = False,
-    asked: Asked,
+    asked: CampaignOptions,
 ) -> None:
     """Plan a campaign and write its scripts, run nothing. With CAMPAIGN: show what was planned.
 
@@ -52,7 +52,7 @@ def render(
     out: Annotated[
         Path | None, typer.Option(help="Directory of the new campaign; with the options that plan one."), Make()
     ] = None,
-    asked: Asked,
+    asked: CampaignOptions,
 ) -> None:
     """Write the scripts and run specs. Of the planned CAMPAIGN again, or of a new one in --out DIR.
 
@@ -86,7 +86,7 @@ def submit(
         bool,
         typer.Option("--here", help="Run on the nodes of the allocation that this shell is in; CAMPAIGN: the newest."),
     ] = False,
-    asked: Asked,
+    asked: CampaignOptions,
 ) -> None:
     """Hand jobs to the site's scheduler. Of CAMPAIGN, or of one planned now; the local site's are run right here.
 
@@ -99,7 +99,7 @@ def submit(
     only_one(campaign, asked)
     if campaign:
         lifecycle.submit(campaign_to_change(campaign, None), here=here)
-    elif here and asked == Asked(outputs=asked.outputs):
+    elif here and asked == CampaignOptions(outputs=asked.outputs):
         lifecycle.submit(campaign_to_change(None, asked.outputs), here=True)
     else:
         lifecycle.plan_and_submit(asked, here=here)

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from gpubench.cli.campaign.options import Asked
+from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.say import say
 from gpubench.cli.sites.profiles import load_site
 from gpubench.cli.subprocess_client import SubprocessClient
@@ -120,7 +120,7 @@ def _python(asked: InspectOptions, about: dict[str, Any]) -> tuple[Path, dict[st
     site = load_site(asked.site)
     if not site.defaults.variants:
         raise UsageError(f"site {site.name} has no default variant", then="--python PYTHON")
-    python, env = image_python(site, parse_variant(site.defaults.variants[0]).ucx, Asked())
+    python, env = image_python(site, parse_variant(site.defaults.variants[0]).ucx, CampaignOptions())
     return python, {**env, **variables}
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gpubench.cli import options
-from gpubench.cli.campaign.options import Asked
+from gpubench.cli.campaign.options import CampaignOptions
 
 MaybeTime = Annotated[str | None, typer.Option("--time", help="Time limit of the job, like 2h.")]
 Wait = Annotated[str, typer.Option("--wait", help="How long to wait, in the queue too; it goes on after that.")]
@@ -33,8 +33,8 @@ class ClusterOptions:
     outputs: options.Outputs = None
 
     @property
-    def as_asked(self) -> Asked:
+    def as_asked(self) -> CampaignOptions:
         """In the words of a campaign."""
         workers = [] if self.workers is None else [f"layout.workers={self.workers}"]
         settings = [*(self.settings or []), *workers]
-        return Asked(site=self.site, runtime=self.runtime, base=self.base, date=self.date, settings=settings)
+        return CampaignOptions(site=self.site, runtime=self.runtime, base=self.base, date=self.date, settings=settings)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpubench import __version__
-from gpubench.cli.campaign.options import Asked
+from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.images.lock_file import add_rows, read_lock
 from gpubench.cli.say import say, warn
 from gpubench.errors import GpubenchError, MissingToolError, PlanRefusedError, SchedulerError, UsageError
@@ -23,14 +23,14 @@ from gpubench.model.image import Image
 from gpubench.model.images_lock import LockRow
 from gpubench.model.recipe import Recipe
 from gpubench.model.site import Site
-from gpubench.render.context import Context
+from gpubench.render.context import BuildContext
 from gpubench.runtimes import RUNTIMES
 from gpubench.schedulers import ATTACHED
 
 if TYPE_CHECKING:
-    from gpubench.images.container_builds import Built
+    from gpubench.images.container_builds import BuiltContainer
     from gpubench.images.docker.build import Display
-    from gpubench.images.docker.push import Progress
+    from gpubench.images.docker.push import PushProgress
 
 _NO_REGISTRY = "name it: --set image.registry=HOST/NAME"
 
@@ -47,7 +47,7 @@ def kind_of(site: Site) -> str:
 
 
 def obtain_images(
-    site: Site, specs: Sequence[str], asked: Asked, *, build: bool = True, quiet: bool = False
+    site: Site, specs: Sequence[str], asked: CampaignOptions, *, build: bool = True, quiet: bool = False
 ) -> dict[str, Found | None]:
     """One image per spec: what is locked, and where this machine is the site and ``build`` says so, what can be built.
 
@@ -105,7 +105,7 @@ def build(wish: BuildRequest) -> None:
 def _build_venvs(wish: BuildRequest) -> None:
     if wish.push or wish.out:
         raise UsageError("images of kind venv are neither pushed nor written to --out", then="--runtime docker does")
-    found = obtain_images(wish.site, wish.specs, Asked())
+    found = obtain_images(wish.site, wish.specs, CampaignOptions())
     for spec, entry in found.items():
         if entry:
             say(f"{spec}: {entry[0].id} {entry[0].python}")
@@ -194,7 +194,7 @@ _BUILDERS = {
 }
 
 
-def _write_contexts(wish: BuildRequest, rendered: Mapping[str, Context]) -> Path:
+def _write_contexts(wish: BuildRequest, rendered: Mapping[str, BuildContext]) -> Path:
     """Every file that a build gets, for people and for engines elsewhere."""
     folder = wish.out or Path(wish.site.paths.outputs) / "images"
     for spec, context in rendered.items():
@@ -205,7 +205,7 @@ def _write_contexts(wish: BuildRequest, rendered: Mapping[str, Context]) -> Path
     return folder
 
 
-def _all_in_one(failed: Mapping[str, Built], count: int) -> GpubenchError:
+def _all_in_one(failed: Mapping[str, BuiltContainer], count: int) -> GpubenchError:
     """What failed has been shown in full while it went on; here which, and where to read on."""
     kinds = {type(one.error) for one in failed.values() if one.error}
     kind = kinds.pop() if len(kinds) == 1 else SchedulerError
@@ -235,7 +235,7 @@ def push(site: Site, specs: Sequence[str], date: str) -> None:
         say(f"nothing to push: {', '.join(specs) or 'every image'} is in {registry} already")
 
 
-def _show_push(show: Display, name: str, progress: Progress) -> None:
+def _show_push(show: Display, name: str, progress: PushProgress) -> None:
     show.step(name, progress.text, progress.share)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpubench.cli import completion, options
-from gpubench.cli.campaign.options import Asked
+from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.declared import Make
 from gpubench.errors import UsageError
 
@@ -75,7 +75,7 @@ def build(
     """
     from gpubench.cli.images import build
 
-    asked = Asked(site=site, runtime=runtime, base=base, date=date, settings=settings)
+    asked = CampaignOptions(site=site, runtime=runtime, base=base, date=date, settings=settings)
     build.build(
         build.BuildRequest(
             site=_container_site(asked),
@@ -99,7 +99,7 @@ def push(
     """Push locked images to the site's registry. All of them where none is named; locks the registry's digests."""
     from gpubench.cli.images import build
 
-    asked = Asked(site=site, date=date, settings=settings)
+    asked = CampaignOptions(site=site, date=date, settings=settings)
     build.push(_site(asked), _words(specs, ucx), asked.chosen_date())
 
 
@@ -117,7 +117,7 @@ def import_(
     """
     from gpubench.cli.images import import_images
 
-    asked = Asked(site=site, date=date, settings=settings)
+    asked = CampaignOptions(site=site, date=date, settings=settings)
     import_images.import_images(_site(asked), _words(specs, ucx), asked.chosen_date(), out)
 
 
@@ -140,7 +140,7 @@ def show(
     """Everything about one image. What it is called where, what UCX and which packages are inside."""
     from gpubench.cli.images import list_images
 
-    asked = Asked(site=site, date=date, settings=settings)
+    asked = CampaignOptions(site=site, date=date, settings=settings)
     list_images.show_image(_site(asked), spec, asked)
 
 
@@ -159,7 +159,7 @@ def verify(
     """
     from gpubench.cli.images import verify
 
-    asked = Asked(site=site, runtime=runtime, date=date, settings=settings)
+    asked = CampaignOptions(site=site, runtime=runtime, date=date, settings=settings)
     verify.verify_images(_site(asked), _required(specs, ucx), asked)
 
 
@@ -173,7 +173,7 @@ def lock(
     """Make the site's rows of images.lock.toml anew. From the images that are there."""
     from gpubench.cli.images import relock
 
-    asked = Asked(site=site, settings=settings)
+    asked = CampaignOptions(site=site, settings=settings)
     relock.lock(_site(asked), from_registry=from_registry)
 
 
@@ -186,7 +186,7 @@ def prune(
     """List what nothing needs any more; --yes removes it. Images in no lock row or campaign, leftovers of builds."""
     from gpubench.cli.images import prune
 
-    asked = Asked(site=site, settings=settings)
+    asked = CampaignOptions(site=site, settings=settings)
     prune.prune(_site(asked), outputs, remove=yes)
 
 
@@ -204,13 +204,13 @@ def _required(specs: list[str] | None, ucx: str | None) -> list[str]:
     return words
 
 
-def _site(asked: Asked) -> Site:
+def _site(asked: CampaignOptions) -> Site:
     from gpubench.cli.sites.profiles import load_site
 
     return load_site(asked.site, asked.chosen_settings())
 
 
-def _container_site(asked: Asked) -> Site:
+def _container_site(asked: CampaignOptions) -> Site:
     """The site; where campaigns build their images themselves, containers are what is left to ask for."""
     from gpubench.cli.images.build import kind_of
     from gpubench.images.kinds import KINDS

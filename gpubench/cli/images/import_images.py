@@ -18,7 +18,7 @@ from gpubench.errors import (
     UsageError,
 )
 from gpubench.files import write_atomically
-from gpubench.images.kinds.image_paths import Places
+from gpubench.images.kinds.image_paths import ImagePaths
 from gpubench.model.images_lock import LockRow
 from gpubench.model.site import Site
 from gpubench.render.importing import PROGRAMS, ImportItem, render_import
@@ -42,7 +42,7 @@ def import_images(site: Site, specs: Sequence[str], date: str, out: Path | None)
     if not rows:
         raise UsageError(f"images.lock.toml has no image for site {site.name}", then="gpubench images build --push")
     items = [_item(row) for row in rows]
-    folder = Places.of(site).squashes
+    folder = ImagePaths.of(site).squashes
     own = RUNTIMES[site.runtime].PROGRAM
     program = site.imports.program or (own if own in PROGRAMS else "enroot")
     templates = resources.texts("templates", "importing/**/*.j2")

@@ -9,7 +9,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from gpubench.cli.campaign.options import Asked
+from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.images.build import kind_of, locked_rows
 from gpubench.cli.images.lock_file import read_lock
 from gpubench.cli.say import say, say_text
@@ -19,7 +19,7 @@ from gpubench.cli.ways import typed
 from gpubench.errors import UsageError
 from gpubench.images import images_root, published
 from gpubench.images.kinds import KINDS
-from gpubench.images.kinds.image_paths import Places
+from gpubench.images.kinds.image_paths import ImagePaths
 from gpubench.images.kinds.listing import Entry, of_lock
 from gpubench.images.requests import Order
 from gpubench.model.quantities import format_bytes
@@ -35,7 +35,7 @@ def list_images(site: str | None, *, as_json: bool) -> None:
     chosen = [load_site(name) for name in ([site] if site else site_names())]
     rows = read_lock().image
     found = of_lock([row for row in rows if row.site == chosen[0].name] if site else rows)
-    for places in sorted({Places.of(one) for one in chosen}):
+    for places in sorted({ImagePaths.of(one) for one in chosen}):
         for kind in KINDS.values():
             found += kind.entries(places)
     entries = list({(one.kind, one.spec, one.site, one.date, one.where): one for one in found}.values())
@@ -48,7 +48,7 @@ def list_images(site: str | None, *, as_json: bool) -> None:
     Terminal(width=WIDTH).print(_table(entries))
 
 
-def show_image(site: Site, spec: str, asked: Asked) -> None:
+def show_image(site: Site, spec: str, asked: CampaignOptions) -> None:
     """The lock row, the manifest, and every package."""
     document: Mapping[str, Any]
     if read_lock().find(kind="docker", spec=spec, site=site.name, date=asked.chosen_date()):

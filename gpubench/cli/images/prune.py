@@ -7,7 +7,7 @@ from pathlib import Path
 from gpubench.cli.images.lock_file import read_lock
 from gpubench.cli.say import say
 from gpubench.images.kinds import KINDS
-from gpubench.images.kinds.image_paths import Places
+from gpubench.images.kinds.image_paths import ImagePaths
 from gpubench.images.kinds.prunable import Leftover, Needed
 from gpubench.model.image import Image
 from gpubench.model.quantities import format_bytes
@@ -19,7 +19,7 @@ def prune(site: Site, outputs: Path | None, *, remove: bool) -> None:
     """List, and with ``remove`` delete, what neither the lock nor any campaign below ``outputs`` names."""
     folder = outputs or Path(site.paths.outputs)
     needed = Needed(rows=tuple(read_lock().image), images=_in_campaigns(folder))
-    found: list[Leftover] = [one for kind in KINDS.values() for one in kind.leftovers(Places.of(site), needed)]
+    found: list[Leftover] = [one for kind in KINDS.values() for one in kind.leftovers(ImagePaths.of(site), needed)]
     for one in found:
         if remove:
             one.remove()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench import __version__
-from gpubench.cli.campaign.options import Asked
+from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.campaign.planning import write_scripts
 from gpubench.cli.campaign.running import run_jobs
 from gpubench.cli.images.build import kind_of, obtain_images
@@ -36,7 +36,7 @@ WITHOUT_UCX = "none"
 GPU_DEVICE = Path("/dev/nvidiactl")
 
 
-def verify_images(site: Site, specs: Sequence[str], asked: Asked) -> None:
+def verify_images(site: Site, specs: Sequence[str], asked: CampaignOptions) -> None:
     """One after the other; all are tried, the first that failed is raised.
 
     Raises:
@@ -55,7 +55,7 @@ def verify_images(site: Site, specs: Sequence[str], asked: Asked) -> None:
         raise failed[0]
 
 
-def _find(site: Site, spec: str, asked: Asked) -> Found:
+def _find(site: Site, spec: str, asked: CampaignOptions) -> Found:
     """The image that ``show`` shows: a locked container before a venv that is made when it is needed.
 
     Where a container isn't imported yet, the container itself: it is the same image, and Docker may be here.

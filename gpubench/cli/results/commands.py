@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gpubench.cli import completion, options
-from gpubench.cli.campaign.options import Asked
+from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.errors import UsageError
 
 
@@ -72,7 +72,7 @@ def compare(
     from gpubench.cli.results import compare
     from gpubench.cli.results.open_target import is_import
 
-    margin_given = Asked(margin=margin).chosen_margin()
+    margin_given = CampaignOptions(margin=margin).chosen_margin()
     if campaign is not None and other is not None:
         from gpubench.cli.results.side_by_side import compare_sides
 
@@ -151,7 +151,7 @@ def scaling(
     if campaign is not None and other is not None:
         from gpubench.cli.results.side_by_side import scale_sides
 
-        margin_given = Asked(margin=margin).chosen_margin()
+        margin_given = CampaignOptions(margin=margin).chosen_margin()
         scale_sides(
             campaign, other, baseline, candidate, margin=margin_given, summary=summary, as_json=as_json, page=html
         )

@@ -10,14 +10,14 @@ import polars as pl
 import typer
 
 from gpubench.cli.campaign.display import show_notes, show_verdicts
-from gpubench.cli.campaign.options import Asked
+from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.results.judge import Question, judge_campaign
 from gpubench.cli.results.open_target import chosen_campaign
 from gpubench.cli.say import say_text
 from gpubench.errors import DataError, UsageError
 from gpubench.model.cells import KEPT_TEXT
 from gpubench.report.record import verdicts_json
-from gpubench.stats.settings import Settings
+from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.table import comparisons_from_frame
 from gpubench.stats.verdict import Verdict, exit_code, judge
 
@@ -91,10 +91,10 @@ def compare_samples(
     """
     if baseline is None or candidate is None:
         raise UsageError("--samples needs --baseline and --candidate", then="name two of the table's variants")
-    defaults = Settings()
-    settings = Settings(
+    defaults = VerdictSettings()
+    settings = VerdictSettings(
         margin=defaults.margin if margin is None else margin,
-        summary=Asked(summary=summary).chosen_summary(),
+        summary=CampaignOptions(summary=summary).chosen_summary(),
     )
     columns = (by or "").replace(",", " ").split()
     comparisons = comparisons_from_frame(_read(path), baseline, candidate, columns)

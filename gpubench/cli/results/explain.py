@@ -12,12 +12,12 @@ from gpubench.cli.results.judge import expected_of
 from gpubench.cli.results.open_target import chosen_campaign, newest
 from gpubench.cli.say import say, say_text
 from gpubench.errors import DataError, UsageError
-from gpubench.merge.environment import Expected
+from gpubench.merge.environment import PlannedEnvironment
 from gpubench.merge.explain import Seen, explain
 from gpubench.model.base import nearest
 from gpubench.model.plan import PlannedVariant
 from gpubench.report.explain import explain_json, explain_lines
-from gpubench.store.accounting import Outcome, account
+from gpubench.store.accounting import RunOutcome, account
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import read_provenance, read_record, run_directories
 
@@ -27,7 +27,7 @@ class Chosen:
     """One run with the campaign that it belongs to."""
 
     campaign: Campaign
-    outcome: Outcome
+    outcome: RunOutcome
     directory: Path
 
     @property
@@ -152,7 +152,7 @@ def _chosen(name: str, directory: Path | None) -> Chosen:
     return Chosen(campaign, matching[0], matching[0].directory)
 
 
-def _expected(one: Chosen, other: Chosen) -> Expected:
+def _expected(one: Chosen, other: Chosen) -> PlannedEnvironment:
     """What may differ between the two runs: as between two variants of one plan, each with its own site's settings."""
     plans = [each.campaign.plan for each in (one, other)]
     variants = [
@@ -161,7 +161,7 @@ def _expected(one: Chosen, other: Chosen) -> Expected:
     ]
     site = plans[0].site.model_copy(update={"env": {}})
     own = [expected_of(each.campaign) for each in (one, other)]
-    return Expected(
+    return PlannedEnvironment(
         plans[0].model_copy(update={"variants": variants, "site": site}),
         {**own[0].manifests, **own[1].manifests},
         {

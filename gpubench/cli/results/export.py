@@ -7,14 +7,14 @@ from pathlib import Path
 
 import polars as pl
 
-from gpubench.cli.results.judge import Judged, judge_campaign
+from gpubench.cli.results.judge import JudgedCampaign, judge_campaign
 from gpubench.cli.results.open_target import chosen_campaign, is_import, opened
 from gpubench.cli.say import say
 from gpubench.errors import DataError, UsageError
 from gpubench.exporters import draco_csv, tracked
 from gpubench.exporters.tracker import EXPERIMENT, Tracker
 from gpubench.files import write_atomically
-from gpubench.importers.directory import Imported
+from gpubench.importers.directory import ImportedResults
 from gpubench.merge.directories import merge_directory
 from gpubench.merge.table import Merged, parquet
 from gpubench.model.cells import FORMULA
@@ -46,7 +46,7 @@ def export_draco(directory: Path, merges: Path, transposes: Path) -> None:
 def export_table(directory: Path, path: Path, *, as_parquet: bool) -> None:
     """Every sample of a campaign or an import as one file."""
     kept = opened(directory)
-    table = kept.table if isinstance(kept, Imported) else merge_directory(kept.runs_dir)
+    table = kept.table if isinstance(kept, ImportedResults) else merge_directory(kept.runs_dir)
     if as_parquet:
         write_atomically(path, parquet(table))
     else:
@@ -74,13 +74,13 @@ def export_mlflow(directory: Path | None, outputs: Path | None, uri: str | None)
         say(f"to see them: mlflow ui --backend-store-uri {where}")
 
 
-def _workload_names(judged: Judged) -> dict[str, str]:
+def _workload_names(judged: JudgedCampaign) -> dict[str, str]:
     planned = judged.campaign.plan.workloads
     keys = [{"workload": one.name, "backend": one.backend, "params": canonical(one.params).decode()} for one in planned]
     return {one.params_id: name for one, name in zip(planned, labels.cell_names(keys), strict=True)}
 
 
-def _artifacts(judged: Judged) -> list[tuple[Path, str]]:
+def _artifacts(judged: JudgedCampaign) -> list[tuple[Path, str]]:
     """Report, plan, verdicts, manifests, scripts: what is there."""
     campaign = judged.campaign
     top = [campaign.report, campaign.summary, campaign.verdicts, campaign.directory / "plan.json"]

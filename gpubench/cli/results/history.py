@@ -20,34 +20,34 @@ from gpubench.history import coverage, missing_intervals, observed
 from gpubench.history.changes import find
 from gpubench.history.missing_intervals import Gap
 from gpubench.history.observed import Observed, day_of
-from gpubench.importers.directory import Imported
+from gpubench.importers.directory import ImportedResults
 from gpubench.importers.pairing import points
 from gpubench.merge.directories import merge_directory
 from gpubench.merge.family import Cell, cells
 from gpubench.merge.table import Merged
 from gpubench.model.known_issue import KnownIssue, load_known_issues
 from gpubench.report.export import Format, rendered
-from gpubench.report.history import Source, changes_json, changes_lines, history_json, history_lines
+from gpubench.report.history import HistorySource, changes_json, changes_lines, history_json, history_lines
 from gpubench.report.history_page import HistoryInputs, drawings, html
 from gpubench.spec.plain import canonical
-from gpubench.stats.settings import Settings
+from gpubench.stats.settings import VerdictSettings
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import Records, read_provenance
 
-Kept = Campaign | Imported
+Kept = Campaign | ImportedResults
 
 
 @dataclasses.dataclass(frozen=True)
 class Told:
     """What a campaign or an import adds to a history."""
 
-    source: Source
+    source: HistorySource
     figures: list[Observed]
     missing: list[Gap]
 
 
 @dataclasses.dataclass(frozen=True)
-class Read:
+class ReadTargets:
     """A campaign with its cells and the merged samples."""
 
     campaign: Campaign
@@ -92,7 +92,7 @@ def _draw(told: Sequence[Told], page: Path | None, svg: Path | None, png: Path |
         sources=[one.source for one in told],
         observed=figures,
         missing=[gap for one in told for gap in one.missing],
-        series=find(figures, Settings().seed),
+        series=find(figures, VerdictSettings().seed),
         templates=resources.texts("templates"),
     )
     if page:
@@ -110,7 +110,7 @@ def show_changes(directories: Sequence[Path], *, as_json: bool) -> None:
     if not figures:
         warn("no figure has a date and a version, so there is no history to search")
     with search_bar() as searching:
-        series = find(figures, Settings().seed, searching)
+        series = find(figures, VerdictSettings().seed, searching)
     if as_json:
         say_text(json.dumps(changes_json(series), indent=1))
         return
@@ -122,11 +122,12 @@ def tell(directories: Sequence[Path]) -> list[Told]:
     """Every campaign and import that is named or stands in a named directory; raises UsageError where none does."""
     rules = shipped_issues()
     return [
-        tell_import(one, rules) if isinstance(one, Imported) else _tell_campaign(one) for one in all_opened(directories)
+        tell_import(one, rules) if isinstance(one, ImportedResults) else _tell_campaign(one)
+        for one in all_opened(directories)
     ]
 
 
-def tell_import(kept: Imported, rules: Sequence[KnownIssue]) -> Told:
+def tell_import(kept: ImportedResults, rules: Sequence[KnownIssue]) -> Told:
     """The history that an import holds; ``rules`` may explain what is missing."""
     figures = list(observed.of_import(kept.name, points(kept.table), kept.note["documents"]))
     missing = missing_intervals.of_import(figures, rules)
@@ -134,15 +135,17 @@ def tell_import(kept: Imported, rules: Sequence[KnownIssue]) -> Told:
     span = f"{len(dates)} dates, {dates[0]} to {dates[-1]}" if dates else "no dates"
     versions = sorted({one.variant for one in figures})
     about = f"{kept.note['format']}, {span}, versions {', '.join(versions)}; each sign is a date, # measured, . not"
-    return Told(Source("import", kept.name, about, dates, coverage.of_import(figures, missing)), figures, missing)
+    return Told(
+        HistorySource("import", kept.name, about, dates, coverage.of_import(figures, missing)), figures, missing
+    )
 
 
-def read_campaign(campaign: Campaign) -> Read:
+def read_campaign(campaign: Campaign) -> ReadTargets:
     """What stands in its directory now."""
     records = Records()
     outcomes = account_now(campaign, records).outcomes
     merged = merge_directory(campaign.runs_dir, records)
-    return Read(campaign, cells(campaign.plan, outcomes, merged), merged)
+    return ReadTargets(campaign, cells(campaign.plan, outcomes, merged), merged)
 
 
 def _tell_campaign(campaign: Campaign) -> Told:
@@ -153,7 +156,7 @@ def _tell_campaign(campaign: Campaign) -> Told:
     about = (
         f"{day}, site {plan.site.name}, suite {plan.suite}, {', '.join(versions)}; runs that are ok of those planned"
     )
-    source = Source("campaign", plan.campaign, about, [day], coverage.of_campaign(plan, read.table, missing))
+    source = HistorySource("campaign", plan.campaign, about, [day], coverage.of_campaign(plan, read.table, missing))
     return Told(source, read.figures(), missing)
 
 

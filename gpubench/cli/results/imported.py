@@ -20,7 +20,7 @@ from gpubench.files import write_atomically
 from gpubench.history.changes import find
 from gpubench.importers import FORMATS, sizes
 from gpubench.importers.base import day
-from gpubench.importers.directory import Given, Imported, import_files
+from gpubench.importers.directory import Given, ImportedResults, import_files
 from gpubench.importers.pairing import default_baseline, family, points, reworded
 from gpubench.report.export import Format, rendered
 from gpubench.report.imported import imported_scaling_json, imported_scaling_lines
@@ -28,7 +28,7 @@ from gpubench.report.imported_page import ImportedInputs, drawings, html, markdo
 from gpubench.report.plots import effect_plot
 from gpubench.report.record import verdicts_json
 from gpubench.stats.data import ComparisonInput
-from gpubench.stats.settings import Settings
+from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import Verdict, exit_code, judge
 
 _MOST_REASONS = 8
@@ -50,7 +50,7 @@ def import_results(
         warn(line)
 
 
-def import_lines(found: Imported) -> Iterator[str]:
+def import_lines(found: ImportedResults) -> Iterator[str]:
     """What an import holds, and what its source never recorded."""
     note, table = found.note, found.table
     days, versions = table["date"].drop_nulls(), table["variant"].drop_nulls().unique().sort().to_list()
@@ -78,10 +78,10 @@ def refused_lines(refused: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def judged(
-    found: Imported, baseline: str | None, margin: float | None
-) -> tuple[list[ComparisonInput], list[Verdict], Settings]:
+    found: ImportedResults, baseline: str | None, margin: float | None
+) -> tuple[list[ComparisonInput], list[Verdict], VerdictSettings]:
     """The whole family of an import against one version, dates in place of blocks."""
-    settings = Settings() if margin is None else Settings(margin=margin)
+    settings = VerdictSettings() if margin is None else VerdictSettings(margin=margin)
     comparisons = family(found.table, baseline or default_baseline(points(found.table), found.table))
     if not comparisons:
         raise DataError(
@@ -110,7 +110,7 @@ def compare_imported(
     raise typer.Exit(exit_code(shown))
 
 
-def cautions(found: Imported) -> Iterator[str]:
+def cautions(found: ImportedResults) -> Iterator[str]:
     """What pairs by date can show and what they can't."""
     if found.table["date"].null_count() == found.table.height:
         yield "no blocks and no dates are recorded, so no verdict can stand; import with --date where you know the day"
@@ -173,14 +173,14 @@ def report_imported(directory: Path, charts: Mapping[Format, Path | None], *, te
         show_plots([effect_plot(inputs.verdicts, inputs.settings.margin, terminal_width())])
 
 
-def inputs_of(found: Imported) -> ImportedInputs:
+def inputs_of(found: ImportedResults) -> ImportedInputs:
     """What the report of an import is made from."""
     told = tell_import(found, shipped_issues())
     try:
         _, verdicts, settings = judged(found, None, None)
     except DataError as error:  # one version alone has a history too
         warn(str(error))
-        verdicts, settings = [], Settings()
+        verdicts, settings = [], VerdictSettings()
     return ImportedInputs(
         note=found.note,
         verdicts=verdicts,

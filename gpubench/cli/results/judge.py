@@ -18,7 +18,7 @@ from gpubench.errors import DataError, UsageError
 from gpubench.files import write_atomically
 from gpubench.images.binding_defaults import set_by_binding
 from gpubench.merge.directories import merge_directory
-from gpubench.merge.environment import Changes, Expected, find_changes, is_crowded, with_changes, with_crowds
+from gpubench.merge.environment import Changes, PlannedEnvironment, find_changes, is_crowded, with_changes, with_crowds
 from gpubench.merge.environment_facts import Facts, facts
 from gpubench.merge.family import Cell, cells, family
 from gpubench.merge.table import Merged, parquet
@@ -27,7 +27,7 @@ from gpubench.model.plan import Comparison, Plan
 from gpubench.report import ReportInputs, verdicts_json
 from gpubench.report.calibration import calibration_sentence
 from gpubench.report.provenance import condensed
-from gpubench.stats.settings import Looks, Settings
+from gpubench.stats.settings import Looks, VerdictSettings
 from gpubench.stats.verdict import Verdict, judge
 from gpubench.store.accounting import Accounting
 from gpubench.store.calibrations import read_calibrations
@@ -36,7 +36,7 @@ from gpubench.store.rundirs import Records, read_provenance
 
 
 @dataclasses.dataclass(frozen=True)
-class Judged:
+class JudgedCampaign:
     """A campaign as it stands: what became of every run, the merged samples, and the verdicts.
 
     ``changes`` are what differed within blocks, planned or not, of each verdict.
@@ -48,7 +48,7 @@ class Judged:
     cells: list[Cell]
     verdicts: list[Verdict]
     changes: Changes
-    settings: Settings
+    settings: VerdictSettings
     warnings: tuple[str, ...]
 
 
@@ -80,7 +80,7 @@ def while_it_stands(campaign: Campaign) -> Iterator[None]:
         ) from None
 
 
-def judge_campaign(campaign: Campaign, question: Question | None = None) -> Judged:
+def judge_campaign(campaign: Campaign, question: Question | None = None) -> JudgedCampaign:
     """Merge what is there, judge the whole family, and write ``results.parquet`` and ``verdicts.json``.
 
     Args:
@@ -97,7 +97,7 @@ def judge_campaign(campaign: Campaign, question: Question | None = None) -> Judg
         return _judge_campaign(campaign, question)
 
 
-def _judge_campaign(campaign: Campaign, question: Question | None) -> Judged:
+def _judge_campaign(campaign: Campaign, question: Question | None) -> JudgedCampaign:
     question = _less_what_is_planned(question or Question(), campaign.plan)
     records = Records()
     accounting = account_now(campaign, records)
@@ -107,7 +107,7 @@ def _judge_campaign(campaign: Campaign, question: Question | None) -> Judged:
         warn(warning)
     plan = campaign.plan.model_copy(update={"comparisons": _comparisons(campaign.plan, question)})
     table = cells(plan, accounting.outcomes, merged)
-    settings = Settings(
+    settings = VerdictSettings(
         margin=plan.margin if question.margin is None else question.margin,
         summary=plan.summary,
         seed=plan.seed,
@@ -119,7 +119,7 @@ def _judge_campaign(campaign: Campaign, question: Question | None) -> Judged:
     changes = find_changes(comparisons, seen, expected_of(campaign, question.allow))
     verdicts = judge(with_changes(comparisons, changes), settings)
     _warn_of_patterns_without_use(question.allow, changes)
-    judged = Judged(campaign, accounting, merged, table, verdicts, changes, settings, warnings)
+    judged = JudgedCampaign(campaign, accounting, merged, table, verdicts, changes, settings, warnings)
     if campaign.pack is None and campaign.directory.is_dir() and not os.access(campaign.directory, os.W_OK):
         warn(f"{campaign.results.name} and {campaign.verdicts.name} aren't renewed: {campaign.place} may only be read")
     elif campaign.pack is None:
@@ -143,12 +143,12 @@ def _seen(accounting: Accounting, protocol: str) -> tuple[dict[str, Facts], set[
     return seen, crowded
 
 
-def write_results(judged: Judged) -> None:
+def write_results(judged: JudgedCampaign) -> None:
     """``results.parquet``, into the campaign or beside its pack; raises MissingToolError."""
     write_atomically(judged.campaign.results, parquet(judged.merged), parents=False)
 
 
-def decided(judged: Judged) -> list[Comparison]:
+def decided(judged: JudgedCampaign) -> list[Comparison]:
     """Comparisons that need no further block: equivalent, rejected after Holm, or broken."""
     return [
         one
@@ -162,7 +162,7 @@ def _less_what_is_planned(question: Question, plan: Plan) -> Question:
     return dataclasses.replace(question, allow=tuple(one for one in question.allow if one not in planned))
 
 
-def expected_of(campaign: Campaign, allow: tuple[str, ...] = ()) -> Expected:
+def expected_of(campaign: Campaign, allow: tuple[str, ...] = ()) -> PlannedEnvironment:
     """What may differ between the variants of a campaign, and ``allow`` besides."""
     plan, manifests = campaign.plan, campaign.manifests()
     known: dict[str, Mapping[str, str]] = {}
@@ -170,7 +170,7 @@ def expected_of(campaign: Campaign, allow: tuple[str, ...] = ()) -> Expected:
         if variant.image:
             stack = manifests.get(variant.image.manifest, {}).get("stack", {})
             known[variant.label] = set_by_binding(stack.get("name", ""), variant.image.ucx_version)
-    return Expected(plan, manifests, known, (*plan.site.defaults.allow_changed, *allow))
+    return PlannedEnvironment(plan, manifests, known, (*plan.site.defaults.allow_changed, *allow))
 
 
 def _warn_of_patterns_without_use(patterns: Iterable[str], changes: Changes) -> None:
@@ -200,14 +200,14 @@ def _comparisons(plan: Plan, question: Question) -> list[Comparison]:
     return [*asked, *kept]
 
 
-def report_inputs(judged: Judged) -> ReportInputs:
+def report_inputs(judged: JudgedCampaign) -> ReportInputs:
     """What the report is made from, read from the campaign's directory; raises DataError where that is gone."""
     campaign = judged.campaign
     with while_it_stands(campaign):
         return _report_inputs(judged, campaign)
 
 
-def _report_inputs(judged: Judged, campaign: Campaign) -> ReportInputs:
+def _report_inputs(judged: JudgedCampaign, campaign: Campaign) -> ReportInputs:
     return ReportInputs(
         plan=campaign.plan,
         outcomes=judged.accounting.outcomes,
@@ -225,6 +225,6 @@ def _report_inputs(judged: Judged, campaign: Campaign) -> ReportInputs:
     )
 
 
-def _provenance(judged: Judged) -> dict[str, Mapping[str, Any]]:
+def _provenance(judged: JudgedCampaign) -> dict[str, Mapping[str, Any]]:
     directories = [outcome.directory for outcome in judged.accounting.outcomes if outcome.directory]
     return {directory.name: condensed(read_provenance(directory)) for directory in directories}

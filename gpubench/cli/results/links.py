@@ -12,7 +12,7 @@ from gpubench.cli.say import say, say_text
 from gpubench.errors import DataError
 from gpubench.merge.links import LinkTable, RunLinks, link_tables, processes_by_address
 from gpubench.report.links import link_lines, links_json
-from gpubench.store.accounting import Outcome
+from gpubench.store.accounting import RunOutcome
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import read_links, read_provenance
 
@@ -39,7 +39,7 @@ def show_links(directory: Path | None, outputs: Path | None, workload: str | Non
         say(line)
 
 
-def tables_of(campaign: Campaign, outcomes: Iterable[Outcome]) -> list[LinkTable]:
+def tables_of(campaign: Campaign, outcomes: Iterable[RunOutcome]) -> list[LinkTable]:
     """All links of those of the campaign's runs that are ok."""
     runs = [
         RunLinks(one, rows, processes_by_address(read_provenance(one.directory)))

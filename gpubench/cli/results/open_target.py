@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpubench.cli.campaign.options import Asked
+from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.say import warn
 from gpubench.errors import UsageError
 from gpubench.files import writing
@@ -24,7 +24,7 @@ from gpubench.store.outputs import newest_campaign
 from gpubench.store.packs import SUFFIX, Pack, unpack
 
 if TYPE_CHECKING:
-    from gpubench.importers.directory import Imported
+    from gpubench.importers.directory import ImportedResults
 
 IMPORT_FILE = "import.json"
 
@@ -54,7 +54,7 @@ def newest(outputs: Path | None, *, with_results: bool = False) -> Path:
     return found
 
 
-def opened(path: Path) -> Campaign | Imported:
+def opened(path: Path) -> Campaign | ImportedResults:
     """What a path names, to be read; raises UsageError, DataError."""
     if path.is_file():
         pack, directory = unpacked(path)
@@ -76,14 +76,14 @@ def is_import(path: Path | None) -> bool:
     return path is not None and (path / IMPORT_FILE).is_file()
 
 
-def opened_import(path: Path) -> Imported:
+def opened_import(path: Path) -> ImportedResults:
     """The named import, for which ``is_import`` holds."""
     kept = opened(path)
     assert not isinstance(kept, Campaign)
     return kept
 
 
-def all_opened(paths: Sequence[Path]) -> Iterator[Campaign | Imported]:
+def all_opened(paths: Sequence[Path]) -> Iterator[Campaign | ImportedResults]:
     """Each path, or the campaigns, imports and packs in it; sorted as named, those inside by name."""
     seen: set[str] = set()
     for path in paths:
@@ -120,9 +120,9 @@ def _unpacked(path: Path, _changed: int) -> tuple[Pack, Path]:
     return Pack(path, unpack(path, directory)), directory
 
 
-def only_one(campaign: Path | None, asked: Asked) -> None:
+def only_one(campaign: Path | None, asked: CampaignOptions) -> None:
     """Raise UsageError where a planned campaign is named together with options that plan another."""
-    if campaign is not None and asked != Asked():
+    if campaign is not None and asked != CampaignOptions():
         raise UsageError(
             f"{campaign} is planned already, and options that plan a campaign are given too",
             then="leave one of them out",

@@ -10,20 +10,20 @@ import typer
 
 from gpubench import resources
 from gpubench.cli.campaign.display import show_verdicts
-from gpubench.cli.campaign.options import Asked
-from gpubench.cli.results.history import Read, read_campaign
+from gpubench.cli.campaign.options import CampaignOptions
+from gpubench.cli.results.history import ReadTargets, read_campaign
 from gpubench.cli.results.open_target import opened
 from gpubench.cli.say import say, say_text
 from gpubench.errors import DataError, UsageError
 from gpubench.files import write_atomically
 from gpubench.history import sides
 from gpubench.history.sides import match
-from gpubench.importers.directory import Imported
+from gpubench.importers.directory import ImportedResults
 from gpubench.model.base import nearest
 from gpubench.report.record import verdicts_json
 from gpubench.report.sides import UNPAIRED, Side, SideBySide, judge_sides, sides_json, sides_lines
 from gpubench.report.sides_page import html
-from gpubench.stats.settings import Settings, Summary
+from gpubench.stats.settings import Summary, VerdictSettings
 from gpubench.stats.verdict import exit_code
 
 _MOST = 8
@@ -109,13 +109,13 @@ def side_by_side(
     return SideBySide(both[0], both[1], pairs, lone, shown.verdicts, _notes(shown, read), settings)
 
 
-def _open(directory: Path) -> Read | Imported:
+def _open(directory: Path) -> ReadTargets | ImportedResults:
     kept = opened(directory)
-    return kept if isinstance(kept, Imported) else read_campaign(kept)
+    return kept if isinstance(kept, ImportedResults) else read_campaign(kept)
 
 
-def _labels(one: Read | Imported) -> list[str]:
-    if isinstance(one, Imported):
+def _labels(one: ReadTargets | ImportedResults) -> list[str]:
+    if isinstance(one, ImportedResults):
         return sides.variants_of_import(one.table)
     return [variant.label for variant in one.campaign.plan.variants]
 
@@ -142,9 +142,9 @@ def _variants(labels: list[list[str]], baseline: str | None, candidate: str | No
     )
 
 
-def _question(read: list[Read | Imported], margin: float | None, summary: str | None) -> Settings:
+def _question(read: list[ReadTargets | ImportedResults], margin: float | None, summary: str | None) -> VerdictSettings:
     """The question that both campaigns were planned with, but for what is named now; an import has none of its own."""
-    plans = [one.campaign.plan for one in read if isinstance(one, Read)]
+    plans = [one.campaign.plan for one in read if isinstance(one, ReadTargets)]
     margins, summaries = {plan.margin for plan in plans}, {plan.summary for plan in plans}
     if margin is None and len(margins) > 1:
         low, high = sorted(margins)
@@ -156,24 +156,24 @@ def _question(read: list[Read | Imported], margin: float | None, summary: str | 
         words = " and the other ".join(sorted(summaries))
         raise UsageError(f"one side was planned to judge the {words} of a run", then="say which: --summary mean")
     planned = next(iter(plans), None)
-    defaults = Settings()
-    return Settings(
+    defaults = VerdictSettings()
+    return VerdictSettings(
         margin=next(iter(margins), defaults.margin) if margin is None else margin,
         summary=(planned.summary if planned else defaults.summary)
         if summary is None
-        else Asked(summary=summary).chosen_summary(),
+        else CampaignOptions(summary=summary).chosen_summary(),
     )
 
 
-def _side(letter: str, one: Read | Imported, variant: str, summary: Summary) -> Side:
-    if isinstance(one, Imported):
+def _side(letter: str, one: ReadTargets | ImportedResults, variant: str, summary: Summary) -> Side:
+    if isinstance(one, ImportedResults):
         return Side(letter, "import", one.name, variant, sides.of_import(one.table, variant, summary))
     plan = one.campaign.plan
     cells = sides.of_campaign(plan, one.table, variant, summary)
     return Side(letter, "campaign", plan.campaign, variant, cells)
 
 
-def _notes(shown: SideBySide, read: list[Read | Imported]) -> list[str]:
+def _notes(shown: SideBySide, read: list[ReadTargets | ImportedResults]) -> list[str]:
     """What can't be taken out, what isn't recorded, and what else differs."""
     notes = [UNPAIRED]
     refused = sum(bool(pair.refused) for pair in shown.pairs)
@@ -192,7 +192,7 @@ def _notes(shown: SideBySide, read: list[Read | Imported]) -> list[str]:
         for a, b in sorted(protocols, key=str)
         if a != b
     ]
-    notes += [str(one.note["caution"]) for one in read if isinstance(one, Imported) and one.note["caution"]]
+    notes += [str(one.note["caution"]) for one in read if isinstance(one, ImportedResults) and one.note["caution"]]
     differs = _differs(shown, read)
     if differs:
         more = f" and {len(differs) - _MOST} more" if len(differs) > _MOST else ""
@@ -200,16 +200,16 @@ def _notes(shown: SideBySide, read: list[Read | Imported]) -> list[str]:
     return list(dict.fromkeys(notes))
 
 
-def _differs(shown: SideBySide, read: list[Read | Imported]) -> list[str]:
+def _differs(shown: SideBySide, read: list[ReadTargets | ImportedResults]) -> list[str]:
     """Circumstances that both campaigns recorded, as of the first figure of either."""
-    if any(isinstance(one, Imported) for one in read):
+    if any(isinstance(one, ImportedResults) for one in read):
         return []
     figures = [
         next((figure for figure in one.figures() if figure.variant == side.variant), None)
         for one, side in zip(read, (shown.first, shown.second), strict=True)
-        if isinstance(one, Read)
+        if isinstance(one, ReadTargets)
     ]
-    sites = [one.campaign.plan.site for one in read if isinstance(one, Read)]
+    sites = [one.campaign.plan.site for one in read if isinstance(one, ReadTargets)]
     fields = [
         f"{name} {getattr(sites[0], name)} → {getattr(sites[1], name)}"
         for name in ("name", "scheduler", "launcher", "runtime")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpubench import __version__, resources
-from gpubench.cli.campaign.options import Asked
+from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.images.build import obtain_images
 from gpubench.cli.say import say
 from gpubench.cli.sites import node_jobs
@@ -18,7 +18,7 @@ from gpubench.files import write_atomically
 from gpubench.model.image import Image
 from gpubench.model.site import Site
 from gpubench.plan.live_checks import check_images, check_nodes, parse_facts
-from gpubench.plan.site_checks import Finding
+from gpubench.plan.site_checks import SiteFinding
 from gpubench.render import pack
 from gpubench.render.check import INSIDE, JOB, render_check
 from gpubench.schedulers import DETACHED
@@ -47,7 +47,7 @@ def check_live(name: str, settings: Sequence[str], *, nodes: int, ucx: str | Non
     hosts = [parse_facts(text) for _, text in node_jobs.left_by_nodes(directory, "host", wanted)]
     inside = [parse_facts(text) for _, text in node_jobs.left_by_nodes(directory, "inside", wanted if image else 0)]
     findings = [
-        Finding(not state.end, f"{_asked_for(site)}: job {state.job_id} {state.end or 'ran'} on {state.hosts}"),
+        SiteFinding(not state.end, f"{_asked_for(site)}: job {state.job_id} {state.end or 'ran'} on {state.hosts}"),
         *check_nodes(site, nodes, hosts, token),
         *check_images(site, hosts, inside if image else None),
     ]
@@ -63,7 +63,7 @@ def check_live(name: str, settings: Sequence[str], *, nodes: int, ucx: str | Non
 
 
 def _image(site: Site, ucx: str) -> Image:
-    found = obtain_images(site, [ucx], Asked(), build=False)[ucx]
+    found = obtain_images(site, [ucx], CampaignOptions(), build=False)[ucx]
     if found is None:
         raise PlanRefusedError(f"UCX {ucx} has no image for site {site.name}", then="build it, or leave --ucx out")
     return found[0]

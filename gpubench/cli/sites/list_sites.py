@@ -12,7 +12,7 @@ from gpubench.errors import GpubenchError, UsageError
 from gpubench.images.variables import check_variables
 from gpubench.model.image import parse_variants
 from gpubench.model.site import Site
-from gpubench.plan.site_checks import Finding, check_site
+from gpubench.plan.site_checks import SiteFinding, check_site
 
 
 def list_sites() -> None:
@@ -48,19 +48,19 @@ def check_sites(names: Sequence[str], settings: Sequence[str]) -> None:
         raise UsageError(f"{wrong} of these lines {'is' if wrong == 1 else 'are'} wrong", then="correct the profile")
 
 
-def _findings(name: str, settings: Sequence[str]) -> Iterator[Finding]:
+def _findings(name: str, settings: Sequence[str]) -> Iterator[SiteFinding]:
     try:
         profile = read_profile(name, list(settings))
         site = profile.site()
     except UsageError as error:
-        yield from (Finding(False, str(one)) for one in error.every)
+        yield from (SiteFinding(False, str(one)) for one in error.every)
         return
-    yield Finding(True, f"{profile.source}: all keys are known")
+    yield SiteFinding(True, f"{profile.source}: all keys are known")
     yield from check_site(site)
     yield from _defaults(site)
 
 
-def _defaults(site: Site) -> Iterator[Finding]:
+def _defaults(site: Site) -> Iterator[SiteFinding]:
     """What the profile names by name: files, variants and their variables."""
     try:
         load_suite(site.defaults.suite)
@@ -68,9 +68,9 @@ def _defaults(site: Site) -> Iterator[Finding]:
         variants = parse_variants(site.defaults.variants) if site.defaults.variants else []
         check_variables(site, variants)
     except GpubenchError as error:
-        yield from (Finding(False, str(one)) for one in error.every)
+        yield from (SiteFinding(False, str(one)) for one in error.every)
         return
-    yield Finding(True, f"suite {site.defaults.suite}, {len(rules)} known issues, default variants can be read")
+    yield SiteFinding(True, f"suite {site.defaults.suite}, {len(rules)} known issues, default variants can be read")
 
 
 def _toml_lines(profile: Profile) -> Iterator[str]:

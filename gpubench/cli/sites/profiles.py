@@ -12,7 +12,7 @@ from gpubench import resources
 from gpubench.errors import GpubenchError, UsageError, joined
 from gpubench.model.base import a_name, nearest, parse_toml, quoted, takes_text
 from gpubench.model.known_issue import KnownIssue, load_known_issues
-from gpubench.model.lines import Source, key_lines
+from gpubench.model.lines import TomlSource, key_lines
 from gpubench.model.site import Site
 from gpubench.model.suite import Suite
 
@@ -37,7 +37,7 @@ class Profile:
     plain: dict[str, Any]
     origins: dict[str, str]
     source: str
-    files: dict[str, Source]
+    files: dict[str, TomlSource]
 
     def site(self) -> Site:
         """The checked profile; raises UsageError, with everything that is wrong."""
@@ -90,10 +90,10 @@ def site_names() -> list[str]:
     return sorted(path.stem for path in (resources.root() / "sites").glob("*.toml"))
 
 
-def load_suite(name: str) -> tuple[Suite, Source]:
+def load_suite(name: str) -> tuple[Suite, TomlSource]:
     """A suite by name or path, and how messages should call it and its lines; raises UsageError."""
     text, source = _find("suites", name)
-    plain, file = parse_toml(text, source), Source(source, key_lines(text))
+    plain, file = parse_toml(text, source), TomlSource(source, key_lines(text))
     return Suite.of(plain, source, file.at), file
 
 
@@ -129,7 +129,7 @@ def _inherited(name: str, folder: Path, above: tuple[str, ...]) -> Profile:
     if source in above:
         raise UsageError(f"{' inherits '.join([*above, source])}: a circle", then="let one of them inherit nothing")
     own, lines = parse_toml(text, source), key_lines(text)
-    file = Source(source, lines)
+    file = TomlSource(source, lines)
     _rename_partition(own, file)
     if PARTITION[1] in lines:
         lines[PARTITION[0]] = lines[PARTITION[1]]
@@ -146,7 +146,7 @@ def _inherited(name: str, folder: Path, above: tuple[str, ...]) -> Profile:
     return Profile(plain, {**inherited, **origins}, source, base.files | files)
 
 
-def _rename_partition(own: dict[str, Any], file: Source) -> None:
+def _rename_partition(own: dict[str, Any], file: TomlSource) -> None:
     """Slurm's word for a queue, in one file; raises UsageError where both words stand in it."""
     batch = own.get("batch")
     if isinstance(batch, dict) and "partition" in batch:

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from gpubench.cli.campaign.options import Asked
+from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.images.build import kind_of, obtain_images
 from gpubench.cli.say import say
 from gpubench.cli.sites.profiles import expanded, load_site
@@ -115,7 +115,7 @@ def named_python(python: Path) -> Path:
     return Path(found).absolute()
 
 
-def image_python(site: Site, spec: str, asked: Asked) -> tuple[Path, dict[str, str]]:
+def image_python(site: Site, spec: str, asked: CampaignOptions) -> tuple[Path, dict[str, str]]:
     """The Python of the site's image of a UCX version, and what the image sets; raises UsageError, PlanRefusedError."""
     kind = kind_of(site)
     if kind not in WITH_PYTHON:
@@ -130,7 +130,7 @@ def _python(asked: MeasureOptions, site: Site) -> tuple[Path, dict[str, str]]:
     """The Python that measures and what its image sets; this tool has no Dask of its own."""
     if asked.python is not None:
         return named_python(asked.python), {}
-    return image_python(site, variant_of(asked, site).ucx, Asked(date=asked.date, base=asked.base))
+    return image_python(site, variant_of(asked, site).ucx, CampaignOptions(date=asked.date, base=asked.base))
 
 
 def _ask(asker: SubprocessClient, spec: AttachSpec, limit_s: float) -> AttachedRecord:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpubench.cli.campaign import lifecycle, processors
-from gpubench.cli.campaign.options import Asked
+from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.campaign.planning import Wanted, memory_of_a_worker, plan_campaign, want
 from gpubench.cli.campaign.preflight import require_scheduler
 from gpubench.cli.campaign.shared_paths import place_campaign
@@ -45,7 +45,7 @@ def measure(asked: MeasureOptions) -> None:
     parameters, settings = parted(asked)
     site = _site(asked, settings)
     workers = _workers(asked)
-    general = Asked(
+    general = CampaignOptions(
         site=asked.site,
         blocks=1,
         workers=None if workers is None else str(workers),

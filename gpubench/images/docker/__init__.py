@@ -2,18 +2,18 @@
 
 from gpubench.images.docker.build import BuildJob, BuildOutcome, Display, build_all
 from gpubench.images.docker.engine import Engine, LocalImage
-from gpubench.images.docker.names import Place, require_architecture
-from gpubench.images.docker.registry import Found, Registry
+from gpubench.images.docker.names import RepositoryPlace, require_architecture
+from gpubench.images.docker.registry import FoundImage, Registry
 
 __all__ = [
     "BuildJob",
     "BuildOutcome",
     "Display",
     "Engine",
-    "Found",
+    "FoundImage",
     "LocalImage",
-    "Place",
     "Registry",
+    "RepositoryPlace",
     "build_all",
     "require_architecture",
 ]

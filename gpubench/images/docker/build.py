@@ -16,8 +16,8 @@ from gpubench.errors import GpubenchError, InterruptedByUserError
 from gpubench.images.docker.engine import Engine
 from gpubench.images.docker.lines import step_of
 from gpubench.images.docker.logs import Log, log_path
-from gpubench.images.docker.names import Place, require_architecture
-from gpubench.images.docker.push import Progress
+from gpubench.images.docker.names import RepositoryPlace, require_architecture
+from gpubench.images.docker.push import PushProgress
 from gpubench.images.docker.stream import Cancelled
 
 LOCAL_REPOSITORY = "gpubench"
@@ -70,7 +70,7 @@ class BuildJob:
         """The name of the finished image, ``REPOSITORY:TAG``."""
         if ":" in self.tag:
             return self.tag
-        return f"{Place.parse(self.push).name if self.push else LOCAL_REPOSITORY}:{self.tag}"
+        return f"{RepositoryPlace.parse(self.push).name if self.push else LOCAL_REPOSITORY}:{self.tag}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,7 +115,7 @@ def build_all(
         UsageError: a name that no image can have.
     """
     for job in jobs:
-        Place.parse(job.push or LOCAL_REPOSITORY)
+        RepositoryPlace.parse(job.push or LOCAL_REPOSITORY)
     stop = threading.Event()
     waiting: queue.SimpleQueue[BuildJob] = queue.SimpleQueue()
     outcomes = {job.name: concurrent.futures.Future[BuildOutcome]() for job in jobs}
@@ -205,7 +205,7 @@ class _Builder:
     def _push(self, job: BuildJob, image: str, log: Log) -> str:
         told = ""
 
-        def on_progress(progress: Progress) -> None:
+        def on_progress(progress: PushProgress) -> None:
             nonlocal told
             if progress.text != told:
                 told = progress.text
@@ -214,7 +214,7 @@ class _Builder:
 
         tag = job.reference.rpartition(":")[2]
         digest = self._engine.push(image, job.push, tag, on_progress, self._cancelled)
-        log.write(f"pushed {Place.parse(job.push).at(digest)}")
+        log.write(f"pushed {RepositoryPlace.parse(job.push).at(digest)}")
         return digest
 
 

@@ -18,8 +18,14 @@ from gpubench.images.docker import archive
 from gpubench.images.docker.credentials import find_credentials, reading_logins
 from gpubench.images.docker.failures import ENGINE_ERRORS, cause, engine_failure, no_engine, one_line, reason
 from gpubench.images.docker.lines import BuildLines
-from gpubench.images.docker.names import Place, docker_architecture, is_digest, split_reference, uname_architecture
-from gpubench.images.docker.push import Layers, Progress
+from gpubench.images.docker.names import (
+    RepositoryPlace,
+    docker_architecture,
+    is_digest,
+    split_reference,
+    uname_architecture,
+)
+from gpubench.images.docker.push import Layers, PushProgress
 from gpubench.images.docker.stream import Cancelled, StreamClient, messages, never, transfer
 
 CALL_S = 60
@@ -146,7 +152,7 @@ class Engine:
         image: str,
         repository: str,
         tag: str,
-        on_progress: Callable[[Progress], None],
+        on_progress: Callable[[PushProgress], None],
         cancelled: Cancelled = never,
     ) -> str:
         """Push as ``REPOSITORY:TAG`` and return the registry's digest, ``sha256:…``.
@@ -155,7 +161,7 @@ class Engine:
             SchedulerError: the registry is down, refuses, is full or slow.
             InterruptedByUserError: ``cancelled`` said so.
         """
-        place = Place.parse(repository)
+        place = RepositoryPlace.parse(repository)
         login = find_credentials(place.host)
         self.tag(image, place.at(tag))
         client, layers, digest = self._stream(SILENCE_S), Layers(), ""
@@ -183,7 +189,7 @@ class Engine:
             InterruptedByUserError: ``cancelled`` said so.
         """
         name, word = split_reference(reference)
-        place = Place.parse(name)
+        place = RepositoryPlace.parse(name)
         login = find_credentials(place.host)
         client = self._stream(SILENCE_S)
 

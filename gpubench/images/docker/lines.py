@@ -16,7 +16,7 @@ _ENGINE_S_OWN = (" --->", "Removing intermediate container", "Successfully built
 
 
 @dataclasses.dataclass(frozen=True)
-class Step:
+class BuildStep:
     """One instruction of a Dockerfile, counted from 1."""
 
     number: int
@@ -27,10 +27,10 @@ class Step:
         return f"step {self.number}/{self.of} {self.words}"
 
 
-def step_of(line: str) -> Step | None:
+def step_of(line: str) -> BuildStep | None:
     """The step that begins with this line, if one does."""
     found = _STEP.match(line)
-    return Step(int(found[1]), int(found[2]), found[3].strip()) if found else None
+    return BuildStep(int(found[1]), int(found[2]), found[3].strip()) if found else None
 
 
 class BuildLines:
@@ -39,7 +39,7 @@ class BuildLines:
     def __init__(self, on_line: Callable[[str], None]) -> None:
         self._on_line = on_line
         self._rest = ""
-        self.step: Step | None = None
+        self.step: BuildStep | None = None
         self.last = ""
 
     def feed(self, text: str) -> None:

@@ -12,7 +12,7 @@ import requests.auth
 from gpubench.errors import SchedulerError
 from gpubench.images.docker.credentials import Credentials
 from gpubench.images.docker.failures import refused
-from gpubench.images.docker.names import Place, is_loopback
+from gpubench.images.docker.names import RepositoryPlace, is_loopback
 
 _PARAMETER = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _CLIENT = "gpubench"
@@ -40,7 +40,7 @@ def parse_challenge(header: str) -> tuple[str, dict[str, str]]:
     return scheme.lower(), {key.lower(): re.sub(r"\\(.)", r"\1", value) for key, value in _PARAMETER.findall(rest)}
 
 
-def log_in(challenge: str, place: Place, login: Credentials | None, send: Send) -> requests.auth.AuthBase:
+def log_in(challenge: str, place: RepositoryPlace, login: Credentials | None, send: Send) -> requests.auth.AuthBase:
     """What answers a registry's 401.
 
     Raises:
@@ -57,7 +57,7 @@ def log_in(challenge: str, place: Place, login: Credentials | None, send: Send) 
     return requests.auth.HTTPBasicAuth(login.user.encode(), login.password.encode())
 
 
-def _token(parameters: dict[str, str], place: Place, login: Credentials | None, send: Send) -> str:
+def _token(parameters: dict[str, str], place: RepositoryPlace, login: Credentials | None, send: Send) -> str:
     realm = parameters.get("realm", "")
     plain_text = realm.startswith("http://") and not is_loopback(realm[7:].partition("/")[0])
     if not realm.startswith("https://") and (place.scheme == "https" or not realm.startswith("http://") or plain_text):

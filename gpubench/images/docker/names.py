@@ -22,7 +22,7 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "ppc64le": "ppc64le"}
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
+class RepositoryPlace:
     """A repository of a registry.
 
     Args:
@@ -36,7 +36,7 @@ class Place:
     scheme: str
 
     @staticmethod
-    def parse(text: str) -> Place:
+    def parse(text: str) -> RepositoryPlace:
         """``[http://|https://]HOST[:PORT]/REPOSITORY``; a name without a host is Docker's own registry.
 
         Without a scheme this machine itself is asked over http and any other over https, as Docker does it.
@@ -56,7 +56,7 @@ class Place:
                 f"'{_LOGIN.sub('', text)}' is no repository of a registry",
                 then="write HOST[:PORT]/REPOSITORY, in lower case; logins are docker login's",
             )
-        return Place(host, repository, scheme or ("http" if is_loopback(host) else "https"))
+        return RepositoryPlace(host, repository, scheme or ("http" if is_loopback(host) else "https"))
 
     @property
     def name(self) -> str:

@@ -9,7 +9,7 @@ _DONE = ("Pushed", "Layer already exists", "Mounted from")
 
 
 @dataclasses.dataclass(frozen=True)
-class Progress:
+class PushProgress:
     """What a push is doing, and the share of its bytes (0 to 1) that the registry has."""
 
     text: str
@@ -23,7 +23,7 @@ class Layers:
         self._bytes: dict[str, tuple[float, float]] = {}
         self._done: dict[str, bool] = {}
 
-    def note(self, message: dict[str, Any]) -> Progress | None:
+    def note(self, message: dict[str, Any]) -> PushProgress | None:
         """The progress after one message of the engine, None where it isn't about a layer."""
         layer, status = message.get("id", ""), str(message.get("status", ""))
         if not layer or not status:
@@ -35,7 +35,7 @@ class Layers:
             self._bytes[layer] = (min(float(detail.get("current", 0)), total), total)
         elif self._done[layer] and layer in self._bytes:
             self._bytes[layer] = (self._bytes[layer][1],) * 2
-        return Progress(self._text(status), self._share())
+        return PushProgress(self._text(status), self._share())
 
     def _text(self, status: str) -> str:
         done = f"pushing, {sum(self._done.values())} of {len(self._done)} layers done"

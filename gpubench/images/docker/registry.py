@@ -12,8 +12,8 @@ from typing import Any
 
 from gpubench.errors import DataError, PlanRefusedError, SchedulerError
 from gpubench.images.docker import archive
-from gpubench.images.docker.names import Place, docker_architecture, is_digest, uname_architecture
-from gpubench.images.docker.transport import Answer, Transport
+from gpubench.images.docker.names import RepositoryPlace, docker_architecture, is_digest, uname_architecture
+from gpubench.images.docker.transport import RegistryResponse, Transport
 
 LARGEST_DOCUMENT = 8 << 20
 LARGEST_LAST_LAYER = 16 << 20
@@ -34,7 +34,7 @@ class Layer:
 
 
 @dataclasses.dataclass(frozen=True)
-class Found:
+class FoundImage:
     """An image in a registry.
 
     Args:
@@ -62,7 +62,7 @@ class Registry:
     """
 
     def __init__(self, place: str) -> None:
-        self.place = Place.parse(place)
+        self.place = RepositoryPlace.parse(place)
         self._transport = Transport(self.place)
 
     def tags(self) -> list[str]:
@@ -84,7 +84,7 @@ class Registry:
             path = _next_page(answer.headers.get("Link", ""))
         return sorted(found)
 
-    def resolve(self, reference: str, *, architecture: str = "") -> Found:
+    def resolve(self, reference: str, *, architecture: str = "") -> FoundImage:
         """What a tag or a digest means; ``architecture``, as ``uname -m`` says it, is the wanted one, empty means any.
 
         Raises:
@@ -105,7 +105,7 @@ class Registry:
             raise DataError(f"{name} is no image that Docker 1.10 or newer wrote", then="push it again")
         return self._found(manifest, digest, architecture, name)
 
-    def last_layer_file(self, found: Found, path: str) -> bytes:
+    def last_layer_file(self, found: FoundImage, path: str) -> bytes:
         """A small file of the last layer.
 
         Raises:
@@ -133,12 +133,12 @@ class Registry:
             raise _damaged(name)
         return _json(answer, name)
 
-    def _found(self, manifest: dict[str, Any], digest: str, architecture: str, name: str) -> Found:
+    def _found(self, manifest: dict[str, Any], digest: str, architecture: str, name: str) -> FoundImage:
         config = manifest["config"]["digest"]
         document = json.loads(self._blob(config, LARGEST_DOCUMENT, name))
         if architecture and document.get("architecture") != docker_architecture(architecture):
             raise _other_architecture(name, architecture, [document.get("architecture", "unknown")])
-        return Found(
+        return FoundImage(
             reference=self.place.at(digest),
             digest=digest,
             labels=(document.get("config") or {}).get("Labels") or {},
@@ -147,7 +147,7 @@ class Registry:
             layers=tuple(Layer(row["digest"], row["size"], row.get("mediaType", "")) for row in manifest["layers"]),
         )
 
-    def _manifest(self, reference: str) -> Answer:
+    def _manifest(self, reference: str) -> RegistryResponse:
         name = self.place.at(reference)
         answer = self._get(f"{self.place.repository}/manifests/{reference}", f"look up {name}", accept=_ACCEPT)
         if answer.status == 404:
@@ -168,7 +168,7 @@ class Registry:
             raise _damaged(name)
         return answer.body
 
-    def _get(self, path: str, what: str, *, limit: int = LARGEST_DOCUMENT, accept: str = "*/*") -> Answer:
+    def _get(self, path: str, what: str, *, limit: int = LARGEST_DOCUMENT, accept: str = "*/*") -> RegistryResponse:
         return self._transport.get(path, limit=limit, what=what, accept=accept)
 
 
@@ -180,7 +180,7 @@ def _is_linux(row: Mapping[str, Any]) -> bool:
     return (row.get("platform") or {}).get("os") == "linux"
 
 
-def _json(answer: Answer, name: str) -> dict[str, Any]:
+def _json(answer: RegistryResponse, name: str) -> dict[str, Any]:
     try:
         document = json.loads(answer.body)
     except ValueError:

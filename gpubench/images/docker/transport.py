@@ -17,7 +17,7 @@ from gpubench.errors import SchedulerError
 from gpubench.images.docker.credentials import find_credentials
 from gpubench.images.docker.failures import cause, refused
 from gpubench.images.docker.login import Header, log_in
-from gpubench.images.docker.names import Place, is_loopback
+from gpubench.images.docker.names import RepositoryPlace, is_loopback
 
 ATTEMPTS = 5
 SILENCE_S = (10.0, 30.0)
@@ -30,7 +30,7 @@ _PIECE = 1 << 16
 
 
 @dataclasses.dataclass(frozen=True)
-class Answer:
+class RegistryResponse:
     """A whole answer."""
 
     status: int
@@ -45,12 +45,12 @@ class _SlowError(requests.Timeout):
 class Transport:
     """GET requests to one place."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: RepositoryPlace) -> None:
         self.place = place
         self._session: requests.Session
         self._auth: requests.auth.AuthBase = Header()
 
-    def get(self, path: str, *, limit: int, what: str, accept: str = "*/*") -> Answer:
+    def get(self, path: str, *, limit: int, what: str, accept: str = "*/*") -> RegistryResponse:
         """The answer to ``PATH`` below ``/v2/``: any but 401, 403, 429 and 5xx. ``what`` completes "could not …".
 
         Raises:
@@ -62,7 +62,7 @@ class Transport:
             self._session.trust_env = not is_loopback(self.place.host)
             return self._attempts(path, limit, what, accept)
 
-    def _attempts(self, path: str, limit: int, what: str, accept: str) -> Answer:
+    def _attempts(self, path: str, limit: int, what: str, accept: str) -> RegistryResponse:
         why = ""
         for attempt in range(ATTEMPTS):
             try:
@@ -77,7 +77,7 @@ class Transport:
                 time.sleep(min(max(pause, 0.5 * 2**attempt), LONGEST_PAUSE_S))
         raise _gave_up(self.place.host, what, why)
 
-    def _logged_in(self, path: str, limit: int, what: str, accept: str) -> Answer:
+    def _logged_in(self, path: str, limit: int, what: str, accept: str) -> RegistryResponse:
         """One attempt; a login is made, or renewed when its time was over."""
         answer = self._one(path, limit, accept)
         if answer.status == 401:
@@ -88,7 +88,7 @@ class Transport:
             raise refused(self.place.host, what, str(answer.status))
         return answer
 
-    def _one(self, path: str, limit: int, accept: str) -> Answer:
+    def _one(self, path: str, limit: int, accept: str) -> RegistryResponse:
         deadline = time.monotonic() + WHOLE_S
         url = self.place.api + path
         # The bytes as they are stored: it is them that a digest is of.
@@ -102,7 +102,7 @@ class Transport:
                     raise SchedulerError(f"registry {self.place.host} sends more than {limit} bytes for {path}")
                 if time.monotonic() > deadline:
                     raise _SlowError
-            return Answer(answer.status_code, answer.headers, bytes(body))
+            return RegistryResponse(answer.status_code, answer.headers, bytes(body))
 
     def _send(self, method: str, url: str, **options: Any) -> requests.Response:
         return self._session.request(method, url, timeout=SILENCE_S, **options)

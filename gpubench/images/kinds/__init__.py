@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from gpubench.images.kinds import conda, containers, modules, squashfs, venvs
-from gpubench.images.kinds.image_paths import Places
+from gpubench.images.kinds.image_paths import ImagePaths
 from gpubench.images.kinds.listing import Entry
 from gpubench.images.kinds.prunable import Leftover, Needed
 from gpubench.images.requests import Obtained, Order
@@ -22,10 +22,10 @@ class Kind(Protocol):
     def ON_DEMAND(self) -> bool:  # noqa: N802 - a module's constant
         """Whether a campaign builds them when it needs them, so that nobody has to ask for them by name."""
 
-    def entries(self, places: Places) -> list[Entry]:
+    def entries(self, places: ImagePaths) -> list[Entry]:
         """What lies there that ``images.lock.toml`` doesn't name."""
 
-    def leftovers(self, places: Places, needed: Needed) -> list[Leftover]:
+    def leftovers(self, places: ImagePaths, needed: Needed) -> list[Leftover]:
         """What may be removed: not needed by anybody, or left by a build or an import that was killed."""
 
     def ready(self, image: Image) -> None:

@@ -9,7 +9,7 @@ import shutil
 from pathlib import Path
 
 from gpubench.images.kinds import installed
-from gpubench.images.kinds.image_paths import Places
+from gpubench.images.kinds.image_paths import ImagePaths
 from gpubench.images.kinds.installed import ready
 from gpubench.images.kinds.listing import Entry
 from gpubench.images.kinds.prunable import Leftover, Needed
@@ -26,12 +26,12 @@ def obtain(order: Order) -> Obtained:
     return installed.obtain(order, "conda", prefix_image)
 
 
-def entries(places: Places) -> list[Entry]:  # noqa: ARG001 - of every kind
+def entries(places: ImagePaths) -> list[Entry]:  # noqa: ARG001 - of every kind
     """None: a prefix that no row names belongs to nobody, see ``images prune``."""
     return []
 
 
-def leftovers(places: Places, needed: Needed) -> list[Leftover]:
+def leftovers(places: ImagePaths, needed: Needed) -> list[Leftover]:
     """Prefixes that no row and no campaign names, finished or not, but for those that somebody is making now."""
     return [
         Leftover(f"conda prefix {path}", 0, functools.partial(_remove, path))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gpubench import __version__
 from gpubench.errors import MissingToolError
 from gpubench.images import manifests, published
-from gpubench.images.kinds.image_paths import Places
+from gpubench.images.kinds.image_paths import ImagePaths
 from gpubench.images.kinds.listing import Entry
 from gpubench.images.kinds.prunable import Leftover, Needed
 from gpubench.images.recipes import recipes
@@ -18,7 +18,7 @@ from gpubench.model.image import Image
 from gpubench.model.images_lock import LockRow
 
 if TYPE_CHECKING:
-    from gpubench.images.container_builds import Built
+    from gpubench.images.container_builds import BuiltContainer
     from gpubench.images.docker.engine import Engine, LocalImage
 
 ON_DEMAND = False
@@ -34,7 +34,7 @@ def obtain(order: Order) -> Obtained:
     """
     rows: dict[str, LockRow | None] = {spec: _row(order, spec) for spec in order.specs}
     missing = [spec for spec, row in rows.items() if row is None]
-    built: list[Built] = []
+    built: list[BuiltContainer] = []
     if missing and order.build:
         built = _build(order, missing)
         rows |= {one.recipe.spec: one.row for one in built}
@@ -49,12 +49,12 @@ def ready(image: Image) -> None:
     _engine().ensure(image.reference)
 
 
-def entries(places: Places) -> list[Entry]:  # noqa: ARG001 - containers lie in an engine or a registry
+def entries(places: ImagePaths) -> list[Entry]:  # noqa: ARG001 - containers lie in an engine or a registry
     """None: a container image that no row names belongs to nobody, see ``images prune``."""
     return []
 
 
-def leftovers(places: Places, needed: Needed) -> list[Leftover]:  # noqa: ARG001 - as above
+def leftovers(places: ImagePaths, needed: Needed) -> list[Leftover]:  # noqa: ARG001 - as above
     """Images of the local engine that were built by gpubench, and that nobody names; none where no engine runs.
 
     What a named image was built on is no leftover: the engine refuses to remove it, and it takes no space of its own.
@@ -103,7 +103,7 @@ def _row(order: Order, spec: str) -> LockRow | None:
     return row if row and order.base in ("", row.base) else None
 
 
-def _build(order: Order, specs: list[str]) -> list[Built]:
+def _build(order: Order, specs: list[str]) -> list[BuiltContainer]:
     from gpubench.images.container_builds import Plain, build_all_images, contexts  # noqa: PLC0415 - as above
 
     engine = _engine()

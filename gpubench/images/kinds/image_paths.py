@@ -11,17 +11,17 @@ from gpubench.model.site import Site
 
 
 @dataclasses.dataclass(frozen=True, order=True)
-class Places:
+class ImagePaths:
     """``root`` is ``paths.images``; ``squashes`` the folder of imported squashfs files, which may lie elsewhere."""
 
     root: Path
     squashes: Path
 
     @staticmethod
-    def of(site: Site) -> Places:
+    def of(site: Site) -> ImagePaths:
         """As the profile says it."""
         root = images_root(site.paths.images)
-        return Places(root, folder_of(site, root))
+        return ImagePaths(root, folder_of(site, root))
 
 
 def folder_of(site: Site, root: Path) -> Path:

@@ -6,7 +6,7 @@ import functools
 import shutil
 
 from gpubench.images.kinds import installed
-from gpubench.images.kinds.image_paths import Places
+from gpubench.images.kinds.image_paths import ImagePaths
 from gpubench.images.kinds.installed import ready
 from gpubench.images.kinds.listing import Entry
 from gpubench.images.kinds.prunable import Leftover, Needed
@@ -23,12 +23,12 @@ def obtain(order: Order) -> Obtained:
     return installed.obtain(order, "modules", functools.partial(modules_image, order.root))
 
 
-def entries(places: Places) -> list[Entry]:  # noqa: ARG001 - of every kind
+def entries(places: ImagePaths) -> list[Entry]:  # noqa: ARG001 - of every kind
     """None: all that there is to an image is its row."""
     return []
 
 
-def leftovers(places: Places, needed: Needed) -> list[Leftover]:
+def leftovers(places: ImagePaths, needed: Needed) -> list[Leftover]:
     """Load lines that no row and no campaign names."""
     kept = {modules_folder(places.root, row) for row in needed.rows if row.kind == "modules"}
     return [

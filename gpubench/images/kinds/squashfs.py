@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpubench.errors import DataError
 from gpubench.images import published, squashfs
-from gpubench.images.kinds.image_paths import Places, folder_of
+from gpubench.images.kinds.image_paths import ImagePaths, folder_of
 from gpubench.images.kinds.listing import Entry
 from gpubench.images.kinds.prunable import Leftover, Needed
 from gpubench.images.requests import Found, Obtained, Order
@@ -47,7 +47,7 @@ def ready(image: Image) -> None:
     squashfs.check(imported, deep=False)
 
 
-def entries(places: Places) -> list[Entry]:
+def entries(places: ImagePaths) -> list[Entry]:
     """The imported files."""
     return [
         Entry(
@@ -63,7 +63,7 @@ def entries(places: Places) -> list[Entry]:
     ]
 
 
-def leftovers(places: Places, needed: Needed) -> list[Leftover]:
+def leftovers(places: ImagePaths, needed: Needed) -> list[Leftover]:
     """Files whose digest nobody names, and what killed imports left."""
     killed = [
         Leftover(str(path), squashfs.size_of(path), functools.partial(squashfs.discard, path))

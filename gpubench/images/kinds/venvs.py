@@ -9,7 +9,7 @@ from pathlib import Path
 from gpubench.errors import DataError
 from gpubench.images import folders
 from gpubench.images.catalog import ensure, verify
-from gpubench.images.kinds.image_paths import Places
+from gpubench.images.kinds.image_paths import ImagePaths
 from gpubench.images.kinds.listing import Entry
 from gpubench.images.kinds.prunable import Leftover, Needed
 from gpubench.images.requests import Obtained, Order
@@ -28,7 +28,7 @@ def ready(image: Image) -> None:
     verify(image)
 
 
-def entries(places: Places) -> list[Entry]:
+def entries(places: ImagePaths) -> list[Entry]:
     """The stacks and the UCX versions, which any of the stacks can run."""
     found = []
     for path in sorted((places.root / "venv").glob("*-*/image.json")):
@@ -51,7 +51,7 @@ def entries(places: Places) -> list[Entry]:
     return found
 
 
-def leftovers(places: Places, needed: Needed) -> list[Leftover]:
+def leftovers(places: ImagePaths, needed: Needed) -> list[Leftover]:
     """Folders that no campaign runs on."""
     return [
         Leftover(one.where, one.size, functools.partial(shutil.rmtree, one.where))

@@ -7,7 +7,7 @@ from distributed.comm import listen as open_listener
 from distributed.protocol import to_serialize
 
 
-class Channel:
+class TcpChannel:
     """One connection."""
 
     def __init__(self, comm: Any) -> None:
@@ -42,11 +42,11 @@ async def listen(host: str, accept: Callable[[Any], Awaitable[None]]) -> Listene
     """Listen on ``host`` only, on a free port."""
 
     async def handle(comm: Any) -> None:
-        await accept(Channel(comm))
+        await accept(TcpChannel(comm))
 
     return Listener(await open_listener(f"tcp://{host}:0", handle))
 
 
-async def connect(host: str, port: int) -> Channel:
+async def connect(host: str, port: int) -> TcpChannel:
     """Connect to a listener."""
-    return Channel(await open_comm(f"tcp://{host}:{port}"))
+    return TcpChannel(await open_comm(f"tcp://{host}:{port}"))

@@ -193,7 +193,7 @@ def _workload(task: _Task) -> Workload:
     ends = "persisting it, waiting" if task.name in _PERSISTED else "computing it, fetching the result"
     return Workload(
         name=f"weak-{task.kind}-{task.name}",
-        factory=f"weak_{_module(task)}:{''.join(word.title() for word in task.name.split('-'))}",
+        factory=f"weak_{_module(task)}:{task.kind.title()}{''.join(word.title() for word in task.name.split('-'))}",
         family="weak scaling",
         source=f"dask-bench assess_{'arrays' if is_array else 'dataframes'}: {task.original}",
         scaling="weak",
