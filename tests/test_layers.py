@@ -47,6 +47,7 @@ LIBRARIES: dict[str, set[str]] = {
     "gpubench/workloads/frame_shuffle.py": {"distributed"},
     "gpubench/workloads/frames.py": {"dask", "distributed"},
     "gpubench/workloads/groupby.py": {"distributed"},
+    "gpubench/workloads/link.py": {"distributed"},
     "gpubench/workloads/matrices.py": {"numpy"},
     "gpubench/workloads/merge.py": {"distributed"},
     "gpubench/workloads/message.py": {"distributed"},

@@ -1,4 +1,4 @@
-"""The fabric itself: messages between workers."""
+"""The fabric itself: messages between workers, through the binding and through UCX alone."""
 
 from typing import Any, Mapping
 
@@ -39,6 +39,42 @@ WORKLOADS = (
         "side counted as many bytes, and the two sides are different processes",
         held=_message_held,
         held_text="4 × size: sent, a buffer for the echo, received, compared",
+        grows=(("size", 1.0),),
+        least_workers=2,
+    ),
+    Workload(
+        name="link",
+        factory="link:LinkTest",
+        family="communication",
+        source="ucx_perftest",
+        scaling="none",
+        backends=("dask",),
+        devices=BOTH_DEVICES,
+        params={
+            "test": Param(
+                "choice",
+                "tag_lat",
+                "what ucx_perftest measures: round trips (tag_lat, ucp_am_lat) or one way (tag_bw, ucp_am_bw)",
+                choices=("tag_lat", "tag_bw", "ucp_am_lat", "ucp_am_bw"),
+                original="-t",
+            ),
+            "size": Param("size", 1024, "bytes of one message", original="-s"),
+            "iterations": Param("count", 1000, "messages per pair of workers and repetition", original="-n"),
+            "pairs": Param(
+                "choice",
+                "all",
+                "which workers play, as for message",
+                choices=("all", "ring", "hosts"),
+            ),
+        },
+        timed="the iterations, by ucx_perftest's own clock, behind its own warm-up of a tenth as many; pair after pair "
+        "of workers, each in two processes of its own, seconds summed over the pairs",
+        graph="none",
+        counted="size × iterations × pairs, twice for round trips",
+        oracle="none for the bytes themselves, so answers are `unchecked`: every pair must complete all iterations,"
+        " and the program must have loaded the same libucp as the workers",
+        held=_message_held,
+        held_text="4 × size: sent and received by the program on either side",
         grows=(("size", 1.0),),
         least_workers=2,
     ),
