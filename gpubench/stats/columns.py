@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpubench.stats.decision import Decisions
-from gpubench.stats.pairs import BASELINE, CANDIDATE, Pairs, masked_mean
+from gpubench.stats.paired_blocks import BASELINE, CANDIDATE, Pairs, masked_mean
 from gpubench.stats.runs import Floats
 from gpubench.stats.settings import Summary, VerdictSettings
 from gpubench.stats.sign_flip import FEWEST_BLOCKS, family_flip_p, flip_p

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 
 from gpubench.stats.estimate import OBSTACLES, Estimates, estimate
-from gpubench.stats.pairs import Pairs
+from gpubench.stats.paired_blocks import CellBlocks, Pairs
 from gpubench.stats.runs import Bools, Floats, Ints
 from gpubench.stats.settings import VerdictSettings
 
@@ -30,6 +31,16 @@ class CellCircumstances:
     disordered: Bools
     frozen: Bools
     changed: Bools | bool = False
+
+
+def circumstances(cells: Sequence[CellBlocks]) -> CellCircumstances:
+    """Failures, order and environment of all cells, as the gate wants them."""
+    return CellCircumstances(
+        np.array([len(cell.broken_blocks) for cell in cells], dtype=np.int64),
+        np.array([bool(cell.order_problem) for cell in cells], dtype=bool),
+        np.array([cell.comparison.frozen_at is not None for cell in cells], dtype=bool),
+        np.array([bool(cell.comparison.changed) for cell in cells], dtype=bool),
+    )
 
 
 @dataclasses.dataclass(frozen=True)

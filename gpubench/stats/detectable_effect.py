@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from gpubench.stats.arrange import arrange, read_cell
 from gpubench.stats.data import ComparisonInput
+from gpubench.stats.paired_blocks import arrange, read_cell
 from gpubench.stats.power import Sigma, blocks_needed, detectable_effect, equivalence_blocks, sigma_from_history
 from gpubench.stats.settings import Summary
 

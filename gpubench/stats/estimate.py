@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 from scipy import special
 
-from gpubench.stats.pairs import Pairs, count, masked_mean, masked_sd
+from gpubench.stats.paired_blocks import Pairs, count, masked_mean, masked_sd
 from gpubench.stats.runs import Bools, Floats, Ints
 from gpubench.stats.sequential import T_SHARE, looks_so_far, nominal_levels, schedule, sequential_p
 from gpubench.stats.settings import Looks, VerdictSettings

@@ -11,10 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import special
 
-from gpubench.stats.arrange import CellBlocks
 from gpubench.stats.decision import IMPROVEMENT, REGRESSION, Decisions
 from gpubench.stats.modes import several_modes
-from gpubench.stats.pairs import BASELINE, CANDIDATE, Pairs, count, masked_mean, masked_sd
+from gpubench.stats.paired_blocks import BASELINE, CANDIDATE, CellBlocks, Pairs, count, masked_mean, masked_sd
 from gpubench.stats.runs import Bools, Floats
 from gpubench.stats.settings import VerdictSettings
 

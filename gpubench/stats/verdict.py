@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from gpubench.errors import EXIT_INCONCLUSIVE, EXIT_REGRESSION
-from gpubench.stats.arrange import CellBlocks, arrange, circumstances, read_cell
 from gpubench.stats.columns import columns, flip_columns
 from gpubench.stats.data import ComparisonInput
-from gpubench.stats.decision import INCONCLUSIVE, WORDS, Decisions, decide, holm_levels
+from gpubench.stats.decision import INCONCLUSIVE, WORDS, Decisions, circumstances, decide, holm_levels
 from gpubench.stats.estimate import FEW_BLOCKS, OBSTACLES, bounds
 from gpubench.stats.flags import raise_flags
+from gpubench.stats.paired_blocks import CellBlocks, arrange, read_cell
 from gpubench.stats.power import blocks_to_decide
 from gpubench.stats.runs import Floats
 from gpubench.stats.settings import VerdictSettings

@@ -6,9 +6,9 @@ import itertools
 import math
 from collections.abc import Mapping
 
-from gpubench.stats.arrange import CellBlocks
 from gpubench.stats.decision import BROKEN, EQUIVALENT, INCONCLUSIVE, Decisions
 from gpubench.stats.estimate import OBSTACLES
+from gpubench.stats.paired_blocks import CellBlocks
 from gpubench.stats.settings import VerdictSettings
 
 WIDE = "wide"
