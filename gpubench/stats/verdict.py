@@ -11,8 +11,17 @@ import numpy as np
 from gpubench.errors import EXIT_INCONCLUSIVE, EXIT_REGRESSION
 from gpubench.stats.columns import columns, flip_columns
 from gpubench.stats.data import ComparisonInput
-from gpubench.stats.decision import INCONCLUSIVE, WORDS, Decisions, circumstances, decide, holm_levels
-from gpubench.stats.estimate import FEW_BLOCKS, OBSTACLES, bounds
+from gpubench.stats.decision import (
+    FEW_BLOCKS,
+    INCONCLUSIVE,
+    OBSTACLES,
+    WORDS,
+    Decisions,
+    bounds,
+    circumstances,
+    decide,
+    holm_levels,
+)
 from gpubench.stats.flags import raise_flags
 from gpubench.stats.paired_blocks import CellBlocks, arrange, read_cell
 from gpubench.stats.power import blocks_to_decide

@@ -6,8 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping
 
-from gpubench.stats.decision import BROKEN, EQUIVALENT, INCONCLUSIVE, Decisions
-from gpubench.stats.estimate import OBSTACLES
+from gpubench.stats.decision import BROKEN, EQUIVALENT, INCONCLUSIVE, OBSTACLES, Decisions
 from gpubench.stats.paired_blocks import CellBlocks
 from gpubench.stats.settings import VerdictSettings
 
