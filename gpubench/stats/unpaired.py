@@ -16,7 +16,7 @@ from scipy import special
 
 from gpubench.stats.decision import holm, holm_levels
 from gpubench.stats.settings import VerdictSettings
-from gpubench.stats.wording import WIDE, likely, p_words
+from gpubench.stats.verdict import WIDE, likely, p_words
 
 FEWEST = 3
 """Blocks on a side: two give a variance of one degree of freedom, which no verdict can stand on."""
