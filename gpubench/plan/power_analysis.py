@@ -38,7 +38,7 @@ def foresee_plan(
         reps = min(one.reps for one in workloads)
         return [], [_assumed(reps, len(comparisons), blocks, margin, power or DEFAULT_POWER)]
     # Late: scipy takes more than a second, which a mistyped word needn't wait for.
-    from gpubench.stats.detectable_effect import foresee  # noqa: PLC0415
+    from gpubench.stats.power import foresee  # noqa: PLC0415
 
     noisiest = _noisiest(pilot, summary)
     found = []
@@ -63,7 +63,7 @@ def foresee_plan(
 
 def _noisiest(pilot: Sequence[ComparisonInput], summary: Summary) -> dict[tuple[str, Place], Sigma]:
     """Of each workload and place the σ_d of its noisiest comparison."""
-    from gpubench.stats.detectable_effect import pilot_sigmas  # noqa: PLC0415
+    from gpubench.stats.power import pilot_sigmas  # noqa: PLC0415
 
     noisiest: dict[tuple[str, Place], Sigma] = {}
     for one, sigma in zip(pilot, pilot_sigmas(pilot, summary), strict=True):
