@@ -28,7 +28,7 @@ from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun, Plan
 from gpubench.model.site import Layout, Site
 from gpubench.node.finish import take_result
 from gpubench.plan import Request, make_plan
-from gpubench.plan.jobs import plan_block
+from gpubench.plan.block_design import plan_block
 from gpubench.spec import RunRecord, SampleLine, WorkloadSpec
 from gpubench.spec.plain import to_plain
 from gpubench.spec.records import RUN_RECORD, workload_record

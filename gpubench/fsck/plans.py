@@ -9,7 +9,7 @@ from typing import Any
 from gpubench.fsck.findings import MOVE, RESTORE, Finding, read_object
 from gpubench.fsck.runs import Row
 from gpubench.model.plan import Plan
-from gpubench.plan.jobs import run_id
+from gpubench.plan.block_design import run_id
 from gpubench.render.job import turns_spec
 from gpubench.render.planned import UNRESOLVED, spec_path, turns_path
 from gpubench.spec import WorkloadSpec

@@ -10,8 +10,7 @@ import random
 from collections.abc import Collection, Sequence
 
 from gpubench.model.plan import Comparison, Frozen, Place, Plan, PlanAddition, PlannedJob
-from gpubench.plan.jobs import job_name, new_job, plan_block, reps_in_turns
-from gpubench.plan.order import campaign_orders
+from gpubench.plan.block_design import campaign_orders, job_name, new_job, plan_block, reps_in_turns
 
 
 def plan_advance(

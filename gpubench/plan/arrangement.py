@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from gpubench.errors import PlanRefusedError
 from gpubench.model.site import Site
+from gpubench.plan.block_design import interleaved
 from gpubench.plan.cluster_shapes import plan_cluster_shapes
-from gpubench.plan.turns import interleaved
 from gpubench.spec.turns import INTERLEAVED
 
 if TYPE_CHECKING:

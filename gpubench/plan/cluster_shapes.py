@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 from gpubench.errors import PlanRefusedError
 from gpubench.model.quantities import format_bytes
+from gpubench.plan.block_design import ClusterShape, interleaved
 from gpubench.plan.bounds import check_worker_memory
-from gpubench.plan.jobs import ClusterShape
-from gpubench.plan.turns import interleaved
 from gpubench.spec import WorkloadSpec
 from gpubench.workloads.catalogue import CATALOGUE, Shape
 

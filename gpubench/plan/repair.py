@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from gpubench.model.plan import Place, Plan, PlanAddition, PlannedBlock, PlannedJob
 from gpubench.plan.adapter_combinations import BLOCKS_PER_JOB
-from gpubench.plan.jobs import job_name, new_job, plan_block, reps_in_turns
+from gpubench.plan.block_design import job_name, new_job, plan_block, reps_in_turns
 
 ENDED = ("ok", "failed")
 
