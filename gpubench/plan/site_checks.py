@@ -10,7 +10,7 @@ from gpubench.errors import PlanRefusedError
 from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
 from gpubench.plan.adapter_combinations import BRINGS_FILES, check_combination
-from gpubench.plan.bounds import check_counts, interface_fault
+from gpubench.plan.feasibility import check_counts, interface_fault
 from gpubench.plan.make import PROTOCOLS
 from gpubench.plan.placement import check_placement, check_steps_of
 

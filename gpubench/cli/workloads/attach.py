@@ -23,7 +23,7 @@ from gpubench.errors import (
     UsageError,
 )
 from gpubench.model.site import Site
-from gpubench.plan.cluster_shapes import check_memory, check_workers
+from gpubench.plan.feasibility import check_memory, check_workers
 from gpubench.render.cluster import WITH_PYTHON
 from gpubench.spec import WorkloadSpec
 from gpubench.spec.attach_record import ATTACH, ATTACHED_FILE, UNREACHABLE, VERSIONS, AttachedRecord, AttachSpec
