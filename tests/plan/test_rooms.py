@@ -8,7 +8,7 @@ import pytest
 
 from gpubench.errors import PlanRefusedError
 from gpubench.plan.advance import plan_advance
-from gpubench.plan.cost import node_hours
+from gpubench.plan.budget import node_hours
 from gpubench.plan.repair import plan_repair
 from tests.plan.requests_by_hand import plan, site, workload
 from tests.workloads.running import complete

@@ -17,8 +17,8 @@ from gpubench.cli.say import say
 from gpubench.errors import InterruptedByUserError
 from gpubench.model.quantities import format_seconds
 from gpubench.plan.block_design import interleaved, marked_repetitions
+from gpubench.plan.budget import LEAST_REPS, FirstPass, Tried, repetitions
 from gpubench.plan.feasibility import SEQUENTIAL
-from gpubench.plan.repetitions import LEAST_REPS, FirstPass, Tried, repetitions
 from gpubench.report.labels import cell_names
 from gpubench.schedulers import ATTACHED
 from gpubench.spec.plain import parse_lines

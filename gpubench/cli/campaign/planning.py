@@ -24,8 +24,8 @@ from gpubench.images.waiting import with_waiting
 from gpubench.model.image import Image, Variant
 from gpubench.model.site import Site
 from gpubench.plan import History, Request, make_plan
+from gpubench.plan.budget import FirstPass
 from gpubench.plan.feasibility import arranged, worker_memory
-from gpubench.plan.repetitions import FirstPass
 from gpubench.render import pack, rendered
 from gpubench.schedulers import ATTACHED
 from gpubench.spec import WorkloadSpec
