@@ -11,7 +11,7 @@ from typing import Any
 
 from gpubench.errors import DataError
 from gpubench.fsck.findings import MOVE, REMOVE, RESTORE, Finding, read_object, sha256
-from gpubench.merge.lines import parse_samples
+from gpubench.merge.samples import parse_samples
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.spec import RunRecord
 from gpubench.spec.plain import SpecError, parse_lines

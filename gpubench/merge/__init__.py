@@ -2,7 +2,8 @@
 
 from gpubench.merge.directories import merge_directory
 from gpubench.merge.family import Cell, cells, family
-from gpubench.merge.read import Read, RunFiles, read_runs
+from gpubench.merge.read import Read, read_runs
+from gpubench.merge.samples import RunFiles
 from gpubench.merge.table import COLUMNS, Merged, merge, parquet
 
 __all__ = [

@@ -8,21 +8,13 @@ from pathlib import Path
 
 from gpubench.errors import DataError
 from gpubench.files import reading
+from gpubench.merge.samples import RunFiles
 from gpubench.spec import RunRecord
 from gpubench.spec.records import SAMPLES_FILE
 from gpubench.store.rundirs import Records, RunDirectory, run_directories
 
 BATCH = 500
 """Runs that are read and parsed at once: enough for speed, little beside the table."""
-
-
-@dataclasses.dataclass(frozen=True)
-class RunFiles:
-    """What ``merge`` needs of one finished run. ``samples`` is the text of the file that ``source`` names."""
-
-    record: RunRecord
-    samples: str
-    source: str
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,9 +11,8 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from gpubench.errors import DataError
-from gpubench.merge.batches import AT, whole_samples, workloads_of
-from gpubench.merge.lines import ParsedLines, parse_samples
-from gpubench.merge.read import BATCH, RunFiles, run_key
+from gpubench.merge.read import BATCH, run_key
+from gpubench.merge.samples import AT, ParsedLines, RunFiles, parse_samples, whole_samples, workloads_of
 from gpubench.spec.plain import canonical
 
 RESULTS = "gpubench/results/1"

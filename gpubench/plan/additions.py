@@ -1,4 +1,4 @@
-"""What is appended to a plan: ``resume`` replaces broken blocks, ``advance`` takes the next step of an adaptive campaign.
+"""What is appended to a plan: ``resume`` replaces broken blocks, ``advance`` is an adaptive campaign's next step.
 
 A hole in a block is never filled from another allocation: its nodes, its hour and its neighbours are gone. Looks come
 after 5 and 6 blocks, then after every second one, and at the declared maximum. A comparison that a look has decided is

@@ -1,4 +1,4 @@
-"""Checks of a site: its profile by itself, what its nodes said about themselves, paths that every node must see. Pure."""
+"""Checks of a site: its profile by itself, what its nodes said of themselves, paths that every node must see. Pure."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpubench.merge import COLUMNS, RunFiles, merge, merge_directory, parquet, read_runs
-from gpubench.merge.batches import whole_samples, workloads_of
+from gpubench.merge.samples import whole_samples, workloads_of
 from gpubench.merge.table import RESULTS
 from gpubench.store import Campaign
 
