@@ -11,8 +11,7 @@ from gpubench.errors import DataError, GpubenchError
 from gpubench.fsck import plans
 from gpubench.fsck.findings import MOVE, REMOVE, RESTORE, Checked, Finding, read_object, sha256
 from gpubench.fsck.runs import check_run
-from gpubench.merge.directories import merge_directory
-from gpubench.merge.table import COLUMNS
+from gpubench.merge.table import COLUMNS, merge_directory
 from gpubench.spec.records import RUN_FILE
 from gpubench.store.campaign import Campaign
 from gpubench.store.packs import INDEX, KNOWN

@@ -17,11 +17,10 @@ from gpubench.cli.say import warn
 from gpubench.errors import DataError, UsageError
 from gpubench.files import write_atomically
 from gpubench.images.binding_defaults import set_by_binding
-from gpubench.merge.directories import merge_directory
 from gpubench.merge.environment import Changes, PlannedEnvironment, find_changes, is_crowded, with_changes, with_crowds
 from gpubench.merge.environment_facts import Facts, facts
 from gpubench.merge.family import Cell, cells, family
-from gpubench.merge.table import Merged, parquet
+from gpubench.merge.table import Merged, merge_directory, parquet
 from gpubench.model.base import nearest
 from gpubench.model.plan import Comparison, Plan
 from gpubench.report import ReportInputs, verdicts_json
