@@ -17,8 +17,16 @@ from gpubench.cli.say import warn
 from gpubench.errors import DataError, UsageError
 from gpubench.files import write_atomically
 from gpubench.images.binding_defaults import set_by_binding
-from gpubench.merge.environment import Changes, PlannedEnvironment, find_changes, is_crowded, with_changes, with_crowds
-from gpubench.merge.environment_facts import Facts, facts
+from gpubench.merge.environment import (
+    Changes,
+    Facts,
+    PlannedEnvironment,
+    facts,
+    find_changes,
+    is_crowded,
+    with_changes,
+    with_crowds,
+)
 from gpubench.merge.family import Cell, cells, family
 from gpubench.merge.table import Merged, merge_directory, parquet
 from gpubench.model.base import nearest
