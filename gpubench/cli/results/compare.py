@@ -15,7 +15,7 @@ from gpubench.cli.results.judge import Question, judge_campaign
 from gpubench.cli.results.open_target import chosen_campaign
 from gpubench.cli.say import say_text
 from gpubench.errors import DataError, UsageError
-from gpubench.model.cells import KEPT_TEXT
+from gpubench.model.text import KEPT_TEXT
 from gpubench.report.record import verdicts_json
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.table import comparisons_from_frame

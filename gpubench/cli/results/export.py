@@ -16,8 +16,8 @@ from gpubench.exporters.tracker import EXPERIMENT, Tracker
 from gpubench.files import write_atomically
 from gpubench.importers.directory import ImportedResults
 from gpubench.merge.table import Merged, merge_directory, parquet
-from gpubench.model.cells import FORMULA
 from gpubench.model.secrets import without_login
+from gpubench.model.text import FORMULA
 from gpubench.report import labels
 from gpubench.spec.plain import canonical
 
