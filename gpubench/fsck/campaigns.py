@@ -15,8 +15,7 @@ from gpubench.merge.table import COLUMNS, merge_directory
 from gpubench.spec.records import RUN_FILE
 from gpubench.store.campaign import Campaign
 from gpubench.store.packs import INDEX, KNOWN
-from gpubench.store.remains import is_temporary
-from gpubench.store.rundirs import Records, RunDirectory, run_directories
+from gpubench.store.rundirs import Records, RunDirectory, is_temporary, run_directories
 
 VERDICTS = "gpubench/verdicts/"
 _FOLDERS = {"plan.d", "manifests", "jobs", "runs"}

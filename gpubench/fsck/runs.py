@@ -24,8 +24,7 @@ from gpubench.spec.records import (
     RUN_FILE,
     SAMPLES_FILE,
 )
-from gpubench.store.remains import is_temporary
-from gpubench.store.rundirs import RunDirectory, read_record
+from gpubench.store.rundirs import RunDirectory, is_temporary, read_record
 
 Row = tuple[PlannedJob, PlannedBlock, PlannedRun]
 _THEN = "restore the run from a copy, or don't believe it: gpubench resume replaces a block whose run you remove"

@@ -1,4 +1,4 @@
-"""Typed settings read from TOML, and records that gpubench wrote: messages name the file, the line and the nearest key."""
+"""Typed settings from TOML, and records that gpubench wrote: messages name file, line and the nearest valid key."""
 
 from __future__ import annotations
 
