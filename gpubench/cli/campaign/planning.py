@@ -31,8 +31,7 @@ from gpubench.schedulers import ATTACHED
 from gpubench.spec import WorkloadSpec
 from gpubench.spec.plain import content_id
 from gpubench.stats.data import ComparisonInput
-from gpubench.store.campaign import PLAN_FILE, Campaign
-from gpubench.store.outputs import create_campaign
+from gpubench.store.campaign import PLAN_FILE, Campaign, create_campaign
 
 SEEDS = 2**31
 EPOCH = "19700101"

@@ -28,7 +28,7 @@ from gpubench.render.cluster import WITH_PYTHON
 from gpubench.spec import WorkloadSpec
 from gpubench.spec.attach_record import ATTACH, ATTACHED_FILE, UNREACHABLE, VERSIONS, AttachedRecord, AttachSpec
 from gpubench.spec.plain import SpecError
-from gpubench.store.outputs import create_campaign
+from gpubench.store.campaign import create_campaign
 from gpubench.workloads.catalogue import CATALOGUE, Shape
 
 NOT_CONTROLLED = (
