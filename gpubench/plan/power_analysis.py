@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpubench.model.plan import Comparison, Foreseen, Place
 from gpubench.spec import WorkloadSpec
 from gpubench.stats.data import ComparisonInput
-from gpubench.stats.settings import Summary
+from gpubench.stats.settings import Margin, Summary
 
 if TYPE_CHECKING:
     from gpubench.stats.power import Sigma
@@ -84,7 +84,7 @@ def _assumed(reps: int, family: int, blocks: int, margin: float, power: float) -
     return (
         f"the noise here is not known: no earlier campaign of this shape. Should runs of one version scatter by "
         f"{_either([f'{100 * restart:g}' for restart in ASSUMED_RESTARTS])} % and samples by "
-        f"{100 * ASSUMED_ITERATION:g} %, {blocks} blocks find {finds} %, and {100 * margin:g} % takes {takes} blocks, "
+        f"{100 * ASSUMED_ITERATION:g} %, {blocks} blocks find {finds} %, and {Margin(margin).percent} takes {takes} blocks, "
         f"each with {100 * power:g} % power among {family} comparison{'s' if family > 1 else ''}"
     )
 

@@ -14,7 +14,7 @@ from scipy import special
 from gpubench.stats.paired_blocks import CellBlocks, Pairs, count, masked_mean, masked_sd
 from gpubench.stats.runs import Bools, Floats, Ints
 from gpubench.stats.sequential import T_SHARE, looks_so_far, nominal_levels, schedule, sequential_p
-from gpubench.stats.settings import Looks, VerdictSettings
+from gpubench.stats.settings import Looks, Margin, VerdictSettings
 
 NO_VARIATION = 1e-12
 FEW_BLOCKS = 5
@@ -50,9 +50,9 @@ class Location:
         """P-value of no difference; 1 where it can't be tested."""
         return np.where(self.testable, 2 * special.stdtr(self._freedom, -np.abs(self._ratio(self.effect))), 1.0)
 
-    def not_equivalent(self, margin: float) -> Floats:
-        """Larger p-value of the two one-sided tests against ±log(1+margin) (Schuirmann 1987); 1 where untestable."""
-        distance = np.log1p(margin) - np.abs(self.effect)
+    def not_equivalent(self, margin: Margin) -> Floats:
+        """Larger p-value of the two one-sided tests against ±``margin.log`` (Schuirmann 1987); 1 where untestable."""
+        distance = margin.log - np.abs(self.effect)
         return np.where(self.testable, special.stdtr(self._freedom, -self._ratio(distance)), 1.0)
 
     def half_width(self, level: Floats | float) -> Floats:

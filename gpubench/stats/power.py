@@ -18,7 +18,7 @@ from scipy import special
 from gpubench.errors import DataError
 from gpubench.stats.data import ComparisonInput
 from gpubench.stats.paired_blocks import arrange, read_cell
-from gpubench.stats.settings import Summary
+from gpubench.stats.settings import Margin, Summary
 
 MOST_BLOCKS = 200
 _CHANCES = (np.arange(512) + 0.5) / 512
@@ -134,9 +134,9 @@ def equivalence_power(margin: float, sigma_d: float, blocks: int, effect: float 
         effect: true effect as a ratio minus one.
         alpha: error rate of each one-sided test.
     """
-    delta, theta, error = math.log1p(margin), math.log1p(effect), sigma_d / math.sqrt(blocks)
+    theta, error = math.log1p(effect), sigma_d / math.sqrt(blocks)
     estimated = error * np.sqrt(2 * special.gammaincinv((blocks - 1) / 2, _CHANCES) / (blocks - 1))
-    reach = delta - _quantile(1 - alpha, blocks) * estimated
+    reach = Margin(margin).log - _quantile(1 - alpha, blocks) * estimated
     inside = special.ndtr((reach - theta) / error) - special.ndtr((-reach - theta) / error)
     return float(np.mean(np.maximum(inside, 0.0)))
 
@@ -176,7 +176,7 @@ def blocks_to_decide(
     precision = np.sqrt(total) / sd
     luck = special.stdtrit(total - 1.0, 0.8)
     differs = np.abs(effect) * precision >= special.stdtrit(total - 1.0, 1 - alpha / (2 * family)) + luck
-    same = (math.log1p(margin) - np.abs(effect)) * precision >= special.stdtrit(total - 1.0, 1 - alpha) + luck
+    same = (Margin(margin).log - np.abs(effect)) * precision >= special.stdtrit(total - 1.0, 1 - alpha) + luck
     enough = np.flatnonzero((differs & (effect > 0 or may_be_improved)) | (same & may_be_equivalent))
     return int(total[enough[0]]) - have if len(enough) else None
 

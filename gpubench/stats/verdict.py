@@ -101,7 +101,7 @@ def reason(cell: CellBlocks, row: int, decisions: Decisions, settings: VerdictSe
     if word == INCONCLUSIVE:
         return _why_inconclusive(cell, row, decisions, settings)
     text = (
-        _margin_words(settings)
+        f"within ±{settings.margin.percent}"
         if word == EQUIVALENT
         else f"p {p_words(decisions.p_holm[row])} after Holm over {family}"
     )
@@ -119,7 +119,7 @@ def _why_inconclusive(cell: CellBlocks, row: int, decisions: Decisions, settings
     if math.isnan(decisions.p_holm[row]):
         return f"no look yet: {_blocks(decisions, row)} so far, the first look is at 5"
     effect, half = decisions.estimates.location.effect[row], decisions.estimates.half_width[row]
-    shown = f"{_blocks(decisions, row)} don't show the difference to be {_margin_words(settings)}"
+    shown = f"{_blocks(decisions, row)} don't show the difference to be within ±{settings.margin.percent}"
     p = f"p {p_words(decisions.p_holm[row])} after Holm over {len(decisions.word)}"
     return f"{WIDE}: {likely(effect - half, effect + half)}{shown}, and {p}{_where(cell)}"
 
@@ -165,10 +165,6 @@ def _changed(changed: Mapping[str, str]) -> str:
 
 def _short(values: str) -> str:
     return values if len(values) <= _MOST_LETTERS else f"{values[: _MOST_LETTERS - 1]}…"
-
-
-def _margin_words(settings: VerdictSettings) -> str:
-    return f"within ±{100 * settings.margin:g} %"
 
 
 def _blocks(decisions: Decisions, row: int) -> str:
@@ -337,8 +333,8 @@ def _verdict(family: _Family, row: int, flags: tuple[str, ...]) -> Verdict:
         samples=count["samples_baseline"] + count["samples_candidate"],
         median_effect=number["median_effect"],
         geomean_effect=number["geomean_effect"],
-        beyond_margin=beyond(
-            WORDS[decisions.word[row]], number["low_adjusted"], number["high_adjusted"], family.settings.margin
+        beyond_margin=family.settings.margin.is_exceeded(
+            WORDS[decisions.word[row]], number["low_adjusted"], number["high_adjusted"]
         ),
         flags=flags,
         stragglers_baseline=count["stragglers_baseline"],
@@ -348,13 +344,6 @@ def _verdict(family: _Family, row: int, flags: tuple[str, ...]) -> Verdict:
         low_adjusted=number["low_adjusted"],
         high_adjusted=number["high_adjusted"],
     )
-
-
-def beyond(word: str, low: float | None, high: float | None, margin: float) -> bool:
-    """Whether an interval (ratios minus one) lies beyond the margin on the side of the verdict."""
-    if low is None or high is None:
-        return False
-    return (word == "regression" and low > margin) or (word == "improvement" and high < 1 / (1 + margin) - 1)
 
 
 def _more_blocks(family: _Family, row: int) -> int | None:
