@@ -84,8 +84,8 @@ def _assumed(reps: int, family: int, blocks: int, margin: float, power: float) -
     return (
         f"the noise here is not known: no earlier campaign of this shape. Should runs of one version scatter by "
         f"{_either([f'{100 * restart:g}' for restart in ASSUMED_RESTARTS])} % and samples by "
-        f"{100 * ASSUMED_ITERATION:g} %, {blocks} blocks find {finds} %, and {Margin(margin).percent} takes {takes} blocks, "
-        f"each with {100 * power:g} % power among {family} comparison{'s' if family > 1 else ''}"
+        f"{100 * ASSUMED_ITERATION:g} %, {blocks} blocks find {finds} %, and {Margin(margin).percent} takes {takes} "
+        f"blocks, each with {100 * power:g} % power among {family} comparison{'s' if family > 1 else ''}"
     )
 
 

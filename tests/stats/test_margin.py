@@ -12,7 +12,7 @@ from gpubench.stats.settings import Margin, VerdictSettings
 
 def test_the_region_is_symmetric_in_logs():
     margin = Margin(0.03)
-    assert margin.log == math.log(1.03)
+    assert margin.log == pytest.approx(math.log(1.03))
     assert margin.half.log == math.log1p(0.015)
     assert margin.percent == "3 %"
 
