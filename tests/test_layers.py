@@ -158,7 +158,7 @@ def test_a_breach_of_any_contract_is_found(tmp_path: Path) -> None:
         "gpubench/writer/atomic.py": "import gpubench.node.rank",
         "gpubench/files.py": "import gpubench.writer.atomic",
         "gpubench/spec/plain.py": "import gpubench.errors",
-        "gpubench/plan/order.py": "import socket",
+        "gpubench/plan/block_design.py": "import socket",
     }
     for name, line in breaches.items():
         path = tmp_path / name

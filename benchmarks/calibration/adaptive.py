@@ -11,7 +11,7 @@ from benchmarks.calibration.campaigns import Bools, Campaigns, generate
 from benchmarks.calibration.noise import Floats, Ints, Noise, Shape
 from gpubench.stats.decision import INCONCLUSIVE, decide
 from gpubench.stats.sequential import schedule
-from gpubench.stats.settings import Looks, VerdictSettings
+from gpubench.stats.settings import Looks, Margin, VerdictSettings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +78,7 @@ def _run(campaigns: Campaigns, effect: Floats, margin: float, maximum: int, budg
     seen, frozen = np.zeros_like(pairs.blocks), np.zeros(len(pairs.blocks), dtype=bool)
     looks = [look for look in schedule(maximum) if budget is None or look < budget] + ([budget] if budget else [])
     for look in looks:
-        settings = VerdictSettings(margin=margin, look=Looks(maximum, ended=look == looks[-1]))
+        settings = VerdictSettings(margin=Margin(margin), look=Looks(maximum, ended=look == looks[-1]))
         seen = np.where(frozen, seen, there[:, look - 1])
         now = dataclasses.replace(circumstances, frozen=frozen)
         decisions = decide(pairs.head(seen), now, settings, campaigns.family)

@@ -10,7 +10,7 @@ from scipy import stats
 from benchmarks.calibration.campaigns import Campaigns, generate
 from benchmarks.calibration.noise import Noise, Shape
 from gpubench.stats.decision import REGRESSION, decide
-from gpubench.stats.settings import VerdictSettings
+from gpubench.stats.settings import Margin, VerdictSettings
 from gpubench.stats.sign_flip import FEWEST_BLOCKS, family_flip_p
 
 # Equivalence is judged before difference, so a real margin would hide alarms of the test.
@@ -54,7 +54,7 @@ def count_alarms(seed: int, noise: Noise, shape: Shape) -> Alarms:
 def _count(campaigns: Campaigns) -> tuple[int, int, int, int]:
     pairs, size = campaigns.pairs(), campaigns.times.shape[:2]
     circumstances = campaigns.circumstances(pairs)
-    tested = decide(pairs, circumstances, VerdictSettings(margin=NO_MARGIN), campaigns.family)
+    tested = decide(pairs, circumstances, VerdictSettings(margin=Margin(NO_MARGIN)), campaigns.family)
     gated = decide(pairs, circumstances, VerdictSettings(), campaigns.family).word >= REGRESSION
     rejected = np.nan_to_num(tested.p_holm, nan=1.0) <= 0.05
     interval = (tested.obstacle == 0) & np.isfinite(tested.estimates.half_width)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from benchmarks.calibration.noise import Floats, Ints, Noise, Shape, balanced_first, simulate, source
 from gpubench.stats.decision import CellCircumstances, Decisions, decide
-from gpubench.stats.pairs import CANDIDATE, Pairs, complete_pairs
+from gpubench.stats.paired_blocks import CANDIDATE, Pairs, complete_pairs
 from gpubench.stats.runs import number_runs
 from gpubench.stats.settings import VerdictSettings
 

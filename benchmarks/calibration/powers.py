@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.calibration.campaigns import Campaigns, generate
 from benchmarks.calibration.noise import Noise, Shape
 from gpubench.stats.decision import BROKEN, EQUIVALENT, REGRESSION, Decisions
-from gpubench.stats.pairs import CANDIDATE
+from gpubench.stats.paired_blocks import CANDIDATE
 from gpubench.stats.settings import VerdictSettings
 
 

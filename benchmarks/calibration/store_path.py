@@ -28,10 +28,11 @@ from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun, Plan
 from gpubench.model.site import Layout, Site
 from gpubench.node.finish import take_result
 from gpubench.plan import Request, make_plan
-from gpubench.plan.jobs import plan_block
+from gpubench.plan.block_design import plan_block
 from gpubench.spec import RunRecord, SampleLine, WorkloadSpec
 from gpubench.spec.plain import to_plain
 from gpubench.spec.records import RUN_RECORD, workload_record
+from gpubench.stats.question import Decision, Question
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import Verdict, judge
 from gpubench.store import Campaign, account
@@ -73,7 +74,7 @@ def read(directory: Path) -> list[Verdict]:
     assert not problems, problems
     plan = campaign.whole_plan
     table = cells(plan, accounting.outcomes, merged)
-    return judge(family(plan, table, campaign.frozen), VerdictSettings(plan.margin, plan.summary, seed=plan.seed))
+    return judge(family(plan, table, campaign.frozen), Decision.of(plan, Question()).settings)
 
 
 def _plan(campaigns: Campaigns, which: int, seed: int) -> Plan:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from gpubench.model.cells import as_text
+from gpubench.model.text import as_text
 
 _SHARED = ("devices", "device_memory_limit", "worker_threads", "rmm_pool", "tcp", "ib", "nvlink", "nreps")
 _RATES = ("throughput_mean", "throughput_std")

@@ -13,7 +13,7 @@ from gpubench.fsck.findings import MOVE, REMOVE, Checked, Finding, read_object, 
 from gpubench.importers.directory import IMPORT, NOTE, TABLE
 from gpubench.merge.table import COLUMNS
 from gpubench.spec.plain import content_id
-from gpubench.store.remains import is_temporary
+from gpubench.store.rundirs import is_temporary
 
 _FILES = {NOTE, TABLE, "report.html", "report.md"}
 _AGAIN = "import the results again"

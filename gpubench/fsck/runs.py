@@ -11,7 +11,7 @@ from typing import Any
 
 from gpubench.errors import DataError
 from gpubench.fsck.findings import MOVE, REMOVE, RESTORE, Finding, read_object, sha256
-from gpubench.merge.lines import parse_samples
+from gpubench.merge.samples import parse_samples
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.spec import RunRecord
 from gpubench.spec.plain import SpecError, parse_lines
@@ -24,8 +24,7 @@ from gpubench.spec.records import (
     RUN_FILE,
     SAMPLES_FILE,
 )
-from gpubench.store.remains import is_temporary
-from gpubench.store.rundirs import RunDirectory, read_record
+from gpubench.store.rundirs import RunDirectory, is_temporary, read_record
 
 Row = tuple[PlannedJob, PlannedBlock, PlannedRun]
 _THEN = "restore the run from a copy, or don't believe it: gpubench resume replaces a block whose run you remove"

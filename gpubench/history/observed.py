@@ -13,7 +13,7 @@ import numpy as np
 
 from gpubench.images.manifest import differences
 from gpubench.importers.pairing import Key, Point
-from gpubench.merge.environment_facts import Facts, facts
+from gpubench.merge.environment import Facts, facts
 from gpubench.merge.family import Cell
 from gpubench.model.plan import Plan
 from gpubench.spec.plain import canonical

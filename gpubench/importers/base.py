@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpubench.merge.lines import LEAST_S, MOST_REPS, MOST_S
+from gpubench.merge.samples import LEAST_S, MOST_REPS, MOST_S
 
 _DECIMAL = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _RELEASE = re.compile(r"\s*(?:ucx)?[-_ ]?v?(\d+(?:\.\d+)+\S*)\s*", re.ASCII | re.IGNORECASE)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gpubench.importers.base import Refused
-from gpubench.model.cells import from_cell
+from gpubench.model.text import from_cell
 
 
 def csv_rows(

@@ -22,7 +22,7 @@ from gpubench.importers.table import frame, settle
 from gpubench.merge.table import parquet
 from gpubench.spec.plain import content_id
 from gpubench.store.packs import Pack
-from gpubench.store.remains import is_temporary
+from gpubench.store.rundirs import is_temporary
 
 IMPORT = "gpubench/import/1"
 NOTE, TABLE = "import.json", "results.parquet"

@@ -1,9 +1,8 @@
 """From run directories to one table of samples, and from that table to the input of the statistics."""
 
-from gpubench.merge.directories import merge_directory
 from gpubench.merge.family import Cell, cells, family
-from gpubench.merge.read import Read, RunFiles, read_runs
-from gpubench.merge.table import COLUMNS, Merged, merge, parquet
+from gpubench.merge.samples import RunFiles
+from gpubench.merge.table import COLUMNS, Merged, Read, merge, merge_directory, parquet, read_runs
 
 __all__ = [
     "COLUMNS",

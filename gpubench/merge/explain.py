@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpubench.images.manifest import differences
-from gpubench.merge.environment import Change, PlannedEnvironment, Why, between, worst
-from gpubench.merge.environment_facts import Facts, facts
+from gpubench.merge.environment import Change, Facts, PlannedEnvironment, Why, between, facts, worst
 from gpubench.merge.run_noise import NOISE, noise
 from gpubench.spec import RunRecord
 from gpubench.stats.separation import Paired, paired, separation

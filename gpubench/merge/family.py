@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 import polars as pl
 
-from gpubench.merge.batches import AT
+from gpubench.merge.samples import AT
 from gpubench.merge.table import Merged
 from gpubench.model.plan import Comparison, Frozen, Place, Plan, PlannedWorkload
 from gpubench.spec import RUN_STATUSES

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pydantic
 
-from gpubench.model.base import Settings
+from gpubench.model.base import Settings, parse_record
 from gpubench.model.image import Image, Variant
-from gpubench.model.record import parse_record
 from gpubench.model.site import Site
 
 CLUSTER = "gpubench/cluster/1"

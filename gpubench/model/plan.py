@@ -7,9 +7,8 @@ from typing import Any, Literal
 
 import pydantic
 
-from gpubench.model.base import Part, Settings
+from gpubench.model.base import Part, Settings, parse_record
 from gpubench.model.image import Image
-from gpubench.model.record import parse_record
 from gpubench.model.site import Site
 
 PLAN = "gpubench/plan/1"

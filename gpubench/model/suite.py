@@ -8,9 +8,8 @@ from typing import Annotated, Any
 import pydantic
 
 from gpubench.errors import GpubenchError, UsageError, joined
-from gpubench.model.base import Name, Settings, between, nearest
+from gpubench.model.base import Name, Settings, TomlSource, between, nearest
 from gpubench.model.bounds import MOST_REPS
-from gpubench.model.lines import TomlSource
 from gpubench.model.quantities import Fraction, parse_bytes, parse_fraction, parse_seconds, spell_bytes
 from gpubench.spec import WorkloadSpec
 from gpubench.workloads.catalogue import CATALOGUE, Param, Workload

@@ -1,7 +1,6 @@
 """From what the user asked to what will be run: pure and deterministic from the seed."""
 
-from gpubench.plan.advance import plan_advance
+from gpubench.plan.additions import Repair, plan_advance, plan_repair
 from gpubench.plan.make import History, Request, make_plan
-from gpubench.plan.repair import Repair, plan_repair
 
 __all__ = ["History", "Repair", "Request", "make_plan", "plan_advance", "plan_repair"]

@@ -1,9 +1,41 @@
-"""How many blocks fit, and the arithmetic for those who are refused."""
+"""Time: what a campaign costs, how many blocks a budget holds, and how often a run repeats each workload to fill it."""
 
 from __future__ import annotations
 
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping
+
 from gpubench.errors import PlanRefusedError
+from gpubench.model.plan import Plan
 from gpubench.model.quantities import format_seconds
+
+
+@dataclasses.dataclass(frozen=True)
+class Cost:
+    """At one place: ``runs`` that really run, their ``seconds`` by the time model, and nodes times hours."""
+
+    nodes: int
+    workers_per_node: int
+    jobs: int
+    runs: int
+    seconds: float
+
+    @property
+    def node_hours(self) -> float:
+        """Nodes times hours; waiting in the queue is free."""
+        return self.nodes * self.seconds / 3600
+
+
+def node_hours(plan: Plan) -> Iterator[Cost]:
+    """A row per place, ascending."""
+    for place in plan.places:
+        jobs = [job for job in plan.jobs if job.place == place]
+        runs = sum(
+            not plan.skip_reason(place[0], run.variant) for job in jobs for block in job.blocks for run in block.runs
+        )
+        yield Cost(*place, len(jobs), runs, runs * plan.time.run_s)
+
 
 LEAST_BLOCKS = 5
 
@@ -54,3 +86,96 @@ def _whole(budget_s: float, block_s: float) -> int:
     # 1.0 // 0.2 is 4: one more block than the division says may fit exactly.
     blocks = int(budget_s // block_s)
     return blocks + 1 if (blocks + 1) * block_s <= budget_s else blocks
+
+
+LEAST_REPS = 4
+"""Of a workload in a run: fewer say nothing about their scatter."""
+OF_LIMIT = 3.0
+"""A workload is planned to take this part of its time limit at most."""
+MOST_REPS = 10_000
+SPARE_S = 0.01
+"""Of each run's time: the plan's figures are rounded to this."""
+LEAST_SCATTER = 0.01
+"""Half a dozen repetitions may agree by chance."""
+UNEVEN = 2.0
+"""A workload gets at most so many times an equal share of the time, and at least that part of one: a scatter that was
+taken from half a dozen repetitions is known to within a third or so."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Tried:
+    """One workload in the first pass.
+
+    Args:
+        cost_s: seconds of one repetition with all that stands around it.
+        scatter: relative standard deviation of the timed seconds.
+        marked: repetitions of a run that don't count, on average.
+        limit_s: seconds after which the workload fails.
+    """
+
+    cost_s: float
+    scatter: float
+    marked: float
+    limit_s: float = math.inf
+
+    @property
+    def most(self) -> int:
+        """Repetitions of a run, at most: a variant that is slower than the baseline has to end in time, too."""
+        return max(LEAST_REPS, math.floor(min(self.limit_s / OF_LIMIT / self.cost_s - self.marked, MOST_REPS)))
+
+
+@dataclasses.dataclass(frozen=True)
+class FirstPass:
+    """A run of the baseline with a few repetitions, before the plan is made.
+
+    Args:
+        campaign: its name.
+        seconds: that it took.
+        fixed_s: seconds of its run beside all repetitions: start, end, and what stands between workloads.
+        tried: by ``params_id``.
+    """
+
+    campaign: str
+    seconds: float
+    fixed_s: float
+    tried: Mapping[str, Tried]
+
+    def run_s(self, reps: Mapping[str, int]) -> float:
+        """Seconds of a run with so many timed repetitions."""
+        return self.fixed_s + sum((reps[name] + one.marked) * one.cost_s for name, one in self.tried.items())
+
+
+def repetitions(first: FirstPass, *, budget_s: float, blocks: int, variants: int) -> dict[str, int]:
+    """Timed repetitions of a run, by ``params_id``, with which a campaign fills ``budget_s``.
+
+    As many blocks as leave half of each run to its timed repetitions, in whole balanced sets from ``blocks`` down to
+    the fewest that carry a verdict. Workloads share the time so that the variances of their means add up to the least:
+    each gets time in proportion to scatter · √cost, but for the least and the most that it may get.
+
+    Source: optimum allocation with costs, Cochran, Sampling Techniques, 3rd ed., section 5.5.
+    """
+    idle_s = first.run_s(dict.fromkeys(first.tried, 0))
+    least = least_whole_sets(variants)
+    sets = range(max(least, blocks // variants * variants), least - 1, -variants)
+    fill_s = next((left for count in sets if (left := budget_s / (count * variants) - idle_s) >= idle_s), None)
+    if fill_s is None:
+        fill_s = budget_s / (least * variants) - idle_s
+    weights = {name: max(one.scatter, LEAST_SCATTER) * math.sqrt(one.cost_s) for name, one in first.tried.items()}
+    equal = sum(weights.values()) / len(weights)
+    weights = {name: min(max(each, equal / UNEVEN), equal * UNEVEN) for name, each in weights.items()}
+    chosen: dict[str, int] = {}
+    while len(chosen) < len(first.tried):
+        left_s = fill_s - SPARE_S - sum(reps * first.tried[name].cost_s for name, reps in chosen.items())
+        share = left_s / sum(each for name, each in weights.items() if name not in chosen)
+        shares = {
+            name: math.floor(share * weights[name] / one.cost_s)
+            for name, one in first.tried.items()
+            if name not in chosen
+        }
+        # Those that get a bound instead of their share take from the others, or leave them more: these share again.
+        bound = {name: LEAST_REPS for name, reps in shares.items() if reps < LEAST_REPS}
+        bound = bound or {
+            name: first.tried[name].most for name, reps in shares.items() if reps > first.tried[name].most
+        }
+        chosen |= bound or shares
+    return chosen

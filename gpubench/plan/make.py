@@ -18,15 +18,12 @@ from gpubench.model.plan import (
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
 from gpubench.plan.adapter_combinations import BLOCKS_PER_JOB, check_combination
-from gpubench.plan.arrangement import check_arrangement
-from gpubench.plan.bounds import check_bounds
+from gpubench.plan.block_design import ClusterShape, interleaved, plan_jobs
 from gpubench.plan.budget import LEAST_BLOCKS, blocks_that_fit
-from gpubench.plan.cluster_shapes import clusters_at_once, plan_cluster_shapes
-from gpubench.plan.jobs import ClusterShape, plan_jobs
+from gpubench.plan.feasibility import check_arrangement, check_bounds, clusters_at_once, plan_cluster_shapes
 from gpubench.plan.known import apply_issues
 from gpubench.plan.placement import check_placement, check_steps_of
 from gpubench.plan.power_analysis import DEFAULT_POWER, foresee_plan
-from gpubench.plan.turns import interleaved
 from gpubench.spec import WorkloadSpec
 from gpubench.spec.waiting import crowded, polls
 from gpubench.stats.data import ComparisonInput

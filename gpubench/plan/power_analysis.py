@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpubench.model.plan import Comparison, Foreseen, Place
 from gpubench.spec import WorkloadSpec
 from gpubench.stats.data import ComparisonInput
-from gpubench.stats.settings import Summary
+from gpubench.stats.settings import Margin, Summary
 
 if TYPE_CHECKING:
     from gpubench.stats.power import Sigma
@@ -38,7 +38,7 @@ def foresee_plan(
         reps = min(one.reps for one in workloads)
         return [], [_assumed(reps, len(comparisons), blocks, margin, power or DEFAULT_POWER)]
     # Late: scipy takes more than a second, which a mistyped word needn't wait for.
-    from gpubench.stats.detectable_effect import foresee  # noqa: PLC0415
+    from gpubench.stats.power import foresee  # noqa: PLC0415
 
     noisiest = _noisiest(pilot, summary)
     found = []
@@ -63,7 +63,7 @@ def foresee_plan(
 
 def _noisiest(pilot: Sequence[ComparisonInput], summary: Summary) -> dict[tuple[str, Place], Sigma]:
     """Of each workload and place the σ_d of its noisiest comparison."""
-    from gpubench.stats.detectable_effect import pilot_sigmas  # noqa: PLC0415
+    from gpubench.stats.power import pilot_sigmas  # noqa: PLC0415
 
     noisiest: dict[tuple[str, Place], Sigma] = {}
     for one, sigma in zip(pilot, pilot_sigmas(pilot, summary), strict=True):
@@ -84,8 +84,8 @@ def _assumed(reps: int, family: int, blocks: int, margin: float, power: float) -
     return (
         f"the noise here is not known: no earlier campaign of this shape. Should runs of one version scatter by "
         f"{_either([f'{100 * restart:g}' for restart in ASSUMED_RESTARTS])} % and samples by "
-        f"{100 * ASSUMED_ITERATION:g} %, {blocks} blocks find {finds} %, and {100 * margin:g} % takes {takes} blocks, "
-        f"each with {100 * power:g} % power among {family} comparison{'s' if family > 1 else ''}"
+        f"{100 * ASSUMED_ITERATION:g} %, {blocks} blocks find {finds} %, and {Margin(margin).percent} takes {takes} "
+        f"blocks, each with {100 * power:g} % power among {family} comparison{'s' if family > 1 else ''}"
     )
 
 

@@ -12,7 +12,7 @@ from gpubench.model.image import Image
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
-from gpubench.plan.jobs import SAFETY
+from gpubench.plan.block_design import SAFETY
 from gpubench.render.environment import environment
 from gpubench.render.objects import objects
 from gpubench.render.planned import NODE_HALF, UNRESOLVED, spec_path, turns_path

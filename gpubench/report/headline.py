@@ -70,7 +70,7 @@ def _rare_stragglers(inputs: ReportInputs) -> str:
 
 
 def _equivalent(inputs: ReportInputs) -> str:
-    margin = f"±{100 * inputs.settings.margin:g} %"
+    margin = f"±{inputs.settings.margin.percent}"
     if inputs.settings.look is not None:
         return f"at some look both one-sided tests put the effect within {margin}"
     return f"the {100 * (1 - 2 * inputs.settings.alpha):g} % interval lies within {margin}"
@@ -155,7 +155,7 @@ def _sentence(rows: Sequence[Verdict], inputs: ReportInputs) -> str:
         found = " and ".join(parts)
         return f"{candidate} {found} {of}."
     if not unknown:
-        return f"{candidate} is as fast as {baseline} in all {total}, to within ±{100 * inputs.settings.margin:g} %."
+        return f"{candidate} is as fast as {baseline} in all {total}, to within ±{inputs.settings.margin.percent}."
     return f"{candidate} against {baseline}: no difference shown, {unknown} {of} inconclusive."
 
 

@@ -10,8 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gpubench.report import labels
-from gpubench.stats.verdict import Verdict
-from gpubench.stats.wording import WIDE
+from gpubench.stats.verdict import WIDE, Verdict
 
 _STYLES = {
     "regression": "bold red",

@@ -1,15 +1,195 @@
-"""From estimates to words: broken, equivalent, regression, improvement or inconclusive."""
+"""The test of every cell and its decision: t on the blocks' differences, at one look or at several, Holm's correction.
+
+The words are broken, equivalent, regression, improvement and inconclusive.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
+from scipy import special
 
-from gpubench.stats.estimate import OBSTACLES, Estimates, estimate
-from gpubench.stats.pairs import Pairs
+from gpubench.stats.paired_blocks import CellBlocks, Pairs, count, masked_mean, masked_sd
 from gpubench.stats.runs import Bools, Floats, Ints
-from gpubench.stats.settings import VerdictSettings
+from gpubench.stats.sequential import T_SHARE, looks_so_far, nominal_levels, schedule, sequential_p
+from gpubench.stats.settings import Looks, Margin, VerdictSettings
+
+NO_VARIATION = 1e-12
+FEW_BLOCKS = 5
+
+OBSTACLES = ("", "no data", "few blocks", "one sample", "no variation", "order", "environment")
+"""Why a cell can't be tested at all, by its number in ``Estimates.obstacle``."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Location:
+    """Mean difference in logs and its uncertainty; arrays of shape (cells,).
+
+    Args:
+        blocks: complete pairs.
+        effect: mean over blocks of candidate minus baseline, log; 0 without pairs.
+        sd: standard deviation of the differences between blocks; 0 below two pairs.
+        se: standard error of ``effect``, with the floor below five blocks.
+        obstacle: index into OBSTACLES.
+    """
+
+    blocks: Ints
+    effect: Floats
+    sd: Floats
+    se: Floats
+    obstacle: Ints
+
+    @property
+    def testable(self) -> Bools:
+        """Cells whose t statistic exists and means something."""
+        return np.equal(self.obstacle, 0)
+
+    def two_sided(self) -> Floats:
+        """P-value of no difference; 1 where it can't be tested."""
+        return np.where(self.testable, 2 * special.stdtr(self._freedom, -np.abs(self._ratio(self.effect))), 1.0)
+
+    def not_equivalent(self, margin: Margin) -> Floats:
+        """Larger p-value of the two one-sided tests against ±``margin.log`` (Schuirmann 1987); 1 where untestable."""
+        distance = margin.log - np.abs(self.effect)
+        return np.where(self.testable, special.stdtr(self._freedom, -self._ratio(distance)), 1.0)
+
+    def half_width(self, level: Floats | float) -> Floats:
+        """Half the width of the 1 - level interval; NaN below two pairs or where nothing varies."""
+        quantile = -special.stdtrit(self._freedom, np.broadcast_to(np.asarray(level) / 2, self.effect.shape))
+        return np.where((self.blocks >= 2) & (self.sd > NO_VARIATION), quantile * self.se, np.nan)
+
+    @property
+    def _freedom(self) -> Floats:
+        return np.maximum(self.blocks - 1, 1).astype(float)
+
+    def _ratio(self, distance: Floats) -> Floats:
+        return distance / np.where(self.testable, self.se, 1.0)
+
+
+def locate(pairs: Pairs, settings: VerdictSettings) -> Location:
+    """Mean difference and standard error of every cell.
+
+    Below five blocks the standard error is at least the within-run one, √(Σ_runs var/(reps·mean²))/blocks: a handful of
+    blocks that happen to agree (all without a straggler) would otherwise look far too certain.
+    """
+    mask, difference = pairs.mask, pairs.differences(settings.summary)
+    effect, sd = masked_mean(difference, mask), masked_sd(difference, mask)
+    within, has_within = _within_run(pairs, mask)
+    few = pairs.blocks < FEW_BLOCKS
+    se = sd / np.sqrt(np.maximum(pairs.blocks, 1))
+    obstacle = np.select(
+        [pairs.blocks == 0, pairs.blocks < 3, few & ~has_within, sd <= NO_VARIATION], [1, 2, 3, 4], default=0
+    )
+    return Location(pairs.blocks, effect, sd, np.where(few, np.maximum(se, within), se), obstacle)
+
+
+def _within_run(pairs: Pairs, mask: Bools) -> tuple[Floats, Bools]:
+    # Runs of one sample say nothing about their own spread; they are taken to spread like the others of their cell.
+    # Where no run spreads at all there is nothing to take: each is one sample, written down several times.
+    counts = count(mask[..., None] & (pairs.numbers.reps >= 2))
+    total = np.where(mask[..., None], pairs.numbers.relative_variance, 0.0).sum(axis=(1, 2))
+    complete = total / np.maximum(counts, 1) * 2 * pairs.blocks
+    return np.sqrt(complete) / np.maximum(pairs.blocks, 1), total > 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimates:
+    """What the gate needs to know of every cell; arrays of shape (cells,).
+
+    Args:
+        location: mean difference and its uncertainty.
+        p: two-sided p-value (sequential in an adaptive campaign), NaN where there is none.
+        equivalent: both one-sided tests reject.
+        half_width: of the 95 % interval in logs (a repeated confidence interval in an adaptive campaign), NaN where
+            undefined.
+    """
+
+    location: Location
+    p: Floats
+    equivalent: Bools
+    half_width: Floats
+
+
+def estimate(pairs: Pairs, settings: VerdictSettings, frozen: Bools) -> Estimates:
+    """Estimates at the one look of a fixed plan, or at all looks so far of an adaptive one.
+
+    Args:
+        pairs: complete pairs of all cells.
+        settings: as chosen before looking.
+        frozen: cells that an earlier look has decided, shape (cells,); no later look spends anything on them.
+    """
+    if settings.look is None:
+        location = locate(pairs, settings)
+        p = np.where(location.testable, location.two_sided(), np.nan)
+        equivalent = location.not_equivalent(settings.margin) <= settings.alpha
+        return Estimates(location, p, equivalent, location.half_width(settings.alpha))
+    return _estimate_at_looks(pairs.head(settings.look.maximum), settings, settings.look, frozen)
+
+
+def _estimate_at_looks(pairs: Pairs, settings: VerdictSettings, look: Looks, frozen: Bools) -> Estimates:
+    location = locate(pairs, settings)
+    p, level = np.full(pairs.blocks.shape, np.nan), np.full(pairs.blocks.shape, settings.alpha)
+    equivalent = np.zeros(pairs.blocks.shape, dtype=bool)
+    ended = ~frozen & look.ended
+    # A cell's looks depend only on its count of pairs and on whether it has ended, so such cells go through together.
+    for blocks, last in sorted(set(zip(pairs.blocks.tolist(), ended.tolist(), strict=True)) - {(0, False), (0, True)}):
+        cells = np.equal(pairs.blocks, blocks) & np.equal(ended, last)
+        spend = settings.alpha * T_SHARE
+        level[cells] = nominal_levels(looks_so_far(blocks, look.maximum), look.maximum, spend, 2, last)[-1]
+        if looks := _looks(blocks, look.maximum, last):
+            p[cells], equivalent[cells] = _test_at(looks, pairs.select(cells), settings, Looks(look.maximum, last))
+    return Estimates(
+        location, np.where(location.testable, p, np.nan), equivalent & location.testable, location.half_width(level)
+    )
+
+
+def _looks(blocks: int, maximum: int, last: bool) -> tuple[int, ...]:
+    """Those at which a cell with this many pairs is tested; an unscheduled count only where it is the last there is."""
+    return tuple(look for look in looks_so_far(blocks, maximum) if last or look in schedule(maximum))
+
+
+def _test_at(looks: tuple[int, ...], pairs: Pairs, settings: VerdictSettings, look: Looks) -> tuple[Floats, Bools]:
+    # Only a scheduled count of blocks is tested (or the last one): a test at any other would be a look nobody has paid
+    # for.
+    seen = [locate(pairs.head(blocks), settings) for blocks in looks]
+    p_values = np.stack([location.two_sided() for location in seen], axis=1)
+    p = sequential_p(p_values, looks, look.maximum, settings.alpha, look.ended)
+    levels = nominal_levels(looks, look.maximum, settings.alpha * T_SHARE, 1, look.ended)
+    crossed = [location.not_equivalent(settings.margin) <= level for location, level in zip(seen, levels, strict=True)]
+    return p, np.any(crossed, axis=0)
+
+
+def bounds(
+    pairs: Pairs, settings: VerdictSettings, estimates: Estimates, frozen: Bools, level: Floats
+) -> tuple[Floats, Floats]:
+    """Ends of the 1 - level interval of every cell in logs, NaN where undefined; ``level`` has shape (cells,).
+
+    In an adaptive campaign it is the repeated confidence interval of the last look. Where that of an earlier look lies
+    beyond zero, its end counts: what a look has decided no later one takes back.
+    """
+    effect, look = estimates.location.effect, settings.look
+    half = estimates.location.half_width(level)
+    low, high = effect - half, effect + half
+    if look is None:
+        return low, high
+    ended = ~frozen & look.ended
+    kinds = set(zip(pairs.blocks.tolist(), ended.tolist(), level.tolist(), strict=True))
+    for blocks, last, alpha in sorted(kind for kind in kinds if kind[0] >= 2):
+        cells = np.equal(pairs.blocks, blocks) & np.equal(ended, last) & np.equal(level, alpha)
+        looks = _looks(blocks, look.maximum, last) or (blocks,)
+        levels = nominal_levels(looks, look.maximum, alpha * T_SHARE, 2, last)
+        ends = []
+        for seen_blocks, nominal in zip(looks, levels, strict=True):
+            seen = locate(pairs.select(cells).head(seen_blocks), settings)
+            ends.append((seen.effect - seen.half_width(nominal), seen.effect + seen.half_width(nominal)))
+        lows, highs = (np.stack(side) for side in zip(*ends, strict=True))
+        least, most = lows.max(axis=0), highs.min(axis=0)
+        low[cells] = np.minimum(np.where(least > 0, least, lows[-1]), effect[cells])
+        high[cells] = np.maximum(np.where(most < 0, most, highs[-1]), effect[cells])
+    return low, high
+
 
 WORDS = ("inconclusive", "broken", "equivalent", "regression", "improvement")
 INCONCLUSIVE, BROKEN, EQUIVALENT, REGRESSION, IMPROVEMENT = range(5)
@@ -30,6 +210,16 @@ class CellCircumstances:
     disordered: Bools
     frozen: Bools
     changed: Bools | bool = False
+
+
+def circumstances(cells: Sequence[CellBlocks]) -> CellCircumstances:
+    """Failures, order and environment of all cells, as the gate wants them."""
+    return CellCircumstances(
+        np.array([len(cell.broken_blocks) for cell in cells], dtype=np.int64),
+        np.array([bool(cell.order_problem) for cell in cells], dtype=bool),
+        np.array([cell.comparison.frozen_at is not None for cell in cells], dtype=bool),
+        np.array([bool(cell.comparison.changed) for cell in cells], dtype=bool),
+    )
 
 
 @dataclasses.dataclass(frozen=True)

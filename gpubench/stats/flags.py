@@ -11,10 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import special
 
-from gpubench.stats.arrange import CellBlocks
 from gpubench.stats.decision import IMPROVEMENT, REGRESSION, Decisions
 from gpubench.stats.modes import several_modes
-from gpubench.stats.pairs import BASELINE, CANDIDATE, Pairs, count, masked_mean, masked_sd
+from gpubench.stats.paired_blocks import BASELINE, CANDIDATE, CellBlocks, Pairs, count, masked_mean, masked_sd
 from gpubench.stats.runs import Bools, Floats
 from gpubench.stats.settings import VerdictSettings
 
@@ -26,7 +25,7 @@ def tail(pairs: Pairs, settings: VerdictSettings) -> Bools:
     """Mean and median effect differ by more than δ/2 and than the 95 % interval of their difference (t on blocks)."""
     gap = pairs.differences("mean") - pairs.differences("median")
     mean, half_width = _mean_and_half_width(gap, pairs.mask, 0.05)
-    return (pairs.blocks >= 3) & (np.abs(mean) > np.maximum(np.log1p(settings.margin / 2), half_width))
+    return (pairs.blocks >= 3) & (np.abs(mean) > np.maximum(settings.margin.half.log, half_width))
 
 
 def drift(pairs: Pairs, settings: VerdictSettings) -> Bools:
@@ -40,7 +39,7 @@ def drift(pairs: Pairs, settings: VerdictSettings) -> Bools:
     freedom = np.maximum(blocks - 2, 1)
     error: Floats = np.sqrt(np.sum(rest**2, axis=1) / freedom / square)
     clear: Bools = np.abs(slope) > -special.stdtrit(freedom, _LEVEL / 2) * error
-    raised: Bools = (pairs.blocks >= _FEWEST) & clear & (np.abs(slope) * (blocks - 1) > np.log1p(settings.margin))
+    raised: Bools = (pairs.blocks >= _FEWEST) & clear & (np.abs(slope) * (blocks - 1) > settings.margin.log)
     return raised
 
 
@@ -51,7 +50,7 @@ def order_effect(pairs: Pairs, settings: VerdictSettings) -> Bools:
     mean, half_width = _mean_and_half_width(second_minus_first, known, _LEVEL)
     both_ways = np.minimum(count(known & (pairs.first > 0)), count(known & (pairs.first < 0))) >= 2
     raised: Bools = (
-        both_ways & (count(known) >= _FEWEST) & (np.abs(mean) > np.maximum(np.log1p(settings.margin / 2), half_width))
+        both_ways & (count(known) >= _FEWEST) & (np.abs(mean) > np.maximum(settings.margin.half.log, half_width))
     )
     return raised
 
@@ -100,7 +99,7 @@ def not_steady(pairs: Pairs, settings: VerdictSettings) -> Bools:
     mask = (pairs.mask[..., None] & (pairs.numbers.reps >= 4)).reshape(len(pairs.blocks), -1)
     excess = np.where(mask, pairs.numbers.first_excess.reshape(mask.shape), 0.0)
     mean, half_width = _mean_and_half_width(excess, mask, _LEVEL)
-    return (count(mask) >= _FEWEST) & (mean > np.maximum(np.log1p(settings.margin / 2), half_width))
+    return (count(mask) >= _FEWEST) & (mean > np.maximum(settings.margin.half.log, half_width))
 
 
 def fragile(decisions: Decisions, p_flip: Floats, p_family: Floats) -> Bools:
@@ -122,7 +121,7 @@ def lost_more_often(cell: CellBlocks) -> bool:
 def multimodal(cell: CellBlocks, settings: VerdictSettings) -> bool:
     """The samples of one variant have more than one mode within its runs, and the middle 80 % are wider than δ."""
     sides = ([pair[side].wall_s for pair in cell.paired] for side in (BASELINE, CANDIDATE))
-    return any(several_modes(runs, apart=float(np.log1p(settings.margin))) for runs in sides)
+    return any(several_modes(runs, apart=settings.margin.log) for runs in sides)
 
 
 def _incomplete(cell: CellBlocks, settings: VerdictSettings) -> bool:

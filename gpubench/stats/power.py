@@ -16,6 +16,9 @@ import numpy as np
 from scipy import special
 
 from gpubench.errors import DataError
+from gpubench.stats.data import ComparisonInput
+from gpubench.stats.paired_blocks import arrange, read_cell
+from gpubench.stats.settings import Margin, Summary
 
 MOST_BLOCKS = 200
 _CHANCES = (np.arange(512) + 0.5) / 512
@@ -131,9 +134,9 @@ def equivalence_power(margin: float, sigma_d: float, blocks: int, effect: float 
         effect: true effect as a ratio minus one.
         alpha: error rate of each one-sided test.
     """
-    delta, theta, error = math.log1p(margin), math.log1p(effect), sigma_d / math.sqrt(blocks)
+    theta, error = math.log1p(effect), sigma_d / math.sqrt(blocks)
     estimated = error * np.sqrt(2 * special.gammaincinv((blocks - 1) / 2, _CHANCES) / (blocks - 1))
-    reach = delta - _quantile(1 - alpha, blocks) * estimated
+    reach = Margin(margin).log - _quantile(1 - alpha, blocks) * estimated
     inside = special.ndtr((reach - theta) / error) - special.ndtr((-reach - theta) / error)
     return float(np.mean(np.maximum(inside, 0.0)))
 
@@ -173,7 +176,7 @@ def blocks_to_decide(
     precision = np.sqrt(total) / sd
     luck = special.stdtrit(total - 1.0, 0.8)
     differs = np.abs(effect) * precision >= special.stdtrit(total - 1.0, 1 - alpha / (2 * family)) + luck
-    same = (math.log1p(margin) - np.abs(effect)) * precision >= special.stdtrit(total - 1.0, 1 - alpha) + luck
+    same = (Margin(margin).log - np.abs(effect)) * precision >= special.stdtrit(total - 1.0, 1 - alpha) + luck
     enough = np.flatnonzero((differs & (effect > 0 or may_be_improved)) | (same & may_be_equivalent))
     return int(total[enough[0]]) - have if len(enough) else None
 
@@ -184,3 +187,46 @@ def _fewest(enough: Callable[[int], bool]) -> int | None:
 
 def _quantile(probability: float, blocks: int) -> float:
     return float(special.stdtrit(blocks - 1, probability))
+
+
+@dataclasses.dataclass(frozen=True)
+class Foresight:
+    """For one cell; effects are ratios minus one.
+
+    Args:
+        sigma: σ_d of the pilot, with its 80 % upper limit.
+        detectable: effect that the planned blocks find with the wished power, if σ_d is as estimated.
+        detectable_upper: the same at the upper limit of σ_d; plan with this one.
+        blocks_for_margin: blocks that find an effect of the size of the margin (upper limit), None above 200.
+        blocks_for_equivalence: blocks that call the cell equivalent when nothing differs (upper limit), None above 200.
+    """
+
+    sigma: Sigma
+    detectable: float
+    detectable_upper: float
+    blocks_for_margin: int | None
+    blocks_for_equivalence: int | None
+
+
+def pilot_sigmas(pilot: Sequence[ComparisonInput], summary: Summary) -> list[Sigma | None]:
+    """σ_d of each comparison of an earlier campaign; None where it has fewer than two complete blocks."""
+    pairs = arrange([read_cell(comparison) for comparison in pilot])
+    differences = pairs.differences(summary)
+    history = [differences[row, : pairs.blocks[row]].tolist() for row in range(len(pilot))]
+    usable = [row for row, cell in enumerate(history) if len(cell) >= 2]
+    sigmas: list[Sigma | None] = [None] * len(pilot)
+    if usable:
+        for row, sigma in zip(usable, sigma_from_history([history[row] for row in usable]), strict=True):
+            sigmas[row] = sigma if sigma.value > 0 else None
+    return sigmas
+
+
+def foresee(sigma: Sigma, *, blocks: int, family: int, margin: float, power: float) -> Foresight:
+    """What ``blocks`` can do for a cell of this noise in a family of this size."""
+    return Foresight(
+        sigma=sigma,
+        detectable=detectable_effect(sigma.value, blocks, family, power),
+        detectable_upper=detectable_effect(sigma.upper, blocks, family, power),
+        blocks_for_margin=blocks_needed(margin, sigma.upper, family, power),
+        blocks_for_equivalence=equivalence_blocks(margin, sigma.upper, power),
+    )

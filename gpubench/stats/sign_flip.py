@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.stats.pairs import count
+from gpubench.stats.paired_blocks import count
 from gpubench.stats.runs import Bools, Floats, Ints
 
 MOST_FLIPS = 10_000

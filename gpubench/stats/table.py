@@ -1,16 +1,175 @@
-"""Anyone's samples: from a table with one row per timed repetition to comparisons."""
+"""Anyone's samples: from a table with one row per timed repetition to comparisons.
+
+What can't be read, and what no verdict could stand on, is refused with its row and the reason.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
 
-from gpubench.errors import DataError
+from gpubench.errors import DataError, UsageError
 from gpubench.stats.data import ComparisonInput, RunSamples, Status
-from gpubench.stats.table_checks import refuse_bad_rows, refuse_mixed_runs, require_columns
-from gpubench.stats.table_types import normalise
+from gpubench.stats.verdict import Verdict
+
+_STATUSES = ("ok", "failed", "skipped", "lost")
+_WANTED = {"block": "give every row a whole number", "warmup": "write true or false"}
+
+
+def normalise(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """The same rows with plain types, and neutral values for optional columns that are not there.
+
+    Rows without any value (an empty last line) are left out; a run that isn't ``ok`` needs neither ``rep`` nor time.
+
+    Raises:
+        DataError: no rows, lists or objects as values, or a value that can't be read.
+    """
+    frame = frame.filter(~pl.all_horizontal(pl.all().is_null()))
+    if frame.is_empty():
+        raise DataError("the table has no rows")
+    columns = {
+        "variant": pl.col("variant").cast(pl.String),
+        "block": _whole(pl.col("block")),
+        "run": pl.col("run").cast(pl.String),
+        "rep": _whole(pl.col("rep")),
+        "wall_s": pl.col("wall_s").cast(pl.Float64, strict=False),
+        "warmup": _true_or_false(frame),
+        "order": _whole(_optional(frame, "order", pl.String())),
+        "started_at": _posix_seconds(frame),
+        "status": _optional(frame, "status", pl.String()).fill_null("ok"),
+        "job": _optional(frame, "job", pl.String()).fill_null(""),
+    }
+    for name in dict.fromkeys([*columns, *keys]):
+        if name in frame.columns and frame.schema[name].is_nested():
+            raise DataError(f"column '{name}' holds lists or objects", then="give one plain value a row")
+    table = frame.select([pl.col(key) for key in keys], **columns)
+    if unknown := set(table["status"].unique()) - set(_STATUSES):
+        raise DataError(f"no status {', '.join(sorted(unknown))}", then=f"use {', '.join(_STATUSES)}")
+    for name in ("variant", "block", "run", "warmup", *keys):
+        kind = table.schema[name]
+        unreadable = table[name].is_null() | (table[name].is_nan() if kind.is_float() else pl.lit(False))
+        _refuse(frame, name, table.select(unreadable).to_series(), "fill it in every row")
+    _refuse(frame, "rep", table["rep"].is_null() & (table["status"] == "ok"), "number the repetitions of each run")
+    for name in ("order", "started_at"):
+        if name in frame.columns:
+            gone = table[name].is_null() & frame[name].is_not_null()
+            _refuse(frame, name, gone, "correct it, or leave the field empty")
+    words = table["wall_s"].is_null() & frame["wall_s"].is_not_null() & (table["status"] == "ok")
+    _refuse(frame, "wall_s", words, "give seconds as a plain number")
+    return table
+
+
+def _refuse(frame: pl.DataFrame, name: str, unreadable: pl.Series, then: str) -> None:
+    if unreadable.any():
+        row = int(unreadable.arg_true()[0])
+        value = frame[name][row]
+        what = "is empty" if value is None else f"reads '{value}'"
+        raise DataError(f"column '{name}' {what} in row {row + 1} below the header", then=then)
+
+
+def _optional(frame: pl.DataFrame, name: str, kind: pl.DataType) -> pl.Expr:
+    return pl.col(name).cast(kind, strict=False) if name in frame.columns else pl.lit(None, dtype=kind)
+
+
+def _whole(column: pl.Expr) -> pl.Expr:
+    """Whole numbers, null for anything else; a plain cast would cut 1.5 down to 1."""
+    number = column.cast(pl.Float64, strict=False)
+    return pl.when(number == number.round()).then(number).cast(pl.Int64, strict=False)
+
+
+def _true_or_false(frame: pl.DataFrame) -> pl.Expr:
+    if "warmup" not in frame.columns:
+        return pl.lit(False)
+    words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False, "": False}
+    text = pl.col("warmup").cast(pl.String).str.strip_chars().str.to_lowercase().fill_null("")
+    return text.replace_strict(words, default=None, return_dtype=pl.Boolean)
+
+
+def _posix_seconds(frame: pl.DataFrame) -> pl.Expr:
+    if "started_at" not in frame.columns:
+        return pl.lit(None, dtype=pl.Float64)
+    column, kind = pl.col("started_at"), frame.schema["started_at"]
+    if kind.is_numeric():
+        return column.cast(pl.Float64)
+    if kind == pl.String:
+        # Times without a zone are UTC, as everywhere in gpubench's files.
+        column = column.str.to_datetime(time_unit="us", time_zone="UTC", strict=False)
+    elif kind not in (pl.Date, pl.Datetime):
+        raise DataError(f"column 'started_at' holds {kind}", then="give seconds, dates with times, or text like these")
+    return column.dt.epoch("us") / 1e6
+
+
+_REQUIRED = ("workload", "nodes", "variant", "block", "run", "rep", "wall_s")
+_DESCRIBES_SAMPLES = {"variant", "block", "run", "rep", "wall_s", "warmup", "order", "started_at", "status", "job"}
+_LONGEST_S, _SHORTEST_S = 1e15, 1e-15
+"""Times beyond these are no times, and their squares no numbers."""
+
+
+def require_columns(frame: pl.DataFrame, by: Sequence[str]) -> None:
+    """Raises DataError for a missing column (for ``block`` it says what can't be concluded), UsageError for ``by``."""
+    # A verdict's own fields stand beside its key in one flat row of JSON.
+    if taken := set(by) & (_DESCRIBES_SAMPLES | {field.name for field in dataclasses.fields(Verdict)}):
+        raise UsageError(f"--by {', '.join(sorted(taken))}", then="these columns can't tell cells apart; name others")
+    if not set(_REQUIRED) & set(frame.columns):
+        raise DataError(
+            f"the table has none of the columns {', '.join(_REQUIRED)}; its header reads '{_shown(frame.columns)}'",
+            then="one header line, names spelled as these, fields parted by commas, UTF-8",
+        )
+    if "block" not in frame.columns:
+        raise DataError(
+            "the table has no column 'block'; without blocks nothing tells a difference between the variants from a "
+            "difference between the jobs, nodes or hours they ran in, so no verdict is given",
+            then="number the blocks: each one pass over all variants on the same nodes",
+        )
+    if missing := [name for name in (*_REQUIRED, *by) if name not in frame.columns]:
+        raise DataError(f"the table has no column {', '.join(missing)}", then=f"it has {', '.join(frame.columns)}")
+
+
+def refuse_bad_rows(table: pl.DataFrame, keys: Sequence[str]) -> None:
+    """Raises DataError for times or samples that no verdict can stand on."""
+    is_time = pl.col("wall_s").is_between(_SHORTEST_S, _LONGEST_S).fill_null(False)
+    bad = table.filter((pl.col("status") == "ok") & ~is_time)
+    if len(bad):
+        row = bad.row(0, named=True)
+        raise DataError(
+            f"run '{row['run']}', workload '{row['workload']}', rep {row['rep']} took {_seconds(row['wall_s'])} "
+            f"({len(bad)} such rows); a time must be positive and finite ({_SHORTEST_S:g} to {_LONGEST_S:g} s), "
+            "and no verdict can stand on others",
+            then="correct the rows, or give the run status failed",
+        )
+    twice = table.filter(table.select(["run", *keys, "warmup", "rep"]).is_duplicated() & (table["status"] == "ok"))
+    if len(twice):
+        row = twice.row(0, named=True)
+        raise DataError(
+            f"run '{row['run']}', workload '{row['workload']}' has rep {row['rep']} twice",
+            then="remove the copy, or name the column that tells the rows apart with --by",
+        )
+
+
+def refuse_mixed_runs(table: pl.DataFrame) -> None:
+    """Raises DataError for a run that belongs to several variants, blocks or jobs."""
+    for name in ("variant", "block", "job"):
+        mixed = table.group_by("run").agg(pl.col(name).unique().sort()).filter(pl.col(name).list.len() > 1).sort("run")
+        if len(mixed):
+            run, values = mixed.row(0)
+            raise DataError(
+                f"run '{run}' has more than one {name}: {', '.join(map(str, values))}",
+                then="a run is one cluster lifetime of one variant in one block; give each its own name",
+            )
+
+
+def _seconds(value: float | None) -> str:
+    return "no time at all" if value is None else f"{value:g} s"
+
+
+def _shown(names: Sequence[str]) -> str:
+    text = ",".join(names)
+    plain = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return plain if len(plain) <= 60 else f"{plain[:59]}…"
+
 
 CELL = ("workload", "nodes")
 _WORST_FIRST: tuple[Status, ...] = ("failed", "lost", "skipped", "ok")

@@ -16,7 +16,7 @@ from scipy import special
 
 from gpubench.stats.decision import holm, holm_levels
 from gpubench.stats.settings import VerdictSettings
-from gpubench.stats.wording import WIDE, likely, p_words
+from gpubench.stats.verdict import WIDE, likely, p_words
 
 FEWEST = 3
 """Blocks on a side: two give a variance of one degree of freedom, which no verdict can stand on."""
@@ -134,7 +134,7 @@ def _judged(
     if found is None or math.isnan(p_holm):
         effect = math.expm1(float(np.mean(sides[1]) - np.mean(sides[0]))) if min(blocks) else None
         return JudgedUnpaired(effect, None, None, blocks, None, None, "inconclusive", _obstacle(blocks), False)
-    margin, wide = math.log1p(settings.margin), found.half(2 * settings.alpha)
+    margin, wide = settings.margin.log, found.half(2 * settings.alpha)
     low, high = found.mean - found.half(settings.alpha), found.mean + found.half(settings.alpha)
     adjusted = found.mean - found.half(level), found.mean + found.half(level)
     word: Word = "inconclusive"
@@ -142,7 +142,7 @@ def _judged(
         word = "equivalent"
     elif p_holm <= settings.alpha:
         word = "regression" if found.mean > 0 else "improvement"
-    beyond = (word == "regression" and adjusted[0] > margin) or (word == "improvement" and adjusted[1] < -margin)
+    low_adjusted, high_adjusted = (math.expm1(bound) for bound in adjusted)
     return JudgedUnpaired(
         math.expm1(found.mean),
         math.expm1(low),
@@ -152,9 +152,9 @@ def _judged(
         p_holm,
         word,
         _reason(word, blocks, f"p {p_words(p_holm)} after Holm over {members}", likely(low, high), settings),
-        beyond,
-        math.expm1(adjusted[0]),
-        math.expm1(adjusted[1]),
+        settings.margin.is_exceeded(word, low_adjusted, high_adjusted),
+        low_adjusted,
+        high_adjusted,
     )
 
 
@@ -168,7 +168,7 @@ def _obstacle(blocks: tuple[int, int]) -> str:
 
 
 def _reason(word: Word, blocks: tuple[int, int], said: str, leaning: str, settings: VerdictSettings) -> str:
-    margin, counts = f"within ±{100 * settings.margin:g} %", f"{blocks[0]} and {blocks[1]} blocks"
+    margin, counts = f"within ±{settings.margin.percent}", f"{blocks[0]} and {blocks[1]} blocks"
     if word == "equivalent":
         return f"{margin} in {counts}"
     if word == "inconclusive":

@@ -1,24 +1,184 @@
-"""Verdicts: the one door through which every comparison goes."""
+"""Verdicts: the one door through which every comparison goes, and the sentence that stands beside each."""
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from gpubench.errors import EXIT_INCONCLUSIVE, EXIT_REGRESSION
-from gpubench.stats.arrange import CellBlocks, arrange, circumstances, read_cell
-from gpubench.stats.columns import columns, flip_columns
 from gpubench.stats.data import ComparisonInput
-from gpubench.stats.decision import INCONCLUSIVE, WORDS, Decisions, decide, holm_levels
-from gpubench.stats.estimate import FEW_BLOCKS, OBSTACLES, bounds
+from gpubench.stats.decision import (
+    BROKEN,
+    EQUIVALENT,
+    FEW_BLOCKS,
+    INCONCLUSIVE,
+    OBSTACLES,
+    WORDS,
+    Decisions,
+    bounds,
+    circumstances,
+    decide,
+    holm_levels,
+)
 from gpubench.stats.flags import raise_flags
+from gpubench.stats.paired_blocks import BASELINE, CANDIDATE, CellBlocks, Pairs, arrange, masked_mean, read_cell
 from gpubench.stats.power import blocks_to_decide
 from gpubench.stats.runs import Floats
-from gpubench.stats.settings import VerdictSettings
-from gpubench.stats.wording import WIDE, leaning, reason
+from gpubench.stats.settings import Summary, VerdictSettings
+from gpubench.stats.sign_flip import FEWEST_BLOCKS, family_flip_p, flip_p
+
+
+def flip_columns(pairs: Pairs, decisions: Decisions, settings: VerdictSettings) -> tuple[Floats, Floats]:
+    """``p_flip`` and ``p_family``, NaN for cells that can't be tested or have fewer than six pairs."""
+    difference = pairs.differences(settings.summary)
+    counted = (decisions.obstacle == 0) & (pairs.blocks >= FEWEST_BLOCKS)
+    alone = np.where(counted, flip_p(difference, pairs.blocks, settings.seed), np.nan)
+    return alone, family_flip_p(difference, pairs.mask, pairs.group, counted, settings.seed)
+
+
+def columns(
+    pairs: Pairs, decisions: Decisions, flips: tuple[Floats, Floats], adjusted: tuple[Floats, Floats]
+) -> dict[str, Floats]:
+    """Effects and bounds as ratios minus one, p-values and counts by name; NaN where undefined."""
+    located, half_width = decisions.estimates.location, decisions.estimates.half_width
+    effect = np.where(pairs.blocks > 0, located.effect, np.nan)
+
+    def beside(summary: Summary) -> Floats:
+        return np.where(pairs.blocks > 0, np.expm1(masked_mean(pairs.differences(summary), pairs.mask)), np.nan)
+
+    def total(values: Floats, side: int) -> Floats:
+        sums: Floats = np.sum(np.where(pairs.mask, values[..., side], 0.0), axis=1)
+        return sums
+
+    numbers = pairs.numbers
+    return {
+        "effect": np.expm1(effect),
+        "low": np.expm1(effect - half_width),
+        "high": np.expm1(effect + half_width),
+        "low_adjusted": np.expm1(adjusted[0]),
+        "high_adjusted": np.expm1(adjusted[1]),
+        "p": decisions.estimates.p,
+        "p_holm": decisions.p_holm,
+        "p_flip": flips[0],
+        "p_family": flips[1],
+        "median_effect": beside("median"),
+        "geomean_effect": beside("geomean"),
+        "samples_baseline": total(numbers.reps, BASELINE),
+        "samples_candidate": total(numbers.reps, CANDIDATE),
+        "stragglers_baseline": total(numbers.stragglers, BASELINE),
+        "stragglers_candidate": total(numbers.stragglers, CANDIDATE),
+    }
+
+
+WIDE = "wide"
+"""Begins the reason of a comparison that is inconclusive by nothing but noise."""
+_MOST_FIELDS = 3
+_MOST_LETTERS = 60
+
+
+def percent(ratio: float) -> str:
+    """``0.0312`` → ``+3.1 %``."""
+    return f"{100 * ratio:+.1f} %"
+
+
+def reason(cell: CellBlocks, row: int, decisions: Decisions, settings: VerdictSettings) -> str:
+    """Why the cell got its verdict; an inconclusive one begins with a word and a colon.
+
+    Args:
+        cell: the comparison.
+        row: its place in the arrays.
+        decisions: of the whole family.
+        settings: how they were made.
+    """
+    word, family = int(decisions.word[row]), len(decisions.word)
+    if word == BROKEN:
+        blocks = ", ".join(map(str, cell.broken_blocks))
+        return f"the candidate failed in {len(cell.broken_blocks)} blocks where the baseline ran ({blocks})"
+    if word == INCONCLUSIVE:
+        return _why_inconclusive(cell, row, decisions, settings)
+    text = (
+        f"within ±{settings.margin.percent}"
+        if word == EQUIVALENT
+        else f"p {p_words(decisions.p_holm[row])} after Holm over {family}"
+    )
+    decided = "" if cell.comparison.frozen_at is None else f"; decided at block {cell.comparison.frozen_at}"
+    return f"{text} in {_blocks(decisions, row)}{_where(cell)}{decided}"
+
+
+def _why_inconclusive(cell: CellBlocks, row: int, decisions: Decisions, settings: VerdictSettings) -> str:
+    obstacle = OBSTACLES[int(decisions.obstacle[row])]
+    if obstacle:
+        return f"{obstacle}: {_obstacle(obstacle, cell, row, decisions)}"
+    if cell.broken_blocks:
+        where = f"the candidate failed in block {cell.broken_blocks[0]}, where the baseline ran"
+        return f"failed: {where}; it can't be called equivalent or improved"
+    if math.isnan(decisions.p_holm[row]):
+        return f"no look yet: {_blocks(decisions, row)} so far, the first look is at 5"
+    effect, half = decisions.estimates.location.effect[row], decisions.estimates.half_width[row]
+    shown = f"{_blocks(decisions, row)} don't show the difference to be within ±{settings.margin.percent}"
+    p = f"p {p_words(decisions.p_holm[row])} after Holm over {len(decisions.word)}"
+    return f"{WIDE}: {likely(effect - half, effect + half)}{shown}, and {p}{_where(cell)}"
+
+
+def likely(low: float, high: float) -> str:
+    """``likely slower, not proven; `` by an interval that was made without regard to the family; mostly empty."""
+    return f"{word}; " if (word := leaning(low, high)) else ""
+
+
+def leaning(low: float | None, high: float | None) -> str:
+    """What an interval that was made without regard to the family says of an inconclusive comparison."""
+    if low is not None and low > 0:
+        return "likely slower, not proven"
+    return "likely faster, not proven" if high is not None and high < 0 else ""
+
+
+def _obstacle(obstacle: str, cell: CellBlocks, row: int, decisions: Decisions) -> str:
+    blocks = _blocks(decisions, row)
+    return {
+        "no data": _no_data(cell),
+        "few blocks": f"{blocks} can't carry a verdict; 3 with repetitions are the least, and 5 or more are advised",
+        "one sample": f"{blocks} without spread within runs say nothing about noise; take more blocks or repetitions",
+        "no variation": f"all {blocks} show the same difference; repeated rows are not repeated runs",
+        "order": f"{cell.order_problem}; shuffle the order within blocks",
+        "environment": _changed(cell.comparison.changed),
+    }[obstacle]
+
+
+def _no_data(cell: CellBlocks) -> str:
+    one = cell.comparison
+    if one.skipped:
+        return f"skipped, as planned: {one.skipped}"
+    return f"no block in which both variants ran, of {one.planned_blocks} planned"
+
+
+def _changed(changed: Mapping[str, str]) -> str:
+    named = dict(itertools.islice(changed.items(), _MOST_FIELDS))
+    words = ", ".join(f"{field} {_short(values)}" for field, values in named.items())
+    more = f" and {len(changed) - len(named)} more" if len(changed) > len(named) else ""
+    allow = " ".join(f"--allow {field}" for field in named)
+    return f"changed with the variant: {words}{more}; if that is meant: {allow}{' …' if more else ''}"
+
+
+def _short(values: str) -> str:
+    return values if len(values) <= _MOST_LETTERS else f"{values[: _MOST_LETTERS - 1]}…"
+
+
+def _blocks(decisions: Decisions, row: int) -> str:
+    count = int(decisions.estimates.location.blocks[row])
+    return f"{count} block" if count == 1 else f"{count} blocks"
+
+
+def _where(cell: CellBlocks) -> str:
+    return ", on these nodes" if cell.one_job else ""
+
+
+def p_words(value: float) -> str:
+    """``0.012``, ``< 0.0001``."""
+    return "< 0.0001" if value < 0.0001 else f"{value:.2g}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,8 +333,8 @@ def _verdict(family: _Family, row: int, flags: tuple[str, ...]) -> Verdict:
         samples=count["samples_baseline"] + count["samples_candidate"],
         median_effect=number["median_effect"],
         geomean_effect=number["geomean_effect"],
-        beyond_margin=beyond(
-            WORDS[decisions.word[row]], number["low_adjusted"], number["high_adjusted"], family.settings.margin
+        beyond_margin=family.settings.margin.is_exceeded(
+            WORDS[decisions.word[row]], number["low_adjusted"], number["high_adjusted"]
         ),
         flags=flags,
         stragglers_baseline=count["stragglers_baseline"],
@@ -184,13 +344,6 @@ def _verdict(family: _Family, row: int, flags: tuple[str, ...]) -> Verdict:
         low_adjusted=number["low_adjusted"],
         high_adjusted=number["high_adjusted"],
     )
-
-
-def beyond(word: str, low: float | None, high: float | None, margin: float) -> bool:
-    """Whether an interval (ratios minus one) lies beyond the margin on the side of the verdict."""
-    if low is None or high is None:
-        return False
-    return (word == "regression" and low > margin) or (word == "improvement" and high < 1 / (1 + margin) - 1)
 
 
 def _more_blocks(family: _Family, row: int) -> int | None:

@@ -4,8 +4,7 @@ Only this package and the node half's writer know where a file of a campaign sta
 """
 
 from gpubench.store.accounting import Accounting, RunOutcome, account
-from gpubench.store.campaign import Campaign
-from gpubench.store.outputs import create_campaign, newest_campaign
+from gpubench.store.campaign import Campaign, create_campaign, newest_campaign
 from gpubench.store.rundirs import RunDirectory, read_provenance, read_record, run_directories
 
 __all__ = [

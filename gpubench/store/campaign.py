@@ -1,16 +1,19 @@
-"""One campaign's directory: where its files stand, and the plan with everything that was appended to it."""
+"""Campaigns on disk: where the files of one stand, its plan with all that was appended, a new one, and the newest."""
 
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from gpubench.errors import DataError, PlanRefusedError, UsageError
-from gpubench.files import create_exclusively, reading, write_atomically
+from gpubench.files import create_exclusively, reading, write_atomically, writing
 from gpubench.model.plan import Frozen, Plan, PlanAddition, PlannedBlock, PlannedJob, PlannedRun
+from gpubench.spec.records import RUN_FILE
 from gpubench.store.packs import Pack
 
 PLAN_FILE = "plan.json"
@@ -191,3 +194,57 @@ def _load(path: Path) -> Any:
             return json.loads(path.read_bytes())
     except (ValueError, RecursionError):
         raise DataError(f"{path} is cut off or not JSON", then="restore it from a copy of the campaign") from None
+
+
+def create_campaign(outputs: Path, site: str, suite: str, now: dt.datetime) -> Path:
+    """Make the empty directory ``outputs/<site>-<suite>-<UTC stamp>``; its name is the campaign's.
+
+    Two callers in the same second get two directories: the later one's name ends in ``-2``.
+
+    Raises:
+        MissingToolError: ``outputs`` can't be made or written.
+    """
+    stamp = now.astimezone(dt.UTC).strftime("%Y%m%dT%H%M%SZ")
+    name = f"{site}-{suite}-{stamp}"
+    for number in itertools.count(1):
+        directory = outputs / (name if number == 1 else f"{name}-{number}")
+        try:
+            with writing(directory):
+                outputs.mkdir(parents=True, exist_ok=True)
+                directory.mkdir()
+        except FileExistsError:
+            if not outputs.is_dir():
+                raise UsageError(f"{outputs} is a file, not a directory", then="name another one") from None
+            continue
+        return directory
+    raise AssertionError("itertools.count ends never")
+
+
+def newest_campaign(outputs: Path, *, with_results: bool = False) -> Path:
+    """The campaign that was planned last, by the time that its plan states (a copy has another date on disk).
+
+    Args:
+        outputs: directory of campaigns.
+        with_results: pass over campaigns of which no run has ended.
+
+    Raises:
+        UsageError: there is no campaign, or none of them has results.
+    """
+    plans = sorted(outputs.glob(f"*/{PLAN_FILE}"), key=lambda path: (_planned_at(path), path.parent.name))
+    if not plans:
+        raise UsageError(f"there is no campaign in {outputs}", then="start one, or name a directory")
+    newest = plans[-1].parent
+    if with_results:
+        plans = [plan for plan in plans if any(plan.parent.glob(f"runs/*/{RUN_FILE}"))]
+        if not plans:
+            raise UsageError(f"no campaign in {outputs} has results yet", then=f"see gpubench status {newest}")
+    return plans[-1].parent
+
+
+def _planned_at(plan: Path) -> float:
+    try:
+        created_at = str(json.loads(plan.read_bytes())["created_at"])
+        return dt.datetime.fromisoformat(created_at).timestamp()
+    except (ValueError, KeyError, TypeError, OSError):
+        # A damaged plan keeps its place in time: if it is the newest, opening it says what is wrong with it.
+        return plan.stat().st_mtime

@@ -1,4 +1,4 @@
-"""Run directories (``runs/<run>-<attempt>/``) and the record in each."""
+"""Run directories (``runs/<run>-<attempt>/``), the record in each, and what writers and runs that were killed left."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 import pydantic_core
 
 from gpubench.errors import DataError
-from gpubench.files import reading
+from gpubench.files import discard_dead, reading
 from gpubench.spec import RUN_STATUSES, RunRecord, WorkloadRecord
 from gpubench.spec.plain import SpecError, from_plain
 from gpubench.spec.records import LINKS_FILE, PROVENANCE_FILE, RUN_FILE, RUN_RECORD
@@ -153,3 +153,18 @@ def _kinds(of: type) -> list[tuple[str, type]]:
 
 _KINDS = {of: _kinds(of) for of in (RunRecord, WorkloadRecord)}
 """The class of every field that has one; resolved once, since that takes longer than reading a record."""
+
+
+_TEMPORARY = re.compile(r"\..+\.(tmp|[a-z0-9_]{8})|\.rendezvous-.+")
+
+
+def is_temporary(name: str) -> bool:
+    """Whether it is what the tool or the node half writes in passing: ``.run.json.x1y2z3_8``."""
+    return _TEMPORARY.fullmatch(name) is not None
+
+
+def clear_remains(directory: Path) -> None:
+    """Remove temporary files and meeting points below ``directory``, of which no job may live; those in use stay."""
+    for folder, _, names in os.walk(directory):
+        for name in filter(is_temporary, names):
+            discard_dead(Path(folder) / name)

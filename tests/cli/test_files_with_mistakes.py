@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpubench import resources
-from gpubench.model.lines import TomlSource, key_lines
+from gpubench.model.base import TomlSource, key_lines
 from tests.conftest import Run
 
 BASE = """name = "base"

@@ -21,7 +21,7 @@ from gpubench.importers import FORMATS
 from gpubench.model.base import parse_toml
 from gpubench.model.known_issue import load_known_issues
 from gpubench.runtimes import RUNTIMES
-from gpubench.stats.estimate import OBSTACLES
+from gpubench.stats.decision import OBSTACLES
 from gpubench.stats.flags import raise_flags
 from tests.conftest import ROOT, need, own_queue, plain_environment, run_gpubench
 from tests.docs import manual

@@ -22,8 +22,7 @@ import polars as pl
 
 from gpubench.store.accounting import account
 from gpubench.store.campaign import Campaign
-from gpubench.store.remains import is_temporary
-from gpubench.store.rundirs import read_record, run_directories
+from gpubench.store.rundirs import is_temporary, read_record, run_directories
 from tests.cli.campaigns import Front, cluster_processes, until, words, write_suite
 from tests.conftest import own_queue, run_gpubench
 from tests.kills.points import ERRORS, Call, Fault, Full, Point, moments

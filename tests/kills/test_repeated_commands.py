@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.store.remains import is_temporary
+from gpubench.store.rundirs import is_temporary
 from tests.cli.archive import draco_archive
 from tests.conftest import GPUBENCH, ROOT, Run, need, own_queue, plain_environment
 from tests.kills.points import CALLS, CUT

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.merge import cells, family, merge, read_runs
-from gpubench.merge.environment import Change, Changes, PlannedEnvironment, find_changes, with_changes
-from gpubench.merge.environment_facts import facts
+from gpubench.merge.environment import Change, Changes, PlannedEnvironment, facts, find_changes, with_changes
 from gpubench.merge.run_noise import noise
 from gpubench.model.plan import Plan
 from gpubench.stats.data import ComparisonInput, RunSamples

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpubench.merge import COLUMNS, RunFiles, merge, merge_directory, parquet, read_runs
-from gpubench.merge.batches import whole_samples, workloads_of
+from gpubench.merge.samples import whole_samples, workloads_of
 from gpubench.merge.table import RESULTS
 from gpubench.store import Campaign
 
@@ -266,7 +266,7 @@ def test_directories_are_merged_batch_by_batch_to_the_same_table_with_the_same_e
     samples.write_text(samples.read_text().replace('"rep":0', '"rep":-1', 1))
     read = read_runs(tmp_path / "copy" / "runs")
     whole = merge(read.runs)
-    monkeypatch.setattr("gpubench.merge.read.BATCH", 2)
+    monkeypatch.setattr("gpubench.merge.table.BATCH", 2)
     merged = merge_directory(tmp_path / "copy" / "runs")
     assert len(merged.parts) == 3
     assert merged.frame.equals(whole.frame)

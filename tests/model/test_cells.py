@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 
-from gpubench.model.cells import FORMULA, KEPT_TEXT, as_text, from_cell
+from gpubench.model.text import FORMULA, KEPT_TEXT, as_text, from_cell
 
 CELLS = st.text(alphabet="=+-@\t\r'a1,\"\n ", max_size=6)
 

@@ -8,7 +8,7 @@ import pytest
 
 from gpubench.model.plan import Comparison, Frozen, Plan, PlanAddition
 from gpubench.plan import plan_advance, plan_repair
-from gpubench.plan.order import campaign_orders
+from gpubench.plan.block_design import campaign_orders
 from tests.plan.requests_by_hand import plan
 
 NOW = "2026-11-20T13:00:00+00:00"

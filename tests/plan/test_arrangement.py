@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpubench.model.site import Layout, Node
-from gpubench.plan.arrangement import arranged
+from gpubench.plan.feasibility import arranged
 from tests.plan.requests_by_hand import GIB, request, site, workload
 from tests.workloads.running import complete
 

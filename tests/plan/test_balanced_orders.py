@@ -4,7 +4,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench.plan.order import balanced_orders
+from gpubench.plan.block_design import balanced_orders
 
 variants = st.integers(1, 9)
 blocks = st.integers(0, 40)

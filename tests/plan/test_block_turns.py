@@ -13,9 +13,8 @@ import pytest
 from gpubench.errors import PlanRefusedError
 from gpubench.model.plan import Plan, PlannedBlock
 from gpubench.model.site import Layout
-from gpubench.plan.advance import plan_advance
-from gpubench.plan.repair import plan_repair
-from gpubench.plan.turns import LEAST_REPS
+from gpubench.plan.additions import plan_advance, plan_repair
+from gpubench.plan.block_design import LEAST_REPS
 from tests.conftest import examples
 from tests.plan.requests_by_hand import plan, site, workload
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gpubench.plan.connected import check_count, check_processes, check_versions, host_lines
-from gpubench.plan.cpu_affinity import judge_places, spell
+from gpubench.plan.cluster_checks import check_count, check_processes, check_versions, host_lines, judge_places, spell
 
 
 def worker(number: int, allowed: Sequence[int], *, threads: int = 1, **more: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpubench.errors import PlanRefusedError
-from gpubench.plan.presets import FACTORS, SHARES, preset
+from gpubench.plan.feasibility import FACTORS, SHARES, preset
 from gpubench.workloads.catalogue import CATALOGUE, Shape
 
 GIB = 1024**3

@@ -6,10 +6,9 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
-from gpubench.plan.budget import blocks_that_fit, least_whole_sets
+from gpubench.plan.block_design import marked_repetitions
+from gpubench.plan.budget import LEAST_REPS, SPARE_S, FirstPass, Tried, blocks_that_fit, least_whole_sets, repetitions
 from gpubench.plan.make import History
-from gpubench.plan.repetitions import LEAST_REPS, SPARE_S, FirstPass, Tried, repetitions
-from gpubench.plan.turns import marked_repetitions
 from tests.conftest import examples
 from tests.plan.requests_by_hand import plan
 

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from gpubench.errors import PlanRefusedError
-from gpubench.plan.advance import plan_advance
-from gpubench.plan.cost import node_hours
-from gpubench.plan.repair import plan_repair
+from gpubench.plan.additions import plan_advance, plan_repair
+from gpubench.plan.budget import node_hours
 from tests.plan.requests_by_hand import plan, site, workload
 from tests.workloads.running import complete
 

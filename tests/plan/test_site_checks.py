@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpubench.model.site import Site
-from gpubench.plan.live_checks import check_images, check_nodes, parse_facts
-from gpubench.plan.site_checks import check_site
+from gpubench.plan.site_checks import check_images, check_nodes, check_site, parse_facts
 from tests.plan.requests_by_hand import site
 
 BATCH = """

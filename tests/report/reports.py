@@ -13,8 +13,7 @@ from typing import Any
 from campaign_builder import Writer, begin, finish, make_block, make_plan, variant, with_idle
 
 from gpubench.merge import cells, family, merge, read_runs
-from gpubench.merge.environment import Changes, PlannedEnvironment, find_changes
-from gpubench.merge.environment_facts import facts
+from gpubench.merge.environment import Changes, PlannedEnvironment, facts, find_changes
 from gpubench.merge.family import Cell
 from gpubench.merge.links import RunLinks, link_tables, processes_by_address
 from gpubench.model.plan import Frozen, Plan, PlanAddition, PlannedJob

@@ -14,7 +14,7 @@ from benchmarks.calibration.campaigns import generate
 from benchmarks.calibration.noise import MODELS, Noise, Shape
 from benchmarks.calibration.powers import die, find
 from benchmarks.calibration.savings import Scenario, adaptive
-from gpubench.stats.pairs import BASELINE, CANDIDATE
+from gpubench.stats.paired_blocks import BASELINE, CANDIDATE
 
 SEED = 7
 MOST_OF_300 = stats.binom.isf(1e-4, 300, 0.05)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 from pathlib import Path
 
-from gpubench.store.remains import clear_remains
+from gpubench.store.rundirs import clear_remains
 
 
 def test_temporary_files_and_meeting_points_go_and_what_is_in_use_or_is_no_such_file_stays(tmp_path: Path) -> None:

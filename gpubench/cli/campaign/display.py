@@ -13,7 +13,7 @@ from gpubench.cli.ways import typed
 from gpubench.errors import IncompleteError
 from gpubench.files import write_atomically
 from gpubench.model.quantities import format_seconds
-from gpubench.plan.cost import node_hours
+from gpubench.plan.budget import node_hours
 from gpubench.plan.known import issue_lines
 from gpubench.schedulers import JobState, submitted
 from gpubench.store.accounting import PENDING, Accounting, RunOutcome, run_warnings

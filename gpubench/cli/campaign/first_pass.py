@@ -16,9 +16,9 @@ from gpubench.cli.images.build import obtain_images
 from gpubench.cli.say import say
 from gpubench.errors import InterruptedByUserError
 from gpubench.model.quantities import format_seconds
-from gpubench.plan.arrangement import SEQUENTIAL
-from gpubench.plan.repetitions import LEAST_REPS, FirstPass, Tried, repetitions
-from gpubench.plan.turns import interleaved, marked_repetitions
+from gpubench.plan.block_design import interleaved, marked_repetitions
+from gpubench.plan.budget import LEAST_REPS, FirstPass, Tried, repetitions
+from gpubench.plan.feasibility import SEQUENTIAL
 from gpubench.report.labels import cell_names
 from gpubench.schedulers import ATTACHED
 from gpubench.spec.plain import parse_lines

@@ -28,7 +28,7 @@ from gpubench.model.quantities import format_seconds
 from gpubench.plan import plan_advance, plan_repair
 from gpubench.schedulers import SCHEDULERS
 from gpubench.store.campaign import Campaign
-from gpubench.store.remains import clear_remains
+from gpubench.store.rundirs import clear_remains
 
 
 def bench(asked: CampaignOptions, *, gate: bool) -> None:

@@ -24,16 +24,14 @@ from gpubench.images.waiting import with_waiting
 from gpubench.model.image import Image, Variant
 from gpubench.model.site import Site
 from gpubench.plan import History, Request, make_plan
-from gpubench.plan.arrangement import arranged
-from gpubench.plan.cluster_shapes import worker_memory
-from gpubench.plan.repetitions import FirstPass
+from gpubench.plan.budget import FirstPass
+from gpubench.plan.feasibility import arranged, worker_memory
 from gpubench.render import pack, rendered
 from gpubench.schedulers import ATTACHED
 from gpubench.spec import WorkloadSpec
 from gpubench.spec.plain import content_id
 from gpubench.stats.data import ComparisonInput
-from gpubench.store.campaign import PLAN_FILE, Campaign
-from gpubench.store.outputs import create_campaign
+from gpubench.store.campaign import PLAN_FILE, Campaign, create_campaign
 
 SEEDS = 2**31
 EPOCH = "19700101"

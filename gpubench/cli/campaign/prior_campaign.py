@@ -50,8 +50,8 @@ def shape_of(plan: Plan) -> dict[str, Any]:
 
 
 def _pilot(campaign: Campaign) -> list[ComparisonInput]:
-    from gpubench.merge.directories import merge_directory
     from gpubench.merge.family import cells, family
+    from gpubench.merge.table import merge_directory
 
     merged = merge_directory(campaign.runs_dir)
     return family(campaign.plan, cells(campaign.plan, account(campaign).outcomes, merged))

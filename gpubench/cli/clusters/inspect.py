@@ -15,8 +15,14 @@ from gpubench.cli.subprocess_client import SubprocessClient
 from gpubench.cli.workloads.attach import CONNECT_S, address_in, image_python, named_python
 from gpubench.errors import DataError, GpubenchError, IncompleteError, MissingToolError, PlanRefusedError, UsageError
 from gpubench.model.image import parse_variant
-from gpubench.plan.connected import check_count, check_processes, check_versions, host_lines
-from gpubench.plan.cpu_affinity import WorkerAffinity, judge_places
+from gpubench.plan.cluster_checks import (
+    WorkerAffinity,
+    check_count,
+    check_processes,
+    check_versions,
+    host_lines,
+    judge_places,
+)
 from gpubench.spec.inspect_record import LOOK, LOOKED_FILE, LookedRecord, LookSpec
 from gpubench.spec.plain import SpecError
 from gpubench.store.clusters import Cluster

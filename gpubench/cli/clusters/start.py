@@ -29,10 +29,10 @@ from gpubench.model.plan import PlannedVariant
 from gpubench.model.quantities import format_seconds, parse_seconds
 from gpubench.model.site import Site
 from gpubench.plan.adapter_combinations import check_combination
-from gpubench.plan.bounds import check_bounds, check_worker_memory
+from gpubench.plan.feasibility import check_bounds, check_worker_memory
 from gpubench.plan.known import apply_issues, issue_lines
 from gpubench.plan.placement import check_placement, check_steps_of
-from gpubench.plan.shared_paths import require_shared
+from gpubench.plan.site_checks import require_shared
 from gpubench.render import pack
 from gpubench.render.cluster import (
     CLIENT_FILE,

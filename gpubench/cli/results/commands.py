@@ -109,9 +109,10 @@ def summary(
 ) -> None:
     """What came out, in few lines."""
     from gpubench.cli.campaign.display import show_notes, show_verdicts
-    from gpubench.cli.results.judge import Question, judge_campaign, report_inputs
+    from gpubench.cli.results.judge import judge_campaign, report_inputs
     from gpubench.cli.results.open_target import chosen_campaign, is_import
     from gpubench.cli.say import say_text
+    from gpubench.stats.question import Question
 
     if campaign is not None and is_import(campaign):
         from gpubench.cli.results.imported import summarise_imported
@@ -223,8 +224,9 @@ def report(
     """Merge, judge, and write report.html and report.md. Opens offline; a pack's is NAME.report.html beside it."""
     from gpubench.cli.campaign.display import show_verdicts, write_report
     from gpubench.cli.results.charts import show_charts, write_charts
-    from gpubench.cli.results.judge import Question, judge_campaign
+    from gpubench.cli.results.judge import judge_campaign
     from gpubench.cli.results.open_target import chosen_campaign, is_import
+    from gpubench.stats.question import Question
 
     if campaign is not None and is_import(campaign):
         from gpubench.cli.results.imported import report_imported

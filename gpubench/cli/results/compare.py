@@ -11,13 +11,13 @@ import typer
 
 from gpubench.cli.campaign.display import show_notes, show_verdicts
 from gpubench.cli.campaign.options import CampaignOptions
-from gpubench.cli.results.judge import Question, judge_campaign
+from gpubench.cli.results.judge import judge_campaign
 from gpubench.cli.results.open_target import chosen_campaign
 from gpubench.cli.say import say_text
 from gpubench.errors import DataError, UsageError
-from gpubench.model.cells import KEPT_TEXT
+from gpubench.model.text import KEPT_TEXT
 from gpubench.report.record import verdicts_json
-from gpubench.stats.settings import VerdictSettings
+from gpubench.stats.question import Question
 from gpubench.stats.table import comparisons_from_frame
 from gpubench.stats.verdict import Verdict, exit_code, judge
 
@@ -91,11 +91,7 @@ def compare_samples(
     """
     if baseline is None or candidate is None:
         raise UsageError("--samples needs --baseline and --candidate", then="name two of the table's variants")
-    defaults = VerdictSettings()
-    settings = VerdictSettings(
-        margin=defaults.margin if margin is None else margin,
-        summary=CampaignOptions(summary=summary).chosen_summary(),
-    )
+    settings = Question(margin, summary=CampaignOptions(summary=summary).chosen_summary()).settings()
     columns = (by or "").replace(",", " ").split()
     comparisons = comparisons_from_frame(_read(path), baseline, candidate, columns)
     verdicts: list[Verdict] = judge(comparisons, settings)

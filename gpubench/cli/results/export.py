@@ -15,10 +15,9 @@ from gpubench.exporters import draco_csv, tracked
 from gpubench.exporters.tracker import EXPERIMENT, Tracker
 from gpubench.files import write_atomically
 from gpubench.importers.directory import ImportedResults
-from gpubench.merge.directories import merge_directory
-from gpubench.merge.table import Merged, parquet
-from gpubench.model.cells import FORMULA
+from gpubench.merge.table import Merged, merge_directory, parquet
 from gpubench.model.secrets import without_login
+from gpubench.model.text import FORMULA
 from gpubench.report import labels
 from gpubench.spec.plain import canonical
 

@@ -22,9 +22,8 @@ from gpubench.history.missing_intervals import Gap
 from gpubench.history.observed import Observed, day_of
 from gpubench.importers.directory import ImportedResults
 from gpubench.importers.pairing import points
-from gpubench.merge.directories import merge_directory
 from gpubench.merge.family import Cell, cells
-from gpubench.merge.table import Merged
+from gpubench.merge.table import Merged, merge_directory
 from gpubench.model.known_issue import KnownIssue, load_known_issues
 from gpubench.report.export import Format, rendered
 from gpubench.report.history import HistorySource, changes_json, changes_lines, history_json, history_lines

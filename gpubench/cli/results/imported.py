@@ -28,6 +28,7 @@ from gpubench.report.imported_page import ImportedInputs, drawings, html, markdo
 from gpubench.report.plots import effect_plot
 from gpubench.report.record import verdicts_json
 from gpubench.stats.data import ComparisonInput
+from gpubench.stats.question import Question
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import Verdict, exit_code, judge
 
@@ -81,7 +82,7 @@ def judged(
     found: ImportedResults, baseline: str | None, margin: float | None
 ) -> tuple[list[ComparisonInput], list[Verdict], VerdictSettings]:
     """The whole family of an import against one version, dates in place of blocks."""
-    settings = VerdictSettings() if margin is None else VerdictSettings(margin=margin)
+    settings = Question(margin).settings()
     comparisons = family(found.table, baseline or default_baseline(points(found.table), found.table))
     if not comparisons:
         raise DataError(

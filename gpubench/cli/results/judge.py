@@ -14,20 +14,28 @@ from gpubench import resources
 from gpubench.cli.campaign.running import account_now
 from gpubench.cli.results.links import tables_of
 from gpubench.cli.say import warn
-from gpubench.errors import DataError, UsageError
+from gpubench.errors import DataError
 from gpubench.files import write_atomically
 from gpubench.images.binding_defaults import set_by_binding
-from gpubench.merge.directories import merge_directory
-from gpubench.merge.environment import Changes, PlannedEnvironment, find_changes, is_crowded, with_changes, with_crowds
-from gpubench.merge.environment_facts import Facts, facts
+from gpubench.merge.environment import (
+    Changes,
+    Facts,
+    PlannedEnvironment,
+    facts,
+    find_changes,
+    is_crowded,
+    with_changes,
+    with_crowds,
+)
 from gpubench.merge.family import Cell, cells, family
-from gpubench.merge.table import Merged, parquet
+from gpubench.merge.table import Merged, merge_directory, parquet
 from gpubench.model.base import nearest
 from gpubench.model.plan import Comparison, Plan
 from gpubench.report import ReportInputs, verdicts_json
 from gpubench.report.calibration import calibration_sentence
 from gpubench.report.provenance import condensed
-from gpubench.stats.settings import Looks, VerdictSettings
+from gpubench.stats.question import Decision, Question
+from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import Verdict, judge
 from gpubench.store.accounting import Accounting
 from gpubench.store.calibrations import read_calibrations
@@ -50,21 +58,6 @@ class JudgedCampaign:
     changes: Changes
     settings: VerdictSettings
     warnings: tuple[str, ...]
-
-
-@dataclasses.dataclass(frozen=True)
-class Question:
-    """What to ask of a campaign other than what was planned; then the verdicts on disk stay as they are."""
-
-    margin: float | None = None
-    baseline: str | None = None
-    candidate: str | None = None
-    allow: tuple[str, ...] = ()
-
-    @property
-    def is_the_planned_one(self) -> bool:
-        """Nothing else was asked."""
-        return self == Question()
 
 
 @contextlib.contextmanager
@@ -105,14 +98,10 @@ def _judge_campaign(campaign: Campaign, question: Question | None) -> JudgedCamp
     warnings = (*accounting.warnings, *(str(error) for error in merged.errors), *merged.warnings)
     for warning in warnings:
         warn(warning)
-    plan = campaign.plan.model_copy(update={"comparisons": _comparisons(campaign.plan, question)})
+    decision = Decision.of(campaign.plan, question, ended=campaign.ended)
+    settings = decision.settings
+    plan = campaign.plan.model_copy(update={"comparisons": decision.comparisons})
     table = cells(plan, accounting.outcomes, merged)
-    settings = VerdictSettings(
-        margin=plan.margin if question.margin is None else question.margin,
-        summary=plan.summary,
-        seed=plan.seed,
-        look=None if plan.max_blocks is None else Looks(plan.max_blocks, ended=campaign.ended),
-    )
     comparisons = family(plan, table, campaign.frozen)
     seen, crowded = _seen(accounting, plan.protocol)
     comparisons = with_crowds(comparisons, crowded)
@@ -124,7 +113,7 @@ def _judge_campaign(campaign: Campaign, question: Question | None) -> JudgedCamp
         warn(f"{campaign.results.name} and {campaign.verdicts.name} aren't renewed: {campaign.place} may only be read")
     elif campaign.pack is None:
         write_results(judged)
-        if question.is_the_planned_one:
+        if question == Question():
             arrangement = campaign.plan.site.layout.arrangement
             data = verdicts_json(campaign.plan.campaign, verdicts, settings, arrangement)
             write_atomically(campaign.verdicts, data, parents=False)
@@ -177,27 +166,6 @@ def _warn_of_patterns_without_use(patterns: Iterable[str], changes: Changes) -> 
     for pattern in patterns:
         if not fnmatch.filter(changes.values, pattern):
             warn(f"--allow {pattern}: nothing of that name changed{nearest(pattern, changes.values)}")
-
-
-def _comparisons(plan: Plan, question: Question) -> list[Comparison]:
-    """The planned family, and the pair that is asked for in place of its mirror image or beside it."""
-    if question.baseline is None and question.candidate is None:
-        return plan.comparisons
-    baseline = question.baseline or plan.baseline
-    candidates = [question.candidate] if question.candidate else [item.label for item in plan.variants]
-    labels = [item.label for item in plan.variants]
-    for label in (baseline, *candidates):
-        if label not in labels:
-            raise UsageError(f"campaign {plan.campaign} has no variant '{label}'{nearest(label, labels)}")
-    pairs = [(baseline, candidate) for candidate in candidates if candidate != baseline]
-    kept = [one for one in plan.comparisons if {one.baseline, one.candidate} not in [set(pair) for pair in pairs]]
-    asked = [
-        one.model_copy(update={"baseline": pair[0], "candidate": pair[1]})
-        for pair in pairs
-        for one in plan.comparisons
-        if one.candidate == plan.comparisons[0].candidate
-    ]
-    return [*asked, *kept]
 
 
 def report_inputs(judged: JudgedCampaign) -> ReportInputs:

@@ -19,8 +19,7 @@ from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.say import warn
 from gpubench.errors import UsageError
 from gpubench.files import writing
-from gpubench.store.campaign import PLAN_FILE, Campaign
-from gpubench.store.outputs import newest_campaign
+from gpubench.store.campaign import PLAN_FILE, Campaign, newest_campaign
 from gpubench.store.packs import SUFFIX, Pack, unpack
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from gpubench.importers.directory import NOTE, TABLE
 from gpubench.model.quantities import format_bytes
 from gpubench.store.campaign import Campaign
 from gpubench.store.packs import INDEX, SUFFIX, Index, is_plain, read_index, write_pack
-from gpubench.store.remains import is_temporary
-from gpubench.store.rundirs import Records
+from gpubench.store.rundirs import Records, is_temporary
 
 _LEFT_OUT = {"results.parquet", "verdicts.json", "report.html", "report.md", ".fetch", ".rsync-partial", INDEX}
 _MOST_LINES = 8

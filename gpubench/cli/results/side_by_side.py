@@ -23,7 +23,8 @@ from gpubench.model.base import nearest
 from gpubench.report.record import verdicts_json
 from gpubench.report.sides import UNPAIRED, Side, SideBySide, judge_sides, sides_json, sides_lines
 from gpubench.report.sides_page import html
-from gpubench.stats.settings import Summary, VerdictSettings
+from gpubench.stats.question import Question
+from gpubench.stats.settings import Summary
 from gpubench.stats.verdict import exit_code
 
 _MOST = 8
@@ -95,7 +96,9 @@ def side_by_side(
         raise UsageError(f"{first} is named twice", then="its own variants are compared by: gpubench compare DIR")
     read = [_open(first), _open(second)]
     chosen = _variants([_labels(one) for one in read], baseline, candidate)
-    settings = _question(read, margin, summary)
+    number = None if summary is None else CampaignOptions(summary=summary).chosen_summary()
+    plans = [one.campaign.plan for one in read if isinstance(one, ReadTargets)]
+    settings = Question(margin, summary=number).settings(*plans)
     both = [
         _side(letter, one, variant, settings.summary) for letter, one, variant in zip("AB", read, chosen, strict=True)
     ]
@@ -139,29 +142,6 @@ def _variants(labels: list[list[str]], baseline: str | None, candidate: str | No
     raise UsageError(
         f"{what}: A has {', '.join(labels[0])}; B has {', '.join(labels[1])}",
         then="say which: --baseline VARIANT-OF-A --candidate VARIANT-OF-B (one of them does where both have it)",
-    )
-
-
-def _question(read: list[ReadTargets | ImportedResults], margin: float | None, summary: str | None) -> VerdictSettings:
-    """The question that both campaigns were planned with, but for what is named now; an import has none of its own."""
-    plans = [one.campaign.plan for one in read if isinstance(one, ReadTargets)]
-    margins, summaries = {plan.margin for plan in plans}, {plan.summary for plan in plans}
-    if margin is None and len(margins) > 1:
-        low, high = sorted(margins)
-        raise UsageError(
-            f"one side was planned with a margin of {100 * low:g} %, the other with {100 * high:g} %",
-            then=f"say which counts: --margin {100 * low:g}%",
-        )
-    if summary is None and len(summaries) > 1:
-        words = " and the other ".join(sorted(summaries))
-        raise UsageError(f"one side was planned to judge the {words} of a run", then="say which: --summary mean")
-    planned = next(iter(plans), None)
-    defaults = VerdictSettings()
-    return VerdictSettings(
-        margin=next(iter(margins), defaults.margin) if margin is None else margin,
-        summary=(planned.summary if planned else defaults.summary)
-        if summary is None
-        else CampaignOptions(summary=summary).chosen_summary(),
     )
 
 

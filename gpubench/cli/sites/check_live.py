@@ -17,8 +17,7 @@ from gpubench.errors import PlanRefusedError, UsageError
 from gpubench.files import write_atomically
 from gpubench.model.image import Image
 from gpubench.model.site import Site
-from gpubench.plan.live_checks import check_images, check_nodes, parse_facts
-from gpubench.plan.site_checks import SiteFinding
+from gpubench.plan.site_checks import SiteFinding, check_images, check_nodes, parse_facts
 from gpubench.render import pack
 from gpubench.render.check import INSIDE, JOB, render_check
 from gpubench.schedulers import DETACHED

@@ -18,8 +18,7 @@ from gpubench.cli.sites.profiles import expanded
 from gpubench.errors import InterruptedByUserError, MissingToolError, SchedulerError, UsageError
 from gpubench.files import write_atomically
 from gpubench.model.site import Site
-from gpubench.plan.shared_paths import require_shared
-from gpubench.plan.site_checks import check_site
+from gpubench.plan.site_checks import check_site, require_shared
 from gpubench.render import job_file
 from gpubench.render.check import JOB
 from gpubench.render.job import OBJECTS

@@ -10,9 +10,8 @@ from typing import Any
 
 from gpubench import resources
 from gpubench.errors import GpubenchError, UsageError, joined
-from gpubench.model.base import a_name, nearest, parse_toml, quoted, takes_text
+from gpubench.model.base import TomlSource, a_name, key_lines, nearest, parse_toml, quoted, takes_text
 from gpubench.model.known_issue import KnownIssue, load_known_issues
-from gpubench.model.lines import TomlSource, key_lines
 from gpubench.model.site import Site
 from gpubench.model.suite import Suite
 

@@ -23,12 +23,12 @@ from gpubench.errors import (
     UsageError,
 )
 from gpubench.model.site import Site
-from gpubench.plan.cluster_shapes import check_memory, check_workers
+from gpubench.plan.feasibility import check_memory, check_workers
 from gpubench.render.cluster import WITH_PYTHON
 from gpubench.spec import WorkloadSpec
 from gpubench.spec.attach_record import ATTACH, ATTACHED_FILE, UNREACHABLE, VERSIONS, AttachedRecord, AttachSpec
 from gpubench.spec.plain import SpecError
-from gpubench.store.outputs import create_campaign
+from gpubench.store.campaign import create_campaign
 from gpubench.workloads.catalogue import CATALOGUE, Shape
 
 NOT_CONTROLLED = (

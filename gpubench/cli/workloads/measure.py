@@ -25,7 +25,7 @@ from gpubench.model.image import Variant, parse_variant
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
 from gpubench.model.suite import Suite, SuiteEntry, sizes_spelled
-from gpubench.plan.presets import SHARES, preset
+from gpubench.plan.feasibility import SHARES, preset
 from gpubench.spec import WorkloadSpec
 from gpubench.workloads.catalogue import Shape, Workload
 

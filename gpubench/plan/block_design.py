@@ -1,4 +1,4 @@
-"""Jobs, blocks and runs: which variant runs when, on which nodes."""
+"""The experimental design: jobs, blocks and runs, which variant runs when, and whose repetitions come when."""
 
 from __future__ import annotations
 
@@ -7,11 +7,85 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 
 from gpubench.errors import PlanRefusedError
-from gpubench.model.plan import Place, Plan, PlannedBlock, PlannedJob, PlannedRun
+from gpubench.model.plan import Place, Plan, PlannedBlock, PlannedJob, PlannedRun, PlannedTurn
 from gpubench.model.quantities import format_seconds
-from gpubench.plan.order import campaign_orders
-from gpubench.plan.turns import interleaved, plan_turns
+from gpubench.model.site import Site
 from gpubench.spec.plain import content_id
+from gpubench.spec.turns import INTERLEAVED
+
+
+def campaign_orders(seed: int, place: Place, variants: int, blocks: int) -> list[list[int]]:
+    """The balanced orders of a campaign at one place; more blocks only make the list longer."""
+    rng = random.Random(f"{seed}:{place[0]}:{place[1]}")  # noqa: S311 - a shuffle that anybody can repeat
+    return balanced_orders(variants, blocks, rng)
+
+
+def balanced_orders(variants: int, blocks: int, rng: random.Random) -> list[list[int]]:
+    """The order of the variants in every block.
+
+    Blocks are made in sets of ``variants``; a set is a Latin square (cyclic shifts of a random permutation, rows
+    shuffled), so that within a set every variant stands once in every place, and over any number of blocks every
+    variant stands first equally often ±1. For two variants: AB and BA, shuffled, pair by pair.
+
+    Args:
+        variants: how many variants, at least 1.
+        blocks: how many blocks.
+        rng: the plan's own generator, seeded.
+
+    Source: Latin squares as row-column designs, Cochran & Cox, Experimental Designs, ch. 4.
+    """
+    orders: list[list[int]] = []
+    while len(orders) < blocks:
+        base = rng.sample(range(variants), variants)
+        square = [base[shift:] + base[:shift] for shift in range(variants)]
+        orders.extend(rng.sample(square, variants))
+    return orders[:blocks]
+
+
+LEAST_REPS = 2
+"""Timed repetitions of a turn: each turn begins with one that doesn't count."""
+MOST_ROUNDS = 2
+
+
+def plan_turns(runs: Sequence[PlannedRun], reps: Mapping[str, int], rng: random.Random) -> list[PlannedTurn]:
+    """The turns of one block.
+
+    Workload by workload, in rounds: in a round each variant has its part, and over the rounds of a workload each stands
+    first equally often (±1), so that what drifts, and who works after whom, isn't always the same variant's. Who is
+    last in one round and first in the next goes on without a switch: two variants have the turns A, B, A.
+
+    Args:
+        runs: of the block; all have the same workloads.
+        reps: timed repetitions by ``params_id``; rounds share them as evenly as can be.
+        rng: the plan's own generator, seeded.
+    """
+    turns: list[PlannedTurn] = []
+    for workload in runs[0].workloads:
+        rounds = max(1, min(MOST_ROUNDS, reps[workload] // LEAST_REPS))
+        each, more = divmod(reps[workload], rounds)
+        for number, order in enumerate(balanced_orders(len(runs), rounds, rng)):
+            timed = each + (number < more)
+            for variant in (runs[at].variant for at in order):
+                goes_on = bool(turns) and (turns[-1].variant, turns[-1].workload) == (variant, workload)
+                before = turns.pop().reps if goes_on else 0
+                turns.append(PlannedTurn(variant=variant, workload=workload, reps=before + timed))
+    return turns
+
+
+def interleaved(site: Site) -> bool:
+    """Whether the site's blocks have their clusters alive at the same time."""
+    return site.layout.arrangement == INTERLEAVED
+
+
+def marked_repetitions(warmup: int, *, variants: int, together: bool) -> float:
+    """Repetitions of a workload in a run that don't count, on average: the warm-up; interleaved, one a turn.
+
+    Of two variants, the one in the middle has one turn of two rounds.
+    """
+    if not together:
+        return float(warmup)
+    return warmup + (MOST_ROUNDS - 1) * (0.5 if variants == 2 else 1.0)
+
 
 SAFETY = 1.5
 """A block may take up to this much longer than the time model says."""

@@ -1,0 +1,164 @@
+"""What is appended to a plan: ``resume`` replaces broken blocks, ``advance`` is an adaptive campaign's next step.
+
+A hole in a block is never filled from another allocation: its nodes, its hour and its neighbours are gone. Looks come
+after 5 and 6 blocks, then after every second one, and at the declared maximum. A comparison that a look has decided is
+frozen; a workload runs on as long as one comparison that needs it is open.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Collection, Mapping, Sequence
+
+from gpubench.model.plan import Comparison, Frozen, Place, Plan, PlanAddition, PlannedBlock, PlannedJob
+from gpubench.plan.adapter_combinations import BLOCKS_PER_JOB
+from gpubench.plan.block_design import campaign_orders, job_name, new_job, plan_block, reps_in_turns
+
+ENDED = ("ok", "failed")
+
+
+@dataclasses.dataclass(frozen=True)
+class Repair:
+    """``again``: blocks of which no run has finished, by job; ``addition``: whole new blocks for broken ones."""
+
+    again: dict[str, list[int]]
+    addition: PlanAddition | None
+
+    @property
+    def empty(self) -> bool:
+        """Nothing is missing."""
+        return not self.again and self.addition is None
+
+
+def plan_repair(plan: Plan, status: Mapping[str, str], created_at: str) -> Repair:
+    """Compare the plan (with all additions) with how its runs ended.
+
+    Args:
+        plan: jobs include those of earlier additions.
+        status: ``ok failed skipped lost`` by run id, of every planned run. A ``failed`` run has ended: it is a finding,
+            not a hole. ``skipped`` and ``lost`` ones are missing.
+        created_at: UTC, for the addition.
+    """
+    replaced = {block.replaces for job in plan.jobs for block in job.blocks}
+    again: dict[str, list[int]] = {}
+    broken: dict[Place, list[PlannedBlock]] = {}
+    for job in plan.jobs:
+        for block in job.blocks:
+            # What is planned to be skipped is no hole.
+            wanted = [run for run in block.runs if not plan.skip_reason(job.nodes, run.variant)]
+            ended = [status.get(run.run, "lost") in ENDED for run in wanted]
+            if all(ended) or block.block in replaced:
+                continue
+            if any(ended):
+                broken.setdefault(job.place, []).append(block)
+            else:
+                again.setdefault(job.job, []).append(block.block)
+    return Repair(again=again, addition=_addition(plan, broken, created_at) if broken else None)
+
+
+def _addition(plan: Plan, broken: Mapping[Place, list[PlannedBlock]], created_at: str) -> PlanAddition:
+    number = max(block.block for job in plan.jobs for block in job.blocks)
+    rng = random.Random(f"{plan.seed}:{number}")  # noqa: S311 - repeatable
+    jobs: list[PlannedJob] = []
+    for place, blocks in broken.items():
+        renewed = []
+        for old in blocks:
+            number += 1
+            order = [run.variant for run in old.runs]  # the same order keeps the set balanced
+            taken = set(old.runs[0].workloads)  # an adaptive campaign leaves out what it has decided
+            renewed.append(
+                plan_block(
+                    plan.campaign,
+                    number=number,
+                    place=place,
+                    order=order,
+                    workloads=[item.params_id for item in plan.workloads if item.params_id in taken],
+                    rng=rng,
+                    replaces=old.block,
+                    reps=reps_in_turns(plan),
+                )
+            )
+        at_once = BLOCKS_PER_JOB.get(plan.site.launcher, len(renewed))
+        for start in range(0, len(renewed), at_once):
+            name = job_name(len(plan.jobs) + len(jobs) + 1, place, plan.places)
+            part = renewed[start : start + at_once]
+            jobs.append(new_job(name, place, plan.memory_limit(place), plan.site.limits.job, part))
+    numbers = ", ".join(str(block.block) for blocks in broken.values() for block in blocks)
+    return PlanAddition(created_at=created_at, reason=f"resume: replaces broken block {numbers}", jobs=jobs)
+
+
+def plan_advance(
+    plan: Plan, decided: Collection[Comparison], frozen: Sequence[Frozen], created_at: str
+) -> PlanAddition:
+    """What a look asks for.
+
+    Args:
+        plan: its jobs include those of earlier additions, all of them ended.
+        decided: comparisons that are equivalent, Holm-rejected or broken now.
+        frozen: those that earlier looks had decided.
+        created_at: UTC, for the addition.
+    """
+    # Late: scipy comes with it, and only adaptive campaigns need it.
+    from gpubench.stats.sequential import schedule  # noqa: PLC0415
+
+    assert plan.max_blocks is not None
+    newly = _newly_frozen(plan, decided, frozen)
+    known = {(item.params_id, item.place, item.candidate) for item in (*frozen, *newly)}
+    jobs: list[PlannedJob] = []
+    number = max(block.block for job in plan.jobs for block in job.blocks)
+    rng = random.Random(f"{plan.seed}:{number}")  # noqa: S311 - repeatable
+    for place in plan.places:
+        have = _blocks_at(plan, place)
+        wanted = next((count for count in schedule(plan.max_blocks) if count > have), have)
+        workloads = [
+            item.params_id
+            for item in plan.workloads
+            if any(
+                (one.params_id, one.place, one.candidate) not in known
+                for one in plan.comparisons
+                if (one.params_id, one.place) == (item.params_id, place)
+                and not plan.skip_reason(one.nodes, one.baseline, one.candidate)
+            )
+        ]
+        if not workloads:
+            continue
+        labels = [variant.label for variant in plan.variants]
+        # The orders go on where the plan's own set of balanced orders stopped, so that the whole stays balanced.
+        for order in campaign_orders(plan.seed, place, len(labels), wanted)[have:]:
+            number += 1
+            block = plan_block(
+                plan.campaign,
+                number=number,
+                place=place,
+                order=[labels[position] for position in order],
+                workloads=workloads,
+                rng=rng,
+                reps=reps_in_turns(plan),
+            )
+            name = job_name(len(plan.jobs) + len(jobs) + 1, place, plan.places)
+            jobs.append(new_job(name, place, plan.memory_limit(place), plan.site.limits.job, [block]))
+    reason = f"advance: {len(jobs)} more blocks, {len(known)} of {len(plan.comparisons)} comparisons decided"
+    return PlanAddition(created_at=created_at, reason=reason, jobs=jobs, frozen=newly, ended=not jobs)
+
+
+def _blocks_at(plan: Plan, place: Place) -> int:
+    """Blocks at one place; one that replaces a broken block counts once with it."""
+    blocks = [block for job in plan.jobs if job.place == place for block in job.blocks]
+    return sum(block.replaces is None for block in blocks)
+
+
+def _newly_frozen(plan: Plan, decided: Collection[Comparison], frozen: Sequence[Frozen]) -> list[Frozen]:
+    last = {job.place: max(block.block for block in job.blocks) for job in plan.jobs}
+    before = {(item.params_id, item.place, item.candidate) for item in frozen}
+    return [
+        Frozen(
+            params_id=one.params_id,
+            nodes=one.nodes,
+            workers_per_node=one.workers_per_node,
+            candidate=one.candidate,
+            block=last[one.place],
+        )
+        for one in plan.comparisons
+        if one in decided and (one.params_id, one.place, one.candidate) not in before
+    ]

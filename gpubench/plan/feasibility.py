@@ -1,0 +1,314 @@
+"""What a machine can run: bounds of counts, memory for a workload at a cluster's shape, clusters that live together.
+
+What doesn't fit is refused with the arithmetic before a node-hour is spent on finding out. Pure.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gpubench.errors import PlanRefusedError
+from gpubench.model.quantities import format_bytes, spell_bytes
+from gpubench.model.site import Site
+from gpubench.model.text import visible
+from gpubench.plan.block_design import ClusterShape, interleaved
+from gpubench.spec import WorkloadSpec
+from gpubench.spec.turns import INTERLEAVED
+from gpubench.workloads.catalogue import CATALOGUE, Shape, Workload
+
+if TYPE_CHECKING:
+    from gpubench.plan.make import Request
+
+MOST_NODES = 65_536
+"""No cluster under one of the schedulers has more."""
+MOST_ON_A_NODE = 4096
+"""Workers times threads: hyper-threads of the largest nodes, and some more."""
+LEAST_MEMORY = 64 * 2**20
+"""Bytes; a worker has used them when it has imported dask."""
+LONGEST_INTERFACE = 15
+"""Letters: IFNAMSIZ of Linux less its final zero."""
+_INTERFACE = re.compile(r"[^\s/:]+")
+
+
+def check_bounds(site: Site, nodes: Sequence[int], workers: Sequence[int]) -> None:
+    """The counts and the interface are possible ones.
+
+    Raises:
+        PlanRefusedError: they aren't.
+    """
+    if fault := interface_fault(site.interface):
+        raise PlanRefusedError(f"site {site.name}: {fault}", then="--set interface=..., as `ip link` names it")
+    check_counts(site, nodes, workers)
+
+
+def check_counts(site: Site, nodes: Sequence[int], workers: Sequence[int]) -> None:
+    """There are machines with so many nodes, and with so many threads on each; raises PlanRefusedError."""
+    if max(nodes) > MOST_NODES:
+        raise PlanRefusedError(f"{max(nodes)} nodes are more than any cluster has", then=f"at most {MOST_NODES}")
+    threads = site.layout.threads
+    if max(workers) * threads > MOST_ON_A_NODE:
+        raise PlanRefusedError(
+            f"{max(workers)} workers x {threads} threads are more than any node can run",
+            then=f"fewer --workers or layout.threads, {MOST_ON_A_NODE} together at most",
+        )
+
+
+def check_worker_memory(limit: int, workers: int) -> None:
+    """Each of a node's workers has enough to start with.
+
+    Args:
+        limit: bytes per worker.
+        workers: of a node; for the message.
+
+    Raises:
+        PlanRefusedError: it hasn't.
+    """
+    if limit < LEAST_MEMORY:
+        raise PlanRefusedError(
+            f"{workers} workers per node have {format_bytes(limit)} each, and none starts with less than "
+            f"{spell_bytes(LEAST_MEMORY)}",
+            then="fewer workers, or more layout.memory",
+        )
+
+
+def interface_fault(name: str) -> str:
+    """Why no network device can have that name; empty where one can."""
+    if not _INTERFACE.fullmatch(name) or name in (".", "..") or visible(name) != name:
+        return f"interface '{name}' can't be the name of a network device"
+    if len(name.encode()) > LONGEST_INTERFACE:
+        return f"interface '{name}' has more than {LONGEST_INTERFACE} letters, which no device has"
+    return ""
+
+
+BEFORE_SPILLING = 0.6
+"""Share of its memory limit up to which a worker keeps everything in memory (``distributed.worker.memory.target``)."""
+
+
+def plan_cluster_shapes(request: Request) -> tuple[list[ClusterShape], list[str]]:
+    """Every place of the campaign in the order of its jobs, and what is left out at some of them and why.
+
+    GPU memory comes from the profile (``node.gpu_memory``) and isn't checked where it doesn't say; nor is a node's
+    memory that nobody here knows.
+
+    Raises:
+        PlanRefusedError: a workload doesn't fit, or nothing is left to measure at a place.
+    """
+    layout = request.site.layout
+    _check_pool(request)
+    rooms: list[ClusterShape] = []
+    notes: dict[str, list[str]] = {}
+    for nodes in request.nodes:
+        for workers in request.workers or [layout.workers]:
+            shape = Shape(nodes, workers, layout.threads)
+            limit = _memory_limit(request, workers)
+            if request.machine_memory or layout.memory is not None:
+                check_worker_memory(limit, workers)
+            enough = [item for item in request.workloads if shape.workers >= CATALOGUE[item.name].least_workers]
+            for item in enough:
+                check_memory(item, shape, worker_memory(request, workers), request.device)
+            for item in request.workloads:
+                if item not in enough:
+                    notes.setdefault(_too_few(item), []).append(_words(shape))
+            if not enough:
+                raise PlanRefusedError(
+                    f"nothing can be measured on {_words(shape)}: {_too_few(request.workloads[0])}",
+                    then="more --workers or --nodes, or another suite",
+                )
+            rooms.append(ClusterShape((nodes, workers), limit, [item.params_id for item in enough]))
+    return rooms, [f"{why}: left out on {', '.join(places)}" for why, places in notes.items()]
+
+
+def worker_memory(request: Request, workers: int) -> int:
+    """Bytes that each of a node's ``workers`` has for its data: of its GPU, where it has one; 0: nobody here knows."""
+    return _device_memory(request, workers) if request.device == "gpu" else _memory_limit(request, workers)
+
+
+def _memory_limit(request: Request, workers: int) -> int:
+    """Bytes per worker; 0: half of the node's over its workers, worked out on the node."""
+    layout = request.site.layout
+    sharing = workers * clusters_at_once(request)
+    if layout.memory is not None:
+        return layout.memory // sharing
+    return request.machine_memory // 2 // (sharing * (max(request.nodes) if layout.one_machine else 1))
+
+
+def _device_memory(request: Request, workers: int) -> int:
+    node = request.site.node
+    return (node.gpu_memory or 0) * node.gpus // (workers * clusters_at_once(request))
+
+
+def clusters_at_once(request: Request) -> int:
+    """How many clusters are alive on a node at the same time: all of a block's, where it is interleaved."""
+    return len(request.variants) if interleaved(request.site) else 1
+
+
+def _check_pool(request: Request) -> None:
+    pool = request.site.layout.rmm_pool
+    if not isinstance(pool, int):
+        return
+    if request.device == "cpu":
+        raise PlanRefusedError(
+            "layout.rmm_pool is a pool of GPU memory, and workers run on the cpu", then="--set layout.rmm_pool=default"
+        )
+    for workers in request.workers or [request.site.layout.workers]:
+        has = _device_memory(request, workers)
+        if has and pool > has:
+            raise PlanRefusedError(
+                f"a memory pool of {format_bytes(pool)} doesn't fit: a worker has {format_bytes(has)} on its GPU",
+                then="a smaller layout.rmm_pool",
+            )
+
+
+def check_memory(item: WorkloadSpec, shape: Shape, memory: int, device: str) -> None:
+    """A worker with ``memory`` bytes (0: not known, and not checked) can hold what the workload wants it to.
+
+    Raises:
+        PlanRefusedError: it can't.
+    """
+    known = CATALOGUE[item.name]
+    held = known.held(item.params, shape)
+    share = 1.0 if device == "gpu" else BEFORE_SPILLING
+    if memory and held > share * memory:
+        smaller = ", ".join(name for name, _ in known.grows)
+        less = "" if device == "gpu" else f", {100 * share:.0f} % of which it uses before it spills to disk"
+        raise PlanRefusedError(
+            f"{item.name} doesn't fit on {_words(shape)}: a worker has {format_bytes(memory)}{less}, and holds up to "
+            f"{format_bytes(held)} ({known.held_text})",
+            then=f"a smaller {smaller}, fewer workers per node, or layout.memory if the node has more",
+        )
+
+
+def check_workers(item: WorkloadSpec, shape: Shape) -> None:
+    """There are as many workers as it needs.
+
+    Raises:
+        PlanRefusedError: there aren't.
+    """
+    if shape.workers < CATALOGUE[item.name].least_workers:
+        raise PlanRefusedError(f"{_too_few(item)}: there are {_words(shape)}", then="more workers, or another workload")
+
+
+def _too_few(item: WorkloadSpec) -> str:
+    return f"{item.name} needs at least {CATALOGUE[item.name].least_workers} workers"
+
+
+def _words(shape: Shape) -> str:
+    nodes = f"{shape.nodes} node{'' if shape.nodes == 1 else 's'}"
+    return f"{nodes} x {shape.workers_per_node} worker{'' if shape.workers_per_node == 1 else 's'}"
+
+
+INTERLEAVING_LAUNCHERS = ("fork", "srun", "ssh")
+"""Those that can have the supervisors of several runs on a node at the same time."""
+INTERLEAVING_RUNTIMES = ("conda", "docker", "modules", "venv")
+"""Those that can enter images several times at once on a node."""
+AUTO, SEQUENTIAL = "auto", "sequential"
+
+
+def arranged(request: Request) -> tuple[Site, str]:
+    """The request's profile with an arrangement in place of ``auto``, and why it isn't interleaved, else empty.
+
+    With ``auto``, blocks are interleaved where clusters can take turns and their workers fit into the node's memory.
+    """
+    site = request.site
+    if site.layout.arrangement != AUTO:
+        return site, ""
+    one_by_one, together = (
+        site.model_copy(update={"layout": site.layout.model_copy(update={"arrangement": word})})
+        for word in (SEQUENTIAL, INTERLEAVED)
+    )
+    if len(request.variants) < 2:
+        return one_by_one, ""
+    try:
+        check_arrangement(together, [item.backend for item in request.workloads])
+        if request.device != "cpu":
+            raise PlanRefusedError("the memory pools of several clusters share a GPU only where that is asked for")
+        plan_cluster_shapes(dataclasses.replace(request, site=together))
+    except PlanRefusedError as error:
+        return one_by_one, error.what
+    return together, ""
+
+
+def check_arrangement(site: Site, backends: Sequence[str]) -> None:
+    """Raise PlanRefusedError where clusters can't take turns."""
+    if not interleaved(site):
+        return
+    then = "take --arrangement sequential"
+    if site.launcher not in INTERLEAVING_LAUNCHERS:
+        raise PlanRefusedError(
+            f"site {site.name}: launcher {site.launcher} starts one run at a time on a node; "
+            f"an interleaved block has all of its runs there (launchers that can: {', '.join(INTERLEAVING_LAUNCHERS)})",
+            then=then,
+        )
+    if site.runtime not in INTERLEAVING_RUNTIMES:
+        raise PlanRefusedError(
+            f"site {site.name}: runtime {site.runtime} isn't known to have several runs on a node at the same time "
+            f"(runtimes that can: {', '.join(INTERLEAVING_RUNTIMES)})",
+            then=then,
+        )
+    if "parsl" in backends:
+        raise PlanRefusedError(
+            "Parsl's executors live outside of a cluster's processes and can't be stopped", then=then
+        )
+
+
+SHARES = {"small": 0.01, "medium": 0.1, "large": 0.5}
+"""Of a worker's memory, at a repetition's worst moment."""
+FACTORS = {"small": 1.0, "medium": 10.0, "large": 100.0}
+"""Of the default sizes, where a workload holds nothing worth counting."""
+_HALVINGS = 60
+
+
+def preset(
+    known: Workload, params: Mapping[str, Any], size: str, *, fixed: Mapping[str, Any], shape: Shape, memory: int
+) -> dict[str, Any]:
+    """The parameters that preset ``size`` changes, with their values: whole numbers of two digits.
+
+    Args:
+        known: the workload.
+        params: its complete parameters.
+        size: ``small``, ``medium`` or ``large``.
+        fixed: those that the user gave; they stay, and the others grow around them.
+        shape: of the cluster.
+        memory: bytes per worker; 0: not known.
+
+    Raises:
+        PlanRefusedError: the workload holds data, and the memory isn't known.
+    """
+    grows = [(name, exponent) for name, exponent in known.grows if name not in fixed]
+
+    def grown(factor: float) -> dict[str, Any]:
+        return {name: _two_digits(params[name] * factor**exponent) for name, exponent in grows}
+
+    def held(factor: float) -> int:
+        return known.held({**params, **grown(factor)}, shape)
+
+    if not grows:
+        return {}
+    if not held(1.0):
+        return grown(FACTORS[size])
+    if not memory:
+        raise PlanRefusedError(
+            f"--size {size}: nobody here knows how much memory a worker has",
+            then="--set layout.memory=64GiB (all workers of a node; of a GPU: node.gpu_memory), or --set the sizes",
+        )
+    return grown(_largest(held, SHARES[size] * memory))
+
+
+def _largest(held: Any, target: float) -> float:
+    """The factor at which a worker just holds no more than ``target`` bytes, as ``held`` grows with it."""
+    low, high = -40.0, 60.0  # powers of two
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if held(2.0**middle) <= target else (low, middle)
+    return float(2.0**low)
+
+
+def _two_digits(value: float) -> int:
+    """Rounded down, so that a share isn't exceeded: 12 799 → 12 000; at least 1."""
+    whole = max(1, math.floor(value * (1 + 1e-9)))
+    unit = 10 ** max(0, len(str(whole)) - 2)
+    return int(whole // unit * unit)

@@ -1,0 +1,269 @@
+"""Paired block data: every cell's blocks side by side, who ran first, and the arrays of complete pairs.
+
+A comparison stands only on blocks that ran side by side, with each variant first in some of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from gpubench.errors import DataError
+from gpubench.stats.data import ComparisonInput, RunSamples
+from gpubench.stats.runs import Bools, Floats, Ints, RunNumbers, number_runs
+from gpubench.stats.settings import Summary
+
+Pair = tuple[RunSamples, RunSamples]
+
+
+def first_in_block(baseline: RunSamples, candidate: RunSamples) -> int:
+    """1 where the baseline ran first, -1 where the candidate did, 0 where neither order nor start tells."""
+    if baseline.order is not None and candidate.order is not None and baseline.order != candidate.order:
+        return 1 if baseline.order < candidate.order else -1
+    if baseline.started_at is not None and candidate.started_at is not None:
+        return (baseline.started_at < candidate.started_at) - (candidate.started_at < baseline.started_at)
+    return 0
+
+
+def order_problem(pairs: Sequence[Pair]) -> str:
+    """Why the order of runs can't carry a comparison; empty where it can, or where nothing is known of it.
+
+    A machine that warms up or fills up changes whatever always runs second (Georges, Buytaert & Eeckhout 2007, OOPSLA;
+    sharkdp/hyperfine#21), and that no number of blocks can take out again.
+
+    Args:
+        pairs: complete pairs in block order.
+    """
+    if not pairs:
+        return ""
+    return _split_block(pairs) or _always_first(pairs)
+
+
+def _always_first(pairs: Sequence[Pair]) -> str:
+    first = {first_in_block(baseline, candidate) for baseline, candidate in pairs}
+    if first in ({1}, {-1}):
+        variant = pairs[0][0 if first == {1} else 1].variant
+        return f"'{variant}' ran first in every block"
+    return ""
+
+
+def _split_block(pairs: Sequence[Pair]) -> str:
+    by_job: dict[str, list[RunSamples]] = {}
+    for baseline, candidate in pairs:
+        if baseline.job != candidate.job:
+            return f"the runs of block {baseline.block} are from different jobs"
+        by_job.setdefault(baseline.job, []).extend((baseline, candidate))
+    for runs in by_job.values():
+        # Blocks of different jobs may overlap in time: they run on different nodes.
+        if (block := _interrupted(runs)) is not None:
+            return f"block {block} did not run side by side: another block ran between its runs"
+    return ""
+
+
+def _interrupted(runs: Sequence[RunSamples]) -> int | None:
+    starts = sorted((run.started_at, run.block) for run in runs if run.started_at is not None)
+    seen: set[int] = set()
+    for (_, before), (_, block) in itertools.pairwise(starts):
+        seen.add(before)
+        if block != before and block in seen:
+            return block
+    return None
+
+
+BASELINE, CANDIDATE = 0, 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Pairs:
+    """Arrays of shape (cells, width) or (cells, width, 2); the last axis is baseline, candidate.
+
+    Only the first ``blocks`` entries of a row count; what stands behind them is meaningless.
+
+    Args:
+        numbers: of the runs, each array (cells, width, 2).
+        blocks: complete pairs of each cell, shape (cells,).
+        first: who ran first: 1 the baseline, -1 the candidate, 0 unknown.
+        group: pairs of the same (nodes, block) carry the same number, from 0; they share a sign flip.
+    """
+
+    numbers: RunNumbers
+    blocks: Ints
+    first: Ints
+    group: Ints
+
+    @property
+    def mask(self) -> Bools:
+        """Which entries count, shape (cells, width)."""
+        counts: Bools = np.arange(self.first.shape[1])[None, :] < self.blocks[:, None]
+        return counts
+
+    def differences(self, summary: Summary) -> Floats:
+        """Candidate minus baseline in logs, 0 where there is no pair; shape (cells, width)."""
+        number = self.numbers.summary(summary)
+        return np.where(self.mask, number[..., CANDIDATE] - number[..., BASELINE], 0.0)
+
+    def head(self, blocks: int | Ints) -> Pairs:
+        """The first pairs only: what an earlier look has seen, or what counts for a frozen cell."""
+        return dataclasses.replace(self, blocks=np.minimum(self.blocks, blocks))
+
+    def select(self, cells: Ints | Bools) -> Pairs:
+        """Some of the cells."""
+        return Pairs(
+            self.numbers.map(lambda array: array[cells]), self.blocks[cells], self.first[cells], self.group[cells]
+        )
+
+
+def complete_pairs(numbers: RunNumbers, ran: Bools, first: Ints, group: Ints) -> Pairs:
+    """Leave out blocks in which only one variant ran, and close the gaps; the order of blocks stays.
+
+    Args:
+        numbers: arrays of shape (cells, blocks, 2), blocks ascending.
+        ran: whether that run ended ``ok`` with samples, same shape.
+        first: as in Pairs, shape (cells, blocks).
+        group: as in Pairs, shape (cells, blocks).
+    """
+    both = ran.all(axis=2)
+    position = np.argsort(~both, axis=1, kind="stable")
+    return Pairs(
+        numbers.map(lambda array: np.take_along_axis(array, position[..., None], axis=1)),
+        both.sum(axis=1),
+        np.take_along_axis(first, position, axis=1),
+        np.take_along_axis(group, position, axis=1),
+    )
+
+
+def count(mask: Bools) -> Ints:
+    """How many entries of each cell count; the mask has shape (cells, ...), the result (cells,)."""
+    counts: Ints = np.sum(mask, axis=tuple(range(1, mask.ndim)), dtype=np.int64)
+    return counts
+
+
+def masked_mean(values: Floats, mask: Bools) -> Floats:
+    """Mean over the second axis of what counts; 0 where nothing does."""
+    mean: Floats = np.sum(np.where(mask, values, 0.0), axis=1) / np.maximum(count(mask), 1)
+    return mean
+
+
+def masked_sd(values: Floats, mask: Bools) -> Floats:
+    """Standard deviation (n - 1) over the second axis of what counts; 0 below two values."""
+    centred = np.where(mask, values - masked_mean(values, mask)[:, None], 0.0)
+    sd: Floats = np.sqrt(np.sum(centred**2, axis=1) / np.maximum(count(mask) - 1, 1))
+    return sd
+
+
+Place = tuple[int, int, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class CellBlocks:
+    """One comparison with its runs sorted into blocks.
+
+    Args:
+        comparison: as it came in.
+        blocks: numbers of the blocks that count, ascending.
+        runs: by (block, side): the run that has samples.
+        failed: (block, side) in which that variant failed.
+        lost: (block, side) in which that variant was lost.
+        order_problem: why the order of runs can't carry a comparison, else empty.
+    """
+
+    comparison: ComparisonInput
+    blocks: tuple[int, ...]
+    runs: dict[tuple[int, int], RunSamples]
+    failed: frozenset[tuple[int, int]]
+    lost: frozenset[tuple[int, int]]
+    order_problem: str
+
+    @property
+    def paired(self) -> list[tuple[RunSamples, RunSamples]]:
+        """Complete pairs in block order, baseline first."""
+        both = [block for block in self.blocks if (block, BASELINE) in self.runs and (block, CANDIDATE) in self.runs]
+        return [(self.runs[block, BASELINE], self.runs[block, CANDIDATE]) for block in both]
+
+    @property
+    def broken_blocks(self) -> list[int]:
+        """Blocks in which the candidate failed where the baseline ran."""
+        return [block for block in self.blocks if (block, CANDIDATE) in self.failed and (block, BASELINE) in self.runs]
+
+    @property
+    def one_job(self) -> bool:
+        """Several complete pairs come from one allocation."""
+        jobs = [baseline.job for baseline, _ in self.paired if baseline.job]
+        return len(set(jobs)) < len(jobs)
+
+
+def read_cell(comparison: ComparisonInput) -> CellBlocks:
+    """Sort the runs of a comparison into blocks.
+
+    Raises:
+        DataError: baseline and candidate are the same, two runs of one variant have samples in one block, or a time is
+            not positive and finite.
+    """
+    sides = {comparison.baseline: BASELINE, comparison.candidate: CANDIDATE}
+    if len(sides) < 2:
+        raise DataError(f"'{comparison.baseline}' compared with itself", then="name two different variants")
+    limit = comparison.frozen_at
+    counted = [run for run in comparison.runs if run.variant in sides and (limit is None or run.block <= limit)]
+    runs: dict[tuple[int, int], RunSamples] = {}
+    for run in counted:
+        if run.status == "ok" and run.wall_s:
+            _check(run, runs.setdefault((run.block, sides[run.variant]), run))
+    ended = {
+        status: frozenset((r.block, sides[r.variant]) for r in counted if r.status == status)
+        for status in ("failed", "lost")
+    }
+    blocks = tuple(sorted({run.block for run in counted}))
+    cell = CellBlocks(comparison, blocks, runs, ended["failed"], ended["lost"] - set(runs), "")
+    return dataclasses.replace(cell, order_problem=order_problem(cell.paired))
+
+
+def _check(run: RunSamples, first: RunSamples) -> None:
+    if first is not run:
+        raise DataError(
+            f"runs '{first.run}' and '{run.run}' are both variant '{run.variant}' in block {run.block}",
+            then="give every cluster lifetime its own block",
+        )
+    if min(run.wall_s) > 0 and math.isfinite(sum(run.wall_s)):
+        return  # what follows says the same of every time, and takes longer
+    # NaN fails this comparison too.
+    if not all(0 < time < float("inf") for time in run.wall_s):
+        raise DataError(
+            f"run '{run.run}' (variant '{run.variant}', block {run.block}) has a time that is not positive and finite",
+            then="no verdict can stand on it; mark the run failed or correct the file",
+        )
+
+
+def arrange(cells: Sequence[CellBlocks]) -> Pairs:
+    """Arrays of all cells, as the gate wants them."""
+    width = max((len(cell.blocks) for cell in cells), default=0)
+    shape = (len(cells), max(width, 1))
+    ran, first = np.zeros((*shape, 2), dtype=bool), np.zeros(shape, dtype=np.int64)
+    group, groups = np.zeros(shape, dtype=np.int64), dict[tuple[object, int], int]()
+    samples: dict[int, list[tuple[Place, tuple[float, ...]]]] = {}
+    for row, cell in enumerate(cells):
+        nodes = cell.comparison.key.get("nodes")
+        for column, block in enumerate(cell.blocks):
+            group[row, column] = groups.setdefault((nodes, block), len(groups))
+            present = {side: cell.runs[block, side] for side in (BASELINE, CANDIDATE) if (block, side) in cell.runs}
+            if len(present) == 2:
+                first[row, column] = first_in_block(present[BASELINE], present[CANDIDATE])
+            for side, run in present.items():
+                ran[row, column, side] = True
+                samples.setdefault(len(run.wall_s), []).append(((row, column, side), run.wall_s))
+    return complete_pairs(_numbers((*shape, 2), samples), ran, first, group)
+
+
+def _numbers(shape: tuple[int, int, int], samples: dict[int, list[tuple[Place, tuple[float, ...]]]]) -> RunNumbers:
+    # Runs with the same count of samples go through together: no padding, so a long suite costs no memory for a short
+    # one.
+    numbers = RunNumbers.zeros(shape)
+    for entries in samples.values():
+        some = number_runs(np.array([times for _, times in entries]))
+        places = tuple(np.array([place for place, _ in entries]).T)
+        for field in dataclasses.fields(RunNumbers):
+            getattr(numbers, field.name)[places] = getattr(some, field.name)
+    return numbers

@@ -1,0 +1,94 @@
+"""The question that results are asked: what isn't named is as it was planned, and the default where nothing was."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from gpubench.errors import UsageError
+from gpubench.model.base import nearest
+from gpubench.model.plan import Comparison, Plan
+from gpubench.stats.settings import Looks, Margin, Summary, VerdictSettings
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """What somebody asks; None and empty: nothing but what was planned.
+
+    Args:
+        margin: another than planned, as a ratio minus one.
+        baseline, candidate: labels of variants, for another pair than planned.
+        allow: patterns of fields that may change with the variant besides those planned.
+        summary: another number of a run than planned.
+    """
+
+    margin: float | None = None
+    baseline: str | None = None
+    candidate: str | None = None
+    allow: tuple[str, ...] = ()
+    summary: Summary | None = None
+
+    def settings(self, *plans: Plan) -> VerdictSettings:
+        """Margin and summary of results that were planned together, or of several that weren't.
+
+        Raises:
+            UsageError: the plans differ in what isn't named here.
+        """
+        margins, summaries = {plan.margin for plan in plans}, {plan.summary for plan in plans}
+        if self.margin is None and len(margins) > 1:
+            low, high = map(Margin, sorted(margins))
+            raise UsageError(
+                f"one side was planned with a margin of {low.percent}, the other with {high.percent}",
+                then=f"say which counts: --margin {100 * low:g}%",
+            )
+        if self.summary is None and len(summaries) > 1:
+            words = " and the other ".join(sorted(summaries))
+            raise UsageError(f"one side was planned to judge the {words} of a run", then="say which: --summary mean")
+        defaults = VerdictSettings()
+        return VerdictSettings(
+            margin=Margin(next(iter(margins), defaults.margin) if self.margin is None else self.margin),
+            summary=next(iter(summaries), defaults.summary) if self.summary is None else self.summary,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """How a campaign is judged: ``settings``, and the ``comparisons`` of its family in the order of their verdicts."""
+
+    settings: VerdictSettings
+    comparisons: list[Comparison]
+
+    @staticmethod
+    def of(plan: Plan, question: Question, *, ended: bool = False) -> Decision:
+        """What was planned, but for what is asked.
+
+        Args:
+            plan: of the campaign.
+            question: a pair in it is judged in place of its mirror image or beside the planned family.
+            ended: no further block of an adaptive campaign will come.
+
+        Raises:
+            UsageError: the plan has no such variant.
+        """
+        look = None if plan.max_blocks is None else Looks(plan.max_blocks, ended)
+        settings = dataclasses.replace(question.settings(plan), seed=plan.seed, look=look)
+        return Decision(settings, _comparisons(plan, question))
+
+
+def _comparisons(plan: Plan, question: Question) -> list[Comparison]:
+    if question.baseline is None and question.candidate is None:
+        return plan.comparisons
+    labels = [item.label for item in plan.variants]
+    baseline = question.baseline or plan.baseline
+    candidates = [question.candidate] if question.candidate else labels
+    for label in (baseline, *candidates):
+        if label not in labels:
+            raise UsageError(f"campaign {plan.campaign} has no variant '{label}'{nearest(label, labels)}")
+    candidates = [candidate for candidate in candidates if candidate != baseline]
+    asked = [
+        one.model_copy(update={"baseline": baseline, "candidate": candidate})
+        for candidate in candidates
+        for one in plan.comparisons
+        if one.candidate == plan.comparisons[0].candidate
+    ]
+    pairs = [{baseline, candidate} for candidate in candidates]
+    return [*asked, *(one for one in plan.comparisons if {one.baseline, one.candidate} not in pairs)]

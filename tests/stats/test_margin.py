@@ -1,0 +1,39 @@
+"""The margin: one number with its band in logs, and when an interval lies beyond it."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from gpubench.stats.settings import Margin, VerdictSettings
+
+
+def test_the_region_is_symmetric_in_logs():
+    margin = Margin(0.03)
+    assert margin.log == pytest.approx(math.log(1.03))
+    assert margin.half.log == math.log1p(0.015)
+    assert margin.percent == "3 %"
+
+
+@pytest.mark.parametrize(
+    ("word", "low", "high", "exceeded"),
+    [
+        ("regression", 0.031, 0.05, True),
+        ("regression", 0.029, 0.05, False),
+        ("improvement", -0.05, 1 / 1.031 - 1, True),
+        ("improvement", -0.05, 1 / 1.029 - 1, False),
+        ("improvement", 0.031, 0.05, False),
+        ("equivalent", 0.031, 0.05, False),
+        ("regression", None, None, False),
+    ],
+)
+def test_an_interval_exceeds_it_on_the_verdicts_side_only(word, low, high, exceeded):
+    assert Margin(0.03).is_exceeded(word, low, high) is exceeded
+
+
+def test_settings_take_any_number_and_write_it_as_it_was():
+    settings = VerdictSettings(margin=0.05)
+    assert settings.margin.log == math.log1p(0.05)
+    assert json.dumps(settings.margin) == "0.05"
