@@ -13,7 +13,7 @@ from gpubench.errors import DataError
 from gpubench.images import folders
 from gpubench.images.build_mutex import Progress
 from gpubench.images.compatibility import choose
-from gpubench.images.manifest import manifest, manifest_id
+from gpubench.images.manifests import MANIFEST, manifest_id
 from gpubench.images.specs import resolve
 from gpubench.images.stack import check_python
 from gpubench.images.venv import BuiltVenv, build, image_id
@@ -78,3 +78,35 @@ def _image(spec: str, built: BuiltVenv) -> tuple[Image, dict[str, Any]]:
         manifest=manifest_id(document),
     )
     return image, document
+
+
+def manifest(built: BuiltVenv) -> dict[str, Any]:
+    """The manifest of an image; two images on one stack differ only below ``ucx``.
+
+    ``ucx.libucp`` is the file that must show up in the memory map of every process of a run; ``ucx.release`` is what
+    the library reports, ``ucx.version`` the wheel's full version, ``content`` the hash of the files.
+    """
+    stack, ucx = built.stack.facts, built.ucx.facts
+    row = built.row
+    return {
+        "schema": MANIFEST,
+        "kind": "venv",
+        "ucx": {
+            "spec": built.wheel.release,
+            "version": ucx["version"],
+            "release": ucx["release"],
+            "revision": ucx["revision"],
+            "configure": ucx["configure"],
+            "content": built.ucx.content,
+            "wheel": ucx["wheel"],
+            "libucp": str((built.libraries / "libucp.so.0").resolve()),
+        },
+        "stack": {
+            "name": row.name,
+            "python": stack["python"],
+            "packages": stack["packages"],
+            "lock": stack["lock"],
+            "content": built.stack.content,
+        },
+        "binding": {"name": row.binding, "version": row.binding_version, "scheme": row.scheme},
+    }

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, Literal
 
-from gpubench.images.manifest import differences
+from gpubench.images.manifests import differences
 from gpubench.merge.environment_facts import ENVIRONMENT, UNSET, Facts, word
 from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.spec import PROCESS_DEFAULTS

@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpubench.images.manifest import differences
+from gpubench.images.manifests import differences
 from gpubench.merge.environment import Change, PlannedEnvironment, Why, between, worst
 from gpubench.merge.environment_facts import Facts, facts
 from gpubench.merge.run_noise import NOISE, noise

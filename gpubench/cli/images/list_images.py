@@ -17,7 +17,7 @@ from gpubench.cli.sites.profiles import load_site, site_names
 from gpubench.cli.terminal import Terminal
 from gpubench.cli.ways import typed
 from gpubench.errors import UsageError
-from gpubench.images import images_root, published
+from gpubench.images import images_root, manifests
 from gpubench.images.kinds import KINDS
 from gpubench.images.kinds.image_paths import ImagePaths
 from gpubench.images.kinds.listing import Entry, of_lock
@@ -53,7 +53,7 @@ def show_image(site: Site, spec: str, asked: CampaignOptions) -> None:
     document: Mapping[str, Any]
     if read_lock().find(kind="docker", spec=spec, site=site.name, date=asked.chosen_date()):
         (row,) = locked_rows(site, [spec], asked.chosen_date())
-        found = published.manifest_of(images_root(site.paths.images), row)
+        found = manifests.manifest_of(images_root(site.paths.images), row)
         if found is None:
             raise UsageError(
                 f"the manifest of image {spec} ({row.digest}) isn't on this machine, and the image was never pushed",

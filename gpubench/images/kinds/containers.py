@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpubench import __version__
 from gpubench.errors import MissingToolError
-from gpubench.images import manifests, published
+from gpubench.images import manifests
 from gpubench.images.kinds.image_paths import ImagePaths
 from gpubench.images.kinds.listing import Entry
 from gpubench.images.kinds.prunable import Leftover, Needed
@@ -132,11 +132,11 @@ def _ask(order: Order, row: LockRow, image: Image) -> dict[str, Any]:
     try:
         engine = _engine()
     except MissingToolError:
-        found = published.manifest_of(order.root, row)
+        found = manifests.manifest_of(order.root, row)
         if found is None:
             raise
         return found
     engine.ensure(image.reference)
     document = manifests.read_manifest(engine.read_file(image.reference, image.build_manifest), image.reference)
-    published.require_locked(row, document)
+    manifests.require_locked(row, document)
     return document

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpubench.errors import DataError
 from gpubench.images import manifests
-from gpubench.images.manifest import manifest_id
+from gpubench.images.manifests import manifest_id
 from gpubench.images.requests import Found, Obtained, Order
 from gpubench.model.image import Image
 from gpubench.model.images_lock import LockRow

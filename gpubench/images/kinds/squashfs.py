@@ -6,7 +6,7 @@ import functools
 from pathlib import Path
 
 from gpubench.errors import DataError
-from gpubench.images import published, squashfs
+from gpubench.images import manifests, squashfs
 from gpubench.images.kinds.image_paths import ImagePaths, folder_of
 from gpubench.images.kinds.listing import Entry
 from gpubench.images.kinds.prunable import Leftover, Needed
@@ -28,7 +28,7 @@ def _find(order: Order, folder: Path, spec: str) -> Found | None:
     if row is None:
         return None
     imported = squashfs.find(folder, row.digest)
-    manifest = published.manifest_of(order.root, row) if imported else None
+    manifest = manifests.manifest_of(order.root, row) if imported else None
     if imported is None or manifest is None:
         return None
     squashfs.check(imported, deep=False)
