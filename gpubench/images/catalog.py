@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
 from gpubench.errors import DataError
 from gpubench.images import folders
-from gpubench.images.build_mutex import Progress
 from gpubench.images.compatibility import choose
+from gpubench.images.folders import Progress
 from gpubench.images.manifests import MANIFEST, manifest_id
 from gpubench.images.specs import resolve
 from gpubench.images.stack import check_python
 from gpubench.images.venv import BuiltVenv, build, image_id
 from gpubench.model.image import Image
-
-
-def images_root(configured: str = "") -> Path:
-    """``paths.images`` of the profile with ``~`` and variables resolved; empty means the user's cache directory."""
-    if configured:
-        return Path(os.path.expandvars(configured)).expanduser()
-    return Path(platformdirs.user_cache_dir("gpubench"))
 
 
 def ensure(specs: Sequence[str], root: Path, progress: Progress) -> dict[str, tuple[Image, dict[str, Any]]]:

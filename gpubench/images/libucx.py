@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.errors import DataError
-from gpubench.images.build_mutex import Progress
-from gpubench.images.folders import Folder, obtain
+from gpubench.images.folders import Folder, Progress, obtain
 from gpubench.images.installer import WHEELS_ONLY, run_uv
 from gpubench.images.specs import Wheel
 from gpubench.model.quantities import format_seconds

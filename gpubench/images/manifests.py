@@ -1,4 +1,4 @@
-"""Manifests: what an image is made of, as one document; compared, kept by their hash below ``paths.images``, fetched."""
+"""Manifests: what an image is made of, as one document; compared, fetched, and kept below ``paths.images``."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpubench.images.build_mutex import Progress
+from gpubench.images.folders import Progress
 from gpubench.model.image import Image
 from gpubench.model.images_lock import ImagesLock, LockRow
 from gpubench.model.site import Site

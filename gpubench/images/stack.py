@@ -13,9 +13,8 @@ from typing import Any
 
 from gpubench.errors import DataError
 from gpubench.images import interpreter
-from gpubench.images.build_mutex import Progress
 from gpubench.images.compatibility import Stack
-from gpubench.images.folders import Folder, obtain
+from gpubench.images.folders import Folder, Progress, obtain
 from gpubench.images.installer import WHEELS_ONLY, run_uv
 from gpubench.model.quantities import format_seconds
 from gpubench.resources import docker_file

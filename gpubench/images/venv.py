@@ -19,9 +19,8 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpubench.images.build_mutex import Progress
 from gpubench.images.compatibility import Stack
-from gpubench.images.folders import Folder
+from gpubench.images.folders import Folder, Progress
 from gpubench.images.libucx import ucx_folder
 from gpubench.images.specs import Wheel
 from gpubench.images.stack import stack_folder

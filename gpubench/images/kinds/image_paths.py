@@ -6,7 +6,8 @@ import dataclasses
 import os
 from pathlib import Path
 
-from gpubench.images.catalog import images_root
+import platformdirs
+
 from gpubench.model.site import Site
 
 
@@ -29,3 +30,10 @@ def folder_of(site: Site, root: Path) -> Path:
     configured = site.imports.folder
     folder = Path(os.path.expandvars(configured)).expanduser() if configured else root / "squashfs"
     return folder.absolute()
+
+
+def images_root(configured: str = "") -> Path:
+    """``paths.images`` of the profile with ``~`` and variables resolved; empty means the user's cache directory."""
+    if configured:
+        return Path(os.path.expandvars(configured)).expanduser()
+    return Path(platformdirs.user_cache_dir("gpubench"))
