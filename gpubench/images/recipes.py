@@ -10,8 +10,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 
 from gpubench.errors import MissingToolError, PlanRefusedError, UsageError
-from gpubench.images.admission import admitted, refusal, runs
-from gpubench.images.compatibility import Stack, newest_cuda, stacks
+from gpubench.images.compatibility import Stack, admitted, newest_cuda, refusal, runs, stacks
 from gpubench.images.specs import RequestedUcx, Wheel, parse, resolve, version_key
 from gpubench.model.base import nearest
 from gpubench.model.recipe import Recipe

@@ -72,7 +72,7 @@ def test_credentials_in_an_address_are_not_printed() -> None:
 def test_a_repository_that_accepts_and_never_answers_ends_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     import socket
 
-    monkeypatch.setattr(recipes, "DEADLINE_S", 1.0)
+    monkeypatch.setattr(recipes, "LISTING_S", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         with pytest.raises(MissingToolError, match="no answer within 1 s"):

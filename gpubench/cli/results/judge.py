@@ -16,7 +16,7 @@ from gpubench.cli.results.links import tables_of
 from gpubench.cli.say import warn
 from gpubench.errors import DataError, UsageError
 from gpubench.files import write_atomically
-from gpubench.images.binding_defaults import set_by_binding
+from gpubench.images.compatibility import set_by_binding
 from gpubench.merge.directories import merge_directory
 from gpubench.merge.environment import Changes, PlannedEnvironment, find_changes, is_crowded, with_changes, with_crowds
 from gpubench.merge.environment_facts import Facts, facts
