@@ -15,7 +15,7 @@ from typing import Any
 from gpubench.errors import DataError, GpubenchError, MissingToolError
 from gpubench.files import write_atomically
 from gpubench.images import manifests
-from gpubench.images.prefix_builds import Step
+from gpubench.images.kinds.base import Step
 from gpubench.images.rows import modules_folder, modules_image
 from gpubench.images.specs import parse
 from gpubench.model.images_lock import LockRow

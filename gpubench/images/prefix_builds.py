@@ -7,18 +7,15 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from gpubench.errors import DataError, GpubenchError, MissingToolError
 from gpubench.images import manifests
+from gpubench.images.kinds.base import Step
 from gpubench.model.images_lock import LockRow
 from gpubench.model.recipe import Recipe
 from gpubench.render.conda import SCRIPT, Prefix
-
-Step = Callable[[str, float], None]
-"""Gets the text of a step and the share of the steps before it, 0 to 1."""
 
 _CAUSES: dict[int, type[GpubenchError]] = {3: DataError, 5: MissingToolError}
 _STEP = "== "

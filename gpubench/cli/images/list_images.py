@@ -19,9 +19,7 @@ from gpubench.cli.ways import typed
 from gpubench.errors import UsageError
 from gpubench.images import images_root, manifests
 from gpubench.images.kinds import KINDS
-from gpubench.images.kinds.image_paths import ImagePaths
-from gpubench.images.kinds.listing import Entry, of_lock
-from gpubench.images.requests import Order
+from gpubench.images.kinds.base import Entry, ImagePaths, Order, of_lock
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
 

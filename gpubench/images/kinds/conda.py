@@ -8,12 +8,8 @@ import functools
 import shutil
 from pathlib import Path
 
-from gpubench.images.kinds import installed
-from gpubench.images.kinds.image_paths import ImagePaths
-from gpubench.images.kinds.installed import ready
-from gpubench.images.kinds.listing import Entry
-from gpubench.images.kinds.prunable import Leftover, Needed
-from gpubench.images.requests import Obtained, Order
+from gpubench.images.kinds.base import Entry, ImagePaths, Leftover, Needed, Obtained, Order, obtain_installed
+from gpubench.images.kinds.base import installed_ready as ready
 from gpubench.images.rows import prefix_image
 
 __all__ = ["ON_DEMAND", "entries", "leftovers", "obtain", "ready"]
@@ -23,7 +19,7 @@ ON_DEMAND = False
 
 def obtain(order: Order) -> Obtained:
     """What ``images build`` has locked; a prefix takes too long to make it by the way."""
-    return installed.obtain(order, "conda", prefix_image)
+    return obtain_installed(order, "conda", prefix_image)
 
 
 def entries(places: ImagePaths) -> list[Entry]:  # noqa: ARG001 - of every kind

@@ -8,11 +8,8 @@ from typing import TYPE_CHECKING, Any
 from gpubench import __version__
 from gpubench.errors import MissingToolError
 from gpubench.images import manifests
-from gpubench.images.kinds.image_paths import ImagePaths
-from gpubench.images.kinds.listing import Entry
-from gpubench.images.kinds.prunable import Leftover, Needed
+from gpubench.images.kinds.base import Entry, Found, ImagePaths, Leftover, Needed, Obtained, Order
 from gpubench.images.recipes import recipes
-from gpubench.images.requests import Found, Obtained, Order
 from gpubench.images.rows import STAGE_LABEL, docker_image
 from gpubench.model.image import Image
 from gpubench.model.images_lock import LockRow

@@ -5,12 +5,8 @@ from __future__ import annotations
 import functools
 import shutil
 
-from gpubench.images.kinds import installed
-from gpubench.images.kinds.image_paths import ImagePaths
-from gpubench.images.kinds.installed import ready
-from gpubench.images.kinds.listing import Entry
-from gpubench.images.kinds.prunable import Leftover, Needed
-from gpubench.images.requests import Obtained, Order
+from gpubench.images.kinds.base import Entry, ImagePaths, Leftover, Needed, Obtained, Order, obtain_installed
+from gpubench.images.kinds.base import installed_ready as ready
 from gpubench.images.rows import modules_folder, modules_image
 
 __all__ = ["ON_DEMAND", "entries", "leftovers", "obtain", "ready"]
@@ -20,7 +16,7 @@ ON_DEMAND = False
 
 def obtain(order: Order) -> Obtained:
     """What ``images build`` has locked: what is loaded must not be asked anew on every day."""
-    return installed.obtain(order, "modules", functools.partial(modules_image, order.root))
+    return obtain_installed(order, "modules", functools.partial(modules_image, order.root))
 
 
 def entries(places: ImagePaths) -> list[Entry]:  # noqa: ARG001 - of every kind

@@ -7,10 +7,7 @@ from pathlib import Path
 
 from gpubench.errors import DataError
 from gpubench.images import manifests, squashfs
-from gpubench.images.kinds.image_paths import ImagePaths, folder_of
-from gpubench.images.kinds.listing import Entry
-from gpubench.images.kinds.prunable import Leftover, Needed
-from gpubench.images.requests import Found, Obtained, Order
+from gpubench.images.kinds.base import Entry, Found, ImagePaths, Leftover, Needed, Obtained, Order, folder_of
 from gpubench.images.rows import docker_image
 from gpubench.model.image import Image
 

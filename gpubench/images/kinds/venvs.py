@@ -9,10 +9,7 @@ from pathlib import Path
 from gpubench.errors import DataError
 from gpubench.images import folders
 from gpubench.images.catalog import ensure, verify
-from gpubench.images.kinds.image_paths import ImagePaths
-from gpubench.images.kinds.listing import Entry
-from gpubench.images.kinds.prunable import Leftover, Needed
-from gpubench.images.requests import Obtained, Order
+from gpubench.images.kinds.base import Entry, ImagePaths, Leftover, Needed, Obtained, Order
 from gpubench.model.image import Image
 
 ON_DEMAND = True
