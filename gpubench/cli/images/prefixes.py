@@ -17,7 +17,7 @@ from gpubench.files import write_atomically
 from gpubench.images import images_root
 from gpubench.images.kinds.base import Step
 from gpubench.images.kinds.conda import make_prefix
-from gpubench.images.module_builds import describe_modules
+from gpubench.images.kinds.modules import describe_modules
 from gpubench.images.recipes import recipes, unresolved
 from gpubench.images.specs import parse
 from gpubench.model.images_lock import LockRow
