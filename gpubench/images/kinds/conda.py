@@ -15,8 +15,17 @@ from typing import Any
 
 from gpubench.errors import DataError, GpubenchError, MissingToolError
 from gpubench.images import manifests
-from gpubench.images.kinds.base import Entry, ImagePaths, Leftover, Needed, Obtained, Order, Step, obtain_installed
-from gpubench.images.kinds.base import installed_ready as ready
+from gpubench.images.kinds.base import (
+    Entry,
+    ImagePaths,
+    Leftover,
+    Needed,
+    Obtained,
+    Order,
+    Step,
+    installed_ready,
+    obtain_installed,
+)
 from gpubench.images.rows import prefix_image
 from gpubench.model.images_lock import LockRow
 from gpubench.model.recipe import Recipe
@@ -111,9 +120,8 @@ def _run_script(script: Path, log: Path, step: Step) -> tuple[str, int]:
     return last.removeprefix("gpubench: "), process.returncode
 
 
-__all__ = ["ON_DEMAND", "entries", "leftovers", "obtain", "ready"]
-
 ON_DEMAND = False
+ready = installed_ready
 
 
 def obtain(order: Order) -> Obtained:

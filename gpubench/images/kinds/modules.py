@@ -17,8 +17,17 @@ from typing import Any
 from gpubench.errors import DataError, GpubenchError, MissingToolError
 from gpubench.files import write_atomically
 from gpubench.images import manifests
-from gpubench.images.kinds.base import Entry, ImagePaths, Leftover, Needed, Obtained, Order, Step, obtain_installed
-from gpubench.images.kinds.base import installed_ready as ready
+from gpubench.images.kinds.base import (
+    Entry,
+    ImagePaths,
+    Leftover,
+    Needed,
+    Obtained,
+    Order,
+    Step,
+    installed_ready,
+    obtain_installed,
+)
 from gpubench.images.rows import modules_folder, modules_image
 from gpubench.images.specs import parse
 from gpubench.model.images_lock import LockRow
@@ -154,9 +163,8 @@ def _bash(load: Path, words: Sequence[str]) -> str:
     return done.stdout
 
 
-__all__ = ["ON_DEMAND", "entries", "leftovers", "obtain", "ready"]
-
 ON_DEMAND = False
+ready = installed_ready
 
 
 def obtain(order: Order) -> Obtained:
