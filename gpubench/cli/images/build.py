@@ -30,7 +30,7 @@ from gpubench.schedulers import ATTACHED
 if TYPE_CHECKING:
     from gpubench.images.container_builds import BuiltContainer
     from gpubench.images.docker.build import Display
-    from gpubench.images.docker.push import PushProgress
+    from gpubench.images.docker.engine import PushProgress
 
 _NO_REGISTRY = "name it: --set image.registry=HOST/NAME"
 

@@ -13,12 +13,10 @@ from pathlib import Path
 from typing import Protocol
 
 from gpubench.errors import GpubenchError, InterruptedByUserError
-from gpubench.images.docker.engine import Engine
+from gpubench.images.docker.engine import Cancelled, Engine, PushProgress
 from gpubench.images.docker.lines import step_of
 from gpubench.images.docker.logs import Log, log_path
 from gpubench.images.docker.names import RepositoryPlace, require_architecture
-from gpubench.images.docker.push import PushProgress
-from gpubench.images.docker.stream import Cancelled
 
 LOCAL_REPOSITORY = "gpubench"
 """Of images that are pushed nowhere."""
