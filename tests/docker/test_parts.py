@@ -8,7 +8,7 @@ import pytest
 
 from gpubench.errors import DataError
 from gpubench.images.docker import archive
-from gpubench.images.docker.logs import Log, log_path
+from gpubench.images.docker.build import Log, log_path
 from gpubench.images.docker.registry import _next_page, _retry_after, parse_challenge
 
 
