@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.images.manifest import differences
+from gpubench.images.manifests import differences
 from gpubench.importers.pairing import Key, Point
 from gpubench.merge.environment import Facts, facts
 from gpubench.merge.family import Cell

@@ -1,6 +1,7 @@
 """Images: built software environments that hold one UCX version each."""
 
-from gpubench.images.catalog import ensure, images_root, verify
-from gpubench.images.manifest import MANIFEST, differences, manifest_id
+from gpubench.images.kinds.base import images_root
+from gpubench.images.kinds.venvs import ensure, verify
+from gpubench.images.manifests import MANIFEST, differences, manifest_id
 
 __all__ = ["MANIFEST", "differences", "ensure", "images_root", "manifest_id", "verify"]

@@ -1,8 +1,9 @@
-"""Which Python stack carries which UCX: the table ``docker/compatibility.toml``."""
+"""Which Python stack carries which UCX: the table ``docker/compatibility.toml``, and what it says about a site."""
 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -10,8 +11,9 @@ from typing import Literal
 import pydantic
 
 from gpubench.errors import PlanRefusedError
-from gpubench.images.specs import Wheel, releases, version_key
+from gpubench.images.specs import RequestedUcx, Wheel, releases, version_key
 from gpubench.model.base import Settings
+from gpubench.model.site import Site
 from gpubench.resources import docker_file
 
 _TABLE = "compatibility.toml"
@@ -163,3 +165,74 @@ def nearest_release(release: str, rows: Sequence[Stack]) -> str:
     )
     newer = [known for known in runnable if version_key(known) > version_key(release)]
     return newer[0] if newer else runnable[-1]
+
+
+def admitted(rows: Sequence[Stack], site: Site) -> list[Stack]:
+    """The rows whose packages run on the site's nodes, in the table's order."""
+    return [row for row in rows if not objection(row, site)]
+
+
+def objection(row: Stack, site: Site) -> str:
+    """Why a row's packages don't run on the site's nodes; empty: they do."""
+    image = site.image
+    if image.architecture not in row.architectures:
+        return f"there are no packages for {image.architecture}, only for {' and '.join(row.architectures)}"
+    gpu, driver = image.compute_capability, newest_cuda(image.cuda, image.compute_capability)
+    if gpu and row.compute_capability and version_key(gpu) < version_key(row.compute_capability):
+        return f"RAPIDS {row.rapids} needs compute capability {row.compute_capability}, the GPUs have {gpu}"
+    if driver and row.cuda and version_key(driver) < version_key(row.cuda.min):
+        return f"it needs CUDA {row.cuda.min}, driver and GPUs run {driver} at most"
+    return ""
+
+
+def runs(row: Stack, asked: RequestedUcx) -> bool:
+    """Whether the row can carry what a spec asks for; a UCX without a number is tried where the row says so."""
+    if asked.kind == "none":
+        return True
+    if row.ucx is None:
+        return False
+    if asked.kind == "distribution":
+        return row.packages == "wheels"  # a distribution's UCX comes without what a binding is compiled against
+    if not asked.release:
+        return row.ucx.unreleased
+    return row.ucx.holds(asked.release)
+
+
+def refusal(
+    spec: str, asked: RequestedUcx, rows: Sequence[Stack], candidates: Sequence[Stack], site: Site
+) -> PlanRefusedError:
+    """Says why no row will do, and the nearest that would."""
+    reasons = [f"stack {row.name}: {objection(row, site) or _range(row)}" for row in rows]
+    what = f"no stack can run UCX '{spec}' on site {site.name} ({'; '.join(reasons)})"
+    if not candidates:
+        others = admitted(stacks(), site)
+        if others:
+            return PlanRefusedError(what, then=f"nearest: stack {others[0].name} ({_range(others[0])})")
+        return PlanRefusedError(what, then="use the site's own software: an image of kind modules or conda")
+    bound = [row for row in candidates if row.ucx]
+    if not bound:
+        return PlanRefusedError(what, then="nearest: none, which runs protocol tcp")
+    near = nearest_release(asked.release or releases()[-1], bound)
+    row = next(row for row in bound if row.runs(near))
+    return PlanRefusedError(what, then=f"nearest: {near} (stack {row.name})")
+
+
+def _range(row: Stack) -> str:
+    return f"runs UCX {row.ucx}" if row.ucx else "has no binding for UCX"
+
+
+_RELEASE = re.compile(r"\d+\.\d+\.\d+")
+
+
+def set_by_binding(stack: str, ucx_version: str, table: Sequence[Stack] | None = None) -> dict[str, str]:
+    """Variables that appear by themselves in processes of ``stack`` that load ``ucx_version``.
+
+    None for a stack that the table doesn't hold, or for a UCX without a number.
+    """
+    release = _RELEASE.match(ucx_version)
+    if release is None:
+        return {}
+    rows = [row for row in (stacks() if table is None else table) if row.name == stack]
+    return {
+        one.variable: one.value for row in rows for one in row.sets if version_key(release[0]) < version_key(one.below)
+    }

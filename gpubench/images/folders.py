@@ -2,7 +2,7 @@
 
 ``HOME/<name>/`` holds ``files/`` (the content), ``inventory.json`` (what ``files/`` held when it was built) and
 ``image.json`` (facts and content hash). It is built under ``HOME/.building/`` by whoever holds the lock ``HOME/.lock``,
-and comes into being by one rename.
+and comes into being by one rename. The files are compared with the inventory cheaply at each start.
 """
 
 from __future__ import annotations
@@ -10,16 +10,125 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import errno
+import fcntl
+import hashlib
 import json
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from gpubench.errors import DataError, GpubenchError, MissingToolError, UsageError
-from gpubench.images import fingerprint
-from gpubench.images.build_mutex import Progress, only_builder
+from gpubench.spec.plain import content_id
+
+WAIT_S = 3600.0
+"""How long one builder waits for another; each of its steps is bounded by the installer's own deadline."""
+
+Progress = Callable[[str], None]
+"""Gets one line for each step that a user waits for."""
+
+
+@contextlib.contextmanager
+def only_builder(home: Path, progress: Progress) -> Iterator[int]:
+    """Hold the lock of ``home``; the kernel frees it when the last process that holds it ends, however it ends."""
+    with (home / ".lock").open("a") as file:
+        told = False
+        deadline = time.monotonic() + WAIT_S
+        while not _try_lock(file.fileno()):
+            if not told:
+                progress(f"waiting: another gpubench is building images in {home}")
+                told = True
+            if time.monotonic() > deadline:
+                raise MissingToolError(
+                    f"another gpubench has been building images in {home} for an hour",
+                    then="end it, or use another paths.images",
+                )
+            time.sleep(0.2)
+        yield file.fileno()
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+Row = tuple[int, int, str]
+"""Size in bytes, modification time in ns, SHA-256 of the bytes (of the target, for a symbolic link)."""
+
+_BYTECODE = "__pycache__"
+# uv's notes on how it installed; they hold paths and times, so they differ where the content doesn't.
+_INSTALLER_NOTES = {
+    ".lock",
+    "CACHEDIR.TAG",
+    "INSTALLER",
+    "RECORD",
+    "REQUESTED",
+    "direct_url.json",
+    "pyvenv.cfg",
+    "uv_cache.json",
+}
+
+
+def record_files(folder: Path) -> dict[str, Row]:
+    """Every file below ``folder`` but bytecode, by relative path."""
+    found = dict(sorted(_files(folder)))
+    with ThreadPoolExecutor() as pool:
+        digests = pool.map(lambda path: _digest(folder / path), found)
+    return {path: (*status, digest) for (path, status), digest in zip(found.items(), digests, strict=True)}
+
+
+def content_hash(rows: dict[str, Row]) -> str:
+    """Identity of the content: the same on every machine, wherever the folder lies and whenever it was made.
+
+    ``bin/`` is left out: of a venv it holds links to this machine's Python and scripts with this folder's path.
+    """
+    return content_id(
+        {
+            path: digest
+            for path, (_, _, digest) in rows.items()
+            if not path.startswith("bin/") and path.rpartition("/")[2] not in _INSTALLER_NOTES
+        },
+        length=64,
+    )
+
+
+def changed_files(folder: Path, rows: dict[str, Row], *, deep: bool) -> list[str]:
+    """Files that were changed, removed or added since ``rows`` was recorded, sorted.
+
+    Size and time decide, and only where they differ the bytes; ``deep`` reads all bytes.
+    """
+    here = dict(_files(folder))
+    suspects = [path for path in here.keys() & rows.keys() if deep or here[path] != rows[path][:2]]
+    with ThreadPoolExecutor() as pool:
+        digests = pool.map(lambda path: _digest(folder / path), suspects)
+    changed = [path for path, digest in zip(suspects, digests, strict=True) if digest != rows[path][2]]
+    return sorted({*changed, *(here.keys() ^ rows.keys())})
+
+
+def _files(folder: Path, prefix: str = "") -> Iterator[tuple[str, tuple[int, int]]]:
+    """Relative path, and size and time, of every file and symbolic link."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if not entry.is_dir(follow_symlinks=False):
+                status = entry.stat(follow_symlinks=False)
+                yield prefix + entry.name, (status.st_size, status.st_mtime_ns)
+            # Python may add bytecode while it runs; it is a function of the sources, which are all recorded.
+            elif entry.name != _BYTECODE:
+                yield from _files(Path(entry.path), f"{prefix}{entry.name}/")
+
+
+def _digest(path: Path) -> str:
+    if path.is_symlink():
+        return hashlib.sha256(b"link " + os.fsencode(path.readlink())).hexdigest()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
 
 SCHEMA = "gpubench/image-folder/1"
 
@@ -112,10 +221,10 @@ def check(folder: Folder, *, deep: bool) -> None:
         rows = {
             path: tuple(row) for path, row in json.loads((folder.path / "inventory.json").read_text("utf-8")).items()
         }
-        changed = fingerprint.changes(folder.files, rows, deep=deep)
+        changed = changed_files(folder.files, rows, deep=deep)
     except (OSError, ValueError, AttributeError, TypeError):
         raise _damaged(folder.path, "its files or inventory.json can't be read") from None
-    if not changed and fingerprint.content_hash(rows) != folder.content:
+    if not changed and content_hash(rows) != folder.content:
         changed = ["inventory.json"]
     if changed:
         raise _damaged(folder.path, f"{len(changed)} of its files changed since it was built, first {changed[0]}")
@@ -136,8 +245,8 @@ def _build(home: Path, name: str, build: Build, hold: int) -> None:
     try:
         (temporary / "files").mkdir(parents=True)
         facts = build(temporary / "files", hold)
-        rows = fingerprint.record(temporary / "files")
-        marker = {"schema": SCHEMA, "name": name, "content": fingerprint.content_hash(rows), "facts": facts}
+        rows = record_files(temporary / "files")
+        marker = {"schema": SCHEMA, "name": name, "content": content_hash(rows), "facts": facts}
         (temporary / "inventory.json").write_text(json.dumps(rows), "utf-8")
         (temporary / "image.json").write_text(json.dumps(marker, indent=1, sort_keys=True) + "\n", "utf-8")
         os.sync()  # one call for 10,000 files; a machine that dies now leaves no finished name with empty files

@@ -1,4 +1,4 @@
-"""Manifests of images that lie elsewhere (an engine, a registry), kept by their hash below ``paths.images``."""
+"""Manifests: what an image is made of, as one document; compared, fetched, and kept below ``paths.images``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,32 @@ from typing import Any
 
 from gpubench.errors import DataError
 from gpubench.files import write_atomically
-from gpubench.images.manifest import MANIFEST, manifest_id
+from gpubench.images.rows import BUILD_MANIFEST, reference
+from gpubench.model.images_lock import LockRow
+from gpubench.spec.plain import content_id
+
+MANIFEST = "gpubench/manifest/1"
+
+
+def manifest_id(document: Mapping[str, Any]) -> str:
+    """The hash under which a manifest stands in ``manifests/``."""
+    return content_id(dict(document))
+
+
+def differences(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    """Every value that differs, as (dotted path, in ``one``, in ``other``), sorted; None stands for a missing one."""
+    left, right = _leaves(one), _leaves(other)
+    paths = sorted(left.keys() | right.keys())
+    return [(path, left.get(path), right.get(path)) for path in paths if left.get(path) != right.get(path)]
+
+
+def _leaves(value: Any, path: str = "") -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        return {path: value}
+    leaves: dict[str, Any] = {}
+    for key, inner in value.items():
+        leaves |= _leaves(inner, f"{path}.{key}" if path else str(key))
+    return leaves
 
 
 def read_manifest(text: bytes, source: str) -> dict[str, Any]:
@@ -51,3 +76,36 @@ def find(root: Path, name: str) -> dict[str, Any] | None:
 
 def _path(root: Path, name: str) -> Path:
     return root / "manifests" / f"{name}.json"
+
+
+def manifest_of(root: Path, row: LockRow) -> dict[str, Any] | None:
+    """The manifest of a ``docker`` row: kept below ``root``, else fetched (some kB) and kept there.
+
+    None: it isn't kept here, and the image was never pushed.
+
+    Raises:
+        SchedulerError: the registry is down, refuses, or hasn't got the image any more.
+        DataError: what lies there isn't the image that was locked.
+        MissingToolError: it can't be kept.
+    """
+    document = find(root, row.manifest)
+    if document is not None or not row.registry:
+        return document
+    # Late: the HTTP library takes its time, and most manifests are here already.
+    from gpubench.images.docker.registry import Registry  # noqa: PLC0415
+
+    registry = Registry(row.registry)
+    found = registry.resolve(row.digest, architecture=row.architecture)
+    document = read_manifest(registry.last_layer_file(found, BUILD_MANIFEST), found.reference)
+    require_locked(row, document)
+    keep(root, document)
+    return document
+
+
+def require_locked(row: LockRow, document: dict[str, Any]) -> None:
+    """Raise DataError unless ``document``, read out of the image, is the manifest that the row names."""
+    if manifest_id(document) != row.manifest:
+        raise DataError(
+            f"image {reference(row)} isn't the one of images.lock.toml: its manifest differs",
+            then="run gpubench images lock",
+        )

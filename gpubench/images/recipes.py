@@ -3,17 +3,99 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
+import os
 import re
-from collections.abc import Sequence
+import subprocess
+from collections.abc import Mapping, Sequence
 
 from gpubench.errors import MissingToolError, PlanRefusedError, UsageError
-from gpubench.images import gitref
-from gpubench.images.admission import admitted, refusal, runs
-from gpubench.images.compatibility import Stack, newest_cuda, stacks
+from gpubench.images.compatibility import Stack, admitted, newest_cuda, refusal, runs, stacks
 from gpubench.images.specs import RequestedUcx, Wheel, parse, resolve, version_key
 from gpubench.model.base import nearest
 from gpubench.model.recipe import Recipe
 from gpubench.model.site import ImageSettings, Site
+
+LISTING_S = 60.0
+"""One listing of a repository's refs takes about a second."""
+
+_REF_LINE = re.compile(r"([0-9a-f]{40})\trefs/(heads|tags)/(\S+)")
+_LOGIN = re.compile(r"(?<=//)[^/@\s]+@")
+
+
+def refs(repository: str) -> dict[str, str]:
+    """Commit by branch and tag; a tag wins over a branch of the same name, as git itself decides.
+
+    Raises:
+        MissingToolError: git isn't installed, or the repository doesn't answer.
+    """
+    shown = _LOGIN.sub("", repository)
+    try:
+        done = subprocess.run(
+            ["git", "ls-remote", "--heads", "--tags", "--", repository],
+            env=_git_environment(os.environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=LISTING_S,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise MissingToolError("git, which resolves UCX branches, is not installed", then="install git") from None
+    except subprocess.TimeoutExpired:
+        raise _no_answer(shown, f"no answer within {LISTING_S:.0f} s") from None
+    if done.returncode:
+        lines = _LOGIN.sub("", done.stderr).strip().splitlines()
+        raise _no_answer(shown, lines[0] if lines else f"git ended with {done.returncode}")
+    return _by_name(done.stdout)
+
+
+def commit_of(repository: str, ref: str, known: Mapping[str, str] | None = None) -> str:
+    """The commit (40 hexadecimal digits) of a branch or tag; ``known`` are refs that were listed before.
+
+    Raises:
+        UsageError: the repository has no such ref; names the nearest.
+        MissingToolError: git isn't installed, or the repository doesn't answer.
+    """
+    found = refs(repository) if known is None else known
+    if ref in found:
+        return found[ref]
+    near = difflib.get_close_matches(ref, sorted(found), n=1, cutoff=0.5)
+    raise UsageError(
+        f"{_LOGIN.sub('', repository)} has no branch or tag '{ref}'",
+        then=f"nearest: {near[0]}" if near else "see git ls-remote",
+    )
+
+
+def _by_name(listing: str) -> dict[str, str]:
+    heads: dict[str, str] = {}
+    tags: dict[str, str] = {}
+    for line in listing.splitlines():
+        if found := _REF_LINE.fullmatch(line):
+            commit, kind, name = found.groups()
+            # The line of an annotated tag's commit (NAME^{}) follows that of the tag's own object.
+            (heads if kind == "heads" else tags)[name.removesuffix("^{}")] = commit
+    return heads | tags
+
+
+def _git_environment(shell: Mapping[str, str]) -> dict[str, str]:
+    """Nothing may ask at the terminal or in a window: a build waits for nobody."""
+    return {
+        "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
+        **shell,
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_ASKPASS": "true",
+        "LC_ALL": "C",
+    }
+
+
+def _no_answer(repository: str, cause: str) -> MissingToolError:
+    return MissingToolError(
+        f"the git repository {repository} doesn't answer ({cause})",
+        then="check the network and image.ucx_repository, or pin the commit by hand: REF@COMMIT",
+    )
+
 
 FABRICS = ("rdmacm", "verbs")
 """What ``image.fabric`` may name: configure words whose packages the Dockerfile knows."""
@@ -66,10 +148,10 @@ class _Commits:
         """The commit; empty when the repository doesn't answer."""
         if self._refs is None and not self._silent:
             try:
-                self._refs = gitref.refs(self._repository)
+                self._refs = refs(self._repository)
             except MissingToolError:
                 self._silent = True
-        return "" if self._refs is None else gitref.commit_of(self._repository, ref, self._refs)
+        return "" if self._refs is None else commit_of(self._repository, ref, self._refs)
 
 
 @dataclasses.dataclass(frozen=True)

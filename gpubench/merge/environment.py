@@ -15,7 +15,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, Literal
 
-from gpubench.images.manifest import differences
+from gpubench.images.manifests import differences
 from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.spec import PROCESS_DEFAULTS
 from gpubench.spec.waiting import crowded_hosts

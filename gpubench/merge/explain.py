@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpubench.images.manifest import differences
+from gpubench.images.manifests import differences
 from gpubench.merge.environment import Change, Facts, PlannedEnvironment, Why, between, facts, worst
 from gpubench.merge.run_noise import NOISE, noise
 from gpubench.spec import RunRecord

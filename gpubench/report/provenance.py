@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gpubench.images.manifest import differences
+from gpubench.images.manifests import differences
 from gpubench.merge.environment import Changes
 from gpubench.merge.run_noise import entries, series, slowest
 from gpubench.model.plan import Plan, PlannedVariant

@@ -1,7 +1,7 @@
 """From the engine's stream to lines and to the one line of a failure."""
 
+from gpubench.images.docker.engine import Layers
 from gpubench.images.docker.lines import BuildLines, step_of
-from gpubench.images.docker.push import Layers
 
 FAILED = "The command '/bin/sh -c make' returned a non-zero code: 2"
 

@@ -8,10 +8,8 @@ import pytest
 
 from gpubench.errors import DataError
 from gpubench.images.docker import archive
-from gpubench.images.docker.login import parse_challenge
-from gpubench.images.docker.logs import Log, log_path
-from gpubench.images.docker.registry import _next_page
-from gpubench.images.docker.transport import _retry_after
+from gpubench.images.docker.build import Log, log_path
+from gpubench.images.docker.registry import _next_page, _retry_after, parse_challenge
 
 
 def test_a_challenge_is_read_with_quotes_and_commas() -> None:

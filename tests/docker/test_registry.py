@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from gpubench.errors import DataError, MissingToolError, PlanRefusedError, SchedulerError
-from gpubench.images.docker import Registry, transport
+from gpubench.images.docker import Registry
+from gpubench.images.docker import registry as client
 from gpubench.images.docker.archive import context
 from tests.conftest import free_port
 from tests.docker.daemon import PASSWORD, USER, RegistryServer
@@ -26,7 +27,7 @@ INDEX = "application/vnd.oci.image.index.v1+json"
 
 @pytest.fixture(autouse=True)
 def _no_long_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "LONGEST_PAUSE_S", 0.2)
+    monkeypatch.setattr(client, "LONGEST_PAUSE_S", 0.2)
 
 
 @pytest.fixture(scope="module")
@@ -143,27 +144,27 @@ def test_patience_ends(fault: Fault, line: str, proxy: Proxy, place: str) -> Non
         through(proxy).tags()
     assert line in str(caught.value)
     assert "\n" not in str(caught.value)
-    assert len(proxy.requests) == transport.ATTEMPTS
+    assert len(proxy.requests) == client.ATTEMPTS
 
 
 def test_a_body_in_drops_is_too_slow(proxy: Proxy, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "WHOLE_S", 0.5)
-    monkeypatch.setattr(transport, "ATTEMPTS", 2)
+    monkeypatch.setattr(client, "WHOLE_S", 0.5)
+    monkeypatch.setattr(client, "ATTEMPTS", 2)
     proxy.faults = [Fault(silent=0.1)] * 2
     with pytest.raises(SchedulerError, match=r"is too slow: could not list the tags of .* \(too slow, 2 attempts\)"):
         through(proxy).tags()
 
 
 def test_a_silent_registry_is_too_slow(proxy: Proxy, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "SILENCE_S", (0.5, 0.5))
-    monkeypatch.setattr(transport, "ATTEMPTS", 2)
+    monkeypatch.setattr(client, "SILENCE_S", (0.5, 0.5))
+    monkeypatch.setattr(client, "ATTEMPTS", 2)
     proxy.faults = [Fault(silent=5)] * 2
     with pytest.raises(SchedulerError, match="is too slow"):
         through(proxy).tags()
 
 
 def test_a_registry_that_is_down_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "ATTEMPTS", 2)
+    monkeypatch.setattr(client, "ATTEMPTS", 2)
     with pytest.raises(SchedulerError, match=r"doesn't answer: could not look up .*:v1 \(.*refused.*2 attempts\)"):
         Registry(f"127.0.0.1:{free_port()}/ucx").resolve("v1")
 
@@ -209,7 +210,7 @@ def test_a_netrc_does_not_replace_the_login(
     (tmp_path / "netrc").write_text("machine 127.0.0.1 login other password other\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     log_in(docker_home, locked_registry.host)
-    monkeypatch.setattr(transport, "is_loopback", lambda _: False)
+    monkeypatch.setattr(client, "is_loopback", lambda _: False)
     with pytest.raises(SchedulerError, match="has no repository never/pushed"):
         Registry(f"{locked_registry.host}/never/pushed").tags()
 

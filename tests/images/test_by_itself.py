@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpubench.images.binding_defaults import set_by_binding
+from gpubench.images.compatibility import set_by_binding
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.errors import DataError, MissingToolError, UsageError
-from gpubench.images import build_mutex, folders
+from gpubench.images import folders
 
 SPAWN = multiprocessing.get_context("spawn")
 
@@ -84,7 +84,7 @@ def test_who_waits_says_so_and_does_not_wait_for_ever(tmp_path: Path, monkeypatc
     process.start()
     try:
         wait_for(tmp_path / ".building" / "one" / "files" / "half")
-        monkeypatch.setattr(build_mutex, "WAIT_S", 0.3)
+        monkeypatch.setattr(folders, "WAIT_S", 0.3)
         said: list[str] = []
         with pytest.raises(MissingToolError, match="has been building images"):
             folders.obtain(tmp_path, "two", never, said.append)

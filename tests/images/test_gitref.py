@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.errors import MissingToolError, UsageError
-from gpubench.images import gitref
+from gpubench.images import recipes
 
 
 def git(folder: Path, *words: str) -> str:
@@ -36,50 +36,50 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("ref", ["v1.14.x", "topic/rndv", "v1.14.1", "light", "both"])
 def test_a_branch_or_tag_is_its_commit(repository: Path, ref: str) -> None:
-    assert gitref.commit_of(str(repository), ref) == git(repository, "rev-parse", "master~1")
+    assert recipes.commit_of(str(repository), ref) == git(repository, "rev-parse", "master~1")
 
 
 def test_a_branch_that_moved_is_another_commit(repository: Path) -> None:
-    before = gitref.commit_of(str(repository), "master")
+    before = recipes.commit_of(str(repository), "master")
     git(repository, "commit", "-q", "--allow-empty", "-m", "newer")
-    after = gitref.commit_of(str(repository), "master")
+    after = recipes.commit_of(str(repository), "master")
     git(repository, "reset", "-q", "--hard", before)
     assert before != after
 
 
 def test_an_unknown_ref_names_the_nearest(repository: Path) -> None:
     with pytest.raises(UsageError, match=r"has no branch or tag 'v1\.14\.y'; nearest: v1\.14\.[1x]"):
-        gitref.commit_of(str(repository), "v1.14.y")
+        recipes.commit_of(str(repository), "v1.14.y")
 
 
 def test_a_repository_that_is_not_there_is_a_missing_tool(tmp_path: Path) -> None:
     with pytest.raises(MissingToolError, match=r"nowhere doesn't answer \(.*\); check the network and image.ucx_repos"):
-        gitref.refs(f"file://{tmp_path}/nowhere")
+        recipes.refs(f"file://{tmp_path}/nowhere")
 
 
 def test_a_repository_named_like_an_option_is_no_option(tmp_path: Path) -> None:
     with pytest.raises(MissingToolError, match="doesn't answer"):
-        gitref.refs(f"--upload-pack=touch {tmp_path}/owned")
+        recipes.refs(f"--upload-pack=touch {tmp_path}/owned")
     assert not (tmp_path / "owned").exists()
 
 
 def test_credentials_in_an_address_are_not_printed() -> None:
     with pytest.raises(MissingToolError) as refused:
-        gitref.refs("http://user:planted-secret@127.0.0.1:9/ucx.git")
+        recipes.refs("http://user:planted-secret@127.0.0.1:9/ucx.git")
     assert "planted-secret" not in str(refused.value)
 
 
 def test_a_repository_that_accepts_and_never_answers_ends_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     import socket
 
-    monkeypatch.setattr(gitref, "DEADLINE_S", 1.0)
+    monkeypatch.setattr(recipes, "LISTING_S", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         with pytest.raises(MissingToolError, match="no answer within 1 s"):
-            gitref.refs(f"git://127.0.0.1:{port}/ucx.git")
+            recipes.refs(f"git://127.0.0.1:{port}/ucx.git")
 
 
 def test_without_git_the_message_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MissingToolError, match="git, which resolves UCX branches, is not installed; install git"):
-        gitref.refs(str(tmp_path))
+        recipes.refs(str(tmp_path))

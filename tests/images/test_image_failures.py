@@ -13,7 +13,7 @@ import pytest
 from gpubench.errors import DataError
 from gpubench.images import verify
 from gpubench.images.folders import Folder
-from gpubench.images.stack import check_python
+from gpubench.images.kinds.venvs import check_python
 from tests.conftest import need
 
 pytestmark = pytest.mark.integration

@@ -5,23 +5,23 @@ from pathlib import Path
 import pytest
 
 from gpubench.errors import DataError, MissingToolError
-from gpubench.images import interpreter
 from gpubench.images.compatibility import stacks
-from gpubench.images.libucx import ask_ucx
+from gpubench.images.kinds import venvs
+from gpubench.images.kinds.venvs import ask_ucx
 from gpubench.images.specs import resolve
 
 
 def test_the_tool_s_own_python_is_taken_where_the_stack_supports_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.python_version", lambda: "3.12.4")
     monkeypatch.setattr("sys.executable", "/opt/python")
-    assert interpreter.find(stacks()[0]) == interpreter.Interpreter("/opt/python", "3.12.4")
+    assert venvs.find_python(stacks()[0]) == venvs.Interpreter("/opt/python", "3.12.4")
 
 
 def test_a_machine_without_a_fitting_python_is_told_which(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.python_version", lambda: "3.15.0")
-    monkeypatch.setattr(interpreter, "program", lambda: "/nonexistent/uv")
+    monkeypatch.setattr(venvs, "program", lambda: "/nonexistent/uv")
     with pytest.raises(MissingToolError, match=r"needs Python 3\.11 to 3\.13; .* 3\.15\.0.*install Python 3\.13"):
-        interpreter.find(stacks()[0])
+        venvs.find_python(stacks()[0])
 
 
 @pytest.mark.parametrize(

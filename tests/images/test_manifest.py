@@ -1,6 +1,6 @@
 """What differs between two manifests."""
 
-from gpubench.images.manifest import differences
+from gpubench.images.manifests import differences
 
 
 def test_equal_documents_have_no_differences() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gpubench.images.manifest import MANIFEST, manifest_id
+from gpubench.images.manifests import MANIFEST, manifest_id
 from gpubench.model.images_lock import ImagesLock, LockRow
 from gpubench.render.importing import SIDECAR, squashfs_name
 from tests.conftest import Run, need

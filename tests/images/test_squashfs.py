@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.errors import DataError
-from gpubench.images import squashfs
+from gpubench.images.kinds import squashfs
 from gpubench.render.importing import SIDECAR, link_name, squashfs_name
 
 DATA = b"hsqs and more"
@@ -42,12 +42,12 @@ def put(folder: Path, number: int, spec: str = "1.19.0", **changes: object) -> P
 
 def test_what_was_imported_is_found_by_its_digest(tmp_path: Path) -> None:
     path = put(tmp_path, 1)
-    found = squashfs.find(tmp_path, digest(1))
+    found = squashfs.find_import(tmp_path, digest(1))
     assert found is not None
     assert (found.path, found.digest, found.spec, found.build_id) == (path, digest(1), "1.19.0", "b1")
     assert squashfs.at(path) == found
     squashfs.check(found, deep=True)
-    assert squashfs.find(tmp_path, digest(2)) is None
+    assert squashfs.find_import(tmp_path, digest(2)) is None
 
 
 @pytest.mark.parametrize("changes", [{"digest": digest(9)}, {"schema": "other/1"}, {"size": "many"}, {"date": None}])
@@ -56,7 +56,7 @@ def test_a_sidecar_that_is_not_its_own_is_one_line(tmp_path: Path, changes: dict
     if changes == {"date": None}:
         path.with_name("image.sqsh.json").write_text("{")
     with pytest.raises(DataError, match=r"sidecar of .*image\.sqsh .*; remove its directory and import it again"):
-        squashfs.find(tmp_path, digest(1))
+        squashfs.find_import(tmp_path, digest(1))
 
 
 def test_a_file_of_another_size_is_found_out(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpubench import resources
-from gpubench.images import squashfs
+from gpubench.images.kinds import squashfs
 from gpubench.render.importing import ImportItem, render_import
 from tests.conftest import ROOT, need
 
@@ -99,7 +99,7 @@ class Importer:
 
     def check(self, digest: str) -> squashfs.ImportedSquashfs:
         """The imported file, every byte of it checked."""
-        found = squashfs.find(self.folder, digest)
+        found = squashfs.find_import(self.folder, digest)
         assert found
         squashfs.check(found, deep=True)
         return found

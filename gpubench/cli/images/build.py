@@ -16,7 +16,7 @@ from gpubench.errors import GpubenchError, MissingToolError, PlanRefusedError, S
 from gpubench.files import write_atomically
 from gpubench.images import images_root
 from gpubench.images.kinds import KINDS
-from gpubench.images.requests import Found, Order
+from gpubench.images.kinds.base import Found, Order
 from gpubench.images.rows import reference
 from gpubench.model.base import nearest
 from gpubench.model.image import Image
@@ -30,7 +30,7 @@ from gpubench.schedulers import ATTACHED
 if TYPE_CHECKING:
     from gpubench.images.container_builds import BuiltContainer
     from gpubench.images.docker.build import Display
-    from gpubench.images.docker.push import PushProgress
+    from gpubench.images.docker.engine import PushProgress
 
 _NO_REGISTRY = "name it: --set image.registry=HOST/NAME"
 

@@ -18,7 +18,7 @@ from gpubench.errors import (
     UsageError,
 )
 from gpubench.files import write_atomically
-from gpubench.images.kinds.image_paths import ImagePaths
+from gpubench.images.kinds.base import ImagePaths
 from gpubench.model.images_lock import LockRow
 from gpubench.model.site import Site
 from gpubench.render.importing import PROGRAMS, ImportItem, render_import

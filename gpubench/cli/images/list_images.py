@@ -17,11 +17,9 @@ from gpubench.cli.sites.profiles import load_site, site_names
 from gpubench.cli.terminal import Terminal
 from gpubench.cli.ways import typed
 from gpubench.errors import UsageError
-from gpubench.images import images_root, published
+from gpubench.images import images_root, manifests
 from gpubench.images.kinds import KINDS
-from gpubench.images.kinds.image_paths import ImagePaths
-from gpubench.images.kinds.listing import Entry, of_lock
-from gpubench.images.requests import Order
+from gpubench.images.kinds.base import Entry, ImagePaths, Order, of_lock
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
 
@@ -53,7 +51,7 @@ def show_image(site: Site, spec: str, asked: CampaignOptions) -> None:
     document: Mapping[str, Any]
     if read_lock().find(kind="docker", spec=spec, site=site.name, date=asked.chosen_date()):
         (row,) = locked_rows(site, [spec], asked.chosen_date())
-        found = published.manifest_of(images_root(site.paths.images), row)
+        found = manifests.manifest_of(images_root(site.paths.images), row)
         if found is None:
             raise UsageError(
                 f"the manifest of image {spec} ({row.digest}) isn't on this machine, and the image was never pushed",

@@ -15,8 +15,9 @@ from gpubench.cli.say import say
 from gpubench.errors import GpubenchError, MissingToolError, UsageError
 from gpubench.files import write_atomically
 from gpubench.images import images_root
-from gpubench.images.module_builds import describe_modules
-from gpubench.images.prefix_builds import Step, make_prefix
+from gpubench.images.kinds.base import Step
+from gpubench.images.kinds.conda import make_prefix
+from gpubench.images.kinds.modules import describe_modules
 from gpubench.images.recipes import recipes, unresolved
 from gpubench.images.specs import parse
 from gpubench.model.images_lock import LockRow

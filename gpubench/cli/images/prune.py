@@ -7,8 +7,7 @@ from pathlib import Path
 from gpubench.cli.images.lock_file import read_lock
 from gpubench.cli.say import say
 from gpubench.images.kinds import KINDS
-from gpubench.images.kinds.image_paths import ImagePaths
-from gpubench.images.kinds.prunable import Leftover, Needed
+from gpubench.images.kinds.base import ImagePaths, Leftover, Needed
 from gpubench.model.image import Image
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site

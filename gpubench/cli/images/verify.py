@@ -20,8 +20,8 @@ from gpubench.cli.say import say
 from gpubench.cli.sites.profiles import load_site, load_suite
 from gpubench.errors import DataError, MissingToolError, PlanRefusedError, UsageError
 from gpubench.images.kinds import KINDS
-from gpubench.images.manifest import manifest_id
-from gpubench.images.requests import Found
+from gpubench.images.kinds.base import Found
+from gpubench.images.manifests import manifest_id
 from gpubench.model.image import Image, Variant
 from gpubench.model.site import Site
 from gpubench.plan import Request, make_plan

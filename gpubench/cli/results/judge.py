@@ -16,7 +16,7 @@ from gpubench.cli.results.links import tables_of
 from gpubench.cli.say import warn
 from gpubench.errors import DataError
 from gpubench.files import write_atomically
-from gpubench.images.binding_defaults import set_by_binding
+from gpubench.images.compatibility import set_by_binding
 from gpubench.merge.environment import (
     Changes,
     Facts,

@@ -1,4 +1,4 @@
-"""Several versions at once: build, check, tag, push."""
+"""Several versions at once: build, check, tag, push; a log each."""
 
 from __future__ import annotations
 
@@ -6,19 +6,60 @@ import concurrent.futures
 import dataclasses
 import datetime as dt
 import queue
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TextIO
 
 from gpubench.errors import GpubenchError, InterruptedByUserError
-from gpubench.images.docker.engine import Engine
+from gpubench.images.docker.engine import Cancelled, Engine, PushProgress
 from gpubench.images.docker.lines import step_of
-from gpubench.images.docker.logs import Log, log_path
 from gpubench.images.docker.names import RepositoryPlace, require_architecture
-from gpubench.images.docker.push import PushProgress
-from gpubench.images.docker.stream import Cancelled
+
+_ODD = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def log_path(folder: Path, name: str) -> Path:
+    """The log of version ``name``: a branch may have slashes."""
+    return folder / f"{_ODD.sub('-', name)}.log"
+
+
+class Log:
+    """Appends lines; a disk that is full is reported by what failed, not by its log."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file: TextIO | None = None
+
+    def __enter__(self) -> Log:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self.path.open("a", encoding="utf-8", buffering=1)
+        except OSError:
+            self._file = None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
+
+    def write(self, line: str) -> None:
+        """One line, on disk at once."""
+        try:
+            if self._file is not None:
+                self._file.write(f"{line}\n")
+        except OSError:
+            self._close()
+
+    def _close(self) -> None:
+        file, self._file = self._file, None
+        try:
+            if file is not None:
+                file.close()
+        except OSError:
+            return
+
 
 LOCAL_REPOSITORY = "gpubench"
 """Of images that are pushed nowhere."""

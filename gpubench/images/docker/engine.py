@@ -1,22 +1,25 @@
-"""The Docker engine, as far as images need it."""
+"""The Docker engine, as far as images need it: images, builds, pushes and pulls over its API."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import datetime as dt
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any
 
 import docker.errors
 import docker.utils
+import requests
+import urllib3.exceptions
 
 import docker
 import docker.context
-from gpubench.errors import GpubenchError, MissingToolError, SchedulerError
+from gpubench.errors import GpubenchError, InterruptedByUserError, MissingToolError, SchedulerError
 from gpubench.images.docker import archive
 from gpubench.images.docker.credentials import find_credentials, reading_logins
-from gpubench.images.docker.failures import ENGINE_ERRORS, cause, engine_failure, no_engine, one_line, reason
+from gpubench.images.docker.failures import ENGINE_ERRORS, cause, engine_failure, no_engine, one_line, reason, too_slow
 from gpubench.images.docker.lines import BuildLines
 from gpubench.images.docker.names import (
     RepositoryPlace,
@@ -25,8 +28,136 @@ from gpubench.images.docker.names import (
     split_reference,
     uname_architecture,
 )
-from gpubench.images.docker.push import Layers, PushProgress
-from gpubench.images.docker.stream import Cancelled, StreamClient, messages, never, transfer
+
+Cancelled = Callable[[], bool]
+"""Asked a few times a second from another thread; True ends what is under way."""
+
+_LOOK_S = 0.1
+
+
+class StreamClient(docker.APIClient):
+    """A client for one long answer. Its ``timeout`` bounds every silence, also where the SDK would wait forever."""
+
+    answer: requests.Response | None = None
+
+    def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
+        """Send one request, and remember its answer."""
+        options["timeout"] = options.get("timeout") or self.timeout
+        self.answer = super().send(request, **options)
+        return self.answer
+
+    def give_up(self) -> None:
+        """Wake whoever reads the answer. The engine ends a build when nobody listens any more."""
+        if self.answer is not None:
+            with contextlib.suppress(OSError, RuntimeError, ValueError):
+                self.answer.raw.shutdown()
+
+
+def never() -> bool:
+    """The Cancelled of what can't be cancelled."""
+    return False
+
+
+def messages(
+    client: StreamClient, begin: Callable[[], Iterator[dict[str, Any]]], cancelled: Cancelled
+) -> Generator[dict[str, Any], None, None]:
+    """The engine's messages one by one; closes ``client``.
+
+    Raises:
+        InterruptedByUserError: ``cancelled`` said so.
+        One of ENGINE_ERRORS.
+    """
+    over = threading.Event()
+    watcher = threading.Thread(target=_watch, args=(client, cancelled, over), daemon=True)
+    watcher.start()
+    try:
+        yield from begin()
+    except ENGINE_ERRORS:
+        if not cancelled():
+            raise
+    finally:
+        over.set()
+        watcher.join()
+        if client.answer is not None:
+            client.answer.close()
+        client.close()
+    if cancelled():
+        raise InterruptedByUserError("interrupted")
+
+
+def transfer(
+    client: StreamClient,
+    begin: Callable[[], Iterator[dict[str, Any]]],
+    cancelled: Cancelled,
+    *,
+    what: str,
+    host: str,
+) -> Generator[dict[str, Any], None, None]:
+    """The messages of a push to, or a pull from, registry ``host``; ``what`` completes "could not …".
+
+    Raises:
+        SchedulerError: the registry failed.
+        MissingToolError: the engine failed.
+        InterruptedByUserError: ``cancelled`` said so.
+    """
+    try:
+        with contextlib.closing(messages(client, begin, cancelled)) as answers:
+            for message in answers:
+                if "error" in message:
+                    raise engine_failure(what, one_line(str(message["error"])), host)
+                yield message
+    except (requests.Timeout, urllib3.exceptions.TimeoutError):
+        raise too_slow(what, host, client.timeout) from None
+    except ENGINE_ERRORS as error:
+        raise engine_failure(what, reason(error), host) from None
+
+
+def _watch(client: StreamClient, cancelled: Cancelled, over: threading.Event) -> None:
+    while not over.wait(_LOOK_S):
+        if cancelled():
+            client.give_up()
+
+
+_DONE = ("Pushed", "Layer already exists", "Mounted from")
+
+
+@dataclasses.dataclass(frozen=True)
+class PushProgress:
+    """What a push is doing, and the share of its bytes (0 to 1) that the registry has."""
+
+    text: str
+    share: float
+
+
+class Layers:
+    """Adds up the engine's messages about single layers."""
+
+    def __init__(self) -> None:
+        self._bytes: dict[str, tuple[float, float]] = {}
+        self._done: dict[str, bool] = {}
+
+    def note(self, message: dict[str, Any]) -> PushProgress | None:
+        """The progress after one message of the engine, None where it isn't about a layer."""
+        layer, status = message.get("id", ""), str(message.get("status", ""))
+        if not layer or not status:
+            return None
+        self._done[layer] = status.startswith(_DONE)
+        detail = message.get("progressDetail") or {}
+        if total := float(detail.get("total", 0)):
+            # What is on the wire may be more than the engine foresaw.
+            self._bytes[layer] = (min(float(detail.get("current", 0)), total), total)
+        elif self._done[layer] and layer in self._bytes:
+            self._bytes[layer] = (self._bytes[layer][1],) * 2
+        return PushProgress(self._text(status), self._share())
+
+    def _text(self, status: str) -> str:
+        done = f"pushing, {sum(self._done.values())} of {len(self._done)} layers done"
+        return f"{done}; the registry failed, trying again" if status.startswith("Retrying") else done
+
+    def _share(self) -> float:
+        total = sum(total for _, total in self._bytes.values())
+        return sum(sent for sent, _ in self._bytes.values()) / total if total else 0.0
+
 
 CALL_S = 60
 """For an answer that needs no work."""

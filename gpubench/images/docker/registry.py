@@ -1,19 +1,230 @@
-"""What a registry has, asked over its API: for login nodes without Docker."""
+"""What a registry has, asked over its API: for login nodes without Docker. Deadlines, repetitions, logins."""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
+import email.utils
 import hashlib
 import json
+import math
+import re
+import time
 import urllib.parse
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+
+import requests
+import requests.auth
+import urllib3.exceptions
 
 from gpubench.errors import DataError, PlanRefusedError, SchedulerError
 from gpubench.images.docker import archive
-from gpubench.images.docker.names import RepositoryPlace, docker_architecture, is_digest, uname_architecture
-from gpubench.images.docker.transport import RegistryResponse, Transport
+from gpubench.images.docker.credentials import Credentials, find_credentials
+from gpubench.images.docker.failures import cause, refused
+from gpubench.images.docker.names import (
+    RepositoryPlace,
+    docker_architecture,
+    is_digest,
+    is_loopback,
+    uname_architecture,
+)
+
+_PARAMETER = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+_CLIENT = "gpubench"
+
+Send = Callable[..., requests.Response]
+"""``send(method, url, **options)``, with the deadlines of the transport."""
+
+
+class Header(requests.auth.AuthBase):
+    """Sets ``Authorization``. As an auth object, so that ~/.netrc can't replace it."""
+
+    def __init__(self, value: str = "") -> None:
+        self._value = value
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        """Called by requests."""
+        if self._value:
+            request.headers["Authorization"] = self._value
+        return request
+
+
+def parse_challenge(header: str) -> tuple[str, dict[str, str]]:
+    """``WWW-Authenticate`` → the scheme in lower case and its parameters."""
+    scheme, _, rest = header.strip().partition(" ")
+    return scheme.lower(), {key.lower(): re.sub(r"\\(.)", r"\1", value) for key, value in _PARAMETER.findall(rest)}
+
+
+def log_in(challenge: str, place: RepositoryPlace, login: Credentials | None, send: Send) -> requests.auth.AuthBase:
+    """What answers a registry's 401.
+
+    Raises:
+        SchedulerError: no login helps.
+        requests.RequestException: the token's server fails; trying again may help.
+    """
+    scheme, parameters = parse_challenge(challenge)
+    if scheme == "bearer":
+        return Header(f"Bearer {_token(parameters, place, login, send)}")
+    if scheme != "basic":
+        raise refused(place.host, f"show {place.repository}", f"401, asks for '{scheme}'")
+    if login is None or login.token:
+        raise refused(place.host, f"show {place.repository}", "401, it wants a login")
+    return requests.auth.HTTPBasicAuth(login.user.encode(), login.password.encode())
+
+
+def _token(parameters: dict[str, str], place: RepositoryPlace, login: Credentials | None, send: Send) -> str:
+    realm = parameters.get("realm", "")
+    plain_text = realm.startswith("http://") and not is_loopback(realm[7:].partition("/")[0])
+    if not realm.startswith("https://") and (place.scheme == "https" or not realm.startswith("http://") or plain_text):
+        raise SchedulerError(
+            f"registry {place.host} sends logins to '{realm}', which isn't encrypted", then="tell its administrator"
+        )
+    asked = {
+        "service": parameters.get("service", ""),
+        "scope": parameters.get("scope") or f"repository:{place.repository}:pull",
+    }
+    answer = _ask(realm, asked, login, send)
+    if answer.status_code in (400, 401, 403):
+        raise refused(place.host, f"show {place.repository}", f"{answer.status_code} from {realm}")
+    answer.raise_for_status()
+    return _read(answer, realm)
+
+
+def _ask(realm: str, asked: dict[str, str], login: Credentials | None, send: Send) -> requests.Response:
+    if login is not None and login.token:
+        form = {**asked, "grant_type": "refresh_token", "refresh_token": login.token, "client_id": _CLIENT}
+        return send("POST", realm, data=form, auth=Header())
+    if login is None:
+        return send("GET", realm, params=asked, auth=Header())
+    auth = requests.auth.HTTPBasicAuth(login.user.encode(), login.password.encode())
+    return send("GET", realm, params={**asked, "account": login.user}, auth=auth)
+
+
+def _read(answer: requests.Response, realm: str) -> str:
+    try:
+        document: dict[str, Any] = answer.json()
+        return str(document.get("token") or document["access_token"])
+    except (ValueError, KeyError, AttributeError, requests.RequestException):
+        raise SchedulerError(f"{realm} gave no token ({answer.status_code})", then="run it again later") from None
+
+
+ATTEMPTS = 5
+SILENCE_S = (10.0, 30.0)
+"""To connect, and between two pieces of an answer."""
+WHOLE_S = 120.0
+"""For one whole answer: a registry that sends a byte now and then is too slow, too."""
+LONGEST_PAUSE_S = 30.0
+_AGAIN = (408, 429, 500, 502, 503, 504)
+_PIECE = 1 << 16
+
+
+@dataclasses.dataclass(frozen=True)
+class RegistryResponse:
+    """A whole answer."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class _SlowError(requests.Timeout):
+    """WHOLE_S is over."""
+
+
+class Transport:
+    """GET requests to one place."""
+
+    def __init__(self, place: RepositoryPlace) -> None:
+        self.place = place
+        self._session: requests.Session
+        self._auth: requests.auth.AuthBase = Header()
+
+    def get(self, path: str, *, limit: int, what: str, accept: str = "*/*") -> RegistryResponse:
+        """The answer to ``PATH`` below ``/v2/``: any but 401, 403, 429 and 5xx. ``what`` completes "could not …".
+
+        Raises:
+            SchedulerError: refused, down, overloaded, too slow, or an answer of more than ``limit`` bytes.
+        """
+        # One session per request, closed after it: a login node's front end asks a handful, and none may keep a socket.
+        with requests.Session() as self._session:
+            # A proxy of the environment is for other machines.
+            self._session.trust_env = not is_loopback(self.place.host)
+            return self._attempts(path, limit, what, accept)
+
+    def _attempts(self, path: str, limit: int, what: str, accept: str) -> RegistryResponse:
+        why = ""
+        for attempt in range(ATTEMPTS):
+            try:
+                answer = self._logged_in(path, limit, what, accept)
+            except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
+                why, pause = _why(error), 0.0
+            else:
+                if answer.status not in _AGAIN:
+                    return answer
+                why, pause = f"status {answer.status}", _retry_after(answer.headers.get("Retry-After", ""))
+            if attempt + 1 < ATTEMPTS:
+                time.sleep(min(max(pause, 0.5 * 2**attempt), LONGEST_PAUSE_S))
+        raise _gave_up(self.place.host, what, why)
+
+    def _logged_in(self, path: str, limit: int, what: str, accept: str) -> RegistryResponse:
+        """One attempt; a login is made, or renewed when its time was over."""
+        answer = self._one(path, limit, accept)
+        if answer.status == 401:
+            login = find_credentials(self.place.host)
+            self._auth = log_in(answer.headers.get("WWW-Authenticate", ""), self.place, login, self._send)
+            answer = self._one(path, limit, accept)
+        if answer.status in (401, 403):
+            raise refused(self.place.host, what, str(answer.status))
+        return answer
+
+    def _one(self, path: str, limit: int, accept: str) -> RegistryResponse:
+        deadline = time.monotonic() + WHOLE_S
+        url = self.place.api + path
+        # The bytes as they are stored: it is them that a digest is of.
+        headers = {"Accept": accept, "Accept-Encoding": "identity"}
+        with self._send("GET", url, headers=headers, auth=self._auth, stream=True) as answer:
+            body = bytearray()
+            # Whatever has come: `iter_content` would wait for a whole piece, however slowly it comes.
+            while piece := answer.raw.read1(_PIECE):
+                body += piece
+                if len(body) > limit:
+                    raise SchedulerError(f"registry {self.place.host} sends more than {limit} bytes for {path}")
+                if time.monotonic() > deadline:
+                    raise _SlowError
+            return RegistryResponse(answer.status_code, answer.headers, bytes(body))
+
+    def _send(self, method: str, url: str, **options: Any) -> requests.Response:
+        return self._session.request(method, url, timeout=SILENCE_S, **options)
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, requests.Timeout) or "timed out" in str(error).lower():
+        return "too slow"
+    return cause(error)
+
+
+def _retry_after(value: str) -> float:
+    """Seconds, from the header's two forms: seconds or a date."""
+    try:
+        seconds = float(value)
+    except ValueError:
+        pass
+    else:
+        return seconds if math.isfinite(seconds) else 0.0
+    try:
+        return email.utils.parsedate_to_datetime(value).timestamp() - time.time()
+    except (TypeError, ValueError):
+        return 0.0
+
+
+def _gave_up(host: str, what: str, cause: str) -> SchedulerError:
+    state = {"too slow": "is too slow", "status 429": "is overloaded"}.get(cause, "doesn't answer")
+    return SchedulerError(
+        f"registry {host} {state}: could not {what} ({cause}, {ATTEMPTS} attempts)",
+        then="check its name and the network, and run it again",
+    )
+
 
 LARGEST_DOCUMENT = 8 << 20
 LARGEST_LAST_LAYER = 16 << 20

@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from gpubench.images.kinds import conda, containers, modules, squashfs, venvs
-from gpubench.images.kinds.image_paths import ImagePaths
-from gpubench.images.kinds.listing import Entry
-from gpubench.images.kinds.prunable import Leftover, Needed
-from gpubench.images.requests import Obtained, Order
+from gpubench.images.kinds.base import Entry, ImagePaths, Leftover, Needed, Obtained, Order
 from gpubench.model.image import Image
 
 

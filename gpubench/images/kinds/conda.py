@@ -5,25 +5,128 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import functools
+import os
+import re
 import shutil
+import signal
+import subprocess
 from pathlib import Path
+from typing import Any
 
-from gpubench.images.kinds import installed
-from gpubench.images.kinds.image_paths import ImagePaths
-from gpubench.images.kinds.installed import ready
-from gpubench.images.kinds.listing import Entry
-from gpubench.images.kinds.prunable import Leftover, Needed
-from gpubench.images.requests import Obtained, Order
+from gpubench.errors import DataError, GpubenchError, MissingToolError
+from gpubench.images import manifests
+from gpubench.images.kinds.base import (
+    Entry,
+    ImagePaths,
+    Leftover,
+    Needed,
+    Obtained,
+    Order,
+    Step,
+    installed_ready,
+    obtain_installed,
+)
 from gpubench.images.rows import prefix_image
+from gpubench.model.images_lock import LockRow
+from gpubench.model.recipe import Recipe
+from gpubench.render.conda import SCRIPT, Prefix
 
-__all__ = ["ON_DEMAND", "entries", "leftovers", "obtain", "ready"]
+_CAUSES: dict[int, type[GpubenchError]] = {3: DataError, 5: MissingToolError}
+_STEP = "== "
+_SECRET = re.compile(r"(?<=//)[^/@\s]+@")
+
+
+def make_prefix(recipe: Recipe, prefix: Prefix, folder: Path, root: Path, step: Step) -> LockRow:
+    """Run the script of ``folder``, keep the manifest below ``root`` (``paths.images``); the row has no date yet.
+
+    Raises:
+        MissingToolError: no conda here, another architecture, a channel that doesn't answer, a full disk.
+        DataError: what was made isn't what the recipe says.
+    """
+    log = root / "logs" / f"conda-{recipe.spec.replace('/', '_')}.log"
+    said, code = _run_script(folder / SCRIPT, log, step)
+    if code:
+        raise _failure(said, code, folder / SCRIPT, log, prefix)
+    path = Path(prefix.path) / "gpubench" / "manifest.json"
+    try:
+        document = manifests.read_manifest(path.read_bytes(), str(path))
+    except OSError as error:
+        raise DataError(f"can't read {path}: {error.strerror}", then=f"rm -r {prefix.path}, and build again") from None
+    return _row(recipe, prefix, document, manifests.keep(root, document))
+
+
+def _failure(said: str, code: int, script: Path, log: Path, prefix: Prefix) -> GpubenchError:
+    """One line; the script's own words only where it is the script that refused."""
+    kind = _CAUSES.get(code)
+    what = said if kind else f"conda prefix {prefix.path} couldn't be made ({said})"
+    then = f"see {log}, then run it again"
+    if kind is MissingToolError:
+        home = Path(prefix.path).parent
+        then = f"run it where conda is and {home} is seen: bash {script}; then this command again"
+    return (kind or MissingToolError)(f"{what}; {script.name} written to {script.parent}", then=then)
+
+
+def _row(recipe: Recipe, prefix: Prefix, document: dict[str, Any], manifest: str) -> LockRow:
+    return LockRow(
+        kind="conda",
+        spec=recipe.spec,
+        site=recipe.site,
+        date="",
+        digest=manifest,
+        build_id=document["build_id"],
+        ucx_version=document["ucx"]["version"],
+        ucx_commit=recipe.ucx_commit,
+        binding=recipe.binding,
+        stack=recipe.stack,
+        python=f"{prefix.path}/bin/python",
+        env=prefix.env,
+        manifest=manifest,
+        architecture=recipe.settings.architecture,
+    )
+
+
+def _run_script(script: Path, log: Path, step: Step) -> tuple[str, int]:
+    """The last line of its output without our name in front, and the exit code; ``log`` gets all of it."""
+    steps = max(1, script.read_text("utf-8").count('\nstep "'))
+    done, last = 0, ""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        log.open("w", encoding="utf-8") as file,
+        subprocess.Popen(
+            ["bash", str(script.resolve())],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        ) as process,
+    ):
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                shown = _SECRET.sub("", line)
+                file.write(shown)
+                file.flush()
+                if shown.startswith(_STEP):
+                    step(shown.removeprefix(_STEP).strip(), done / steps)
+                    done = min(done + 1, steps)
+                elif shown.strip():
+                    last = shown.strip()
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return last.removeprefix("gpubench: "), process.returncode
+
 
 ON_DEMAND = False
+ready = installed_ready
 
 
 def obtain(order: Order) -> Obtained:
     """What ``images build`` has locked; a prefix takes too long to make it by the way."""
-    return installed.obtain(order, "conda", prefix_image)
+    return obtain_installed(order, "conda", prefix_image)
 
 
 def entries(places: ImagePaths) -> list[Entry]:  # noqa: ARG001 - of every kind

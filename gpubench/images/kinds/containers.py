@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from gpubench import __version__
 from gpubench.errors import MissingToolError
-from gpubench.images import manifests, published
-from gpubench.images.kinds.image_paths import ImagePaths
-from gpubench.images.kinds.listing import Entry
-from gpubench.images.kinds.prunable import Leftover, Needed
+from gpubench.images import manifests
+from gpubench.images.kinds.base import Entry, Found, ImagePaths, Leftover, Needed, Obtained, Order
 from gpubench.images.recipes import recipes
-from gpubench.images.requests import Found, Obtained, Order
 from gpubench.images.rows import STAGE_LABEL, docker_image
 from gpubench.model.image import Image
 from gpubench.model.images_lock import LockRow
@@ -132,11 +129,11 @@ def _ask(order: Order, row: LockRow, image: Image) -> dict[str, Any]:
     try:
         engine = _engine()
     except MissingToolError:
-        found = published.manifest_of(order.root, row)
+        found = manifests.manifest_of(order.root, row)
         if found is None:
             raise
         return found
     engine.ensure(image.reference)
     document = manifests.read_manifest(engine.read_file(image.reference, image.build_manifest), image.reference)
-    published.require_locked(row, document)
+    manifests.require_locked(row, document)
     return document

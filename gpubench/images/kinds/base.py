@@ -1,0 +1,191 @@
+"""What every kind of images takes and gives: orders, paths, rows of a list, leftovers."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from gpubench.errors import DataError
+from gpubench.images import manifests
+from gpubench.images.folders import Progress
+from gpubench.images.manifests import manifest_id
+from gpubench.images.rows import reference
+from gpubench.model.image import Image
+from gpubench.model.images_lock import ImagesLock, LockRow
+from gpubench.model.site import Site
+
+Found = tuple[Image, Mapping[str, Any]]
+"""An image and its manifest."""
+
+Step = Callable[[str, float], None]
+"""Gets the text of a step and the share of the steps before it, 0 to 1."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Order:
+    """One image per UCX spec.
+
+    Args:
+        specs: as typed.
+        site: that the images must fit.
+        root: where images and manifests lie on this machine, see ``images_root``.
+        lock: what has been built.
+        date: ``YYYYMMDD`` of the wanted build; empty: the newest.
+        base: that the user named for new builds; empty: none, whatever is locked will do.
+        build: whether what is missing may be built here and now.
+        progress: gets one line per step.
+    """
+
+    specs: Sequence[str]
+    site: Site
+    root: Path
+    lock: ImagesLock
+    date: str = ""
+    base: str = ""
+    build: bool = True
+    progress: Progress = print
+
+
+@dataclasses.dataclass(frozen=True)
+class Obtained:
+    """``images`` by spec, None where there is none yet; ``rows`` are new for the lock."""
+
+    images: dict[str, Found | None]
+    rows: tuple[LockRow, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class ImagePaths:
+    """``root`` is ``paths.images``; ``squashes`` the folder of imported squashfs files, which may lie elsewhere."""
+
+    root: Path
+    squashes: Path
+
+    @staticmethod
+    def of(site: Site) -> ImagePaths:
+        """As the profile says it."""
+        root = images_root(site.paths.images)
+        return ImagePaths(root, folder_of(site, root))
+
+
+def folder_of(site: Site, root: Path) -> Path:
+    """Where the profile has squashfs files imported to; ``root`` is ``paths.images``."""
+    configured = site.imports.folder
+    folder = Path(os.path.expandvars(configured)).expanduser() if configured else root / "squashfs"
+    return folder.absolute()
+
+
+def images_root(configured: str = "") -> Path:
+    """``paths.images`` of the profile with ``~`` and variables resolved; empty means the user's cache directory."""
+    if configured:
+        return Path(os.path.expandvars(configured)).expanduser()
+    return Path(platformdirs.user_cache_dir("gpubench"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """One image, or one of the folders that images of a kind are put together from. ``size`` in bytes, 0 unknown."""
+
+    kind: str
+    spec: str
+    ucx: str
+    identity: str
+    where: str
+    site: str = ""
+    date: str = ""
+    stack: str = ""
+    size: int = 0
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON."""
+        return dataclasses.asdict(self)
+
+
+def of_lock(rows: Sequence[LockRow]) -> list[Entry]:
+    """The rows of ``images.lock.toml``."""
+    return [
+        Entry(
+            kind=row.kind,
+            spec=row.spec,
+            ucx=row.ucx_version if not row.ucx_commit else f"{row.ucx_version} {row.ucx_commit[:10]}",
+            identity=row.digest,
+            where=_where(row),
+            site=row.site,
+            date=row.date,
+            stack=row.stack,
+        )
+        for row in rows
+    ]
+
+
+def _where(row: LockRow) -> str:
+    if row.kind != "docker":
+        return row.python
+    return reference(row).partition("@")[0] if row.registry else "local engine"
+
+
+@dataclasses.dataclass(frozen=True)
+class Needed:
+    """Everything that somebody names: rows of the lock, images of campaigns."""
+
+    rows: tuple[LockRow, ...]
+    images: tuple[Image, ...]
+
+    def digest(self, digest: str) -> bool:
+        """Whether a row or a campaign's image has this digest."""
+        return digest in {row.digest for row in self.rows} | {image.id for image in self.images}
+
+    def path(self, folder: Path) -> bool:
+        """Whether a campaign's image lies in this folder."""
+        inside = f"{folder}/"
+        return any(
+            word.startswith(inside)
+            for image in self.images
+            for word in (image.python, image.reference, *image.env.values())
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Leftover:
+    """Something to remove; ``size`` in bytes, 0 where that is unknown."""
+
+    what: str
+    size: int
+    remove: Callable[[], object]
+
+
+def obtain_installed(order: Order, kind: str, image_of: Callable[[LockRow], Image]) -> Obtained:
+    """What ``images build`` has locked; nothing is built now."""
+    rows = {spec: order.lock.find(kind=kind, spec=spec, site=order.site.name, date=order.date) for spec in order.specs}
+    return Obtained({spec: _installed(order.root, row, image_of(row)) if row else None for spec, row in rows.items()})
+
+
+def installed_ready(image: Image) -> None:
+    """Raise DataError where the image is gone, or isn't any more what it was when it was built."""
+    again = f"run gpubench images build {image.ucx_spec}"
+    path = Path(image.build_manifest)
+    try:
+        document = manifests.read_manifest(path.read_bytes(), str(path))
+    except OSError as error:
+        raise DataError(f"can't read {path} of image {image.ucx_spec}: {error.strerror}", then=again) from None
+    if manifest_id(document) != image.id:
+        raise DataError(f"{path} isn't the one of image {image.ucx_spec} ({image.id})", then=f"{again}, and plan anew")
+
+
+def _installed(root: Path, row: LockRow, image: Image) -> Found | None:
+    document = manifests.find(root, row.manifest)
+    if document is None:
+        try:
+            text = Path(image.build_manifest).read_bytes()
+        except OSError:
+            return None
+        document = manifests.read_manifest(text, image.build_manifest)
+        if manifest_id(document) != row.manifest:
+            return None
+        manifests.keep(root, document)
+    return image, document
