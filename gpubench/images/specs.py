@@ -131,6 +131,11 @@ def parse(spec: str) -> RequestedUcx:
         UsageError: none of these, an abbreviated commit, or an ambiguous release.
     """
     text = spec.strip()
+    if "," in text:
+        raise PlanRefusedError(
+            f"image '{text}': only images of kind venv can have packages or a stack of their own",
+            then="take --runtime venv, or build all images on one stack: gpubench images build --stack",
+        )
     how, colon, rest = text.partition(":")
     if text in ("distribution", "none"):
         return RequestedUcx(kind="distribution" if text == "distribution" else "none")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
+from collections.abc import Mapping
 
 import pydantic
 
@@ -45,18 +47,53 @@ class Image(Settings):
 
 
 class Variant(Settings):
-    """A label, a UCX spec, and the settings that this variant adds. The first variant of a list is the baseline."""
+    """A label, an image, and the settings that this variant adds. The first variant of a list is the baseline.
+
+    ``ucx`` is the UCX spec, and behind it what the image's Python stack has that others haven't: see ``ImageSpec``.
+    """
 
     label: str
     ucx: str
     env: dict[str, str] = pydantic.Field(default_factory=dict)
 
 
-_COMMA_BEFORE_KEY = re.compile(r",(?=[A-Za-z_][A-Za-z0-9_]*=)")
+@dataclasses.dataclass(frozen=True)
+class ImageSpec:
+    """``UCX[,stack=NAME][,PACKAGE==VERSION…]``: which UCX, and on which Python stack.
+
+    Args:
+        ucx: the UCX spec.
+        stack: a row of ``docker/compatibility.toml``; empty: the first that runs the campaign's versions of UCX.
+        packages: versions that take the place of the row's, by the package's normalised name.
+    """
+
+    ucx: str
+    stack: str = ""
+    packages: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @staticmethod
+    def parse(text: str) -> ImageSpec:
+        """What ``str`` of it says."""
+        ucx, *others = text.split(",")
+        pins = dict(other.split("==", 1) for other in others if "==" in other)
+        stack = next((other.removeprefix(_STACK) for other in others if other.startswith(_STACK)), "")
+        return ImageSpec(ucx, stack, pins)
+
+    def __str__(self) -> str:
+        pins = [f"{name}=={version}" for name, version in sorted(self.packages.items())]
+        return ",".join([self.ucx, *([f"{_STACK}{self.stack}"] if self.stack else []), *pins])
+
+
+_STACK = "stack="
+_COMMA_BEFORE_KEY = re.compile(r",(?=[A-Za-z_][A-Za-z0-9_]*=|[A-Za-z0-9][A-Za-z0-9._-]*==)")
+_PIN = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)==([0-9][A-Za-z0-9.+!-]*)")
 
 
 def parse_variant(text: str) -> Variant:
-    """``[LABEL=]SPEC[,KEY=VALUE…]``; a comma parts only where ``KEY=`` follows, so ``UCX_TLS=tcp,sm`` is one value.
+    """``[LABEL=]UCX[,stack=NAME][,PACKAGE==VERSION…][,KEY=VALUE…]``, variables of the environment last or between.
+
+    A comma parts only where ``KEY=`` or ``PACKAGE==`` follows, so ``UCX_TLS=tcp,sm`` is one value.
+    ``stack=dask==2025.7`` is another way to write ``dask==2025.7``.
 
     Raises:
         UsageError: an empty label or spec, a key that is no variable name, a key given twice, a password.
@@ -75,8 +112,18 @@ def parse_variant(text: str) -> Variant:
             then="write [LABEL=]VERSION[,KEY=VALUE...]",
         )
     env: dict[str, str] = {}
+    packages: dict[str, str] = {}
+    stack = ""
     for setting in settings:
         key, _, value = setting.partition("=")
+        if value.startswith("=") or (key == "stack" and "==" in value):
+            name, version = _pin(text, setting.removeprefix(_STACK))
+            if packages.setdefault(name, version) != version:
+                raise UsageError(f"variant '{text}' names {name} twice")
+            continue
+        if key == "stack":
+            stack = value
+            continue
         if is_secret(key, value) or holds_secret(value):
             raise password_in(f"variant '{label}': {key}")
         if key in env:
@@ -84,7 +131,14 @@ def parse_variant(text: str) -> Variant:
         env[key] = value
     if "," in spec or " " in spec:
         raise UsageError(f"variant '{text}': '{spec}' is no version", then="write [LABEL=]VERSION[,KEY=VALUE...]")
-    return Variant(label=label, ucx=spec, env=env)
+    return Variant(label=label, ucx=str(ImageSpec(spec, stack, packages)), env=env)
+
+
+def _pin(text: str, setting: str) -> tuple[str, str]:
+    found = _PIN.fullmatch(setting)
+    if found is None:
+        raise UsageError(f"variant '{text}': '{setting}' is no exact version of a package", then="write PACKAGE==1.2.3")
+    return re.sub(r"[-_.]+", "-", found[1]).lower(), found[2]
 
 
 def parse_variants(words: list[str]) -> list[Variant]:

@@ -76,7 +76,7 @@ def issue_lines(applied: Iterable[AppliedIssue]) -> Iterator[str]:
 def _circumstances(site: Site, protocol: str, variant: PlannedVariant, nodes: int) -> Circumstances:
     image = variant.image
     return Circumstances(
-        ucx=image.ucx_version if image and image.ucx_version else variant.ucx,
+        ucx=image.ucx_version if image and image.ucx_version else variant.ucx.partition(",")[0],
         nodes=nodes,
         gpus=nodes * site.node.gpus,
         protocol=protocol,

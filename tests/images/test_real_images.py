@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.errors import DataError
+from gpubench.errors import DataError, MissingToolError, UsageError
 from gpubench.images import differences, ensure, manifest_id, verify
 from gpubench.images.variables import why_unknown
 from gpubench.model.image import Image
@@ -132,3 +132,50 @@ def test_bytecode_is_there_and_never_rewritten(built) -> None:
     # PEP 552: flags 1 = hash-based, source not checked.
     assert compiled.read_bytes()[4:8] == b"\x01\x00\x00\x00"
     assert os.access(image.python, os.X_OK)
+
+
+def test_a_stack_with_another_dask_differs_in_dask_alone_and_runs(built) -> None:
+    said: list[str] = []
+    changed = ensure(["1.19.0", "1.19.0,dask==2025.5.1"], built.root, said.append)
+    (plain, before), (image, after) = changed.values()
+    assert plain.id == built.images["1.19.0"][0].id != image.id
+    assert {path: (old, new) for path, old, new in differences(before, after) if path.startswith("stack.packages")} == {
+        "stack.packages.dask": ("2025.7.0", "2025.5.1"),
+        "stack.packages.distributed": ("2025.7.0", "2025.5.1"),
+    }
+    assert said[-1] == (
+        "packages of 1.19.0,dask==2025.5.1 that differ from 1.19.0: "
+        "dask 2025.7.0 -> 2025.5.1, distributed 2025.7.0 -> 2025.5.1"
+    )
+    assert (
+        ask(image, "import dask, distributed; print(dask.__version__, distributed.__version__)").split()
+        == ["2025.5.1"] * 2
+    )
+    verify(image, deep=True)
+
+
+@pytest.mark.parametrize(
+    ("spec", "kind", "said"),
+    [
+        (
+            "1.19.0,dask==1999.1",
+            MissingToolError,
+            "could not install stack ucxx-0.45.1, dask 1999.1, distributed 1999.1",
+        ),
+        ("1.19.0,dusk==2025.5.1", UsageError, r"holds no package 'dusk' \(did you mean 'dask'"),
+        ("1.19.0,ucxx-cu12==0.52.0", UsageError, "belongs to the binding and can't be chosen by itself"),
+        ("1.19.0,stack=ucxx-0.45", UsageError, r"there is no stack 'ucxx-0.45' \(did you mean 'ucxx-0.45.1'"),
+    ],
+)
+def test_a_stack_that_cannot_be_is_refused_by_name(built, spec: str, kind: type[Exception], said: str) -> None:
+    with pytest.raises(kind, match=said):
+        ensure(["1.19.0", spec], built.root, lambda _line: None)
+    assert not list((built.root / "venv" / ".building").glob("*"))
+
+
+def test_each_variant_may_name_its_own_stack(built) -> None:
+    changed = ensure(["1.19.0", "1.19.0,stack=ucxx-0.52.0"], built.root, lambda _line: None)
+    (_, before), (image, after) = changed.values()
+    assert (before["binding"]["version"], after["binding"]["version"]) == ("0.45.1", "0.52.0")
+    version, _ = json.loads(ask(image, LOADED, **image.env))
+    assert version == "1.19.0"

@@ -3,13 +3,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.errors import UsageError
-from gpubench.model.image import Variant, parse_variant, parse_variants
+from gpubench.model.image import ImageSpec, Variant, parse_variant, parse_variants
 
 names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True)
 specs = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,10}", fullmatch=True)
 # A value may hold commas and equals signs, as long as no comma starts what looks like the next setting.
 values = st.from_regex(r"[A-Za-z0-9:/^,.=_-]{0,12}", fullmatch=True).filter(
-    lambda text: not any("=" in part for part in text.split(",")[1:])
+    lambda text: not text.startswith("=") and not any("=" in part for part in text.split(",")[1:])
 )
 settings = st.dictionaries(names, values, max_size=3)
 
@@ -26,6 +26,16 @@ settings = st.dictionaries(names, values, max_size=3)
         ("a=1.22.0,UCX_TLS=tcp,sm,UCX_NET_DEVICES=lo", "a", "1.22.0", {"UCX_TLS": "tcp,sm", "UCX_NET_DEVICES": "lo"}),
         ("a=1.22.0,X=", "a", "1.22.0", {"X": ""}),
         ("a=1.22.0,X=b=c", "a", "1.22.0", {"X": "b=c"}),
+        ("a=1.22.0,X=b==c", "a", "1.22.0", {"X": "b==c"}),
+        ("a=1.22.0,dask==2025.5.1", "a", "1.22.0,dask==2025.5.1", {}),
+        ("a=1.22.0,stack=dask==2025.5.1", "a", "1.22.0,dask==2025.5.1", {}),
+        (
+            "a=1.22.0,X=1,Dask_cuda==25.6.0,Y=2,pandas==2.2",
+            "a",
+            "1.22.0,dask-cuda==25.6.0,pandas==2.2",
+            {"X": "1", "Y": "2"},
+        ),
+        ("a=1.22.0,pandas==2.2,stack=ucxx-0.52.0", "a", "1.22.0,stack=ucxx-0.52.0,pandas==2.2", {}),
     ],
 )
 def test_a_comma_parts_only_where_a_key_follows(text: str, label: str, ucx: str, env: dict[str, str]) -> None:
@@ -52,12 +62,24 @@ def test_a_variant_that_is_written_out_reads_back_the_same(label: str, spec: str
         ("a=1.19.0,tcp", "'1.19.0,tcp' is no version"),
         ("1.19.0,ucx-tls=tcp", "'ucx-tls' is no name of a variable"),
         ("1.19.0,9X=tcp", "'9X' is no name of a variable"),
+        ("a=1.19.0,dask==", "'dask==' is no exact version of a package"),
+        ("a=1.19.0,dask==latest", "'dask==latest' is no exact version of a package"),
+        ("a=1.19.0,dask==2025.5.1,dask==2025.7.0", "names dask twice"),
     ],
 )
 def test_what_is_no_variant_is_refused_by_name(text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message.replace(".", r"\.")) as caught:
         parse_variant(text)
     assert f"variant '{text}'" in str(caught.value)
+
+
+@given(
+    st.dictionaries(st.from_regex(r"[a-z][a-z0-9]{0,5}(-[a-z0-9]+)?", fullmatch=True), st.just("1.2"), max_size=3),
+    names,
+)
+def test_an_image_s_spec_is_what_is_read_from_it(packages: dict[str, str], stack: str) -> None:
+    spec = ImageSpec("1.22.0", stack, packages)
+    assert ImageSpec.parse(str(spec)) == spec
 
 
 def test_the_first_variant_is_the_baseline_and_the_order_is_kept() -> None:

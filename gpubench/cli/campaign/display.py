@@ -12,6 +12,7 @@ from gpubench.cli.terminal import Terminal
 from gpubench.cli.ways import typed
 from gpubench.errors import IncompleteError
 from gpubench.files import write_atomically
+from gpubench.model.image import ImageSpec
 from gpubench.model.quantities import format_seconds
 from gpubench.plan.budget import node_hours
 from gpubench.plan.known import issue_lines
@@ -35,7 +36,10 @@ def plan_lines(campaign: Campaign) -> Iterator[str]:
     for variant in plan.variants:
         absent = "built, not imported yet" if variant.ucx in built else "not built"
         version = variant.image.ucx_version if variant.image else absent
-        settings = "".join(f" {key}={value}" for key, value in variant.env.items())
+        spec = ImageSpec.parse(variant.ucx)
+        stack = "".join(f" {name}=={pinned}" for name, pinned in spec.packages.items())
+        stack = (f" stack={spec.stack}" if spec.stack else "") + stack
+        settings = stack + "".join(f" {key}={value}" for key, value in variant.env.items())
         role = "  (baseline)" if variant.label == plan.baseline else ""
         yield f"  {variant.label}: UCX {version}{settings}{role}"
     nodes, workers = (", ".join(map(str, sorted(set(counts)))) for counts in zip(*plan.places, strict=True))

@@ -26,19 +26,20 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpubench.errors import DataError, MissingToolError
+from gpubench.errors import DataError, MissingToolError, PlanRefusedError, UsageError
 from gpubench.images import folders
-from gpubench.images.compatibility import Stack, choose
+from gpubench.images.compatibility import Stack, choose, stacks
 from gpubench.images.folders import Folder, Progress
 from gpubench.images.installer import WHEELS_ONLY, environment, program, run_uv
 from gpubench.images.kinds.base import Entry, ImagePaths, Leftover, Needed, Obtained, Order
 from gpubench.images.manifests import MANIFEST, manifest_id
 from gpubench.images.specs import Wheel, resolve
-from gpubench.model.image import Image
+from gpubench.model.base import nearest
+from gpubench.model.image import Image, ImageSpec
 from gpubench.model.quantities import format_seconds
 from gpubench.resources import docker_file
 from gpubench.spec.plain import content_id
@@ -91,34 +92,90 @@ def _printed(*words: str) -> str:
 _STAND_IN = "venv/libucx.py"
 
 
-def stack_folder(stack: Stack, home: Path, progress: Progress) -> Folder:
-    """The stack's folder below ``home``, built if it is missing; raises as ``venv.build``."""
+_LOCKED = re.compile(r"^([a-z0-9][a-z0-9.-]*)==(\S+)", re.MULTILINE)
+_LOCK_NAME = "gpubench-lock.txt"
+_RELEASED_TOGETHER = (frozenset({"dask", "distributed"}),)
+"""Each pins the other's exact version."""
+
+
+def stack_folder(stack: Stack, home: Path, progress: Progress, pins: Mapping[str, str]) -> Folder:
+    """The stack's folder below ``home``, built if it is missing; raises as ``build_venvs``.
+
+    ``pins`` are versions by package that take the place of the row's (see ``whole_pins``). What they need is then
+    resolved anew by uv, which keeps every version of the row's lock that still fits; the lock that comes out lies in
+    the folder.
+    """
     python = find_python(stack)
     lock, stand_in = stack.lock_file.read_bytes(), docker_file(_STAND_IN).read_bytes()
-    lock_hash = hashlib.sha256(lock).hexdigest()
     key = content_id(
         {
-            "lock": lock_hash,
+            "lock": hashlib.sha256(lock).hexdigest(),
             "libucx": hashlib.sha256(stand_in).hexdigest(),
             "python": python.version,
             "machine": platform.machine(),
+            **({"pins": dict(sorted(pins.items()))} if pins else {}),
         }
     )
+    more = "".join(f", {name} {version}" for name, version in sorted(pins.items()))
+    what = f"stack {stack.name}{more}"
 
     def fill(files: Path, hold: int) -> dict[str, Any]:
         started = time.monotonic()
-        progress(f"building the Python stack {stack.name}: dask {stack.dask}, Python {python.version}")
+        progress(f"building the Python stack {stack.name}: dask {stack.dask}, Python {python.version}{more}")
         log = home / "logs" / f"stack-{stack.name}.log"
         run_uv(["venv", "--no-project", "--python", python.path, str(files), "--allow-existing"],
                what=f"a venv on {python.path}", folder=files.parent, log=log, hold=hold)  # fmt: skip
         packages = next(files.glob("lib/python3*/site-packages"))
         shutil.copyfile(docker_file(_STAND_IN), packages / "libucx.py")
+        own = files / _LOCK_NAME if pins else stack.lock_file
+        if pins:
+            own.write_bytes(lock)  # uv keeps versions of the file that it writes to
+            changed = files.parent / "pins.txt"
+            changed.write_text("".join(f"{name}=={version}\n" for name, version in sorted(pins.items())))
+            run_uv(
+                [*_COMPILE, "--python", str(files / "bin" / "python"), "--overrides", str(changed), "-o", str(own),
+                 str(stack.lock_file.with_suffix(".in"))],
+                what=what, folder=files.parent, log=log, hold=hold,
+            )  # fmt: skip
+            changed.unlink()
         words = ["pip", "sync", "--python", str(files / "bin" / "python"), *WHEELS_ONLY, "--compile-bytecode"]
-        run_uv([*words, str(stack.lock_file)], what=f"stack {stack.name}", folder=files.parent, log=log, hold=hold)
+        run_uv([*words, str(own)], what=what, folder=files.parent, log=log, hold=hold)
         progress(f"built the Python stack {stack.name} in {format_seconds(time.monotonic() - started)}")
+        lock_hash = hashlib.sha256(own.read_bytes()).hexdigest()
         return {"python": python.version, "lock": lock_hash, "packages": _packages(packages)}
 
     return folders.obtain(home, f"{stack.name}-py{python.version}-{key}", fill, progress, sound=check_python)
+
+
+_COMPILE = (
+    *("pip", "compile", "--generate-hashes", "--only-binary", ":all:", "--no-annotate", "--no-header"),
+    *("--no-emit-index-url", "--no-emit-find-links", "--no-emit-package", "libucx-cu12"),
+)
+
+
+def whole_pins(stack: Stack, packages: Mapping[str, str]) -> dict[str, str]:
+    """``packages``, and those that are released together with one of them, in the same version.
+
+    Raises:
+        UsageError: a package that the stack doesn't hold, or that a variant can't choose.
+    """
+    held = dict(_LOCKED.findall(stack.lock_file.read_text("utf-8")))
+    pins = dict(packages)
+    for name in packages:
+        if name.startswith(("libucx", "ucx-py", "ucxx", "libucxx", "distributed-ucxx")):
+            names = ", ".join(row.name for row in stacks() if row.packages == "wheels")
+            raise UsageError(
+                f"'{name}' belongs to the binding and can't be chosen by itself",
+                then=f"UCX stands first in a variant, the binding comes with a stack: stack=NAME, of {names}",
+            )
+        if name not in held:
+            raise UsageError(
+                f"stack {stack.name} holds no package '{name}'{nearest(name, held)}",
+                then="a variant changes versions of packages that are in its stack",
+            )
+        for group in _RELEASED_TOGETHER:
+            pins |= {other: pins.get(other, packages[name]) for other in group if name in group}
+    return pins
 
 
 def check_python(stack: Folder) -> None:
@@ -214,44 +271,66 @@ def image_id(stack: Folder, ucx: Folder) -> str:
     return content_id({"stack": stack.content, "ucx": ucx.content})
 
 
-def build_venvs(row: Stack, wheels: Sequence[Wheel], root: Path, progress: Progress) -> list[BuiltVenv]:
-    """One image per wheel, all on one stack; folders that are there already are checked, missing and damaged
+def ensure(specs: Sequence[str], root: Path, progress: Progress) -> dict[str, tuple[Image, dict[str, Any]]]:
+    """One image per spec (see ``ImageSpec``) with its manifest; folders that are there are checked, missing and damaged
     ones built.
 
-    ``root`` is ``paths.images``; ``progress`` gets one line per step. Safe to call from several processes at once.
+    ``root`` is where images live (see ``images_root``); ``progress`` gets one line per step. Specs that name no stack
+    share one; those that mean the same content share the image. Safe to call from several processes at once.
 
     Raises:
-        MissingToolError: the index doesn't answer, the disk is full, no fitting Python.
-        UsageError: ``root`` can't be written.
-        DataError: a wheel doesn't hold the UCX that its name says.
-        PlanRefusedError: no wheel for this machine.
-    """
-    home = root.resolve() / "venv"
-    for wheel in wheels:
-        wheel.digest()  # a machine without wheels is refused before a stack is fetched
-    stack = stack_folder(row, home, progress)
-    python = stack.files / "bin" / "python"
-    return [BuiltVenv(row, wheel, stack, ucx_folder(wheel, python, home, progress)) for wheel in wheels]
-
-
-def ensure(specs: Sequence[str], root: Path, progress: Progress) -> dict[str, tuple[Image, dict[str, Any]]]:
-    """One image per spec with its manifest, built where missing or damaged; all on one stack.
-
-    ``root`` is where images live (see ``images_root``); ``progress`` gets one line per step. Specs that mean the same
-    version share the image.
-
-    Raises:
-        UsageError: an unknown or ambiguous version, a ``root`` that can't be written.
-        PlanRefusedError: a branch, or versions that no one stack can run.
+        UsageError: an unknown or ambiguous version, stack or package, a ``root`` that can't be written.
+        PlanRefusedError: a branch, versions that no one stack can run, no wheel for this machine.
         MissingToolError: the index doesn't answer, the disk is full, no fitting Python.
         DataError: a wheel doesn't hold the UCX that its name says.
     """
     # All names are settled before anything is fetched: a typo in the last version must not cost a build.
-    wheels = {spec: resolve(spec) for spec in specs}
-    stack = choose(list(wheels.values()))
-    distinct = {wheel.version: wheel for wheel in wheels.values()}
-    built = dict(zip(distinct, build_venvs(stack, list(distinct.values()), root, progress), strict=True))
-    return {spec: _image(spec, built[wheel.version]) for spec, wheel in wheels.items()}
+    wanted = {spec: ImageSpec.parse(spec) for spec in specs}
+    wheels = {spec: resolve(one.ucx) for spec, one in wanted.items()}
+    shared = [wheels[spec] for spec, one in wanted.items() if not one.stack]
+    common = choose(shared) if shared else None
+    rows = {spec: _named(one, wheels[spec]) if one.stack else common for spec, one in wanted.items()}
+    pins = {spec: whole_pins(row, wanted[spec].packages) for spec, row in rows.items() if row}
+    home = root.resolve() / "venv"
+    for wheel in wheels.values():
+        wheel.digest()  # a machine without wheels is refused before a stack is fetched
+    stacks_by_key: dict[tuple[str, str], Folder] = {}
+    ucx_by_version: dict[str, Folder] = {}
+    found = {}
+    for spec, row in rows.items():
+        assert row is not None
+        key = (row.name, str(ImageSpec("", "", pins[spec])))
+        if key not in stacks_by_key:
+            stacks_by_key[key] = stack_folder(row, home, progress, pins[spec])
+        stack, wheel = stacks_by_key[key], wheels[spec]
+        if wheel.version not in ucx_by_version:
+            python = stack.files / "bin" / "python"
+            ucx_by_version[wheel.version] = ucx_folder(wheel, python, home, progress)
+        found[spec] = _image(spec, BuiltVenv(row, wheel, stack, ucx_by_version[wheel.version]))
+    for line in _apart({spec: manifest["stack"]["packages"] for spec, (_, manifest) in found.items()}):
+        progress(line)
+    return found
+
+
+def _named(wanted: ImageSpec, wheel: Wheel) -> Stack:
+    rows = [row for row in stacks() if row.packages == "wheels" and row.ucx is not None]
+    row = next((row for row in rows if row.name == wanted.stack), None)
+    if row is None:
+        names = [row.name for row in rows]
+        raise UsageError(f"there is no stack '{wanted.stack}'{nearest(wanted.stack, names)}", then=", ".join(names))
+    if not row.runs(wheel.release):
+        raise PlanRefusedError(f"stack {row.name} runs UCX {row.ucx}, not {wheel.release}", then="take another version")
+    return row
+
+
+def _apart(packages: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """A line for each spec whose stack holds other packages than the first one's."""
+    (first, base), *others = packages.items()
+    for spec, own in others:
+        differing = [name for name in sorted(base.keys() | own.keys()) if base.get(name) != own.get(name)]
+        if differing:
+            words = ", ".join(f"{name} {base.get(name, 'absent')} -> {own.get(name, 'absent')}" for name in differing)
+            yield f"packages of {spec} that differ from {first}: {words}"
 
 
 def verify(image: Image, *, deep: bool = False) -> None:
