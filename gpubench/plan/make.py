@@ -23,7 +23,7 @@ from gpubench.plan.budget import LEAST_BLOCKS, blocks_that_fit
 from gpubench.plan.feasibility import check_arrangement, check_bounds, clusters_at_once, plan_cluster_shapes
 from gpubench.plan.known import apply_issues
 from gpubench.plan.placement import check_placement, check_steps_of
-from gpubench.plan.power_analysis import DEFAULT_POWER, foresee_plan
+from gpubench.plan.power_analysis import DEFAULT_POWER, predict_for_plan
 from gpubench.spec import WorkloadSpec
 from gpubench.spec.waiting import crowded, polls
 from gpubench.stats.data import ComparisonInput
@@ -138,7 +138,7 @@ def make_plan(request: Request) -> Plan:
         today=request.created_at[:10],
     )
     margin = site.defaults.margin if request.margin is None else request.margin
-    foreseen, assumed = foresee_plan(
+    foreseen, assumed = predict_for_plan(
         request.history.pilot if request.history else (),
         workloads=request.workloads,
         comparisons=(comparisons := _comparisons(request, rooms)),
