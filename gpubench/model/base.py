@@ -135,11 +135,7 @@ class Settings(pydantic.BaseModel):
 
     @classmethod
     def load(cls, text: str, source: str) -> Self:
-        """Read TOML.
-
-        Raises:
-            UsageError: not TOML, a password, an unknown or missing key, a value that doesn't fit.
-        """
+        """Read TOML; raises UsageError for a password, an unknown or missing key, a value that doesn't fit."""
         return cls.of(parse_toml(text, source), source)
 
     @classmethod
