@@ -22,7 +22,8 @@ from benchmarks.calibration.campaigns import Campaigns, generate
 from benchmarks.calibration.noise import Noise, Shape
 from benchmarks.calibration.whole_path import same_verdict
 from gpubench import __version__
-from gpubench.merge import cells, family, merge, read_runs
+from gpubench.merge.family import cells, family
+from gpubench.merge.table import merge_directory
 from gpubench.model.image import Variant
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun, PlannedWorkload
 from gpubench.model.site import Layout, Site
@@ -35,7 +36,8 @@ from gpubench.spec.records import RUN_RECORD, workload_record
 from gpubench.stats.question import Decision, Question
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import Verdict, judge
-from gpubench.store import Campaign, account
+from gpubench.store.accounting import account
+from gpubench.store.campaign import Campaign
 from gpubench.writer.run_dir import append_sample, attempt_of, claim, finish
 
 _START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
@@ -68,9 +70,8 @@ def write(directory: Path, campaigns: Campaigns, which: int, seed: int) -> None:
 def read(directory: Path) -> list[Verdict]:
     """Verdicts from what stands on the disk, as ``compare`` makes them."""
     campaign = Campaign.open(directory)
-    accounting, found = account(campaign), read_runs(campaign.runs_dir)
-    merged = merge(found.runs)
-    problems = (*found.errors, *merged.errors, *merged.warnings, *accounting.warnings)
+    accounting, merged = account(campaign), merge_directory(campaign.runs_dir)
+    problems = (*merged.errors, *merged.warnings, *accounting.warnings)
     assert not problems, problems
     plan = campaign.whole_plan
     table = cells(plan, accounting.outcomes, merged)

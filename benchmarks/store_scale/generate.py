@@ -24,7 +24,7 @@ from gpubench.model.site import Layout, Site
 from gpubench.spec import RunRecord, SampleLine, WorkloadRecord, WorkloadSpec
 from gpubench.spec.plain import content_id, to_plain
 from gpubench.spec.records import LINKS_FILE, LOGS_FILE, PROVENANCE_FILE, RUN_FILE, RUN_RECORD
-from gpubench.store import Campaign
+from gpubench.store.campaign import Campaign
 from gpubench.writer.run_dir import append_links, append_sample, finish, write_provenance
 
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)

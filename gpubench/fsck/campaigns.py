@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from gpubench.errors import DataError, GpubenchError
-from gpubench.fsck.findings import MOVE, REMOVE, RESTORE, Checked, Finding, read_object, sha256
-from gpubench.fsck.runs import Row, check_run
+from gpubench.fsck.findings import (
+    REMOVE,
+    RESTORE,
+    Checked,
+    Finding,
+    Row,
+    edited,
+    foreign,
+    planned_of_run,
+    read_object,
+    sha256,
+    stray,
+    torn,
+)
+from gpubench.fsck.runs import check_run
 from gpubench.merge.table import COLUMNS, merge_directory
 from gpubench.model.plan import Plan
 from gpubench.plan.block_design import run_id
@@ -39,12 +52,12 @@ def check_plan(campaign: Campaign) -> Iterator[Finding]:
         ]
         if wrong:
             what = f"{len(wrong)} run ids aren't the hash of their row, the first: {wrong[0]}"
-            yield Finding(str(campaign.directory / name), "edited", what, RESTORE)
+            yield edited(campaign.directory / name, what)
     for one in plan.workloads:
         spec = WorkloadSpec(one.name, one.backend, one.params, one.reps, one.warmup, one.timeout_s)
         if spec.params_id != one.params_id:
             what = f"{one.params_id} isn't the hash of workload {one.name} and its parameters"
-            yield Finding(str(campaign.directory / PLAN_FILE), "edited", what, RESTORE)
+            yield edited(campaign.directory / PLAN_FILE, what)
 
 
 def check_specs(campaign: Campaign, node_half: str) -> Iterator[Finding]:
@@ -62,21 +75,21 @@ def check_specs(campaign: Campaign, node_half: str) -> Iterator[Finding]:
     there = set((campaign.directory / "jobs").glob("*/specs/*.json"))
     for path in sorted(there - planned.keys() - turns.keys()):
         if path.parents[1].name in {job.job for job in campaign.jobs}:
-            yield Finding(str(path), "foreign", "no run of the plan has such a spec", MOVE)
+            yield foreign(path, "no run of the plan has such a spec")
     rendered = {path.parents[1] for path in there}
     for path, text in turns.items():
         if path not in there and path.parents[1] in rendered:
-            yield Finding(str(path), "torn", "the block's turns are missing", f"gpubench render {campaign.directory}")
+            yield torn(path, "the block's turns are missing", f"gpubench render {campaign.directory}")
         elif path in there and path.read_text("utf-8", errors="replace") != text:
-            yield Finding(str(path), "edited", "the turns aren't those of the plan", RESTORE)
+            yield edited(path, "the turns aren't those of the plan")
     for path, row in planned.items():
         if path not in there:
             if path.parents[1] in rendered:
-                yield Finding(str(path), "torn", "the run's spec is missing", f"gpubench render {campaign.directory}")
+                yield torn(path, "the run's spec is missing", f"gpubench render {campaign.directory}")
             continue
         spec = read_object(path)
         if spec is None:
-            yield Finding(str(path), "torn", "cut off or not JSON", RESTORE)
+            yield torn(path, "cut off or not JSON")
             continue
         try:
             wrong = _against_plan(plan, row, spec)
@@ -85,33 +98,15 @@ def check_specs(campaign: Campaign, node_half: str) -> Iterator[Finding]:
         if node_half and spec.get("node_half", node_half) != node_half:
             wrong.append("node_half (of node.pyz)")
         if wrong:
-            yield Finding(str(path), "edited", f"it isn't what the plan says: {', '.join(wrong)}", RESTORE)
+            yield edited(path, f"it isn't what the plan says: {', '.join(wrong)}")
 
 
 def _against_plan(plan: Plan, row: Row, spec: dict[str, Any]) -> list[str]:
-    job, block, run = row
+    job, _, run = row
     variant = next((one for one in plan.variants if one.label == run.variant), None)
     image = (variant.image if variant else None) or UNRESOLVED
-    said = {
-        "campaign": plan.campaign,
-        "job": job.job,
-        "block": block.block,
-        "run": run.run,
-        "order": run.order,
-        "variant": run.variant,
-        "image": image.id,
-        "manifest": image.manifest,
-        "nodes": job.nodes,
-        "workers_per_node": job.workers_per_node,
-        "threads_per_worker": plan.threads_per_worker,
-        "protocol": plan.protocol,
-        "env": {
-            **image.env,
-            **plan.site.env,
-            **plan.workarounds(job.nodes),
-            **(variant.env if variant else {}),
-        },
-    }
+    env = {**image.env, **plan.site.env, **plan.workarounds(job.nodes), **(variant.env if variant else {})}
+    said = {**planned_of_run(plan, row), "image": image.id, "manifest": image.manifest, "env": env}
     wrong = [name for name, value in said.items() if spec.get(name, value) != value]
     workloads = {one.params_id: (one.name, one.reps, one.warmup) for one in plan.workloads}
     taken = [(one.get("name"), one.get("reps"), one.get("warmup")) for one in spec.get("workloads", [])]
@@ -125,22 +120,14 @@ def check_manifests(campaign: Campaign) -> Iterator[Finding]:
     for path in there:
         plain = read_object(path) if path.suffix == ".json" else None
         if path.suffix != ".json" or path.stem not in named:
-            yield Finding(str(path), "foreign", "no variant's image has that manifest", MOVE)
+            yield foreign(path, "no variant's image has that manifest")
         elif plain is None:
-            yield Finding(str(path), "torn", "cut off or not JSON", RESTORE)
+            yield torn(path, "cut off or not JSON")
         elif content_id(plain) != path.stem:
-            yield Finding(str(path), "edited", "its name isn't the hash of what it says", RESTORE)
+            yield edited(path, "its name isn't the hash of what it says")
     for name in sorted(named - {path.stem for path in there}):
         path = campaign.manifest_path(name)
-        yield Finding(str(path), "torn", "an image's manifest is missing", RESTORE)
-
-
-def unknown_jobs(campaign: Campaign, names: Sequence[str]) -> Iterator[Finding]:
-    """Job directories that the plan doesn't know."""
-    known = {job.job for job in campaign.jobs}
-    for name in names:
-        if name not in known:
-            yield Finding(str(campaign.job_dir(name)), "foreign", "no job of the plan has that name", MOVE)
+        yield torn(path, "an image's manifest is missing")
 
 
 VERDICTS = "gpubench/verdicts/"
@@ -159,21 +146,26 @@ def check_campaign(directory: Path, living: Callable[[Campaign, set[str]], set[s
     try:
         campaign = Campaign.open(directory)
     except GpubenchError as error:
-        why = Finding(str(directory), "torn", error.what, error.then or RESTORE)
+        why = torn(directory, error.what, error.then or RESTORE)
         return Checked(directory, "campaign", (why,), ("its plan can't be read: nothing else was looked at",))
     attempts = run_directories(campaign.runs_dir)
-    alive = living(campaign, _unrecorded(campaign, attempts))
+    recorded = {one.run for one in attempts if (one.path / RUN_FILE).exists()}
+    alive = living(campaign, {job.job for job, _, run in campaign.rows() if run.run not in recorded})
     node_half = sha256(campaign.node_half) if campaign.node_half.is_file() else ""
     found = [
         *_top(campaign),
         *check_plan(campaign),
         *check_specs(campaign, node_half),
         *check_manifests(campaign),
-        *unknown_jobs(campaign, _names(directory / "jobs")),
+        *(
+            foreign(campaign.job_dir(name), "no job of the plan has that name")
+            for name in _names(directory / "jobs")
+            if name not in {job.job for job in campaign.jobs}
+        ),
         *_runs(campaign, attempts, node_half),
     ]
     if attempts and not node_half:
-        found.append(Finding(str(campaign.node_half), "torn", "there are runs, and it is missing", RESTORE))
+        found.append(torn(campaign.node_half, "there are runs, and it is missing"))
     if alive:
         found = [one for one in found if not is_temporary(Path(one.path).name)]
     else:
@@ -185,69 +177,59 @@ def _names(directory: Path) -> list[str]:
     return sorted(entry.name for entry in directory.iterdir()) if directory.is_dir() else []
 
 
-def _unrecorded(campaign: Campaign, attempts: list[RunDirectory]) -> set[str]:
-    """Jobs with a run that has no record yet, or never will."""
-    recorded = {one.run for one in attempts if (one.path / RUN_FILE).exists()}
-    return {job.job for job, _, run in campaign.rows() if run.run not in recorded}
-
-
 def _top(campaign: Campaign) -> Iterator[Finding]:
     for entry in sorted(campaign.directory.iterdir()):
         if entry.name in _IN_PASSING:
-            yield Finding(str(entry), "torn", _IN_PASSING[entry.name], "gpubench fetch it again")
-        elif is_temporary(entry.name):
-            yield Finding(str(entry), "torn", "its writer died before the rename", REMOVE)
+            yield torn(entry, _IN_PASSING[entry.name], "gpubench fetch it again")
         elif entry.name not in _FILES | _FOLDERS or entry.is_symlink() or (entry.name in _FOLDERS) != entry.is_dir():
-            yield Finding(str(entry), "foreign", "no campaign has such a file", MOVE)
+            yield stray(entry, "no campaign has such a file")
     for folder in (campaign.directory / "plan.d", campaign.directory / "manifests", *campaign.directory.glob("jobs/*")):
         for name in _names(folder):
             if is_temporary(name):
-                yield Finding(str(folder / name), "torn", "its writer died before the rename", REMOVE)
+                yield torn(folder / name, "its writer died before the rename", REMOVE)
             elif folder.name == "plan.d" and name not in {f"{n + 1:03d}.json" for n in range(len(campaign.additions))}:
-                yield Finding(str(folder / name), "foreign", "nobody appended it to the plan", MOVE)
+                yield foreign(folder / name, "nobody appended it to the plan")
 
 
 def _runs(campaign: Campaign, attempts: list[RunDirectory], node_half: str) -> Iterator[Finding]:
     rows = {run.run: (job, block, run) for job, block, run in campaign.rows()}
     named = {one.path.name for one in attempts}
-    for name in _names(campaign.runs_dir):
-        if name not in named:
-            path = str(campaign.runs_dir / name)
-            if is_temporary(name):
-                yield Finding(path, "torn", "whoever wrote it was killed", REMOVE)
-            else:
-                yield Finding(path, "foreign", "no run has such a name", MOVE)
+    for path in (campaign.runs_dir / name for name in _names(campaign.runs_dir) if name not in named):
+        if is_temporary(path.name):
+            yield torn(path, "whoever wrote it was killed", REMOVE)
+        else:
+            yield foreign(path, "no run has such a name")
     for one in attempts:
         if one.run not in rows:
-            yield Finding(str(one.path), "foreign", "no run of the plan has that id", MOVE)
+            yield foreign(one.path, "no run of the plan has that id")
             continue
         try:
             yield from check_run(campaign.plan, rows[one.run], one, node_half)
         except OSError as error:
-            yield Finding(str(one.path), "torn", f"can't be read: {error.strerror}", "see to its permissions")
+            yield torn(one.path, f"can't be read: {error.strerror}", "see to its permissions")
 
 
 def _results(campaign: Campaign) -> Iterator[Finding]:
     """What is derived is never read back; a table that was edited still fools whoever opens it."""
     verdicts = campaign.verdicts
     if verdicts.exists() and not str((read_object(verdicts) or {}).get("schema", "")).startswith(VERDICTS):
-        yield Finding(str(verdicts), "torn", "it holds no verdicts", f"gpubench report {campaign.directory}")
+        yield torn(verdicts, "it holds no verdicts", f"gpubench report {campaign.directory}")
     if not campaign.results.exists():
         return
     again = f"gpubench merge {campaign.directory}"
     try:
         table = pl.read_parquet(campaign.results)
     except (OSError, pl.exceptions.PolarsError):
-        yield Finding(str(campaign.results), "torn", "it can't be read", again)
+        yield torn(campaign.results, "it can't be read", again)
         return
     if dict(table.schema) != COLUMNS:
-        yield Finding(str(campaign.results), "edited", "its columns aren't those of this gpubench", again)
+        yield edited(campaign.results, "its columns aren't those of this gpubench", again)
         return
     merged = merge_directory(campaign.runs_dir).frame
     if not table.equals(merged):
         strange = table.join(merged, on=list(COLUMNS), how="anti", nulls_equal=True).height
         if strange:
-            yield Finding(str(campaign.results), "edited", f"{strange} rows of it are of no run that is here", again)
+            yield edited(campaign.results, f"{strange} rows of it are of no run that is here", again)
 
 
 def _notes(attempts: list[RunDirectory], alive: set[str]) -> Iterator[str]:

@@ -8,7 +8,11 @@ import json
 from pathlib import Path
 from typing import Any, Literal
 
+from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
+from gpubench.store.rundirs import is_temporary
+
 Kind = Literal["torn", "foreign", "edited"]
+Row = tuple[PlannedJob, PlannedBlock, PlannedRun]
 
 RESTORE = "restore it from a copy of the campaign, or gpubench fetch it again"
 MOVE = "move it elsewhere: no reader looks at it, and a pack would carry it"
@@ -33,6 +37,43 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.path}: {self.kind}: {self.what}; {self.then}"
+
+
+def torn(path: Path, what: str, then: str = RESTORE) -> Finding:
+    """A part of it is missing."""
+    return Finding(str(path), "torn", what, then)
+
+
+def foreign(path: Path, what: str) -> Finding:
+    """Nobody planned it."""
+    return Finding(str(path), "foreign", what, MOVE)
+
+
+def edited(path: Path, what: str, then: str = RESTORE) -> Finding:
+    """It contradicts another file."""
+    return Finding(str(path), "edited", what, then)
+
+
+def stray(path: Path, what: str) -> Finding:
+    """One that belongs to nothing: what a killed writer left, else ``foreign`` with ``what``."""
+    return torn(path, "its writer died before the rename", REMOVE) if is_temporary(path.name) else foreign(path, what)
+
+
+def planned_of_run(plan: Plan, row: Row) -> dict[str, Any]:
+    """What a run's spec and its record must say alike, by their names."""
+    job, block, run = row
+    return {
+        "run": run.run,
+        "campaign": plan.campaign,
+        "job": job.job,
+        "block": block.block,
+        "order": run.order,
+        "variant": run.variant,
+        "nodes": job.nodes,
+        "workers_per_node": job.workers_per_node,
+        "threads_per_worker": plan.threads_per_worker,
+        "protocol": plan.protocol,
+    }
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.errors import DataError
-from gpubench.fsck.findings import MOVE, REMOVE, RESTORE, Finding, read_object, sha256
+from gpubench.fsck.findings import Finding, Row, edited, foreign, planned_of_run, read_object, sha256, stray, torn
 from gpubench.merge.samples import parse_samples
-from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
+from gpubench.model.plan import Plan
 from gpubench.spec import RunRecord
 from gpubench.spec.plain import SpecError, parse_lines
 from gpubench.spec.records import (
@@ -24,9 +24,8 @@ from gpubench.spec.records import (
     RUN_FILE,
     SAMPLES_FILE,
 )
-from gpubench.store.rundirs import RunDirectory, is_temporary, read_record
+from gpubench.store.rundirs import RunDirectory, read_record
 
-Row = tuple[PlannedJob, PlannedBlock, PlannedRun]
 _THEN = "restore the run from a copy, or don't believe it: gpubench resume replaces a block whose run you remove"
 _PROVED, _OF_THE_LOG = ("UCX_", "UCXPY_"), ("UCX_LOG_FILE", "UCX_LOG_LEVEL")
 _EVERY_FILE = {*HASHED_FILES, RUN_FILE}
@@ -46,7 +45,7 @@ def check_run(plan: Plan, row: Row, directory: RunDirectory, node_half: str) -> 
     try:
         record = read_record(path)
     except DataError as error:
-        yield Finding(str(path / RUN_FILE), "torn", error.what, _THEN)
+        yield torn(path / RUN_FILE, error.what, _THEN)
         return
     if record is None:
         return
@@ -58,7 +57,7 @@ def check_run(plan: Plan, row: Row, directory: RunDirectory, node_half: str) -> 
     if node_half and record.node_half not in ("", node_half):
         wrong.append(f"it ran another node half than node.pyz: {record.node_half[:12]}, not {node_half[:12]}")
     if wrong:
-        yield Finding(str(path / RUN_FILE), "edited", "; ".join(wrong), _THEN)
+        yield edited(path / RUN_FILE, "; ".join(wrong), _THEN)
     may_be_missing = plan.site.scheduler == "kubernetes"
     other = list(_against_hashes(path, record.files, logs_may_be_missing=may_be_missing)) if record.files else []
     yield from other
@@ -70,34 +69,26 @@ def _names(path: Path) -> Iterator[Finding]:
     for entry in sorted(path.iterdir()):
         if entry.name in _EVERY_FILE and entry.is_file() and not entry.is_symlink():
             continue
-        if is_temporary(entry.name):
-            yield Finding(str(entry), "torn", "its writer died before the rename", REMOVE)
-        else:
-            yield Finding(str(entry), "foreign", "no run leaves such a file", MOVE)
+        yield stray(entry, "no run leaves such a file")
 
 
 def _against_plan(
     plan: Plan, row: Row, directory: RunDirectory, record: RunRecord
 ) -> Iterator[tuple[str, object, object]]:
-    job, block, run = row
+    run = row[2]
     image = next((one.image for one in plan.variants if one.label == run.variant), None)
-    yield from (("run", record.run, run.run), ("attempt", record.attempt, directory.attempt))
-    yield from (("campaign", record.campaign, plan.campaign), ("site", record.site, plan.site.name))
-    yield from (("job", record.job, job.job), ("block", record.block, block.block), ("order", record.order, run.order))
-    yield from (("variant", record.variant, run.variant), ("nodes", record.nodes, job.nodes))
-    yield ("workers_per_node", record.workers_per_node, job.workers_per_node)
-    yield ("threads_per_worker", record.threads_per_worker, plan.threads_per_worker)
-    yield ("protocol", record.protocol, plan.protocol)
+    planned: dict[str, object] = {**planned_of_run(plan, row), "attempt": directory.attempt, "site": plan.site.name}
     if plan.device != "auto":  # settled on the node
-        yield ("device", record.device, plan.device)
+        planned["device"] = plan.device
     if image is not None:
-        yield from (("image", record.image, image.id), ("ucx_version", record.ucx_version, image.ucx_version))
+        planned |= {"image": image.id, "ucx_version": image.ucx_version}
+    yield from ((name, getattr(record, name), value) for name, value in planned.items())
     if record.workloads:
         names = sorted(one.params_id for one in record.workloads)
         yield ("workloads", names, sorted(run.workloads))
-    planned = {one.params_id: one for one in plan.workloads}
+    workloads = {one.params_id: one for one in plan.workloads}
     for one in record.workloads:
-        if said := planned.get(one.params_id):
+        if said := workloads.get(one.params_id):
             yield (f"workload of {one.params_id}", one.workload, said.name)
             for name in ("backend", "params", "reps", "warmup"):
                 yield (f"{name} of {said.name}", getattr(one, name), getattr(said, name))
@@ -107,12 +98,12 @@ def _against_hashes(path: Path, said: Mapping[str, str], *, logs_may_be_missing:
     for name in HASHED_FILES:
         file = path / name
         if name in said and not file.is_file():
-            if not (name == LOGS_FILE and logs_may_be_missing):  # logs that are too large don't come home
-                yield Finding(str(file), "torn", "the run wrote it, and it isn't here", RESTORE)
+            if name != LOGS_FILE or not logs_may_be_missing:  # logs that are too large don't come home
+                yield torn(file, "the run wrote it, and it isn't here")
         elif name in said and sha256(file) != said[name]:
-            yield Finding(str(file), "edited", "it isn't what the run wrote: its record has another hash", RESTORE)
+            yield edited(file, "it isn't what the run wrote: its record has another hash")
         elif name not in said and file.is_file():
-            yield Finding(str(file), "foreign", "the run wrote no such file", MOVE)
+            yield foreign(file, "the run wrote no such file")
 
 
 def _by_content(plan: Plan, row: Row, path: Path, record: RunRecord) -> Iterator[Finding]:
@@ -123,20 +114,20 @@ def _by_content(plan: Plan, row: Row, path: Path, record: RunRecord) -> Iterator
         text = links.read_text(encoding="utf-8") if links.is_file() else ""
         parse_lines(text)
         if text and not text.endswith("\n"):
-            yield Finding(str(links), "torn", "its last line has no end", RESTORE)
+            yield torn(links, "its last line has no end")
     except (SpecError, ValueError, RecursionError) as error:
-        yield Finding(str(links), "edited", str(error), RESTORE)
+        yield edited(links, str(error))
     provenance = read_object(path / PROVENANCE_FILE)
     if provenance is None or provenance.get("schema") != PROVENANCE:
         what = f"no {PROVENANCE} can be read from it"
-        yield Finding(str(path / PROVENANCE_FILE), "torn", what, RESTORE)
+        yield torn(path / PROVENANCE_FILE, what)
     elif (provenance.get("run"), provenance.get("attempt", record.attempt)) != (record.run, record.attempt):
-        yield Finding(str(path / PROVENANCE_FILE), "edited", "it is that of another run", RESTORE)
+        yield edited(path / PROVENANCE_FILE, "it is that of another run")
     elif wrong := [*dict.fromkeys(_environments(plan, row, provenance))]:  # each process has the same fault
-        yield Finding(str(path / PROVENANCE_FILE), "edited", "; ".join(wrong), RESTORE)
+        yield edited(path / PROVENANCE_FILE, "; ".join(wrong))
     logs = path / LOGS_FILE
     if logs.is_file() and not _is_whole_archive(logs):
-        yield Finding(str(logs), "torn", "it can't be unpacked", RESTORE)
+        yield torn(logs, "it can't be unpacked")
 
 
 def _environments(plan: Plan, row: Row, provenance: Mapping[str, Any]) -> Iterator[str]:
@@ -167,9 +158,9 @@ def _samples(path: Path, record: RunRecord, *, turns: bool) -> Iterator[Finding]
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     parsed = parse_samples(text, path.name, {one.params_id: one for one in record.workloads})
     for error in parsed.errors:
-        yield Finding(str(path), "edited", error.what, RESTORE)
+        yield edited(path, error.what)
     if text and not text.endswith("\n"):
-        yield Finding(str(path), "torn", "its last line has no end", RESTORE)
+        yield torn(path, "its last line has no end")
     elif not parsed.errors:
         counts = Counter((line.params_id, line.warmup) for line, _ in parsed.samples)
         for one in record.workloads:
@@ -178,7 +169,7 @@ def _samples(path: Path, record: RunRecord, *, turns: bool) -> Iterator[Finding]
             if one.status == "ok" and (few or many):
                 said = f"its record says {one.reps} and {one.warmup}"
                 what = f"{timed} samples and {warm} warm-ups of {one.workload}, {said}"
-                yield Finding(str(path), "torn" if few else "edited", what, RESTORE)
+                yield (torn if few else edited)(path, what)
 
 
 def _is_whole_archive(path: Path) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -48,7 +48,7 @@ def curves(plan: Plan, table: Iterable[Cell]) -> list[Curve]:
         Curve(
             workload,
             variant.label,
-            _rule(workload.name),
+            cast("Rule", CATALOGUE[workload.name].scaling) if workload.name in CATALOGUE else "none",
             [
                 Measured(
                     *place,
@@ -80,11 +80,6 @@ def scheduler_shares(plan: Plan, table: Iterable[Cell]) -> list[Share]:
                 if ratio is not None:
                     found.append(Share(workload.name, workload.params, variant.label, place, ratio, len(both)))
     return found
-
-
-def _rule(name: str) -> Rule:
-    known = CATALOGUE.get(name)
-    return "weak" if known and known.scaling == "weak" else "strong" if known and known.scaling == "strong" else "none"
 
 
 def _question(workload: PlannedWorkload) -> str:

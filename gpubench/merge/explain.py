@@ -100,12 +100,13 @@ def explain(
         for name in NOISE
     }
     known = {one.field for one in found}
-    return Explained(
-        found,
-        {name: each for name, each in by_name.items() if each is not None},
-        len(pairs),
-        [field for field in _moving(read) if field not in known],
-    )
+    runs = [one for pair in read for one in pair]
+    drifting = [
+        field
+        for field in sorted({field for one in runs for field in one.values} - known)
+        if len({one.words(field) for one in runs if one.knows(field)}) > 1
+    ]
+    return Explained(found, {name: each for name, each in by_name.items() if each is not None}, len(pairs), drifting)
 
 
 def _over_blocks(
@@ -120,13 +121,6 @@ def _over_blocks(
     if before == after:  # who had which value went to and fro: only hosts tell
         before, after = change.before, change.after
     return FieldDifference(field, before, after, change.why, len(known), differ, separation(known))
-
-
-def _moving(read: Sequence[tuple[Facts, Facts]]) -> list[str]:
-    """Fields with several values over all runs."""
-    runs = [one for pair in read for one in pair]
-    fields = sorted({field for one in runs for field in one.values})
-    return [field for field in fields if len({one.words(field) for one in runs if one.knows(field)}) > 1]
 
 
 def plain(value: Any) -> str:

@@ -123,16 +123,11 @@ def _run(cell: Cell) -> RunSamples:
 
 
 def _cell(outcome: RunOutcome, workload: PlannedWorkload, params: str, timed: Mapping[_CellKey, _Timed]) -> Cell:
-    key = (*_run_key(outcome), workload.name, workload.backend, params)
-    found = timed.get(key)
+    found = timed.get((outcome.run.run, outcome.attempt, workload.name, workload.backend, params))
     status, reason = _ending(outcome, workload, found)
     if found is None:
         return Cell(outcome, workload, status, reason)
     return Cell(outcome, workload, status, reason, found.wall_s, found.started_at)
-
-
-def _run_key(outcome: RunOutcome) -> tuple[str, int]:
-    return outcome.run.run, outcome.attempt
 
 
 def _ending(outcome: RunOutcome, workload: PlannedWorkload, found: _Timed | None) -> tuple[str, str]:
@@ -167,11 +162,8 @@ def _timed(merged: Merged) -> dict[_CellKey, _Timed]:
         keys = part.about.select("run", "attempt", "workload", "backend", "params")[at[starts]].iter_rows()
         for key, start, end, is_wrong, started_us in zip(keys, starts.tolist(), ends, wrong, begun, strict=True):
             one = _Timed(tuple(wall_s[start:end]), is_wrong, started_us / 1e6)
-            found[key] = _together(found[key], one) if key in found else one
+            if twice := found.get(key):  # the run's record has the workload twice
+                started_at = min(one.started_at, twice.started_at)
+                one = _Timed((*twice.wall_s, *one.wall_s), twice.wrong or one.wrong, started_at)
+            found[key] = one
     return found
-
-
-def _together(one: _Timed, other: _Timed) -> _Timed:
-    """Of a workload that the run's record has twice."""
-    started_at = min(one.started_at, other.started_at)
-    return _Timed((*one.wall_s, *other.wall_s), one.wrong or other.wrong, started_at)

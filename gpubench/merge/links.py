@@ -107,7 +107,9 @@ def _named(run: RunLinks, rows: Sequence[Row], nodes: dict[str, str]) -> Iterato
 def _names(processes: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """``HOST/NUMBER`` by address; workers are numbered on each host, in the order of rank and index in their names."""
     workers = [
-        (str(one["host"]), _numbers(one["name"]), address) for address, one in processes.items() if "name" in one
+        (str(one["host"]), [int(word) for word in re.findall(r"\d+", one["name"])], address)
+        for address, one in processes.items()
+        if "name" in one
     ]
     names: dict[str, str] = {}
     counts: dict[str, int] = {}
@@ -115,7 +117,3 @@ def _names(processes: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
         names[address] = f"{host}/{counts.setdefault(host, 0)}"
         counts[host] += 1
     return names
-
-
-def _numbers(name: str) -> list[int]:
-    return [int(word) for word in re.findall(r"\d+", name)]

@@ -27,7 +27,8 @@ def noise(provenance: Mapping[str, Any], record: RunRecord | None = None) -> dic
     """Numbers of one run by their names in ``NOISE``; what wasn't recorded is left out."""
     nodes = list(entries([provenance], "nodes"))
     found = {name: statistics.fmean(values) for name, key in _LOAD.items() if (values := series(nodes, key))}
-    probes = [wall_s for row in entries([provenance], "speed") for wall_s in _numbers(row.get("wall_s"))]
+    rows = [row["wall_s"] for row in entries([provenance], "speed") if isinstance(row.get("wall_s"), list)]
+    probes = [float(wall_s) for row in rows for wall_s in row if _is_time(wall_s)]
     if probes:
         found["speed_ms"] = 1000 * statistics.median(probes)
     worst = slowest([provenance])
@@ -66,10 +67,6 @@ def slowest(found: Iterable[Mapping[str, Any]]) -> tuple[float, str]:
     return worst
 
 
-def _numbers(value: Any) -> list[float]:
-    """Seconds of a probe that was made: hand-made or damaged provenance may hold anything."""
-    return [float(one) for one in value if _is_time(one)] if isinstance(value, list) else []
-
-
 def _is_time(value: Any) -> bool:
+    """Whether it is seconds of a probe that was made: hand-made or damaged provenance may hold anything."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf

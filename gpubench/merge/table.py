@@ -26,37 +26,16 @@ BATCH = 500
 """Runs that are read and parsed at once: enough for speed, little beside the table."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Read:
-    """The finished runs, and the errors of those that couldn't be read (the others are merged all the same)."""
-
-    runs: tuple[RunFiles, ...]
-    errors: tuple[DataError, ...]
-
-
-def read_runs(runs_dir: Path, records: Records | None = None) -> Read:
-    """Read every run directory that has a record; one without is unfinished or lost, and no business of the merge.
-
-    ``records`` are those that have been read already; more come to it.
-    """
-    known = records or Records()
-    runs: list[RunFiles] = []
-    errors: list[DataError] = []
-    for directory in run_directories(runs_dir):
-        try:
-            # The record first: it is written last, so once it is there the samples are all there too.
-            record = _record(directory, known)
-            runs.extend([_with_samples(record, directory)] if record else [])
-        except DataError as error:
-            errors.append(error)
-    return Read(tuple(runs), tuple(errors))
-
-
 def read_batches(runs_dir: Path, records: Records, errors: list[DataError]) -> Iterator[list[RunFiles]]:
-    """As ``read_runs``, BATCH runs at once and sorted by ``run_key``; ``errors`` get those that can't be read."""
+    """Every run that has a record, BATCH runs at once and sorted by ``run_key``.
+
+    One without a record is unfinished or lost, and no business of the merge. ``records`` are those that have been read
+    already; more come to it. ``errors`` get those that can't be read.
+    """
     found: list[tuple[RunRecord, RunDirectory]] = []
     for directory in run_directories(runs_dir):
         try:
+            # The record first: it is written last, so once it is there the samples are all there too.
             record = _record(directory, records)
         except DataError as error:
             errors.append(error)
@@ -176,14 +155,8 @@ class Merged:
         return sum(part.samples.height for part in self.parts)
 
 
-def merge(runs: Iterable[RunFiles]) -> Merged:
-    """One row per sample of the finished ``runs``, whatever their order and however often one is given."""
-    ordered = sorted(runs, key=lambda run: run_key(run.record))
-    return merge_batches(ordered[at : at + BATCH] for at in range(0, len(ordered), BATCH))
-
-
 def merge_batches(batches: Iterable[Sequence[RunFiles]]) -> Merged:
-    """As ``merge``, of runs that come sorted by ``run_key``; no batch is held longer than it takes to parse it."""
+    """One row per sample of runs that come sorted by ``run_key``; no batch is held longer than it takes to parse it."""
     keys: list[tuple[Any, ...]] = []
     parts: list[Part] = []
     warnings: set[str] = set()

@@ -10,7 +10,7 @@ import tomllib
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, Self
 
 import pydantic
 
@@ -135,11 +135,7 @@ class Settings(pydantic.BaseModel):
 
     @classmethod
     def load(cls, text: str, source: str) -> Self:
-        """Read TOML.
-
-        Raises:
-            UsageError: not TOML, a password, an unknown or missing key, a value that doesn't fit.
-        """
+        """Read TOML; raises UsageError for a password, an unknown or missing key, a value that doesn't fit."""
         return cls.of(parse_toml(text, source), source)
 
     @classmethod
@@ -257,27 +253,37 @@ def _model_in(annotation: Any) -> Any:
     return None
 
 
-T = TypeVar("T", bound=pydantic.BaseModel)
+class Record(Settings):
+    """A file that gpubench writes itself: JSON that names its schema, with quantities as plain numbers."""
 
+    schema_: str = pydantic.Field(alias="schema")
 
-def parse_record(kind: type[T], schema: str, text: str, source: str) -> T:
-    """Validate a record.
+    model_config = pydantic.ConfigDict(populate_by_name=True)
 
-    Raises:
-        DataError: not JSON, another schema or version, or fields that don't fit; names ``source``.
-    """
-    try:
-        plain = json.loads(text)
-    except (ValueError, RecursionError):
-        raise DataError(f"{source} is cut off or not JSON", then="restore it from a copy of the campaign") from None
-    found = plain.get("schema") if isinstance(plain, dict) else None
-    if found != schema:
-        raise DataError(
-            f"{source} is {found or 'no record of gpubench'}, not {schema}", then="use the gpubench that wrote it"
-        )
-    try:
-        return kind.model_validate(plain, context={"plain": True})
-    except pydantic.ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise DataError(f"{source}: '{where}': {first['msg']}") from None
+    def dump(self) -> str:
+        """JSON text with a final newline."""
+        return self.model_dump_json(by_alias=True, indent=1) + "\n"
+
+    @classmethod
+    def parse(cls, text: str, source: str) -> Self:
+        """Read it.
+
+        Raises:
+            DataError: not JSON, another schema or version, or fields that don't fit; names ``source``.
+        """
+        schema = cls.model_fields["schema_"].default
+        try:
+            plain = json.loads(text)
+        except (ValueError, RecursionError):
+            raise DataError(f"{source} is cut off or not JSON", then="restore it from a copy of the campaign") from None
+        found = plain.get("schema") if isinstance(plain, dict) else None
+        if found != schema:
+            raise DataError(
+                f"{source} is {found or 'no record of gpubench'}, not {schema}", then="use the gpubench that wrote it"
+            )
+        try:
+            return cls.model_validate(plain, context={"plain": True})
+        except pydantic.ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise DataError(f"{source}: '{where}': {first['msg']}") from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pydantic
 
-from gpubench.model.base import Settings, parse_record
+from gpubench.model.base import Record
 from gpubench.model.image import Image, Variant
 from gpubench.model.site import Site
 
@@ -14,7 +14,7 @@ PROTOCOLS = ("tcp", "tls", "ucx")
 TLS_FOLDER = "tls"
 
 
-class ClusterRecord(Settings):
+class ClusterRecord(Record):
     """``cluster.json``, never rewritten.
 
     ``directory`` is the cluster's, absolute and without symbolic links: its scheduler's file and its keys are used by
@@ -37,19 +37,8 @@ class ClusterRecord(Settings):
     limit_s: float
     workarounds: dict[str, str] = pydantic.Field(default_factory=dict)
 
-    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
-    def dump(self) -> str:
-        """JSON text with a final newline."""
-        return self.model_dump_json(by_alias=True, indent=1) + "\n"
-
-    @staticmethod
-    def parse(text: str, source: str) -> ClusterRecord:
-        """Read it; raises DataError with the file's name."""
-        return parse_record(ClusterRecord, CLUSTER, text, source)
-
-
-class ClusterJob(Settings):
+class ClusterJob(Record):
     """One allocation of the cluster. Ranks are counted through all jobs; the scheduler is in the first.
 
     Where it is there, says the site's ``layout.scheduler``.
@@ -61,8 +50,6 @@ class ClusterJob(Settings):
     first_rank: int
     limit_s: float
 
-    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
     @property
     def leads(self) -> bool:
         """Whether the scheduler is in this one."""
@@ -72,12 +59,3 @@ class ClusterJob(Settings):
     def ranks(self) -> list[int]:
         """Of its nodes."""
         return list(range(self.first_rank, self.first_rank + self.nodes))
-
-    def dump(self) -> str:
-        """JSON text with a final newline."""
-        return self.model_dump_json(by_alias=True, indent=1) + "\n"
-
-    @staticmethod
-    def parse(text: str, source: str) -> ClusterJob:
-        """Read it; raises DataError with the file's name."""
-        return parse_record(ClusterJob, CLUSTER_JOB, text, source)

@@ -142,11 +142,7 @@ def _pin(text: str, setting: str) -> tuple[str, str]:
 
 
 def parse_variants(words: list[str]) -> list[Variant]:
-    """Several variants; the first is the baseline.
-
-    Raises:
-        UsageError: fewer than two, or a label twice.
-    """
+    """Several variants; the first is the baseline. Raises UsageError for fewer than two, or a label twice."""
     variants = [parse_variant(word) for word in words]
     labels = [variant.label for variant in variants]
     twice = sorted({label for label in labels if labels.count(label) > 1})

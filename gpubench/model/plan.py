@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pydantic
 
-from gpubench.model.base import Part, Settings, parse_record
+from gpubench.model.base import Part, Record, Settings
 from gpubench.model.image import Image
 from gpubench.model.site import Site
 
@@ -150,7 +150,7 @@ class TimeModel(Settings):
     source: str
 
 
-class Plan(Settings):
+class Plan(Record):
     """A campaign as planned. ``blocks_asked`` may exceed what the budget allowed."""
 
     schema_: str = pydantic.Field(alias="schema", default=PLAN)
@@ -179,8 +179,6 @@ class Plan(Settings):
     notes: list[str]
     first_pass: str = ""
     """Campaign of the one run from which the repetitions follow; empty where the suite or the user said them."""
-
-    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
     @property
     def baseline(self) -> str:
@@ -218,15 +216,6 @@ class Plan(Settings):
                 for run in block.runs:
                     yield job, block, run
 
-    def dump(self) -> str:
-        """JSON text with a final newline."""
-        return self.model_dump_json(by_alias=True, indent=1) + "\n"
-
-    @staticmethod
-    def parse(text: str, source: str) -> Plan:
-        """Read ``plan.json``; raises DataError with the file's name."""
-        return parse_record(Plan, PLAN, text, source)
-
 
 class Frozen(Settings):
     """A comparison that a look of an adaptive campaign decided: blocks after ``block`` don't count for it."""
@@ -243,7 +232,7 @@ class Frozen(Settings):
         return self.nodes, self.workers_per_node
 
 
-class PlanAddition(Settings):
+class PlanAddition(Record):
     """What ``resume`` and ``advance`` append to a plan; ``plan.json`` itself is never rewritten.
 
     ``frozen`` are the comparisons decided by the look that made this addition; ``ended`` says that no block follows.
@@ -255,14 +244,3 @@ class PlanAddition(Settings):
     jobs: list[PlannedJob]
     frozen: list[Frozen] = pydantic.Field(default_factory=list)
     ended: bool = False
-
-    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-    def dump(self) -> str:
-        """JSON text with a final newline."""
-        return self.model_dump_json(by_alias=True, indent=1) + "\n"
-
-    @staticmethod
-    def parse(text: str, source: str) -> PlanAddition:
-        """Read ``plan.d/NNN.json``; raises DataError with the file's name."""
-        return parse_record(PlanAddition, PLAN_ADDITION, text, source)

@@ -38,6 +38,11 @@ def cut_inside(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1 - end]}…{text[-end:]}"
 
 
+def counted(count: int, noun: str) -> str:
+    """``1 worker``, ``2 workers``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def shortened(text: str, most: int) -> str:
     """At most ``most`` letters, the last of them an ellipsis where some are missing."""
     return text if len(text) <= most else f"{text[: most - 1]}…"

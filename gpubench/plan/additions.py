@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from gpubench.model.plan import Comparison, Frozen, Place, Plan, PlanAddition, PlannedBlock, PlannedJob
 from gpubench.plan.adapter_combinations import BLOCKS_PER_JOB
-from gpubench.plan.block_design import campaign_orders, job_name, new_job, plan_block, reps_in_turns
+from gpubench.plan.block_design import campaign_orders, new_job, plan_block, reps_in_turns
 
 ENDED = ("ok", "failed")
 
@@ -57,35 +57,53 @@ def plan_repair(plan: Plan, status: Mapping[str, str], created_at: str) -> Repai
     return Repair(again=again, addition=_addition(plan, broken, created_at) if broken else None)
 
 
+class _Appended:
+    """Jobs that are appended to a plan, their blocks numbered on from its last."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.jobs: list[PlannedJob] = []
+        self._plan = plan
+        self._number = max(block.block for job in plan.jobs for block in job.blocks)
+        self._rng = random.Random(f"{plan.seed}:{self._number}")  # noqa: S311 - repeatable
+
+    def block(
+        self, place: Place, order: Sequence[str], workloads: Sequence[str], replaces: int | None = None
+    ) -> PlannedBlock:
+        """The next block."""
+        self._number += 1
+        return plan_block(
+            self._plan.campaign,
+            number=self._number,
+            place=place,
+            order=order,
+            workloads=workloads,
+            rng=self._rng,
+            replaces=replaces,
+            reps=reps_in_turns(self._plan),
+        )
+
+    def add_job(self, place: Place, blocks: list[PlannedBlock]) -> None:
+        """The next job."""
+        plan = self._plan
+        number = len(plan.jobs) + len(self.jobs) + 1
+        memory_limit, limit_s = plan.memory_limit(place), plan.site.limits.job
+        self.jobs.append(new_job(number, place, plan.places, memory_limit=memory_limit, limit_s=limit_s, blocks=blocks))
+
+
 def _addition(plan: Plan, broken: Mapping[Place, list[PlannedBlock]], created_at: str) -> PlanAddition:
-    number = max(block.block for job in plan.jobs for block in job.blocks)
-    rng = random.Random(f"{plan.seed}:{number}")  # noqa: S311 - repeatable
-    jobs: list[PlannedJob] = []
+    appended = _Appended(plan)
     for place, blocks in broken.items():
         renewed = []
         for old in blocks:
-            number += 1
             order = [run.variant for run in old.runs]  # the same order keeps the set balanced
             taken = set(old.runs[0].workloads)  # an adaptive campaign leaves out what it has decided
-            renewed.append(
-                plan_block(
-                    plan.campaign,
-                    number=number,
-                    place=place,
-                    order=order,
-                    workloads=[item.params_id for item in plan.workloads if item.params_id in taken],
-                    rng=rng,
-                    replaces=old.block,
-                    reps=reps_in_turns(plan),
-                )
-            )
+            workloads = [item.params_id for item in plan.workloads if item.params_id in taken]
+            renewed.append(appended.block(place, order, workloads, replaces=old.block))
         at_once = BLOCKS_PER_JOB.get(plan.site.launcher, len(renewed))
         for start in range(0, len(renewed), at_once):
-            name = job_name(len(plan.jobs) + len(jobs) + 1, place, plan.places)
-            part = renewed[start : start + at_once]
-            jobs.append(new_job(name, place, plan.memory_limit(place), plan.site.limits.job, part))
+            appended.add_job(place, renewed[start : start + at_once])
     numbers = ", ".join(str(block.block) for blocks in broken.values() for block in blocks)
-    return PlanAddition(created_at=created_at, reason=f"resume: replaces broken block {numbers}", jobs=jobs)
+    return PlanAddition(created_at=created_at, reason=f"resume: replaces broken block {numbers}", jobs=appended.jobs)
 
 
 def plan_advance(
@@ -105,47 +123,25 @@ def plan_advance(
     assert plan.max_blocks is not None
     newly = _newly_frozen(plan, decided, frozen)
     known = {(item.params_id, item.place, item.candidate) for item in (*frozen, *newly)}
-    jobs: list[PlannedJob] = []
-    number = max(block.block for job in plan.jobs for block in job.blocks)
-    rng = random.Random(f"{plan.seed}:{number}")  # noqa: S311 - repeatable
+    needed = {
+        (one.params_id, one.place)
+        for one in plan.comparisons
+        if (one.params_id, one.place, one.candidate) not in known
+        and not plan.skip_reason(one.nodes, one.baseline, one.candidate)
+    }
+    labels = [variant.label for variant in plan.variants]
+    appended = _Appended(plan)
     for place in plan.places:
-        have = _blocks_at(plan, place)
+        # One that replaces a broken block counts once with it.
+        have = sum(block.replaces is None for job in plan.jobs if job.place == place for block in job.blocks)
         wanted = next((count for count in schedule(plan.max_blocks) if count > have), have)
-        workloads = [
-            item.params_id
-            for item in plan.workloads
-            if any(
-                (one.params_id, one.place, one.candidate) not in known
-                for one in plan.comparisons
-                if (one.params_id, one.place) == (item.params_id, place)
-                and not plan.skip_reason(one.nodes, one.baseline, one.candidate)
-            )
-        ]
-        if not workloads:
-            continue
-        labels = [variant.label for variant in plan.variants]
+        workloads = [item.params_id for item in plan.workloads if (item.params_id, place) in needed]
         # The orders go on where the plan's own set of balanced orders stopped, so that the whole stays balanced.
-        for order in campaign_orders(plan.seed, place, len(labels), wanted)[have:]:
-            number += 1
-            block = plan_block(
-                plan.campaign,
-                number=number,
-                place=place,
-                order=[labels[position] for position in order],
-                workloads=workloads,
-                rng=rng,
-                reps=reps_in_turns(plan),
-            )
-            name = job_name(len(plan.jobs) + len(jobs) + 1, place, plan.places)
-            jobs.append(new_job(name, place, plan.memory_limit(place), plan.site.limits.job, [block]))
+        for order in campaign_orders(plan.seed, place, len(labels), wanted)[have:] if workloads else ():
+            appended.add_job(place, [appended.block(place, [labels[at] for at in order], workloads)])
+    jobs = appended.jobs
     reason = f"advance: {len(jobs)} more blocks, {len(known)} of {len(plan.comparisons)} comparisons decided"
     return PlanAddition(created_at=created_at, reason=reason, jobs=jobs, frozen=newly, ended=not jobs)
-
-
-def _blocks_at(plan: Plan, place: Place) -> int:
-    """Blocks at one place; one that replaces a broken block counts once with it."""
-    blocks = [block for job in plan.jobs if job.place == place for block in job.blocks]
-    return sum(block.replaces is None for block in blocks)
 
 
 def _newly_frozen(plan: Plan, decided: Collection[Comparison], frozen: Sequence[Frozen]) -> list[Frozen]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import random
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -103,7 +104,7 @@ class ClusterShape:
 def plan_jobs(
     campaign: str,
     *,
-    rooms: Sequence[ClusterShape],
+    shapes: Sequence[ClusterShape],
     blocks: int,
     variants: Sequence[str],
     seed: int,
@@ -136,41 +137,42 @@ def plan_jobs(
         )
     per_job = min(fitting, per_job or fitting)
     jobs: list[PlannedJob] = []
-    number = 0
-    places = [room.place for room in rooms]
-    for room in rooms:
-        planned = []
-        for order in campaign_orders(seed, room.place, len(variants), blocks):
-            number += 1
-            labels = [variants[at] for at in order]
-            planned.append(
-                plan_block(
-                    campaign,
-                    number=number,
-                    place=room.place,
-                    order=labels,
-                    workloads=room.workloads,
-                    rng=rng,
-                    reps=reps,
-                )
+    numbers = itertools.count(1)
+    places = [shape.place for shape in shapes]
+    for shape in shapes:
+        planned = [
+            plan_block(
+                campaign,
+                number=next(numbers),
+                place=shape.place,
+                order=[variants[at] for at in order],
+                workloads=shape.workloads,
+                rng=rng,
+                reps=reps,
             )
-        for start in range(0, blocks, per_job):
-            part = planned[start : start + per_job]
-            name = job_name(len(jobs) + 1, room.place, places)
-            jobs.append(new_job(name, room.place, room.memory_limit, limit_s, part))
+            for order in campaign_orders(seed, shape.place, len(variants), blocks)
+        ]
+        jobs += [
+            new_job(
+                len(jobs) + 1 + start // per_job,
+                shape.place,
+                places,
+                memory_limit=shape.memory_limit,
+                limit_s=limit_s,
+                blocks=planned[start : start + per_job],
+            )
+            for start in range(0, blocks, per_job)
+        ]
     return jobs
 
 
-def job_name(number: int, place: Place, places: Iterable[Place]) -> str:
-    """``j003-n8``; ``j003-n8-w2`` where the campaign has several counts of workers per node."""
+def new_job(
+    number: int, place: Place, places: Iterable[Place], *, memory_limit: int, limit_s: float, blocks: list[PlannedBlock]
+) -> PlannedJob:
+    """A job, named ``j003-n8``; ``j003-n8-w2`` where the campaign has several counts of workers per node."""
     nodes, workers = place
     sweep = len({other for _, other in places}) > 1
-    return f"j{number:03d}-n{nodes}" + (f"-w{workers}" if sweep else "")
-
-
-def new_job(name: str, place: Place, memory_limit: int, limit_s: float, blocks: list[PlannedBlock]) -> PlannedJob:
-    """A job at one place."""
-    nodes, workers = place
+    name = f"j{number:03d}-n{nodes}" + (f"-w{workers}" if sweep else "")
     return PlannedJob(
         job=name, nodes=nodes, workers_per_node=workers, memory_limit=memory_limit, limit_s=limit_s, blocks=blocks
     )

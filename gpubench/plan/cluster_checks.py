@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gpubench.model.quantities import format_bytes
+from gpubench.model.text import counted
 from gpubench.plan.site_checks import SiteFinding
 
 MUST_AGREE = ("python", "dask", "distributed")
@@ -18,25 +19,25 @@ Versions = Mapping[str, Mapping[str, str]]
 def host_lines(workers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """The cluster, and a line per host."""
     hosts = sorted({str(one["host"]) for one in workers})
-    yield f"{_sum(workers)} on {len(hosts)} host{'' if len(hosts) == 1 else 's'}"
+    yield f"{_sum(workers)} on {counted(len(hosts), 'host')}"
     for host in hosts:
         yield f"  {host}: {_sum([one for one in workers if one['host'] == host])}"
 
 
 def check_versions(versions: Versions) -> Iterator[SiteFinding]:
     """What must agree lest messages can't be read; of the rest it is only said."""
-    names = sorted({name for found in versions.values() for name in found}, key=_order)
+    names = {name for found in versions.values() for name in found}
+    ordered = [*(name for name in MUST_AGREE if name in names), *sorted(names.difference(MUST_AGREE))]
     everywhere = f"in client, scheduler and {len(versions) - 2} workers"
     agree, differ = [], []
-    for name in names:
+    for name in ordered:
         count = Counter(found.get(name, "none") for found in versions.values())
         if len(count) == 1:
             agree.append(f"{name} {next(iter(count))}")
             continue
         usual = count.most_common(1)[0][0]
         odd = [f"{who} {found.get(name, 'none')}" for who, found in versions.items() if found.get(name) != usual]
-        what = f"{name} {usual}, but {', '.join(odd[:4])}{' ...' if len(odd) > 4 else ''}"
-        differ.append(SiteFinding(name not in MUST_AGREE, what))
+        differ.append(SiteFinding(name not in MUST_AGREE, f"{name} {usual}, but {_some(odd)}"))
     if agree:
         yield SiteFinding(True, f"{', '.join(agree)} {everywhere}")
     yield from differ
@@ -50,7 +51,7 @@ def check_processes(processes: Sequence[Mapping[str, Any]], ucx: str | None) -> 
         f"{one['role']} {one['address']} {one['ucx']['loaded']}" for one in processes if one["ucx"]["loaded"] != planned
     ]
     if odd:
-        yield SiteFinding(False, f"UCX {planned}, but {', '.join(odd[:4])}{' ...' if len(odd) > 4 else ''}")
+        yield SiteFinding(False, f"UCX {planned}, but {_some(odd)}")
     else:
         word = "no UCX is loaded" if planned == "none" else f"UCX {planned} is loaded"
         yield SiteFinding(True, f"{word} in scheduler and {len(processes) - 1} workers")
@@ -66,16 +67,15 @@ def check_count(workers: int, planned: int | None) -> SiteFinding:
     return SiteFinding(workers >= planned, f"{workers} of {planned} workers")
 
 
+def _some(words: Sequence[str]) -> str:
+    return f"{', '.join(words[:4])}{' ...' if len(words) > 4 else ''}"
+
+
 def _sum(workers: Sequence[Mapping[str, Any]]) -> str:
     threads = sum(int(one["threads"]) for one in workers)
     memory = sum(int(one["memory_limit"]) for one in workers)
-    gpus = {(str(one["host"]), str(one["gpus"]).split(",")[0]) for one in workers if one.get("gpus")}
-    words = [f"{len(workers)} worker{'' if len(workers) == 1 else 's'}", f"{threads} threads", format_bytes(memory)]
-    return ", ".join([*words, f"{len(gpus)} GPUs"])
-
-
-def _order(name: str) -> tuple[int, str]:
-    return (MUST_AGREE.index(name) if name in MUST_AGREE else len(MUST_AGREE)), name
+    gpus = {(str(one["host"]), _gpu(one)) for one in workers if one.get("gpus")}
+    return f"{counted(len(workers), 'worker')}, {threads} threads, {format_bytes(memory)}, {len(gpus)} GPUs"
 
 
 Facts = Mapping[str, Any]
@@ -111,17 +111,22 @@ def judge_places(workers: Sequence[Facts], cpus: int | None = None) -> list[Work
             found.append(WorkerAffinity(str(worker["name"]), "?", "?", "", "", "", str(worker["error"])))
             continue
         beside = [one for one in workers if one.get("host") == worker["host"] and "allowed" in one]
-        why = _too_few(worker, beside, cpus) or _shared_gpu(worker, beside)
+        gpu = _gpu(worker)
+        sharing = [str(one["name"]) for one in beside if _gpu(one) == gpu]
+        shared = f"shares GPU {gpu} with {', '.join(sharing)}" if gpu and len(sharing) > 1 else ""
+        why = _too_few(worker, beside, cpus) or shared
+        threads, there = sum(int(one["threads"]) for one in beside), len(worker["cpus"])
         found.append(
             WorkerAffinity(
                 name=str(worker["name"]),
                 host=str(worker["host"]),
                 allowed=spell(worker["allowed"]),
                 expected=f">= {_expected(worker, cpus)}",
-                numa=_numa(worker),
-                gpu=str(worker.get("gpus") or "-").split(",")[0],
+                numa=",".join(node for node, near in sorted(worker["numa"].items()) if {*near} & {*worker["allowed"]})
+                or "-",
+                gpu=gpu or "-",
                 why=why,
-                note="" if why else _note(worker, beside),
+                note=f"over-subscribed: {threads} threads on {there} CPUs" if threads > there and not why else "",
             )
         )
     return found
@@ -164,19 +169,5 @@ def _cores(worker: Facts, cpus: Sequence[int] | set[int]) -> int:
     return len({worker["cores"].get(str(cpu), cpu) for cpu in cpus})
 
 
-def _shared_gpu(worker: Facts, beside: Sequence[Facts]) -> str:
-    mine = str(worker.get("gpus") or "").split(",")[0]
-    others = [str(one["name"]) for one in beside if str(one.get("gpus") or "").split(",")[0] == mine]
-    return f"shares GPU {mine} with {', '.join(others)}" if mine and len(others) > 1 else ""
-
-
-def _numa(worker: Facts) -> str:
-    allowed = set(worker["allowed"])
-    return ",".join(node for node, cpus in sorted(worker["numa"].items()) if allowed & set(cpus)) or "-"
-
-
-def _note(worker: Facts, beside: Sequence[Facts]) -> str:
-    threads = sum(int(one["threads"]) for one in beside)
-    if threads > len(worker["cpus"]):
-        return f"over-subscribed: {threads} threads on {len(worker['cpus'])} CPUs"
-    return ""
+def _gpu(worker: Facts) -> str:
+    return str(worker.get("gpus") or "").split(",")[0]

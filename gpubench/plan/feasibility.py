@@ -6,6 +6,7 @@ What doesn't fit is refused with the arithmetic before a node-hour is spent on f
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from gpubench.errors import PlanRefusedError
 from gpubench.model.quantities import format_bytes, spell_bytes
 from gpubench.model.site import Site
-from gpubench.model.text import visible
+from gpubench.model.text import counted, visible
 from gpubench.plan.block_design import ClusterShape, interleaved
 from gpubench.spec import WorkloadSpec
 from gpubench.spec.turns import INTERLEAVED
@@ -35,18 +36,14 @@ _INTERFACE = re.compile(r"[^\s/:]+")
 
 
 def check_bounds(site: Site, nodes: Sequence[int], workers: Sequence[int]) -> None:
-    """The counts and the interface are possible ones.
-
-    Raises:
-        PlanRefusedError: they aren't.
-    """
+    """Raise PlanRefusedError unless the counts and the interface are possible ones."""
     if fault := interface_fault(site.interface):
         raise PlanRefusedError(f"site {site.name}: {fault}", then="--set interface=..., as `ip link` names it")
     check_counts(site, nodes, workers)
 
 
 def check_counts(site: Site, nodes: Sequence[int], workers: Sequence[int]) -> None:
-    """There are machines with so many nodes, and with so many threads on each; raises PlanRefusedError."""
+    """Raise PlanRefusedError unless there are machines with so many nodes, and so many threads on each."""
     if max(nodes) > MOST_NODES:
         raise PlanRefusedError(f"{max(nodes)} nodes are more than any cluster has", then=f"at most {MOST_NODES}")
     threads = site.layout.threads
@@ -58,15 +55,7 @@ def check_counts(site: Site, nodes: Sequence[int], workers: Sequence[int]) -> No
 
 
 def check_worker_memory(limit: int, workers: int) -> None:
-    """Each of a node's workers has enough to start with.
-
-    Args:
-        limit: bytes per worker.
-        workers: of a node; for the message.
-
-    Raises:
-        PlanRefusedError: it hasn't.
-    """
+    """Each of a node's ``workers`` has enough to start with in ``limit`` bytes; raises PlanRefusedError."""
     if limit < LEAST_MEMORY:
         raise PlanRefusedError(
             f"{workers} workers per node have {format_bytes(limit)} each, and none starts with less than "
@@ -99,27 +88,27 @@ def plan_cluster_shapes(request: Request) -> tuple[list[ClusterShape], list[str]
     """
     layout = request.site.layout
     _check_pool(request)
-    rooms: list[ClusterShape] = []
+    shapes: list[ClusterShape] = []
     notes: dict[str, list[str]] = {}
-    for nodes in request.nodes:
-        for workers in request.workers or [layout.workers]:
-            shape = Shape(nodes, workers, layout.threads)
-            limit = _memory_limit(request, workers)
-            if request.machine_memory or layout.memory is not None:
-                check_worker_memory(limit, workers)
-            enough = [item for item in request.workloads if shape.workers >= CATALOGUE[item.name].least_workers]
-            for item in enough:
+    for nodes, workers in itertools.product(request.nodes, request.workers or [layout.workers]):
+        shape = Shape(nodes, workers, layout.threads)
+        limit = _memory_limit(request, workers)
+        if request.machine_memory or layout.memory is not None:
+            check_worker_memory(limit, workers)
+        enough = []
+        for item in request.workloads:
+            if shape.workers >= CATALOGUE[item.name].least_workers:
                 check_memory(item, shape, worker_memory(request, workers), request.device)
-            for item in request.workloads:
-                if item not in enough:
-                    notes.setdefault(_too_few(item), []).append(_words(shape))
-            if not enough:
-                raise PlanRefusedError(
-                    f"nothing can be measured on {_words(shape)}: {_too_few(request.workloads[0])}",
-                    then="more --workers or --nodes, or another suite",
-                )
-            rooms.append(ClusterShape((nodes, workers), limit, [item.params_id for item in enough]))
-    return rooms, [f"{why}: left out on {', '.join(places)}" for why, places in notes.items()]
+                enough.append(item.params_id)
+            else:
+                notes.setdefault(_too_few(item), []).append(_words(shape))
+        if not enough:
+            raise PlanRefusedError(
+                f"nothing can be measured on {_words(shape)}: {_too_few(request.workloads[0])}",
+                then="more --workers or --nodes, or another suite",
+            )
+        shapes.append(ClusterShape((nodes, workers), limit, enough))
+    return shapes, [f"{why}: left out on {', '.join(places)}" for why, places in notes.items()]
 
 
 def worker_memory(request: Request, workers: int) -> int:
@@ -164,11 +153,7 @@ def _check_pool(request: Request) -> None:
 
 
 def check_memory(item: WorkloadSpec, shape: Shape, memory: int, device: str) -> None:
-    """A worker with ``memory`` bytes (0: not known, and not checked) can hold what the workload wants it to.
-
-    Raises:
-        PlanRefusedError: it can't.
-    """
+    """Raise PlanRefusedError unless a worker can hold what the workload wants in ``memory`` bytes (0: not known)."""
     known = CATALOGUE[item.name]
     held = known.held(item.params, shape)
     share = 1.0 if device == "gpu" else BEFORE_SPILLING
@@ -183,11 +168,7 @@ def check_memory(item: WorkloadSpec, shape: Shape, memory: int, device: str) -> 
 
 
 def check_workers(item: WorkloadSpec, shape: Shape) -> None:
-    """There are as many workers as it needs.
-
-    Raises:
-        PlanRefusedError: there aren't.
-    """
+    """Raise PlanRefusedError unless there are as many workers as it needs."""
     if shape.workers < CATALOGUE[item.name].least_workers:
         raise PlanRefusedError(f"{_too_few(item)}: there are {_words(shape)}", then="more workers, or another workload")
 
@@ -197,8 +178,7 @@ def _too_few(item: WorkloadSpec) -> str:
 
 
 def _words(shape: Shape) -> str:
-    nodes = f"{shape.nodes} node{'' if shape.nodes == 1 else 's'}"
-    return f"{nodes} x {shape.workers_per_node} worker{'' if shape.workers_per_node == 1 else 's'}"
+    return f"{counted(shape.nodes, 'node')} x {counted(shape.workers_per_node, 'worker')}"
 
 
 INTERLEAVING_LAUNCHERS = ("fork", "srun", "ssh")
@@ -236,23 +216,21 @@ def check_arrangement(site: Site, backends: Sequence[str]) -> None:
     """Raise PlanRefusedError where clusters can't take turns."""
     if not interleaved(site):
         return
-    then = "take --arrangement sequential"
     if site.launcher not in INTERLEAVING_LAUNCHERS:
-        raise PlanRefusedError(
+        fault = (
             f"site {site.name}: launcher {site.launcher} starts one run at a time on a node; "
-            f"an interleaved block has all of its runs there (launchers that can: {', '.join(INTERLEAVING_LAUNCHERS)})",
-            then=then,
+            f"an interleaved block has all of its runs there (launchers that can: {', '.join(INTERLEAVING_LAUNCHERS)})"
         )
-    if site.runtime not in INTERLEAVING_RUNTIMES:
-        raise PlanRefusedError(
+    elif site.runtime not in INTERLEAVING_RUNTIMES:
+        fault = (
             f"site {site.name}: runtime {site.runtime} isn't known to have several runs on a node at the same time "
-            f"(runtimes that can: {', '.join(INTERLEAVING_RUNTIMES)})",
-            then=then,
+            f"(runtimes that can: {', '.join(INTERLEAVING_RUNTIMES)})"
         )
-    if "parsl" in backends:
-        raise PlanRefusedError(
-            "Parsl's executors live outside of a cluster's processes and can't be stopped", then=then
-        )
+    elif "parsl" in backends:
+        fault = "Parsl's executors live outside of a cluster's processes and can't be stopped"
+    else:
+        return
+    raise PlanRefusedError(fault, then="take --arrangement sequential")
 
 
 SHARES = {"small": 0.01, "medium": 0.1, "large": 0.5}
@@ -295,16 +273,11 @@ def preset(
             f"--size {size}: nobody here knows how much memory a worker has",
             then="--set layout.memory=64GiB (all workers of a node; of a GPU: node.gpu_memory), or --set the sizes",
         )
-    return grown(_largest(held, SHARES[size] * memory))
-
-
-def _largest(held: Any, target: float) -> float:
-    """The factor at which a worker just holds no more than ``target`` bytes, as ``held`` grows with it."""
-    low, high = -40.0, 60.0  # powers of two
+    low, high = -40.0, 60.0  # powers of two: the factor at which a worker holds just no more than its share
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        low, high = (middle, high) if held(2.0**middle) <= target else (low, middle)
-    return float(2.0**low)
+        low, high = (middle, high) if held(2.0**middle) <= SHARES[size] * memory else (low, middle)
+    return grown(2.0**low)
 
 
 def _two_digits(value: float) -> int:

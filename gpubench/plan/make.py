@@ -23,7 +23,7 @@ from gpubench.plan.budget import LEAST_BLOCKS, blocks_that_fit
 from gpubench.plan.feasibility import check_arrangement, check_bounds, clusters_at_once, plan_cluster_shapes
 from gpubench.plan.known import apply_issues
 from gpubench.plan.placement import check_placement, check_steps_of
-from gpubench.plan.power_analysis import DEFAULT_POWER, foresee_plan
+from gpubench.plan.power_analysis import DEFAULT_POWER, predict_for_plan
 from gpubench.spec import WorkloadSpec
 from gpubench.spec.waiting import crowded, polls
 from gpubench.stats.data import ComparisonInput
@@ -104,10 +104,10 @@ def make_plan(request: Request) -> Plan:
     check_bounds(site, request.nodes, request.workers or [site.layout.workers])
     check_placement(site, request.device)
     check_arrangement(site, [item.backend for item in request.workloads])
-    rooms, left_out = plan_cluster_shapes(request)
-    steps = [line for room in rooms for line in check_steps_of(site, *room.place)]
+    shapes, left_out = plan_cluster_shapes(request)
+    steps = [line for shape in shapes for line in check_steps_of(site, *shape.place)]
     time = _time_model(request)
-    all_places_s = time.block_s * len(rooms)
+    all_places_s = time.block_s * len(shapes)
     blocks = request.blocks
     if request.max_blocks is not None:
         blocks = LEAST_BLOCKS  # the first look
@@ -119,7 +119,7 @@ def make_plan(request: Request) -> Plan:
         blocks = _fitting(request, request.blocks, all_places_s)
     jobs = plan_jobs(
         request.campaign,
-        rooms=rooms,
+        shapes=shapes,
         blocks=blocks,
         variants=[variant.label for variant in request.variants],
         seed=request.seed,
@@ -138,17 +138,17 @@ def make_plan(request: Request) -> Plan:
         today=request.created_at[:10],
     )
     margin = site.defaults.margin if request.margin is None else request.margin
-    foreseen, assumed = foresee_plan(
+    foreseen, assumed = predict_for_plan(
         request.history.pilot if request.history else (),
         workloads=request.workloads,
-        comparisons=(comparisons := _comparisons(request, rooms)),
+        comparisons=(comparisons := _comparisons(request, shapes)),
         # An adaptive campaign of at most N blocks finds what a fixed one of N / 1.0 to 1.1 does.
         blocks=request.max_blocks or blocks,
         margin=margin,
         summary=request.summary,
         power=request.power,
     )
-    layouts = len({room.place[1] for room in rooms})
+    layouts = len({shape.place[1] for shape in shapes})
     skipped = len({(one.nodes, one.variant) for one in applied if one.action == "skip"})
     return Plan(
         campaign=request.campaign,
@@ -172,7 +172,7 @@ def make_plan(request: Request) -> Plan:
         known_issues=applied,
         time=time.model_copy(update={"total_s": round(blocks * (all_places_s - skipped * layouts * time.run_s), 1)}),
         budget_s=request.budget_s,
-        notes=[*_notes(request, rooms, blocks), *assumed, *dict.fromkeys(steps), *left_out, *about_issues],
+        notes=[*_notes(request, shapes, blocks), *assumed, *dict.fromkeys(steps), *left_out, *about_issues],
         first_pass=request.first_pass,
     )
 
@@ -210,27 +210,27 @@ def _time_model(request: Request) -> TimeModel:
     return TimeModel(run_s=run_s, block_s=round(run_s * len(request.variants), 2), total_s=0.0, source=source)
 
 
-def _comparisons(request: Request, rooms: Sequence[ClusterShape]) -> list[Comparison]:
+def _comparisons(request: Request, shapes: Sequence[ClusterShape]) -> list[Comparison]:
     baseline, *candidates = [variant.label for variant in request.variants]
     return [
         Comparison(
             workload=item.name,
             backend=item.backend,
             params_id=item.params_id,
-            nodes=room.place[0],
-            workers_per_node=room.place[1],
+            nodes=shape.place[0],
+            workers_per_node=shape.place[1],
             threads_per_worker=request.site.layout.threads,
             baseline=baseline,
             candidate=candidate,
         )
-        for room in rooms
+        for shape in shapes
         for item in request.workloads
-        if item.params_id in room.workloads
+        if item.params_id in shape.workloads
         for candidate in candidates
     ]
 
 
-def _notes(request: Request, rooms: Sequence[ClusterShape], blocks: int) -> list[str]:
+def _notes(request: Request, shapes: Sequence[ClusterShape], blocks: int) -> list[str]:
     notes = [request.repetitions] if request.repetitions else []
     if request.max_blocks:
         notes.append(f"adaptive: looks after 5, 6, then every second block, and at {request.max_blocks} at most")
@@ -238,12 +238,12 @@ def _notes(request: Request, rooms: Sequence[ClusterShape], blocks: int) -> list
         notes.append(f"{blocks} blocks instead of {request.blocks}: the most whole balanced sets within the budget")
     if blocks < 5 and len(request.variants) > 1:
         notes.append(f"{blocks} blocks: with fewer than 5 hardly any difference can be confirmed")
-    busy = max(nodes * workers for nodes, workers in (room.place for room in rooms)) * request.site.layout.threads
+    busy = max(nodes * workers for nodes, workers in (shape.place for shape in shapes)) * request.site.layout.threads
     if request.site.layout.one_machine and busy > request.machine_cores > 0:
         notes.append(
             f"over-subscribed: {busy} worker threads, a scheduler and a client on {request.machine_cores} cores"
         )
-    polling = max((_polling(request, *room.place) for room in rooms), default=0)
+    polling = max((_polling(request, *shape.place) for shape in shapes), default=0)
     if request.machine_cores and (line := crowded(polling, request.machine_cores, "")):
         notes.append(line)
     if (alive := clusters_at_once(request)) > 1:
@@ -252,7 +252,7 @@ def _notes(request: Request, rooms: Sequence[ClusterShape], blocks: int) -> list
         notes.append(f"sequential: {request.not_interleaved}")
     if request.site.layout.waiting == "event" and request.protocol == "ucx":
         notes.append("waiting: processes that wait for messages sleep (layout.waiting = event)")
-    for workers, limit in {room.place[1]: room.memory_limit for room in rooms}.items():
+    for workers, limit in {shape.place[1]: shape.memory_limit for shape in shapes}.items():
         share = f"{format_bytes(limit)} each" if limit else "half of its memory for all of them"
         notes.append(f"{workers} worker{'' if workers == 1 else 's'} per node, {share}")
     identical = _identical(request)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,7 @@ ASSUMED_RESTARTS = (0.004, 0.008, 0.015)
 ASSUMED_ITERATION = 0.01
 
 
-def foresee_plan(
+def predict_for_plan(
     pilot: Sequence[ComparisonInput],
     *,
     workloads: Sequence[WorkloadSpec],
@@ -38,26 +37,17 @@ def foresee_plan(
         reps = min(one.reps for one in workloads)
         return [], [_assumed(reps, len(comparisons), blocks, margin, power or DEFAULT_POWER)]
     # Late: scipy takes more than a second, which a mistyped word needn't wait for.
-    from gpubench.stats.power import foresee  # noqa: PLC0415
+    from gpubench.stats.power import predict  # noqa: PLC0415
 
     noisiest = _noisiest(pilot, summary)
     found = []
     for cell, name in {(one.params_id, one.place): one.workload for one in comparisons}.items():
         if cell in noisiest:
-            sigma = noisiest[cell]
-            seen = foresee(sigma, blocks=blocks, family=len(comparisons), margin=margin, power=power or DEFAULT_POWER)
-            figures = {key: value for key, value in dataclasses.asdict(seen).items() if key != "sigma"}
-            found.append(
-                Foreseen(
-                    workload=name,
-                    params_id=cell[0],
-                    nodes=cell[1][0],
-                    workers_per_node=cell[1][1],
-                    sigma=sigma.value,
-                    sigma_upper=sigma.upper,
-                    **figures,
-                )
+            at = {"params_id": cell[0], "nodes": cell[1][0], "workers_per_node": cell[1][1]}
+            figures = predict(
+                noisiest[cell], blocks=blocks, family=len(comparisons), margin=margin, power=power or DEFAULT_POWER
             )
+            found.append(Foreseen.model_validate({"workload": name, **at, **figures}))
     return found, []
 
 

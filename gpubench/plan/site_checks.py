@@ -31,10 +31,12 @@ class SiteFinding:
 
 def check_site(site: Site) -> list[SiteFinding]:
     """Everything that can be said of a profile without its machine."""
+    fault = interface_fault(site.interface)
+    known = site.protocol in PROTOCOLS
     return [
-        _triple(site),
-        _protocol(site),
-        _interface(site),
+        _adapters(site),
+        SiteFinding(known, f"protocol {site.protocol}" + ("" if known else f": there is {', '.join(PROTOCOLS)}")),
+        SiteFinding(not fault, fault or f"interface {site.interface} can be the name of a network device"),
         *_shape(site),
         *_placement(site),
         *_time(site),
@@ -43,22 +45,12 @@ def check_site(site: Site) -> list[SiteFinding]:
     ]
 
 
-def _triple(site: Site) -> SiteFinding:
+def _adapters(site: Site) -> SiteFinding:
     try:
         check_combination(site)
     except PlanRefusedError as error:
         return SiteFinding(False, str(error))
     return SiteFinding(True, f"{site.scheduler} + {site.launcher} + {site.runtime} go together")
-
-
-def _protocol(site: Site) -> SiteFinding:
-    known = site.protocol in PROTOCOLS
-    return SiteFinding(known, f"protocol {site.protocol}" + ("" if known else f": there is {', '.join(PROTOCOLS)}"))
-
-
-def _interface(site: Site) -> SiteFinding:
-    fault = interface_fault(site.interface)
-    return SiteFinding(not fault, fault or f"interface {site.interface} can be the name of a network device")
 
 
 def _shape(site: Site) -> Iterator[SiteFinding]:
@@ -155,28 +147,29 @@ def check_nodes(site: Site, nodes: int, hosts: Sequence[Facts], token: str) -> I
         hosts: the facts of every node that left some.
         token: what the login node had written for them.
     """
-    yield SiteFinding(len(hosts) == nodes, f"{site.launcher}: {len(hosts)} of {nodes} nodes left a file{_named(hosts)}")
+    named = f": {', '.join(sorted(one.get('host', '?') for one in hosts))}" if hosts else ""
+    yield SiteFinding(len(hosts) == nodes, f"{site.launcher}: {len(hosts)} of {nodes} nodes left a file{named}")
     if not hosts:
         return
-    yield _each(hosts, "a file of this machine is read on every node", lambda one: one.get("login") == token, "login")
-    yield _each(
-        hosts,
-        f"interface {site.interface} is on every node",
-        lambda one: site.interface in _listed(one, "interfaces"),
-        "interfaces",
-    )
-    yield _each(
-        hosts, f"interface {site.interface} has an address", lambda one: bool(one.get("addresses")), "addresses"
-    )
+    check = functools.partial(_each, hosts)
+    yield check("login", "a file of this machine is read on every node", lambda value: value == token)
+    there = f"interface {site.interface} is on every node"
+    yield check("interfaces", there, lambda value: site.interface in _words_in(value))
+    yield check("addresses", f"interface {site.interface} has an address", bool)
     if site.node.gpus:
-        yield _each(
-            hosts, f"{site.node.gpus} GPUs on every node", lambda one: one.get("gpus") == str(site.node.gpus), "gpus"
-        )
-    yield from _cores_and_memory(site, hosts)
-    for module in site.setup.modules:
-        yield _each(hosts, f"module {module} is loaded", functools.partial(_loaded, module), "modules")
+        yield check("gpus", f"{site.node.gpus} GPUs on every node", lambda value: value == str(site.node.gpus))
+    busy = site.layout.workers * site.layout.threads
+    enough = f"cores for {busy} worker threads"
+    yield check("cores", enough, lambda value: value.isdigit() and int(value) >= busy)
     if site.image.fabric:
-        yield _each(hosts, "NICs in /dev/infiniband on every node", lambda one: bool(_listed(one, "fabric")), "fabric")
+        yield check("memlock", "memlock is unlimited, as NICs want it", lambda value: value == "unlimited")
+    else:
+        limits = ", ".join(sorted({one.get("memlock", "") for one in hosts}))
+        yield SiteFinding(True, f"memlock {limits} (no fabric asked for)")
+    for module in site.setup.modules:
+        yield check("modules", f"module {module} is loaded", functools.partial(_is_loaded, module))
+    if site.image.fabric:
+        yield check("fabric", "NICs in /dev/infiniband on every node", lambda value: bool(_words_in(value)))
 
 
 def check_images(site: Site, hosts: Sequence[Facts], inside: Sequence[Facts] | None) -> Iterator[SiteFinding]:
@@ -189,60 +182,35 @@ def check_images(site: Site, hosts: Sequence[Facts], inside: Sequence[Facts] | N
     )
     if not inside:
         return
+    check = functools.partial(_each, inside)
     if site.image.fabric:
-        yield _each(
-            inside, "NICs in /dev/infiniband inside the image", lambda one: bool(_listed(one, "fabric")), "fabric"
-        )
+        yield check("fabric", "NICs in /dev/infiniband inside the image", lambda value: bool(_words_in(value)))
     if not all("ucx" in one for one in inside):
         yield SiteFinding(None, "what UCX sees: the image has no ucx_info")
     elif site.image.fabric:
-        yield _each(inside, "UCX sees a NIC", _sees_fabric, "ucx")
+        yield check(
+            "ucx", "UCX sees a NIC", lambda value: any(word.startswith(_FABRIC_TRANSPORTS) for word in value.split())
+        )
     else:
         device = f"tcp/{site.interface}"
-        yield _each(inside, f"UCX sees {device}", lambda one: device in one["ucx"].split(), "ucx")
+        yield check("ucx", f"UCX sees {device}", lambda value: device in value.split())
 
 
-def _cores_and_memory(site: Site, hosts: Sequence[Facts]) -> Iterator[SiteFinding]:
-    busy = site.layout.workers * site.layout.threads
-    yield _each(
-        hosts,
-        f"cores for {busy} worker threads",
-        lambda one: one.get("cores", "").isdigit() and int(one["cores"]) >= busy,
-        "cores",
-    )
-    if site.image.fabric:
-        yield _each(
-            hosts, "memlock is unlimited, as NICs want it", lambda one: one.get("memlock") == "unlimited", "memlock"
-        )
-    else:
-        yield SiteFinding(
-            True, f"memlock {', '.join(sorted({one.get('memlock', '') for one in hosts}))} (no fabric asked for)"
-        )
-
-
-def _each(hosts: Sequence[Facts], what: str, holds: Callable[[Facts], bool], fact: str) -> SiteFinding:
-    wrong = [one for one in hosts if not holds(one)]
+def _each(hosts: Sequence[Facts], fact: str, what: str, holds: Callable[[str], bool]) -> SiteFinding:
+    """Whether the value of ``fact`` (empty where a host has none) holds on every host, else which have another."""
+    wrong = [one for one in hosts if not holds(one.get(fact, ""))]
     if not wrong:
         return SiteFinding(True, what)
     said = "; ".join(f"{one.get('host', '?')} has {one.get(fact) or 'nothing'}" for one in wrong)
     return SiteFinding(False, f"{what}: {said}")
 
 
-def _named(hosts: Sequence[Facts]) -> str:
-    return f": {', '.join(sorted(one.get('host', '?') for one in hosts))}" if hosts else ""
+def _words_in(value: str) -> list[str]:
+    return [word for word in (part.strip() for part in value.split(",")) if word]
 
 
-def _listed(facts: Facts, name: str) -> list[str]:
-    return [word for word in (part.strip() for part in facts.get(name, "").split(",")) if word]
-
-
-def _loaded(module: str, facts: Facts) -> bool:
-    loaded = facts.get("modules", "").split(":")
-    return any(one == module or one.startswith(f"{module}/") for one in loaded)
-
-
-def _sees_fabric(facts: Facts) -> bool:
-    return any(device.startswith(_FABRIC_TRANSPORTS) for device in facts["ucx"].split())
+def _is_loaded(module: str, value: str) -> bool:
+    return any(one == module or one.startswith(f"{module}/") for one in value.split(":"))
 
 
 @dataclasses.dataclass(frozen=True)

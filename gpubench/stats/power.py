@@ -91,14 +91,10 @@ def power_of_test(effect: float, sigma_d: float, blocks: int, family: int = 1, a
         family: comparisons in the family.
         alpha: family-wise error rate.
     """
-    return _power(abs(math.log1p(effect)), sigma_d, blocks, family, alpha)
-
-
-def _power(theta: float, sigma_d: float, blocks: int, family: int, alpha: float) -> float:
     from scipy import stats  # noqa: PLC0415 - as above
 
     critical = _quantile(1 - alpha / (2 * family), blocks)
-    return float(stats.nct.sf(critical, blocks - 1, theta * math.sqrt(blocks) / sigma_d))
+    return float(stats.nct.sf(critical, blocks - 1, abs(math.log1p(effect)) * math.sqrt(blocks) / sigma_d))
 
 
 def detectable_effect(sigma_d: float, blocks: int, family: int = 1, power: float = 0.9, alpha: float = 0.05) -> float:
@@ -111,7 +107,7 @@ def detectable_effect(sigma_d: float, blocks: int, family: int = 1, power: float
     from scipy import optimize  # noqa: PLC0415 - as above
 
     theta = optimize.brentq(
-        lambda effect: _power(effect, sigma_d, blocks, family, alpha) - power, start / 10, start * 3
+        lambda theta: power_of_test(math.expm1(theta), sigma_d, blocks, family, alpha) - power, start / 10, start * 3
     )
     return math.expm1(theta)
 
@@ -120,8 +116,7 @@ def blocks_needed(
     effect: float, sigma_d: float, family: int = 1, power: float = 0.9, alpha: float = 0.05
 ) -> int | None:
     """Fewest blocks (from 3) that find a true effect with this power, None above 200; see ``power_of_test``."""
-    theta = abs(math.log1p(effect))
-    return _fewest(lambda blocks: _power(theta, sigma_d, blocks, family, alpha) >= power)
+    return _fewest(lambda blocks: power_of_test(effect, sigma_d, blocks, family, alpha) >= power)
 
 
 def equivalence_power(margin: float, sigma_d: float, blocks: int, effect: float = 0.0, alpha: float = 0.05) -> float:
@@ -154,8 +149,7 @@ def blocks_to_decide(
     margin: float,
     family: int,
     alpha: float = 0.05,
-    may_be_equivalent: bool = True,
-    may_be_improved: bool = True,
+    failed: bool = False,
 ) -> int | None:
     """Blocks still needed for a decision at 80 % power, if the truth is what was estimated.
 
@@ -166,8 +160,7 @@ def blocks_to_decide(
         margin: δ as a ratio minus one.
         family: comparisons in the family.
         alpha: family-wise error rate.
-        may_be_equivalent: False where a failure has ruled that out.
-        may_be_improved: False where a failure has ruled that out.
+        failed: a failure has ruled out that the candidate is equivalent or improved.
 
     Returns:
         None where more than 200 blocks in all would be needed, or nothing is left that could be decided.
@@ -177,7 +170,7 @@ def blocks_to_decide(
     luck = special.stdtrit(total - 1.0, 0.8)
     differs = np.abs(effect) * precision >= special.stdtrit(total - 1.0, 1 - alpha / (2 * family)) + luck
     same = (Margin(margin).log - np.abs(effect)) * precision >= special.stdtrit(total - 1.0, 1 - alpha) + luck
-    enough = np.flatnonzero((differs & (effect > 0 or may_be_improved)) | (same & may_be_equivalent))
+    enough = np.flatnonzero((differs & (effect > 0 or not failed)) | (same & (not failed)))
     return int(total[enough[0]]) - have if len(enough) else None
 
 
@@ -187,25 +180,6 @@ def _fewest(enough: Callable[[int], bool]) -> int | None:
 
 def _quantile(probability: float, blocks: int) -> float:
     return float(special.stdtrit(blocks - 1, probability))
-
-
-@dataclasses.dataclass(frozen=True)
-class Foresight:
-    """For one cell; effects are ratios minus one.
-
-    Args:
-        sigma: σ_d of the pilot, with its 80 % upper limit.
-        detectable: effect that the planned blocks find with the wished power, if σ_d is as estimated.
-        detectable_upper: the same at the upper limit of σ_d; plan with this one.
-        blocks_for_margin: blocks that find an effect of the size of the margin (upper limit), None above 200.
-        blocks_for_equivalence: blocks that call the cell equivalent when nothing differs (upper limit), None above 200.
-    """
-
-    sigma: Sigma
-    detectable: float
-    detectable_upper: float
-    blocks_for_margin: int | None
-    blocks_for_equivalence: int | None
 
 
 def pilot_sigmas(pilot: Sequence[ComparisonInput], summary: Summary) -> list[Sigma | None]:
@@ -221,12 +195,16 @@ def pilot_sigmas(pilot: Sequence[ComparisonInput], summary: Summary) -> list[Sig
     return sigmas
 
 
-def foresee(sigma: Sigma, *, blocks: int, family: int, margin: float, power: float) -> Foresight:
-    """What ``blocks`` can do for a cell of this noise in a family of this size."""
-    return Foresight(
-        sigma=sigma,
-        detectable=detectable_effect(sigma.value, blocks, family, power),
-        detectable_upper=detectable_effect(sigma.upper, blocks, family, power),
-        blocks_for_margin=blocks_needed(margin, sigma.upper, family, power),
-        blocks_for_equivalence=equivalence_blocks(margin, sigma.upper, power),
-    )
+def predict(sigma: Sigma, *, blocks: int, family: int, margin: float, power: float) -> dict[str, float | int | None]:
+    """What ``blocks`` can do for a cell of this noise in a family of this size: the figures of ``Foreseen``.
+
+    The counts of blocks are for the upper limit of σ_d.
+    """
+    return {
+        "sigma": sigma.value,
+        "sigma_upper": sigma.upper,
+        "detectable": detectable_effect(sigma.value, blocks, family, power),
+        "detectable_upper": detectable_effect(sigma.upper, blocks, family, power),
+        "blocks_for_margin": blocks_needed(margin, sigma.upper, family, power),
+        "blocks_for_equivalence": equivalence_blocks(margin, sigma.upper, power),
+    }

@@ -39,11 +39,7 @@ class Usl:
     largest: int
 
     def speedup(self, units: float) -> float:
-        """Rate of ``units`` over that of one.
-
-        Raises:
-            ValueError: beyond REACH.
-        """
+        """Rate of ``units`` over that of one; raises ValueError beyond REACH."""
         if units > REACH * self.largest:
             raise ValueError(f"{units:g} units are more than {REACH:g} times the {self.largest} that were measured")
         return float(capacity(np.asarray(units, dtype=float), self.contention.value, self.coherency.value))

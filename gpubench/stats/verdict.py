@@ -6,10 +6,12 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from gpubench.errors import EXIT_INCONCLUSIVE, EXIT_REGRESSION
+from gpubench.model.text import shortened
 from gpubench.stats.data import ComparisonInput
 from gpubench.stats.decision import (
     BROKEN,
@@ -28,51 +30,8 @@ from gpubench.stats.flags import raise_flags
 from gpubench.stats.paired_blocks import BASELINE, CANDIDATE, CellBlocks, Pairs, arrange, masked_mean, read_cell
 from gpubench.stats.power import blocks_to_decide
 from gpubench.stats.runs import Floats
-from gpubench.stats.settings import Summary, VerdictSettings
+from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.sign_flip import FEWEST_BLOCKS, family_flip_p, flip_p
-
-
-def flip_columns(pairs: Pairs, decisions: Decisions, settings: VerdictSettings) -> tuple[Floats, Floats]:
-    """``p_flip`` and ``p_family``, NaN for cells that can't be tested or have fewer than six pairs."""
-    difference = pairs.differences(settings.summary)
-    counted = (decisions.obstacle == 0) & (pairs.blocks >= FEWEST_BLOCKS)
-    alone = np.where(counted, flip_p(difference, pairs.blocks, settings.seed), np.nan)
-    return alone, family_flip_p(difference, pairs.mask, pairs.group, counted, settings.seed)
-
-
-def columns(
-    pairs: Pairs, decisions: Decisions, flips: tuple[Floats, Floats], adjusted: tuple[Floats, Floats]
-) -> dict[str, Floats]:
-    """Effects and bounds as ratios minus one, p-values and counts by name; NaN where undefined."""
-    located, half_width = decisions.estimates.location, decisions.estimates.half_width
-    effect = np.where(pairs.blocks > 0, located.effect, np.nan)
-
-    def beside(summary: Summary) -> Floats:
-        return np.where(pairs.blocks > 0, np.expm1(masked_mean(pairs.differences(summary), pairs.mask)), np.nan)
-
-    def total(values: Floats, side: int) -> Floats:
-        sums: Floats = np.sum(np.where(pairs.mask, values[..., side], 0.0), axis=1)
-        return sums
-
-    numbers = pairs.numbers
-    return {
-        "effect": np.expm1(effect),
-        "low": np.expm1(effect - half_width),
-        "high": np.expm1(effect + half_width),
-        "low_adjusted": np.expm1(adjusted[0]),
-        "high_adjusted": np.expm1(adjusted[1]),
-        "p": decisions.estimates.p,
-        "p_holm": decisions.p_holm,
-        "p_flip": flips[0],
-        "p_family": flips[1],
-        "median_effect": beside("median"),
-        "geomean_effect": beside("geomean"),
-        "samples_baseline": total(numbers.reps, BASELINE),
-        "samples_candidate": total(numbers.reps, CANDIDATE),
-        "stragglers_baseline": total(numbers.stragglers, BASELINE),
-        "stragglers_candidate": total(numbers.stragglers, CANDIDATE),
-    }
-
 
 WIDE = "wide"
 """Begins the reason of a comparison that is inconclusive by nothing but noise."""
@@ -138,33 +97,24 @@ def leaning(low: float | None, high: float | None) -> str:
 
 def _obstacle(obstacle: str, cell: CellBlocks, row: int, decisions: Decisions) -> str:
     blocks = _blocks(decisions, row)
+    one = cell.comparison
+    never = f"no block in which both variants ran, of {one.planned_blocks} planned"
     return {
-        "no data": _no_data(cell),
+        "no data": f"skipped, as planned: {one.skipped}" if one.skipped else never,
         "few blocks": f"{blocks} can't carry a verdict; 3 with repetitions are the least, and 5 or more are advised",
         "one sample": f"{blocks} without spread within runs say nothing about noise; take more blocks or repetitions",
         "no variation": f"all {blocks} show the same difference; repeated rows are not repeated runs",
         "order": f"{cell.order_problem}; shuffle the order within blocks",
-        "environment": _changed(cell.comparison.changed),
+        "environment": _changed(one.changed),
     }[obstacle]
-
-
-def _no_data(cell: CellBlocks) -> str:
-    one = cell.comparison
-    if one.skipped:
-        return f"skipped, as planned: {one.skipped}"
-    return f"no block in which both variants ran, of {one.planned_blocks} planned"
 
 
 def _changed(changed: Mapping[str, str]) -> str:
     named = dict(itertools.islice(changed.items(), _MOST_FIELDS))
-    words = ", ".join(f"{field} {_short(values)}" for field, values in named.items())
+    words = ", ".join(f"{field} {shortened(values, _MOST_LETTERS)}" for field, values in named.items())
     more = f" and {len(changed) - len(named)} more" if len(changed) > len(named) else ""
     allow = " ".join(f"--allow {field}" for field in named)
     return f"changed with the variant: {words}{more}; if that is meant: {allow}{' …' if more else ''}"
-
-
-def _short(values: str) -> str:
-    return values if len(values) <= _MOST_LETTERS else f"{values[: _MOST_LETTERS - 1]}…"
 
 
 def _blocks(decisions: Decisions, row: int) -> str:
@@ -283,13 +233,21 @@ def judge(comparisons: Sequence[ComparisonInput], settings: VerdictSettings) -> 
     if settings.look is not None:
         pairs = pairs.head(settings.look.maximum)
     decisions = decide(pairs, circumstances(cells), settings)
-    flips = flip_columns(pairs, decisions, settings)
+    difference = pairs.differences(settings.summary)
+    counted = (decisions.obstacle == 0) & (pairs.blocks >= FEWEST_BLOCKS)
+    flips = (
+        np.where(counted, flip_p(difference, pairs.blocks, settings.seed), np.nan),
+        family_flip_p(difference, pairs.mask, pairs.group, counted, settings.seed),
+    )
     levels = holm_levels(decisions.estimates.p, decisions.p_holm <= settings.alpha, settings.alpha)
     frozen = np.array([cell.comparison.frozen_at is not None for cell in cells])
     adjusted = bounds(pairs, settings, decisions.estimates, frozen, levels)
-    family = _Family(cells, decisions, columns(pairs, decisions, flips, adjusted), settings)
+    columns = _columns(pairs, decisions, flips, adjusted)
     flags = raise_flags(cells, pairs, decisions, flips, settings)
-    return [_verdict(family, row, raised) for row, raised in enumerate(flags)]
+    return [
+        _verdict(cell, row, decisions, settings, columns=columns, flags=raised)
+        for row, (cell, raised) in enumerate(zip(cells, flags, strict=True))
+    ]
 
 
 def exit_code(verdicts: Sequence[Verdict]) -> int:
@@ -300,72 +258,88 @@ def exit_code(verdicts: Sequence[Verdict]) -> int:
     return 0 if words and words <= {"equivalent", "improvement"} else EXIT_INCONCLUSIVE
 
 
-@dataclasses.dataclass(frozen=True)
-class _Family:
-    cells: list[CellBlocks]
-    decisions: Decisions
-    columns: dict[str, Floats]
-    settings: VerdictSettings
-
-
-def _verdict(family: _Family, row: int, flags: tuple[str, ...]) -> Verdict:
-    cell, decisions = family.cells[row], family.decisions
-    number = {name: None if math.isnan(column[row]) else float(column[row]) for name, column in family.columns.items()}
-    count = {
-        name: int(family.columns[name][row]) for name in family.columns if name.startswith(("samples", "stragglers"))
+def _verdict(
+    cell: CellBlocks,
+    row: int,
+    decisions: Decisions,
+    settings: VerdictSettings,
+    *,
+    columns: Mapping[str, Floats],
+    flags: tuple[str, ...],
+) -> Verdict:
+    word = WORDS[decisions.word[row]]
+    figures: dict[str, Any] = {
+        name: None if math.isnan(column[row]) else float(column[row]) for name, column in columns.items()
     }
-    fewest = min(count["samples_baseline"], count["samples_candidate"])
+    counts = {name: int(figures.pop(name)) for name in columns if name.startswith(("samples", "stragglers"))}
+    fewest = min(counts["samples_baseline"], counts["samples_candidate"])
     return Verdict(
         key=cell.comparison.key,
         baseline=cell.comparison.baseline,
         candidate=cell.comparison.candidate,
-        effect=number["effect"],
-        low=number["low"],
-        high=number["high"],
         blocks=int(decisions.estimates.location.blocks[row]),
-        verdict=WORDS[decisions.word[row]],
-        reason=reason(cell, row, decisions, family.settings),
-        more_blocks=_more_blocks(family, row),
-        p=number["p"],
-        p_holm=number["p_holm"],
-        p_flip=number["p_flip"],
-        p_family=number["p_family"],
-        samples=count["samples_baseline"] + count["samples_candidate"],
-        median_effect=number["median_effect"],
-        geomean_effect=number["geomean_effect"],
-        beyond_margin=family.settings.margin.is_exceeded(
-            WORDS[decisions.word[row]], number["low_adjusted"], number["high_adjusted"]
-        ),
+        verdict=word,
+        reason=reason(cell, row, decisions, settings),
+        more_blocks=_more_blocks(cell, row, decisions, settings),
+        samples=counts["samples_baseline"] + counts["samples_candidate"],
+        beyond_margin=settings.margin.is_exceeded(word, figures["low_adjusted"], figures["high_adjusted"]),
         flags=flags,
-        stragglers_baseline=count["stragglers_baseline"],
-        stragglers_candidate=count["stragglers_candidate"],
+        stragglers_baseline=counts["stragglers_baseline"],
+        stragglers_candidate=counts["stragglers_candidate"],
         straggler_limit=3 / fewest if fewest else None,
         one_job=cell.one_job,
-        low_adjusted=number["low_adjusted"],
-        high_adjusted=number["high_adjusted"],
+        **figures,
     )
 
 
-def _more_blocks(family: _Family, row: int) -> int | None:
-    decisions, settings = family.decisions, family.settings
+def _columns(
+    pairs: Pairs, decisions: Decisions, flips: tuple[Floats, Floats], adjusted: tuple[Floats, Floats]
+) -> dict[str, Floats]:
+    """Effects and bounds as ratios minus one, p-values and counts of all cells by name; NaN where undefined."""
+    located, half_width = decisions.estimates.location, decisions.estimates.half_width
+    some = pairs.blocks > 0
+    effect = np.where(some, located.effect, np.nan)
+    logs = {
+        "effect": effect,
+        "low": effect - half_width,
+        "high": effect + half_width,
+        "low_adjusted": adjusted[0],
+        "high_adjusted": adjusted[1],
+        "median_effect": np.where(some, masked_mean(pairs.differences("median"), pairs.mask), np.nan),
+        "geomean_effect": np.where(some, masked_mean(pairs.differences("geomean"), pairs.mask), np.nan),
+    }
+    counts = {"samples": pairs.numbers.reps, "stragglers": pairs.numbers.stragglers}
+    return {
+        **{name: np.expm1(values) for name, values in logs.items()},
+        "p": decisions.estimates.p,
+        "p_holm": decisions.p_holm,
+        "p_flip": flips[0],
+        "p_family": flips[1],
+        **{
+            f"{name}_{word}": np.where(pairs.mask, values[..., side], 0.0).sum(axis=1)
+            for name, values in counts.items()
+            for side, word in ((BASELINE, "baseline"), (CANDIDATE, "candidate"))
+        },
+    }
+
+
+def _more_blocks(cell: CellBlocks, row: int, decisions: Decisions, settings: VerdictSettings) -> int | None:
     obstacle = OBSTACLES[int(decisions.obstacle[row])]
-    skipped = family.cells[row].comparison.skipped
-    if decisions.word[row] != INCONCLUSIVE or skipped or obstacle in ("order", "no variation", "environment"):
+    unalterable = cell.comparison.skipped or obstacle in ("order", "no variation", "environment")
+    if decisions.word[row] != INCONCLUSIVE or unalterable:
         return None
     located = decisions.estimates.location
-    blocks, effect = int(located.blocks[row]), float(located.effect[row])
+    blocks = int(located.blocks[row])
     if obstacle:
         return FEW_BLOCKS - blocks
-    failed = bool(family.cells[row].broken_blocks)
     more = blocks_to_decide(
-        effect,
+        float(located.effect[row]),
         float(located.sd[row]),
         blocks,
         margin=settings.margin,
-        family=len(family.cells),
+        family=len(decisions.word),
         alpha=settings.alpha,
-        may_be_equivalent=not failed,
-        may_be_improved=not failed,
+        failed=bool(cell.broken_blocks),
     )
     look = settings.look
     if more is None or look is None or look.ended or blocks >= look.maximum:

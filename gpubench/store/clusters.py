@@ -132,11 +132,7 @@ class Cluster:
 
 
 def find_cluster(outputs: Path, name: str | None) -> Cluster:
-    """The named one, else the only one that hasn't been stopped.
-
-    Raises:
-        UsageError: there is none, or several.
-    """
+    """The named one, else the only one that hasn't been stopped; raises UsageError where there is none, or several."""
     folder = outputs / CLUSTERS
     if name is not None:
         return Cluster.open(folder / name)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.store import Campaign
+from gpubench.store.campaign import Campaign
 from tests.conftest import Run
 from tests.store.campaign_builder import QUICK, begin, finish, make_plan
 

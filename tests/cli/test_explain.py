@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpubench.store import Campaign
+from gpubench.store.campaign import Campaign
 from tests.conftest import Run
 from tests.store.campaign_builder import QUICK, begin, finish, make_plan, variant
 

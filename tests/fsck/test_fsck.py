@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from gpubench.cli.app import app
 from gpubench.fsck import check_campaign, check_import
-from gpubench.store import Campaign
+from gpubench.store.campaign import Campaign
 from tests.conftest import Run
 
 Damage = Callable[[Path], object]

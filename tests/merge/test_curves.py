@@ -7,12 +7,13 @@ from pathlib import Path
 
 from campaign_builder import begin, finish, make_plan, with_idle
 
-from gpubench.merge import cells, merge, read_runs
 from gpubench.merge.curves import curves, scheduler_shares
-from gpubench.merge.family import Cell
+from gpubench.merge.family import Cell, cells
 from gpubench.model.plan import PlannedWorkload
 from gpubench.report.scaling import scaling_json, scaling_lines
-from gpubench.store import Campaign, account
+from gpubench.store.accounting import account
+from gpubench.store.campaign import Campaign
+from tests.merging import merge, read_runs
 
 
 def table(campaign: Campaign) -> list[Cell]:

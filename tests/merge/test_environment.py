@@ -12,12 +12,13 @@ from campaign_builder import QUICK, Writer, begin, finish, make_plan, provenance
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench.merge import cells, family, merge, read_runs
 from gpubench.merge.environment import Change, Changes, PlannedEnvironment, facts, find_changes, with_changes
+from gpubench.merge.family import cells, family
 from gpubench.merge.run_noise import noise
 from gpubench.model.plan import Plan
 from gpubench.stats.data import ComparisonInput, RunSamples
-from gpubench.store import account
+from gpubench.store.accounting import account
+from tests.merging import merge, read_runs
 
 Provenance = dict[str, Any]
 

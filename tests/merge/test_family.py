@@ -3,12 +3,13 @@ from pathlib import Path
 
 from campaign_builder import Writer, begin, finish, make_block, make_plan, variant
 
-from gpubench.merge import cells, family, merge, read_runs
-from gpubench.merge.family import Cell
+from gpubench.merge.family import Cell, cells, family
 from gpubench.model.plan import Frozen, PlanAddition, PlannedJob
 from gpubench.spec.plain import canonical
 from gpubench.stats.data import ComparisonInput
-from gpubench.store import Campaign, account
+from gpubench.store.accounting import account
+from gpubench.store.campaign import Campaign
+from tests.merging import merge, read_runs
 
 
 def table(campaign: Campaign, **options: object) -> list[Cell]:

@@ -11,8 +11,9 @@ from campaign_builder import begin, finish, make_plan
 
 from gpubench.merge.links import LinkTable, RunLinks, link_tables, processes_by_address
 from gpubench.report.links import link_lines, links_json
-from gpubench.store import Campaign, account, read_provenance
-from gpubench.store.rundirs import read_links
+from gpubench.store.accounting import account
+from gpubench.store.campaign import Campaign
+from gpubench.store.rundirs import read_links, read_provenance
 
 PORTS = {"worker-0-0": 1, "worker-0-1": 2, "worker-1-0": 3, "worker-1-1": 4}
 HOSTS = {name: f"n{name[7]}" for name in PORTS}

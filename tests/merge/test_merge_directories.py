@@ -13,8 +13,9 @@ from campaign_builder import begin, finish, make_plan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpubench.merge import merge, parquet, read_runs
-from gpubench.store import Campaign
+from gpubench.merge.table import parquet
+from gpubench.store.campaign import Campaign
+from tests.merging import merge, read_runs
 
 SUITE = [("message", {"size": 1024}, 4, 60e-6), ("merge", {"rows_per_worker": 2000, "frac_match": 0.3}, 3, 0.4)]
 

@@ -11,10 +11,10 @@ from campaign_builder import Writer, begin, finish, make_plan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpubench.merge import COLUMNS, RunFiles, merge, merge_directory, parquet, read_runs
-from gpubench.merge.samples import whole_samples, workloads_of
-from gpubench.merge.table import RESULTS
-from gpubench.store import Campaign
+from gpubench.merge.samples import RunFiles, whole_samples, workloads_of
+from gpubench.merge.table import COLUMNS, RESULTS, merge_directory, parquet
+from gpubench.store.campaign import Campaign
+from tests.merging import merge, read_runs
 
 
 @pytest.fixture(scope="module")

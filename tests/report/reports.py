@@ -12,16 +12,17 @@ from typing import Any
 
 from campaign_builder import Writer, begin, finish, make_block, make_plan, variant, with_idle
 
-from gpubench.merge import cells, family, merge, read_runs
 from gpubench.merge.environment import Changes, PlannedEnvironment, facts, find_changes
-from gpubench.merge.family import Cell
+from gpubench.merge.family import Cell, cells, family
 from gpubench.merge.links import RunLinks, link_tables, processes_by_address
 from gpubench.model.plan import Frozen, Plan, PlanAddition, PlannedJob
 from gpubench.report import ReportInputs
 from gpubench.stats.settings import Looks, VerdictSettings
 from gpubench.stats.verdict import judge
-from gpubench.store import Campaign, account, read_provenance
-from gpubench.store.rundirs import read_links
+from gpubench.store.accounting import account
+from gpubench.store.campaign import Campaign
+from gpubench.store.rundirs import read_links, read_provenance
+from tests.merging import merge, read_runs
 
 ROOT = Path(__file__).parents[2]
 TEMPLATES = {f"report/{path.name}": path.read_text() for path in (ROOT / "templates" / "report").iterdir()}

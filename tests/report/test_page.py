@@ -12,7 +12,7 @@ from gpubench.report import ReportInputs, charts, labels, page, provenance, rows
 from gpubench.report.markdown import markdown
 from gpubench.report.page import html
 from gpubench.stats.verdict import Verdict
-from gpubench.store import Campaign
+from gpubench.store.campaign import Campaign
 
 
 class Anchors(HTMLParser):

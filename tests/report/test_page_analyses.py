@@ -15,7 +15,7 @@ import reports
 from gpubench.report import ReportInputs
 from gpubench.report.page import html
 from gpubench.stats.links import LinkRates
-from gpubench.store import Campaign
+from gpubench.store.campaign import Campaign
 
 
 @pytest.fixture(scope="module")

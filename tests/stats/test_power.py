@@ -79,5 +79,5 @@ def test_blocks_to_decide_falls_with_precision_and_grows_towards_the_margin():
         return power.blocks_to_decide(effect, sd, 8, margin=0.03, family=6, **options)
 
     assert more(0.0, 0.03) < more(0.0, 0.05) < more(0.01, 0.05)
-    assert more(0.0, 0.03, may_be_equivalent=False) is None
+    assert more(0.0, 0.03, failed=True) is None
     assert more(0.1, 0.05) < more(0.05, 0.05)

@@ -24,7 +24,7 @@ from gpubench.model.site import Layout, Site
 from gpubench.spec import RunRecord, SampleLine, WorkloadRecord, WorkloadSpec
 from gpubench.spec.plain import content_id, to_plain
 from gpubench.spec.records import RUN_RECORD
-from gpubench.store import Campaign
+from gpubench.store.campaign import Campaign
 from gpubench.writer import run_dir
 from gpubench.writer.run_dir import append_sample, write_provenance
 

@@ -9,7 +9,7 @@ from campaign_builder import START, begin, make_block, make_plan
 
 from gpubench.errors import DataError, PlanRefusedError, UsageError
 from gpubench.model.plan import PlanAddition, PlannedJob
-from gpubench.store import Campaign, create_campaign, newest_campaign
+from gpubench.store.campaign import Campaign, create_campaign, newest_campaign
 
 
 def addition(number: int, block: int) -> PlanAddition:

@@ -7,7 +7,7 @@ from pathlib import Path
 from campaign_builder import Writer, begin, make_plan
 
 from gpubench.model.plan import AppliedIssue, Plan
-from gpubench.store import account
+from gpubench.store.accounting import account
 
 WHY = "known issue bad: it crashes (https://example.org/1)"
 

@@ -18,10 +18,12 @@ import pytest
 from gpubench import resources
 from gpubench.fsck import check_campaign, check_import
 from gpubench.importers.directory import open_imported
-from gpubench.merge import merge, parquet, read_runs
-from gpubench.store import Campaign, account
+from gpubench.merge.table import parquet
+from gpubench.store.accounting import account
+from gpubench.store.campaign import Campaign
 from gpubench.store.packs import unpack
 from tests.conftest import ROOT
+from tests.merging import merge, read_runs
 
 GOLDEN = ROOT / "tests" / "golden" / "schemas"
 DIRECTORIES = sorted(GOLDEN.iterdir())

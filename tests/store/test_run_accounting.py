@@ -3,8 +3,9 @@ from pathlib import Path
 
 from campaign_builder import Writer, begin, finish, make_plan
 
-from gpubench.store import Campaign, account, read_provenance
-from gpubench.store.accounting import run_warnings
+from gpubench.store.accounting import account, run_warnings
+from gpubench.store.campaign import Campaign
+from gpubench.store.rundirs import read_provenance
 
 
 def statuses(campaign: Campaign, **options: object) -> list[tuple[str, str]]:
