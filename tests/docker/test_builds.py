@@ -45,7 +45,7 @@ def test_two_at_once_and_the_failing_one_leaves_the_other(
     assert seen.ended["v1.14.x"] == "done"
     assert [step for step in seen.steps if step[0] == "v1.14.x"] == [
         ("v1.14.x", "step 1/3 FROM docker.io/library/gpubench-test-base:bookworm", 0.0),
-        ("v1.14.x", 'step 2/3 RUN echo "word $WORD"', 1 / 3),
+        ("v1.14.x", 'step 2/3 RUN echo "word given"', 1 / 3),
         ("v1.14.x", "step 3/3 COPY manifest.json /gpubench/manifest.json", 2 / 3),
     ]
 
@@ -86,7 +86,7 @@ def test_lines_arrive_while_the_step_runs_and_it_can_be_ended(engine: Engine, ba
     def on_line(line: str) -> None:
         # Were lines held back until the step ends, this would come after five minutes.
         if line.endswith(" waiting"):
-            assert sleeping()
+            wait_for(lambda: bool(sleeping()))
             stop.set()
 
     with pytest.raises(InterruptedByUserError):
