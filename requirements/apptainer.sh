@@ -4,19 +4,12 @@
 set -euo pipefail
 if command -v apptainer >/dev/null; then exit 0; fi
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then exit 1; fi
+# shellcheck source=requirements/other_debian.sh
+. "${BASH_SOURCE[0]%/*}/other_debian.sh"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$work/lists/partial" "$work/cache/archives/partial"
-# From the mirror that this machine uses.
-# shellcheck disable=SC2016 # for apt-get
-mirror=$(apt-get indextargets --format '$(ORIGIN) $(CODENAME) $(REPO_URI)' 'Identifier: Packages' |
-  awk '$1 == "Debian" && $2 !~ /-/ {print $3; exit}')
-echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror sid main" >"$work/sid.list"
-apt=(apt-get -qq -o "Dir::Etc::sourcelist=$work/sid.list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$work/lists"
-  -o "Dir::Cache=$work/cache" -o APT::Sandbox::User=root)
-"${apt[@]}" update
 cd "$work"
-"${apt[@]}" download apptainer libc6 libseccomp2 libsqlite3-0
+fetch sid apptainer libc6 libseccomp2 libsqlite3-0
 libraries=/opt/gpubench-apptainer
 dpkg -x apptainer_*.deb apptainer
 for package in libc6 libseccomp2 libsqlite3-0; do dpkg -x "$package"_*.deb libraries; done

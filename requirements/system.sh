@@ -29,11 +29,13 @@ need rsync rsync
 need strace strace
 need gcc gcc
 command -v apptainer >/dev/null || need patchelf patchelf
-get_apptainer() { # from another release of Debian
-  bash "${BASH_SOURCE[0]%/*}/apptainer.sh" || echo 'make test-system: Apptainer could not be installed' >&2
+get_others() { # from other releases of Debian
+  for program in buildx apptainer; do
+    bash "${BASH_SOURCE[0]%/*}/$program.sh" || echo "make test-system: $program could not be installed" >&2
+  done
 }
 if ((${#missing[@]} == 0)); then
-  get_apptainer
+  get_others
   exit 0
 fi
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
@@ -42,4 +44,4 @@ if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
 fi
 apt-get update -qq
 DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${missing[@]}" >/dev/null
-get_apptainer
+get_others

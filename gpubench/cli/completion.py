@@ -135,7 +135,7 @@ def summaries(_ctx: typer.Context) -> Iterable[str]:
 @_completer
 def versions(_ctx: typer.Context) -> Iterable[str]:
     """UCX versions: every release that exists as a wheel, and what is locked here."""
-    from gpubench.cli.images.lock_file import read_lock
+    from gpubench.cli.images.lock import read_lock
     from gpubench.images.specs import releases
 
     return {*releases(), *(row.spec for row in read_lock().image)}

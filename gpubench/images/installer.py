@@ -40,7 +40,7 @@ _SETTINGS = {
 }
 # Seconds of silence and further attempts: an index that accepts and never answers costs less than a minute.
 _DEFAULTS = {"UV_HTTP_TIMEOUT": "15", "UV_HTTP_RETRIES": "2"}
-# PR_SET_PDEATHSIG (prctl(2)): a killed gpubench leaves no uv behind that goes on fetching.
+# PR_SET_PDEATHSIG (prctl(2)): a killed gpubench leaves nothing behind that goes on fetching.
 _DIE_WITH_PARENT = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execv(sys.argv[1], sys.argv[1:])"
 _FULL = re.compile(r"no space left[^\n]*|[^\n]*quota exceeded[^\n]*", re.IGNORECASE)
 _CAUSE = re.compile(r"^\s*(?:error|cause|Caused by|×)(?::| )\s*(.+)$", re.MULTILINE)
@@ -53,6 +53,11 @@ def environment(shell: Mapping[str, str]) -> dict[str, str]:
     """The environment in which uv runs: the shell's index, proxy and cache settings, and ours for the rest."""
     kept = {key: value for key, value in shell.items() if not _FOREIGN.fullmatch(key)}
     return {**_DEFAULTS, **kept, **_SETTINGS}
+
+
+def die_with_parent(words: Sequence[str]) -> list[str]:
+    """The command line of a program that is killed when the thread that starts it ends."""
+    return [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, *words]
 
 
 def program() -> str:
@@ -80,7 +85,7 @@ def run_uv(words: Sequence[str], *, what: str, folder: Path, log: Path, hold: in
         MissingToolError: uv failed, or didn't end within DEADLINE_S seconds.
     """
     with subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, program(), *words],
+        die_with_parent([program(), *words]),
         cwd=folder,  # uv reads the settings of a project that it finds around its working directory
         env=environment(os.environ),
         stdin=subprocess.PIPE,

@@ -13,6 +13,7 @@ from typing import Any
 
 import docker
 from gpubench.images.docker import BuildJob, BuildOutcome, Engine, build_all
+from gpubench.images.docker.buildx import build_image
 from tests.docker.daemon import PASSWORD, USER, DockerDaemon
 
 OURS = "io.gpubench.test"
@@ -58,8 +59,8 @@ def build_one(one: BuildJob, logs: Path, show: Seen | None = None) -> BuildOutco
 
 def built(engine: Engine, files: Mapping[str, bytes], platform: str = ARCHITECTURE) -> str:
     """An image without a tag."""
-    return engine.build(
-        files, tags=(), labels={}, buildargs={}, network="host", platform=platform, on_line=lambda _: None
+    return build_image(
+        engine, files, labels={}, buildargs={}, network="host", architecture=platform, on_line=lambda _: None
     )
 
 

@@ -1,54 +1,105 @@
-"""From the engine's stream to lines and to the one line of a failure."""
+"""From what buildx prints to steps, lines and the one line of a failure."""
 
+from gpubench.images.docker.buildx import BuildLines, BuildStep
 from gpubench.images.docker.engine import Layers
-from gpubench.images.docker.lines import BuildLines, step_of
 
-FAILED = "The command '/bin/sh -c make' returned a non-zero code: 2"
+WRAPPING = (
+    "rpc error: code = Unknown desc = failed to solve with frontend dockerfile.v0: failed to create LLB definition: "
+)
+DOCKERFILE = b"""FROM debian:12 AS shared
+RUN apt-get update \\
+    && apt-get install RUN
+FROM shared
+WORKDIR /x
+  COPY a b
+"""
+FAILED = """\
+#7 [shared  2/12] RUN make
+#7 0.118 cc a.c
+#7 0.119
+#8 [final 1/2] RUN sleep 9
+#8 0.120 said by another
+#7 0.121 \x1b[91mundefined reference to x\x1b[0m
+#8 CANCELED
+#7 ERROR: process "/bin/sh -c make" did not complete successfully: exit code: 2
+------
+ > [shared  2/12] RUN make:
+0.121 undefined reference to x
+------
+ERROR: failed to solve: process "/bin/sh -c make" did not complete successfully: exit code: 2
+"""
 
 
-def lines_of(*pieces: str) -> tuple[BuildLines, list[str]]:
+def lines_of(text: str) -> tuple[BuildLines, list[str], list[tuple[BuildStep, float]]]:
     seen: list[str] = []
-    lines = BuildLines(seen.append)
-    for piece in pieces:
-        lines.feed(piece)
-    return lines, seen
+    steps: list[tuple[BuildStep, float]] = []
+    lines = BuildLines(DOCKERFILE, seen.append, lambda step, share: steps.append((step, share)))
+    for line in text.splitlines(keepends=True):
+        lines.feed(line)
+    return lines, seen, steps
 
 
-def test_pieces_become_whole_lines_without_colours() -> None:
-    lines, seen = lines_of("Step 1/2 : FROM x", "\n", "\x1b[91mwar", "ning\n\x1b[0m", "50 %\r60 %\r\n", "rest")
-    assert seen == ["Step 1/2 : FROM x", "warning", "50 %", "60 %"]
-    lines.end()
-    assert seen[-1] == "rest"
+def failure(text: str) -> str:
+    return str(lines_of(text)[0].failure())
 
 
-def test_a_failure_names_the_step_the_last_line_and_the_code() -> None:
-    lines, _ = lines_of("Step 4/9 : RUN make\n", " ---> Running in 0c5a\n", "cc a.c\n", "undefined reference to x\n")
-    lines.feed("Removing intermediate container 0c5a\n")
-    assert str(lines.failure(FAILED)) == "build step 4/9 (RUN make) failed: undefined reference to x: exit code 2"
+def test_lines_come_without_colours_and_line_ends() -> None:
+    _, seen, _ = lines_of("#1 [internal] load\n\n#2 0.1 \x1b[91mwar\x1b[0mning \n")
+    assert seen == ["#1 [internal] load", "#2 0.1 warning"]
 
 
-def test_the_output_of_an_earlier_step_explains_nothing() -> None:
-    lines, _ = lines_of("Step 1/2 : RUN a\n", "said by a\n", "Step 2/2 : RUN make\n")
-    assert "said by a" not in str(lines.failure(FAILED))
-    assert "non-zero code: 2" in str(lines.failure(FAILED))
+def test_steps_are_counted_once_each_with_the_share_before_them() -> None:
+    _, _, steps = lines_of(
+        "#1 [internal] load build definition\n#4 [shared 1/2] FROM debian:12\n#4 CACHED\n#5 [shared 2/2] RUN apt-get\n"
+        "#5 ...\n\n#6 [stage-1  1/2] WORKDIR /x\n#6 DONE 0.1s\n\n#5 [shared 2/2] RUN apt-get\n#5 DONE 0.1s\n"
+    )
+    assert [(str(step), share) for step, share in steps] == [
+        ("step shared 1/2 FROM debian:12", 0.0),
+        ("step shared 2/2 RUN apt-get", 0.25),
+        ("step stage-1 1/2 WORKDIR /x", 0.5),
+    ]
+    assert str(BuildStep("", 2, 3, "RUN make -j")) == "step 2/3 RUN make -j"
+
+
+def test_a_failure_names_the_step_its_last_line_and_the_code() -> None:
+    assert failure(FAILED) == "build step shared 2/12 (RUN make) failed: undefined reference to x: exit code 2"
+    older = FAILED.replace('process "/bin/sh -c make" did not complete successfully', "executor failed running [make]")
+    assert failure(older) == failure(FAILED)
+
+
+def test_the_output_of_another_step_explains_nothing() -> None:
+    quiet = "".join(line for line in FAILED.splitlines(keepends=True) if not line.startswith("#7 0."))
+    assert "said by another" not in failure(quiet)
+    assert "exit code: 2" in failure(quiet)
 
 
 def test_a_full_disk_is_told_wherever_it_was_met() -> None:
-    lines, _ = lines_of("Step 1/1 : RUN cp a b\n", "cp: error writing 'b': No space left on device\n")
-    assert str(lines.failure(FAILED)).startswith("the disk of Docker is full: could not run build step 1/1")
-    assert "disk of Docker is full" in str(lines_of()[0].failure("write /x: no space left on device"))
+    said = failure(FAILED.replace("undefined reference to x", "cp: error writing 'b': No space left on device"))
+    assert said.startswith("the disk of Docker is full: could not run build step shared 2/12 (RUN make)")
+    said = failure(
+        "#9 exporting to image\n#9 ERROR: write /x: no space left on device\nERROR: no space left on device\n"
+    )
+    assert said.startswith("the disk of Docker is full: could not run build step exporting to image (no space left")
 
 
 def test_a_dockerfile_that_cannot_be_read_has_no_step() -> None:
-    failure = lines_of()[0].failure("dockerfile parse error line 1: unknown instruction: FRUM")
-    assert str(failure) == "read the Dockerfile failed: dockerfile parse error line 1: unknown instruction: FRUM"
+    for wrapping in ("", WRAPPING):
+        text = f"#2 copy /context /\n#2 DONE 0.1s\nERROR: failed to solve: {wrapping}dockerfile parse error on line 1\n"
+        said = failure(text)
+        assert said == "read the Dockerfile failed: dockerfile parse error on line 1"
 
 
-def test_steps_are_counted() -> None:
-    step = step_of("Step 3/12 : RUN make -j")
-    assert step is not None
-    assert str(step) == "step 3/12 RUN make -j"
-    assert step_of("Stepping 3/12 : x") is None
+def test_a_base_that_is_not_there_is_named() -> None:
+    lines, _, _ = lines_of(
+        "#3 [internal] load metadata for docker.io/library/x:1\n#3 ERROR: not found\n"
+        "ERROR: failed to solve: x:1: not found\n"
+    )
+    assert lines.missing_base == "docker.io/library/x:1"
+    assert str(lines.failure()) == ("build step load metadata for docker.io/library/x:1 failed: x:1: not found")
+
+
+def test_a_build_that_says_nothing_is_one_line() -> None:
+    assert failure("") == "read the Dockerfile failed: buildx ended without an image"
 
 
 def test_a_push_adds_its_layers_up() -> None:

@@ -17,13 +17,17 @@ from pathlib import Path
 import pytest
 
 from gpubench.errors import DataError, InterruptedByUserError, MissingToolError, PlanRefusedError
-from gpubench.images.docker import Engine, build_all
+from gpubench.images.docker import Engine, build_all, buildx
 from gpubench.images.docker.build import BuildOutcome
+from gpubench.images.docker.buildx import build_image
 from tests.conftest import ROOT
-from tests.docker.daemon import DockerDaemon
+from tests.docker.daemon import DockerDaemon, RegistryServer
 from tests.docker.images import OURS, Seen, build_one, built, dockerfile, job, sha256, tags, untagged
 
 pytestmark = pytest.mark.system
+
+LONG = f"300.{os.getpid():08d}"
+"""Seconds that only steps of this test process sleep."""
 
 
 def test_two_at_once_and_the_failing_one_leaves_the_other(
@@ -37,13 +41,17 @@ def test_two_at_once_and_the_failing_one_leaves_the_other(
     assert ok.error is None
     assert ok.digest == ok.image
     assert tags(daemon).count("gpubench:ucx-py-v1.14.x-20261121") == 1
-    assert "word given" in ok.log.read_text().splitlines()
+    assert any(line.endswith(" word given") for line in ok.log.read_text().splitlines())
     assert seen.ended["v1.14.x"] == "done"
-    assert ("v1.14.x", "step 1/6 FROM gpubench-test-base:bookworm", 0.0) in seen.steps
+    assert [step for step in seen.steps if step[0] == "v1.14.x"] == [
+        ("v1.14.x", "step 1/3 FROM docker.io/library/gpubench-test-base:bookworm", 0.0),
+        ("v1.14.x", 'step 2/3 RUN echo "word given"', 1 / 3),
+        ("v1.14.x", "step 3/3 COPY manifest.json /gpubench/manifest.json", 2 / 3),
+    ]
 
     assert isinstance(failed.error, MissingToolError)
     assert str(failed.error) == (
-        "image topic/bad: build step 3/5 (RUN echo said before >&2; echo the cause >&2; exit 3) failed: the cause: "
+        "image topic/bad: build step 2/3 (RUN echo said before >&2; echo the cause >&2; exit 3) failed: the cause: "
         f"exit code 3; log: {failed.log}"
     )
     assert seen.ended["topic/bad"] == str(failed.error)
@@ -56,7 +64,7 @@ def test_two_at_once_and_the_failing_one_leaves_the_other(
 
 @pytest.mark.usefixtures("engine")
 def test_a_build_is_told_when_it_ends_while_others_still_run(base: str, daemon: DockerDaemon, tmp_path: Path) -> None:
-    slow = job("slow", dockerfile(base, "RUN echo started; sleep 300"))
+    slow = job("slow", dockerfile(base, f"RUN echo started; sleep {LONG}"))
     quick = job("quick", dockerfile(base, "RUN echo quick > /quick"))
     told = []
 
@@ -67,32 +75,33 @@ def test_a_build_is_told_when_it_ends_while_others_still_run(base: str, daemon: 
     with pytest.raises(InterruptedByUserError):
         build_all([slow, quick], at_once=2, logs=tmp_path, show=Seen(), ended=ended)
     assert told == [("quick", None)]
-    with contextlib.closing(daemon.client()) as client:
-        wait_for(lambda: not client.api.containers(all=True))
+    wait_for(lambda: not sleeping())
+    assert not any("slow" in tag for tag in tags(daemon))
 
 
 def test_lines_arrive_while_the_step_runs_and_it_can_be_ended(engine: Engine, base: str, daemon: DockerDaemon) -> None:
     stop = threading.Event()
+    before = {image.id for image in untagged(daemon)}
 
     def on_line(line: str) -> None:
         # Were lines held back until the step ends, this would come after five minutes.
-        if line == "waiting":
+        if line.endswith(" waiting"):
+            wait_for(lambda: bool(sleeping()))
             stop.set()
 
     with pytest.raises(InterruptedByUserError):
-        engine.build(
-            dockerfile(base, "RUN echo waiting; exec sleep 300"),
-            tags=["gpubench:never"],
+        build_image(
+            engine,
+            dockerfile(base, f"RUN echo waiting; exec sleep {LONG}"),
             labels={},
             buildargs={},
             network="host",
-            platform="",
+            architecture="",
             on_line=on_line,
             cancelled=stop.is_set,
         )
-    assert "gpubench:never" not in tags(daemon)
-    with contextlib.closing(daemon.client()) as client:
-        wait_for(lambda: not client.api.containers(all=True))
+    assert {image.id for image in untagged(daemon)} == before
+    wait_for(lambda: not sleeping())
 
 
 def test_labels_sizes_and_files_of_an_image_can_be_read(engine: Engine, base: str, daemon: DockerDaemon) -> None:
@@ -116,28 +125,35 @@ def test_labels_sizes_and_files_of_an_image_can_be_read(engine: Engine, base: st
 def test_an_image_of_another_architecture_is_refused_and_not_tagged(
     engine: Engine, base: str, daemon: DockerDaemon, tmp_path: Path
 ) -> None:
-    # One step notices it, another doesn't.
-    copying = build_one(job("arm", dockerfile(base), architecture="aarch64"), tmp_path)
-    running = build_one(
-        job("arm", {"Dockerfile": f"FROM {base}\nLABEL {OURS}=yes\nRUN true\n".encode()}, architecture="aarch64"),
-        tmp_path,
-    )
-    assert isinstance(copying.error, PlanRefusedError)
-    assert "another architecture (wanted linux/arm64, actual: linux/amd64)" in str(copying.error)
-    assert isinstance(running.error, PlanRefusedError)
-    assert "what was built is for x86_64, the site's nodes are aarch64" in str(running.error)
+    for files in (dockerfile(base), {"Dockerfile": f"FROM {base}\nLABEL {OURS}=yes\nRUN true\n".encode()}):
+        outcome = build_one(job("arm", files, architecture="aarch64"), tmp_path)
+        assert isinstance(outcome.error, PlanRefusedError)
+        assert "gpubench-test-base:bookworm is for x86_64, the site's nodes are aarch64" in str(outcome.error)
     assert not any("arm" in tag for tag in tags(daemon))
+
+
+def test_a_base_may_be_named_by_its_id(engine: Engine, base: str, tmp_path: Path) -> None:
+    image = engine.pin(base)
+    assert image.startswith("sha256:")
+    outcome = build_one(job("by-id", dockerfile(image)), tmp_path)
+    assert outcome.error is None
+    layers = engine.layers(image)
+    assert engine.layers(outcome.image)[: len(layers)] == layers
+    engine.remove(outcome.image)
 
 
 def test_a_dockerfile_that_cannot_be_read_is_one_line(engine: Engine, tmp_path: Path) -> None:
     outcome = build_one(job("typo", {"Dockerfile": b"FRUM x\n"}), tmp_path)
+    assert "read the Dockerfile failed: dockerfile parse error" in str(outcome.error)
     assert "unknown instruction: FRUM" in str(outcome.error)
     assert str(outcome.log) in str(outcome.error)
 
 
-def test_a_broken_credential_helper_is_one_line(engine: Engine, docker_home: Path, tmp_path: Path) -> None:
+def test_a_broken_credential_helper_is_one_line(
+    engine: Engine, docker_home: Path, tmp_path: Path, locked_registry: RegistryServer
+) -> None:
     (docker_home / "config.json").write_text('{"credsStore": "planted-nowhere"}')
-    outcome = build_one(job("helper", {"Dockerfile": b"FROM scratch\nCOPY Dockerfile /\n"}), tmp_path)
+    outcome = build_one(job("helper", {"Dockerfile": f"FROM {locked_registry.host}/a/b:c\n".encode()}), tmp_path)
     assert isinstance(outcome.error, MissingToolError)
     assert f"Docker's logins can't be read: {docker_home / 'config.json'} or" in str(outcome.error)
 
@@ -148,42 +164,64 @@ from pathlib import Path
 from gpubench.errors import GpubenchError
 from gpubench.images.docker import build_all
 from tests.docker.images import Seen, dockerfile, job
-files = dockerfile(sys.argv[1], "RUN echo one > /one", "RUN echo started; sleep 300")
+base, logs, seconds = sys.argv[1:]
+steps = {name: ("RUN echo one > /one", f"RUN echo {name} started; sleep {seconds}") for name in "ab"}
+jobs = [job(name, dockerfile(base, *commands)) for name, commands in steps.items()]
 print("starting", flush=True)
-build_all([job("a", files), job("b", {**files, "Dockerfile": files["Dockerfile"].replace(b"300", b"301")})],
-    at_once=2, logs=Path(sys.argv[2]), show=Seen())
+build_all(jobs, at_once=2, logs=Path(logs), show=Seen())
 """
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_a_killed_front_end_leaves_no_tag_no_container_and_only_labelled_images(
+def test_a_killed_front_end_leaves_no_image_and_no_process(
     how: signal.Signals, engine: Engine, base: str, daemon: DockerDaemon, tmp_path: Path
 ) -> None:
     before, others = tags(daemon), {image.id for image in untagged(daemon)}
     with subprocess.Popen(
-        [sys.executable, "-c", FRONT, base, str(tmp_path)],
+        [sys.executable, "-c", FRONT, base, str(tmp_path), LONG],
         cwd=ROOT,
         env={**os.environ, "DOCKER_HOST": daemon.host},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     ) as front:
-        wait_for(lambda: all("started" in read(tmp_path / f"{name}.log").splitlines() for name in "ab"))
+        wait_for(lambda: all(f" {name} started\n" in read(tmp_path / f"{name}.log") for name in "ab"))
+        wait_for(lambda: len(sleeping()) == 2)
         front.send_signal(how)
         _, said = front.communicate(timeout=150)
     assert front.returncode != 0
     assert b"KeyboardInterrupt" in said or how is not signal.SIGINT
 
-    with contextlib.closing(daemon.client()) as client:
-        wait_for(lambda: not client.api.containers(all=True))
+    wait_for(lambda: not sleeping())
     assert tags(daemon) == before
-    assert all(image.labels.get(OURS) for image in untagged(daemon) if image.id not in others)
-    left = {image.id for image in untagged(daemon)} - others
-    assert left <= {image.id for image in engine.images(OURS)}
+    assert {image.id for image in untagged(daemon)} == others
 
     again = build_one(job("a", dockerfile(base, "RUN echo one > /one", "RUN echo started")), tmp_path / "again")
     assert again.error is None
     assert "gpubench:ucx-py-a-20261121" in tags(daemon)
     engine.remove(again.image)
+
+
+def test_the_users_builders_and_build_settings_are_not_used(
+    engine: Engine, docker_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"BUILDX_BUILDER": "elsewhere", "SOURCE_DATE_EPOCH": "1", "BUILDKIT_PROGRESS": "tty"}.items():
+        monkeypatch.setenv(name, value)
+    files = {"Dockerfile": b"FROM scratch\nCOPY Dockerfile /own-builder\n"}
+    outcome = build_one(job("own-builder", files), tmp_path)
+    assert outcome.error is None
+    (found,) = [image for image in engine.images(f"{OURS}.name=own-builder") if image.id == outcome.image]
+    assert found.created.year > 1970
+    assert list(docker_home.iterdir()) == []
+    engine.remove(outcome.image)
+
+
+def test_without_buildx_it_is_said_what_to_install(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(buildx, "_PLUGINS", ())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingToolError, match="docker buildx, which builds container images, is not installed; inst"):
+        build_one(job("a", {"Dockerfile": b"FROM scratch\n"}), tmp_path)
 
 
 def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,6 +270,16 @@ def sdk_leaks() -> Iterator[None]:
     """The SDK leaves sockets open that could not be connected: let them be found in the test that made them."""
     yield
     gc.collect()
+
+
+def sleeping() -> list[int]:
+    """Processes of steps that sleep for this test run, in whatever container."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if path.read_bytes() == f"sleep\0{LONG}\0".encode():
+                found.append(int(path.parent.name))
+    return found
 
 
 def read(path: Path) -> str:

@@ -9,7 +9,7 @@ import pytest
 from gpubench.errors import DataError
 from gpubench.images.docker import archive
 from gpubench.images.docker.build import Log, log_path
-from gpubench.images.docker.registry import _next_page, _retry_after, parse_challenge
+from gpubench.images.docker.registry import LONGEST_PAUSE_S, _next_page, _Patience, parse_challenge
 
 
 def test_a_challenge_is_read_with_quotes_and_commas() -> None:
@@ -24,10 +24,14 @@ def test_a_challenge_is_read_with_quotes_and_commas() -> None:
     assert parse_challenge("") == ("", {})
 
 
-def test_retry_after_comes_in_two_forms() -> None:
-    assert _retry_after("7") == 7.0
-    assert _retry_after("Thu, 01 Jan 1970 00:00:00 GMT") < 0
-    assert _retry_after("soon") == 0.0
+def test_retry_after_comes_in_two_forms_and_is_bounded() -> None:
+    wait = _Patience().parse_retry_after
+    assert wait("7") == 7.0
+    assert wait("3600") == LONGEST_PAUSE_S
+    assert wait("Thu, 01 Jan 1970 00:00:00 GMT") == 0.0
+    assert wait("Fri, 01 Jan 2100 00:00:00 GMT") == LONGEST_PAUSE_S
+    for no_time in ("soon", "nan", "inf", "-5", ""):
+        assert wait(no_time) == 0.0
 
 
 def test_the_next_page_stays_on_the_host() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpubench import __version__
 from gpubench.cli.campaign.options import CampaignOptions
-from gpubench.cli.images.lock_file import add_rows, read_lock
+from gpubench.cli.images.lock import add_rows, read_lock
 from gpubench.cli.say import say, warn
 from gpubench.errors import GpubenchError, MissingToolError, PlanRefusedError, SchedulerError, UsageError
 from gpubench.files import write_atomically

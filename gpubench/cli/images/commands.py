@@ -171,10 +171,10 @@ def lock(
     settings: options.Set = None,
 ) -> None:
     """Make the site's rows of images.lock.toml anew. From the images that are there."""
-    from gpubench.cli.images import relock
+    from gpubench.cli.images import lock
 
     asked = CampaignOptions(site=site, settings=settings)
-    relock.lock(_site(asked), from_registry=from_registry)
+    lock.lock(_site(asked), from_registry=from_registry)
 
 
 def prune(

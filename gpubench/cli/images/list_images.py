@@ -11,7 +11,7 @@ from rich.text import Text
 
 from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.images.build import kind_of, locked_rows
-from gpubench.cli.images.lock_file import read_lock
+from gpubench.cli.images.lock import read_lock
 from gpubench.cli.say import say, say_text
 from gpubench.cli.sites.profiles import load_site, site_names
 from gpubench.cli.terminal import Terminal

@@ -10,7 +10,7 @@ from pathlib import Path
 from gpubench import resources
 from gpubench.cli.images.build import BuildRequest
 from gpubench.cli.images.build_progress import build_display
-from gpubench.cli.images.lock_file import add_rows, read_lock
+from gpubench.cli.images.lock import add_rows, read_lock
 from gpubench.cli.say import say
 from gpubench.errors import GpubenchError, MissingToolError, UsageError
 from gpubench.files import write_atomically

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpubench.cli.images.lock_file import read_lock
+from gpubench.cli.images.lock import read_lock
 from gpubench.cli.say import say
 from gpubench.images.kinds import KINDS
 from gpubench.images.kinds.base import ImagePaths, Leftover, Needed

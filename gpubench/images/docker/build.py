@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Protocol, TextIO
 
 from gpubench.errors import GpubenchError, InterruptedByUserError
+from gpubench.images.docker.buildx import build_image, find_buildx
 from gpubench.images.docker.engine import Cancelled, Engine, PushProgress
-from gpubench.images.docker.lines import step_of
 from gpubench.images.docker.names import RepositoryPlace, require_architecture
 
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
@@ -175,6 +175,7 @@ def build_all(
                 outcomes[job.name].set_exception(error)
 
     with Engine.connect() as engine:
+        find_buildx()
         builder = _Builder(engine, show, stop.is_set)
         # Daemons: a front end that is told to go must not wait for an engine that hangs.
         threads = [threading.Thread(target=work, daemon=True) for _ in range(max(1, min(at_once, len(jobs))))]
@@ -221,23 +222,18 @@ class _Builder:
         return BuildOutcome(job, image, digest, time.monotonic() - began, path, failed)
 
     def _build(self, job: BuildJob, log: Log) -> str:
-        def on_line(line: str) -> None:
-            log.write(line)
-            if step := step_of(line):
-                self._show.step(job.name, str(step), (step.number - 1) / step.of)
-
-        image = self._engine.build(
+        image = build_image(
+            self._engine,
             job.files,
-            tags=(),
             labels=job.labels,
             buildargs=job.buildargs,
             network=job.network,
-            platform=job.architecture,
-            on_line=on_line,
+            architecture=job.architecture,
+            on_line=log.write,
+            on_step=lambda step, share: self._show.step(job.name, str(step), share),
             cancelled=self._cancelled,
             target=job.target,
         )
-        # The engine builds on a base of another architecture without a word.
         require_architecture(self._engine.architecture(image), job.architecture, "what was built")
         self._engine.tag(image, job.reference)
         log.write(f"{image} is {job.reference}")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 import os
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 import docker.auth
@@ -43,8 +41,16 @@ def find_credentials(host: str) -> Credentials | None:
     Raises:
         MissingToolError: the configuration or its credential helper is broken.
     """
-    with reading_logins():
+    # A missing helper is told by the error alone.
+    warnings.filterwarnings("ignore", message="docker-credential-", category=UserWarning)
+    try:
         entry = docker.auth.resolve_authconfig(docker.auth.load_config(), host)
+    except (docker.credentials.errors.StoreError, docker.errors.InvalidConfigFile, json.JSONDecodeError, KeyError):
+        raise broken_logins() from None
+    except docker.errors.DockerException as error:
+        if str(error).startswith("Credentials store error"):
+            raise broken_logins() from None
+        raise
     # Docker's file and its helpers spell the keys differently.
     known = {key.lower(): value for key, value in (entry or {}).items() if value}
     if not known.get("username") and not known.get("identitytoken"):
@@ -52,26 +58,8 @@ def find_credentials(host: str) -> Credentials | None:
     return Credentials(known.get("username", ""), known.get("password", ""), known.get("identitytoken", ""))
 
 
-@contextlib.contextmanager
-def reading_logins() -> Iterator[None]:
-    """The SDK reads logins inside.
-
-    Raises:
-        MissingToolError: the configuration or its credential helper is broken.
-    """
-    # A missing helper is told by the error alone.
-    warnings.filterwarnings("ignore", message="docker-credential-", category=UserWarning)
-    try:
-        yield
-    except (docker.credentials.errors.StoreError, docker.errors.InvalidConfigFile, json.JSONDecodeError, KeyError):
-        raise _broken() from None
-    except docker.errors.DockerException as error:
-        if str(error).startswith("Credentials store error"):
-            raise _broken() from None
-        raise
-
-
-def _broken() -> MissingToolError:
+def broken_logins() -> MissingToolError:
+    """The configuration or its credential helper is broken."""
     # Their own messages may quote what a helper printed.
     return MissingToolError(
         f"Docker's logins can't be read: {config_file()} or the credential helper that it names is broken",

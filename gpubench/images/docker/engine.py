@@ -1,4 +1,4 @@
-"""The Docker engine, as far as images need it: images, builds, pushes and pulls over its API."""
+"""The Docker engine, as far as images need it: images, pushes and pulls over its API."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import datetime as dt
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any
 
 import docker.errors
@@ -18,12 +18,10 @@ import docker
 import docker.context
 from gpubench.errors import GpubenchError, InterruptedByUserError, MissingToolError, SchedulerError
 from gpubench.images.docker import archive
-from gpubench.images.docker.credentials import find_credentials, reading_logins
+from gpubench.images.docker.credentials import find_credentials
 from gpubench.images.docker.failures import ENGINE_ERRORS, cause, engine_failure, no_engine, one_line, reason, too_slow
-from gpubench.images.docker.lines import BuildLines
 from gpubench.images.docker.names import (
     RepositoryPlace,
-    docker_architecture,
     is_digest,
     split_reference,
     uname_architecture,
@@ -47,7 +45,7 @@ class StreamClient(docker.APIClient):
         return self.answer
 
     def give_up(self) -> None:
-        """Wake whoever reads the answer. The engine ends a build when nobody listens any more."""
+        """Wake whoever reads the answer."""
         if self.answer is not None:
             with contextlib.suppress(OSError, RuntimeError, ValueError):
                 self.answer.raw.shutdown()
@@ -56,6 +54,25 @@ class StreamClient(docker.APIClient):
 def never() -> bool:
     """The Cancelled of what can't be cancelled."""
     return False
+
+
+@contextlib.contextmanager
+def ending(end: Callable[[], None], cancelled: Cancelled) -> Iterator[None]:
+    """While the block runs, call ``end`` when ``cancelled`` says so."""
+    over = threading.Event()
+
+    def watch() -> None:
+        while not over.wait(_LOOK_S):
+            if cancelled():
+                end()
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
 
 
 def messages(
@@ -67,17 +84,13 @@ def messages(
         InterruptedByUserError: ``cancelled`` said so.
         One of ENGINE_ERRORS.
     """
-    over = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(client, cancelled, over), daemon=True)
-    watcher.start()
     try:
-        yield from begin()
+        with ending(client.give_up, cancelled):
+            yield from begin()
     except ENGINE_ERRORS:
         if not cancelled():
             raise
     finally:
-        over.set()
-        watcher.join()
         if client.answer is not None:
             client.answer.close()
         client.close()
@@ -110,12 +123,6 @@ def transfer(
         raise too_slow(what, host, client.timeout) from None
     except ENGINE_ERRORS as error:
         raise engine_failure(what, reason(error), host) from None
-
-
-def _watch(client: StreamClient, cancelled: Cancelled, over: threading.Event) -> None:
-    while not over.wait(_LOOK_S):
-        if cancelled():
-            client.give_up()
 
 
 _DONE = ("Pushed", "Layer already exists", "Mounted from")
@@ -163,8 +170,6 @@ CALL_S = 60
 """For an answer that needs no work."""
 SILENCE_S = 300
 """Between two messages of a push or a pull."""
-BUILD_SILENCE_S = 3600
-"""Between two lines of a build: a compiler may be quiet for long."""
 _DEFAULT = "unix:///var/run/docker.sock"
 
 
@@ -210,67 +215,6 @@ class Engine:
 
     def __exit__(self, *_: object) -> None:
         self._api.close()
-
-    def build(
-        self,
-        files: Mapping[str, bytes],
-        *,
-        tags: Sequence[str],
-        labels: Mapping[str, str],
-        buildargs: Mapping[str, str],
-        network: str,
-        platform: str,
-        on_line: Callable[[str], None],
-        cancelled: Cancelled = never,
-        target: str = "",
-    ) -> str:
-        """Build the ``Dockerfile`` among ``files``, or its stage ``target``, and return the image's id, ``sha256:…``.
-
-        ``network`` is that of the build's steps, empty means the engine's default; ``platform`` as ``uname -m`` says it
-        or empty. ``tags`` are given at the very end, so no failed or killed build leaves one. ``labels`` stand on the
-        finished image only: for what a killed build leaves, label every stage in the Dockerfile.
-
-        Raises:
-            MissingToolError: a step failed, or the disk is full.
-            PlanRefusedError: the base image is of another architecture.
-            InterruptedByUserError: ``cancelled`` said so.
-        """
-        lines = BuildLines(on_line)
-        client = self._stream(BUILD_SILENCE_S)
-
-        def begin() -> Iterator[dict[str, Any]]:
-            with reading_logins():  # of all registries: the base image may come from any
-                answer = client.build(
-                    fileobj=archive.context(files),
-                    custom_context=True,
-                    rm=True,
-                    forcerm=True,
-                    labels=dict(labels),
-                    buildargs=dict(buildargs),
-                    network_mode=network or None,
-                    target=target or None,
-                    platform=f"linux/{docker_architecture(platform)}" if platform else None,
-                    decode=True,
-                )
-            yield from answer
-
-        image = ""
-        try:
-            with contextlib.closing(messages(client, begin, cancelled)) as answers:
-                for message in answers:
-                    if "error" in message:
-                        lines.end()
-                        raise lines.failure(one_line(str(message["error"])))
-                    lines.feed(message.get("stream") or _status(message))
-                    image = str((message.get("aux") or {}).get("ID", image))
-        except ENGINE_ERRORS as error:
-            raise lines.failure(reason(error)) from None
-        lines.end()
-        if not image:
-            raise lines.failure("Docker ended the build without an image")
-        for tag in tags:
-            self.tag(image, tag)
-        return image
 
     def tag(self, image: str, tag: str) -> None:
         """Name an image ``REPOSITORY:TAG``."""
@@ -416,13 +360,6 @@ class Engine:
 
     def _stream(self, silence: int) -> StreamClient:
         return StreamClient(**self._address, version=self._api.api_version, timeout=silence)
-
-
-def _status(message: Mapping[str, Any]) -> str:
-    """The line of a layer that is fetched for the base image; its many progress messages are none."""
-    if "status" not in message or message.get("progressDetail"):
-        return ""
-    return ": ".join(str(message[key]) for key in ("id", "status") if key in message) + "\n"
 
 
 @contextlib.contextmanager

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import email.utils
 import hashlib
 import json
-import math
 import re
 import time
 import urllib.parse
@@ -16,6 +14,7 @@ from typing import Any
 
 import requests
 import requests.auth
+import urllib3
 import urllib3.exceptions
 
 from gpubench.errors import DataError, PlanRefusedError, SchedulerError
@@ -132,6 +131,17 @@ class _SlowError(requests.Timeout):
     """WHOLE_S is over."""
 
 
+class _Patience(urllib3.Retry):
+    """Pauses between attempts: as long as the registry asks for, but at most LONGEST_PAUSE_S; else ever longer ones."""
+
+    def parse_retry_after(self, retry_after: str) -> float:
+        """Seconds; 0 for what is no time."""
+        try:
+            return min(super().parse_retry_after(retry_after), LONGEST_PAUSE_S)
+        except urllib3.exceptions.InvalidHeader:
+            return 0.0
+
+
 class Transport:
     """GET requests to one place."""
 
@@ -153,19 +163,21 @@ class Transport:
             return self._attempts(path, limit, what, accept)
 
     def _attempts(self, path: str, limit: int, what: str, accept: str) -> RegistryResponse:
-        why = ""
-        for attempt in range(ATTEMPTS):
+        left: urllib3.Retry = _Patience(total=ATTEMPTS - 1, backoff_factor=0.5, backoff_max=LONGEST_PAUSE_S)
+        while True:
+            asked = None
             try:
                 answer = self._logged_in(path, limit, what, accept)
-            except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-                why, pause = _why(error), 0.0
-            else:
                 if answer.status not in _AGAIN:
                     return answer
-                why, pause = f"status {answer.status}", _retry_after(answer.headers.get("Retry-After", ""))
-            if attempt + 1 < ATTEMPTS:
-                time.sleep(min(max(pause, 0.5 * 2**attempt), LONGEST_PAUSE_S))
-        raise _gave_up(self.place.host, what, why)
+                why, asked = f"status {answer.status}", urllib3.HTTPResponse(headers=answer.headers)
+            except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
+                why = _why(error)
+            try:
+                left = left.increment("GET", path)
+            except urllib3.exceptions.MaxRetryError:
+                raise _gave_up(self.place.host, what, why) from None
+            left.sleep(asked)
 
     def _logged_in(self, path: str, limit: int, what: str, accept: str) -> RegistryResponse:
         """One attempt; a login is made, or renewed when its time was over."""
@@ -202,20 +214,6 @@ def _why(error: Exception) -> str:
     if isinstance(error, requests.Timeout) or "timed out" in str(error).lower():
         return "too slow"
     return cause(error)
-
-
-def _retry_after(value: str) -> float:
-    """Seconds, from the header's two forms: seconds or a date."""
-    try:
-        seconds = float(value)
-    except ValueError:
-        pass
-    else:
-        return seconds if math.isfinite(seconds) else 0.0
-    try:
-        return email.utils.parsedate_to_datetime(value).timestamp() - time.time()
-    except (TypeError, ValueError):
-        return 0.0
 
 
 def _gave_up(host: str, what: str, cause: str) -> SchedulerError:

@@ -1,19 +1,36 @@
-"""``gpubench images lock``: the rows of a site, made anew from the images themselves."""
+"""``images.lock.toml`` in the current directory, read and written whole; ``gpubench images lock`` makes it anew."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
-from gpubench.cli.images.lock_file import add_rows
 from gpubench.cli.say import say, warn
-from gpubench.errors import DataError, UsageError
+from gpubench.errors import DataError, MissingToolError, UsageError
+from gpubench.files import locked, write_atomically
 from gpubench.images import images_root, manifests
-from gpubench.images.docker.build import LOCAL_REPOSITORY
-from gpubench.images.docker.engine import Engine
-from gpubench.images.docker.registry import Registry
 from gpubench.images.rows import BUILD_ID_LABEL, BUILD_MANIFEST, SITE_LABEL, from_labels, plain
-from gpubench.model.images_lock import LockRow
+from gpubench.model.images_lock import LOCK_FILE, ImagesLock, LockRow
 from gpubench.model.site import Site
+
+
+def read_lock() -> ImagesLock:
+    """The rows of the current directory's file, none where there is no file; raises UsageError, DataError."""
+    path = Path(LOCK_FILE)
+    try:
+        return ImagesLock.parse(path.read_text("utf-8"), str(path))
+    except FileNotFoundError:
+        return ImagesLock()
+    except OSError as error:
+        raise MissingToolError(f"can't read {path}: {error.strerror}") from None
+
+
+def add_rows(rows: Iterable[LockRow]) -> None:
+    """Put the rows in place of those of the same place; two at once lose none of each other's."""
+    new = list(rows)
+    if new:
+        with locked(Path.cwd()):
+            write_atomically(Path.cwd() / LOCK_FILE, read_lock().with_rows(new).dump())
 
 
 def lock(site: Site, *, from_registry: bool) -> None:
@@ -35,6 +52,9 @@ def lock(site: Site, *, from_registry: bool) -> None:
 
 
 def _of_engine(site: Site) -> Iterable[LockRow]:
+    from gpubench.images.docker.build import LOCAL_REPOSITORY
+    from gpubench.images.docker.engine import Engine
+
     engine, root = Engine.connect(), images_root(site.paths.images)
     newest: dict[str, str] = {}
     for image in engine.images(f"{SITE_LABEL}={site.name}"):  # newest first
@@ -55,6 +75,8 @@ def _of_engine(site: Site) -> Iterable[LockRow]:
 
 
 def _of_registry(site: Site) -> Iterable[LockRow]:
+    from gpubench.images.docker.registry import Registry
+
     if not site.image.registry:
         raise UsageError(f"site {site.name} names no registry", then="give it: --set image.registry=HOST/NAME")
     registry, root = Registry(site.image.registry), images_root(site.paths.images)
