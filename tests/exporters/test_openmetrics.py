@@ -1,0 +1,69 @@
+"""Verdicts as OpenMetrics text, read back by the format's own parser."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from campaign_builder import begin, finish, make_plan, variant
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from gpubench.cli.results.judge import judge_campaign
+from gpubench.exporters import openmetrics
+from gpubench.store.campaign import Campaign
+from tests.exporters.test_export import SUITE
+
+Series = dict[tuple[str, str, str], float]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> tuple[Any, dict[str, Any]]:
+    """The judged campaign, and every family that its text holds, by name."""
+    directory = tmp_path / "campaign"
+    variants = (variant("1.17.0"), variant('odd "one"\\n', env={"UCX_TLS": "tcp"}))
+    finish(begin(directory, make_plan(variants, blocks=5, suite=SUITE)))
+    judged = judge_campaign(Campaign.open(directory))
+    text = openmetrics.text(judged.campaign.plan, judged.verdicts).decode()
+    return judged, {family.name: family for family in text_string_to_metric_families(text)}
+
+
+def test_every_comparison_has_its_numbers_and_exactly_one_verdict(read: tuple[Any, dict[str, Any]]) -> None:
+    judged, families = read
+    assert len(judged.verdicts) == 3
+    for verdict in judged.verdicts:
+        of_cell = {"workload": verdict.key["workload"], "candidate": verdict.candidate}
+
+        def series(name: str, of_cell: dict[str, Any] = of_cell) -> list[Any]:
+            return [each for each in families[name].samples if of_cell.items() <= each.labels.items()]
+
+        (effect,) = series("gpubench_effect_ratio")
+        assert effect.value == pytest.approx(verdict.effect)
+        (low,), (high,) = series("gpubench_low_adjusted_ratio"), series("gpubench_high_adjusted_ratio")
+        assert (low.value, high.value) == pytest.approx((verdict.low_adjusted, verdict.high_adjusted))
+        assert [each.value for each in series("gpubench_blocks")] == [5]
+        assert {each.labels["verdict"]: each.value for each in series("gpubench_verdict")} == {
+            name: float(name == verdict.verdict) for name in openmetrics.VERDICTS
+        }
+    assert {family.type for family in families.values()} == {"gauge"}
+
+
+def test_labels_do_not_name_the_campaign_so_that_the_next_one_continues_the_series(
+    read: tuple[Any, dict[str, Any]],
+) -> None:
+    judged, families = read
+    plan = judged.campaign.plan
+    (planned,) = families["gpubench_planned_timestamp_seconds"].samples
+    assert planned.labels == {"site": plan.site.name, "suite": plan.suite, "campaign": plan.campaign}
+    others = [each for name, family in families.items() if "planned" not in name for each in family.samples]
+    assert all("campaign" not in each.labels for each in others)
+
+
+def test_an_undefined_number_has_no_series(tmp_path: Path) -> None:
+    directory = tmp_path / "campaign"
+    begin(directory, make_plan((variant("1.17.0"), variant("1.19.0")), blocks=3, suite=SUITE))
+    judged = judge_campaign(Campaign.open(directory))
+    text = openmetrics.text(judged.campaign.plan, judged.verdicts).decode()
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    assert families["gpubench_effect_ratio"].samples == []
+    assert {each.value for each in families["gpubench_blocks"].samples} == {0}
