@@ -75,11 +75,11 @@ def _what(path: Path) -> str:
 
 def _checked(path: Path) -> Checked:
     if path.is_file():
-        return _packed(path)
+        return check_pack(path)
     return check_import(path) if _what(path) == "import" else check_campaign(path, _living)
 
 
-def _packed(path: Path) -> Checked:
+def check_pack(path: Path) -> Checked:
     """The archive against its list, then what is in it; nobody writes to a pack."""
     try:
         wrong = [Finding(f"{path}:{name}", "edited", what, ANEW) for name, what in faults(path)]

@@ -1,0 +1,225 @@
+"""A repository of packs: what may be in it, what is refused with its place, and whose signatures count."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpubench.cli.results import contribute
+from gpubench.cli.results.pack import pack
+from gpubench.errors import DataError, UsageError
+from tests.conftest import ROOT, need
+
+GOLDEN = ROOT / "tests" / "golden" / "schemas" / "1" / "campaign"
+Packed = Callable[..., Path]
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    directory = tmp_path / "repository"
+    directory.mkdir()
+    return directory
+
+
+@pytest.fixture
+def packed(tmp_path: Path) -> Packed:
+    """A pack of the released campaign; ``change`` gets its directory before it is packed."""
+
+    def make(change: Callable[[Path], object] = lambda _directory: None, name: str = "mine") -> Path:
+        copy = Path(shutil.copytree(GOLDEN, tmp_path / "campaigns" / name))
+        for job in copy.glob("jobs/*"):
+            (job / "local.json").write_text(json.dumps({"pid": 1, "started": "0", "code": 0}))
+            (job / "job.sh").write_text("#!/bin/bash\nGPUBENCH_TOKEN=$(cat file)\n")
+        change(copy)
+        out = tmp_path / f"{name}.gpubench.zip"
+        pack(copy, out)
+        return out
+
+    return make
+
+
+def only_pack(repository: Path) -> Path:
+    (found,) = repository.rglob("*.gpubench.zip")
+    return found
+
+
+def test_a_sound_pack_is_published_under_its_site_and_campaign_and_the_repository_passes(
+    repository: Path, packed: Packed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = packed()
+    contribute.submit(source, repository)
+    published = only_pack(repository)
+    assert published.read_bytes() == source.read_bytes()
+    (entry,) = json.loads((repository / "contributions" / "index.json").read_text())["packs"]
+    assert published == repository / "contributions" / entry["pack"]
+    assert published.relative_to(repository / "contributions").parts[0] == entry["site"]
+    assert entry["runs"] > 0
+    index = (repository / "contributions" / "index.json").read_bytes()
+    contribute.submit(source, repository)  # again: nothing changes
+    assert (repository / "contributions" / "index.json").read_bytes() == index
+    capsys.readouterr()
+    contribute.check(repository)
+    said = capsys.readouterr()
+    assert "1 packs, nothing wrong" in said.out
+    assert "not signed" in said.err
+
+
+def append(name: str, text: str) -> Callable[[Path], object]:
+    def change(directory: Path) -> None:
+        for path in directory.glob(name):
+            path.write_text(path.read_text() + text)
+
+    return change
+
+
+def without_nodes(directory: Path) -> None:
+    for path in directory.glob("runs/*/provenance.json"):
+        path.unlink()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (append("jobs/*/job.sh", "\n# see /home/ada/notes\n"), "job.sh holds the path of a home"),
+        (append("jobs/*/job.sh", "\nexport HF_TOKEN=hf_abcdefgh1234\n"), "job.sh holds what looks like a password"),
+        (append("jobs/*/job.sh", "\ncurl https://me:word@host/x\n"), "job.sh holds what looks like a password"),
+        (append("runs/*/samples.jsonl", "{}\n"), "samples.jsonl"),
+        (without_nodes, "provenance.json"),
+        (lambda directory: shutil.rmtree(directory / "runs"), "no run of it ended ok"),
+    ],
+    ids=["home", "token", "login", "edited", "no-provenance", "no-runs"],
+)
+def test_what_may_not_be_published_is_named_and_nothing_is_written(
+    repository: Path,
+    packed: Packed,
+    capsys: pytest.CaptureFixture[str],
+    change: Callable[[Path], object],
+    said: str,
+) -> None:
+    bad = packed(change)
+    with pytest.raises(DataError, match=r"has (a fault|\d+ faults); nothing was published"):
+        contribute.submit(bad, repository)
+    lines = capsys.readouterr().out
+    assert said in lines
+    assert "hf_abcdefgh1234" not in lines
+    assert "word@host" not in lines
+    assert list(repository.iterdir()) == []
+
+
+def test_homes_are_published_when_that_is_said_and_the_index_says_so(
+    repository: Path, packed: Packed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    contribute.submit(packed(append("jobs/*/job.sh", "\n# see /home/ada/notes\n")), repository, homes=True)
+    index = repository / "contributions" / "index.json"
+    assert [entry["homes"] for entry in json.loads(index.read_text())["packs"]] == [True]
+    contribute.check(repository)
+    index.write_text(index.read_text().replace('"homes": true', '"homes": false'))
+    with pytest.raises(DataError):
+        contribute.check(repository)
+    assert "holds the path of a home" in capsys.readouterr().out
+
+
+def test_a_pack_that_is_too_large_is_not_even_unpacked(
+    repository: Path, packed: Packed, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = packed()
+    monkeypatch.setattr(contribute, "MOST_BYTES", source.stat().st_size - 1)
+    with pytest.raises(DataError, match="has a fault"):
+        contribute.submit(source, repository)
+    assert "are the most" in capsys.readouterr().out
+
+
+def test_a_published_pack_never_changes(repository: Path, packed: Packed) -> None:
+    contribute.submit(packed(), repository)
+    other = packed(append("jobs/*/job.sh", "\n# another day\n"), "other")
+    before = only_pack(repository).read_bytes()
+    with pytest.raises(DataError, match="is there with other content; a published pack never changes"):
+        contribute.submit(other, repository)
+    assert only_pack(repository).read_bytes() == before
+
+
+def swap(repository: Path, packed: Packed) -> None:
+    shutil.copy(packed(append("jobs/*/job.sh", "\n# swapped\n"), "swapped"), only_pack(repository))
+
+
+def tamper(repository: Path, _packed: Packed) -> None:
+    """A malicious contribution: a path that leads out of the directory, in a pack that the index names."""
+    with zipfile.ZipFile(only_pack(repository), "a") as archive:
+        archive.writestr("../../evil", "x")
+
+
+def misplace(repository: Path, _packed: Packed) -> None:
+    source = only_pack(repository)
+    (source.parent.parent / "elsewhere").mkdir()
+    source.rename(source.parent.parent / "elsewhere" / source.name)
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        (swap, "the index says something else of it"),
+        (tamper, "../../evil"),
+        (misplace, "belongs to contributions/"),
+        (lambda repository, _packed: only_pack(repository).unlink(), "the index names it, and it is missing"),
+        (lambda repository, _packed: (repository / "contributions" / "run.sh").write_text("x"), "run.sh: no pack"),
+        (lambda repository, _packed: (repository / "contributions" / "index.json").unlink(), "the index lacks it"),
+        (lambda repository, _packed: only_pack(repository).with_name("a").symlink_to("/etc"), "a link"),
+    ],
+)
+def test_a_repository_is_refused_for_whatever_is_not_as_it_was_published(
+    repository: Path,
+    packed: Packed,
+    capsys: pytest.CaptureFixture[str],
+    harm: Callable[[Path, Packed], object],
+    said: str,
+) -> None:
+    contribute.submit(packed(), repository)
+    harm(repository, packed)
+    with pytest.raises(DataError, match=r"contributions has (a fault|\d+ faults)"):
+        contribute.check(repository)
+    assert said in capsys.readouterr().out
+
+
+def test_directories_that_are_no_repositories_are_said(tmp_path: Path, repository: Path, packed: Packed) -> None:
+    with pytest.raises(UsageError, match=r"has no contributions/; gpubench results submit PACK --to"):
+        contribute.check(repository)
+    with pytest.raises(UsageError, match="is no directory"):
+        contribute.submit(packed(), tmp_path / "nowhere")
+    with pytest.raises(UsageError, match="is no pack; make one"):
+        contribute.submit(tmp_path, repository)
+
+
+def sign(key: Path, what: Path) -> None:
+    subprocess.run(["ssh-keygen", "-q", "-Y", "sign", "-n", "gpubench", "-f", str(key), str(what)], check=True)
+
+
+def new_key(path: Path) -> str:
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True)
+    return path.with_suffix(".pub").read_text().strip()
+
+
+def test_a_signature_counts_when_its_signer_is_allowed(
+    tmp_path: Path, repository: Path, packed: Packed, capsys: pytest.CaptureFixture[str]
+) -> None:
+    need(shutil.which("ssh-keygen") is not None, "ssh-keygen")
+    public = new_key(tmp_path / "key")
+    source = packed()
+    sign(tmp_path / "key", source)
+    contribute.submit(source, repository)
+    assert "not signed" not in capsys.readouterr().out
+    contribute.check(repository)
+    assert "no allowed_signers" in capsys.readouterr().err
+    (repository / "allowed_signers").write_text(f"ada@example.org {public}\n")
+    contribute.check(repository)
+    assert "signed by ada@example.org" in capsys.readouterr().out
+    other = new_key(tmp_path / "other")
+    (repository / "allowed_signers").write_text(f"eve@example.org {other}\n")
+    with pytest.raises(DataError, match="has a fault"):
+        contribute.check(repository)
+    assert "no valid signature of anybody in allowed_signers" in capsys.readouterr().out
