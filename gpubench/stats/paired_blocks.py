@@ -6,6 +6,7 @@ A comparison stands only on blocks that ran side by side, with each variant firs
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -38,20 +39,6 @@ def order_problem(pairs: Sequence[Pair]) -> str:
     Args:
         pairs: complete pairs in block order.
     """
-    if not pairs:
-        return ""
-    return _split_block(pairs) or _always_first(pairs)
-
-
-def _always_first(pairs: Sequence[Pair]) -> str:
-    first = {first_in_block(baseline, candidate) for baseline, candidate in pairs}
-    if first in ({1}, {-1}):
-        variant = pairs[0][0 if first == {1} else 1].variant
-        return f"'{variant}' ran first in every block"
-    return ""
-
-
-def _split_block(pairs: Sequence[Pair]) -> str:
     by_job: dict[str, list[RunSamples]] = {}
     for baseline, candidate in pairs:
         if baseline.job != candidate.job:
@@ -61,6 +48,9 @@ def _split_block(pairs: Sequence[Pair]) -> str:
         # Blocks of different jobs may overlap in time: they run on different nodes.
         if (block := _interrupted(runs)) is not None:
             return f"block {block} did not run side by side: another block ran between its runs"
+    first = {first_in_block(*pair) for pair in pairs}
+    if first in ({1}, {-1}):
+        return f"'{pairs[0][0 if first == {1} else 1].variant}' ran first in every block"
     return ""
 
 
@@ -168,7 +158,6 @@ class CellBlocks:
         runs: by (block, side): the run that has samples.
         failed: (block, side) in which that variant failed.
         lost: (block, side) in which that variant was lost.
-        order_problem: why the order of runs can't carry a comparison, else empty.
     """
 
     comparison: ComparisonInput
@@ -176,13 +165,17 @@ class CellBlocks:
     runs: dict[tuple[int, int], RunSamples]
     failed: frozenset[tuple[int, int]]
     lost: frozenset[tuple[int, int]]
-    order_problem: str
 
     @property
     def paired(self) -> list[tuple[RunSamples, RunSamples]]:
         """Complete pairs in block order, baseline first."""
         both = [block for block in self.blocks if (block, BASELINE) in self.runs and (block, CANDIDATE) in self.runs]
         return [(self.runs[block, BASELINE], self.runs[block, CANDIDATE]) for block in both]
+
+    @functools.cached_property
+    def order_problem(self) -> str:
+        """Why the order of runs can't carry a comparison, else empty."""
+        return order_problem(self.paired)
 
     @property
     def broken_blocks(self) -> list[int]:
@@ -217,8 +210,7 @@ def read_cell(comparison: ComparisonInput) -> CellBlocks:
         for status in ("failed", "lost")
     }
     blocks = tuple(sorted({run.block for run in counted}))
-    cell = CellBlocks(comparison, blocks, runs, ended["failed"], ended["lost"] - set(runs), "")
-    return dataclasses.replace(cell, order_problem=order_problem(cell.paired))
+    return CellBlocks(comparison, blocks, runs, ended["failed"], ended["lost"] - set(runs))
 
 
 def _check(run: RunSamples, first: RunSamples) -> None:
