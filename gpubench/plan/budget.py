@@ -103,7 +103,7 @@ taken from half a dozen repetitions is known to within a third or so."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Tried:
+class PilotWorkload:
     """One workload in the first pass.
 
     Args:
@@ -138,7 +138,7 @@ class FirstPass:
     campaign: str
     seconds: float
     fixed_s: float
-    tried: Mapping[str, Tried]
+    tried: Mapping[str, PilotWorkload]
 
     def run_s(self, reps: Mapping[str, int]) -> float:
         """Seconds of a run with so many timed repetitions."""

@@ -196,7 +196,7 @@ def pilot_sigmas(pilot: Sequence[ComparisonInput], summary: Summary) -> list[Sig
 
 
 def predict(sigma: Sigma, *, blocks: int, family: int, margin: float, power: float) -> dict[str, float | int | None]:
-    """What ``blocks`` can do for a cell of this noise in a family of this size: the figures of ``Foreseen``.
+    """What ``blocks`` can do for a cell of this noise in a family of this size: the figures of ``PowerPrediction``.
 
     The counts of blocks are for the upper limit of σ_d.
     """

@@ -19,7 +19,7 @@ Rule = Growth | Literal["none"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Measured:
+class ScalingPoint:
     """What one workload took under one variant at one place.
 
     Args:
@@ -55,15 +55,15 @@ class Interval:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Sized:
+class TimeAtSize:
     """What one size of the cluster took."""
 
-    at: Measured
+    at: ScalingPoint
     seconds: Interval
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Scaled(Sized):
+class SpeedupAtSize(TimeAtSize):
     """One size of the cluster against the smallest.
 
     ``speedup`` is of the rate at which work is done (weak: the work grew with the units), ``efficiency`` that over the
@@ -74,12 +74,12 @@ class Scaled(Sized):
     efficiency: Interval
 
 
-def size(measured: Sequence[Measured], alpha: float = 0.05) -> list[Sized]:
-    """Every size with runs, ascending; ``alpha`` as for ``scale``."""
-    return [Sized(one, _seconds(one, alpha)) for one in _with_runs(measured)]
+def times_at_sizes(measured: Sequence[ScalingPoint], alpha: float = 0.05) -> list[TimeAtSize]:
+    """Every size with runs, ascending; ``alpha`` as for ``speedups``."""
+    return [TimeAtSize(one, _seconds(one, alpha)) for one in _with_runs(measured)]
 
 
-def scale(measured: Sequence[Measured], rule: Growth, alpha: float = 0.05) -> list[Scaled]:
+def speedups(measured: Sequence[ScalingPoint], rule: Growth, alpha: float = 0.05) -> list[SpeedupAtSize]:
     """Every size against the smallest one with runs, ascending.
 
     The intervals are Welch's on the logs of the runs (Welch 1947): sizes are measured in different allocations, so runs
@@ -95,15 +95,15 @@ def scale(measured: Sequence[Measured], rule: Growth, alpha: float = 0.05) -> li
     return [_against(sizes[0], one, rule, alpha) for one in sizes]
 
 
-def _with_runs(measured: Sequence[Measured]) -> list[Measured]:
+def _with_runs(measured: Sequence[ScalingPoint]) -> list[ScalingPoint]:
     return sorted((one for one in measured if one.logs), key=lambda one: one.units)
 
 
-def _seconds(one: Measured, alpha: float) -> Interval:
+def _seconds(one: ScalingPoint, alpha: float) -> Interval:
     return _exponential(float(np.mean(one.logs)), _own(one.logs, alpha))
 
 
-def _against(base: Measured, one: Measured, rule: Growth, alpha: float) -> Scaled:
+def _against(base: ScalingPoint, one: ScalingPoint, rule: Growth, alpha: float) -> SpeedupAtSize:
     ratio = one.units / base.units
     work = ratio if rule == "weak" else 1.0
     if one is base:
@@ -111,7 +111,7 @@ def _against(base: Measured, one: Measured, rule: Growth, alpha: float) -> Scale
     else:
         mean = float(np.mean(base.logs) - np.mean(one.logs))
         speedup = _exponential(mean, _welch(base.logs, one.logs, alpha)).times(work)
-    return Scaled(one, _seconds(one, alpha), speedup, speedup.times(1 / ratio))
+    return SpeedupAtSize(one, _seconds(one, alpha), speedup, speedup.times(1 / ratio))
 
 
 def _exponential(mean: float, half: float | None) -> Interval:
@@ -133,7 +133,7 @@ def _welch(first: Sequence[float], second: Sequence[float], alpha: float) -> flo
     return None if found is None else found.half(alpha)
 
 
-def share(parts: Sequence[float], wholes: Sequence[float], alpha: float = 0.05) -> Interval | None:
+def time_share(parts: Sequence[float], wholes: Sequence[float], alpha: float = 0.05) -> Interval | None:
     """Which share of the whole a part takes: the scheduler's, say, that of a graph whose tasks do nothing.
 
     Args:
