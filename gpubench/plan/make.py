@@ -21,7 +21,7 @@ from gpubench.plan.adapter_combinations import BLOCKS_PER_JOB, check_combination
 from gpubench.plan.block_design import ClusterShape, interleaved, plan_jobs
 from gpubench.plan.budget import LEAST_BLOCKS, blocks_that_fit
 from gpubench.plan.feasibility import check_arrangement, check_bounds, clusters_at_once, plan_cluster_shapes
-from gpubench.plan.known import apply_issues
+from gpubench.plan.known_issues import apply_issues
 from gpubench.plan.placement import check_placement, check_steps_of
 from gpubench.plan.power_analysis import DEFAULT_POWER, predict_for_plan
 from gpubench.spec import WorkloadSpec
