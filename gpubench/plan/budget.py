@@ -63,7 +63,9 @@ def blocks_that_fit(
     """
     least = least_whole_sets(variants)
     most = max(least, asked // variants * variants)
-    holds = _whole(budget_s, all_places_block_s)
+    holds = int(budget_s // all_places_block_s)
+    if (holds + 1) * all_places_block_s <= budget_s:  # 1.0 // 0.2 is 4: one more than the division says fits exactly
+        holds += 1
     fitting = holds // variants * variants
     if fitting >= least:
         return min(fitting, most)
@@ -80,12 +82,6 @@ def blocks_that_fit(
             "fewer variants, NODES, WORKERS or REPS, or a smaller SUITE",
         )
     return least
-
-
-def _whole(budget_s: float, block_s: float) -> int:
-    # 1.0 // 0.2 is 4: one more block than the division says may fit exactly.
-    blocks = int(budget_s // block_s)
-    return blocks + 1 if (blocks + 1) * block_s <= budget_s else blocks
 
 
 LEAST_REPS = 4

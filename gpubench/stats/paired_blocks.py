@@ -88,8 +88,7 @@ class Pairs:
     @property
     def mask(self) -> Bools:
         """Which entries count, shape (cells, width)."""
-        counts: Bools = np.arange(self.first.shape[1])[None, :] < self.blocks[:, None]
-        return counts
+        return np.asarray(np.arange(self.first.shape[1])[None, :] < self.blocks[:, None])
 
     def differences(self, summary: Summary) -> Floats:
         """Candidate minus baseline in logs, 0 where there is no pair; shape (cells, width)."""
@@ -128,21 +127,18 @@ def complete_pairs(numbers: RunNumbers, ran: Bools, first: Ints, group: Ints) ->
 
 def count(mask: Bools) -> Ints:
     """How many entries of each cell count; the mask has shape (cells, ...), the result (cells,)."""
-    counts: Ints = np.sum(mask, axis=tuple(range(1, mask.ndim)), dtype=np.int64)
-    return counts
+    return np.asarray(np.sum(mask, axis=tuple(range(1, mask.ndim)), dtype=np.int64))
 
 
 def masked_mean(values: Floats, mask: Bools) -> Floats:
     """Mean over the second axis of what counts; 0 where nothing does."""
-    mean: Floats = np.sum(np.where(mask, values, 0.0), axis=1) / np.maximum(count(mask), 1)
-    return mean
+    return np.asarray(np.sum(np.where(mask, values, 0.0), axis=1) / np.maximum(count(mask), 1))
 
 
 def masked_sd(values: Floats, mask: Bools) -> Floats:
     """Standard deviation (n - 1) over the second axis of what counts; 0 below two values."""
     centred = np.where(mask, values - masked_mean(values, mask)[:, None], 0.0)
-    sd: Floats = np.sqrt(np.sum(centred**2, axis=1) / np.maximum(count(mask) - 1, 1))
-    return sd
+    return np.asarray(np.sqrt(np.sum(centred**2, axis=1) / np.maximum(count(mask) - 1, 1)))
 
 
 Place = tuple[int, int, int]

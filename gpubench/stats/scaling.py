@@ -92,7 +92,15 @@ def speedups(measured: Sequence[ScalingPoint], rule: Growth, alpha: float = 0.05
         alpha: one minus the level of each interval, not adjusted for their number.
     """
     sizes = _with_runs(measured)
-    return [_against(sizes[0], one, rule, alpha) for one in sizes]
+    found = []
+    for one in sizes:
+        base, ratio, speedup = sizes[0], one.units / sizes[0].units, Interval(1.0)
+        if one is not base:
+            mean, difference = float(np.mean(base.logs) - np.mean(one.logs)), welch(base.logs, one.logs)
+            half = None if difference is None else difference.half(alpha)
+            speedup = _exponential(mean, half).times(ratio if rule == "weak" else 1.0)
+        found.append(SpeedupAtSize(one, _seconds(one, alpha), speedup, speedup.times(1 / ratio)))
+    return found
 
 
 def _with_runs(measured: Sequence[ScalingPoint]) -> list[ScalingPoint]:
@@ -103,21 +111,9 @@ def _seconds(one: ScalingPoint, alpha: float) -> Interval:
     return _exponential(float(np.mean(one.logs)), _own(one.logs, alpha))
 
 
-def _against(base: ScalingPoint, one: ScalingPoint, rule: Growth, alpha: float) -> SpeedupAtSize:
-    ratio = one.units / base.units
-    work = ratio if rule == "weak" else 1.0
-    if one is base:
-        speedup = Interval(1.0)
-    else:
-        mean = float(np.mean(base.logs) - np.mean(one.logs))
-        speedup = _exponential(mean, _welch(base.logs, one.logs, alpha)).times(work)
-    return SpeedupAtSize(one, _seconds(one, alpha), speedup, speedup.times(1 / ratio))
-
-
 def _exponential(mean: float, half: float | None) -> Interval:
-    if half is None:
-        return Interval(math.exp(mean))
-    return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
+    bounds = (None, None) if half is None else (math.exp(mean - half), math.exp(mean + half))
+    return Interval(math.exp(mean), *bounds)
 
 
 def _own(logs: Sequence[float], alpha: float) -> float | None:
@@ -125,12 +121,6 @@ def _own(logs: Sequence[float], alpha: float) -> float | None:
     if len(logs) < 2:
         return None
     return float(-special.stdtrit(len(logs) - 1, alpha / 2) * np.std(logs, ddof=1) / math.sqrt(len(logs)))
-
-
-def _welch(first: Sequence[float], second: Sequence[float], alpha: float) -> float | None:
-    """Half the width of the interval of the difference of the means."""
-    found = welch(first, second)
-    return None if found is None else found.half(alpha)
 
 
 def time_share(parts: Sequence[float], wholes: Sequence[float], alpha: float = 0.05) -> Interval | None:

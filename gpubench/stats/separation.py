@@ -73,8 +73,7 @@ def _expected(total: int, blocks: int) -> float:
 
 
 def _log_choose(whole: int, part: np.ndarray | int) -> np.ndarray:
-    found: np.ndarray = special.gammaln(whole + 1) - special.gammaln(part + 1) - special.gammaln(whole - part + 1)
-    return found
+    return np.asarray(special.gammaln(whole + 1) - special.gammaln(part + 1) - special.gammaln(whole - part + 1))
 
 
 def paired_difference(pairs: Sequence[tuple[float, float]]) -> PairedDifference | None:
