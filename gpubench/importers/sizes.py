@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from gpubench.importers.pairing import CELL, Key
-from gpubench.stats.scaling import Measured, Rule
+from gpubench.stats.scaling import Rule, ScalingPoint
 from gpubench.workloads.catalogue import CATALOGUE
 
 UNKNOWN = "version not recorded"
@@ -27,7 +27,7 @@ class ImportedCurve:
     key: Key
     variant: str
     rule: Rule
-    measured: tuple[Measured, ...]
+    measured: tuple[ScalingPoint, ...]
 
 
 def curves(table: pl.DataFrame) -> list[ImportedCurve]:
@@ -44,7 +44,7 @@ def curves(table: pl.DataFrame) -> list[ImportedCurve]:
             variant,
             rule_of(str(dict(key)["workload"])),
             tuple(
-                Measured(1, size, 1, tuple(math.log(math.fsum(one) / len(one)) for one in by_size[size].values()))
+                ScalingPoint(1, size, 1, tuple(math.log(math.fsum(one) / len(one)) for one in by_size[size].values()))
                 for size in sorted(by_size)
             ),
         )

@@ -12,7 +12,7 @@ from gpubench.merge.family import Cell
 from gpubench.model.plan import Place, Plan, PlannedWorkload
 from gpubench.spec.plain import content_id
 from gpubench.stats.runs import number_runs
-from gpubench.stats.scaling import Interval, Measured, Rule, share
+from gpubench.stats.scaling import Interval, Rule, ScalingPoint, time_share
 from gpubench.workloads.catalogue import CATALOGUE
 
 IDLE = "dask-noop"
@@ -20,17 +20,17 @@ IDLE = "dask-noop"
 
 
 @dataclasses.dataclass(frozen=True)
-class Curve:
+class ScalingCurve:
     """One workload under one variant at every place of the campaign, ``measured`` ascending by place."""
 
     workload: PlannedWorkload
     variant: str
     rule: Rule
-    measured: list[Measured]
+    measured: list[ScalingPoint]
 
 
 @dataclasses.dataclass(frozen=True)
-class Share:
+class SchedulerShare:
     """The scheduler's share of a workload's time under one variant at one place; ``runs`` had both."""
 
     workload: str
@@ -41,16 +41,16 @@ class Share:
     runs: int
 
 
-def curves(plan: Plan, table: Iterable[Cell]) -> list[Curve]:
+def curves(plan: Plan, table: Iterable[Cell]) -> list[ScalingCurve]:
     """One per workload and variant, in the plan's order; of runs that are ``ok``."""
     logs = _logs(plan, table)
     return [
-        Curve(
+        ScalingCurve(
             workload,
             variant.label,
             cast("Rule", CATALOGUE[workload.name].scaling) if workload.name in CATALOGUE else "none",
             [
-                Measured(
+                ScalingPoint(
                     *place,
                     plan.threads_per_worker,
                     tuple(logs.get((workload.params_id, variant.label, place), {}).values()),
@@ -63,7 +63,7 @@ def curves(plan: Plan, table: Iterable[Cell]) -> list[Curve]:
     ]
 
 
-def scheduler_shares(plan: Plan, table: Iterable[Cell]) -> list[Share]:
+def scheduler_shares(plan: Plan, table: Iterable[Cell]) -> list[SchedulerShare]:
     """Of every workload that the suite measures with ``dask`` and with IDLE, paired by run."""
     logs = _logs(plan, table)
     idle = {_question(one): one for one in plan.workloads if one.backend == IDLE}
@@ -76,9 +76,9 @@ def scheduler_shares(plan: Plan, table: Iterable[Cell]) -> list[Share]:
                     logs.get((each.params_id, variant.label, place), {}) for each in (workload, other) if each
                 )
                 both = sorted(wholes.keys() & parts.keys())
-                ratio = share([parts[run] for run in both], [wholes[run] for run in both])
+                ratio = time_share([parts[run] for run in both], [wholes[run] for run in both])
                 if ratio is not None:
-                    found.append(Share(workload.name, workload.params, variant.label, place, ratio, len(both)))
+                    found.append(SchedulerShare(workload.name, workload.params, variant.label, place, ratio, len(both)))
     return found
 
 

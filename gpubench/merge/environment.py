@@ -268,7 +268,7 @@ def find_changes(
         for pair in complete:
             if pair not in pairs:
                 sides = (seen.get(pair[0]), seen.get(pair[1]))
-                pairs[pair] = list(between(one.baseline, one.candidate, *sides, expected))
+                pairs[pair] = list(changes_between(one.baseline, one.candidate, *sides, expected))
         found.append(tuple(worst(change for pair in complete for change in pairs[pair])))
     fields = sorted({change.field for changes in found for change in changes})
     return Changes(found, {field: _values(field, comparisons, seen, expected.plan) for field in fields})
@@ -302,12 +302,12 @@ def with_changes(comparisons: Sequence[ComparisonInput], changes: Changes) -> li
     ]
 
 
-def with_crowds(comparisons: Sequence[ComparisonInput], crowded: Set[str]) -> list[ComparisonInput]:
+def with_oversubscription(comparisons: Sequence[ComparisonInput], crowded: Set[str]) -> list[ComparisonInput]:
     """The same comparisons, each with whether one of its runs is among the ``crowded``."""
     return [dataclasses.replace(one, oversubscribed=any(run.run in crowded for run in one.runs)) for one in comparisons]
 
 
-def is_crowded(provenance: Mapping[str, Any], protocol: str) -> bool:
+def is_oversubscribed(provenance: Mapping[str, Any], protocol: str) -> bool:
     """Whether more processes of a run polled on a machine than it has cores; False where that isn't recorded."""
     try:
         return bool(crowded_hosts(protocol, provenance.get("processes", ())))
@@ -324,7 +324,7 @@ def _complete_pairs(one: ComparisonInput) -> list[tuple[str, str]]:
     return [(before[block], after[block]) for block in sorted(before.keys() & after.keys())]
 
 
-def between(
+def changes_between(
     baseline: str, candidate: str, before: Facts | None, after: Facts | None, expected: PlannedEnvironment
 ) -> Iterable[Change]:
     """Every field in which two runs differ, sorted by name; none where one of them left no provenance."""

@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpubench.images.manifests import differences
-from gpubench.merge.environment import Change, Facts, PlannedEnvironment, Why, between, facts, worst
+from gpubench.merge.environment import Change, Facts, PlannedEnvironment, Why, changes_between, facts, worst
 from gpubench.merge.run_noise import NOISE, noise
 from gpubench.spec import RunRecord
-from gpubench.stats.separation import Paired, paired, separation
+from gpubench.stats.separation import PairedDifference, paired_difference, separation
 
 
 @dataclasses.dataclass(frozen=True)
-class Seen:
+class RunEvidence:
     """What one run left behind: its provenance (any key may be missing) and its record."""
 
     provenance: Mapping[str, Any]
@@ -59,7 +59,7 @@ class Explained:
     """
 
     differences: Sequence[FieldDifference]
-    noise: Mapping[str, Paired]
+    noise: Mapping[str, PairedDifference]
     blocks: int
     drifting: Sequence[str] = ()
 
@@ -73,7 +73,7 @@ class Explained:
 
 
 def explain(
-    pairs: Sequence[tuple[Seen, Seen]],
+    pairs: Sequence[tuple[RunEvidence, RunEvidence]],
     baseline: str,
     candidate: str,
     expected: PlannedEnvironment,
@@ -88,7 +88,7 @@ def explain(
         documents: what was planned for the two sides, as plain data (manifest, plan): what differs in it is planned.
     """
     read = [(one.facts, other.facts) for one, other in pairs]
-    changes = [list(between(baseline, candidate, *sides, expected)) for sides in read]
+    changes = [list(changes_between(baseline, candidate, *sides, expected)) for sides in read]
     found = [_over_blocks(change, read, changes) for change in worst(change for block in changes for change in block)]
     found += [
         FieldDifference(path, plain(one), plain(other), "planned") for path, one, other in differences(*documents)
@@ -96,7 +96,7 @@ def explain(
     found.sort(key=lambda one: (-(1.0 if one.score is None else one.score), -one.differ, one.field))
     numbers = [(noise(one.provenance, one.record), noise(other.provenance, other.record)) for one, other in pairs]
     by_name = {
-        name: paired([(one[name], other[name]) for one, other in numbers if name in one and name in other])
+        name: paired_difference([(one[name], other[name]) for one, other in numbers if name in one and name in other])
         for name in NOISE
     }
     known = {one.field for one in found}

@@ -167,14 +167,11 @@ def whole_samples(runs: Sequence[RunFiles], workloads: Sequence[WorkloadLines]) 
         checked = None if places is None else _checked(lines, places)
     except (pl.exceptions.PolarsError, UnicodeEncodeError):
         return None
-    return None if checked is None else checked[_order(checked)]
-
-
-def _order(samples: pl.DataFrame) -> Ints:
-    """Where the rows stand in the table's order: by workload, warm-ups first, then by number."""
-    at, warmup, rep = (samples[name].to_numpy().astype(np.int64) for name in (AT, "warmup", "rep"))
-    order: Ints = np.argsort((at << 32) + ((1 - warmup) << 31) + rep, kind="stable")
-    return order
+    if checked is None:
+        return None
+    # The table's order: by workload, warm-ups first, then by number.
+    at, warmup, rep = (checked[name].to_numpy().astype(np.int64) for name in (AT, "warmup", "rep"))
+    return checked[np.argsort((at << 32) + ((1 - warmup) << 31) + rep, kind="stable")]
 
 
 def _places(lines: pl.DataFrame, runs: Ints, workloads: Sequence[WorkloadLines]) -> Ints | None:
@@ -203,7 +200,15 @@ def _checked(lines: pl.DataFrame, places: Ints) -> pl.DataFrame | None:
         *("rep", "warmup", "wall_s", "bytes", "answer"),
         pl.col("started_at").str.to_datetime(_MOMENT, time_unit="us", time_zone="UTC", strict=False),
     )
-    return frame if _is_right(frame) else None
+    rules = (
+        ~pl.any_horizontal(pl.all().is_null())
+        & pl.col("rep").is_between(0, MOST_REPS, closed="left")
+        & (pl.col("bytes") >= 0)
+        & pl.col("wall_s").is_between(LEAST_S, MOST_S, closed="none")
+        & pl.col("started_at").is_between(FIRST_DAY, LAST_DAY, closed="left")
+        & pl.col("answer").is_in(list(ANSWERS))
+    )
+    return frame if not frame.height or frame.select(rules.all()).item() else None
 
 
 def _is_plain(runs: Sequence[RunFiles], text: str, count: int) -> bool:
@@ -214,17 +219,3 @@ def _is_plain(runs: Sequence[RunFiles], text: str, count: int) -> bool:
     if any(run.samples and not run.samples.endswith("\n") for run in runs):
         return False
     return text.count('":') == count * len(LINE)
-
-
-def _is_right(frame: pl.DataFrame) -> bool:
-    if not frame.height:
-        return True
-    rules = (
-        ~pl.any_horizontal(pl.all().is_null())
-        & pl.col("rep").is_between(0, MOST_REPS, closed="left")
-        & (pl.col("bytes") >= 0)
-        & pl.col("wall_s").is_between(LEAST_S, MOST_S, closed="none")
-        & pl.col("started_at").is_between(FIRST_DAY, LAST_DAY, closed="left")
-        & pl.col("answer").is_in(list(ANSWERS))
-    )
-    return bool(frame.select(rules.all()).item())

@@ -215,10 +215,21 @@ def _line_by_line(runs: Sequence[RunFiles]) -> tuple[pl.DataFrame, list[ParsedLi
     done = []
     for run in runs:
         workloads = {workload.params_id: workload for workload in run.record.workloads}
-        parsed = parse_samples(run.samples, run.source, workloads)
-        done.append(parsed)
-        rows.extend(_rows(run, parsed))
-    return _frame(rows).sort(_KEY, descending=_KEY_DESCENDING, maintain_order=True), done
+        about_workload = {
+            name: (one.workload, one.backend, canonical(one.params).decode(), one.status)
+            for name, one in workloads.items()
+        }
+        about_run = _about(run)
+        done.append(parsed := parse_samples(run.samples, run.source, workloads))
+        for line, started_us in parsed.samples:
+            *names, status = about_workload[line.params_id]
+            timing = (line.rep, line.warmup, float(line.wall_s), line.bytes, line.answer, started_us)
+            rows.append((*about_run, *names, *timing, run.record.status, status))
+    # started_at travels as microseconds: building a million aware datetime objects is what would be slow here.
+    as_built = {name: pl.Int64() if name == "started_at" else kind for name, kind in COLUMNS.items()}
+    started_at = pl.col("started_at").cast(COLUMNS["started_at"])
+    frame = pl.DataFrame(rows, schema=as_built, orient="row").with_columns(started_at)
+    return frame.sort(_KEY, descending=_KEY_DESCENDING, maintain_order=True), done
 
 
 def parquet(table: pl.DataFrame | Merged) -> bytes:
@@ -244,26 +255,6 @@ def _about(run: RunFiles) -> tuple[Any, ...]:
         *(record.campaign, record.site, record.job, record.block, record.run, record.attempt, record.order),
         *(record.variant, record.image, record.ucx_version, ",".join(record.transport), record.protocol, record.device),
         *(record.nodes, record.workers_per_node, record.threads_per_worker),
-    )
-
-
-def _rows(run: RunFiles, parsed: ParsedLines) -> Iterator[tuple[Any, ...]]:
-    record, about_run = run.record, _about(run)
-    about_workload = {
-        workload.params_id: (workload.workload, workload.backend, canonical(workload.params).decode(), workload.status)
-        for workload in record.workloads
-    }
-    for line, started_us in parsed.samples:
-        workload, backend, params, status = about_workload[line.params_id]
-        timing = (line.rep, line.warmup, float(line.wall_s), line.bytes, line.answer, started_us)
-        yield (*about_run, workload, backend, params, *timing, record.status, status)
-
-
-def _frame(rows: list[tuple[Any, ...]]) -> pl.DataFrame:
-    # started_at travels as microseconds: building a million aware datetime objects is what would be slow here.
-    as_built = {name: pl.Int64() if name == "started_at" else kind for name, kind in COLUMNS.items()}
-    return pl.DataFrame(rows, schema=as_built, orient="row").with_columns(
-        pl.col("started_at").cast(COLUMNS["started_at"])
     )
 
 

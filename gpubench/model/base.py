@@ -105,7 +105,7 @@ def between(least: float, most: float) -> pydantic.AfterValidator:
     return pydantic.AfterValidator(check)
 
 
-def a_name(text: str) -> str:
+def check_name(text: str) -> str:
     """``text`` as it is; raises ValueError for what can't be a part of a path, a job's name and a label alike."""
     if len(text) > MOST_LETTERS or not _NAME.fullmatch(text):
         raise ValueError(f"no name; use letters, digits, and . + - _ within, {MOST_LETTERS} at most")
@@ -113,18 +113,18 @@ def a_name(text: str) -> str:
 
 
 MOST_LETTERS = 200
-Name = Annotated[str, pydantic.AfterValidator(a_name)]
+Name = Annotated[str, pydantic.AfterValidator(check_name)]
 """What names a file or a directory of ours, as a person writes it."""
 
 
-def a_part(text: str) -> str:
+def check_path_part(text: str) -> str:
     """``text`` as it is; raises ValueError for what leads out of the directory that it is to stand in."""
     if text in ("", ".", "..") or "/" in text or CONTROL.search(text):
         raise ValueError("no name of a file or a directory")
     return text
 
 
-Part = Annotated[str, pydantic.AfterValidator(a_part)]
+PathPart = Annotated[str, pydantic.AfterValidator(check_path_part)]
 """A name in a file that was written long ago, or by anybody: what is a part of a path may only be that."""
 
 

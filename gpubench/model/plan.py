@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pydantic
 
-from gpubench.model.base import Part, Record, Settings
+from gpubench.model.base import PathPart, Record, Settings
 from gpubench.model.image import Image
 from gpubench.model.site import Site
 
@@ -39,7 +39,7 @@ class PlannedWorkload(Settings):
 class PlannedRun(Settings):
     """One variant in one block. ``run`` is the hash of its plan row; ``order`` its place in the block, from 0."""
 
-    run: Part
+    run: PathPart
     variant: str
     order: int
     workloads: list[str]
@@ -77,7 +77,7 @@ class PlannedJob(Settings):
     on the node.
     """
 
-    job: Part
+    job: PathPart
     nodes: int
     workers_per_node: int
     memory_limit: int
@@ -108,7 +108,7 @@ class Comparison(Settings):
         return self.nodes, self.workers_per_node
 
 
-class Foreseen(Settings):
+class PowerPrediction(Settings):
     """What the planned blocks can do for one workload at one place; effects are ratios minus one.
 
     ``sigma`` is σ_d of an earlier campaign of this shape in logs, ``sigma_upper`` its 80 % upper limit; ``detectable``
@@ -154,7 +154,7 @@ class Plan(Record):
     """A campaign as planned. ``blocks_asked`` may exceed what the budget allowed."""
 
     schema_: str = pydantic.Field(alias="schema", default=PLAN)
-    campaign: Part
+    campaign: PathPart
     created_at: str
     gpubench: str
     seed: int
@@ -172,7 +172,7 @@ class Plan(Record):
     jobs: list[PlannedJob]
     comparisons: list[Comparison]
     power: float = 0.9
-    foreseen: list[Foreseen] = pydantic.Field(default_factory=list)
+    foreseen: list[PowerPrediction] = pydantic.Field(default_factory=list)
     known_issues: list[AppliedIssue] = pydantic.Field(default_factory=list)
     time: TimeModel
     budget_s: float | None

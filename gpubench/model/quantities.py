@@ -90,23 +90,14 @@ def format_bytes(count: float) -> str:
     return f"{count:.1f} TiB"
 
 
-def _strings_only(parse: Any) -> Any:
-    def validate(value: Any) -> Any:
-        if isinstance(value, str):
-            return parse(value)
-        raise ValueError("a quantity needs its unit, as a string")
-
-    return validate
-
-
 # In records that gpubench wrote itself (plan.json), quantities are plain numbers again.
 def _plain_or(parse: Any) -> Any:
-    strict = _strings_only(parse)
-
     def validate(value: Any, info: pydantic.ValidationInfo) -> Any:
         if isinstance(value, int | float) and not isinstance(value, bool) and (info.context or {}).get("plain"):
             return value
-        return strict(value)
+        if not isinstance(value, str):
+            raise ValueError("a quantity needs its unit, as a string")
+        return parse(value)
 
     return validate
 
@@ -121,10 +112,8 @@ Seconds = Annotated[float, pydantic.BeforeValidator(_plain_or(parse_seconds)), _
 Fraction = Annotated[float, pydantic.BeforeValidator(_plain_or(parse_fraction)), _as_typed("3%")]
 
 
-def _pool(value: Any, info: pydantic.ValidationInfo) -> Any:
-    return value if value in ("none", "default") else _plain_or(parse_bytes)(value, info)
-
-
 MemoryPool = Annotated[
-    int | Literal["none", "default"], pydantic.BeforeValidator(_pool), _as_typed("8GB", "none", "default")
+    int | Literal["none", "default"],
+    pydantic.BeforeValidator(_plain_or(lambda text: text if text in ("none", "default") else parse_bytes(text))),
+    _as_typed("8GB", "none", "default"),
 ]

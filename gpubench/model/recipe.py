@@ -59,9 +59,7 @@ class Recipe(Settings):
 
     def tag(self, date: str) -> str:
         """``ucx-py-<spec>-<date>``; a spec that no tag can carry is spelt with ``-`` and told apart by a hash."""
-        return f"ucx-py-{_tag_part(self.spec)}-{date}"
-
-
-def _tag_part(spec: str) -> str:
-    plain = _NOT_IN_A_TAG.sub("-", spec)
-    return plain if plain == spec else f"{plain[:80]}-{hashlib.sha256(spec.encode()).hexdigest()[:8]}"
+        plain = _NOT_IN_A_TAG.sub("-", self.spec)
+        if plain != self.spec:
+            plain = f"{plain[:80]}-{hashlib.sha256(self.spec.encode()).hexdigest()[:8]}"
+        return f"ucx-py-{plain}-{date}"

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 import pydantic
 
 from gpubench.errors import UsageError, joined
-from gpubench.model.base import Line, Part, Settings, between, with_nul
+from gpubench.model.base import Line, PathPart, Settings, between, with_nul
 from gpubench.model.bounds import MOST_BLOCKS
 from gpubench.model.quantities import MOST_SECONDS, Bytes, Fraction, MemoryPool, Seconds
 from gpubench.model.secrets import holds_login, password_in
@@ -314,7 +314,7 @@ class Site(Settings):
     says what differs from that profile. The docstring below a key is its documentation: ``docs/generate.py`` makes
     ``docs/site-keys.md`` and the JSON Schema of it."""
 
-    name: Part
+    name: PathPart
     """Name of the site; the name of its file is usual."""
     description: Line = ""
     """One line for ``gpubench sites list``."""

@@ -139,10 +139,18 @@ def _value(known: Workload, key: str, value: Any) -> Any:
         raise ValueError(f"{known.name}.{key} = {value!r}: {error}") from None
 
 
-def _with_unit(value: Any, example: str) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f'a quantity needs its unit, as a string: "{example}"')
+def _checked(value: Any, holds: bool, message: str) -> Any:
+    if not holds:
+        raise ValueError(message)
     return value
+
+
+def _with_unit(value: Any, example: str) -> str:
+    return str(_checked(value, isinstance(value, str), f'a quantity needs its unit, as a string: "{example}"'))
+
+
+def _text(_param: Param, value: Any) -> str:
+    return str(_checked(value, isinstance(value, str), "write a string"))
 
 
 def _count(value: Any) -> int:
@@ -155,39 +163,17 @@ def _count(value: Any) -> int:
     return value
 
 
-def _counts(value: Any) -> list[int]:
-    if not isinstance(value, list):
-        raise ValueError("write a list: [10, 100]")
-    return [_count(item) for item in value]
-
-
-def _flag(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError("write true or false")
-    return value
-
-
-def _choice(param: Param, value: Any) -> str:
-    if value not in param.choices:
-        raise ValueError(f"not one of {', '.join(param.choices)}")
-    return str(value)
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError("write a string")
-    return value
-
-
 _READERS: Mapping[str, Callable[[Param, Any], Any]] = {
     "count": lambda _param, value: _count(value),
-    "counts": lambda _param, value: _counts(value),
+    "counts": lambda _param, value: [
+        _count(item) for item in _checked(value, isinstance(value, list), "write a list: [10, 100]")
+    ],
     "size": lambda _param, value: parse_bytes(_with_unit(value, "64KiB")),
     "duration": lambda _param, value: parse_seconds(_with_unit(value, "2m")),
     "fraction": lambda _param, value: parse_fraction(_with_unit(value, "30%")),
-    "flag": lambda _param, value: _flag(value),
-    "choice": _choice,
-    "name": lambda _param, value: _text(value),
-    "path": lambda _param, value: _text(value),
+    "flag": lambda _param, value: _checked(value, isinstance(value, bool), "write true or false"),
+    "choice": lambda param, value: _checked(value, value in param.choices, f"not one of {', '.join(param.choices)}"),
+    "name": _text,
+    "path": _text,
 }
 """From what a suite says to a parameter's plain value, by the parameter's kind; each raises ValueError."""

@@ -78,7 +78,7 @@ def interleaved(site: Site) -> bool:
     return site.layout.arrangement == INTERLEAVED
 
 
-def marked_repetitions(warmup: int, *, variants: int, together: bool) -> float:
+def warmup_repetitions(warmup: int, *, variants: int, together: bool) -> float:
     """Repetitions of a workload in a run that don't count, on average: the warm-up; interleaved, one a turn.
 
     Of two variants, the one in the middle has one turn of two rounds.

@@ -63,7 +63,9 @@ def blocks_that_fit(
     """
     least = least_whole_sets(variants)
     most = max(least, asked // variants * variants)
-    holds = _whole(budget_s, all_places_block_s)
+    holds = int(budget_s // all_places_block_s)
+    if (holds + 1) * all_places_block_s <= budget_s:  # 1.0 // 0.2 is 4: one more than the division says fits exactly
+        holds += 1
     fitting = holds // variants * variants
     if fitting >= least:
         return min(fitting, most)
@@ -82,12 +84,6 @@ def blocks_that_fit(
     return least
 
 
-def _whole(budget_s: float, block_s: float) -> int:
-    # 1.0 // 0.2 is 4: one more block than the division says may fit exactly.
-    blocks = int(budget_s // block_s)
-    return blocks + 1 if (blocks + 1) * block_s <= budget_s else blocks
-
-
 LEAST_REPS = 4
 """Of a workload in a run: fewer say nothing about their scatter."""
 OF_LIMIT = 3.0
@@ -103,7 +99,7 @@ taken from half a dozen repetitions is known to within a third or so."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Tried:
+class PilotWorkload:
     """One workload in the first pass.
 
     Args:
@@ -138,7 +134,7 @@ class FirstPass:
     campaign: str
     seconds: float
     fixed_s: float
-    tried: Mapping[str, Tried]
+    tried: Mapping[str, PilotWorkload]
 
     def run_s(self, reps: Mapping[str, int]) -> float:
         """Seconds of a run with so many timed repetitions."""

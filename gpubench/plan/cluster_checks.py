@@ -96,7 +96,7 @@ class WorkerAffinity:
     note: str = ""
 
 
-def judge_places(workers: Sequence[Facts], cpus: int | None = None) -> list[WorkerAffinity]:
+def judge_affinity(workers: Sequence[Facts], cpus: int | None = None) -> list[WorkerAffinity]:
     """A verdict per worker.
 
     A worker must be allowed at least as many CPUs as it has threads (``cpus`` says another number), and all workers
@@ -120,7 +120,7 @@ def judge_places(workers: Sequence[Facts], cpus: int | None = None) -> list[Work
             WorkerAffinity(
                 name=str(worker["name"]),
                 host=str(worker["host"]),
-                allowed=spell(worker["allowed"]),
+                allowed=cpu_list(worker["allowed"]),
                 expected=f">= {_expected(worker, cpus)}",
                 numa=",".join(node for node, near in sorted(worker["numa"].items()) if {*near} & {*worker["allowed"]})
                 or "-",
@@ -132,7 +132,7 @@ def judge_places(workers: Sequence[Facts], cpus: int | None = None) -> list[Work
     return found
 
 
-def spell(cpus: Sequence[int]) -> str:
+def cpu_list(cpus: Sequence[int]) -> str:
     """``0 1 2 8`` → ``0-2,8``."""
     runs: list[list[int]] = []
     for cpu in sorted(cpus):

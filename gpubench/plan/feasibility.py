@@ -188,7 +188,7 @@ INTERLEAVING_RUNTIMES = ("conda", "docker", "modules", "venv")
 AUTO, SEQUENTIAL = "auto", "sequential"
 
 
-def arranged(request: Request) -> tuple[Site, str]:
+def resolve_arrangement(request: Request) -> tuple[Site, str]:
     """The request's profile with an arrangement in place of ``auto``, and why it isn't interleaved, else empty.
 
     With ``auto``, blocks are interleaved where clusters can take turns and their workers fit into the node's memory.
@@ -240,7 +240,7 @@ FACTORS = {"small": 1.0, "medium": 10.0, "large": 100.0}
 _HALVINGS = 60
 
 
-def preset(
+def size_preset(
     known: Workload, params: Mapping[str, Any], size: str, *, fixed: Mapping[str, Any], shape: Shape, memory: int
 ) -> dict[str, Any]:
     """The parameters that preset ``size`` changes, with their values: whole numbers of two digits.

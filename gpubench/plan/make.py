@@ -17,11 +17,12 @@ from gpubench.model.plan import (
 )
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
+from gpubench.model.text import counted
 from gpubench.plan.adapter_combinations import BLOCKS_PER_JOB, check_combination
 from gpubench.plan.block_design import ClusterShape, interleaved, plan_jobs
 from gpubench.plan.budget import LEAST_BLOCKS, blocks_that_fit
 from gpubench.plan.feasibility import check_arrangement, check_bounds, clusters_at_once, plan_cluster_shapes
-from gpubench.plan.known import apply_issues
+from gpubench.plan.known_issues import apply_issues
 from gpubench.plan.placement import check_placement, check_steps_of
 from gpubench.plan.power_analysis import DEFAULT_POWER, predict_for_plan
 from gpubench.spec import WorkloadSpec
@@ -128,7 +129,10 @@ def make_plan(request: Request) -> Plan:
         per_job=1 if request.max_blocks else BLOCKS_PER_JOB.get(site.launcher),
         reps={item.params_id: item.reps for item in request.workloads} if interleaved(site) else None,
     )
-    variants = [_variant(item, request.images) for item in request.variants]
+    variants = [
+        PlannedVariant(label=item.label, ucx=item.ucx, env=item.env, image=request.images.get(item.ucx))
+        for item in request.variants
+    ]
     applied, about_issues = apply_issues(
         request.known_issues,
         site=site,
@@ -194,10 +198,6 @@ def planned_workload(spec: WorkloadSpec) -> PlannedWorkload:
     return PlannedWorkload(**dataclasses.asdict(spec), params_id=spec.params_id)
 
 
-def _variant(variant: Variant, images: dict[str, Image | None]) -> PlannedVariant:
-    return PlannedVariant(label=variant.label, ucx=variant.ucx, env=variant.env, image=images.get(variant.ucx))
-
-
 def _time_model(request: Request) -> TimeModel:
     if request.history:
         run_s = request.history.run_s
@@ -254,10 +254,15 @@ def _notes(request: Request, shapes: Sequence[ClusterShape], blocks: int) -> lis
         notes.append("waiting: processes that wait for messages sleep (layout.waiting = event)")
     for workers, limit in {shape.place[1]: shape.memory_limit for shape in shapes}.items():
         share = f"{format_bytes(limit)} each" if limit else "half of its memory for all of them"
-        notes.append(f"{workers} worker{'' if workers == 1 else 's'} per node, {share}")
-    identical = _identical(request)
-    if identical:
-        notes.append(f"A against A: {' and '.join(identical)} are the same thing twice; every alarm would be false")
+        notes.append(f"{counted(workers, 'worker')} per node, {share}")
+    # Same image and same variables in force as the baseline.
+    what = [
+        (image.id if (image := request.images.get(item.ucx)) else item.ucx, {**request.site.env, **item.env})
+        for item in request.variants
+    ]
+    same = [item.label for item, one in zip(request.variants, what, strict=True) if one == what[0]]
+    if len(same) > 1:
+        notes.append(f"A against A: {' and '.join(same)} are the same thing twice; every alarm would be false")
     return notes
 
 
@@ -268,14 +273,3 @@ def _polling(request: Request, nodes: int, workers: int) -> int:
         return 0
     beside = [layout.scheduler == "rank0", layout.client == "rank0"]
     return workers * (nodes if layout.one_machine else 1) + sum(beside)
-
-
-def _identical(request: Request) -> list[str]:
-    """Labels of the variants that don't differ from the baseline: same image, same variables in force."""
-
-    def what(variant: Variant) -> tuple[str, dict[str, str]]:
-        image = request.images.get(variant.ucx)
-        return (image.id if image else variant.ucx), {**request.site.env, **variant.env}
-
-    same = [variant.label for variant in request.variants if what(variant) == what(request.variants[0])]
-    return same if len(same) > 1 else []

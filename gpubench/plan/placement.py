@@ -17,31 +17,26 @@ def set_per_node(site: Site) -> Settings:
     A scheduler in a set of its own gets one of the node's cores; those that are left are the ones near the GPUs.
     """
     node, own = site.node, site.layout.scheduler == "own-set"
-    ours = {
-        "rs_per_host": "1",
-        "tasks_per_rs": "1",
-        "cpu_per_rs": str(node.cores - own),
-        "gpu_per_rs": str(node.gpus),
-        "bind": "rs",
-        **({"latency_priority": "gpu-cpu"} if own and node.gpus else {}),
-        # Supervisors are no MPI programs: nothing of Spectrum MPI shall be set up around them.
-        "smpiargs": "off",
-        # A supervisor that fails must not end the others before they have said what happened.
-        "exit_on_error": "0",
-    }
-    return {**ours, **parse(site.launch.options)}
+    near_gpus = {"latency_priority": "gpu-cpu"} if own and node.gpus else {}
+    return {**_set(node.cores - own, node.gpus, **near_gpus), **parse(site.launch.options)}
 
 
 def own_set() -> Settings:
     """jsrun's options for the scheduler's own resource set."""
+    return {"nrs": "1", **_set(1, 0)}
+
+
+def _set(cores: int, gpus: int, **more: str) -> Settings:
     return {
-        "nrs": "1",
         "rs_per_host": "1",
         "tasks_per_rs": "1",
-        "cpu_per_rs": "1",
-        "gpu_per_rs": "0",
+        "cpu_per_rs": str(cores),
+        "gpu_per_rs": str(gpus),
         "bind": "rs",
+        **more,
+        # Supervisors are no MPI programs: nothing of Spectrum MPI shall be set up around them.
         "smpiargs": "off",
+        # A supervisor that fails must not end the others before they have said what happened.
         "exit_on_error": "0",
     }
 

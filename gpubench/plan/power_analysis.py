@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from gpubench.model.plan import Comparison, Foreseen, Place
+from gpubench.model.plan import Comparison, Place, PowerPrediction
 from gpubench.spec import WorkloadSpec
 from gpubench.stats.data import ComparisonInput
 from gpubench.stats.settings import Margin, Summary
@@ -28,7 +28,7 @@ def predict_for_plan(
     margin: float,
     summary: Summary,
     power: float | None,
-) -> tuple[list[Foreseen], list[str]]:
+) -> tuple[list[PowerPrediction], list[str]]:
     """What ``blocks`` find, per workload and place of the pilot; without one a note, if somebody asked for a power."""
     # One block or two carry no verdict, whatever they show.
     if blocks < 3 or not comparisons or (not pilot and power is None):
@@ -47,7 +47,7 @@ def predict_for_plan(
             figures = predict(
                 noisiest[cell], blocks=blocks, family=len(comparisons), margin=margin, power=power or DEFAULT_POWER
             )
-            found.append(Foreseen.model_validate({"workload": name, **at, **figures}))
+            found.append(PowerPrediction.model_validate({"workload": name, **at, **figures}))
     return found, []
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from gpubench.merge.explain import Explained, FieldDifference
 from gpubench.merge.run_noise import NOISE
-from gpubench.stats.separation import Paired
+from gpubench.stats.separation import PairedDifference
 
 SCHEMA = "gpubench/explain/1"
 WIDTH = 80
@@ -67,7 +67,7 @@ def _section(title: str, rows: Sequence[FieldDifference], most: int | None) -> I
     yield ""
 
 
-def _noise(noise: Mapping[str, Paired], sides: Sequence[str], blocks: int) -> Iterator[str]:
+def _noise(noise: Mapping[str, PairedDifference], sides: Sequence[str], blocks: int) -> Iterator[str]:
     if not noise:
         yield "Noise: not recorded."
         return
@@ -90,7 +90,7 @@ def _noise(noise: Mapping[str, Paired], sides: Sequence[str], blocks: int) -> It
         )
 
 
-def _numbers(one: Paired, *, single: bool) -> list[str]:
+def _numbers(one: PairedDifference, *, single: bool) -> list[str]:
     t = "–" if one.t is None else f"{one.t:.1f}"
     return [f"{one.before:.2f}", f"{one.after:.2f}", f"{one.difference:+.2f}", *([] if single else [t])]
 

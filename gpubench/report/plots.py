@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 
-from gpubench.merge.curves import Curve
+from gpubench.merge.curves import ScalingCurve
 from gpubench.report import labels
 from gpubench.report.scaling import curve_key, percent
-from gpubench.stats.scaling import Interval, Scaled, scale
+from gpubench.stats.scaling import Interval, SpeedupAtSize, speedups
 from gpubench.stats.verdict import Verdict
 
 _LEAST_PLOT = 24
@@ -45,14 +45,14 @@ def effect_plot(verdicts: Sequence[Verdict], margin: float, width: int) -> Itera
             yield from _line(name, _bar(effect, domain, columns, ticks), text, column)
 
 
-def efficiency_plot(curves: Sequence[Curve], width: int) -> Iterator[str]:
+def efficiency_plot(curves: Sequence[ScalingCurve], width: int) -> Iterator[str]:
     """One line per size of each workload and variant: efficiency from 0 to its largest, ``|`` the ideal of 100 %.
 
     Workloads whose time says nothing of scaling, and those of one size only, are left out.
     """
     names = labels.cell_names([curve_key(curve) for curve in curves])
     scaled = {
-        f"{name}, {curve.variant}": scale(curve.measured, curve.rule)
+        f"{name}, {curve.variant}": speedups(curve.measured, curve.rule)
         for curve, name in zip(curves, names, strict=True)
         if curve.rule != "none"
     }
@@ -74,7 +74,7 @@ def _pair(row: tuple[Verdict, str, Interval]) -> str:
     return labels.pair(row[0])
 
 
-def _place(one: Scaled) -> str:
+def _place(one: SpeedupAtSize) -> str:
     return f"  {one.at.nodes} x {one.at.workers_per_node}"
 
 

@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from gpubench.merge.curves import Curve, Share
+from gpubench.merge.curves import ScalingCurve, SchedulerShare
 from gpubench.report import labels
 from gpubench.spec.plain import canonical
-from gpubench.stats.scaling import Interval, Measured, Rule, Scaled, Sized, scale, size
+from gpubench.stats.scaling import Interval, Rule, ScalingPoint, SpeedupAtSize, TimeAtSize, speedups, times_at_sizes
 from gpubench.stats.usl import LEAST_SIZES, REACH, Usl, fit_usl
 
 SCHEMA = "gpubench/scaling/1"
@@ -20,7 +20,7 @@ RULES = {
 }
 
 
-def scaling_lines(curves: Sequence[Curve], shares: Sequence[Share]) -> Iterator[str]:
+def scaling_lines(curves: Sequence[ScalingCurve], shares: Sequence[SchedulerShare]) -> Iterator[str]:
     """For people: a table per workload and variant, aligned with blanks."""
     names = labels.cell_names([curve_key(curve) for curve in curves])
     for curve, name in zip(curves, names, strict=True):
@@ -45,7 +45,7 @@ def scaling_lines(curves: Sequence[Curve], shares: Sequence[Share]) -> Iterator[
         )
 
 
-def scaling_json(campaign: str, curves: Sequence[Curve], shares: Sequence[Share]) -> dict[str, Any]:
+def scaling_json(campaign: str, curves: Sequence[ScalingCurve], shares: Sequence[SchedulerShare]) -> dict[str, Any]:
     """The same, complete: seconds, ratios and shares as numbers."""
     return {
         "schema": SCHEMA,
@@ -55,7 +55,7 @@ def scaling_json(campaign: str, curves: Sequence[Curve], shares: Sequence[Share]
     }
 
 
-def _plain(curve: Curve) -> dict[str, Any]:
+def _plain(curve: ScalingCurve) -> dict[str, Any]:
     law = None if curve.rule == "none" else fit_usl(curve.measured, curve.rule)
     return {
         "workload": curve.workload.name,
@@ -68,22 +68,22 @@ def _plain(curve: Curve) -> dict[str, Any]:
     }
 
 
-def sizes_of(measured: Sequence[Measured], rule: Rule) -> Sequence[Sized]:
-    """Every size with runs; ``Scaled`` where the workload's rule gives a speed-up and an efficiency."""
-    return size(measured) if rule == "none" else scale(measured, rule)
+def sizes_of(measured: Sequence[ScalingPoint], rule: Rule) -> Sequence[TimeAtSize]:
+    """Every size with runs; ``SpeedupAtSize`` where the workload's rule gives a speed-up and an efficiency."""
+    return times_at_sizes(measured) if rule == "none" else speedups(measured, rule)
 
 
-def plain_figures(one: Sized) -> dict[str, Any]:
+def plain_figures(one: TimeAtSize) -> dict[str, Any]:
     """``runs``, ``seconds``, ``speedup`` and ``efficiency``; the last two are None where no rule gives them."""
     ratios = ("speedup", "efficiency")
     return {
         "runs": len(one.at.logs),
         "seconds": dataclasses.asdict(one.seconds),
-        **{name: dataclasses.asdict(getattr(one, name)) if isinstance(one, Scaled) else None for name in ratios},
+        **{name: dataclasses.asdict(getattr(one, name)) if isinstance(one, SpeedupAtSize) else None for name in ratios},
     }
 
 
-def _plain_size(one: Sized) -> dict[str, Any]:
+def _plain_size(one: TimeAtSize) -> dict[str, Any]:
     return {
         "nodes": one.at.nodes,
         "workers_per_node": one.at.workers_per_node,
@@ -92,13 +92,13 @@ def _plain_size(one: Sized) -> dict[str, Any]:
     }
 
 
-def curve_key(curve: Curve) -> dict[str, object]:
+def curve_key(curve: ScalingCurve) -> dict[str, object]:
     """What ``labels.cell_names`` names a curve's workload by."""
     workload = curve.workload
     return {"workload": workload.name, "backend": workload.backend, "params": canonical(workload.params).decode()}
 
 
-def _row(one: Sized) -> tuple[str, ...]:
+def _row(one: TimeAtSize) -> tuple[str, ...]:
     at = one.at
     threads = f" x {at.threads_per_worker} threads" if at.threads_per_worker > 1 else ""
     return (
@@ -109,14 +109,14 @@ def _row(one: Sized) -> tuple[str, ...]:
     )
 
 
-def ratio_words(one: Sized) -> tuple[str, str]:
+def ratio_words(one: TimeAtSize) -> tuple[str, str]:
     """Speed-up and efficiency, each with its interval; ``-`` where the work follows no rule of scaling."""
-    if not isinstance(one, Scaled):
+    if not isinstance(one, SpeedupAtSize):
         return "-", "-"
     return f"{one.speedup.value:.3g}{_bounds(one.speedup, '.3g')}", percent(one.efficiency)
 
 
-def law_words(curve: Curve) -> str:
+def law_words(curve: ScalingCurve) -> str:
     """What the scalability law says of it, or why there is none."""
     law = None if curve.rule == "none" else fit_usl(curve.measured, curve.rule)
     if law is None:

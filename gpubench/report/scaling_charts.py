@@ -7,10 +7,10 @@ from typing import Any
 
 import altair as alt
 
-from gpubench.merge.curves import Curve, Share
+from gpubench.merge.curves import ScalingCurve, SchedulerShare
 from gpubench.report.chart_parts import by_variant, finish
 from gpubench.report.scaling import percent
-from gpubench.stats.scaling import Scaled, scale
+from gpubench.stats.scaling import SpeedupAtSize, speedups
 
 _PERCENT = "format(datum.value, '~r') + ' %'"
 _ROW, _BAR = 38, 18
@@ -18,7 +18,7 @@ _CLIP = 400.0
 """Percent: one hopeless interval must not press the others flat; its bounds stand in the table."""
 
 
-def efficiency(curves: Sequence[Curve], variants: Sequence[str], title: str) -> dict[str, Any] | None:
+def efficiency(curves: Sequence[ScalingCurve], variants: Sequence[str], title: str) -> dict[str, Any] | None:
     """Efficiency in percent over worker threads: a line per variant in its interval's band, under the ideal line.
 
     Args:
@@ -29,7 +29,7 @@ def efficiency(curves: Sequence[Curve], variants: Sequence[str], title: str) -> 
     Returns:
         None where no variant has two sizes of cluster, or the work says nothing of scaling.
     """
-    scaled = {curve.variant: scale(curve.measured, curve.rule) for curve in curves if curve.rule != "none"}
+    scaled = {curve.variant: speedups(curve.measured, curve.rule) for curve in curves if curve.rule != "none"}
     if all(len(sizes) < 2 for sizes in scaled.values()):
         return None
     rows = [row for label, sizes in scaled.items() for row in _rows(label, sizes)]
@@ -64,7 +64,7 @@ def efficiency(curves: Sequence[Curve], variants: Sequence[str], title: str) -> 
     return finish(layers.properties(width="container", height=240), title, values)
 
 
-def overhead(shares: Sequence[Share], names: Sequence[str]) -> dict[str, Any]:
+def overhead(shares: Sequence[SchedulerShare], names: Sequence[str]) -> dict[str, Any]:
     """The scheduler's share of each workload's time with its interval, out of the whole.
 
     Args:
@@ -113,7 +113,7 @@ def overhead(shares: Sequence[Share], names: Sequence[str]) -> dict[str, Any]:
     return finish(layers.properties(width="container", height=_ROW * len(rows)), title, {"shares": rows})
 
 
-def _rows(label: str, sizes: Sequence[Scaled]) -> list[dict[str, Any]]:
+def _rows(label: str, sizes: Sequence[SpeedupAtSize]) -> list[dict[str, Any]]:
     units = [one.at.units for one in sizes]
     # Where the same number of threads was laid out in several ways, a line joins those of one kind.
     several = len(set(units)) < len(units)

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from gpubench.merge.curves import Curve, Share, curves, scheduler_shares
+from gpubench.merge.curves import ScalingCurve, SchedulerShare, curves, scheduler_shares
 from gpubench.model.plan import Place
 from gpubench.report import labels, scaling_charts
 from gpubench.report.inputs import ReportInputs
@@ -41,7 +41,7 @@ def scaling(inputs: ReportInputs, anchors: Sequence[str]) -> list[Scaling]:
         inputs: of the report.
         anchors: parts of the page that a size may lead to, for its runs and raw files.
     """
-    by_workload: dict[str, list[Curve]] = {}
+    by_workload: dict[str, list[ScalingCurve]] = {}
     for curve in curves(inputs.plan, inputs.cells):
         by_workload.setdefault(curve.workload.params_id, []).append(curve)
     keys = [curve_key(several[0]) for several in by_workload.values()]
@@ -75,11 +75,11 @@ def overhead(inputs: ReportInputs, anchors: Sequence[str]) -> Overhead | None:
     return Overhead(scaling_charts.overhead(shares, bars), rows)
 
 
-def _is_scaled(several: Sequence[Curve]) -> bool:
+def _is_scaled(several: Sequence[ScalingCurve]) -> bool:
     return any(sum(bool(one.logs) for one in curve.measured) > 1 for curve in several)
 
 
-def _scaling(several: Sequence[Curve], name: str, inputs: ReportInputs, anchors: Sequence[str]) -> Scaling:
+def _scaling(several: Sequence[ScalingCurve], name: str, inputs: ReportInputs, anchors: Sequence[str]) -> Scaling:
     workload, rule = several[0].workload, several[0].rule
     labels_ = [one.label for one in inputs.plan.variants]
     title = f"{name}: efficiency over worker threads, with 95 % intervals"
@@ -105,7 +105,7 @@ def _scaling(several: Sequence[Curve], name: str, inputs: ReportInputs, anchors:
     )
 
 
-def _share_key(one: Share) -> dict[str, object]:
+def _share_key(one: SchedulerShare) -> dict[str, object]:
     nodes, workers = one.place
     params = canonical(one.params).decode()
     return {"workload": one.workload, "params": params, "nodes": nodes, "workers_per_node": workers}

@@ -11,7 +11,7 @@ from gpubench.history.sides import Pair, SideCell
 from gpubench.importers.pairing import Key
 from gpubench.report import labels
 from gpubench.report.scaling import RULES, plain_figures, ratio_words, sizes_of
-from gpubench.stats.scaling import Measured, Rule, Sized
+from gpubench.stats.scaling import Rule, ScalingPoint, TimeAtSize
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.unpaired import JudgedUnpaired, judge_unpaired
 from gpubench.stats.verdict import Verdict
@@ -62,7 +62,7 @@ class Curves:
     question: Key
     name: str
     rule: Rule
-    sizes: dict[str, Sequence[Sized]]
+    sizes: dict[str, Sequence[TimeAtSize]]
     verdicts: dict[int, Verdict]
     refused: frozenset[int]
 
@@ -122,14 +122,14 @@ def curves(shown: SideBySide) -> list[Curves]:
 
 
 def _curves(shown: SideBySide, question: Key, name: str) -> Curves:
-    sizes: dict[str, Sequence[Sized]] = {}
+    sizes: dict[str, Sequence[TimeAtSize]] = {}
     rule: Rule = "none"
     for side in (shown.first, shown.second):
         cells = [one for one in side.cells if one.question == question]
         rule = cells[0].rule
         # Where threads are laid out in several ways the runs of a size would be of two kinds: the first alone is drawn.
         by_units = {one.units: one for one in reversed(cells)}
-        measured = [Measured(1, units, 1, one.logs) for units, one in sorted(by_units.items())]
+        measured = [ScalingPoint(1, units, 1, one.logs) for units, one in sorted(by_units.items())]
         sizes[side.letter] = sizes_of(measured, rule)
     verdicts = {
         pair.first.units: verdict

@@ -13,7 +13,7 @@ from gpubench.report.chart_parts import by_variant, finish
 from gpubench.report.page import render
 from gpubench.report.scaling import RULES, percent
 from gpubench.report.sides import Curves, SideBySide, curves, lone_lines, size_rows
-from gpubench.stats.scaling import Scaled
+from gpubench.stats.scaling import SpeedupAtSize
 
 _WIDTH, _HEIGHT, _AXIS, _SPACING = 330, 210, 58, 22
 _CLIP = 4.0
@@ -72,7 +72,7 @@ def curve_chart(one: Curves, shown: SideBySide) -> dict[str, Any]:
 
 def _rows(label: str, size: Any) -> list[dict[str, Any]]:
     found = {"seconds": size.seconds}
-    if isinstance(size, Scaled):
+    if isinstance(size, SpeedupAtSize):
         found["efficiency, %"] = size.efficiency.times(100)
     return [
         {

@@ -62,12 +62,11 @@ class ChangePoint:
     p: float
 
 
-def _silent(_done: int, _all: int) -> None:
-    """Tell nobody."""
-
-
 def change_points(
-    series: Sequence[Sequence[float]], seed: int, alpha: float = 0.05, searching: Callable[[int, int], None] = _silent
+    series: Sequence[Sequence[float]],
+    seed: int,
+    alpha: float = 0.05,
+    searching: Callable[[int, int], None] | None = None,
 ) -> list[list[ChangePoint]]:
     """The changes of every series, in order.
 
@@ -86,7 +85,8 @@ def change_points(
     searched = [row for row, one in enumerate(values) if len(one) >= FEWEST]
     firsts: list[tuple[int, float]] = []
     for row in searched:
-        searching(len(firsts), len(searched))
+        if searching:
+            searching(len(firsts), len(searched))
         firsts.append(_search(values[row], draw, alpha / len(searched)))
     raw = np.array([p for _, p in firsts], dtype=float)
     adjusted = holm(raw, np.zeros(len(raw), dtype=np.int64)) if len(raw) else raw

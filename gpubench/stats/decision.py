@@ -24,7 +24,7 @@ OBSTACLES = ("", "no data", "few blocks", "one sample", "no variation", "order",
 
 
 @dataclasses.dataclass(frozen=True)
-class Location:
+class MeanDifference:
     """Mean difference in logs and its uncertainty; arrays of shape (cells,).
 
     Args:
@@ -68,7 +68,7 @@ class Location:
         return distance / np.where(self.testable, self.se, 1.0)
 
 
-def locate(pairs: Pairs, settings: VerdictSettings) -> Location:
+def mean_difference(pairs: Pairs, settings: VerdictSettings) -> MeanDifference:
     """Mean difference and standard error of every cell.
 
     Below five blocks the standard error is at least the within-run one, √(Σ_runs var/(reps·mean²))/blocks: a handful of
@@ -82,7 +82,7 @@ def locate(pairs: Pairs, settings: VerdictSettings) -> Location:
     obstacle = np.select(
         [pairs.blocks == 0, pairs.blocks < 3, few & ~has_within, sd <= NO_VARIATION], [1, 2, 3, 4], default=0
     )
-    return Location(pairs.blocks, effect, sd, np.where(few, np.maximum(se, within), se), obstacle)
+    return MeanDifference(pairs.blocks, effect, sd, np.where(few, np.maximum(se, within), se), obstacle)
 
 
 def _within_run(pairs: Pairs, mask: Bools) -> tuple[Floats, Bools]:
@@ -106,7 +106,7 @@ class Estimates:
             undefined.
     """
 
-    location: Location
+    location: MeanDifference
     p: Floats
     equivalent: Bools
     half_width: Floats
@@ -121,7 +121,7 @@ def estimate(pairs: Pairs, settings: VerdictSettings, frozen: Bools) -> Estimate
         frozen: cells that an earlier look has decided, shape (cells,); no later look spends anything on them.
     """
     if settings.look is None:
-        location = locate(pairs, settings)
+        location = mean_difference(pairs, settings)
         p = np.where(location.testable, location.two_sided(), np.nan)
         equivalent = location.not_equivalent(settings.margin) <= settings.alpha
         return Estimates(location, p, equivalent, location.half_width(settings.alpha))
@@ -129,7 +129,7 @@ def estimate(pairs: Pairs, settings: VerdictSettings, frozen: Bools) -> Estimate
 
 
 def _estimate_at_looks(pairs: Pairs, settings: VerdictSettings, look: Looks, frozen: Bools) -> Estimates:
-    location = locate(pairs, settings)
+    location = mean_difference(pairs, settings)
     p, level = np.full(pairs.blocks.shape, np.nan), np.full(pairs.blocks.shape, settings.alpha)
     equivalent = np.zeros(pairs.blocks.shape, dtype=bool)
     ended = ~frozen & look.ended
@@ -153,7 +153,7 @@ def _looks(blocks: int, maximum: int, last: bool) -> tuple[int, ...]:
 def _test_at(looks: tuple[int, ...], pairs: Pairs, settings: VerdictSettings, look: Looks) -> tuple[Floats, Bools]:
     # Only a scheduled count of blocks is tested (or the last one): a test at any other would be a look nobody has paid
     # for.
-    seen = [locate(pairs.head(blocks), settings) for blocks in looks]
+    seen = [mean_difference(pairs.head(blocks), settings) for blocks in looks]
     p_values = np.stack([location.two_sided() for location in seen], axis=1)
     p = sequential_p(p_values, looks, look.maximum, settings.alpha, look.ended)
     levels = nominal_levels(looks, look.maximum, settings.alpha * T_SHARE, 1, look.ended)
@@ -182,7 +182,7 @@ def bounds(
         levels = nominal_levels(looks, look.maximum, alpha * T_SHARE, 2, last)
         ends = []
         for seen_blocks, nominal in zip(looks, levels, strict=True):
-            seen = locate(pairs.select(cells).head(seen_blocks), settings)
+            seen = mean_difference(pairs.select(cells).head(seen_blocks), settings)
             ends.append((seen.effect - seen.half_width(nominal), seen.effect + seen.half_width(nominal)))
         lows, highs = (np.stack(side) for side in zip(*ends, strict=True))
         least, most = lows.max(axis=0), highs.min(axis=0)

@@ -39,8 +39,7 @@ def drift(pairs: Pairs, settings: VerdictSettings) -> Bools:
     freedom = np.maximum(blocks - 2, 1)
     error: Floats = np.sqrt(np.sum(rest**2, axis=1) / freedom / square)
     clear: Bools = np.abs(slope) > -special.stdtrit(freedom, _LEVEL / 2) * error
-    raised: Bools = (pairs.blocks >= _FEWEST) & clear & (np.abs(slope) * (blocks - 1) > settings.margin.log)
-    return raised
+    return np.asarray((pairs.blocks >= _FEWEST) & clear & (np.abs(slope) * (blocks - 1) > settings.margin.log))
 
 
 def order_effect(pairs: Pairs, settings: VerdictSettings) -> Bools:
@@ -49,23 +48,20 @@ def order_effect(pairs: Pairs, settings: VerdictSettings) -> Bools:
     second_minus_first = np.where(known, pairs.differences(settings.summary) * pairs.first, 0.0)
     mean, half_width = _mean_and_half_width(second_minus_first, known, _LEVEL)
     both_ways = np.minimum(count(known & (pairs.first > 0)), count(known & (pairs.first < 0))) >= 2
-    raised: Bools = (
+    return np.asarray(
         both_ways & (count(known) >= _FEWEST) & (np.abs(mean) > np.maximum(settings.margin.half.log, half_width))
     )
-    return raised
 
 
 def order_unbalanced(pairs: Pairs) -> Bools:
     """One variant ran first in more than three quarters of the blocks (from 4): a drift no longer cancels."""
     surplus = np.abs(np.where(pairs.mask, pairs.first, 0).sum(axis=1))
-    raised: Bools = (pairs.blocks >= 4) & (surplus > pairs.blocks / 2)
-    return raised
+    return np.asarray((pairs.blocks >= 4) & (surplus > pairs.blocks / 2))
 
 
 def order_unknown(pairs: Pairs) -> Bools:
     """In some block neither ``order`` nor ``started_at`` tells who ran first."""
-    raised: Bools = (pairs.mask & (pairs.first == 0)).any(axis=1)
-    return raised
+    return np.asarray((pairs.mask & (pairs.first == 0)).any(axis=1))
 
 
 def autocorrelation(pairs: Pairs, settings: VerdictSettings) -> Bools:
@@ -80,8 +76,7 @@ def autocorrelation(pairs: Pairs, settings: VerdictSettings) -> Bools:
     mean = total / np.maximum(count(mask), 1)
     quantile = float(special.ndtri(1 - _LEVEL))
     within = (total > quantile * np.sqrt(variance)) & (mean > 0.2)
-    raised: Bools = within | _between_blocks(pairs, settings, quantile)
-    return raised
+    return np.asarray(within | _between_blocks(pairs, settings, quantile))
 
 
 def _between_blocks(pairs: Pairs, settings: VerdictSettings, quantile: float) -> Bools:
@@ -90,8 +85,7 @@ def _between_blocks(pairs: Pairs, settings: VerdictSettings, quantile: float) ->
     square = np.sum(centred**2, axis=1)
     lag1 = (centred[:, 1:] * centred[:, :-1]).sum(axis=1) / np.where(square > 0, square, 1.0)
     blocks = np.maximum(pairs.blocks, 3)
-    raised: Bools = (pairs.blocks >= 8) & (lag1 > (quantile * np.sqrt(blocks - 2) - 1) / (blocks - 1))
-    return raised
+    return np.asarray((pairs.blocks >= 8) & (lag1 > (quantile * np.sqrt(blocks - 2) - 1) / (blocks - 1)))
 
 
 def not_steady(pairs: Pairs, settings: VerdictSettings) -> Bools:

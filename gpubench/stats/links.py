@@ -86,8 +86,8 @@ def judge_links(links: Sequence[LinkRates], nodes: Mapping[str, str], alpha: flo
     """Find links and nodes that are slower than their class, sender and receiver foretell.
 
     Rates of several runs enter by their median. A class of more than ``MOST_WORKERS`` workers is described, not judged.
-    In a class of sound links with normal noise one is called slow with
-    probability alpha at most, however many links there are; so is one of the nodes.
+    In a class of sound links with normal noise one is called slow with probability alpha at most, however many links
+    there are; so is one of the nodes.
 
     Args:
         links: of one workload under one variant; those without a rate are left out.
@@ -98,60 +98,22 @@ def judge_links(links: Sequence[LinkRates], nodes: Mapping[str, str], alpha: flo
     for name in dict.fromkeys(link.group for link in links):
         members = [link for link in links if link.group == name and link.rates]
         workers = len({end for link in members for end in (link.sender, link.receiver)})
-        if workers > MOST_WORKERS:
-            groups.append(_group(name, workers, members, None))
-        elif members:
+        if not members:
+            continue
+        detectable = None
+        if workers <= MOST_WORKERS:
             fits = _without_outliers(members, alpha)
-            groups.append(_group(name, workers, members, _detectable(fits[-1], alpha)))
-            outliers += [_slow_link(name, members, fit) for fit in fits[:-1] if fit.t[fit.worst] < 0]
+            detectable = fits[-1].detectable
+            for fit in fits[:-1]:
+                link, left, t = members[fit.worst], fit.left[fit.worst], float(fit.t[fit.worst])
+                if t < 0:
+                    outliers.append(Outlier("link", name, (link.sender, link.receiver), math.exp(left), t))
             outliers += _slow_nodes(name, fits[-1], nodes, alpha)
+        rates = [statistics.median(link.rates) for link in members]
+        median = float(np.median(rates))
+        groups.append(LinkGroup(name, workers, len(members), median, min(rates), max(rates), detectable))
     worth = [one for one in outliers if one.ratio < 1 - LEAST_CHANGE]
     return LinkReport(groups, sorted(worth, key=lambda one: one.ratio))
-
-
-@dataclasses.dataclass(frozen=True)
-class _Fit:
-    """Least squares on some of a class's links; arrays have an entry for each link of the class.
-
-    Args:
-        used: whether the link is among them.
-        left: its residual, as if it had not been; NaN where it wasn't.
-        t: the same over its deviation.
-        spare: links beyond the fitted parts.
-        deviation: of one link's own part.
-        workers: names.
-        parts: of each worker: of its sending and of its receiving half, together.
-    """
-
-    used: Bools
-    left: Floats
-    t: Floats
-    spare: int
-    deviation: float
-    workers: list[str]
-    parts: Floats
-
-    @property
-    def worst(self) -> int:
-        """Position of the link that is farthest off."""
-        return int(np.nanargmax(np.abs(self.t)))
-
-
-def _without_outliers(links: Sequence[LinkRates], alpha: float) -> list[_Fit]:
-    """Fits to fewer and fewer links; the worst of each but the last is an outlier."""
-    equations = _equations(links)
-    fits = [_solve(equations)]
-    while fits[-1].spare >= LEAST_LEFT and len(fits) <= MOST_OUTLIERS * len(links):
-        worst = fits[-1].worst
-        if np.abs(fits[-1].t[worst]) <= _threshold(fits[-1], alpha):
-            break
-        equations = _without(equations, worst)
-        fits.append(_solve(equations))
-    return fits
-
-
-def _rate(link: LinkRates) -> float:
-    return statistics.median(link.rates)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,84 +131,90 @@ class _Equations:
     inverse: Floats
     sums: Floats
 
+    @staticmethod
+    def of(links: Sequence[LinkRates]) -> _Equations:
+        """Of all links."""
+        workers = sorted({name for link in links for name in (link.sender, link.receiver)})
+        place = {name: position for position, name in enumerate(workers)}
+        rows = np.array([place[link.sender] for link in links])
+        columns = np.array([place[link.receiver] for link in links]) + len(workers)
+        logs = np.array([math.log(statistics.median(link.rates)) for link in links])
+        products, sums = np.zeros((2 * len(workers), 2 * len(workers))), np.zeros(2 * len(workers))
+        for ends in ((rows, rows), (columns, columns), (rows, columns), (columns, rows)):
+            np.add.at(products, ends, 1.0)
+        for end in (rows, columns):
+            np.add.at(sums, end, logs)
+        # Not invertible: senders and receivers share a constant, and classes fall apart.
+        inverse = np.asarray(np.linalg.pinv(products, hermitian=True), dtype=np.float64)
+        return _Equations(workers, rows, columns, logs, np.ones(len(links), dtype=bool), inverse, sums)
 
-def _equations(links: Sequence[LinkRates]) -> _Equations:
-    workers = sorted({name for link in links for name in (link.sender, link.receiver)})
-    place = {name: position for position, name in enumerate(workers)}
-    rows = np.array([place[link.sender] for link in links])
-    columns = np.array([place[link.receiver] for link in links]) + len(workers)
-    logs = np.array([math.log(_rate(link)) for link in links])
-    count = 2 * len(workers)
-    products = np.zeros((count, count))
-    sums = np.zeros(count)
-    for ends in ((rows, rows), (columns, columns), (rows, columns), (columns, rows)):
-        np.add.at(products, ends, 1.0)
-    for end in (rows, columns):
-        np.add.at(sums, end, logs)
-    # Not invertible: senders and receivers share a constant, and classes fall apart.
-    inverse = np.asarray(np.linalg.pinv(products, hermitian=True), dtype=np.float64)
-    return _Equations(workers, rows, columns, logs, np.ones(len(links), dtype=bool), inverse, sums)
-
-
-def _without(old: _Equations, link: int) -> _Equations:
-    """The equations without a link, by its number: their inverse changes by a matrix of rank one (Sherman & Morrison
-    1950), which takes much less time than to invert a matrix again."""
-    ends = np.array([old.rows[link], old.columns[link]])
-    change = old.inverse[:, ends].sum(axis=1)
-    inverse = old.inverse + np.outer(change, change) / (1 - change[ends].sum())
-    sums, used = old.sums.copy(), old.used.copy()
-    sums[ends] -= old.logs[link]
-    used[link] = False
-    return dataclasses.replace(old, used=used, inverse=inverse, sums=sums)
+    def without(self, link: int) -> _Equations:
+        """Without a link, by its number: the inverse changes by a matrix of rank one (Sherman & Morrison 1950), which
+        takes much less time than to invert a matrix again."""
+        ends = np.array([self.rows[link], self.columns[link]])
+        change = self.inverse[:, ends].sum(axis=1)
+        inverse = self.inverse + np.outer(change, change) / (1 - change[ends].sum())
+        sums, used = self.sums.copy(), self.used.copy()
+        sums[ends] -= self.logs[link]
+        used[link] = False
+        return dataclasses.replace(self, used=used, inverse=inverse, sums=sums)
 
 
-def _threshold(fit: _Fit, alpha: float) -> float:
-    return float(-special.stdtrit(fit.spare - 1, alpha / 2 / max(1, int(fit.used.sum()))))
+class _Fit:
+    """Least squares on the links that ``given`` uses; arrays have an entry for each link of the class.
+
+    ``left`` is a link's residual, as if it had not been used, NaN where it wasn't; ``t`` the same over its deviation;
+    ``spare`` the links beyond the fitted parts; ``deviation`` that of one link's own part; ``parts`` of each worker
+    those of its sending and of its receiving half, together; ``threshold`` what ``t`` of an outlier exceeds.
+    """
+
+    def __init__(self, given: _Equations, alpha: float) -> None:
+        rows, columns, used, inverse = given.rows, given.columns, given.used, given.inverse
+        parts = inverse @ given.sums
+        sending, receiving = np.split(parts, 2)
+        self.given, self.parts, self.count = given, sending + receiving, int(used.sum())
+        leverage = inverse[rows, rows] + inverse[columns, columns] + 2 * inverse[rows, columns]
+        residual = np.where(used, given.logs - parts[rows] - parts[columns], np.nan)
+        self.spare = round(self.count - float(leverage[used].sum()))
+        self.left = self.t = np.full(len(rows), np.nan)
+        self.deviation = self.threshold = math.nan
+        if self.spare >= 2:
+            free = np.where(used & (leverage < 1 - _ZERO), 1 - leverage, np.nan)
+            total = float(np.nansum(residual**2))
+            without = np.sqrt(np.maximum(total - residual**2 / free, _ZERO**2) / (self.spare - 1))
+            self.left, self.t = residual / free, residual / (without * np.sqrt(free))
+            self.deviation = math.sqrt(total / self.spare)
+            self.threshold = float(-special.stdtrit(self.spare - 1, alpha / 2 / max(1, self.count)))
+
+    @property
+    def worst(self) -> int:
+        """Position of the link that is farthest off."""
+        return int(np.nanargmax(np.abs(self.t)))
+
+    @property
+    def detectable(self) -> float | None:
+        """The ratio of a slow link that is found in 95 of 100 matrices like this one."""
+        if self.spare < LEAST_LEFT:
+            return None
+        least = (self.threshold + 1.645) * self.deviation / math.sqrt(self.spare / self.count)
+        return min(1 - LEAST_CHANGE, math.exp(-least))
 
 
-def _solve(given: _Equations) -> _Fit:
-    workers, rows, columns, used, inverse = given.workers, given.rows, given.columns, given.used, given.inverse
-    parts = inverse @ given.sums
-    leverage = inverse[rows, rows] + inverse[columns, columns] + 2 * inverse[rows, columns]
-    residual = np.where(used, given.logs - parts[rows] - parts[columns], np.nan)
-    spare = round(int(used.sum()) - float(leverage[used].sum()))
-    free = np.where(used & (leverage < 1 - _ZERO), 1 - leverage, np.nan)
-    total = float(np.nansum(residual**2))
-    if spare < 2:
-        empty = np.full(len(rows), np.nan)
-        return _Fit(used, empty, empty, spare, math.nan, workers, _together(parts))
-    without = np.sqrt(np.maximum(total - residual**2 / free, _ZERO**2) / (spare - 1))
-    t = residual / (without * np.sqrt(free))
-    return _Fit(used, residual / free, t, spare, math.sqrt(total / spare), workers, _together(parts))
-
-
-def _together(parts: Floats) -> Floats:
-    sending, receiving = np.split(parts, 2)
-    return np.asarray(sending + receiving)
-
-
-def _group(name: str, workers: int, links: Sequence[LinkRates], detectable: float | None) -> LinkGroup:
-    rates = [*map(_rate, links)]
-    return LinkGroup(name, workers, len(links), float(np.median(rates)), min(rates), max(rates), detectable)
-
-
-def _detectable(fit: _Fit, alpha: float) -> float | None:
-    if fit.spare < LEAST_LEFT:
-        return None
-    mean_free = fit.spare / int(fit.used.sum())
-    least = (_threshold(fit, alpha) + 1.645) * fit.deviation / math.sqrt(mean_free)
-    return min(1 - LEAST_CHANGE, math.exp(-least))
-
-
-def _slow_link(name: str, links: Sequence[LinkRates], fit: _Fit) -> Outlier:
-    link = links[fit.worst]
-    return Outlier("link", name, (link.sender, link.receiver), math.exp(fit.left[fit.worst]), float(fit.t[fit.worst]))
+def _without_outliers(links: Sequence[LinkRates], alpha: float) -> list[_Fit]:
+    """Fits to fewer and fewer links; the worst of each but the last is an outlier."""
+    fits = [_Fit(_Equations.of(links), alpha)]
+    while fits[-1].spare >= LEAST_LEFT and len(fits) <= MOST_OUTLIERS * len(links):
+        last = fits[-1]
+        if np.abs(last.t[last.worst]) <= last.threshold:
+            break
+        fits.append(_Fit(last.given.without(last.worst), alpha))
+    return fits
 
 
 def _slow_nodes(name: str, fit: _Fit, nodes: Mapping[str, str], alpha: float) -> list[Outlier]:
     """Nodes whose workers both send and receive slowly: the same test on the nodes' means (Grubbs 1950)."""
     by_node: dict[str, list[float]] = {}
-    for worker, part in zip(fit.workers, fit.parts.tolist(), strict=True):
+    for worker, part in zip(fit.given.workers, fit.parts.tolist(), strict=True):
         by_node.setdefault(nodes[worker], []).append(part / 2)
     effects = {node: float(np.mean(values)) for node, values in by_node.items()}
     found = []

@@ -95,5 +95,4 @@ def excess_mass(values: Floats) -> Floats:
         one = np.maximum(one - lost, 0.0) + each
         np.maximum(best_one, one, out=best_one)
         np.maximum(best_two, two, out=best_two)
-    difference: Floats = (best_two - best_one).max(axis=-1)
-    return difference
+    return np.asarray((best_two - best_one).max(axis=-1))

@@ -6,6 +6,7 @@ A comparison stands only on blocks that ran side by side, with each variant firs
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -38,20 +39,6 @@ def order_problem(pairs: Sequence[Pair]) -> str:
     Args:
         pairs: complete pairs in block order.
     """
-    if not pairs:
-        return ""
-    return _split_block(pairs) or _always_first(pairs)
-
-
-def _always_first(pairs: Sequence[Pair]) -> str:
-    first = {first_in_block(baseline, candidate) for baseline, candidate in pairs}
-    if first in ({1}, {-1}):
-        variant = pairs[0][0 if first == {1} else 1].variant
-        return f"'{variant}' ran first in every block"
-    return ""
-
-
-def _split_block(pairs: Sequence[Pair]) -> str:
     by_job: dict[str, list[RunSamples]] = {}
     for baseline, candidate in pairs:
         if baseline.job != candidate.job:
@@ -61,6 +48,9 @@ def _split_block(pairs: Sequence[Pair]) -> str:
         # Blocks of different jobs may overlap in time: they run on different nodes.
         if (block := _interrupted(runs)) is not None:
             return f"block {block} did not run side by side: another block ran between its runs"
+    first = {first_in_block(*pair) for pair in pairs}
+    if first in ({1}, {-1}):
+        return f"'{pairs[0][0 if first == {1} else 1].variant}' ran first in every block"
     return ""
 
 
@@ -98,8 +88,7 @@ class Pairs:
     @property
     def mask(self) -> Bools:
         """Which entries count, shape (cells, width)."""
-        counts: Bools = np.arange(self.first.shape[1])[None, :] < self.blocks[:, None]
-        return counts
+        return np.asarray(np.arange(self.first.shape[1])[None, :] < self.blocks[:, None])
 
     def differences(self, summary: Summary) -> Floats:
         """Candidate minus baseline in logs, 0 where there is no pair; shape (cells, width)."""
@@ -138,21 +127,18 @@ def complete_pairs(numbers: RunNumbers, ran: Bools, first: Ints, group: Ints) ->
 
 def count(mask: Bools) -> Ints:
     """How many entries of each cell count; the mask has shape (cells, ...), the result (cells,)."""
-    counts: Ints = np.sum(mask, axis=tuple(range(1, mask.ndim)), dtype=np.int64)
-    return counts
+    return np.asarray(np.sum(mask, axis=tuple(range(1, mask.ndim)), dtype=np.int64))
 
 
 def masked_mean(values: Floats, mask: Bools) -> Floats:
     """Mean over the second axis of what counts; 0 where nothing does."""
-    mean: Floats = np.sum(np.where(mask, values, 0.0), axis=1) / np.maximum(count(mask), 1)
-    return mean
+    return np.asarray(np.sum(np.where(mask, values, 0.0), axis=1) / np.maximum(count(mask), 1))
 
 
 def masked_sd(values: Floats, mask: Bools) -> Floats:
     """Standard deviation (n - 1) over the second axis of what counts; 0 below two values."""
     centred = np.where(mask, values - masked_mean(values, mask)[:, None], 0.0)
-    sd: Floats = np.sqrt(np.sum(centred**2, axis=1) / np.maximum(count(mask) - 1, 1))
-    return sd
+    return np.asarray(np.sqrt(np.sum(centred**2, axis=1) / np.maximum(count(mask) - 1, 1)))
 
 
 Place = tuple[int, int, int]
@@ -168,7 +154,6 @@ class CellBlocks:
         runs: by (block, side): the run that has samples.
         failed: (block, side) in which that variant failed.
         lost: (block, side) in which that variant was lost.
-        order_problem: why the order of runs can't carry a comparison, else empty.
     """
 
     comparison: ComparisonInput
@@ -176,13 +161,17 @@ class CellBlocks:
     runs: dict[tuple[int, int], RunSamples]
     failed: frozenset[tuple[int, int]]
     lost: frozenset[tuple[int, int]]
-    order_problem: str
 
     @property
     def paired(self) -> list[tuple[RunSamples, RunSamples]]:
         """Complete pairs in block order, baseline first."""
         both = [block for block in self.blocks if (block, BASELINE) in self.runs and (block, CANDIDATE) in self.runs]
         return [(self.runs[block, BASELINE], self.runs[block, CANDIDATE]) for block in both]
+
+    @functools.cached_property
+    def order_problem(self) -> str:
+        """Why the order of runs can't carry a comparison, else empty."""
+        return order_problem(self.paired)
 
     @property
     def broken_blocks(self) -> list[int]:
@@ -217,8 +206,7 @@ def read_cell(comparison: ComparisonInput) -> CellBlocks:
         for status in ("failed", "lost")
     }
     blocks = tuple(sorted({run.block for run in counted}))
-    cell = CellBlocks(comparison, blocks, runs, ended["failed"], ended["lost"] - set(runs), "")
-    return dataclasses.replace(cell, order_problem=order_problem(cell.paired))
+    return CellBlocks(comparison, blocks, runs, ended["failed"], ended["lost"] - set(runs))
 
 
 def _check(run: RunSamples, first: RunSamples) -> None:

@@ -38,6 +38,13 @@ class Sigma:
     upper: float
     freedom: int
 
+    @staticmethod
+    def of(variance: float, freedom: int, confidence: float) -> Sigma:
+        """From an estimated variance."""
+        # chdtri takes the upper tail, so ``confidence`` gives the small quantile that makes an upper limit.
+        upper = variance * freedom / float(special.chdtri(freedom, confidence))
+        return Sigma(math.sqrt(variance), math.sqrt(upper), freedom)
+
 
 def sigma_from_history(history: Sequence[Sequence[float]], confidence: float = 0.8) -> list[Sigma]:
     """σ_d of each cell, pooled where Bartlett's test doesn't tell the cells apart at 1 %, else each by itself.
@@ -60,8 +67,8 @@ def sigma_from_history(history: Sequence[Sequence[float]], confidence: float = 0
     # Rounding can turn the statistic of equal variances into NaN, and then nothing tells the cells apart either.
     if len(history) > 1 and min(variances) > 0 and not float(stats.bartlett(*history).pvalue) < 0.01:
         pooled = float(np.average(variances, weights=freedoms))
-        return [_sigma(pooled, sum(freedoms), confidence)] * len(history)
-    return [_sigma(variance, freedom, confidence) for variance, freedom in zip(variances, freedoms, strict=True)]
+        return [Sigma.of(pooled, sum(freedoms), confidence)] * len(history)
+    return [Sigma.of(variance, freedom, confidence) for variance, freedom in zip(variances, freedoms, strict=True)]
 
 
 def sigma_from_parts(restart: float, iteration: float, reps: int) -> float:
@@ -73,12 +80,6 @@ def sigma_from_parts(restart: float, iteration: float, reps: int) -> float:
         reps: samples of a run.
     """
     return math.sqrt(2 * (restart**2 + iteration**2 / reps))
-
-
-def _sigma(variance: float, freedom: int, confidence: float) -> Sigma:
-    # chdtri takes the upper tail, so ``confidence`` gives the small quantile that makes an upper limit.
-    upper = variance * freedom / float(special.chdtri(freedom, confidence))
-    return Sigma(math.sqrt(variance), math.sqrt(upper), freedom)
 
 
 def power_of_test(effect: float, sigma_d: float, blocks: int, family: int = 1, alpha: float = 0.05) -> float:
@@ -196,7 +197,7 @@ def pilot_sigmas(pilot: Sequence[ComparisonInput], summary: Summary) -> list[Sig
 
 
 def predict(sigma: Sigma, *, blocks: int, family: int, margin: float, power: float) -> dict[str, float | int | None]:
-    """What ``blocks`` can do for a cell of this noise in a family of this size: the figures of ``Foreseen``.
+    """What ``blocks`` can do for a cell of this noise in a family of this size: the figures of ``PowerPrediction``.
 
     The counts of blocks are for the upper limit of σ_d.
     """

@@ -19,7 +19,7 @@ Rule = Growth | Literal["none"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Measured:
+class ScalingPoint:
     """What one workload took under one variant at one place.
 
     Args:
@@ -55,15 +55,15 @@ class Interval:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Sized:
+class TimeAtSize:
     """What one size of the cluster took."""
 
-    at: Measured
+    at: ScalingPoint
     seconds: Interval
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Scaled(Sized):
+class SpeedupAtSize(TimeAtSize):
     """One size of the cluster against the smallest.
 
     ``speedup`` is of the rate at which work is done (weak: the work grew with the units), ``efficiency`` that over the
@@ -74,12 +74,12 @@ class Scaled(Sized):
     efficiency: Interval
 
 
-def size(measured: Sequence[Measured], alpha: float = 0.05) -> list[Sized]:
-    """Every size with runs, ascending; ``alpha`` as for ``scale``."""
-    return [Sized(one, _seconds(one, alpha)) for one in _with_runs(measured)]
+def times_at_sizes(measured: Sequence[ScalingPoint], alpha: float = 0.05) -> list[TimeAtSize]:
+    """Every size with runs, ascending; ``alpha`` as for ``speedups``."""
+    return [TimeAtSize(one, _seconds(one, alpha)) for one in _with_runs(measured)]
 
 
-def scale(measured: Sequence[Measured], rule: Growth, alpha: float = 0.05) -> list[Scaled]:
+def speedups(measured: Sequence[ScalingPoint], rule: Growth, alpha: float = 0.05) -> list[SpeedupAtSize]:
     """Every size against the smallest one with runs, ascending.
 
     The intervals are Welch's on the logs of the runs (Welch 1947): sizes are measured in different allocations, so runs
@@ -92,32 +92,28 @@ def scale(measured: Sequence[Measured], rule: Growth, alpha: float = 0.05) -> li
         alpha: one minus the level of each interval, not adjusted for their number.
     """
     sizes = _with_runs(measured)
-    return [_against(sizes[0], one, rule, alpha) for one in sizes]
+    found = []
+    for one in sizes:
+        base, ratio, speedup = sizes[0], one.units / sizes[0].units, Interval(1.0)
+        if one is not base:
+            mean, difference = float(np.mean(base.logs) - np.mean(one.logs)), welch(base.logs, one.logs)
+            half = None if difference is None else difference.half(alpha)
+            speedup = _exponential(mean, half).times(ratio if rule == "weak" else 1.0)
+        found.append(SpeedupAtSize(one, _seconds(one, alpha), speedup, speedup.times(1 / ratio)))
+    return found
 
 
-def _with_runs(measured: Sequence[Measured]) -> list[Measured]:
+def _with_runs(measured: Sequence[ScalingPoint]) -> list[ScalingPoint]:
     return sorted((one for one in measured if one.logs), key=lambda one: one.units)
 
 
-def _seconds(one: Measured, alpha: float) -> Interval:
+def _seconds(one: ScalingPoint, alpha: float) -> Interval:
     return _exponential(float(np.mean(one.logs)), _own(one.logs, alpha))
 
 
-def _against(base: Measured, one: Measured, rule: Growth, alpha: float) -> Scaled:
-    ratio = one.units / base.units
-    work = ratio if rule == "weak" else 1.0
-    if one is base:
-        speedup = Interval(1.0)
-    else:
-        mean = float(np.mean(base.logs) - np.mean(one.logs))
-        speedup = _exponential(mean, _welch(base.logs, one.logs, alpha)).times(work)
-    return Scaled(one, _seconds(one, alpha), speedup, speedup.times(1 / ratio))
-
-
 def _exponential(mean: float, half: float | None) -> Interval:
-    if half is None:
-        return Interval(math.exp(mean))
-    return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half))
+    bounds = (None, None) if half is None else (math.exp(mean - half), math.exp(mean + half))
+    return Interval(math.exp(mean), *bounds)
 
 
 def _own(logs: Sequence[float], alpha: float) -> float | None:
@@ -127,13 +123,7 @@ def _own(logs: Sequence[float], alpha: float) -> float | None:
     return float(-special.stdtrit(len(logs) - 1, alpha / 2) * np.std(logs, ddof=1) / math.sqrt(len(logs)))
 
 
-def _welch(first: Sequence[float], second: Sequence[float], alpha: float) -> float | None:
-    """Half the width of the interval of the difference of the means."""
-    found = welch(first, second)
-    return None if found is None else found.half(alpha)
-
-
-def share(parts: Sequence[float], wholes: Sequence[float], alpha: float = 0.05) -> Interval | None:
+def time_share(parts: Sequence[float], wholes: Sequence[float], alpha: float = 0.05) -> Interval | None:
     """Which share of the whole a part takes: the scheduler's, say, that of a graph whose tasks do nothing.
 
     Args:

@@ -12,7 +12,7 @@ from scipy import special
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Paired:
+class PairedDifference:
     """A number on both sides of the same blocks.
 
     Args:
@@ -73,11 +73,10 @@ def _expected(total: int, blocks: int) -> float:
 
 
 def _log_choose(whole: int, part: np.ndarray | int) -> np.ndarray:
-    found: np.ndarray = special.gammaln(whole + 1) - special.gammaln(part + 1) - special.gammaln(whole - part + 1)
-    return found
+    return np.asarray(special.gammaln(whole + 1) - special.gammaln(part + 1) - special.gammaln(whole - part + 1))
 
 
-def paired(pairs: Sequence[tuple[float, float]]) -> Paired | None:
+def paired_difference(pairs: Sequence[tuple[float, float]]) -> PairedDifference | None:
     """The difference of a number between the two sides of each block; None without blocks.
 
     A figure to look at, not a test to decide by: many numbers are looked at, and noise that differed by chance may
@@ -92,7 +91,7 @@ def paired(pairs: Sequence[tuple[float, float]]) -> Paired | None:
     before, after = (float(one) for one in np.median(values, axis=0))
     # What floating point leaves of equal differences is no spread.
     if spread <= 1e-12 * float(np.abs(values).max()):
-        return Paired(blocks, before, after, mean, None, None, None)
+        return PairedDifference(blocks, before, after, mean, None, None, None)
     size = mean / spread
     t = size * math.sqrt(blocks)
-    return Paired(blocks, before, after, mean, size, t, float(2 * special.stdtr(blocks - 1, -abs(t))))
+    return PairedDifference(blocks, before, after, mean, size, t, float(2 * special.stdtr(blocks - 1, -abs(t))))

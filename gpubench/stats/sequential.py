@@ -37,7 +37,7 @@ def looks_so_far(blocks: int, maximum: int) -> tuple[int, ...]:
     return (*past, blocks)
 
 
-def spent(alpha: float, fraction: float) -> float:
+def alpha_spent(alpha: float, fraction: float) -> float:
     """Error spent once this fraction of the blocks is there: α·t² (Kim & DeMets, ρ = 2)."""
     return alpha * min(fraction, 1.0) ** 2
 
@@ -63,7 +63,7 @@ def nominal_levels(
     used = 0.0
     for position, count in enumerate(looks):
         last = spend_all and position == len(looks) - 1
-        target = alpha if last else spent(alpha, count / maximum)
+        target = alpha if last else alpha_spent(alpha, count / maximum)
         bound = _bound(density, count, target - used, sides)
         density = _continue(density, count, bound, sides)
         used = target

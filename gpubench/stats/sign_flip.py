@@ -123,5 +123,4 @@ def _by_coin(differences: Floats, mask: Bools, group: Ints) -> tuple[int, Floats
 def _abs_t(sums: Floats, squares: Floats, blocks: Ints) -> Floats:
     # Flips leave the sum of squares as it is, so t follows from the sum alone.
     rest = np.maximum(squares - sums**2 / blocks, squares * 1e-12)
-    ratio: Floats = np.abs(sums) / np.sqrt(np.where(rest > 0, rest, 1.0) * blocks / (blocks - 1))
-    return ratio
+    return np.asarray(np.abs(sums) / np.sqrt(np.where(rest > 0, rest, 1.0) * blocks / (blocks - 1)))

@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from gpubench.errors import DataError, UsageError
+from gpubench.model.text import shortened
 from gpubench.stats.data import ComparisonInput, RunSamples, Status
 from gpubench.stats.verdict import Verdict
 
@@ -114,8 +115,9 @@ def require_columns(frame: pl.DataFrame, by: Sequence[str]) -> None:
     if taken := set(by) & (_DESCRIBES_SAMPLES | {field.name for field in dataclasses.fields(Verdict)}):
         raise UsageError(f"--by {', '.join(sorted(taken))}", then="these columns can't tell cells apart; name others")
     if not set(_REQUIRED) & set(frame.columns):
+        header = shortened("".join(letter if letter.isprintable() else "?" for letter in ",".join(frame.columns)), 60)
         raise DataError(
-            f"the table has none of the columns {', '.join(_REQUIRED)}; its header reads '{_shown(frame.columns)}'",
+            f"the table has none of the columns {', '.join(_REQUIRED)}; its header reads '{header}'",
             then="one header line, names spelled as these, fields parted by commas, UTF-8",
         )
     if "block" not in frame.columns:
@@ -134,8 +136,9 @@ def refuse_bad_rows(table: pl.DataFrame, keys: Sequence[str]) -> None:
     bad = table.filter((pl.col("status") == "ok") & ~is_time)
     if len(bad):
         row = bad.row(0, named=True)
+        took = "no time at all" if row["wall_s"] is None else f"{row['wall_s']:g} s"
         raise DataError(
-            f"run '{row['run']}', workload '{row['workload']}', rep {row['rep']} took {_seconds(row['wall_s'])} "
+            f"run '{row['run']}', workload '{row['workload']}', rep {row['rep']} took {took} "
             f"({len(bad)} such rows); a time must be positive and finite ({_SHORTEST_S:g} to {_LONGEST_S:g} s), "
             "and no verdict can stand on others",
             then="correct the rows, or give the run status failed",
@@ -159,16 +162,6 @@ def refuse_mixed_runs(table: pl.DataFrame) -> None:
                 f"run '{run}' has more than one {name}: {', '.join(map(str, values))}",
                 then="a run is one cluster lifetime of one variant in one block; give each its own name",
             )
-
-
-def _seconds(value: float | None) -> str:
-    return "no time at all" if value is None else f"{value:g} s"
-
-
-def _shown(names: Sequence[str]) -> str:
-    text = ",".join(names)
-    plain = "".join(letter if letter.isprintable() else "?" for letter in text)
-    return plain if len(plain) <= 60 else f"{plain[:59]}…"
 
 
 CELL = ("workload", "nodes")

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import special
 
 from gpubench.stats.runs import Floats
-from gpubench.stats.scaling import Interval, Measured, Rule
+from gpubench.stats.scaling import Interval, Rule, ScalingPoint
 
 LEAST_SIZES = 3
 REACH = 2.0
@@ -63,7 +63,7 @@ def capacity(units: Floats, contention: Floats | float, coherency: Floats | floa
     return np.asarray(units / (1 + contention * (units - 1) + coherency * units * (units - 1)))
 
 
-def fit_usl(measured: Sequence[Measured], rule: Rule, alpha: float = 0.05) -> Usl | None:
+def fit_usl(measured: Sequence[ScalingPoint], rule: Rule, alpha: float = 0.05) -> Usl | None:
     """Least squares on the logs of the runs' rates (noise is a factor), with profile-likelihood intervals.
 
     A bound is where the residual sum of squares, least over the other parameters, has grown by F(1, n - 3)/(n - 3)

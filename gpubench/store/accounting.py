@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gpubench.errors import DataError
 from gpubench.model.plan import PlannedBlock, PlannedJob, PlannedRun
+from gpubench.model.text import counted
 from gpubench.spec import RunRecord
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import Records, RunDirectory, run_directories
@@ -54,7 +55,7 @@ class Accounting:
 def run_warnings(outcomes: Iterable[RunOutcome]) -> list[str]:
     """Warnings of the runs themselves, each once with the number of runs that gave it."""
     counts = Counter(warning for one in outcomes if one.record for warning in one.record.warnings)
-    return [f"{warning} ({count} run{'' if count == 1 else 's'})" for warning, count in counts.items()]
+    return [f"{warning} ({counted(count, 'run')})" for warning, count in counts.items()]
 
 
 def account(
@@ -75,19 +76,14 @@ def account(
     attempts: dict[str, list[RunDirectory]] = defaultdict(list)
     for directory in run_directories(campaign.runs_dir):
         attempts[directory.run].append(directory)
-    outcomes = [
-        _left_out(
-            _outcome(
-                (job, block, run),
-                attempts.get(run.run, []),
-                known,
-                alive=job.job in alive,
-                end=(ends or {}).get(job.job, ""),
-            ),
-            campaign.plan.skip_reason(job.nodes, run.variant),
-        )
-        for job, block, run in campaign.rows()
-    ]
+    outcomes = []
+    for job, block, run in campaign.rows():
+        end, tried = (ends or {}).get(job.job, ""), attempts.get(run.run, [])
+        outcome = _outcome((job, block, run), tried, known, alive=job.job in alive, end=end)
+        if outcome.status == "lost" and (why := campaign.plan.skip_reason(job.nodes, run.variant)):
+            # What is planned to be skipped is skipped, whether or not its job came to write that down.
+            outcome = dataclasses.replace(outcome, status="skipped", reason=why, record=None)
+        outcomes.append(outcome)
     planned = {run.run for _, _, run in campaign.rows()}
     strangers = [
         f"runs/{entry.path.name} is in no plan: left out"
@@ -106,13 +102,10 @@ def _outcome(
     end: str,
 ) -> RunOutcome:
     job, block, run = row
+    ended = f"job {job.job} ended{f' ({end})' if end else ''}"
     if not attempts:
-        ended = f"job {job.job} ended{f' ({end})' if end else ''} before this run started"
-        return (
-            RunOutcome(job, block, run, PENDING, "not started yet")
-            if alive
-            else RunOutcome(job, block, run, "lost", ended)
-        )
+        status, reason = (PENDING, "not started yet") if alive else ("lost", f"{ended} before this run started")
+        return RunOutcome(job, block, run, status, reason)
     last = attempts[-1]
 
     def ended_as(status: str, reason: str, record: RunRecord | None = None) -> RunOutcome:
@@ -123,21 +116,12 @@ def _outcome(
     except DataError as error:
         return ended_as("lost", str(error))
     if record is None:
-        cut = f"started, but left no record: job {job.job} ended{f' ({end})' if end else ''}, or the run was killed"
+        cut = f"started, but left no record: {ended}, or the run was killed"
         return ended_as(PENDING, "running") if alive else ended_as("lost", cut)
-    found, expected = (
-        (record.run, record.attempt, record.block, record.variant),
-        (run.run, last.attempt, block.block, run.variant),
-    )
-    if found != expected:
+    found = (record.run, record.attempt, record.block, record.variant)
+    if found != (expected := (run.run, last.attempt, block.block, run.variant)):
         return ended_as("lost", f"its record is that of another run: {found}, not {expected}")
     return ended_as(record.status, record.reason or ("" if record.status == "ok" else "no reason given"), record)
-
-
-def _left_out(outcome: RunOutcome, why: str) -> RunOutcome:
-    """A run that is planned to be skipped is skipped, whether or not its job came to write that down."""
-    lost = why and outcome.status == "lost"
-    return dataclasses.replace(outcome, status="skipped", reason=why, record=None) if lost else outcome
 
 
 def _repeated(attempts: Mapping[str, list[RunDirectory]], planned: Collection[str], records: Records) -> Iterator[str]:
@@ -147,14 +131,11 @@ def _repeated(attempts: Mapping[str, list[RunDirectory]], planned: Collection[st
     """
     for run in sorted(attempts.keys() & set(planned)):
         for earlier in attempts[run][:-1]:
-            if _finished(earlier.path, records):
+            try:
+                record = records.read(earlier.path)
+                finished = record is not None and record.status != "skipped"
+            except DataError:  # whatever it was, something had ended here
+                finished = True
+            if finished:
                 last = attempts[run][-1].attempt
                 yield f"runs/{earlier.path.name} had finished, but attempt {last} follows; only that one counts"
-
-
-def _finished(path: Path, records: Records) -> bool:
-    try:
-        record = records.read(path)
-    except DataError:  # whatever it was, something had ended here
-        return True
-    return record is not None and record.status != "skipped"

@@ -107,10 +107,7 @@ class Campaign:
 
     def rows(self) -> Iterator[tuple[PlannedJob, PlannedBlock, PlannedRun]]:
         """Every planned run, in the order in which it is planned to run."""
-        for job in self.jobs:
-            for block in job.blocks:
-                for run in block.runs:
-                    yield job, block, run
+        return self.whole_plan.runs()
 
     @property
     def runs_dir(self) -> Path:

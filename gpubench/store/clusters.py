@@ -136,7 +136,8 @@ def find_cluster(outputs: Path, name: str | None) -> Cluster:
     folder = outputs / CLUSTERS
     if name is not None:
         return Cluster.open(folder / name)
-    standing = [one for one in map(Cluster.open, _folders(folder)) if one.standing]
+    records = sorted(folder.glob(f"*/{RECORD_FILE}"))
+    standing = [one for one in (Cluster.open(path.parent) for path in records) if one.standing]
     if len(standing) != 1:
         names = ", ".join(one.record.name for one in standing)
         raise UsageError(
@@ -144,7 +145,3 @@ def find_cluster(outputs: Path, name: str | None) -> Cluster:
             then="name one with --name" if standing else "gpubench cluster start, or --outputs",
         )
     return standing[0]
-
-
-def _folders(folder: Path) -> list[Path]:
-    return sorted(path.parent for path in folder.glob(f"*/{RECORD_FILE}"))

@@ -92,7 +92,9 @@ def write_pack(out: Path, index: Index, files: Mapping[str, Path]) -> Index:
             listed[name] = (len(data), hashlib.sha256(data).hexdigest())
             _add(archive, name, data)
         whole = dataclasses.replace(index, files=listed)
-        _add(archive, INDEX, _dump(whole))
+        rows = [{"path": name, "bytes": size, "sha256": digest} for name, (size, digest) in listed.items()]
+        plain = {"schema": PACK, **dataclasses.asdict(whole), "files": rows}
+        _add(archive, INDEX, (json.dumps(plain, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode())
     if too_much := _too_much(whole, buffer.getbuffer().nbytes):
         raise DataError(f"{out} would be refused: {too_much}", then="shorten logs in jobs/ that repeat themselves")
     write_atomically(out, buffer.getvalue())
@@ -166,12 +168,6 @@ def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
     archive.writestr(info, data, zipfile.ZIP_DEFLATED, 6)
 
 
-def _dump(index: Index) -> bytes:
-    files = [{"path": name, "bytes": size, "sha256": digest} for name, (size, digest) in sorted(index.files.items())]
-    plain = {"schema": PACK, **dataclasses.asdict(index), "files": files}
-    return (json.dumps(plain, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode()
-
-
 def _opened(path: Path) -> zipfile.ZipFile:
     with reading(path):
         try:
@@ -217,14 +213,11 @@ def _parsed(plain: Mapping[str, Any]) -> Index:
     if len(files) < len(plain["files"]):
         raise ValueError("it names a file twice")
     ends = {str(job): str(end) for job, end in plain["ends"].items()}
-    missing, open_jobs = _lines(plain["missing"]), _lines(plain["open_jobs"])
+    for name in ("missing", "open_jobs"):
+        if not isinstance(plain[name], list):
+            raise TypeError(f"{plain[name]!r} is no list of lines")
+    missing, open_jobs = (tuple(map(str, plain[name])) for name in ("missing", "open_jobs"))
     return Index(plain["what"], str(plain["name"]), files, missing, open_jobs, ends)
-
-
-def _lines(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise TypeError(f"{value!r} is no list of lines")
-    return tuple(map(str, value))
 
 
 def is_plain(name: str) -> bool:

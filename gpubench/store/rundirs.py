@@ -163,7 +163,7 @@ def is_temporary(name: str) -> bool:
     return _TEMPORARY.fullmatch(name) is not None
 
 
-def clear_remains(directory: Path) -> None:
+def remove_leftovers(directory: Path) -> None:
     """Remove temporary files and meeting points below ``directory``, of which no job may live; those in use stay."""
     for folder, _, names in os.walk(directory):
         for name in filter(is_temporary, names):

@@ -10,7 +10,7 @@ from gpubench.model.known_issue import KnownIssue
 from gpubench.model.plan import Plan
 from gpubench.plan import plan_advance, plan_repair
 from gpubench.plan.budget import node_hours
-from gpubench.plan.known import issue_lines
+from gpubench.plan.known_issues import issue_lines
 from tests.plan.requests_by_hand import image, plan, site
 
 NOW = "2026-11-20T13:00:00+00:00"

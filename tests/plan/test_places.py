@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gpubench.plan.cluster_checks import check_count, check_processes, check_versions, host_lines, judge_places, spell
+from gpubench.plan.cluster_checks import (
+    check_count,
+    check_processes,
+    check_versions,
+    cpu_list,
+    host_lines,
+    judge_affinity,
+)
 
 
 def worker(number: int, allowed: Sequence[int], *, threads: int = 1, **more: Any) -> dict[str, Any]:
@@ -24,11 +31,11 @@ def worker(number: int, allowed: Sequence[int], *, threads: int = 1, **more: Any
 
 
 def reasons(workers: Sequence[dict[str, Any]], cpus: int | None = None) -> list[str]:
-    return [one.why for one in judge_places(workers, cpus)]
+    return [one.why for one in judge_affinity(workers, cpus)]
 
 
 def test_one_core_for_each_worker_is_right() -> None:
-    found = judge_places([worker(number, range(4 * number, 4 * number + 4)) for number in range(6)])
+    found = judge_affinity([worker(number, range(4 * number, 4 * number + 4)) for number in range(6)])
     assert [(one.why, one.allowed, one.numa) for one in found[3:5]] == [("", "12-15", "0"), ("", "16-19", "8")]
 
 
@@ -56,7 +63,7 @@ def test_hyper_threads_count_where_there_are_more_threads_than_cores() -> None:
 
 
 def test_more_threads_than_the_node_has_are_only_said() -> None:
-    found = judge_places([worker(number, range(32), threads=20) for number in range(2)])
+    found = judge_affinity([worker(number, range(32), threads=20) for number in range(2)])
     assert [(one.why, one.note) for one in found] == [("", "over-subscribed: 40 threads on 32 CPUs")] * 2
 
 
@@ -77,11 +84,11 @@ def test_two_workers_on_one_gpu_and_a_worker_that_gave_no_answer_are_wrong() -> 
 
 
 def workers_why(workers: Sequence[dict[str, Any]]) -> str:
-    return judge_places(workers)[2].why
+    return judge_affinity(workers)[2].why
 
 
 def test_cpus_are_spelled_as_the_kernel_does() -> None:
-    assert [spell(cpus) for cpus in ([], [3], [0, 1], [8, 0, 1, 2])] == ["", "3", "0-1", "0-2,8"]
+    assert [cpu_list(cpus) for cpus in ([], [3], [0, 1], [8, 0, 1, 2])] == ["", "3", "0-1", "0-2,8"]
 
 
 SAME = {"python": "3.11", "dask": "2025.7.0", "distributed": "2025.7.0", "numpy": "2.0"}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpubench.errors import PlanRefusedError
-from gpubench.plan.feasibility import FACTORS, SHARES, preset
+from gpubench.plan.feasibility import FACTORS, SHARES, size_preset
 from gpubench.workloads.catalogue import CATALOGUE, Shape
 
 GIB = 1024**3
@@ -16,7 +16,7 @@ SHAPE = Shape(nodes=1, workers_per_node=2, threads_per_worker=1)
 
 def sizes(name: str, size: str, memory: int = 8 * GIB, **fixed: Any) -> dict[str, Any]:
     params = {key: param.default for key, param in CATALOGUE[name].params.items()} | fixed
-    return {**params, **preset(CATALOGUE[name], params, size, fixed=fixed, shape=SHAPE, memory=memory)}
+    return {**params, **size_preset(CATALOGUE[name], params, size, fixed=fixed, shape=SHAPE, memory=memory)}
 
 
 HOLDING = [

@@ -6,18 +6,26 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 
-from gpubench.plan.block_design import marked_repetitions
-from gpubench.plan.budget import LEAST_REPS, SPARE_S, FirstPass, Tried, blocks_that_fit, least_whole_sets, repetitions
+from gpubench.plan.block_design import warmup_repetitions
+from gpubench.plan.budget import (
+    LEAST_REPS,
+    SPARE_S,
+    FirstPass,
+    PilotWorkload,
+    blocks_that_fit,
+    least_whole_sets,
+    repetitions,
+)
 from gpubench.plan.make import History
 from tests.conftest import examples
 from tests.plan.requests_by_hand import plan
 
 TRIED = st.builds(
-    Tried, cost_s=st.floats(0.02, 3.0), scatter=st.floats(0.0, 0.6), marked=st.sampled_from([1.0, 1.5, 2.0])
+    PilotWorkload, cost_s=st.floats(0.02, 3.0), scatter=st.floats(0.0, 0.6), marked=st.sampled_from([1.0, 1.5, 2.0])
 )
 
 
-def first(fixed_s: float = 7.0, **tried: Tried) -> FirstPass:
+def first(fixed_s: float = 7.0, **tried: PilotWorkload) -> FirstPass:
     return FirstPass("first", 20.0, fixed_s, tried)
 
 
@@ -40,7 +48,7 @@ def blocks_planned(pass_: FirstPass, reps: dict[str, int], budget_s: float, bloc
     variants=st.integers(2, 4),
 )
 def test_the_budget_is_not_passed_where_the_least_fits_and_is_nearly_filled(
-    tried: dict[str, Tried], fixed_s: float, budget_s: float, blocks: int, variants: int
+    tried: dict[str, PilotWorkload], fixed_s: float, budget_s: float, blocks: int, variants: int
 ) -> None:
     made = FirstPass("first", 20.0, fixed_s, tried)
     reps = repetitions(made, budget_s=budget_s, blocks=blocks, variants=variants)
@@ -58,7 +66,7 @@ def test_the_budget_is_not_passed_where_the_least_fits_and_is_nearly_filled(
 def test_what_the_least_of_one_takes_the_others_give() -> None:
     """Of four workloads like those of suite quick, on a machine that is a fifth slower than it was."""
     costs = {"merge": (1.2, 0.1), "transpose": (0.6, 0.1), "tasks": (0.45, 0.12), "message": (0.5, 0.06)}
-    made = first(7.0, **{name: Tried(cost, scatter, 1.5) for name, (cost, scatter) in costs.items()})
+    made = first(7.0, **{name: PilotWorkload(cost, scatter, 1.5) for name, (cost, scatter) in costs.items()})
     budget_s = 12 * (made.run_s(dict.fromkeys(costs, LEAST_REPS)) + 1.0)
     reps = repetitions(made, budget_s=budget_s, blocks=8, variants=2)
     assert min(reps.values()) == LEAST_REPS
@@ -66,28 +74,30 @@ def test_what_the_least_of_one_takes_the_others_give() -> None:
 
 
 def test_no_workload_is_planned_to_take_more_than_a_third_of_its_time_limit() -> None:
-    tried = {"a": Tried(0.5, 0.1, 1.5, limit_s=300), "b": Tried(0.5, 0.1, 1.5, limit_s=30)}
+    tried = {"a": PilotWorkload(0.5, 0.1, 1.5, limit_s=300), "b": PilotWorkload(0.5, 0.1, 1.5, limit_s=30)}
     reps = repetitions(first(7.0, **tried), budget_s=4 * 3600, blocks=6, variants=2)
     assert reps == {"a": 198, "b": 18}
-    lone = {"a": Tried(60.0, 0.1, 1.5, limit_s=60)}
+    lone = {"a": PilotWorkload(60.0, 0.1, 1.5, limit_s=60)}
     assert repetitions(first(7.0, **lone), budget_s=4 * 3600, blocks=6, variants=2) == {"a": LEAST_REPS}
 
 
 def test_time_goes_where_it_narrows_most() -> None:
-    even = Tried(0.5, 0.1, 1.0)
-    reps = repetitions(first(a=even, b=Tried(0.5, 0.2, 1.0)), budget_s=400, blocks=6, variants=2)
+    even = PilotWorkload(0.5, 0.1, 1.0)
+    reps = repetitions(first(a=even, b=PilotWorkload(0.5, 0.2, 1.0)), budget_s=400, blocks=6, variants=2)
     assert reps["b"] == pytest.approx(2 * reps["a"], abs=2)
-    cheap = repetitions(first(a=even, b=Tried(0.125, 0.1, 1.0)), budget_s=400, blocks=6, variants=2)
+    cheap = repetitions(first(a=even, b=PilotWorkload(0.125, 0.1, 1.0)), budget_s=400, blocks=6, variants=2)
     assert cheap["b"] == pytest.approx(2 * cheap["a"], abs=2)  # half the time, a quarter of the cost
 
 
 def test_one_wild_workload_leaves_something_to_the_others() -> None:
-    reps = repetitions(first(a=Tried(0.5, 0.01, 1.0), b=Tried(0.5, 0.9, 1.0)), budget_s=600, blocks=6, variants=2)
+    reps = repetitions(
+        first(a=PilotWorkload(0.5, 0.01, 1.0), b=PilotWorkload(0.5, 0.9, 1.0)), budget_s=600, blocks=6, variants=2
+    )
     assert reps["b"] <= 4 * reps["a"] + 4
 
 
 def test_fewer_blocks_rather_than_runs_that_mostly_start_and_end() -> None:
-    made = first(a=Tried(0.5, 0.1, 1.0))
+    made = first(a=PilotWorkload(0.5, 0.1, 1.0))
     assert blocks_planned(made, repetitions(made, budget_s=2000, blocks=8, variants=2), 2000, 8, 2) == 8
     assert blocks_planned(made, repetitions(made, budget_s=200, blocks=8, variants=2), 200, 8, 2) == 6
 
@@ -96,7 +106,7 @@ def test_fewer_blocks_rather_than_runs_that_mostly_start_and_end() -> None:
     ("variants", "together", "marked"), [(2, False, 1.0), (3, False, 1.0), (2, True, 1.5), (3, True, 2.0)]
 )
 def test_repetitions_that_do_not_count(variants: int, together: bool, marked: float) -> None:
-    assert marked_repetitions(1, variants=variants, together=together) == marked
+    assert warmup_repetitions(1, variants=variants, together=together) == marked
 
 
 def test_the_plan_says_where_its_repetitions_come_from() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gpubench.stats.scaling import Interval, Measured, Rule, scale, share
+from gpubench.stats.scaling import Interval, Rule, ScalingPoint, speedups, time_share
 from gpubench.stats.usl import Usl, capacity, fit_usl
 
 SIZES = (1, 2, 4, 8, 16)
@@ -16,13 +16,13 @@ SIZES = (1, 2, 4, 8, 16)
 
 def law(
     contention: float, coherency: float, *, seed: int, rule: Rule = "strong", noise: float = 0.03, runs: int = 6
-) -> list[Measured]:
+) -> list[ScalingPoint]:
     rng = np.random.default_rng(seed)
     found = []
     for size in SIZES:
         rate = 100 * capacity(np.asarray(float(size)), contention, coherency)
         work = size if rule == "weak" else 1
-        found.append(Measured(size, 1, 1, tuple(math.log(work / rate) + rng.normal(0, noise, runs))))
+        found.append(ScalingPoint(size, 1, 1, tuple(math.log(work / rate) + rng.normal(0, noise, runs))))
     return found
 
 
@@ -32,24 +32,24 @@ def inside(interval: Interval, value: float) -> bool:
 
 
 def test_perfect_strong_scaling_halves_the_time_and_perfect_weak_scaling_keeps_it() -> None:
-    halved = [Measured(1, 2, 1, (0.0, 0.0)), Measured(2, 2, 1, (-math.log(2), -math.log(2)))]
-    kept = [Measured(1, 2, 1, (0.0, 0.0)), Measured(1, 4, 1, (0.0, 0.0))]
+    halved = [ScalingPoint(1, 2, 1, (0.0, 0.0)), ScalingPoint(2, 2, 1, (-math.log(2), -math.log(2)))]
+    kept = [ScalingPoint(1, 2, 1, (0.0, 0.0)), ScalingPoint(1, 4, 1, (0.0, 0.0))]
     for measured, rule in ((halved, "strong"), (kept, "weak")):
-        first, second = scale(measured, rule)  # type: ignore[arg-type]
+        first, second = speedups(measured, rule)  # type: ignore[arg-type]
         assert (first.speedup.value, first.efficiency) == (1.0, Interval(1.0))
         assert (second.speedup.value, second.efficiency.value) == (pytest.approx(2.0), pytest.approx(1.0))
 
 
 def test_sizes_are_ordered_by_their_threads_and_those_without_runs_left_out() -> None:
-    measured = [Measured(2, 2, 3, (0.0,)), Measured(1, 1, 1, ()), Measured(1, 4, 2, (0.0,))]
-    assert [one.at.units for one in scale(measured, "strong")] == [8, 12]
-    assert scale([], "weak") == []
+    measured = [ScalingPoint(2, 2, 3, (0.0,)), ScalingPoint(1, 1, 1, ()), ScalingPoint(1, 4, 2, (0.0,))]
+    assert [one.at.units for one in speedups(measured, "strong")] == [8, 12]
+    assert speedups([], "weak") == []
 
 
 def test_the_interval_of_a_speed_up_is_welchs() -> None:
     rng = np.random.default_rng(3)
     first, second = rng.normal(0, 0.02, 5), rng.normal(-0.6, 0.06, 8)
-    (_, found) = scale([Measured(1, 1, 1, tuple(first)), Measured(2, 1, 1, tuple(second))], "strong")
+    (_, found) = speedups([ScalingPoint(1, 1, 1, tuple(first)), ScalingPoint(2, 1, 1, tuple(second))], "strong")
     expected = stats.ttest_ind(first, second, equal_var=False).confidence_interval(0.95)
     assert found.speedup.low == pytest.approx(math.exp(expected.low))
     assert found.speedup.high == pytest.approx(math.exp(expected.high))
@@ -61,7 +61,7 @@ def test_the_interval_of_a_speed_up_is_welchs() -> None:
 
 
 def test_a_single_run_gives_no_interval() -> None:
-    (_, found) = scale([Measured(1, 1, 1, (0.0,)), Measured(2, 1, 1, (-0.5, -0.6))], "strong")
+    (_, found) = speedups([ScalingPoint(1, 1, 1, (0.0,)), ScalingPoint(2, 1, 1, (-0.5, -0.6))], "strong")
     assert found.speedup == Interval(math.exp(0.55))
 
 
@@ -83,7 +83,7 @@ def test_the_law_is_recovered_and_its_intervals_are_honest(contention: float, co
 @pytest.mark.parametrize(("contention", "coherency"), [(0.3, 0.01), (0.05, 0.0), (0.0, 0.0), (0.3, 0.001)])
 def test_rates_without_any_scatter_give_the_law_itself(contention: float, coherency: float) -> None:
     measured = [
-        Measured(
+        ScalingPoint(
             units, 1, 1, (-math.log(units / (1 + contention * (units - 1) + coherency * units * (units - 1))),) * 2
         )
         for units in (1, 2, 4, 8, 16)
@@ -124,7 +124,7 @@ def test_two_sizes_or_no_run_to_spare_give_no_law() -> None:
 
 def test_a_share_is_paired_by_run() -> None:
     wholes = [0.0, 1.0, 2.0]
-    found = share([each + math.log(0.25) for each in wholes], wholes)
+    found = time_share([each + math.log(0.25) for each in wholes], wholes)
     assert found is not None
     assert (found.value, found.low, found.high) == (pytest.approx(0.25),) * 3
-    assert share([], []) is None
+    assert time_share([], []) is None

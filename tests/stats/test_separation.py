@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from gpubench.stats.separation import paired, separation
+from gpubench.stats.separation import paired_difference, separation
 
 
 def information(values: Sequence[int], variants: Sequence[int]) -> float:
@@ -66,7 +66,7 @@ def test_the_more_blocks_differ_the_higher_the_score():
 
 @given(st.lists(st.tuples(st.floats(0.1, 9), st.floats(0.1, 9)), min_size=3, max_size=9))
 def test_paired_differences_are_scipys(pairs):
-    found = paired(pairs)
+    found = paired_difference(pairs)
     before, after = np.transpose(pairs)
     assert found is not None
     assert (found.before, found.after) == (np.median(before), np.median(after))
@@ -78,7 +78,7 @@ def test_paired_differences_are_scipys(pairs):
 
 @pytest.mark.parametrize("pairs", [[(1.0, 2.0)], [(0.1, 0.3), (0.2, 0.4)], [(0.0, 0.0)] * 3])
 def test_differences_without_a_spread_have_no_t(pairs):
-    found = paired(pairs)
+    found = paired_difference(pairs)
     assert found is not None
     assert (found.size, found.t, found.p) == (None, None, None)
-    assert paired([]) is None
+    assert paired_difference([]) is None

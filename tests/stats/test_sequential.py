@@ -8,7 +8,7 @@ from campaign_by_hand import blocks_of, comparison, noisy, one
 from scipy import stats
 
 from gpubench.errors import UsageError
-from gpubench.stats.sequential import T_SHARE, looks_so_far, nominal_levels, schedule, sequential_p, spent
+from gpubench.stats.sequential import T_SHARE, alpha_spent, looks_so_far, nominal_levels, schedule, sequential_p
 from gpubench.stats.settings import Looks, VerdictSettings
 from gpubench.stats.verdict import judge
 
@@ -22,8 +22,8 @@ def test_looks_are_after_5_6_then_every_second_block_and_the_maximum(maximum, lo
 
 
 def test_spending_is_quadratic_in_the_share_of_blocks():
-    assert spent(0.05, 0.5) == pytest.approx(0.0125)
-    assert spent(0.05, 1.5) == 0.05
+    assert alpha_spent(0.05, 0.5) == pytest.approx(0.0125)
+    assert alpha_spent(0.05, 1.5) == 0.05
 
 
 def test_boundaries_are_those_of_the_reference():
@@ -40,7 +40,7 @@ def test_boundaries_spend_alpha_on_simulated_brownian_motion(sides):
     z = scores / np.sqrt(LOOKS)
     bounds = stats.norm.isf(np.array(nominal_levels(LOOKS, 12, 0.05, sides, False)) / sides)
     crossed = np.maximum.accumulate((np.abs(z) if sides == 2 else z) >= bounds, axis=1).mean(axis=0)
-    assert crossed == pytest.approx([spent(0.05, n / 12) for n in LOOKS], abs=4 * math.sqrt(0.05 / 200_000))
+    assert crossed == pytest.approx([alpha_spent(0.05, n / 12) for n in LOOKS], abs=4 * math.sqrt(0.05 / 200_000))
 
 
 def test_a_single_look_at_the_maximum_is_an_ordinary_test():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 from pathlib import Path
 
-from gpubench.store.rundirs import clear_remains
+from gpubench.store.rundirs import remove_leftovers
 
 
 def test_temporary_files_and_meeting_points_go_and_what_is_in_use_or_is_no_such_file_stays(tmp_path: Path) -> None:
@@ -20,5 +20,5 @@ def test_temporary_files_and_meeting_points_go_and_what_is_in_use_or_is_no_such_
         (tmp_path / name).write_text(name)
     with (tmp_path / used).open() as writer:
         fcntl.flock(writer, fcntl.LOCK_EX)
-        clear_remains(tmp_path)
+        remove_leftovers(tmp_path)
     assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()) == sorted(kept)

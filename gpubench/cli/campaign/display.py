@@ -15,7 +15,7 @@ from gpubench.files import write_atomically
 from gpubench.model.image import ImageSpec
 from gpubench.model.quantities import format_seconds
 from gpubench.plan.budget import node_hours
-from gpubench.plan.known import issue_lines
+from gpubench.plan.known_issues import issue_lines
 from gpubench.schedulers import JobState, submitted
 from gpubench.store.accounting import PENDING, Accounting, RunOutcome, run_warnings
 from gpubench.store.campaign import Campaign

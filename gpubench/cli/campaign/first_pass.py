@@ -16,8 +16,8 @@ from gpubench.cli.images.build import obtain_images
 from gpubench.cli.say import say
 from gpubench.errors import InterruptedByUserError
 from gpubench.model.quantities import format_seconds
-from gpubench.plan.block_design import interleaved, marked_repetitions
-from gpubench.plan.budget import LEAST_REPS, FirstPass, Tried, repetitions
+from gpubench.plan.block_design import interleaved, warmup_repetitions
+from gpubench.plan.budget import LEAST_REPS, FirstPass, PilotWorkload, repetitions
 from gpubench.plan.feasibility import SEQUENTIAL
 from gpubench.report.labels import cell_names
 from gpubench.schedulers import ATTACHED
@@ -59,7 +59,7 @@ def with_repetitions(wanted: Wanted) -> Wanted:
     repeated = sum(
         (REPS + item.warmup) * tried[item.params_id].cost_s for item in wanted.workloads if item.params_id in tried
     )
-    turns = len(tried) * marked_repetitions(1, variants=len(wanted.variants), together=True) + 2
+    turns = len(tried) * warmup_repetitions(1, variants=len(wanted.variants), together=True) + 2
     fixed_s = max(seconds - repeated, 0.0) + (TURN_S * turns if together else 0.0)
     first = FirstPass(outcome.record.campaign if outcome.record else "", seconds, fixed_s, tried)
     left_s = max(budget_s - seconds, 0.0)
@@ -97,7 +97,7 @@ def _run(wanted: Wanted, waiting: str) -> RunOutcome:
     return outcome
 
 
-def _tried(wanted: Wanted, outcome: RunOutcome, *, together: bool) -> dict[str, Tried]:
+def _tried(wanted: Wanted, outcome: RunOutcome, *, together: bool) -> dict[str, PilotWorkload]:
     """What the timed repetitions of each workload say, by ``params_id``; nothing where the run didn't end well."""
     if outcome.status != "ok" or outcome.directory is None:
         return {}
@@ -110,11 +110,11 @@ def _tried(wanted: Wanted, outcome: RunOutcome, *, together: bool) -> dict[str, 
             continue
         first, last = (dt.datetime.fromisoformat(row["started_at"]) for row in (own[0], own[-1]))
         seconds = [float(row["wall_s"]) for row in own]
-        tried[item.params_id] = Tried(
+        tried[item.params_id] = PilotWorkload(
             # No less than what was timed, whatever the machine's clock did meanwhile.
             cost_s=max((last - first).total_seconds() / (REPS - 1), statistics.fmean(seconds)),
             scatter=statistics.stdev(seconds) / statistics.fmean(seconds),
-            marked=marked_repetitions(item.warmup, variants=len(wanted.variants), together=together),
+            marked=warmup_repetitions(item.warmup, variants=len(wanted.variants), together=together),
             limit_s=item.timeout_s,
         )
     return tried

@@ -28,7 +28,7 @@ from gpubench.model.quantities import format_seconds
 from gpubench.plan import plan_advance, plan_repair
 from gpubench.schedulers import SCHEDULERS
 from gpubench.store.campaign import Campaign
-from gpubench.store.rundirs import clear_remains
+from gpubench.store.rundirs import remove_leftovers
 
 
 def bench(asked: CampaignOptions, *, gate: bool) -> None:
@@ -134,7 +134,7 @@ def missing_blocks(campaign: Campaign) -> tuple[Campaign, dict[str, list[int]]]:
     Raises UsageError while one of its jobs lives.
     """
     _require_idle(campaign)
-    clear_remains(campaign.directory)
+    remove_leftovers(campaign.directory)
     status = {outcome.run.run: outcome.status for outcome in account_now(campaign).outcomes}
     repair = plan_repair(campaign.whole_plan, status, dt.datetime.now(dt.UTC).isoformat())
     blocks: dict[str, list[int]] = dict(repair.again)

@@ -25,7 +25,7 @@ from gpubench.model.image import Image, Variant
 from gpubench.model.site import Site
 from gpubench.plan import History, Request, make_plan
 from gpubench.plan.budget import FirstPass
-from gpubench.plan.feasibility import arranged, worker_memory
+from gpubench.plan.feasibility import resolve_arrangement, worker_memory
 from gpubench.render import pack, rendered
 from gpubench.schedulers import ATTACHED
 from gpubench.spec import WorkloadSpec
@@ -202,7 +202,7 @@ def settle(wanted: Wanted, manifests: Mapping[str, Mapping[str, Any]] | None = N
     """With what ``auto`` stands for in the profile; ``manifests`` of the images that are known, by UCX spec."""
     site = with_waiting(wanted.site, wanted.protocol, manifests or {})
     wanted = dataclasses.replace(wanted, site=site)
-    site, not_interleaved = arranged(wanted)
+    site, not_interleaved = resolve_arrangement(wanted)
     return dataclasses.replace(wanted, site=site, not_interleaved=not_interleaved)
 
 

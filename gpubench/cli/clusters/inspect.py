@@ -21,7 +21,7 @@ from gpubench.plan.cluster_checks import (
     check_processes,
     check_versions,
     host_lines,
-    judge_places,
+    judge_affinity,
 )
 from gpubench.spec.inspect_record import LOOK, LOOKED_FILE, LookedRecord, LookSpec
 from gpubench.spec.plain import SpecError
@@ -79,7 +79,7 @@ def affinity(asked: InspectOptions, cpus: int | None) -> None:
         differ = "; ".join(finding.what for finding in check_versions(found.versions) if not finding.ok)
         raise PlanRefusedError(f"other versions: {differ}", then="name a Python of the cluster's own: --python PYTHON")
     known = {str(one["address"]): one for one in found.workers}
-    judged = judge_places([{**known[str(one["address"])], **one} for one in found.places], cpus)
+    judged = judge_affinity([{**known[str(one["address"])], **one} for one in found.places], cpus)
     for line in _table([_row(one) for one in judged]):
         say(line)
     wrong = [one for one in judged if one.why]

@@ -30,7 +30,7 @@ from gpubench.model.quantities import format_seconds, parse_seconds
 from gpubench.model.site import Site
 from gpubench.plan.adapter_combinations import check_combination
 from gpubench.plan.feasibility import check_bounds, check_worker_memory
-from gpubench.plan.known import apply_issues, issue_lines
+from gpubench.plan.known_issues import apply_issues, issue_lines
 from gpubench.plan.placement import check_placement, check_steps_of
 from gpubench.plan.site_checks import require_shared
 from gpubench.render import pack

@@ -13,7 +13,7 @@ from gpubench.cli.results.open_target import chosen_campaign, newest
 from gpubench.cli.say import say, say_text
 from gpubench.errors import DataError, UsageError
 from gpubench.merge.environment import PlannedEnvironment
-from gpubench.merge.explain import Seen, explain
+from gpubench.merge.explain import RunEvidence, explain
 from gpubench.model.base import nearest
 from gpubench.model.plan import PlannedVariant
 from gpubench.report.explain import explain_json, explain_lines
@@ -80,10 +80,10 @@ def explain_variants(baseline: str, candidate: str, directory: Path | None, *, a
     """
     campaign = chosen_campaign(directory, None, with_results=True)
     one, other = (_variant(campaign, label) for label in (baseline, candidate))
-    blocks: dict[tuple[Any, int], dict[str, Seen]] = {}
+    blocks: dict[tuple[Any, int], dict[str, RunEvidence]] = {}
     for outcome in account(campaign).outcomes:
         if outcome.directory and outcome.run.variant in (baseline, candidate):
-            seen = Seen(read_provenance(outcome.directory), outcome.record)
+            seen = RunEvidence(read_provenance(outcome.directory), outcome.record)
             blocks.setdefault((outcome.job.place, outcome.block.block), {})[outcome.run.variant] = seen
     pairs = [(sides[baseline], sides[candidate]) for sides in blocks.values() if len(sides) == 2]
     if not pairs:
@@ -125,8 +125,8 @@ def _words(about: Mapping[str, Any]) -> str:
     )
 
 
-def _seen(chosen: Chosen) -> Seen:
-    return Seen(read_provenance(chosen.directory), chosen.outcome.record)
+def _seen(chosen: Chosen) -> RunEvidence:
+    return RunEvidence(read_provenance(chosen.directory), chosen.outcome.record)
 
 
 def _chosen(name: str, directory: Path | None) -> Chosen:

@@ -23,9 +23,9 @@ from gpubench.merge.environment import (
     PlannedEnvironment,
     facts,
     find_changes,
-    is_crowded,
+    is_oversubscribed,
     with_changes,
-    with_crowds,
+    with_oversubscription,
 )
 from gpubench.merge.family import Cell, cells, family
 from gpubench.merge.table import Merged, merge_directory, parquet
@@ -104,7 +104,7 @@ def _judge_campaign(campaign: Campaign, question: Question | None) -> JudgedCamp
     table = cells(plan, accounting.outcomes, merged)
     comparisons = family(plan, table, campaign.frozen)
     seen, crowded = _seen(accounting, plan.protocol)
-    comparisons = with_crowds(comparisons, crowded)
+    comparisons = with_oversubscription(comparisons, crowded)
     changes = find_changes(comparisons, seen, expected_of(campaign, question.allow))
     verdicts = judge(with_changes(comparisons, changes), settings)
     _warn_of_patterns_without_use(question.allow, changes)
@@ -127,7 +127,7 @@ def _seen(accounting: Accounting, protocol: str) -> tuple[dict[str, Facts], set[
         if one.directory:
             provenance = read_provenance(one.directory)
             seen[one.run.run] = facts(provenance)
-            if is_crowded(provenance, protocol):
+            if is_oversubscribed(provenance, protocol):
                 crowded.add(one.run.run)
     return seen, crowded
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from gpubench import resources
 from gpubench.errors import GpubenchError, UsageError, joined
-from gpubench.model.base import TomlSource, a_name, key_lines, nearest, parse_toml, quoted, takes_text
+from gpubench.model.base import TomlSource, check_name, key_lines, nearest, parse_toml, quoted, takes_text
 from gpubench.model.known_issue import KnownIssue, load_known_issues
 from gpubench.model.site import Site
 from gpubench.model.suite import Suite
@@ -44,7 +44,7 @@ class Profile:
         faults: list[GpubenchError] = []
         try:
             if isinstance(name, str):
-                a_name(name)  # stricter than for plans of long ago
+                check_name(name)  # stricter than for plans of long ago
         except ValueError as error:
             faults.append(UsageError(f"{self.at('name')}: 'name' = {quoted(name)}: {error}"))
             plain = {**plain, "name": "unnamed"}

@@ -25,7 +25,7 @@ from gpubench.model.image import Variant, parse_variant
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
 from gpubench.model.suite import Suite, SuiteEntry, sizes_spelled
-from gpubench.plan.feasibility import SHARES, preset
+from gpubench.plan.feasibility import SHARES, size_preset
 from gpubench.spec import WorkloadSpec
 from gpubench.workloads.catalogue import Shape, Workload
 
@@ -144,7 +144,7 @@ def sized(
         return spec
     if asked.size not in SHARES:
         raise UsageError(f"no --size '{asked.size}'{nearest(asked.size, SHARES)}")
-    changed = preset(known(asked), spec.params, asked.size, fixed=parameters, shape=shape, memory=memory)
+    changed = size_preset(known(asked), spec.params, asked.size, fixed=parameters, shape=shape, memory=memory)
     return dataclasses.replace(spec, params={**spec.params, **changed})
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from gpubench.model.known_issue import Circumstances, KnownIssue
 from gpubench.model.plan import AppliedIssue, PlannedVariant
 from gpubench.model.site import Site
+from gpubench.model.text import counted
 
 
 def apply_issues(
@@ -53,7 +54,13 @@ def apply_issues(
             AppliedIssue(name=issue.name, action=issue.action, why=issue.why, nodes=count, variant=label, env=env)
             for count, label in concerned
         ]
-    return applied, [*notes, *_nothing_left(applied, [variant.label for variant in variants], nodes)]
+    baseline, *candidates = [variant.label for variant in variants]
+    for count in nodes:
+        skipped = {one.variant for one in applied if one.action == "skip" and one.nodes == count}
+        if baseline in skipped or (candidates and skipped >= set(candidates)):
+            what = f"the baseline {baseline}" if baseline in skipped else "every candidate"
+            notes.append(f"on {counted(count, 'node')} nothing can be compared: {what} is skipped")
+    return applied, notes
 
 
 def issue_lines(applied: Iterable[AppliedIssue]) -> Iterator[str]:
@@ -94,11 +101,3 @@ def _places(concerned: Iterable[tuple[int, str]]) -> str:
     return ", ".join(
         f"{label} on {' and '.join(each)} node{'' if each == ['1'] else 's'}" for label, each in counts.items()
     )
-
-
-def _nothing_left(applied: Sequence[AppliedIssue], labels: Sequence[str], nodes: Sequence[int]) -> Iterator[str]:
-    for count in nodes:
-        skipped = {one.variant for one in applied if one.action == "skip" and one.nodes == count}
-        if labels[0] in skipped or (labels[1:] and skipped >= set(labels[1:])):
-            what = f"the baseline {labels[0]}" if labels[0] in skipped else "every candidate"
-            yield f"on {count} node{'s' if count > 1 else ''} nothing can be compared: {what} is skipped"
