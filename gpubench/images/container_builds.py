@@ -64,10 +64,6 @@ def contexts(wanted: Sequence[Recipe], engine: Engine | None, *, gpubench: str) 
     }
 
 
-def _nothing(_row: LockRow) -> None:
-    """Who keeps all rows together at the end."""
-
-
 def build_all_images(
     engine: Engine,
     wanted: Sequence[Recipe],
@@ -78,7 +74,7 @@ def build_all_images(
     push: bool,
     show: Display,
     at_once: int = AT_ONCE,
-    keep: Callable[[LockRow], None] = _nothing,
+    keep: Callable[[LockRow], None] = lambda _row: None,
 ) -> list[BuiltContainer]:
     """Build every recipe, and push it where that is asked for; one that fails leaves the others.
 

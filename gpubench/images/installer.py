@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import signal
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import uv
 
 from gpubench.errors import GpubenchError, MissingToolError
+from gpubench.images.process import Log, die_with_parent, kill_group, started, without_logins
 from gpubench.model.quantities import format_seconds
 
 DEADLINE_S = 1800.0
@@ -40,24 +38,16 @@ _SETTINGS = {
 }
 # Seconds of silence and further attempts: an index that accepts and never answers costs less than a minute.
 _DEFAULTS = {"UV_HTTP_TIMEOUT": "15", "UV_HTTP_RETRIES": "2"}
-# PR_SET_PDEATHSIG (prctl(2)): a killed gpubench leaves nothing behind that goes on fetching.
-_DIE_WITH_PARENT = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execv(sys.argv[1], sys.argv[1:])"
 _FULL = re.compile(r"no space left[^\n]*|[^\n]*quota exceeded[^\n]*", re.IGNORECASE)
 _CAUSE = re.compile(r"^\s*(?:error|cause|Caused by|×)(?::| )\s*(.+)$", re.MULTILINE)
 _INDEX_SILENT = ("error sending request", "failed to fetch", "request failed", "timed out", "connection", "dns error")
 _UNTOUCHED = "finished images are untouched"
-_SECRET = re.compile(r"(?<=//)[^/@\s]+@")
 
 
 def environment(shell: Mapping[str, str]) -> dict[str, str]:
     """The environment in which uv runs: the shell's index, proxy and cache settings, and ours for the rest."""
     kept = {key: value for key, value in shell.items() if not _FOREIGN.fullmatch(key)}
     return {**_DEFAULTS, **kept, **_SETTINGS}
-
-
-def die_with_parent(words: Sequence[str]) -> list[str]:
-    """The command line of a program that is killed when the thread that starts it ends."""
-    return [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, *words]
 
 
 def program() -> str:
@@ -84,30 +74,23 @@ def run_uv(words: Sequence[str], *, what: str, folder: Path, log: Path, hold: in
     Raises:
         MissingToolError: uv failed, or didn't end within DEADLINE_S seconds.
     """
-    with subprocess.Popen(
+    late = False
+    with started(
         die_with_parent([program(), *words]),
         cwd=folder,  # uv reads the settings of a project that it finds around its working directory
         env=environment(os.environ),
         stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
         pass_fds=(hold,),
-        start_new_session=True,
     ) as process:
-        late = False
         try:
             output, _ = process.communicate(text, timeout=DEADLINE_S)
         except subprocess.TimeoutExpired:
             late = True
-            _kill(process)
+            kill_group(process)
             output, _ = process.communicate()
-        except BaseException:
-            _kill(process)
-            raise
-    output = _SECRET.sub("", output)
-    _keep(log, f"$ uv {' '.join(words)}\n{output}")
+    output = without_logins(output)
+    with Log(log) as file:
+        file.write(f"$ uv {' '.join(words)}\n{output}")
     if late:
         raise MissingToolError(
             f"could not install {what} within {format_seconds(DEADLINE_S)}; {_UNTOUCHED}",
@@ -115,11 +98,6 @@ def run_uv(words: Sequence[str], *, what: str, folder: Path, log: Path, hold: in
         )
     if process.returncode:
         raise failure(what, output, log)
-
-
-def _kill(process: subprocess.Popen[str]) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
 
 
 def failure(what: str, output: str, log: Path) -> GpubenchError:
@@ -139,13 +117,3 @@ def failure(what: str, output: str, log: Path) -> GpubenchError:
             then=f"check the network, proxy and index settings of uv and run it again; log: {log}",
         )
     return MissingToolError(f"could not install {what} ({cause}); {_UNTOUCHED}", then=f"see the log: {log}")
-
-
-def _keep(log: Path, text: str) -> None:
-    try:
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("a", encoding="utf-8") as file:
-            file.write(text + "\n")
-    except OSError:
-        # A full disk is reported by what failed, not by its log.
-        return

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from gpubench.errors import MissingToolError, PlanRefusedError, UsageError
 from gpubench.images.compatibility import Stack, admitted, newest_cuda, refusal, runs, stacks
+from gpubench.images.process import without_logins
 from gpubench.images.specs import RequestedUcx, Wheel, parse, resolve, version_key
 from gpubench.model.base import nearest
 from gpubench.model.recipe import Recipe
@@ -20,7 +21,6 @@ LISTING_S = 60.0
 """One listing of a repository's refs takes about a second."""
 
 _REF_LINE = re.compile(r"([0-9a-f]{40})\trefs/(heads|tags)/(\S+)")
-_LOGIN = re.compile(r"(?<=//)[^/@\s]+@")
 
 
 def refs(repository: str) -> dict[str, str]:
@@ -29,11 +29,15 @@ def refs(repository: str) -> dict[str, str]:
     Raises:
         MissingToolError: git isn't installed, or the repository doesn't answer.
     """
-    shown = _LOGIN.sub("", repository)
+    shown = without_logins(repository)
+    # Nothing may ask at the terminal or in a window: a build waits for nobody.
+    env = {"GIT_SSH_COMMAND": "ssh -oBatchMode=yes", **os.environ}
+    env |= {"GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "true", "LC_ALL": "C"}
+    why = ""
     try:
         done = subprocess.run(
             ["git", "ls-remote", "--heads", "--tags", "--", repository],
-            env=_git_environment(os.environ),
+            env=env,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -44,10 +48,15 @@ def refs(repository: str) -> dict[str, str]:
     except FileNotFoundError:
         raise MissingToolError("git, which resolves UCX branches, is not installed", then="install git") from None
     except subprocess.TimeoutExpired:
-        raise _no_answer(shown, f"no answer within {LISTING_S:.0f} s") from None
-    if done.returncode:
-        lines = _LOGIN.sub("", done.stderr).strip().splitlines()
-        raise _no_answer(shown, lines[0] if lines else f"git ended with {done.returncode}")
+        why = f"no answer within {LISTING_S:.0f} s"
+    else:
+        if done.returncode:
+            why = next(iter(without_logins(done.stderr).strip().splitlines()), f"git ended with {done.returncode}")
+    if why:
+        raise MissingToolError(
+            f"the git repository {shown} doesn't answer ({why})",
+            then="check the network and image.ucx_repository, or pin the commit by hand: REF@COMMIT",
+        )
     return _by_name(done.stdout)
 
 
@@ -63,7 +72,7 @@ def commit_of(repository: str, ref: str, known: Mapping[str, str] | None = None)
         return found[ref]
     near = difflib.get_close_matches(ref, sorted(found), n=1, cutoff=0.5)
     raise UsageError(
-        f"{_LOGIN.sub('', repository)} has no branch or tag '{ref}'",
+        f"{without_logins(repository)} has no branch or tag '{ref}'",
         then=f"nearest: {near[0]}" if near else "see git ls-remote",
     )
 
@@ -79,30 +88,11 @@ def _by_name(listing: str) -> dict[str, str]:
     return heads | tags
 
 
-def _git_environment(shell: Mapping[str, str]) -> dict[str, str]:
-    """Nothing may ask at the terminal or in a window: a build waits for nobody."""
-    return {
-        "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
-        **shell,
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_ASKPASS": "true",
-        "LC_ALL": "C",
-    }
-
-
-def _no_answer(repository: str, cause: str) -> MissingToolError:
-    return MissingToolError(
-        f"the git repository {repository} doesn't answer ({cause})",
-        then="check the network and image.ucx_repository, or pin the commit by hand: REF@COMMIT",
-    )
-
-
 FABRICS = ("rdmacm", "verbs")
 """What ``image.fabric`` may name: configure words whose packages the Dockerfile knows."""
 
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]*")
 _PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.:=~-]*")
-_CREDENTIALS = re.compile(r"//[^/@]+@")
 
 
 def recipes(specs: Sequence[str], site: Site, *, base: str = "", stack: str = "") -> list[Recipe]:
@@ -173,7 +163,7 @@ def _check(settings: ImageSettings, base: str) -> None:
     for word in settings.fabric:
         if word not in FABRICS:
             raise UsageError(f"image.fabric: unknown word '{word}'{nearest(word, FABRICS)}")
-    if _CREDENTIALS.search(settings.ucx_repository):
+    if without_logins(settings.ucx_repository) != settings.ucx_repository:
         raise UsageError(
             "image.ucx_repository holds credentials, which would stand in every image",
             then="leave them to git's credential helper",

@@ -141,7 +141,7 @@ class ImageSettings(Settings):
     ucx_repository: str = "https://github.com/openucx/ucx.git"
     """Where branches and tags of UCX are looked up."""
     build_network: str = ""
-    """Docker's network mode of the build steps. Empty: the engine's default."""
+    """Network of the build steps: `default`, `host` or `none`, as BuildKit has them. Empty: the engine's default."""
     modules: list[Line] = pydantic.Field(default_factory=list)
     """For runtime ``modules``: the modules to load, in this order. ``{ucx}`` stands for the UCX version."""
     prefix: Line = ""

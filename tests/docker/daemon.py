@@ -91,6 +91,8 @@ class DockerDaemon(_Server):
     def __init__(self, size: str = "") -> None:
         need(os.geteuid() == 0, "root, to start a Docker engine of its own")
         need(shutil.which("dockerd") is not None, "dockerd (Debian: docker.io)")
+        buildx = subprocess.run(["docker", "buildx", "version"], capture_output=True, check=False)
+        need(buildx.returncode == 0, "docker buildx (bash requirements/buildx.sh)")
         super().__init__("docker")
         self.data = self.home / "data"
         if size:

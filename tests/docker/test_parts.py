@@ -8,8 +8,9 @@ import pytest
 
 from gpubench.errors import DataError
 from gpubench.images.docker import archive
-from gpubench.images.docker.build import Log, log_path
+from gpubench.images.docker.build import log_path
 from gpubench.images.docker.registry import LONGEST_PAUSE_S, _next_page, _Patience, parse_challenge
+from gpubench.images.process import Log
 
 
 def test_a_challenge_is_read_with_quotes_and_commas() -> None:

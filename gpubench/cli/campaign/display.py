@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gpubench.cli.images.build import not_imported
+from gpubench.cli.images.obtain import not_imported
 from gpubench.cli.say import say
 from gpubench.cli.terminal import Terminal
 from gpubench.cli.ways import typed

@@ -12,7 +12,7 @@ from gpubench.cli.campaign.preflight import require_scheduler
 from gpubench.cli.campaign.prior_campaign import run_seconds
 from gpubench.cli.campaign.running import account_now, run_jobs
 from gpubench.cli.campaign.shared_paths import place_campaign
-from gpubench.cli.images.build import obtain_images
+from gpubench.cli.images.obtain import obtain_images
 from gpubench.cli.say import say
 from gpubench.errors import InterruptedByUserError
 from gpubench.model.quantities import format_seconds

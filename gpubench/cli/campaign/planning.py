@@ -15,7 +15,7 @@ from typing import Any
 from gpubench import __version__, resources
 from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.campaign.prior_campaign import find_history
-from gpubench.cli.images.build import obtain_images
+from gpubench.cli.images.obtain import obtain_images
 from gpubench.cli.sites.profiles import expanded, known_issues, load_site, load_suite
 from gpubench.errors import UsageError
 from gpubench.files import write_many_atomically

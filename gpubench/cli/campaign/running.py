@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
 
-from gpubench.cli.images.build import make_ready, not_imported
+from gpubench.cli.images.obtain import make_ready, not_imported
 from gpubench.cli.progress import Progress, progress_for
 from gpubench.cli.ways import typed
 from gpubench.errors import InterruptedByUserError, PlanRefusedError, SchedulerError

@@ -11,7 +11,7 @@ import socket
 from pathlib import Path
 
 from gpubench.cli.campaign.running import planned_images
-from gpubench.cli.images.build import make_ready
+from gpubench.cli.images.obtain import make_ready
 from gpubench.errors import UsageError
 from gpubench.files import write_atomically
 from gpubench.images import images_root

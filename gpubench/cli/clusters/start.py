@@ -16,7 +16,7 @@ from gpubench.cli.clusters.jobs import job_state, submit_job, wait_for
 from gpubench.cli.clusters.options import ClusterOptions
 from gpubench.cli.clusters.stop import sweep
 from gpubench.cli.clusters.tls_keys import make_keys
-from gpubench.cli.images.build import make_ready, obtain_images
+from gpubench.cli.images.obtain import make_ready, obtain_images
 from gpubench.cli.say import say
 from gpubench.cli.sites.profiles import expanded, known_issues, load_site
 from gpubench.cli.ways import typed

@@ -1,84 +1,37 @@
-"""Images for campaigns, and ``gpubench images``: build, push, lock."""
+"""``gpubench images build`` and ``push``: whatever kind of images the site's runtime starts."""
 
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from gpubench import __version__
+from gpubench import __version__, resources
 from gpubench.cli.campaign.options import CampaignOptions
+from gpubench.cli.images.build_progress import build_display
 from gpubench.cli.images.lock import add_rows, read_lock
+from gpubench.cli.images.obtain import kind_of, locked_rows, obtain_images
 from gpubench.cli.say import say, warn
 from gpubench.errors import GpubenchError, MissingToolError, PlanRefusedError, SchedulerError, UsageError
 from gpubench.files import write_atomically
 from gpubench.images import images_root
-from gpubench.images.kinds import KINDS
-from gpubench.images.kinds.base import Found, Order
+from gpubench.images.container_builds import build_all_images, contexts, steps
+from gpubench.images.docker.engine import Engine, PushProgress
+from gpubench.images.kinds.base import Step
+from gpubench.images.kinds.conda import make_prefix
+from gpubench.images.kinds.modules import describe_modules
+from gpubench.images.recipes import recipes, unresolved
 from gpubench.images.rows import reference
-from gpubench.model.base import nearest
-from gpubench.model.image import Image
+from gpubench.images.specs import parse
 from gpubench.model.images_lock import LockRow
 from gpubench.model.recipe import Recipe
 from gpubench.model.site import Site
-from gpubench.render.context import BuildContext
-from gpubench.runtimes import RUNTIMES
-from gpubench.schedulers import ATTACHED
+from gpubench.render.conda import render_prefix
+from gpubench.render.modules import SCRIPT, render_modules
 
-if TYPE_CHECKING:
-    from gpubench.images.container_builds import BuiltContainer
-    from gpubench.images.docker.build import Display
-    from gpubench.images.docker.engine import PushProgress
-
-_NO_REGISTRY = "name it: --set image.registry=HOST/NAME"
-
-
-def kind_of(site: Site) -> str:
-    """The kind of images that the site's runtime starts.
-
-    Raises:
-        UsageError: no such runtime.
-    """
-    if site.runtime not in RUNTIMES:
-        raise UsageError(f"site {site.name}: no runtime '{site.runtime}'{nearest(site.runtime, RUNTIMES)}")
-    return RUNTIMES[site.runtime].KIND
-
-
-def obtain_images(
-    site: Site, specs: Sequence[str], asked: CampaignOptions, *, build: bool = True, quiet: bool = False
-) -> dict[str, Found | None]:
-    """One image per spec: what is locked, and where this machine is the site and ``build`` says so, what can be built.
-
-    None stands for an image that must be built first.
-    """
-    order = Order(
-        specs=specs,
-        site=site,
-        root=images_root(site.paths.images),
-        lock=read_lock(),
-        date=asked.chosen_date(),
-        base=asked.base or "",
-        build=build and site.scheduler in ATTACHED,
-        progress=_ignore if quiet else say,
-    )
-    obtained = KINDS[kind_of(site)].obtain(order)
-    add_rows(obtained.rows)
-    return obtained.images
-
-
-def not_imported(site: Site, specs: Iterable[str]) -> set[str]:
-    """Those whose containers are built and locked, where the site's runtime wants them as squashfs files."""
-    if kind_of(site) != "squashfs":
-        return set()
-    lock = read_lock()
-    return {spec for spec in specs if lock.find(kind="docker", spec=spec, site=site.name) is not None}
-
-
-def make_ready(image: Image) -> None:
-    """Have the image on this machine, sound; raises DataError or MissingToolError."""
-    KINDS[image.kind].ready(image)
+Make = Callable[[Step], LockRow]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,11 +48,11 @@ class BuildRequest:
 
 
 def build(wish: BuildRequest) -> None:
-    """Build (and push) an image per spec, whatever kind the site's runtime starts."""
-    builder = _BUILDERS.get(kind_of(wish.site))
-    if builder is None:
-        raise PlanRefusedError(f"images of kind {kind_of(wish.site)} aren't built by gpubench")
-    builder(wish)
+    """Build (and push) an image per spec."""
+    kind = kind_of(wish.site)
+    if kind not in _BUILDERS:
+        raise PlanRefusedError(f"images of kind {kind} aren't built by gpubench")
+    _BUILDERS[kind](wish)
 
 
 def _build_venvs(wish: BuildRequest) -> None:
@@ -112,80 +65,83 @@ def _build_venvs(wish: BuildRequest) -> None:
 
 
 def _build_containers(wish: BuildRequest) -> None:
-    from gpubench.cli.images.build_progress import build_display
-    from gpubench.images.container_builds import build_all_images, contexts, steps
-    from gpubench.images.docker.engine import Engine
-    from gpubench.images.recipes import recipes, unresolved
-
-    site = wish.site
-    _pushes(wish)
-    wanted = recipes(wish.specs, site, stack=wish.stack)
-    unpinned = contexts(wanted, None, gpubench=__version__)
-    folder = _write_contexts(wish, unpinned)
+    registry = _registry(wish.site) if wish.push else wish.site.image.registry
+    wanted = recipes(wish.specs, wish.site, stack=wish.stack)
+    for spec, context in contexts(wanted, None, gpubench=__version__).items():
+        _write(wish, spec, context.files)
+    open_refs = [recipe for recipe in wanted if unresolved(recipe)]
     known = [recipe for recipe in wanted if not unresolved(recipe)]
-    silent = _silent_repository([recipe for recipe in wanted if unresolved(recipe)], folder)
+    silent = _unresolved(open_refs, f"Dockerfiles written to {_folder(wish)}") if open_refs else None
     if silent and not known:
         raise silent
     try:
         engine = Engine.connect()
         rendered = contexts(known, engine, gpubench=__version__)
     except MissingToolError as error:
-        raise MissingToolError(f"{error.what}; Dockerfiles written to {folder}", then=error.then) from None
-    _write_contexts(wish, rendered)
+        raise MissingToolError(f"{error.what}; Dockerfiles written to {_folder(wish)}", then=error.then) from None
+    for spec, context in rendered.items():
+        _write(wish, spec, context.files)
     with build_display(steps(known)) as show:
         built = build_all_images(
             engine,
             known,
             rendered,
-            root=images_root(site.paths.images),
+            root=images_root(wish.site.paths.images),
             date=wish.date,
-            push=_pushes(wish),
+            push=bool(registry) if wish.push is None else wish.push,
             show=show,
             at_once=wish.at_once,
             keep=lambda row: add_rows([row]),
         )
     for row in filter(None, (one.row for one in built)):
         say(f"{row.spec}: {reference(row)}")
-    failed = {one.recipe.spec: one for one in built if one.error}
+    failed = {one.recipe.spec: one.error for one in built if one.error}
     if failed and silent:
         warn(str(silent))
     if failed:
-        raise _all_in_one(failed, len(wanted))
+        # They were shown in full while the builds went on.
+        logs = ", ".join(str(one.outcome.log) for one in built if one.error)
+        raise _summary(failed, len(wanted), SchedulerError, then=f"see {logs}")
     if silent:
         raise silent
 
 
-def _silent_repository(recipes: Sequence[Recipe], folder: Path) -> MissingToolError | None:
-    """Why these can't be built, None where there are none."""
-    if not recipes:
-        return None
-    specs = ", ".join(recipe.spec for recipe in recipes)
-    return MissingToolError(
-        f"{recipes[0].ucx_repository} doesn't say which commit {specs} is; Dockerfiles written to {folder}",
-        then=f"try again, or pin it yourself: {recipes[0].spec}@COMMIT",
-    )
-
-
-def _pushes(wish: BuildRequest) -> bool:
-    registry = wish.site.image.registry
-    if wish.push and not registry:
-        raise UsageError(f"site {wish.site.name} names no registry to push to", then=_NO_REGISTRY)
-    return bool(registry) if wish.push is None else wish.push
-
-
 def _build_conda(wish: BuildRequest) -> None:
-    from gpubench.cli.images.prefixes import build_conda
-
-    build_conda(wish)
+    """Write the scripts of every prefix, and run them one after the other; finished prefixes are left alone."""
+    _refuse_push(wish)
+    wanted = recipes(wish.specs, wish.site, stack=wish.stack)
+    root = images_root(wish.site.paths.images).resolve()
+    templates, sources = resources.texts("templates", "conda/*.j2"), resources.docker_sources()
+    makers: dict[str, Make] = {}
+    for recipe in wanted:
+        prefix = render_prefix(recipe, templates, sources, str(root))
+        folder = _write(wish, recipe.spec, prefix.files)
+        makers[recipe.spec] = functools.partial(make_prefix, recipe, prefix, folder, root)
+    for recipe in filter(unresolved, wanted):
+        raise _unresolved([recipe], f"scripts written to {_folder(wish, recipe.spec)}")
+    _make(wish, makers)
 
 
 def _build_modules(wish: BuildRequest) -> None:
-    from gpubench.cli.images.prefixes import build_modules
+    """Write the load lines for every version, load them, and lock what they bring."""
+    _refuse_push(wish)
+    site, settings = wish.site, wish.site.image
+    if not settings.modules and not settings.prefix:
+        raise UsageError(f"site {site.name} names neither modules nor a prefix", then="see image.modules, image.prefix")
+    if wish.stack:
+        raise UsageError("--stack is for packages that gpubench installs; modules bring their own")
+    root = images_root(site.paths.images).resolve()
+    templates = resources.texts("templates", "modules/*.j2")
+    makers: dict[str, Make] = {}
+    for spec in wish.specs:
+        parse(spec)
+        text = render_modules(site.name, settings, spec, templates)
+        load = _write(wish, spec, {SCRIPT: text.encode()}) / SCRIPT
+        makers[spec] = functools.partial(describe_modules, spec, site, load, root)
+    _make(wish, makers)
 
-    build_modules(wish)
 
-
-_BUILDERS = {
+_BUILDERS: dict[str, Callable[[BuildRequest], None]] = {
     "conda": _build_conda,
     "docker": _build_containers,
     "modules": _build_modules,
@@ -194,65 +150,99 @@ _BUILDERS = {
 }
 
 
-def _write_contexts(wish: BuildRequest, rendered: Mapping[str, BuildContext]) -> Path:
-    """Every file that a build gets, for people and for engines elsewhere."""
+def _make(wish: BuildRequest, makers: Mapping[str, Make]) -> None:
+    """One that fails leaves the others; then which failed, or the one failure itself."""
+    failed: dict[str, GpubenchError] = {}
+    rows: list[LockRow] = []
+    with build_display(list(makers)) as show:
+        for spec, make in makers.items():
+            try:
+                row = make(functools.partial(show.step, spec))
+            except GpubenchError as error:
+                failed[spec] = error
+                if len(makers) > 1:
+                    show.fail(spec, str(error))
+                continue
+            show.done(spec)
+            rows.append(_dated(row, wish.date))
+    add_rows(rows)
+    for row in rows:
+        say(f"{row.spec}: {row.digest} {row.python}")
+    if failed:
+        raise _summary(failed, len(makers), MissingToolError) if len(makers) > 1 else failed.popitem()[1]
+
+
+def _dated(row: LockRow, date: str) -> LockRow:
+    """With the date of the build: an image that is locked already keeps its own."""
+    known = read_lock().find(kind=row.kind, spec=row.spec, site=row.site, date=date)
+    if known and known.model_copy(update={"date": ""}) == row:
+        return known
+    return row.model_copy(update={"date": date or dt.datetime.now().astimezone().strftime("%Y%m%d")})
+
+
+def _folder(wish: BuildRequest, spec: str = "") -> Path:
+    """Where every file that a build reads is written, for people and for engines elsewhere; of one spec, or of all."""
     folder = wish.out or Path(wish.site.paths.outputs) / "images"
-    for spec, context in rendered.items():
-        for name, data in context.files.items():
-            path = folder / f"{wish.site.name}-{spec.replace('/', '_')}" / name
-            if not path.exists() or path.read_bytes() != data:
-                write_atomically(path, data)
+    return folder / f"{wish.site.name}-{spec.replace('/', '_')}" if spec else folder
+
+
+def _write(wish: BuildRequest, spec: str, files: Mapping[str, bytes]) -> Path:
+    folder = _folder(wish, spec)
+    for name, data in files.items():
+        path = folder / name
+        if not path.exists() or path.read_bytes() != data:
+            write_atomically(path, data)
     return folder
 
 
-def _all_in_one(failed: Mapping[str, BuiltContainer], count: int) -> GpubenchError:
-    """What failed has been shown in full while it went on; here which, and where to read on."""
-    kinds = {type(one.error) for one in failed.values() if one.error}
-    kind = kinds.pop() if len(kinds) == 1 else SchedulerError
-    logs = ", ".join(str(one.outcome.log) for one in failed.values())
-    return kind(f"{len(failed)} of {count} images failed: {', '.join(failed)}", then=f"see {logs}")
+def _unresolved(wanted: Sequence[Recipe], written: str) -> MissingToolError:
+    specs = ", ".join(recipe.spec for recipe in wanted)
+    return MissingToolError(
+        f"{wanted[0].ucx_repository} doesn't say which commit {specs} is; {written}",
+        then=f"try again, or pin it yourself: {wanted[0].spec}@COMMIT",
+    )
+
+
+def _summary(
+    failed: Mapping[str, GpubenchError], count: int, otherwise: type[GpubenchError], *, then: str = ""
+) -> GpubenchError:
+    """Which of several failed: of their common kind, or of ``otherwise``."""
+    kinds = {type(error) for error in failed.values()}
+    kind = kinds.pop() if len(kinds) == 1 else otherwise
+    return kind(f"{len(failed)} of {count} images failed: {', '.join(failed)}", then=then)
+
+
+def _refuse_push(wish: BuildRequest) -> None:
+    if wish.push:
+        raise UsageError(
+            f"images of runtime {wish.site.runtime} lie on a file system and aren't pushed", then="leave --push out"
+        )
+
+
+def _registry(site: Site) -> str:
+    if not site.image.registry:
+        raise UsageError(
+            f"site {site.name} names no registry to push to", then="name it: --set image.registry=HOST/NAME"
+        )
+    return site.image.registry
 
 
 def push(site: Site, specs: Sequence[str], date: str) -> None:
     """Push locked local images to the site's registry, and lock what the registry calls them."""
-    from gpubench.cli.images.build_progress import build_display
-    from gpubench.images.docker.engine import Engine
-
-    registry = site.image.registry
-    if not registry:
-        raise UsageError(f"site {site.name} names no registry to push to", then=_NO_REGISTRY)
+    registry = _registry(site)
     rows = [row for row in locked_rows(site, specs, date) if row.registry != registry]
     engine = Engine.connect()
     with build_display([row.spec for row in rows]) as show:
         for row in rows:
             engine.ensure(reference(row))
-            digest = engine.push(reference(row), registry, row.tag, functools.partial(_show_push, show, row.spec))
+
+            def on_progress(progress: PushProgress, spec: str = row.spec) -> None:
+                show.step(spec, progress.text, progress.share)
+
+            digest = engine.push(reference(row), registry, row.tag, on_progress)
             show.done(row.spec)
             pushed = row.model_copy(update={"registry": registry, "digest": digest})
             add_rows([pushed])
             say(f"{row.spec}: {reference(pushed)}")
     if not rows:
         say(f"nothing to push: {', '.join(specs) or 'every image'} is in {registry} already")
-
-
-def _show_push(show: Display, name: str, progress: PushProgress) -> None:
-    show.step(name, progress.text, progress.share)
-
-
-def locked_rows(site: Site, specs: Sequence[str], date: str) -> list[LockRow]:
-    """The row of every spec, of all where none is named; raises UsageError for one that isn't locked."""
-    lock = read_lock()
-    names = list(specs) or sorted({row.spec for row in lock.rows_of(site.name) if row.kind == "docker"})
-    rows = {spec: lock.find(kind="docker", spec=spec, site=site.name, date=date) for spec in names}
-    for spec, row in rows.items():
-        if row is None:
-            on = f" of {date}" if date else ""
-            raise UsageError(
-                f"images.lock.toml has no image {spec}{on} for site {site.name}",
-                then=f"build it: gpubench images build {spec} --site {site.name}",
-            )
-    return [row for row in rows.values() if row]
-
-
-def _ignore(_line: str) -> None:
-    """Progress that nobody wants to read."""

@@ -212,7 +212,7 @@ def _site(asked: CampaignOptions) -> Site:
 
 def _container_site(asked: CampaignOptions) -> Site:
     """The site; where campaigns build their images themselves, containers are what is left to ask for."""
-    from gpubench.cli.images.build import kind_of
+    from gpubench.cli.images.obtain import kind_of
     from gpubench.images.kinds import KINDS
 
     site = _site(asked)

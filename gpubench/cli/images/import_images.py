@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpubench import __version__, resources
-from gpubench.cli.images.build import locked_rows
+from gpubench.cli.images.obtain import locked_rows
 from gpubench.cli.say import say
 from gpubench.errors import (
     DataError,

@@ -10,8 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from gpubench.cli.campaign.options import CampaignOptions
-from gpubench.cli.images.build import kind_of, locked_rows
 from gpubench.cli.images.lock import read_lock
+from gpubench.cli.images.obtain import kind_of, locked_rows
 from gpubench.cli.say import say, say_text
 from gpubench.cli.sites.profiles import load_site, site_names
 from gpubench.cli.terminal import Terminal

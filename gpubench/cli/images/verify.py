@@ -14,8 +14,8 @@ from gpubench import __version__
 from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.campaign.planning import write_scripts
 from gpubench.cli.campaign.running import run_jobs
-from gpubench.cli.images.build import kind_of, obtain_images
 from gpubench.cli.images.lock import read_lock
+from gpubench.cli.images.obtain import kind_of, obtain_images
 from gpubench.cli.say import say
 from gpubench.cli.sites.profiles import load_site, load_suite
 from gpubench.errors import DataError, MissingToolError, PlanRefusedError, UsageError

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpubench import __version__, resources
 from gpubench.cli.campaign.options import CampaignOptions
-from gpubench.cli.images.build import obtain_images
+from gpubench.cli.images.obtain import obtain_images
 from gpubench.cli.say import say
 from gpubench.cli.sites import node_jobs
 from gpubench.cli.sites.profiles import load_site

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from gpubench import resources
-from gpubench.cli.images.build import kind_of
+from gpubench.cli.images.obtain import kind_of
 from gpubench.cli.say import say
 from gpubench.errors import PlanRefusedError
 from gpubench.files import write_atomically

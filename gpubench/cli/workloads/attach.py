@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.cli.campaign.options import CampaignOptions
-from gpubench.cli.images.build import kind_of, obtain_images
+from gpubench.cli.images.obtain import kind_of, obtain_images
 from gpubench.cli.say import say
 from gpubench.cli.sites.profiles import expanded, load_site
 from gpubench.cli.subprocess_client import SubprocessClient

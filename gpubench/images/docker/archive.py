@@ -31,15 +31,20 @@ def member(chunks: Iterable[bytes], name: str, *, what: str) -> bytes:
     Raises:
         DataError: not in it, no regular file, larger than LARGEST_FILE, or no tar.
     """
+    large = DataError(f"{name} in {what} is no regular file of at most {LARGEST_FILE >> 20} MiB")
+    data = bytearray()
+    for chunk in chunks:
+        data += chunk
+        if len(data) > LARGEST_FILE:
+            raise large
     try:
-        with tarfile.open(fileobj=_Stream(chunks), mode="r|*") as tar:
+        with tarfile.open(fileobj=io.BytesIO(data)) as tar:
             for entry in tar:
-                if entry.name.lstrip("./") != name.lstrip("./"):
-                    continue
-                content = tar.extractfile(entry) if entry.isreg() and entry.size <= LARGEST_FILE else None
-                if content is None:
-                    raise DataError(f"{name} in {what} is no regular file of at most {LARGEST_FILE >> 20} MiB")
-                return content.read()
+                if entry.name.lstrip("./") == name.lstrip("./"):
+                    content = tar.extractfile(entry) if entry.isreg() and entry.size <= LARGEST_FILE else None
+                    if content is None:
+                        raise large
+                    return content.read()
     except (tarfile.TarError, EOFError, OSError) as error:
         raise DataError(f"{what} can't be read ({error})") from None
     raise missing(name, what)
@@ -48,25 +53,3 @@ def member(chunks: Iterable[bytes], name: str, *, what: str) -> bytes:
 def missing(name: str, what: str) -> DataError:
     """There is no file ``name`` in ``what``."""
     return DataError(f"{what} holds no {name}", then="it was not built by gpubench images build")
-
-
-class _Stream(io.RawIOBase):
-    """A file to read from pieces of bytes, so that nothing large is held."""
-
-    def __init__(self, chunks: Iterable[bytes]) -> None:
-        self._chunks = iter(chunks)
-        self._rest = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        view = memoryview(buffer)  # type: ignore[arg-type]
-        while not self._rest:
-            chunk = next(self._chunks, None)
-            if chunk is None:
-                return 0
-            self._rest = chunk
-        size = min(len(view), len(self._rest))
-        view[:size], self._rest = self._rest[:size], self._rest[size:]
-        return size

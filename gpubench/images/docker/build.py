@@ -11,12 +11,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, TextIO
+from typing import Protocol
 
 from gpubench.errors import GpubenchError, InterruptedByUserError
 from gpubench.images.docker.buildx import build_image, find_buildx
 from gpubench.images.docker.engine import Cancelled, Engine, PushProgress
 from gpubench.images.docker.names import RepositoryPlace, require_architecture
+from gpubench.images.process import Log
 
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -24,41 +25,6 @@ _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 def log_path(folder: Path, name: str) -> Path:
     """The log of version ``name``: a branch may have slashes."""
     return folder / f"{_ODD.sub('-', name)}.log"
-
-
-class Log:
-    """Appends lines; a disk that is full is reported by what failed, not by its log."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._file: TextIO | None = None
-
-    def __enter__(self) -> Log:
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self.path.open("a", encoding="utf-8", buffering=1)
-        except OSError:
-            self._file = None
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._close()
-
-    def write(self, line: str) -> None:
-        """One line, on disk at once."""
-        try:
-            if self._file is not None:
-                self._file.write(f"{line}\n")
-        except OSError:
-            self._close()
-
-    def _close(self) -> None:
-        file, self._file = self._file, None
-        try:
-            if file is not None:
-                file.close()
-        except OSError:
-            return
 
 
 LOCAL_REPOSITORY = "gpubench"
@@ -135,15 +101,13 @@ class BuildOutcome:
     error: GpubenchError | None
 
 
-Ended = Callable[[BuildOutcome], None]
-
-
-def _nobody(_outcome: BuildOutcome) -> None:
-    """Who isn't waiting for single builds."""
-
-
 def build_all(
-    jobs: Sequence[BuildJob], *, at_once: int, logs: Path, show: Display, ended: Ended = _nobody
+    jobs: Sequence[BuildJob],
+    *,
+    at_once: int,
+    logs: Path,
+    show: Display,
+    ended: Callable[[BuildOutcome], None] = lambda _outcome: None,
 ) -> list[BuildOutcome]:
     """Build every job, ``at_once`` of them side by side; outcomes in the order of ``jobs``.
 

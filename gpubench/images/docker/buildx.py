@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import re
 import shutil
-import signal
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -20,7 +17,7 @@ from gpubench.images.docker.credentials import broken_logins, config_file
 from gpubench.images.docker.engine import Cancelled, Engine, ending, never
 from gpubench.images.docker.failures import disk_full, is_full, one_line
 from gpubench.images.docker.names import docker_architecture, require_architecture
-from gpubench.images.installer import die_with_parent
+from gpubench.images.process import die_with_parent, kill_group, started
 from gpubench.model.quantities import format_seconds
 
 SILENCE_S = 3600.0
@@ -207,31 +204,15 @@ def _run(words: list[str], folder: Path, lines: BuildLines, cancelled: Cancelled
     heard = time.monotonic()
     with (
         (folder / _CONTEXT).open("rb") as stdin,
-        subprocess.Popen(
-            die_with_parent([find_buildx(), *words]),
-            env=_environment(os.environ, folder / "state"),
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
+        started(
+            die_with_parent([find_buildx(), *words]), env=_environment(os.environ, folder / "state"), stdin=stdin
         ) as process,
+        ending(lambda: kill_group(process), lambda: cancelled() or time.monotonic() - heard > SILENCE_S),
     ):
         assert process.stdout is not None
-
-        def kill() -> None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-
-        try:
-            with ending(kill, lambda: cancelled() or time.monotonic() - heard > SILENCE_S):
-                for raw in process.stdout:
-                    heard = time.monotonic()
-                    lines.feed(raw)
-        except BaseException:
-            kill()
-            raise
+        for line in process.stdout:
+            heard = time.monotonic()
+            lines.feed(line)
     if cancelled():
         raise InterruptedByUserError("interrupted")
     if time.monotonic() - heard > SILENCE_S:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import functools
-import os
-import re
 import shutil
-import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -26,6 +23,7 @@ from gpubench.images.kinds.base import (
     installed_ready,
     obtain_installed,
 )
+from gpubench.images.process import started, without_logins
 from gpubench.images.rows import prefix_image
 from gpubench.model.images_lock import LockRow
 from gpubench.model.recipe import Recipe
@@ -33,7 +31,6 @@ from gpubench.render.conda import SCRIPT, Prefix
 
 _CAUSES: dict[int, type[GpubenchError]] = {3: DataError, 5: MissingToolError}
 _STEP = "== "
-_SECRET = re.compile(r"(?<=//)[^/@\s]+@")
 
 
 def make_prefix(recipe: Recipe, prefix: Prefix, folder: Path, root: Path, step: Step) -> LockRow:
@@ -92,31 +89,18 @@ def _run_script(script: Path, log: Path, step: Step) -> tuple[str, int]:
     log.parent.mkdir(parents=True, exist_ok=True)
     with (
         log.open("w", encoding="utf-8") as file,
-        subprocess.Popen(
-            ["bash", str(script.resolve())],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            start_new_session=True,
-        ) as process,
+        started(["bash", str(script.resolve())], stdin=subprocess.DEVNULL) as process,
     ):
         assert process.stdout is not None
-        try:
-            for line in process.stdout:
-                shown = _SECRET.sub("", line)
-                file.write(shown)
-                file.flush()
-                if shown.startswith(_STEP):
-                    step(shown.removeprefix(_STEP).strip(), done / steps)
-                    done = min(done + 1, steps)
-                elif shown.strip():
-                    last = shown.strip()
-        except BaseException:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            raise
+        for line in process.stdout:
+            shown = without_logins(line)
+            file.write(shown)
+            file.flush()
+            if shown.startswith(_STEP):
+                step(shown.removeprefix(_STEP).strip(), done / steps)
+                done = min(done + 1, steps)
+            elif shown.strip():
+                last = shown.strip()
     return last.removeprefix("gpubench: "), process.returncode
 
 

@@ -1,0 +1,80 @@
+"""Images for campaigns: the one that each UCX spec means on a site, found or built, and whether it is sound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from gpubench.cli.campaign.options import CampaignOptions
+from gpubench.cli.images.lock import add_rows, read_lock
+from gpubench.cli.say import say
+from gpubench.errors import UsageError
+from gpubench.images import images_root
+from gpubench.images.kinds import KINDS
+from gpubench.images.kinds.base import Found, Order
+from gpubench.model.base import nearest
+from gpubench.model.image import Image
+from gpubench.model.images_lock import LockRow
+from gpubench.model.site import Site
+from gpubench.runtimes import RUNTIMES
+from gpubench.schedulers import ATTACHED
+
+
+def kind_of(site: Site) -> str:
+    """The kind of images that the site's runtime starts.
+
+    Raises:
+        UsageError: no such runtime.
+    """
+    if site.runtime not in RUNTIMES:
+        raise UsageError(f"site {site.name}: no runtime '{site.runtime}'{nearest(site.runtime, RUNTIMES)}")
+    return RUNTIMES[site.runtime].KIND
+
+
+def obtain_images(
+    site: Site, specs: Sequence[str], asked: CampaignOptions, *, build: bool = True, quiet: bool = False
+) -> dict[str, Found | None]:
+    """One image per spec: what is locked, and where this machine is the site and ``build`` says so, what can be built.
+
+    None stands for an image that must be built first.
+    """
+    order = Order(
+        specs=specs,
+        site=site,
+        root=images_root(site.paths.images),
+        lock=read_lock(),
+        date=asked.chosen_date(),
+        base=asked.base or "",
+        build=build and site.scheduler in ATTACHED,
+        progress=(lambda _line: None) if quiet else say,
+    )
+    obtained = KINDS[kind_of(site)].obtain(order)
+    add_rows(obtained.rows)
+    return obtained.images
+
+
+def not_imported(site: Site, specs: Iterable[str]) -> set[str]:
+    """Those whose containers are built and locked, where the site's runtime wants them as squashfs files."""
+    if kind_of(site) != "squashfs":
+        return set()
+    lock = read_lock()
+    return {spec for spec in specs if lock.find(kind="docker", spec=spec, site=site.name) is not None}
+
+
+def make_ready(image: Image) -> None:
+    """Have the image on this machine, sound; raises DataError or MissingToolError."""
+    KINDS[image.kind].ready(image)
+
+
+def locked_rows(site: Site, specs: Sequence[str], date: str) -> list[LockRow]:
+    """The row of every spec, of all where none is named; raises UsageError for one that isn't locked."""
+    lock = read_lock()
+    names = list(specs) or sorted({row.spec for row in lock.rows_of(site.name) if row.kind == "docker"})
+    rows = {spec: lock.find(kind="docker", spec=spec, site=site.name, date=date) for spec in names}
+    for spec, row in rows.items():
+        if row is None:
+            on = f" of {date}" if date else ""
+            raise UsageError(
+                f"images.lock.toml has no image {spec}{on} for site {site.name}",
+                then=f"build it: gpubench images build {spec} --site {site.name}",
+            )
+    return [row for row in rows.values() if row]
