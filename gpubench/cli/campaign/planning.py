@@ -28,7 +28,7 @@ from gpubench.plan.arrangement import arranged
 from gpubench.plan.cluster_shapes import worker_memory
 from gpubench.plan.repetitions import FirstPass
 from gpubench.render import pack, rendered
-from gpubench.schedulers import ATTACHED
+from gpubench.schedulers import LOCAL
 from gpubench.spec import WorkloadSpec
 from gpubench.spec.plain import content_id
 from gpubench.stats.data import ComparisonInput
@@ -223,7 +223,7 @@ def node_memory(site: Site) -> int:
 
 
 def _is_this_machine(site: Site) -> bool:
-    return site.layout.one_machine or site.scheduler in ATTACHED
+    return site.layout.one_machine or site.scheduler in LOCAL
 
 
 def _shape(wanted: Wanted) -> dict[str, Any]:

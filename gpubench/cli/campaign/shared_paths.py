@@ -19,7 +19,7 @@ from gpubench.model.image import Image
 from gpubench.model.site import Site
 from gpubench.plan.shared_paths import Resolved, require_shared
 from gpubench.runtimes import RUNTIMES
-from gpubench.schedulers import DETACHED
+from gpubench.schedulers import BATCH
 from gpubench.store.campaign import Campaign
 
 PATHS = "gpubench/paths/1"
@@ -38,7 +38,7 @@ def place_campaign(campaign: Campaign) -> None:
     """
     site = campaign.plan.site
     _require_mountable(site.runtime, campaign.directory.resolve())
-    if site.scheduler not in DETACHED:
+    if site.scheduler not in BATCH:
         return
     shared = shared_paths(site)
     places = {"the campaign": resolve(str(campaign.directory))}

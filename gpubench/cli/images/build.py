@@ -25,7 +25,7 @@ from gpubench.model.recipe import Recipe
 from gpubench.model.site import Site
 from gpubench.render.context import BuildContext
 from gpubench.runtimes import RUNTIMES
-from gpubench.schedulers import ATTACHED
+from gpubench.schedulers import LOCAL
 
 if TYPE_CHECKING:
     from gpubench.images.container_builds import BuiltContainer
@@ -60,7 +60,7 @@ def obtain_images(
         lock=read_lock(),
         date=asked.chosen_date(),
         base=asked.base or "",
-        build=build and site.scheduler in ATTACHED,
+        build=build and site.scheduler in LOCAL,
         progress=_ignore if quiet else say,
     )
     obtained = KINDS[kind_of(site)].obtain(order)
