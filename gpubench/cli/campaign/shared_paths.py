@@ -63,7 +63,7 @@ def require_sound_images(campaign: Campaign) -> None:
 
 
 def _require_mountable(runtime: str, directory: Path) -> None:
-    found = sorted(set(RUNTIMES[runtime].PARTS_AT) & set(str(directory)))
+    found = sorted(set(RUNTIMES[runtime].MOUNT_SEPARATORS) & set(str(directory)))
     if found:
         raise UsageError(
             f"{runtime} can't mount {directory}: it parts the words of a mount at {' and '.join(found)}",
