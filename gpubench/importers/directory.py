@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import datetime as dt
 import fnmatch
@@ -30,11 +31,15 @@ NOTE, TABLE = "import.json", "results.parquet"
 
 @dataclasses.dataclass(frozen=True)
 class Given:
-    """What the user knows and the files don't say; never takes the place of what a file says."""
+    """What the user knows and the files don't say; never takes the place of what a file says.
+
+    ``columns`` says which column of a table holds what (``column_map``).
+    """
 
     variant: str | None = None
     date: dt.date | None = None
     site: str | None = None
+    columns: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,9 +103,13 @@ def import_files(kind: str, form: Format, paths: Sequence[Path], out: Path, give
         given: what the files don't say.
 
     Raises:
-        UsageError: a path that isn't there, ``out`` holds something else.
-        DataError: not one row could be used.
+        UsageError: a path that isn't there, ``out`` holds something else, a map of columns that the format can't take.
+        DataError: no row could be used, or most rows of a file or of all files were refused. Nothing is written.
     """
+    if given.columns is not None:
+        if form.map_columns is None:
+            raise UsageError(f"format {kind} has columns of its own", then="leave --columns out, or import a table")
+        form = dataclasses.replace(form, read=form.map_columns(given.columns))
     if out.exists() and not is_imported(out) and not _begun(out):
         raise UsageError(f"{out} is not empty, and no import", then="name another directory")
     sources: list[dict[str, Any]] = []
@@ -119,13 +128,16 @@ def import_files(kind: str, form: Format, paths: Sequence[Path], out: Path, give
                     spellings.setdefault(read, set()).add(said)
         refused += bad
         sources.append(source)
-    settled, twice = settle(rows)
-    refused = sorted([*refused, *twice], key=lambda one: (one.file, one.line))
+    settled, contradicting, copies = settle(rows)
     if not settled:
-        why = f"; the first: {refused[0]}" if refused else ""
+        first = min((*refused, *contradicting), key=lambda one: (one.file, one.line), default=None)
+        why = f"; the first: {first}" if first else ""
         raise DataError(
             f"not one usable row of {len(sources)} file(s) of format {kind}{why}", then="see what the format is made of"
         )
+    if not form.has_others:
+        _check_most_are_used(kind, [*settled, *copies], [*refused, *contradicting])
+    refused = sorted([*refused, *contradicting, *copies], key=lambda one: (one.file, one.line))
     note = {
         "schema": IMPORT,
         "gpubench": __version__,
@@ -147,6 +159,20 @@ def import_files(kind: str, form: Format, paths: Sequence[Path], out: Path, give
     write_atomically(out / TABLE, data)
     write_atomically(out / NOTE, json.dumps(note, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
     return ImportedResults(out, note, table)
+
+
+def _check_most_are_used(kind: str, usable: Sequence[Row | Refused], refused: Sequence[Refused]) -> None:
+    """Raise DataError where most rows are refused, of all files or of one that has several: the rest is no sample."""
+    kept = collections.Counter(one.file for one in usable)
+    lost = collections.Counter(one.file for one in refused)
+    several = [(f"{name}", kept[name], lost[name]) for name in sorted(lost) if kept[name] + lost[name] > 1]
+    for what, good, bad in (*several, ("all files", len(usable), len(refused))):
+        if bad > good:
+            first = min((one for one in refused if what in (one.file, "all files")), key=lambda one: one.line)
+            raise DataError(
+                f"{bad} of {good + bad} rows of {what} are refused, so nothing is imported; the first: {first}",
+                then=f"if they are of format {kind}, import the good rows or files alone",
+            )
 
 
 def _begun(out: Path) -> bool:

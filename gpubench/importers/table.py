@@ -42,24 +42,25 @@ _TOO = (
 _PLACE = ("file", "line")
 
 
-def settle(rows: Iterable[Row]) -> tuple[list[Row], list[Refused]]:
-    """Rows that stand once. Copies are refused but for the first; of rows that contradict each other, all are."""
+def settle(rows: Iterable[Row]) -> tuple[list[Row], list[Refused], list[Refused]]:
+    """Rows that stand once; rows that contradict each other, none of which is used; and copies but for the first."""
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(row.identity, []).append(row)
     kept: list[Row] = []
-    refused: list[Refused] = []
+    contradicting: list[Refused] = []
+    copies: list[Refused] = []
     for group in groups.values():
         first = group[0]
         if len({row.wall_s for row in group}) > 1:
             places = [f"{row.file}:{row.line}" for row in group]
             for row, own in zip(group, places, strict=True):
                 others = ", ".join(place for place in places if place != own)
-                refused.append(Refused(row.file, row.line, f"says otherwise than {others}; none of them is used"))
+                contradicting.append(Refused(row.file, row.line, f"says otherwise than {others}; none of them is used"))
             continue
         kept.append(first)
-        refused += [Refused(row.file, row.line, f"says the same as {first.file}:{first.line}") for row in group[1:]]
-    return kept, refused
+        copies += [Refused(row.file, row.line, f"says the same as {first.file}:{first.line}") for row in group[1:]]
+    return kept, contradicting, copies
 
 
 def frame(rows: Iterable[Row], site: str | None, name: str) -> pl.DataFrame:
