@@ -77,6 +77,10 @@ class Refused:
         return f"{self.file}:{self.line}: {self.reason}" if self.line else f"{self.file}: {self.reason}"
 
 
+class Duplicate(Refused):
+    """A row or a file that says what another one says already: leaving it out loses nothing."""
+
+
 Reader = Callable[[Path, str], Iterator[Row | Refused]]
 """Reads one file, which is called so in what it says."""
 

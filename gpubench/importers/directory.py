@@ -18,7 +18,7 @@ import polars as pl
 from gpubench import __version__
 from gpubench.errors import DataError, UsageError
 from gpubench.files import reading, write_atomically
-from gpubench.importers.base import Format, Refused, Row, impossible, plain_version
+from gpubench.importers.base import Duplicate, Format, Refused, Row, impossible, plain_version
 from gpubench.importers.table import frame, settle
 from gpubench.merge.table import parquet
 from gpubench.spec.plain import content_id
@@ -128,16 +128,15 @@ def import_files(kind: str, form: Format, paths: Sequence[Path], out: Path, give
                     spellings.setdefault(read, set()).add(said)
         refused += bad
         sources.append(source)
-    settled, contradicting, copies = settle(rows)
+    settled, twice = settle(rows)
+    refused = sorted([*refused, *twice], key=lambda one: (one.file, one.line))
     if not settled:
-        first = min((*refused, *contradicting), key=lambda one: (one.file, one.line), default=None)
-        why = f"; the first: {first}" if first else ""
+        why = f"; the first: {refused[0]}" if refused else ""
         raise DataError(
             f"not one usable row of {len(sources)} file(s) of format {kind}{why}", then="see what the format is made of"
         )
     if not form.has_others:
-        _check_most_are_used(kind, [*settled, *copies], [*refused, *contradicting])
-    refused = sorted([*refused, *contradicting, *copies], key=lambda one: (one.file, one.line))
+        _check_most_are_used(kind, settled, refused)
     note = {
         "schema": IMPORT,
         "gpubench": __version__,
@@ -161,16 +160,19 @@ def import_files(kind: str, form: Format, paths: Sequence[Path], out: Path, give
     return ImportedResults(out, note, table)
 
 
-def _check_most_are_used(kind: str, usable: Sequence[Row | Refused], refused: Sequence[Refused]) -> None:
+def _check_most_are_used(kind: str, settled: Sequence[Row], refused: Sequence[Refused]) -> None:
     """Raise DataError where most rows are refused, of all files or of one that has several: the rest is no sample."""
-    kept = collections.Counter(one.file for one in usable)
-    lost = collections.Counter(one.file for one in refused)
-    several = [(f"{name}", kept[name], lost[name]) for name in sorted(lost) if kept[name] + lost[name] > 1]
-    for what, good, bad in (*several, ("all files", len(usable), len(refused))):
-        if bad > good:
-            first = min((one for one in refused if what in (one.file, "all files")), key=lambda one: one.line)
+    lost = [one for one in refused if not isinstance(one, Duplicate)]
+    good = collections.Counter(row.file for row in settled)
+    good.update(one.file for one in refused if isinstance(one, Duplicate))
+    bad = collections.Counter(one.file for one in lost)
+    counts = [(name, good[name], bad[name]) for name in sorted(bad) if good[name] + bad[name] > 1]
+    for name, usable, unusable in (*counts, ("", good.total(), bad.total())):
+        if unusable > usable:
+            first = next(one for one in lost if name in ("", one.file))
             raise DataError(
-                f"{bad} of {good + bad} rows of {what} are refused, so nothing is imported; the first: {first}",
+                f"{unusable} of {usable + unusable} rows of {name or 'all files'} are refused, so nothing is imported; "
+                f"the first: {first}",
                 then=f"if they are of format {kind}, import the good rows or files alone",
             )
 
@@ -218,7 +220,7 @@ def _read(form: Format, path: Path, name: str, seen: dict[str, str]) -> tuple[li
     digest = hashlib.sha256(data).hexdigest()
     source = {"file": name, "sha256": digest, "bytes": len(data), "rows_in": 0}
     if digest in seen and not form.by_place:
-        return [], [Refused(name, 0, f"the same bytes as {seen[digest]}")], source
+        return [], [Duplicate(name, 0, f"the same bytes as {seen[digest]}")], source
     seen[digest] = name
     found = list(form.read(path, name))
     refused = [one for one in found if isinstance(one, Refused)]

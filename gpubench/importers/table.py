@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from gpubench.importers.base import Refused, Row
+from gpubench.importers.base import Duplicate, Refused, Row
 from gpubench.merge.table import COLUMNS
 from gpubench.spec.plain import canonical
 
@@ -42,25 +42,24 @@ _TOO = (
 _PLACE = ("file", "line")
 
 
-def settle(rows: Iterable[Row]) -> tuple[list[Row], list[Refused], list[Refused]]:
-    """Rows that stand once; rows that contradict each other, none of which is used; and copies but for the first."""
+def settle(rows: Iterable[Row]) -> tuple[list[Row], list[Refused]]:
+    """Rows that stand once. Copies are refused but for the first; of rows that contradict each other, all are."""
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(row.identity, []).append(row)
     kept: list[Row] = []
-    contradicting: list[Refused] = []
-    copies: list[Refused] = []
+    refused: list[Refused] = []
     for group in groups.values():
         first = group[0]
         if len({row.wall_s for row in group}) > 1:
             places = [f"{row.file}:{row.line}" for row in group]
             for row, own in zip(group, places, strict=True):
                 others = ", ".join(place for place in places if place != own)
-                contradicting.append(Refused(row.file, row.line, f"says otherwise than {others}; none of them is used"))
+                refused.append(Refused(row.file, row.line, f"says otherwise than {others}; none of them is used"))
             continue
         kept.append(first)
-        copies += [Refused(row.file, row.line, f"says the same as {first.file}:{first.line}") for row in group[1:]]
-    return kept, contradicting, copies
+        refused += [Duplicate(row.file, row.line, f"says the same as {first.file}:{first.line}") for row in group[1:]]
+    return kept, refused
 
 
 def frame(rows: Iterable[Row], site: str | None, name: str) -> pl.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import shutil
 from pathlib import Path
 
 import polars as pl
@@ -14,6 +15,7 @@ from gpubench.importers import FORMATS
 from gpubench.importers.directory import Given, ImportedResults, import_files
 from tests.conftest import Run
 
+FIXTURES = Path(__file__).parent / "fixtures"
 MAP = "wall_s=seconds,variant=build,date=day,params.rows=n,workers=gpus"
 TABLE = "seconds,build,day,n,gpus,host\n1.5,1.18.0,2026-11-07,1000,8,a\n1.25,1.19.0,2026-11-07,1000,8,b\n"
 
@@ -124,6 +126,10 @@ def test_where_most_files_are_refused_nothing_is_imported_and_copies_are_no_loss
     (tmp_path / "copies" / "merge.csv").write_text(rows)
     found = import_files("draco-csv", FORMATS["draco-csv"], [tmp_path / "copies"], tmp_path / "out", Given())
     assert (found.note["kept"], len(found.note["refused"])) == (1, 4)
+    for name in ("a.out", "b.out", "c.out"):
+        shutil.copy(FIXTURES / "osu" / "bw.out", tmp_path / "copies" / name)
+    found = import_files("osu", FORMATS["osu"], [tmp_path / "copies"], tmp_path / "out", Given())
+    assert [one["reason"] for one in found.note["refused"]] == ["the same bytes as a.out"] * 2
 
 
 def test_the_command_takes_a_map_and_exits_with_3_where_most_is_refused(gpubench: Run, tmp_path: Path) -> None:
