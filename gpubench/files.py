@@ -26,7 +26,7 @@ _TRIES = 3
 """A writer whose temporary file vanishes was taken for dead in the moment before it locked the file: it begins anew."""
 
 
-def write_atomically(path: Path, data: bytes | str, *, parents: bool = True) -> None:
+def write_atomically(path: Path, data: bytes | str, *, parents: bool = True, mode: int = 0o666) -> None:
     """Write ``data`` (text as UTF-8) so that a reader sees the old file, the new one, but never a part.
 
     Args:
@@ -34,11 +34,12 @@ def write_atomically(path: Path, data: bytes | str, *, parents: bool = True) -> 
         data: all of it.
         parents: make the directories above it; False where they were there when we began: one that was moved meanwhile
             doesn't come back with this file alone.
+        mode: permissions of the new file, less the umask; never others, not even while it is written.
 
     Raises:
         MissingToolError: the disk is full, read-only or not ours. Nothing is half written, the old file still stands.
     """
-    _write(path, data, lambda temporary: temporary.replace(path), parents=parents)
+    _write(path, data, lambda temporary: temporary.replace(path), parents=parents, mode=mode)
 
 
 def write_many_atomically(files: Mapping[Path, bytes]) -> None:
@@ -56,7 +57,7 @@ def write_many_atomically(files: Mapping[Path, bytes]) -> None:
                     handle.write(files[path])
         for path, temporary in temporaries.items():
             with writing(path):
-                _sync(temporary)
+                sync(temporary)
         for path, temporary in temporaries.items():
             with writing(path):
                 try:
@@ -65,7 +66,7 @@ def write_many_atomically(files: Mapping[Path, bytes]) -> None:
                     write_atomically(path, files[path], parents=False)
         for directory in {path.parent for path in files}:
             with writing(directory):
-                _sync(directory)
+                sync(directory)
     finally:
         for temporary in temporaries.values():
             with contextlib.suppress(OSError):
@@ -142,7 +143,14 @@ def reading(path: Path) -> Iterator[None]:
         raise DataError(f"can't read {path}: {error.strerror or error}", then="see to its permissions") from None
 
 
-def _write(path: Path, data: bytes | str, publish: Callable[[Path], object], *, parents: bool = True) -> None:
+def _write(
+    path: Path,
+    data: bytes | str,
+    publish: Callable[[Path], object],
+    *,
+    parents: bool = True,
+    mode: int = 0o666,
+) -> None:
     content = data.encode() if isinstance(data, str) else data
     with writing(path):
         if parents:
@@ -151,18 +159,18 @@ def _write(path: Path, data: bytes | str, publish: Callable[[Path], object], *, 
             discard_dead(left)
         for tries_left in reversed(range(_TRIES)):
             try:
-                _write_once(_temporary(path), content, publish)
+                _write_once(_temporary(path), content, publish, mode)
                 break
             except FileNotFoundError:
                 if not tries_left or not path.parent.is_dir():
                     raise
         # Without this the rename itself can be forgotten by a power cut, although the file's bytes are safe.
-        _sync(path.parent)
+        sync(path.parent)
 
 
-def _write_once(temporary: Path, content: bytes, publish: Callable[[Path], object]) -> None:
+def _write_once(temporary: Path, content: bytes, publish: Callable[[Path], object], mode: int) -> None:
     try:
-        with temporary.open("xb") as handle:
+        with open(temporary, "xb", opener=lambda path, flags: os.open(path, flags, mode)) as handle:
             with contextlib.suppress(OSError):  # a file system without locks: nobody can take it for dead there
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             handle.write(content)
@@ -185,7 +193,8 @@ def _make_directory(directory: Path) -> None:
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)) from None
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Have the file, or the names in the directory, written to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

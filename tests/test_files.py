@@ -110,6 +110,23 @@ def test_a_writer_that_was_taken_for_dead_writes_once_more(
     assert (tmp_path / "plan.json").read_bytes() == b"whole"
 
 
+def test_a_secret_is_readable_for_nobody_else_at_any_moment_also_over_an_open_file(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text("old")
+    path.chmod(0o644)
+    seen: list[int] = []
+    rename = Path.replace
+
+    def watched(self: Path, target: Path) -> Path:
+        seen.append(self.stat().st_mode & 0o777)
+        return rename(self, target)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "replace", watched)
+        write_atomically(path, "new", mode=0o600)
+    assert (seen, path.stat().st_mode & 0o777, path.read_text()) == ([0o600], 0o600, "new")
+
+
 def test_a_directory_that_was_moved_does_not_come_back(tmp_path: Path) -> None:
     with pytest.raises(MissingToolError, match="was moved or removed meanwhile: name it where it is now"):
         write_atomically(tmp_path / "campaign" / "report.html", "x", parents=False)

@@ -7,7 +7,6 @@ import dataclasses
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from gpubench import resources
 from gpubench.cli.campaign.running import LOOK_S, interrupts
 from gpubench.errors import DataError, InterruptedByUserError, MissingToolError
 from gpubench.files import write_atomically
+from gpubench.polling import poll_until
 from gpubench.render import pack
 
 STOP_S = 30.0
@@ -54,7 +54,7 @@ class SubprocessClient:
         command = [str(self.python), "-I", str(node_half.resolve()), self.word]
         command += ["--spec", str(spec.resolve()), "--parent", str(os.getpid())]
         with interrupts() as interrupted, self._log.open("ab") as log:
-            self._wait(command, log, interrupted, time.monotonic() + limit_s)
+            self._wait(command, log, interrupted, limit_s)
         if interrupted:
             raise InterruptedByUserError(f"interrupted by {interrupted[0]}; nothing is left on the cluster")
         try:
@@ -68,7 +68,7 @@ class SubprocessClient:
     def _log(self) -> Path:
         return self.directory / f"{self.word}.log"
 
-    def _wait(self, command: list[str], log: Any, interrupted: list[str], deadline: float) -> None:
+    def _wait(self, command: list[str], log: Any, interrupted: list[str], limit_s: float) -> None:
         try:
             process = subprocess.Popen(
                 command,
@@ -81,8 +81,7 @@ class SubprocessClient:
         except OSError as error:
             raise MissingToolError(f"can't start {self.python}: {error.strerror}") from None
         try:
-            while process.poll() is None and not interrupted and time.monotonic() < deadline:
-                time.sleep(LOOK_S)
+            poll_until(lambda: process.poll() is not None or interrupted, interval_s=LOOK_S, timeout_s=limit_s)
         finally:
             _end(process)
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.errors import DataError, GpubenchError, MissingToolError, UsageError
+from gpubench.files import sync
 from gpubench.spec.plain import content_id
 
 WAIT_S = 3600.0
@@ -253,17 +254,9 @@ def _build(home: Path, name: str, build: Build, hold: int) -> None:
         if (home / name).exists():
             (home / name).rename(site / "damaged")
         temporary.rename(home / name)
-        _sync_folder(home)
+        sync(home)
     finally:
         shutil.rmtree(site, ignore_errors=True)
-
-
-def _sync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextlib.contextmanager

@@ -4,7 +4,19 @@ An imported directory holds ``results.parquet`` in our columns and ``import.json
 there. Blocks above all are never made up: ``pairing`` pairs by date, and says so.
 """
 
-from gpubench.importers import dask_bench, dask_cuda, draco_csv, mlflow_files, parsl_perf
+from gpubench.importers import (
+    column_map,
+    cudf_polars,
+    dask_bench,
+    dask_cuda,
+    draco_csv,
+    mlflow_files,
+    nccl_tests,
+    osu,
+    parsl_perf,
+    ucx_perftest,
+    ucxx_send_recv,
+)
 from gpubench.importers.base import Format
 
 FORMATS: dict[str, Format] = {
@@ -13,5 +25,11 @@ FORMATS: dict[str, Format] = {
     "parsl-perf": parsl_perf.FORMAT,
     "mlflow": mlflow_files.FORMAT,
     "dask-bench": dask_bench.FORMAT,
+    "osu": osu.FORMAT,
+    "ucx-perftest": ucx_perftest.FORMAT,
+    "ucxx": ucxx_send_recv.FORMAT,
+    "nccl-tests": nccl_tests.FORMAT,
+    "cudf-polars": cudf_polars.FORMAT,
+    "table": column_map.FORMAT,
 }
 """By the name that ``import-results`` takes."""

@@ -77,6 +77,10 @@ class Refused:
         return f"{self.file}:{self.line}: {self.reason}" if self.line else f"{self.file}: {self.reason}"
 
 
+class Duplicate(Refused):
+    """A row or a file that says what another one says already: leaving it out loses nothing."""
+
+
 Reader = Callable[[Path, str], Iterator[Row | Refused]]
 """Reads one file, which is called so in what it says."""
 
@@ -94,6 +98,7 @@ class Format:
         caution: what pairs by date can't show of it.
         by_place: where a file stands tells what it is of, so that equal bytes elsewhere are another measurement.
         has_others: some of its files hold no result, and nothing is wrong with that.
+        map_columns: makes a reader of what ``--columns`` says; None: the format has columns of its own.
     """
 
     what: str
@@ -104,6 +109,7 @@ class Format:
     caution: str = ""
     by_place: bool = False
     has_others: bool = False
+    map_columns: Callable[[str], Reader] | None = None
 
 
 def positive(value: Any) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import datetime as dt
 import fnmatch
@@ -17,7 +18,7 @@ import polars as pl
 from gpubench import __version__
 from gpubench.errors import DataError, UsageError
 from gpubench.files import reading, write_atomically
-from gpubench.importers.base import Format, Refused, Row, impossible, plain_version
+from gpubench.importers.base import Duplicate, Format, Refused, Row, impossible, plain_version
 from gpubench.importers.table import frame, settle
 from gpubench.merge.table import parquet
 from gpubench.spec.plain import content_id
@@ -30,11 +31,15 @@ NOTE, TABLE = "import.json", "results.parquet"
 
 @dataclasses.dataclass(frozen=True)
 class Given:
-    """What the user knows and the files don't say; never takes the place of what a file says."""
+    """What the user knows and the files don't say; never takes the place of what a file says.
+
+    ``columns`` says which column of a table holds what (``column_map``).
+    """
 
     variant: str | None = None
     date: dt.date | None = None
     site: str | None = None
+    columns: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,9 +103,13 @@ def import_files(kind: str, form: Format, paths: Sequence[Path], out: Path, give
         given: what the files don't say.
 
     Raises:
-        UsageError: a path that isn't there, ``out`` holds something else.
-        DataError: not one row could be used.
+        UsageError: a path that isn't there, ``out`` holds something else, a map of columns that the format can't take.
+        DataError: no row could be used, or most rows of a file or of all files were refused. Nothing is written.
     """
+    if given.columns is not None:
+        if form.map_columns is None:
+            raise UsageError(f"format {kind} has columns of its own", then="leave --columns out, or import a table")
+        form = dataclasses.replace(form, read=form.map_columns(given.columns))
     if out.exists() and not is_imported(out) and not _begun(out):
         raise UsageError(f"{out} is not empty, and no import", then="name another directory")
     sources: list[dict[str, Any]] = []
@@ -126,6 +135,8 @@ def import_files(kind: str, form: Format, paths: Sequence[Path], out: Path, give
         raise DataError(
             f"not one usable row of {len(sources)} file(s) of format {kind}{why}", then="see what the format is made of"
         )
+    if not form.has_others:
+        _check_most_are_used(kind, settled, refused)
     note = {
         "schema": IMPORT,
         "gpubench": __version__,
@@ -147,6 +158,23 @@ def import_files(kind: str, form: Format, paths: Sequence[Path], out: Path, give
     write_atomically(out / TABLE, data)
     write_atomically(out / NOTE, json.dumps(note, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
     return ImportedResults(out, note, table)
+
+
+def _check_most_are_used(kind: str, settled: Sequence[Row], refused: Sequence[Refused]) -> None:
+    """Raise DataError where most rows are refused, of all files or of one that has several: the rest is no sample."""
+    lost = [one for one in refused if not isinstance(one, Duplicate)]
+    good = collections.Counter(row.file for row in settled)
+    good.update(one.file for one in refused if isinstance(one, Duplicate))
+    bad = collections.Counter(one.file for one in lost)
+    counts = [(name, good[name], bad[name]) for name in sorted(bad) if good[name] + bad[name] > 1]
+    for name, usable, unusable in (*counts, ("", good.total(), bad.total())):
+        if unusable > usable:
+            first = next(one for one in lost if name in ("", one.file))
+            raise DataError(
+                f"{unusable} of {usable + unusable} rows of {name or 'all files'} are refused, so nothing is imported; "
+                f"the first: {first}",
+                then=f"if they are of format {kind}, import the good rows or files alone",
+            )
 
 
 def _begun(out: Path) -> bool:
@@ -192,7 +220,7 @@ def _read(form: Format, path: Path, name: str, seen: dict[str, str]) -> tuple[li
     digest = hashlib.sha256(data).hexdigest()
     source = {"file": name, "sha256": digest, "bytes": len(data), "rows_in": 0}
     if digest in seen and not form.by_place:
-        return [], [Refused(name, 0, f"the same bytes as {seen[digest]}")], source
+        return [], [Duplicate(name, 0, f"the same bytes as {seen[digest]}")], source
     seen[digest] = name
     found = list(form.read(path, name))
     refused = [one for one in found if isinstance(one, Refused)]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from gpubench.importers.base import Refused, Row
+from gpubench.importers.base import Duplicate, Refused, Row
 from gpubench.merge.table import COLUMNS
 from gpubench.spec.plain import canonical
 
@@ -58,7 +58,7 @@ def settle(rows: Iterable[Row]) -> tuple[list[Row], list[Refused]]:
                 refused.append(Refused(row.file, row.line, f"says otherwise than {others}; none of them is used"))
             continue
         kept.append(first)
-        refused += [Refused(row.file, row.line, f"says the same as {first.file}:{first.line}") for row in group[1:]]
+        refused += [Duplicate(row.file, row.line, f"says the same as {first.file}:{first.line}") for row in group[1:]]
     return kept, refused
 
 

@@ -1,35 +1,19 @@
-"""How one supervisor per node is started: one module each, named in the one dict."""
+"""How one supervisor per node is started: what every launcher says, and the one dict that names them."""
 
 from __future__ import annotations
 
-from typing import Protocol
-
-from gpubench.launchers import fork, indexed_job, jsrun, srun, ssh
-from gpubench.model.site import Site
-
-
-class Launcher(Protocol):
-    """An adapter to a command that starts one process on every node."""
-
-    @property
-    def TEMPLATE(self) -> str:  # noqa: N802 - a module's constant
-        """Shell below ``templates/`` that defines ``launch COMMAND...``, ``aside COMMAND...`` and heeds signals.
-
-        Empty where the job is no script.
-        """
-
-    @property
-    def RANK(self) -> str:  # noqa: N802
-        """Variable that tells a supervisor which node it is on; a container has to get it."""
-
-    def shape(self, site: Site) -> list[str]:
-        """Words that the template gets as ``step_shape``: what every step says about itself, or how long it takes."""
-
+from gpubench.launchers.base import Launcher
+from gpubench.launchers.jsrun import Jsrun
+from gpubench.launchers.srun import Srun
+from gpubench.launchers.ssh import Ssh
 
 LAUNCHERS: dict[str, Launcher] = {
-    "fork": fork,
-    "indexed-job": indexed_job,
-    "jsrun": jsrun,
-    "srun": srun,
-    "ssh": ssh,
+    "fork": Launcher("launchers/fork.sh.j2", "GPUBENCH_RANK"),  # all nodes are this machine
+    # One pod per node, numbered by https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode
+    "indexed-job": Launcher("", "JOB_COMPLETION_INDEX"),
+    "jsrun": Jsrun("launchers/jsrun.sh.j2", "JSM_NAMESPACE_RANK"),
+    "srun": Srun("launchers/srun.sh.j2", "SLURM_NODEID"),
+    "ssh": Ssh("launchers/ssh.sh.j2", "GPUBENCH_RANK"),
 }
+
+__all__ = ["LAUNCHERS", "Launcher"]

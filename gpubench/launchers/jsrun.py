@@ -6,13 +6,14 @@ https://www.ibm.com/docs/en/spectrum-lsf/10.1.0?topic=SSWRJV_10.1.0/jsm/jsm_kick
 
 from __future__ import annotations
 
+from gpubench.launchers.base import Launcher
 from gpubench.model.site import Site
 from gpubench.plan.placement import set_per_node
 
-TEMPLATE = "launchers/jsrun.sh.j2"
-RANK = "JSM_NAMESPACE_RANK"
 
+class Jsrun(Launcher):
+    """See the module."""
 
-def shape(site: Site) -> list[str]:
-    """The set of a node; the script adds ``--nrs``."""
-    return [f"--{name}={value}" for name, value in set_per_node(site).items()]
+    def shape(self, site: Site) -> list[str]:
+        """The set of a node; the script adds ``--nrs``."""
+        return [f"--{name}={value}" for name, value in set_per_node(site).items()]

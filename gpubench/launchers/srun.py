@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+from gpubench.launchers.base import GRACE_S, Launcher
 from gpubench.model.site import Site
 
-TEMPLATE = "launchers/srun.sh.j2"
-RANK = "SLURM_NODEID"
-GRACE_S = 30
 
+class Srun(Launcher):
+    """See the module."""
 
-def shape(site: Site) -> list[str]:
-    """The whole of it in every step: srun since Slurm 22.05 doesn't inherit ``--cpus-per-task``.
+    def shape(self, site: Site) -> list[str]:
+        """The whole of it in every step: srun since Slurm 22.05 doesn't inherit ``--cpus-per-task``.
 
-    https://slurm.schedmd.com/archive/slurm-22.05.0/srun.html#OPT_cpus-per-task
-    """
-    node = site.node
-    # A supervisor that fails must not end rank 0 before it has written what happened; the others leave by themselves.
-    wait = int(2 * site.limits.stop + GRACE_S)
-    return [
-        "--ntasks-per-node=1",
-        *([f"--cpus-per-task={node.cores}"] if node.cores else []),
-        *([f"--gpus-per-node={node.gpus}"] if node.gpus else []),
-        "--kill-on-bad-exit=0",
-        f"--wait={wait}",
-        "--export=ALL",
-    ]
+        https://slurm.schedmd.com/archive/slurm-22.05.0/srun.html#OPT_cpus-per-task
+        """
+        node = site.node
+        # A supervisor that fails must not end rank 0 before it has written what happened.
+        wait = int(2 * site.limits.stop + GRACE_S)
+        return [
+            "--ntasks-per-node=1",
+            *([f"--cpus-per-task={node.cores}"] if node.cores else []),
+            *([f"--gpus-per-node={node.gpus}"] if node.gpus else []),
+            "--kill-on-bad-exit=0",
+            f"--wait={wait}",
+            "--export=ALL",
+        ]

@@ -7,13 +7,13 @@ the script ends, ends the supervisor.
 
 from __future__ import annotations
 
+from gpubench.launchers.base import GRACE_S, Launcher
 from gpubench.model.site import Site
 
-TEMPLATE = "launchers/ssh.sh.j2"
-RANK = "GPUBENCH_RANK"
-GRACE_S = 30
 
+class Ssh(Launcher):
+    """See the module."""
 
-def shape(site: Site) -> list[str]:
-    """Seconds that the others may take when rank 0 has ended: by itself, and when the job is told to end."""
-    return [str(int(2 * site.limits.stop + GRACE_S)), str(int(site.limits.stop))]
+    def shape(self, site: Site) -> list[str]:
+        """Seconds that the others may take when rank 0 has ended: by itself, and when the job is told to end."""
+        return [str(int(2 * site.limits.stop + GRACE_S)), str(int(site.limits.stop))]

@@ -63,7 +63,7 @@ def render_clean(
     site: Site, nodes: int, templates: Mapping[str, str], *, remove: bool, gpubench: str
 ) -> dict[str, bytes]:
     """Every file of the job that looks for what dead jobs left, and with ``remove`` removes it."""
-    shell, left = environment(templates), RUNTIMES[site.runtime].LEFT
+    shell, left = environment(templates), RUNTIMES[site.runtime].CLEAN_TEMPLATE
     looks = [(["run"], ["bash", "left.sh", "remove" if remove else "list"])]
     # The runtime's own shell would remove some of it at once.
     shown = {"runtime": left, "on_node": False, "leaves": False}

@@ -213,10 +213,10 @@ def of_the_site(site: Site) -> dict[str, Any]:
         "scheduler_on": site.layout.scheduler,
         "limits": site.limits,
         "scratch": [Expanded(site.paths.scratch)] if site.paths.scratch else [],
-        "launcher": LAUNCHERS[site.launcher].TEMPLATE,
+        "launcher": LAUNCHERS[site.launcher].template,
         "step_shape": LAUNCHERS[site.launcher].shape(site),
         "runtime": RUNTIMES[site.runtime].TEMPLATE,
-        "leaves": RUNTIMES[site.runtime].LEAVES,
+        "leaves": RUNTIMES[site.runtime].DEFINES_LEAVE,
     }
 
 
@@ -250,7 +250,7 @@ def place_of(site: Site, device: str) -> ImagePlace:
         mounts=site.container.mounts,
         # PATH is the image's own: the host's names programs that aren't inside.
         passed=[
-            *sorted([*NODE_VARIABLES, LAUNCHERS[site.launcher].RANK]),
+            *sorted([*NODE_VARIABLES, LAUNCHERS[site.launcher].rank]),
             *sorted(set(site.env_allow) - {"PATH"}),
         ],
         device=device,

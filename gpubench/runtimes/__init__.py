@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from gpubench.runtimes import apptainer, charliecloud, conda, docker, enroot, modules, pod, pyxis, venv
+from gpubench.runtimes.apptainer import Apptainer
 from gpubench.runtimes.base import Expanded, ImagePlace, Runtime
+from gpubench.runtimes.charliecloud import Charliecloud
+from gpubench.runtimes.docker import Docker
+from gpubench.runtimes.enroot import Enroot
+from gpubench.runtimes.modules import Modules
+from gpubench.runtimes.pyxis import Pyxis
 
 RUNTIMES: dict[str, Runtime] = {
-    "apptainer": apptainer,
-    "charliecloud": charliecloud,
-    "conda": conda,
-    "docker": docker,
-    "enroot": enroot,
-    "modules": modules,
-    "pod": pod,
-    "pyxis": pyxis,
-    "venv": venv,
+    "apptainer": Apptainer(),
+    "charliecloud": Charliecloud(),
+    "conda": Runtime("conda"),  # not activated: hooks of an activation set what no variant names
+    "docker": Docker(),
+    "enroot": Enroot(),
+    "modules": Modules(),
+    "pod": Runtime("docker"),  # the cluster pulls the image and starts the container; the object file names both
+    "pyxis": Pyxis(),
+    "venv": Runtime("venv"),
 }
 
 __all__ = ["RUNTIMES", "Expanded", "ImagePlace", "Runtime"]

@@ -11,41 +11,36 @@ from collections.abc import Sequence
 
 from gpubench.errors import UsageError
 from gpubench.model.image import Image
-from gpubench.runtimes.base import Expanded, ImagePlace
-
-KIND = "squashfs"
-PROGRAM = "apptainer"
-TEMPLATE = "runtimes/apptainer.sh.j2"
-LEAVES = False
-LEFT = ""
-PARTS_AT = ',:"'  # its lists are CSV
+from gpubench.runtimes.base import Expanded, ImagePlace, Runtime
 
 
-def prefix(place: ImagePlace) -> list[str]:
-    """``apptainer exec`` with all that the place decides; the campaign's own files are read-only.
+class Apptainer(Runtime):
+    """See the module."""
 
-    Raises:
-        UsageError: a mount isn't ``HOST:INSIDE[:ro]``.
-    """
-    return [
-        *("bash", "-c", Expanded("$GPUBENCH_APPTAINER"), "gpubench-apptainer", *place.passed, "--"),
-        *(Expanded("--bind=$OUTDIR"), Expanded("--bind=$GPUBENCH_CAMPAIGN/jobs:$GPUBENCH_CAMPAIGN/jobs:ro")),
-        Expanded("--bind=$GPUBENCH_CAMPAIGN/node.pyz:$GPUBENCH_CAMPAIGN/node.pyz:ro"),
-        *(Expanded("--bind=$SCRATCHDIR"), Expanded("--pwd=$PWD")),
-        *(f"--bind={_mount(mount)}" for mount in place.mounts),
-        *([] if place.device == "cpu" else ["--nv"]),
-        *place.options,
-    ]
+    KIND = "squashfs"
+    PROGRAM = "apptainer"
+    TEMPLATE = "runtimes/apptainer.sh.j2"
+    MOUNT_SEPARATORS = ',:"'  # its lists are CSV
 
+    def prefix(self, place: ImagePlace) -> list[str]:
+        """``apptainer exec`` with all that the place decides; the campaign's own files are read-only.
 
-def make_ready(image: Image) -> list[str]:
-    """Its file is checked."""
-    return [image.reference]
+        Raises:
+            UsageError: a mount isn't ``HOST:INSIDE[:ro]``.
+        """
+        return [
+            *("bash", "-c", Expanded("$GPUBENCH_APPTAINER"), "gpubench-apptainer", *place.passed, "--"),
+            *(Expanded("--bind=$OUTDIR"), Expanded("--bind=$GPUBENCH_CAMPAIGN/jobs:$GPUBENCH_CAMPAIGN/jobs:ro")),
+            Expanded("--bind=$GPUBENCH_CAMPAIGN/node.pyz:$GPUBENCH_CAMPAIGN/node.pyz:ro"),
+            *(Expanded("--bind=$SCRATCHDIR"), Expanded("--pwd=$PWD")),
+            *(f"--bind={_mount(mount)}" for mount in place.mounts),
+            *([] if place.device == "cpu" else ["--nv"]),
+            *place.options,
+        ]
 
-
-def command(image: Image, words: Sequence[str]) -> list[str]:
-    """The file, named by its digest, and the Python inside."""
-    return [image.reference, image.python, "-I", *words]
+    def command(self, image: Image, words: Sequence[str]) -> list[str]:
+        """The file, named by its digest, and the Python inside."""
+        return [image.reference, image.python, "-I", *words]
 
 
 def _mount(mount: str) -> str:

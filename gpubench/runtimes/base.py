@@ -1,10 +1,9 @@
-"""What every runtime adapter is given, and how a word may hold variables of the job script."""
+"""What a runtime is: by default one that starts the image's own Python as it is."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Protocol
 
 from gpubench.model.image import Image
 
@@ -36,42 +35,50 @@ class ImagePlace:
     hidden: Sequence[str] = ()
 
 
-class Runtime(Protocol):
-    """An adapter between a command and an image."""
+class Runtime:
+    """An adapter between a command and an image; a subclass says what is different from a plain Python.
 
-    @property
-    def KIND(self) -> str:  # noqa: N802 - a module's constant
-        """Kind of the images that it starts."""
+    Args:
+        kind: of the images that it starts; a subclass names it once for all.
+    """
 
-    @property
-    def PROGRAM(self) -> str:  # noqa: N802
-        """Program that must be on ``PATH`` where a job starts an image; empty: none."""
+    KIND: str
+    PROGRAM = ""
+    """Program that must be on ``PATH`` where a job starts an image; empty: none."""
+    TEMPLATE = ""
+    """Shell that the job script needs before the first run, below ``templates/``; empty: none."""
+    DEFINES_LEAVE = False
+    """Whether that shell defines ``leave``, which removes what the job left on its nodes."""
+    CLEAN_TEMPLATE = ""
+    """Shell of ``gpubench sites clean``, below ``templates/``; empty: containers end with what runs in them.
 
-    @property
-    def TEMPLATE(self) -> str:  # noqa: N802
-        """Shell that the job script needs before the first run, below ``templates/``; empty: none."""
+    With ``on_node`` a function ``containers`` that calls ``found`` (``templates/common/left.sh.j2``) for each container
+    that no job uses; without, what the job script does before.
+    """
+    MOUNT_SEPARATORS = ""
+    """Characters that separate the words of a mount: a directory whose path holds one can't be mounted."""
 
-    @property
-    def LEAVES(self) -> bool:  # noqa: N802
-        """Whether that shell defines ``leave``, which takes away what the job left on its nodes."""
+    def __init__(self, kind: str = "") -> None:
+        self.KIND = kind or self.KIND
 
-    @property
-    def LEFT(self) -> str:  # noqa: N802
-        """Shell of ``gpubench sites clean``, below ``templates/``; empty: containers end with what runs in them.
+    def prefix(self, place: ImagePlace) -> list[str]:  # noqa: ARG002 - no container is started
+        """The words before every command, the same for all images; empty: none.
 
-        With ``on_node`` a function ``containers`` that calls ``found`` (``templates/common/left.sh.j2``) for each
-        container that no job uses; without, what the job script does before.
+        Raises:
+            UsageError: the program can't mount what the profile names.
         """
-
-    @property
-    def PARTS_AT(self) -> str:  # noqa: N802
-        """Characters at which it parts the words of a mount: a directory whose path holds one can't be mounted."""
-
-    def prefix(self, place: ImagePlace) -> list[str]:
-        """The words before every command, the same for all images; empty: none."""
+        return []
 
     def make_ready(self, image: Image) -> list[str]:
-        """The arguments of the shell's function ``make_ready`` for an image; empty: it is started as it is."""
+        """The arguments of the shell's function ``make_ready`` for an image; empty: it is started as it is.
+
+        A squashfs file is checked.
+        """
+        return [image.reference] if self.KIND == "squashfs" else []
 
     def command(self, image: Image, words: Sequence[str]) -> list[str]:
-        """The words behind ``prefix`` that run ``words`` (arguments of Python) in the image."""
+        """The words behind ``prefix`` that run ``words`` (arguments of Python) in the image.
+
+        ``-I``: what a login shell put on ``PYTHONPATH`` must not be imported.
+        """
+        return [image.python, "-I", *words]

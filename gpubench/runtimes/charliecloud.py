@@ -11,47 +11,43 @@ from collections.abc import Sequence
 
 from gpubench.errors import UsageError
 from gpubench.model.image import Image
-from gpubench.runtimes.base import Expanded, ImagePlace
+from gpubench.runtimes.base import Expanded, ImagePlace, Runtime
 
-KIND = "squashfs"
-PROGRAM = "ch-run"
-TEMPLATE = "runtimes/charliecloud.sh.j2"
-LEAVES = False
-LEFT = ""
-PARTS_AT = ":"
 HOST = "/tmp/host"  # noqa: S108 - inside the container, its own /tmp
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-def prefix(place: ImagePlace) -> list[str]:
-    """``ch-run`` with all that the place decides.
+class Charliecloud(Runtime):
+    """See the module."""
 
-    Raises:
-        UsageError: a mount is to be read-only, or lacks one of its paths.
-    """
-    kept = "|".join(["USER", *place.passed])
-    return [
-        *("bash", "-c", Expanded("$GPUBENCH_CH_RUN"), "charliecloud", "ch-run", "--private-tmp"),
-        *(f"--unset-env=!({kept})", f"--set-env=PATH={PATH}", "--env-no-expand"),
-        Expanded(f"--set-env=OUTDIR={HOST}$OUTDIR"),
-        Expanded(f"--set-env=SCRATCHDIR={HOST}$SCRATCHDIR"),
-        Expanded(f"--bind=$GPUBENCH_CAMPAIGN:{HOST}$GPUBENCH_CAMPAIGN"),
-        Expanded(f"--bind=$OUTDIR:{HOST}$OUTDIR"),
-        Expanded(f"--bind=$SCRATCHDIR:{HOST}$SCRATCHDIR"),
-        Expanded(f"--cd={HOST}$PWD"),
-        *(f"--bind={_mount(mount)}" for mount in place.mounts),
-        *place.options,
-    ]
+    KIND = "squashfs"
+    PROGRAM = "ch-run"
+    TEMPLATE = "runtimes/charliecloud.sh.j2"
+    MOUNT_SEPARATORS = ":"
 
+    def prefix(self, place: ImagePlace) -> list[str]:
+        """``ch-run`` with all that the place decides.
 
-def make_ready(image: Image) -> list[str]:
-    """Its file is checked."""
-    return [image.reference]
+        Raises:
+            UsageError: a mount is to be read-only, or lacks one of its paths.
+        """
+        kept = "|".join(["USER", *place.passed])
+        return [
+            *("bash", "-c", Expanded("$GPUBENCH_CH_RUN"), "charliecloud", "ch-run", "--private-tmp"),
+            *(f"--unset-env=!({kept})", f"--set-env=PATH={PATH}", "--env-no-expand"),
+            Expanded(f"--set-env=OUTDIR={HOST}$OUTDIR"),
+            Expanded(f"--set-env=SCRATCHDIR={HOST}$SCRATCHDIR"),
+            Expanded(f"--bind=$GPUBENCH_CAMPAIGN:{HOST}$GPUBENCH_CAMPAIGN"),
+            Expanded(f"--bind=$OUTDIR:{HOST}$OUTDIR"),
+            Expanded(f"--bind=$SCRATCHDIR:{HOST}$SCRATCHDIR"),
+            Expanded(f"--cd={HOST}$PWD"),
+            *(f"--bind={_mount(mount)}" for mount in place.mounts),
+            *place.options,
+        ]
 
-
-def command(image: Image, words: Sequence[str]) -> list[str]:
-    """The squashfs file, named by its digest, and the Python inside."""
-    return [image.reference, "--", image.python, "-I", *words]
+    def command(self, image: Image, words: Sequence[str]) -> list[str]:
+        """The squashfs file, named by its digest, and the Python inside."""
+        return [image.reference, "--", image.python, "-I", *words]
 
 
 def _mount(mount: str) -> str:

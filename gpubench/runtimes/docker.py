@@ -10,41 +10,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpubench.model.image import Image
-from gpubench.runtimes.base import Expanded, ImagePlace
-
-KIND = "docker"
-PROGRAM = "docker"
-TEMPLATE = "runtimes/docker.sh.j2"
-LEAVES = False
-LEFT = ""
-PARTS_AT = ":"
+from gpubench.runtimes.base import Expanded, ImagePlace, Runtime
 
 
-def prefix(place: ImagePlace) -> list[str]:
-    """``docker run`` with all that the place decides."""
-    return [
-        *("docker", "run", "--rm", "--interactive", "--pull=never"),
-        *("--network=host", "--pid=host", "--ipc=host"),
-        Expanded("--user=$GPUBENCH_USER"),
-        Expanded("--volume=$OUTDIR:$OUTDIR"),
-        # Where the script stands; OUTDIR may be another place. Read-only: no run may change what the next one reads.
-        Expanded("--volume=$GPUBENCH_CAMPAIGN/jobs:$GPUBENCH_CAMPAIGN/jobs:ro"),
-        Expanded("--volume=$GPUBENCH_CAMPAIGN/node.pyz:$GPUBENCH_CAMPAIGN/node.pyz:ro"),
-        Expanded("--volume=$SCRATCHDIR:$SCRATCHDIR"),
-        Expanded("--workdir=$PWD"),
-        *(f"--volume={mount}" for mount in place.mounts),
-        *(f"--env={name}" for name in place.passed),
-        *(f"--env={name}=void" for name in place.hidden),
-        *(() if place.device == "cpu" else ("--gpus=all",)),
-        *place.options,
-    ]
+class Docker(Runtime):
+    """See the module."""
 
+    KIND = "docker"
+    PROGRAM = "docker"
+    TEMPLATE = "runtimes/docker.sh.j2"
+    MOUNT_SEPARATORS = ":"
 
-def make_ready(image: Image) -> list[str]:  # noqa: ARG001 - the protocol's
-    """Nothing: it is started as it is."""
-    return []
+    def prefix(self, place: ImagePlace) -> list[str]:
+        """``docker run`` with all that the place decides."""
+        return [
+            *("docker", "run", "--rm", "--interactive", "--pull=never"),
+            *("--network=host", "--pid=host", "--ipc=host"),
+            Expanded("--user=$GPUBENCH_USER"),
+            Expanded("--volume=$OUTDIR:$OUTDIR"),
+            # Where the script is; OUTDIR may be elsewhere. Read-only: no run may change what the next one reads.
+            Expanded("--volume=$GPUBENCH_CAMPAIGN/jobs:$GPUBENCH_CAMPAIGN/jobs:ro"),
+            Expanded("--volume=$GPUBENCH_CAMPAIGN/node.pyz:$GPUBENCH_CAMPAIGN/node.pyz:ro"),
+            Expanded("--volume=$SCRATCHDIR:$SCRATCHDIR"),
+            Expanded("--workdir=$PWD"),
+            *(f"--volume={mount}" for mount in place.mounts),
+            *(f"--env={name}" for name in place.passed),
+            *(f"--env={name}=void" for name in place.hidden),
+            *(() if place.device == "cpu" else ("--gpus=all",)),
+            *place.options,
+        ]
 
-
-def command(image: Image, words: Sequence[str]) -> list[str]:
-    """The image by its digest: a tag that moved since the plan changes nothing."""
-    return ["--entrypoint", image.python, image.reference, "-I", *words]
+    def command(self, image: Image, words: Sequence[str]) -> list[str]:
+        """The image by its digest: a tag that moved since the plan changes nothing."""
+        return ["--entrypoint", image.python, image.reference, "-I", *words]

@@ -10,47 +10,45 @@ from collections.abc import Sequence
 
 from gpubench.errors import UsageError
 from gpubench.model.image import Image
-from gpubench.runtimes.base import Expanded, ImagePlace
+from gpubench.runtimes.base import Expanded, ImagePlace, Runtime
 
-KIND = "squashfs"
-PROGRAM = "enroot"
-TEMPLATE = "runtimes/enroot.sh.j2"
-LEAVES = True
-LEFT = "runtimes/enroot-left.sh.j2"
-PARTS_AT = ":"
 BIND = "none:x-create=auto,rbind"
 _ESCAPES = str.maketrans({"\\": "\\134", " ": "\\040", "\t": "\\011", "\n": "\\012"})
 """As in fstab(5)."""
 
 
-def prefix(place: ImagePlace) -> list[str]:
-    """Options of ``enroot start``: mounts by the same path inside as outside; the campaign's own files read-only.
+class Enroot(Runtime):
+    """See the module."""
 
-    Raises:
-        UsageError: a mount isn't ``HOST:INSIDE[:ro]``.
-    """
-    return [
-        *("bash", "-c", Expanded("$GPUBENCH_ENROOT"), "gpubench-enroot"),
-        *(_same("$GPUBENCH_OUTDIR_MOUNT"), _same("$GPUBENCH_CAMPAIGN_MOUNT/jobs", read_only=True)),
-        *(_same("$GPUBENCH_CAMPAIGN_MOUNT/node.pyz", read_only=True), _same("$GPUBENCH_SCRATCHDIR_MOUNT")),
-        *(f"--mount={_mount(mount)}" for mount in place.mounts),
-        # Without it the image's own settings win over the job's. The shell leaves out what isn't set: enroot would set
-        # it to nothing.
-        *(f"--env={name}" for name in place.passed),
-        *(f"--env={name}=void" for name in place.hidden),
-        *place.options,
-    ]
+    KIND = "squashfs"
+    PROGRAM = "enroot"
+    TEMPLATE = "runtimes/enroot.sh.j2"
+    DEFINES_LEAVE = True
+    CLEAN_TEMPLATE = "runtimes/enroot-left.sh.j2"
+    MOUNT_SEPARATORS = ":"
 
+    def prefix(self, place: ImagePlace) -> list[str]:
+        """Options of ``enroot start``: mounts by the same path inside as outside; the campaign's own files read-only.
 
-def make_ready(image: Image) -> list[str]:
-    """Its file is checked."""
-    return [image.reference]
+        Raises:
+            UsageError: a mount isn't ``HOST:INSIDE[:ro]``.
+        """
+        return [
+            *("bash", "-c", Expanded("$GPUBENCH_ENROOT"), "gpubench-enroot"),
+            *(_same("$GPUBENCH_OUTDIR_MOUNT"), _same("$GPUBENCH_CAMPAIGN_MOUNT/jobs", read_only=True)),
+            *(_same("$GPUBENCH_CAMPAIGN_MOUNT/node.pyz", read_only=True), _same("$GPUBENCH_SCRATCHDIR_MOUNT")),
+            *(f"--mount={_mount(mount)}" for mount in place.mounts),
+            # Without it the image's own settings win over the job's. The shell leaves out unset variables: enroot would
+            # set them to nothing.
+            *(f"--env={name}" for name in place.passed),
+            *(f"--env={name}=void" for name in place.hidden),
+            *place.options,
+        ]
 
-
-def command(image: Image, words: Sequence[str]) -> list[str]:
-    """The file, the name of its container, and the explicit command."""
-    name = f"gpubench-{image.id.rpartition(':')[2][:16]}"
-    return ["--", image.reference, name, image.python, "-I", *words]
+    def command(self, image: Image, words: Sequence[str]) -> list[str]:
+        """The file, the name of its container, and the explicit command."""
+        name = f"gpubench-{image.id.rpartition(':')[2][:16]}"
+        return ["--", image.reference, name, image.python, "-I", *words]
 
 
 def _same(path: str, *, read_only: bool = False) -> Expanded:

@@ -8,43 +8,44 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpubench.model.image import Image
-from gpubench.runtimes.base import Expanded, ImagePlace
-
-KIND = "squashfs"
-PROGRAM = "srun"
-TEMPLATE = "runtimes/pyxis.sh.j2"
-LEAVES = True
-LEFT = "runtimes/pyxis-left.sh.j2"
-PARTS_AT = ",:"
+from gpubench.runtimes.base import Expanded, ImagePlace, Runtime
 
 
-def prefix(place: ImagePlace) -> list[str]:
-    """Mounts by the same path inside as outside; the campaign's own files read-only."""
-    mounts = ["$OUTDIR:$OUTDIR:rw", "$GPUBENCH_CAMPAIGN/jobs:$GPUBENCH_CAMPAIGN/jobs:ro",
-              "$GPUBENCH_CAMPAIGN/node.pyz:$GPUBENCH_CAMPAIGN/node.pyz:ro", "$SCRATCHDIR:$SCRATCHDIR:rw"]  # fmt: skip
-    return [
-        "--no-container-mount-home",
-        "--no-container-entrypoint",
-        Expanded("--container-mounts=" + ",".join([*mounts, *place.mounts])),
-        Expanded("--container-workdir=$PWD"),
-        # Without it the image's own settings win over the job's (same page, --container-env).
-        Expanded(f"--container-env={','.join([*place.passed, *place.hidden])}"),
-        *([Expanded(f"--export=ALL,{','.join(f'{name}=void' for name in place.hidden)}")] if place.hidden else []),
-        *place.options,
-    ]
+class Pyxis(Runtime):
+    """See the module."""
 
+    KIND = "squashfs"
+    PROGRAM = "srun"
+    TEMPLATE = "runtimes/pyxis.sh.j2"
+    DEFINES_LEAVE = True
+    CLEAN_TEMPLATE = "runtimes/pyxis-left.sh.j2"
+    MOUNT_SEPARATORS = ",:"
 
-def make_ready(image: Image) -> list[str]:
-    """Its file is checked, and a command that does nothing has pyxis unpack it."""
-    return [image.reference, *command(image, ["-c", "pass"])]
+    def prefix(self, place: ImagePlace) -> list[str]:
+        """Mounts by the same path inside as outside; the campaign's own files read-only."""
+        own = ("$OUTDIR:rw", "$GPUBENCH_CAMPAIGN/jobs:ro", "$GPUBENCH_CAMPAIGN/node.pyz:ro", "$SCRATCHDIR:rw")
+        mounts = [f"{path}:{path}:{flag}" for path, _, flag in (one.rpartition(":") for one in own)]
+        return [
+            "--no-container-mount-home",
+            "--no-container-entrypoint",
+            Expanded("--container-mounts=" + ",".join([*mounts, *place.mounts])),
+            Expanded("--container-workdir=$PWD"),
+            # Without it the image's own settings win over the job's (same page, --container-env).
+            Expanded(f"--container-env={','.join([*place.passed, *place.hidden])}"),
+            *([Expanded(f"--export=ALL,{','.join(f'{name}=void' for name in place.hidden)}")] if place.hidden else []),
+            *place.options,
+        ]
 
+    def make_ready(self, image: Image) -> list[str]:
+        """Its file is checked, and a command that does nothing has pyxis unpack it."""
+        return [image.reference, *self.command(image, ["-c", "pass"])]
 
-def command(image: Image, words: Sequence[str]) -> list[str]:
-    """The file, kept as one container for the job's blocks, named by digest and job; then the explicit command."""
-    return [
-        f"--container-image={image.reference}",
-        Expanded(f"--container-name=gpubench-{image.id.rpartition(':')[2][:16]}-$GPUBENCH_CONTAINERS"),
-        image.python,
-        "-I",
-        *words,
-    ]
+    def command(self, image: Image, words: Sequence[str]) -> list[str]:
+        """The file, kept as one container for the job's blocks, named by digest and job; then the explicit command."""
+        return [
+            f"--container-image={image.reference}",
+            Expanded(f"--container-name=gpubench-{image.id.rpartition(':')[2][:16]}-$GPUBENCH_CONTAINERS"),
+            image.python,
+            "-I",
+            *words,
+        ]

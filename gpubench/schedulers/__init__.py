@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from gpubench.schedulers import kubernetes, local
-from gpubench.schedulers.allocation import Allocation
+from gpubench.schedulers.batch import Allocation
 from gpubench.schedulers.lsf import Lsf
 from gpubench.schedulers.pbs import Pbs
 from gpubench.schedulers.slurm import Slurm
@@ -38,21 +38,21 @@ class Running(Protocol):
         """Come back when it has ended; its exit code."""
 
 
-class Attached(Scheduler, Protocol):
+class LocalScheduler(Scheduler, Protocol):
     """Jobs live on this machine, and no longer than the front end that submitted them."""
 
-    def turn(self, job_dir: Path, waiting: Callable[[str], None]) -> contextlib.AbstractContextManager[int]:
-        """Wait for the machine."""
+    def acquire_machine(self, job_dir: Path, waiting: Callable[[str], None]) -> contextlib.AbstractContextManager[int]:
+        """Wait until no other job of this user runs on this machine; yields the lock for ``submit``."""
 
-    def submit(self, job_dir: Path, environ: Mapping[str, str], hold: int | None) -> Running:
-        """Start ``job_dir/job.sh``; ``hold`` is the turn, None for a job that joins one which has it.
+    def submit(self, job_dir: Path, environ: Mapping[str, str], lock: int | None) -> Running:
+        """Start ``job_dir/job.sh``; ``lock`` is None for a job that joins another one on the same machine.
 
         Raises:
             SchedulerError: it can't be started.
         """
 
 
-class Detached(Scheduler, Protocol):
+class QueuedScheduler(Scheduler, Protocol):
     """Jobs wait in a queue and run when nobody looks.
 
     ``SUBMIT`` is the command that a submit needs, ``ALLOCATE`` the words with which a user gets ``{nodes}`` nodes.
@@ -63,7 +63,7 @@ class Detached(Scheduler, Protocol):
     ALLOCATE: str
     ONE_AT_A_TIME: bool
 
-    def held(self, environ: Mapping[str, str]) -> Allocation | None:
+    def current_allocation(self, environ: Mapping[str, str]) -> Allocation | None:
         """The allocation that a process with these variables runs in; None where it is in none."""
 
     def submit(self, job_dir: Path, environ: Mapping[str, str], after: Sequence[str] = ()) -> str:
@@ -75,11 +75,11 @@ class Detached(Scheduler, Protocol):
         """
 
 
-class Tended(Protocol):
-    """A scheduler that leaves something to the front end while jobs wait or run."""
+class Polled(Protocol):
+    """A scheduler that needs periodic calls of the front end while jobs wait or run."""
 
-    def tend(self, job_dirs: Sequence[Path], *, hand_over: bool) -> None:
-        """Fetch results of the jobs of one campaign, and where ``hand_over`` says so let the next of them begin.
+    def poll(self, job_dirs: Sequence[Path], *, submit_next: bool) -> None:
+        """Fetch results of the jobs of one campaign; with ``submit_next`` submit the next one that is due.
 
         Raises:
             SchedulerError: the scheduler refuses or doesn't answer.
@@ -87,33 +87,31 @@ class Tended(Protocol):
 
 
 class Retained(Protocol):
-    """A scheduler that keeps what there is of a job that has ended."""
+    """A scheduler that keeps the objects of a job that has ended until somebody deletes them."""
 
     def remove(self, job_dir: Path) -> None:
-        """Take it away, with the logs brought home before; nothing where nothing was submitted.
+        """Fetch the logs, then delete the objects; nothing where nothing was submitted.
 
         Raises:
             SchedulerError: the scheduler refuses or doesn't answer.
         """
 
 
-ATTACHED: dict[str, Attached] = {"local": local}
-DETACHED: dict[str, Detached] = {"kubernetes": kubernetes, "lsf": Lsf(), "pbs": Pbs(), "slurm": Slurm()}
-KEPT: dict[str, Retained] = {"kubernetes": kubernetes}
-TENDED: dict[str, Tended] = {"kubernetes": kubernetes}
-SCHEDULERS: dict[str, Scheduler] = {**ATTACHED, **DETACHED}
+LOCAL: dict[str, LocalScheduler] = {"local": local}
+BATCH: dict[str, QueuedScheduler] = {"kubernetes": kubernetes, "lsf": Lsf(), "pbs": Pbs(), "slurm": Slurm()}
+RETAINED: dict[str, Retained] = {"kubernetes": kubernetes}
+POLLED: dict[str, Polled] = {"kubernetes": kubernetes}
+SCHEDULERS: dict[str, Scheduler] = {**LOCAL, **BATCH}
 
 __all__ = [
-    "ATTACHED",
-    "DETACHED",
-    "KEPT",
+    "BATCH",
+    "LOCAL",
+    "POLLED",
+    "RETAINED",
     "SCHEDULERS",
-    "TENDED",
     "Allocation",
-    "Attached",
-    "Detached",
     "JobState",
-    "Retained",
+    "LocalScheduler",
+    "QueuedScheduler",
     "Running",
-    "Scheduler",
 ]

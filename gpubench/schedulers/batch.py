@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 import abc
+import dataclasses
 import subprocess
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpubench.errors import MissingToolError, SchedulerError
+from gpubench.polling import poll_until
 from gpubench.schedulers import submitted
-from gpubench.schedulers.allocation import Allocation
 from gpubench.schedulers.client import call, said
-from gpubench.schedulers.job_log import with_log
-from gpubench.schedulers.state import JobState
+from gpubench.schedulers.state import JobState, with_log
 
 STOPPED = 130
 """Exit code of a script that heard a signal and ended in order."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Allocation:
+    """Nodes that the scheduler has given to this shell already.
+
+    Args:
+        job_id: the scheduler's.
+        nodes: how many it holds.
+        count_variables: in which the scheduler tells a job script how many nodes it has.
+        log: name of the file for what the script prints, as if the scheduler had started it.
+        exit_code_file: name of the file into which the script writes its exit code.
+    """
+
+    job_id: str
+    nodes: int
+    count_variables: tuple[str, ...]
+    log: str
+    exit_code_file: str
 
 
 class BatchScheduler(abc.ABC):
@@ -42,13 +60,13 @@ class BatchScheduler(abc.ABC):
     CANCEL_S = 60.0
 
     @abc.abstractmethod
-    def hand_over(
+    def run_submit(
         self, job_dir: Path, name: str, environ: Mapping[str, str], after: Sequence[str]
     ) -> subprocess.CompletedProcess[str]:
-        """Run the submit command; see ``Detached.submit``."""
+        """Run the submit command; see ``QueuedScheduler.submit``."""
 
     @abc.abstractmethod
-    def accepted(self, done: subprocess.CompletedProcess[str]) -> str:
+    def submitted_id(self, done: subprocess.CompletedProcess[str]) -> str:
         """The id of the new job in the submit command's answer; empty where there is none.
 
         Raises:
@@ -56,7 +74,7 @@ class BatchScheduler(abc.ABC):
         """
 
     @abc.abstractmethod
-    def ask(self, job_id: str) -> JobState | None:
+    def query(self, job_id: str) -> JobState | None:
         """What the scheduler says of a job; None where it doesn't know it.
 
         Raises:
@@ -73,17 +91,17 @@ class BatchScheduler(abc.ABC):
         """
 
     @abc.abstractmethod
-    def held(self, environ: Mapping[str, str]) -> Allocation | None:
-        """See ``Detached.held``."""
+    def current_allocation(self, environ: Mapping[str, str]) -> Allocation | None:
+        """See ``QueuedScheduler``."""
 
-    def waits_for(self, after: Sequence[str]) -> Sequence[str]:
+    def dependencies(self, after: Sequence[str]) -> Sequence[str]:
         """The jobs of ``after`` that the submit command can be given; raises SchedulerError, MissingToolError."""
         return after
 
     def check(self, job_dir: Path) -> None:  # noqa: B027 - most schedulers take any directory
         """Raise UsageError where the scheduler can't run jobs in ``job_dir``."""
 
-    def still_alive(self, now: JobState) -> SchedulerError:
+    def cancel_timeout(self, now: JobState) -> SchedulerError:
         """The error of a job that hasn't ended CANCEL_S seconds after the kill command."""
         return SchedulerError(
             f"job {now.job_id} still runs {self.CANCEL_S:g} s after {self.KILL}",
@@ -94,26 +112,26 @@ class BatchScheduler(abc.ABC):
         """Name of the file in the job's directory for what the script prints."""
         return f"{self.NAME}-{_number(job_id)}.log"
 
-    def last_word(self, job_id: str) -> str:
+    def exit_code_file(self, job_id: str) -> str:
         """Name of the file in the job's directory into which the script writes its exit code."""
         return f"end-{_number(job_id)}"
 
     def allocation(self, job_id: str, nodes: int, count_variables: tuple[str, ...] = ()) -> Allocation:
         """``nodes`` nodes that the job ``job_id`` holds; see ``Allocation``."""
-        return Allocation(job_id, nodes, count_variables, self.log(job_id), self.last_word(job_id))
+        return Allocation(job_id, nodes, count_variables, self.log(job_id), self.exit_code_file(job_id))
 
     def submit(self, job_dir: Path, environ: Mapping[str, str], after: Sequence[str] = ()) -> str:
-        """See ``Detached.submit``."""
+        """See ``QueuedScheduler.submit``."""
         self.check(job_dir)
-        waits_for = self.waits_for(after)
+        dependencies = self.dependencies(after)
         name, before = submitted.job_name(job_dir), submitted.read(job_dir)
         submitted.write(job_dir, self.NAME, name)
         try:
-            done = self.hand_over(job_dir, name, environ, waits_for)
+            done = self.run_submit(job_dir, name, environ, dependencies)
         except MissingToolError:  # after any other failure it may have been submitted all the same: `state` finds it
             submitted.restore(job_dir, before)
             raise
-        job_id = self.accepted(done)
+        job_id = self.submitted_id(done)
         if not job_id:
             submitted.restore(job_dir, before)
             raise SchedulerError(
@@ -142,11 +160,11 @@ class BatchScheduler(abc.ABC):
         done = call(kill)
         if done.returncode and self.state(job_dir).alive:
             raise SchedulerError(f"{' '.join(kill)} failed: {said(done)}")
-        deadline = time.monotonic() + self.CANCEL_S
-        while (now := self.state(job_dir)).alive:
-            if time.monotonic() > deadline:
-                raise self.still_alive(now)
-            time.sleep(0.5)
+        now = poll_until(
+            lambda: self.state(job_dir), lambda now: not now.alive, interval_s=0.5, timeout_s=self.CANCEL_S
+        )
+        if now.alive:
+            raise self.cancel_timeout(now)
 
     def no_answer(self, words: str, done: subprocess.CompletedProcess[str]) -> SchedulerError:
         """The error of a client command that failed."""
@@ -158,29 +176,29 @@ class BatchScheduler(abc.ABC):
             return JobState("unsubmitted")
         try:
             if entry.here:  # the allocation lives on when the script has ended
-                ended = self._last_word(job_dir, entry.job_id)
-                return ended if ended.phase == "ended" else self.ask(entry.job_id) or ended
+                ended = self._by_exit_code_file(job_dir, entry.job_id)
+                return ended if ended.phase == "ended" else self.query(entry.job_id) or ended
             job_id = entry.job_id or self.find(job_dir.resolve())
             if not job_id:
                 return JobState(
                     "unknown", reason=f"the front end ended while it submitted the job; {self.LIST} knows none here"
                 )
-            return self.ask(job_id) or self._forgotten(job_dir, job_id)
+            return self.query(job_id) or self._forgotten(job_dir, job_id)
         except MissingToolError:
-            return self._last_word(job_dir, entry.job_id)
+            return self._by_exit_code_file(job_dir, entry.job_id)
 
     def _forgotten(self, job_dir: Path, job_id: str) -> JobState:
-        word = self._last_word(job_dir, job_id)
-        if word.phase == "ended":
-            return word
+        ended = self._by_exit_code_file(job_dir, job_id)
+        if ended.phase == "ended":
+            return ended
         reason = f"{self.TITLE} doesn't know the job, and the job left no exit code"
         if self.FORGETS_ONLY_ENDED:
             return JobState("ended", "VANISHED", reason, None, job_id)
         return JobState("unknown", reason=reason, job_id=job_id)
 
-    def _last_word(self, job_dir: Path, job_id: str) -> JobState:
+    def _by_exit_code_file(self, job_dir: Path, job_id: str) -> JobState:
         try:
-            code = int((job_dir / self.last_word(job_id)).read_text("ascii"))
+            code = int((job_dir / self.exit_code_file(job_id)).read_text("ascii"))
         except (OSError, ValueError):
             reason = f"there is no {self.TITLE} here to ask, and the job left no exit code"
             return JobState("unknown", reason=reason, job_id=job_id)

@@ -1,15 +1,21 @@
-"""Client commands of a scheduler, none without a time limit: with a dead controller they hang for minutes."""
+"""Client commands of a scheduler, and the environment that a job gets of the shell that submits it.
+
+No command runs without a time limit: with a dead controller they hang for minutes.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from gpubench.errors import MissingToolError, SchedulerError
 
 DEADLINE_S = 30.0
+OURS = "GPUBENCH_"
+"""Begins every name by which a script, or what it starts, can be told something else than the plan says."""
+BLOCKS = "GPUBENCH_BLOCKS"
 
 
 def call(
@@ -50,3 +56,14 @@ def call(
 def said(done: subprocess.CompletedProcess[str]) -> str:
     """What the command said, on one line."""
     return " ".join((done.stderr or done.stdout).split())[:300] or f"exit code {done.returncode}"
+
+
+def inherited(environ: Mapping[str, str], blocks: Iterable[int] | None = None) -> dict[str, str]:
+    """All of it but the names that are ours: those are for who starts a script by hand.
+
+    Args:
+        environ: of this process.
+        blocks: numbers of those that the script shall run; None: all.
+    """
+    kept = {name: value for name, value in environ.items() if not name.startswith(OURS)}
+    return kept if blocks is None else {**kept, BLOCKS: " ".join(map(str, blocks))}

@@ -1,8 +1,8 @@
 """Scheduler ``kubernetes``: kubectl apply, get, logs, delete, and nothing else; no operator.
 
 A cluster has no queue that runs one Job after the other, and two at once would share the network, or each hold half of
-the nodes that both need. So a job with others before it isn't handed over until those have ended: the front end that
-looks (``status``, ``status --watch``, ``bench``) hands over the next one, see ``tend``. What one pod says isn't the
+the nodes that both need. So a job with others before it isn't submitted until those have ended: the front end that
+looks (``status``, ``status --watch``, ``bench``) submits the next one, see ``poll``. What one pod says isn't the
 Job's word: a Job is over when Kubernetes says so.
 
 * ``apply`` without ``--server-side`` keeps a copy of every object in an annotation, which may have 256 KiB only.
@@ -21,17 +21,16 @@ import json
 import re
 import shlex
 import shutil
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gpubench.errors import MissingToolError, SchedulerError, UsageError
 from gpubench.files import write_atomically
+from gpubench.polling import poll_until
 from gpubench.schedulers import pod_log_collector, submitted
-from gpubench.schedulers.allocation import Allocation
+from gpubench.schedulers.batch import Allocation
 from gpubench.schedulers.client import call, said
-from gpubench.schedulers.pods import INDEX, Pod
 from gpubench.schedulers.state import JobState
 
 NAME = "kubernetes"
@@ -50,15 +49,67 @@ _BY_HAND = re.compile(r"^# By hand: kubectl (.*) apply --server-side -f job\.yam
 _JOB_NAME = re.compile(r"^kind: Job\nmetadata:\n  name: ([a-z0-9-]+)$", re.MULTILINE)
 _OUTDIR = re.compile(r'name: OUTDIR, value: "/run/gpubench/outputs/(.*)"')
 _NO_SUCH = "(NotFound)"
+INDEX = "batch.kubernetes.io/job-completion-index"
+_HARMLESS = ("PodInitializing", "ContainerCreating")
+"""Reasons of containers that haven't started yet."""
 
 
-def held(environ: Mapping[str, str]) -> Allocation | None:  # noqa: ARG001 - whatever they are
+class Pod:
+    """What a pod of an Indexed Job says of itself; ``rank`` is the number that its Job gave it.
+
+    https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/#PodStatus
+    """
+
+    def __init__(self, plain: Mapping[str, Any]) -> None:
+        self.name = str(plain["metadata"]["name"])
+        self.rank = int(plain["metadata"]["annotations"][INDEX])
+        self.node = str(plain.get("spec", {}).get("nodeName", ""))
+        self._status = plain.get("status", {})
+
+    def began(self) -> list[str]:
+        """Names of the containers that have a log."""
+        return [name for name, now in self._containers() if "running" in now or "terminated" in now]
+
+    def over(self) -> list[str]:
+        """Names of those that have ended."""
+        return [name for name, now in self._containers() if "terminated" in now]
+
+    def waits(self) -> str:
+        """Why it doesn't go on; empty where it does."""
+        for condition in self._status.get("conditions", ()):
+            if (condition["type"], condition["status"]) == ("PodScheduled", "False"):
+                return f"pod {self.name}: {condition.get('reason', '')}: {condition.get('message', '')}"
+        for name, now in self._containers():
+            waiting = now.get("waiting", {})
+            if waiting and waiting.get("reason") not in (None, *_HARMLESS):
+                return f"pod {self.name}, container {name}: {waiting['reason']}: {waiting.get('message', '')}"
+        return ""
+
+    def failure(self) -> tuple[int | None, str] | None:
+        """Exit code and words of the container that failed, or of the pod as a whole; None where it didn't."""
+        if self._status.get("phase") != "Failed":
+            return None
+        for name, now in self._containers():
+            ended = now.get("terminated")
+            if ended and ended["exitCode"]:
+                why = "" if ended.get("reason") in (None, "Error") else f" ({ended['reason']})"
+                return int(ended["exitCode"]), f"container {name} of pod {self.name}{why}"
+        words = ": ".join(str(self._status[key]) for key in ("reason", "message") if self._status.get(key))
+        return None, f"pod {self.name}: {words or 'failed'}"
+
+    def _containers(self) -> list[tuple[str, Mapping[str, Any]]]:
+        """Names and states, in the order in which they run."""
+        both = (*self._status.get("initContainerStatuses", ()), *self._status.get("containerStatuses", ()))
+        return [(str(one["name"]), one.get("state", {})) for one in both]
+
+
+def current_allocation(environ: Mapping[str, str]) -> Allocation | None:  # noqa: ARG001 - whatever they are
     """None can be: nodes aren't lent to a shell."""
     raise UsageError("Kubernetes lends no nodes to a shell", then="leave --here out")
 
 
 def submit(job_dir: Path, environ: Mapping[str, str], after: Sequence[str] = ()) -> str:  # noqa: ARG001
-    """``kubectl apply``, or only a note while jobs before it live; see ``Detached.submit``."""
+    """``kubectl apply``, or only a note while jobs before it live; see ``QueuedScheduler.submit``."""
     name = _name(job_dir)
     claimed = _OUTDIR.search(_text(job_dir))
     campaign = job_dir.resolve().parents[1].name
@@ -113,8 +164,8 @@ def state(job_dir: Path) -> JobState:
     return _remember(job_dir, _judge(job, _pods(objects), seen))
 
 
-def tend(job_dirs: Sequence[Path], *, hand_over: bool) -> None:
-    """What is the front end's to do at every look: fetch results, and hand over the job whose turn has come.
+def poll(job_dirs: Sequence[Path], *, submit_next: bool) -> None:
+    """See ``Polled.poll``; the next job is due when all before it have ended.
 
     Nothing where there is no kubectl: a copy of a campaign can be looked at anywhere.
 
@@ -130,7 +181,7 @@ def tend(job_dirs: Sequence[Path], *, hand_over: bool) -> None:
             continue
         if _fetch(job_dir) or state(job_dir).phase == "ended":
             ended.add(entry.name)
-        elif hand_over and not entry.job_id and entry.after and not set(entry.after) - ended:
+        elif submit_next and not entry.job_id and entry.after and not set(entry.after) - ended:
             _apply(job_dir)
 
 
@@ -148,7 +199,7 @@ def cancel(job_dir: Path) -> None:
 
 
 def remove(job_dir: Path) -> None:
-    """See ``Kept.remove``."""
+    """See ``Retained.remove``."""
     entry = submitted.read(job_dir)
     if entry is not None and entry.job_id:
         _take_away(job_dir)
@@ -158,14 +209,11 @@ def _take_away(job_dir: Path) -> None:
     """Fetch the logs, delete every object, come back when no pod is left."""
     _fetch(job_dir, again=True)
     _delete(job_dir)
-    deadline = time.monotonic() + CANCEL_S
-    while any(one["kind"] == "Pod" for one in _objects(job_dir)):
-        if time.monotonic() > deadline:
-            raise SchedulerError(
-                f"pods of {_name(job_dir)} still run {CANCEL_S:g} s after they were deleted",
-                then=f"look at them: kubectl get pods -l {INSTANCE}={_name(job_dir)}",
-            )
-        time.sleep(0.5)
+    if not _await_deletion(job_dir, "Pod"):
+        raise SchedulerError(
+            f"pods of {_name(job_dir)} still run {CANCEL_S:g} s after they were deleted",
+            then=f"look at them: kubectl get pods -l {INSTANCE}={_name(job_dir)}",
+        )
 
 
 def _fetch(job_dir: Path, *, again: bool = False) -> bool:
@@ -245,14 +293,16 @@ def _delete(job_dir: Path) -> None:
     done = _kubectl(job_dir, "delete", KINDS, "-l", selector, "--cascade=foreground", "--wait=false")
     if done.returncode:
         raise SchedulerError(f"kubectl delete failed: {said(done)}", then="does the cluster answer? kubectl get nodes")
-    deadline = time.monotonic() + CANCEL_S
-    while any(one["kind"] == "Job" for one in _objects(job_dir)):
-        if time.monotonic() > deadline:
-            raise SchedulerError(
-                f"Job {_name(job_dir)} still exists {CANCEL_S:g} s after it was deleted",
-                then=f"look at it: kubectl describe job {_name(job_dir)}",
-            )
-        time.sleep(0.5)
+    if not _await_deletion(job_dir, "Job"):
+        raise SchedulerError(
+            f"Job {_name(job_dir)} still exists {CANCEL_S:g} s after it was deleted",
+            then=f"look at it: kubectl describe job {_name(job_dir)}",
+        )
+
+
+def _await_deletion(job_dir: Path, kind: str) -> bool:
+    """Whether all objects of the kind are gone, at the latest CANCEL_S seconds from now."""
+    return poll_until(lambda: all(one["kind"] != kind for one in _objects(job_dir)), interval_s=0.5, timeout_s=CANCEL_S)
 
 
 def _kubectl(job_dir: Path, *words: str) -> Any:

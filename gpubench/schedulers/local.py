@@ -15,7 +15,6 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ import platformdirs
 
 from gpubench.errors import MissingToolError, SchedulerError
 from gpubench.files import write_atomically, writing
+from gpubench.polling import poll_until
 from gpubench.schedulers.state import JobState
 
 STATE_FILE = "local.json"
@@ -69,14 +69,9 @@ def _kill_session(leader: int) -> None:
 def _await_end(alive: Callable[[], bool], leader: int) -> None:
     """Come back when nothing is alive any more; after ``CANCEL_S`` it is killed, and has as long again to end."""
     for last_resort in (_kill_session, lambda _: None):
-        deadline = time.monotonic() + CANCEL_S
-        while alive():
-            if time.monotonic() > deadline:
-                last_resort(leader)
-                break
-            time.sleep(0.1)
-        else:
+        if not poll_until(alive, lambda lives: not lives, interval_s=0.1, timeout_s=CANCEL_S):
             return
+        last_resort(leader)
 
 
 def lock_path() -> Path:
@@ -86,8 +81,8 @@ def lock_path() -> Path:
 
 
 @contextlib.contextmanager
-def turn(job_dir: Path, waiting: Callable[[str], None]) -> Iterator[int]:
-    """Wait until no other job of this user runs on this machine; yields the lock for the job to hold.
+def acquire_machine(job_dir: Path, waiting: Callable[[str], None]) -> Iterator[int]:
+    """Wait until no other job of this user runs on this machine; yields the lock, for the job to hold.
 
     Args:
         job_dir: says to others who holds the machine.
@@ -102,13 +97,7 @@ def turn(job_dir: Path, waiting: Callable[[str], None]) -> Iterator[int]:
             f"can't open the queue's lock {path}: {error.strerror}", then="set XDG_STATE_HOME to a folder of yours"
         ) from None
     try:
-        while True:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                waiting(os.pread(handle, 4096, 0).decode("utf-8", "replace").strip())
-                time.sleep(0.5)
+        poll_until(lambda: _try_lock(handle, waiting), interval_s=0.5)
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"{job_dir} (front end: process {os.getpid()})".encode(), 0)
         yield handle
@@ -116,13 +105,22 @@ def turn(job_dir: Path, waiting: Callable[[str], None]) -> Iterator[int]:
         os.close(handle)
 
 
-def submit(job_dir: Path, environ: Mapping[str, str], hold: int | None) -> Job:
+def _try_lock(handle: int, waiting: Callable[[str], None]) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        waiting(os.pread(handle, 4096, 0).decode("utf-8", "replace").strip())
+        return False
+    return True
+
+
+def submit(job_dir: Path, environ: Mapping[str, str], lock: int | None) -> Job:
     """Start ``job.sh`` in a session of its own; the job holds the machine's lock as long as any process of it lives.
 
     Args:
         job_dir: where the script stands.
         environ: the whole environment of the job.
-        hold: the lock from ``turn``; None: of a job that joins one which holds it.
+        lock: from ``acquire_machine``; None: of a job that joins one which holds it.
 
     Raises:
         SchedulerError: bash can't be started.
@@ -138,7 +136,7 @@ def submit(job_dir: Path, environ: Mapping[str, str], hold: int | None) -> Job:
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                pass_fds=() if hold is None else (hold,),
+                pass_fds=() if lock is None else (lock,),
             )
     except OSError as error:
         raise SchedulerError(f"can't start {job_dir / 'job.sh'}: {error}") from None
@@ -156,8 +154,8 @@ def state(job_dir: Path) -> JobState:
         return JobState("ended", "FAILED" if code else "COMPLETED", _last_line(job_dir) if code else "", code, job_id)
     if not _alive(known):
         return JobState("ended", "KILLED", job_id=job_id)
-    forsaken = known["front"] is not None and not _is(**known["front"])
-    return JobState("running", "RUNNING", "its front end is dead" if forsaken else "", None, job_id, forsaken=forsaken)
+    orphaned = known["front"] is not None and not _is(**known["front"])
+    return JobState("running", "RUNNING", "its front end is dead" if orphaned else "", None, job_id, orphaned=orphaned)
 
 
 def _remember(job_dir: Path, pid: int, code: int | None) -> None:

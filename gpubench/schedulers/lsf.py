@@ -25,8 +25,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpubench.errors import SchedulerError
-from gpubench.schedulers.allocation import Allocation
-from gpubench.schedulers.batch import STOPPED, BatchScheduler
+from gpubench.schedulers.batch import STOPPED, Allocation, BatchScheduler
 from gpubench.schedulers.client import call
 from gpubench.schedulers.state import JobState, Phase
 
@@ -56,7 +55,7 @@ class Lsf(BatchScheduler):
     LIST = "bjobs"
     LOOK = "bjobs -l {job_id}"
 
-    def hand_over(
+    def run_submit(
         self, job_dir: Path, name: str, environ: Mapping[str, str], after: Sequence[str]
     ) -> subprocess.CompletedProcess[str]:
         """``bsub`` from the job's directory, with the script as its input."""
@@ -67,13 +66,13 @@ class Lsf(BatchScheduler):
         script = (job_dir / "job.sh").read_text(encoding="utf-8")
         return call(["bsub", "-J", name, *dependency], env=env, cwd=job_dir.resolve(), text=script)
 
-    def accepted(self, done: subprocess.CompletedProcess[str]) -> str:
+    def submitted_id(self, done: subprocess.CompletedProcess[str]) -> str:
         """``Job <NUMBER> is submitted to queue <NAME>``."""
         found = _SUBMITTED.search(done.stdout)
         return found[1] if found and not done.returncode else ""
 
-    def held(self, environ: Mapping[str, str]) -> Allocation | None:
-        """See ``Detached.held``; a list of hosts counts as one node less, the launch node."""
+    def current_allocation(self, environ: Mapping[str, str]) -> Allocation | None:
+        """See ``QueuedScheduler``; a list of hosts counts as one node less, the launch node."""
         job_id, path = environ.get("LSB_JOBID", ""), environ.get("LSB_DJOB_HOSTFILE", "")
         try:
             hosts = set(Path(path).read_text(encoding="utf-8").split())
@@ -81,10 +80,10 @@ class Lsf(BatchScheduler):
             return None
         return self.allocation(job_id, len(hosts) - 1) if job_id and hosts else None
 
-    def still_alive(self, now: JobState) -> SchedulerError:
+    def cancel_timeout(self, now: JobState) -> SchedulerError:
         """Also of a job that LSF has lost: it may run on."""
         if now.word not in _LOST:
-            return super().still_alive(now)
+            return super().cancel_timeout(now)
         return SchedulerError(
             f"job {now.job_id} hasn't ended {self.CANCEL_S:g} s after bkill: {now.word}",
             then=f"{now.reason}; first see that nothing of it runs on {now.hosts or 'its hosts'}",
@@ -103,8 +102,8 @@ class Lsf(BatchScheduler):
             default="",
         )
 
-    def ask(self, job_id: str) -> JobState | None:
-        """See ``BatchScheduler.ask``."""
+    def query(self, job_id: str) -> JobState | None:
+        """See ``BatchScheduler.query``."""
         done = call(["bjobs", "-noheader", "-o", f"{_FIELDS} delimiter='|'", job_id])
         if "is not found" in done.stderr + done.stdout:
             return None

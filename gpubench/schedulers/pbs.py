@@ -27,8 +27,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpubench.schedulers import submitted
-from gpubench.schedulers.allocation import Allocation
-from gpubench.schedulers.batch import STOPPED, BatchScheduler
+from gpubench.schedulers.batch import STOPPED, Allocation, BatchScheduler
 from gpubench.schedulers.client import call
 from gpubench.schedulers.state import JobState
 
@@ -38,7 +37,7 @@ _ENDED = {"F", "X"}
 _KILLED = {"-25": "it used more CPUs than it asked for", "-27": "it used more memory than it asked for"}
 _KILLED |= {"-29": "its walltime was over"}
 """Exit statuses of PBS's own that say more than that the job couldn't be started."""
-_KEPT = ("PBS_SERVER", "PBS_DEFAULT", "PBS_CONF_FILE", "PBS_EXEC")
+_PASSED_ON = ("PBS_SERVER", "PBS_DEFAULT", "PBS_CONF_FILE", "PBS_EXEC")
 _LONGEST_NAME = 230
 _READ = ("job_state", "Exit_status", "substate", "comment", "exec_host", "PBS_O_WORKDIR")
 _LINE = re.compile(rf'^\s*"({"|".join(_READ)})":\s*"?(.*?)"?,?$', re.MULTILINE)
@@ -56,29 +55,30 @@ class Pbs(BatchScheduler):
     LIST = "qselect"
     LOOK = "qstat -x -f {job_id}"
 
-    def hand_over(
+    def run_submit(
         self, job_dir: Path, name: str, environ: Mapping[str, str], after: Sequence[str]
     ) -> subprocess.CompletedProcess[str]:
         """``qsub`` from the job's directory."""
+        # Without the variables of a job around this shell, and without shell functions.
         env = {
             key: value
             for key, value in environ.items()
-            if key in _KEPT or not key.startswith(("PBS_", "BASH_FUNC_"))  # of a job around this shell; shell functions
+            if key in _PASSED_ON or not key.startswith(("PBS_", "BASH_FUNC_"))
         }
         dependency = ["-W", f"depend=afterany:{':'.join(after)}"] if after else []
         words = ["qsub", "-V", "-N", _name(name), *dependency, "job.sh"]
         return call(words, env={**env, "PWD": str(job_dir.resolve())}, cwd=job_dir.resolve())
 
-    def waits_for(self, after: Sequence[str]) -> Sequence[str]:
+    def dependencies(self, after: Sequence[str]) -> Sequence[str]:
         """Those that haven't ended: see the module."""
-        return [job_id for job_id in after if (state := self.ask(job_id)) and state.alive]
+        return [job_id for job_id in after if (state := self.query(job_id)) and state.alive]
 
-    def accepted(self, done: subprocess.CompletedProcess[str]) -> str:
+    def submitted_id(self, done: subprocess.CompletedProcess[str]) -> str:
         """``NUMBER.SERVER`` in the last line."""
         return "" if done.returncode or not done.stdout.strip() else done.stdout.split()[-1]
 
-    def held(self, environ: Mapping[str, str]) -> Allocation | None:
-        """See ``Detached.held``; a host has as many lines in the node file as the job has chunks or processes there."""
+    def current_allocation(self, environ: Mapping[str, str]) -> Allocation | None:
+        """The node file names a host once for each of its chunks or processes."""
         try:
             hosts = set(Path(environ["PBS_NODEFILE"]).read_text(encoding="utf-8").split())
         except (KeyError, OSError):
@@ -98,8 +98,8 @@ class Pbs(BatchScheduler):
                 return job_id
         return ""
 
-    def ask(self, job_id: str) -> JobState | None:
-        """See ``BatchScheduler.ask``."""
+    def query(self, job_id: str) -> JobState | None:
+        """See ``BatchScheduler.query``."""
         known = self._attributes(job_id)
         return None if known is None else _state(known, job_id)
 

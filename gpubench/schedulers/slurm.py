@@ -30,8 +30,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpubench.errors import SchedulerError, UsageError
-from gpubench.schedulers.allocation import Allocation
-from gpubench.schedulers.batch import STOPPED, BatchScheduler
+from gpubench.schedulers.batch import STOPPED, Allocation, BatchScheduler
 from gpubench.schedulers.client import call, said
 from gpubench.schedulers.state import JobState, Phase
 
@@ -41,7 +40,7 @@ _FIELD = re.compile(r"(?:^| )(\w+(?::\w+)?)=(\S*)")
 _UNHEARD = "timed out"
 _NOTHING = ("None", "(null)", "None assigned")
 """Slurm's words where a field has nothing to say, like the reason of a job that runs."""
-_KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER")
+_PASSED_ON = ("SLURM_CONF", "SLURM_CONF_SERVER")
 
 
 class Slurm(BatchScheduler):
@@ -64,7 +63,7 @@ class Slurm(BatchScheduler):
                 then="name another --outputs",
             )
 
-    def hand_over(
+    def run_submit(
         self, job_dir: Path, name: str, environ: Mapping[str, str], after: Sequence[str]
     ) -> subprocess.CompletedProcess[str]:
         """``sbatch`` from the job's directory."""
@@ -72,13 +71,13 @@ class Slurm(BatchScheduler):
         env = {
             key: value
             for key, value in environ.items()
-            if key in _KEPT or not key.startswith(("SBATCH_", "SLURM_", "SRUN_"))
+            if key in _PASSED_ON or not key.startswith(("SBATCH_", "SLURM_", "SRUN_"))
         }
         dependency = [f"--dependency=afterany:{':'.join(after)}"] if after else []
         words = ["sbatch", "--parsable", f"--chdir={job_dir.resolve()}", f"--job-name={name}", *dependency, "job.sh"]
         return call(words, env=env, cwd=job_dir)
 
-    def accepted(self, done: subprocess.CompletedProcess[str]) -> str:
+    def submitted_id(self, done: subprocess.CompletedProcess[str]) -> str:
         """``NUMBER`` or ``NUMBER;CLUSTER`` in the last line."""
         if done.returncode and _UNHEARD in done.stderr:
             raise SchedulerError(
@@ -86,8 +85,8 @@ class Slurm(BatchScheduler):
             )
         return "" if done.returncode else done.stdout.strip().splitlines()[-1].partition(";")[0]
 
-    def held(self, environ: Mapping[str, str]) -> Allocation | None:
-        """See ``Detached.held``."""
+    def current_allocation(self, environ: Mapping[str, str]) -> Allocation | None:
+        """See ``QueuedScheduler``."""
         job_id, nodes = environ.get("SLURM_JOB_ID", ""), environ.get("SLURM_JOB_NUM_NODES", "")
         if not job_id or not nodes.isdigit():
             return None
@@ -101,7 +100,7 @@ class Slurm(BatchScheduler):
         rows = (line.partition(" ") for line in done.stdout.splitlines())
         return max((number for number, _, directory in rows if directory == str(job_dir)), key=int, default="")
 
-    def ask(self, job_id: str) -> JobState | None:
+    def query(self, job_id: str) -> JobState | None:
         """The controller; of a job that it has forgotten, the database."""
         return self._controller(job_id) or _accounting(job_id)
 

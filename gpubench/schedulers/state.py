@@ -1,11 +1,25 @@
-"""How a submitted job stands, in the same words for every scheduler."""
+"""How a submitted job stands, in the same words for every scheduler; of a job that failed, what its log says."""
 
 from __future__ import annotations
 
 import dataclasses
+import os
+import re
+from pathlib import Path
 from typing import Literal
 
 Phase = Literal["unsubmitted", "pending", "running", "ended", "unknown"]
+
+_TAIL_BYTES, _LONGEST = 65_536, 300
+_SAYS_NOTHING = re.compile(
+    r"spank|xited with exit code|couldn't start container|printing enroot log|srun: (Job step|Terminating)"
+)
+"""Lines that only repeat that something failed; the templates' shell knows the first four, too."""
+_SPEAKER = re.compile(r"^(slurmstepd: error: |srun: error: |pyxis: +|gpubench: )+")
+_REPORT_OF_LSF = re.compile(r"\n-{20,}\nSender: LSF ")
+"""It stands behind the output of the job."""
+_NOT_SHOWN = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
+_NO_REASON = ("", "NonZeroExitCode")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,7 +33,7 @@ class JobState:
         exit_code: of the job script; None while it isn't known.
         job_id: the scheduler's.
         hosts: the nodes, as the scheduler writes them.
-        forsaken: its front end is dead, and it can't live long without.
+        orphaned: its front end is dead, and it can't live long without.
     """
 
     phase: Phase
@@ -28,7 +42,7 @@ class JobState:
     exit_code: int | None = None
     job_id: str = ""
     hosts: str = ""
-    forsaken: bool = False
+    orphaned: bool = False
 
     @property
     def alive(self) -> bool:
@@ -43,3 +57,26 @@ class JobState:
         code = f", exit code {self.exit_code}" if self.exit_code else ""
         reason = f": {self.reason}" if self.reason else ""
         return f"{self.word}{code}{reason}"
+
+
+def with_log(state: JobState, log: Path) -> JobState:
+    """``state`` with the last words of the log for a reason, where the job failed and the scheduler gives none."""
+    if not state.end or not state.exit_code or state.reason not in _NO_REASON:
+        return state
+    words = last_words(log)
+    return dataclasses.replace(state, reason=f"its log ends: {words}" if words else state.reason)
+
+
+def last_words(log: Path) -> str:
+    """The last line of a log that says more than that something failed; empty where there is none."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            text = file.read().decode("utf-8", errors="replace")
+    except OSError:
+        return ""
+    reports = list(_REPORT_OF_LSF.finditer(text))
+    text = text[: reports[-1].start()] if reports else text
+    lines = (_NOT_SHOWN.sub("", line).strip() for line in reversed(text.splitlines()))
+    found = next((line for line in lines if line and not _SAYS_NOTHING.search(line)), "")
+    return _SPEAKER.sub("", found)[:_LONGEST]

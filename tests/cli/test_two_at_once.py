@@ -30,7 +30,7 @@ def test_of_two_resumes_the_second_is_refused_while_the_first_waits_for_the_mach
     assert gpubench("plan", *planned[1:]).returncode == 0
     campaign = campaign_in(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    with local.turn(tmp_path, lambda _holder: None):
+    with local.acquire_machine(tmp_path, lambda _holder: None):
         first = Front(tmp_path, "resume", str(campaign))
         until(lambda: "waiting for this machine" in first.output, "the first one to wait")
         for again in (["resume", campaign], ["bench", "--campaign", campaign], ["submit", campaign]):

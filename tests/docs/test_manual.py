@@ -65,6 +65,10 @@ def provide(words: Sequence[str], folder: Path) -> None:
     copies = {
         "outputs-2022": FOREIGN / "dask_cuda",
         "parsl-perf-archive": FOREIGN / "mlflow",
+        "nccl": FOREIGN / "nccl_tests",
+        **{f"osu-{age}": FOREIGN / "osu" for age in ("old", "new")},
+        **{f"perftest-{age}": FOREIGN / "ucx_perftest" for age in ("old", "new")},
+        **{f"send-recv-{age}": FOREIGN / "ucxx" for age in ("old", "new")},
         "imports/tiny": GOLDEN / "import",
         "outputs/tiny": GOLDEN / "campaign",
     }
@@ -75,6 +79,8 @@ def provide(words: Sequence[str], folder: Path) -> None:
         shutil.copy(FOREIGN / "parsl_perf" / "estimate.out", folder / name)
     (folder / "out").mkdir(exist_ok=True)
     (folder / "out" / "slurm_arrays.csv").write_text(f"{BENCH}\narray,create,4,MB/s,1.0,1.1,0.9,1.4,0.1,700\n")
+    shutil.copy(FOREIGN / "cudf_polars" / "pdsh_results.jsonl", folder)
+    (folder / "joins.csv").write_text("seconds,build,day,n\n1.5,1.18.0,20261107,1000\n1.4,1.19.0,20261107,1000\n")
     archive = next((up / "shared" / "data" / "draco-multi-node-merge.csv" for up in ROOT.parents), None)
     if archive and archive.is_file():
         rows = archive.read_text(encoding="utf-8").splitlines()[:MOST_ROWS]

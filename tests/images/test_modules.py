@@ -13,7 +13,7 @@ from gpubench import resources
 from gpubench.model.images_lock import ImagesLock, LockRow
 from gpubench.render.modules import render_modules
 from gpubench.render.quote import words
-from gpubench.runtimes import ImagePlace, modules
+from gpubench.runtimes import RUNTIMES, ImagePlace
 from tests.conftest import ROOT, Run, need
 from tests.images.conftest import Built
 from tests.plan.requests_by_hand import image, site
@@ -160,7 +160,8 @@ def test_the_runtimes_words_become_the_modules_python_with_what_they_bring(tmp_p
     )
     python = shutil.which("python3") or ""
     one = image("1.17.0").model_copy(update={"kind": "modules", "reference": str(load), "python": python})
-    line = words([*modules.prefix(ImagePlace()), *modules.command(one, [str(program), "an argument"])])
+    runtime = RUNTIMES["modules"]
+    line = words([*runtime.prefix(ImagePlace()), *runtime.command(one, [str(program), "an argument"])])
     started = subprocess.Popen(
         ["bash", "-c", f"exec {line}"],
         env={"PATH": "/usr/bin:/bin", "MODULESHOME": str(STAND_IN), "MODULEPATH": str(tmp_path)},

@@ -86,8 +86,8 @@ def test_two_tables_in_one_file_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_rows_that_contradict_each_other_are_both_left_out_and_copies_count_once(tmp_path: Path) -> None:
-    found = imported(tmp_path, line(), line(s=0.7), line(workers=16), line(workers=16))
-    assert found.table["workers"].to_list() == [16]
+    found = imported(tmp_path, line(), line(s=0.7), line(workers=16), line(workers=16), line(workers=32))
+    assert found.table["workers"].to_list() == [16, 32]
     assert [one for one, _ in refused(found)] == [2, 3, 5]
     assert "says the same as multi-node-merge.csv:4" in refused(found)[2][1]
 

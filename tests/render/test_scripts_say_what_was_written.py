@@ -104,7 +104,7 @@ class Written:
 
 def name_of_a_directory(text: str, runtime: str) -> str:
     """As near to ``text`` as can be; a newline at the end is what no shell's $(pwd) keeps."""
-    name = "".join(letter for letter in text if letter not in f"/{RUNTIMES[runtime].PARTS_AT}").rstrip("\n")
+    name = "".join(letter for letter in text if letter not in f"/{RUNTIMES[runtime].MOUNT_SEPARATORS}").rstrip("\n")
     return name if name.strip(".") else "plain"
 
 

@@ -16,10 +16,11 @@ from gpubench.errors import UsageError
 from gpubench.model.image import Image
 from gpubench.render.environment import environment
 from gpubench.render.quote import words
-from gpubench.runtimes import ImagePlace, enroot
+from gpubench.runtimes import RUNTIMES, ImagePlace
 from tests.conftest import ROOT, need
 from tests.slurm.images import make_image
 
+ENROOT = RUNTIMES["enroot"]
 PASSED = ("GPUBENCH_STOP_AT_EOF", "LANG", "OUTDIR", "SCRATCHDIR")
 NAME = "gpubench-1234567890123456"
 STOPPABLE = (
@@ -54,10 +55,10 @@ class Job:
 
     def start(self, program: str, *, leave: bool = True, **env: str) -> subprocess.Popen[str]:
         (self.directory / "program.py").write_text(program)
-        template = environment(resources.job_templates()).get_template(enroot.TEMPLATE).render()
-        command = words(enroot.command(self.image, ["program.py", "an argument"]))
+        template = environment(resources.job_templates()).get_template(ENROOT.TEMPLATE).render()
+        command = words(ENROOT.command(self.image, ["program.py", "an argument"]))
         (self.directory / "job.sh").write_text(
-            f'launch() {{ "$@"; }}\n{template}\nin_image=({words(enroot.prefix(self.place))})\n'
+            f'launch() {{ "$@"; }}\n{template}\nin_image=({words(ENROOT.prefix(self.place))})\n'
             f'"${{in_image[@]}}" {command}\ncode=$?\n{"leave" if leave else ""}\nexit "$code"\n'
         )
         tools = {
@@ -202,7 +203,7 @@ def test_the_stand_in_refuses_what_enroot_does_not_know(
 @pytest.mark.parametrize("mount", ["/data:/data:rw", "/data", ":/data", "/data:", "/a:/b:ro:x"])
 def test_a_mount_that_enroot_cannot_make_is_refused_in_one_line(mount: str) -> None:
     with pytest.raises(UsageError, match=f"can't mount '{mount}'; write HOST:INSIDE"):
-        enroot.prefix(ImagePlace(mounts=[mount]))
+        ENROOT.prefix(ImagePlace(mounts=[mount]))
 
 
 @pytest.mark.parametrize("how", ["a link", "open to others", "somebody else's"])
@@ -237,7 +238,7 @@ def test_a_scratch_directory_that_cannot_be_made_ends_the_job_with_the_systems_w
 
 
 def test_the_template_passes_shellcheck() -> None:
-    text = environment(resources.job_templates()).get_template(enroot.TEMPLATE).render()
+    text = environment(resources.job_templates()).get_template(ENROOT.TEMPLATE).render()
     place, inner, remove = [part.partition("\nSH\n")[0] for part in text.split("<<'SH'\n")[1:]]
     for script in (text, place + inner, place + remove):
         checked = subprocess.run(

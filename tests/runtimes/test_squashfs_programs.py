@@ -18,7 +18,7 @@ from gpubench import resources
 from gpubench.errors import UsageError
 from gpubench.model.image import Image
 from gpubench.render.quote import words
-from gpubench.runtimes import RUNTIMES, ImagePlace, Runtime, apptainer, charliecloud
+from gpubench.runtimes import RUNTIMES, ImagePlace, Runtime, charliecloud
 from tests.conftest import need
 from tests.importing.nodes import REPOSITORY, Importer, image_files, item
 from tests.importing.registry import Registry
@@ -309,24 +309,24 @@ def test_the_campaigns_own_files_are_read_only(job: Job) -> None:
 @pytest.mark.parametrize("mount", ["/data:/data:ro", "/data", ":/data", "/data:"])
 def test_a_mount_that_charliecloud_cannot_make_is_refused_in_one_line(mount: str) -> None:
     with pytest.raises(UsageError, match=f"can't mount '{mount}'; write HOST:INSIDE"):
-        charliecloud.prefix(ImagePlace(mounts=[mount]))
+        RUNTIMES["charliecloud"].prefix(ImagePlace(mounts=[mount]))
 
 
 @pytest.mark.parametrize("mount", ["/data:/data:rx", "/data", ":/data", "/data:", "/a,b:/c"])
 def test_a_mount_that_apptainer_cannot_make_is_refused_in_one_line(mount: str) -> None:
     with pytest.raises(UsageError, match=f"can't mount '{mount}'; write HOST:INSIDE"):
-        apptainer.prefix(ImagePlace(mounts=[mount]))
+        RUNTIMES["apptainer"].prefix(ImagePlace(mounts=[mount]))
 
 
 def test_gpus_are_asked_for_where_the_site_may_have_some() -> None:
-    assert ["--nv" in apptainer.prefix(ImagePlace(device=device)) for device in ("cpu", "gpu", "auto")] == [
+    assert ["--nv" in RUNTIMES["apptainer"].prefix(ImagePlace(device=device)) for device in ("cpu", "gpu", "auto")] == [
         False,
         True,
         True,
     ]
 
 
-@pytest.mark.parametrize("program", [apptainer, charliecloud])
+@pytest.mark.parametrize("program", [RUNTIMES["apptainer"], RUNTIMES["charliecloud"]])
 def test_the_template_passes_shellcheck(program: Runtime) -> None:
     text = resources.texts("templates")[program.TEMPLATE]
     inner = text.partition("<<'SH'\n")[2].partition("\nSH\n")[0]

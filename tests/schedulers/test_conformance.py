@@ -55,7 +55,7 @@ class Local:
         self._jobs: dict[Path, local.Job] = {}
 
     def submit(self, job_dir: Path, **env: str) -> None:
-        with local.turn(job_dir, lambda holder: pytest.fail(f"had to wait for {holder}")) as hold:
+        with local.acquire_machine(job_dir, lambda holder: pytest.fail(f"had to wait for {holder}")) as hold:
             self._jobs[job_dir] = local.submit(job_dir, {**os.environ, **env}, hold)
 
     def ended(self, job_dir: Path) -> JobState:

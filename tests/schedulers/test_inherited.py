@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpubench.schedulers.job_environment import inherited
+from gpubench.schedulers.client import inherited
 
 SHELL = {"PATH": "/bin", "GPUBENCH_BLOCKS": "7", "GPUBENCH_RANK": "5", "GPUBENCH_OUTDIR": "/else", "OUTDIR": "/else"}
 

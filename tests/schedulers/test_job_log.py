@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.schedulers.job_log import last_words, with_log
-from gpubench.schedulers.state import JobState
+from gpubench.schedulers.state import JobState, last_words, with_log
 
 PYXIS = """hello
 slurmstepd: error: pyxis: container start failed with error code: 1

@@ -131,14 +131,14 @@ def test_a_job_that_is_complete_ended_well_and_is_not_asked_for_again(api: Api) 
     job = api.job()
     kubernetes.submit(job, os.environ)
     api.status(Complete="CompletionsReached")
-    kubernetes.tend([job], hand_over=True)
+    kubernetes.poll([job], submit_next=True)
     asked = len(api.commands())
     assert (kubernetes.state(job).word, kubernetes.state(job).exit_code, kubernetes.state(job).end) == (
         "COMPLETED",
         0,
         "",
     )
-    kubernetes.tend([job], hand_over=True)
+    kubernetes.poll([job], submit_next=True)
     assert len(api.commands()) == asked
 
 
@@ -158,12 +158,12 @@ def test_a_job_behind_another_is_handed_over_when_that_one_has_ended_by_who_may(
     name = kubernetes.submit(first, os.environ)
     kubernetes.submit(second, os.environ, [name])
     assert (kubernetes.state(second).phase, kubernetes.state(second).reason) == ("pending", "waits for g-1")
-    kubernetes.tend([first, second], hand_over=True)
+    kubernetes.poll([first, second], submit_next=True)
     assert api.store.read("Job", "g-2") is None
     api.status(1, Failed="BackoffLimitExceeded")
-    kubernetes.tend([first, second], hand_over=False)
+    kubernetes.poll([first, second], submit_next=False)
     assert api.store.read("Job", "g-2") is None
-    kubernetes.tend([first, second], hand_over=True)
+    kubernetes.poll([first, second], submit_next=True)
     assert api.store.read("Job", "g-2") is not None
     assert (kubernetes.state(second).phase, kubernetes.state(second).job_id) == ("pending", "g-2")
 
@@ -173,7 +173,7 @@ def test_a_job_that_was_cancelled_while_it_waited_is_never_handed_over(api: Api)
     kubernetes.submit(second, os.environ, [kubernetes.submit(first, os.environ)])
     kubernetes.cancel(second)
     api.status(1, Complete="CompletionsReached")
-    kubernetes.tend([first, second], hand_over=True)
+    kubernetes.poll([first, second], submit_next=True)
     assert api.store.read("Job", "g-2") is None
     assert kubernetes.state(second).end == "CANCELLED: deleted by gpubench cancel"
 
@@ -213,7 +213,7 @@ def test_the_end_of_a_job_is_told_on_a_copy_without_a_cluster(api: Api, monkeypa
     kubernetes.state(job)
     shutil.copytree(api.campaign, api.campaign.with_name("copy"))
     monkeypatch.setenv("PATH", str(api.campaign))
-    kubernetes.tend([api.campaign.with_name("copy") / "jobs" / "j001-n2"], hand_over=True)
+    kubernetes.poll([api.campaign.with_name("copy") / "jobs" / "j001-n2"], submit_next=True)
     assert kubernetes.state(api.campaign.with_name("copy") / "jobs" / "j001-n2").end == "DeadlineExceeded: so it is"
 
 
@@ -228,7 +228,7 @@ def test_a_campaign_with_another_name_than_its_pods_look_for_is_refused(api: Api
 
 def test_nodes_are_not_lent_to_a_shell() -> None:
     with pytest.raises(UsageError, match="leave --here out"):
-        kubernetes.held(os.environ)
+        kubernetes.current_allocation(os.environ)
 
 
 @pytest.mark.parametrize(("condition", "ranks"), [("Complete", [0]), ("Failed", [0, 1])])
@@ -243,11 +243,11 @@ def test_a_log_is_fetched_once_and_of_other_ranks_only_when_something_went_wrong
         log.parent.mkdir(parents=True)
         log.write_text(f"words of rank {index}\n")
     for _ in range(2):
-        kubernetes.tend([job], hand_over=True)
+        kubernetes.poll([job], submit_next=True)
     assert api.commands().count("logs") == 1
     api.status(**{condition: "why"})
     for _ in range(2):
-        kubernetes.tend([job], hand_over=True)
+        kubernetes.poll([job], submit_next=True)
     assert api.commands().count("logs") == len(ranks)
     found = {path.name: path.read_text() for path in job.glob("*.log")}
     assert found == {f"run-0-rank{rank}.log": f"words of rank {rank}\n" for rank in ranks}

@@ -25,7 +25,7 @@ import os, sys
 from pathlib import Path
 from gpubench.schedulers import local
 job_dir = Path(sys.argv[1])
-with local.turn(job_dir, lambda holder: print("waiting", holder, flush=True)) as hold:
+with local.acquire_machine(job_dir, lambda holder: print("waiting", holder, flush=True)) as hold:
     job = local.submit(job_dir, dict(os.environ), hold)
     print("started", hold, job.process.pid, flush=True)
     sys.exit(job.close())
@@ -58,7 +58,7 @@ def nobody(holder: str) -> None:
 
 
 def submit(directory: Path, **env: str) -> local.Job:
-    with local.turn(directory, nobody) as hold:
+    with local.acquire_machine(directory, nobody) as hold:
         return local.submit(directory, {**os.environ, **env}, hold)
 
 
@@ -96,7 +96,7 @@ def test_the_job_holds_the_machine_until_it_has_ended(tmp_path: Path) -> None:
         assert running.process.stdin
         running.process.stdin.close()
 
-    with local.turn(second, waiting) as hold:
+    with local.acquire_machine(second, waiting) as hold:
         assert running.close() == 1  # `read` came to the end of its input
         assert local.submit(second, os.environ, hold).close() == 0
     assert holders
@@ -109,7 +109,7 @@ def test_the_machine_is_free_again_after_a_wait_that_was_given_up(tmp_path: Path
     def give_up(_holder: str) -> None:
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt), local.turn(tmp_path, give_up):
+    with pytest.raises(KeyboardInterrupt), local.acquire_machine(tmp_path, give_up):
         pytest.fail("had the machine")
     assert running.process.stdin
     running.process.stdin.close()
@@ -117,7 +117,7 @@ def test_the_machine_is_free_again_after_a_wait_that_was_given_up(tmp_path: Path
     submit(job_dir(tmp_path, "true\n", "second")).close()
 
 
-def forsaken_job(tmp_path: Path) -> tuple[Path, str]:
+def orphaned_job(tmp_path: Path) -> tuple[Path, str]:
     """A rendered job of four runs whose front end was killed during the first of them, which ends when ``go`` is there.
 
     Returns its directory and the number of the lock's handle. Each start of a supervisor is a line in ``starts``.
@@ -140,7 +140,7 @@ def forsaken_job(tmp_path: Path) -> tuple[Path, str]:
     said, hold, _ = front.stdout.readline().split()
     assert said == "started"
     until((tmp_path / "starts").exists)
-    assert not local.state(directory).forsaken
+    assert not local.state(directory).orphaned
     front.send_signal(signal.SIGKILL)
     front.wait()
     front.stdout.close()
@@ -149,15 +149,15 @@ def forsaken_job(tmp_path: Path) -> tuple[Path, str]:
 
 
 def test_a_job_whose_front_end_is_dead_starts_no_supervisor_for_the_runs_that_remain(tmp_path: Path) -> None:
-    directory, _ = forsaken_job(tmp_path)
-    assert local.state(directory).forsaken
+    directory, _ = orphaned_job(tmp_path)
+    assert local.state(directory).orphaned
     (tmp_path / "go").touch()
     until(lambda: not local.state(directory).alive)
     assert len((tmp_path / "starts").read_text().split()) == 1
 
 
 def test_a_job_whose_front_end_is_dead_can_be_ended_also_when_its_script_was_killed(tmp_path: Path) -> None:
-    directory, _ = forsaken_job(tmp_path)
+    directory, _ = orphaned_job(tmp_path)
     os.kill(json.loads((directory / "local.json").read_text())["pid"], signal.SIGKILL)
     assert local.state(directory).alive, "its supervisor lives"
     local.cancel(directory)
@@ -196,7 +196,7 @@ def test_a_job_has_ended_when_its_supervisors_have_also_where_its_script_was_kil
 def test_a_job_whose_front_end_was_killed_sees_it_and_holds_the_machine_to_its_own_end(
     tmp_path: Path, queue: Path
 ) -> None:
-    directory, hold = forsaken_job(tmp_path)
+    directory, hold = orphaned_job(tmp_path)
     assert local.state(directory).alive
     holders: list[str] = []
 
@@ -204,7 +204,7 @@ def test_a_job_whose_front_end_was_killed_sees_it_and_holds_the_machine_to_its_o
         holders.append(holder)
         (tmp_path / "go").touch()
 
-    with local.turn(tmp_path, waiting):
+    with local.acquire_machine(tmp_path, waiting):
         assert not local.state(directory).alive
     assert holders, f"the machine was free while the job was ending (the lock was handed over as {hold})"
 
@@ -294,7 +294,7 @@ def test_a_queue_that_can_not_be_opened_is_one_line_with_the_way_out(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     with (
         pytest.raises(MissingToolError, match=r"can't open the queue's lock .*; set XDG_STATE_HOME") as caught,
-        local.turn(tmp_path, nobody),
+        local.acquire_machine(tmp_path, nobody),
     ):
         pytest.fail("had the machine")
     assert caught.value.exit_code == 5

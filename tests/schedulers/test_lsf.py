@@ -153,11 +153,11 @@ def test_without_the_clients_a_submit_says_so_and_a_copy_of_a_campaign_has_its_l
 def test_an_allocation_counts_its_nodes_without_the_launch_node(tmp_path: Path) -> None:
     hosts = tmp_path / "hosts"
     hosts.write_text("batch2\n" + "a1\na1\na2\na2\n")
-    found = lsf.held({"LSB_JOBID": "7", "LSB_DJOB_HOSTFILE": str(hosts)})
+    found = lsf.current_allocation({"LSB_JOBID": "7", "LSB_DJOB_HOSTFILE": str(hosts)})
     assert found is not None
-    assert (found.job_id, found.nodes, found.last_word) == ("7", 2, "end-7")
-    assert lsf.held({"LSB_JOBID": "7"}) is None
-    assert lsf.held({"LSB_DJOB_HOSTFILE": str(hosts)}) is None
+    assert (found.job_id, found.nodes, found.exit_code_file) == ("7", 2, "end-7")
+    assert lsf.current_allocation({"LSB_JOBID": "7"}) is None
+    assert lsf.current_allocation({"LSB_DJOB_HOSTFILE": str(hosts)}) is None
 
 
 WORDS = {

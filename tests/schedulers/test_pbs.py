@@ -223,11 +223,11 @@ def test_a_job_gets_neither_variables_of_a_job_around_it_nor_shell_functions(
 def test_an_allocation_counts_each_of_its_hosts_once(tmp_path: Path) -> None:
     hosts = tmp_path / "hosts"
     hosts.write_text("a1\na1\na2\na2\n")
-    found = pbs.held({"PBS_JOBID": "7.server", "PBS_NODEFILE": str(hosts)})
+    found = pbs.current_allocation({"PBS_JOBID": "7.server", "PBS_NODEFILE": str(hosts)})
     assert found is not None
-    assert (found.job_id, found.nodes, found.log, found.last_word) == ("7.server", 2, "pbs-7.log", "end-7")
-    assert pbs.held({"PBS_NODEFILE": str(hosts)}) is None
-    assert pbs.held({"PBS_JOBID": "7.server"}) is None
+    assert (found.job_id, found.nodes, found.log, found.exit_code_file) == ("7.server", 2, "pbs-7.log", "end-7")
+    assert pbs.current_allocation({"PBS_NODEFILE": str(hosts)}) is None
+    assert pbs.current_allocation({"PBS_JOBID": "7.server"}) is None
 
 
 STATES = {

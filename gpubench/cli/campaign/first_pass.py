@@ -20,7 +20,7 @@ from gpubench.plan.block_design import interleaved, warmup_repetitions
 from gpubench.plan.budget import LEAST_REPS, FirstPass, PilotWorkload, repetitions
 from gpubench.plan.feasibility import SEQUENTIAL
 from gpubench.report.labels import cell_names
-from gpubench.schedulers import ATTACHED
+from gpubench.schedulers import LOCAL
 from gpubench.spec.plain import parse_lines
 from gpubench.spec.records import SAMPLES_FILE
 from gpubench.store.accounting import RunOutcome
@@ -41,7 +41,7 @@ def with_repetitions(wanted: Wanted) -> Wanted:
     """
     budget_s = wanted.budget_s
     fixed = wanted.asked.adaptive or len(wanted.nodes) * len(wanted.workers) > 1
-    if not wanted.chooses_repetitions or wanted.site.scheduler not in ATTACHED or budget_s is None or fixed:
+    if not wanted.chooses_repetitions or wanted.site.scheduler not in LOCAL or budget_s is None or fixed:
         return wanted
     check_plan(wanted)
     # An image that can't be had ends it here, before a run is spent; and all of them decide how processes wait.

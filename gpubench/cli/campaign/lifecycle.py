@@ -214,7 +214,7 @@ def at_work_on(directory: Path) -> Iterator[None]:
 def _require_idle(campaign: Campaign) -> None:
     """No job of the campaign lives; one whose front end is dead is ended. Raises UsageError for any other."""
     alive = {job: state for job, state in sorted(job_states(campaign).items()) if state.alive}
-    for job in [job for job, state in alive.items() if state.forsaken]:
+    for job in [job for job, state in alive.items() if state.orphaned]:
         say(f"job {job}: {alive.pop(job).reason}; it is ended")
         SCHEDULERS[campaign.plan.site.scheduler].cancel(campaign.job_dir(job))
     if alive:

@@ -27,7 +27,7 @@ from gpubench.plan import History, Request, make_plan
 from gpubench.plan.budget import FirstPass
 from gpubench.plan.feasibility import resolve_arrangement, worker_memory
 from gpubench.render import pack, rendered
-from gpubench.schedulers import ATTACHED
+from gpubench.schedulers import LOCAL
 from gpubench.spec import WorkloadSpec
 from gpubench.spec.plain import content_id
 from gpubench.stats.data import ComparisonInput
@@ -221,7 +221,7 @@ def node_memory(site: Site) -> int:
 
 
 def _is_this_machine(site: Site) -> bool:
-    return site.layout.one_machine or site.scheduler in ATTACHED
+    return site.layout.one_machine or site.scheduler in LOCAL
 
 
 def _shape(wanted: Wanted) -> dict[str, Any]:

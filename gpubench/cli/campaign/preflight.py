@@ -6,7 +6,7 @@ import shutil
 
 from gpubench.cli.campaign.running import planned_images, unbuilt
 from gpubench.errors import MissingToolError
-from gpubench.schedulers import DETACHED
+from gpubench.schedulers import BATCH
 from gpubench.store.campaign import Campaign
 
 
@@ -18,7 +18,7 @@ def require_scheduler(campaign: Campaign) -> None:
         PlanRefusedError: a variant has no image.
     """
     site = campaign.plan.site
-    scheduler = DETACHED.get(site.scheduler)
+    scheduler = BATCH.get(site.scheduler)
     if scheduler is None:
         return
     if shutil.which(scheduler.SUBMIT) is None:

@@ -6,13 +6,13 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 
-from gpubench.cli.campaign.running import interrupts, job_states, tend
+from gpubench.cli.campaign.running import interrupts, job_states, poll
 from gpubench.cli.campaign.shared_paths import require_sound_images
 from gpubench.cli.progress import progress_for
 from gpubench.cli.say import say
 from gpubench.errors import GpubenchError, InterruptedByUserError, MissingToolError
-from gpubench.schedulers import DETACHED, SCHEDULERS
-from gpubench.schedulers.job_environment import inherited
+from gpubench.schedulers import BATCH, SCHEDULERS
+from gpubench.schedulers.client import inherited
 from gpubench.store.campaign import Campaign
 
 LOOK_S = 5.0
@@ -32,7 +32,7 @@ def submit_jobs(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None) 
         MissingToolError: the scheduler isn't here; the scripts are.
         SchedulerError: a job was refused; those before it are submitted.
     """
-    scheduler = DETACHED.get(campaign.plan.site.scheduler)
+    scheduler = BATCH.get(campaign.plan.site.scheduler)
     if scheduler is None:
         return False
     require_sound_images(campaign)
@@ -70,7 +70,7 @@ def watch_jobs(campaign: Campaign) -> None:
                     then=f"gpubench status {campaign.directory}",
                 )
             if time.monotonic() - asked > LOOK_S:
-                tend(campaign)
+                poll(campaign)
                 states = job_states(campaign)
                 for job, state in states.items():
                     words = " ".join(part for part in (state.word or state.phase, state.hosts) if part)
@@ -78,7 +78,7 @@ def watch_jobs(campaign: Campaign) -> None:
                         told[job] = words
                         progress.tell(f"job {job} ({state.job_id}): {words}")
                 if not any(state.alive for state in states.values()):
-                    tend(campaign)
+                    poll(campaign)
                     progress.look()
                     return
                 asked = time.monotonic()

@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import time
 
 from gpubench.cli.campaign.running import LOOK_S, interrupts, missing_words
 from gpubench.cli.campaign.shared_paths import require_sound_images
@@ -14,9 +13,10 @@ from gpubench.cli.progress import Progress, progress_for
 from gpubench.cli.say import say
 from gpubench.errors import InterruptedByUserError, MissingToolError, UsageError
 from gpubench.model.plan import PlannedJob
-from gpubench.schedulers import DETACHED, Allocation, Detached
+from gpubench.polling import poll_until
+from gpubench.schedulers import BATCH, Allocation, QueuedScheduler
 from gpubench.schedulers import submitted as jobs_known
-from gpubench.schedulers.job_environment import inherited
+from gpubench.schedulers.client import inherited
 from gpubench.store.campaign import Campaign
 
 STOP_S = 120.0
@@ -49,12 +49,12 @@ def run_here(campaign: Campaign) -> None:
             _run_job(campaign, job, held, interrupted, progress)
 
 
-def _allocation(campaign: Campaign) -> tuple[Detached, Allocation]:
+def _allocation(campaign: Campaign) -> tuple[QueuedScheduler, Allocation]:
     site = campaign.plan.site
-    scheduler = DETACHED.get(site.scheduler)
+    scheduler = BATCH.get(site.scheduler)
     if scheduler is None:
         raise UsageError(f"site {site.name} runs its jobs on this machine, in no allocation", then="leave --here out")
-    held = scheduler.held(os.environ)
+    held = scheduler.current_allocation(os.environ)
     if held is None:
         raise UsageError(
             "--here runs on nodes that are held already, and this shell is in no allocation",
@@ -63,7 +63,7 @@ def _allocation(campaign: Campaign) -> tuple[Detached, Allocation]:
     return scheduler, held
 
 
-def _words(campaign: Campaign, scheduler: Detached) -> str:
+def _words(campaign: Campaign, scheduler: QueuedScheduler) -> str:
     nodes = min(job.nodes for job in campaign.jobs)
     return f"{scheduler.ALLOCATE.format(nodes=nodes)} gpubench submit --here {campaign.directory}"
 
@@ -71,7 +71,7 @@ def _words(campaign: Campaign, scheduler: Detached) -> str:
 def _run_job(campaign: Campaign, job: PlannedJob, held: Allocation, interrupted: list[str], progress: Progress) -> None:
     directory = campaign.job_dir(job.job)
     progress.tell(f"job {job.job}: on {job.nodes} nodes of allocation {held.job_id}")
-    (directory / held.last_word).unlink(missing_ok=True)
+    (directory / held.exit_code_file).unlink(missing_ok=True)
     jobs_known.write(directory, campaign.plan.site.scheduler, job.job, held.job_id, here=True)
     environ = {
         **inherited(os.environ, [block.block for block in job.blocks]),
@@ -90,10 +90,13 @@ def _run_job(campaign: Campaign, job: PlannedJob, held: Allocation, interrupted:
             )
     except OSError as error:
         raise MissingToolError(f"can't start {directory / 'job.sh'}: {error.strerror}") from None
+
+    def ended() -> bool:
+        progress.look()
+        return process.poll() is not None or bool(interrupted)
+
     try:
-        while process.poll() is None and not interrupted:
-            progress.look()
-            time.sleep(LOOK_S)
+        poll_until(ended, interval_s=LOOK_S)
     finally:
         _end(process)
     progress.look()

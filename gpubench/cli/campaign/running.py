@@ -16,8 +16,8 @@ from gpubench.errors import InterruptedByUserError, PlanRefusedError, SchedulerE
 from gpubench.model.image import Image
 from gpubench.model.plan import PlannedJob
 from gpubench.runtimes import RUNTIMES
-from gpubench.schedulers import ATTACHED, SCHEDULERS, TENDED, JobState, Running
-from gpubench.schedulers.job_environment import inherited
+from gpubench.schedulers import LOCAL, POLLED, SCHEDULERS, JobState, Running
+from gpubench.schedulers.client import inherited
 from gpubench.store.accounting import PENDING, Accounting, account
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import Records
@@ -72,15 +72,15 @@ def unbuilt(campaign: Campaign) -> tuple[str, str]:
 def _run_job(
     campaign: Campaign, job: PlannedJob, blocks: Sequence[int], interrupted: list[str], progress: Progress
 ) -> None:
-    scheduler = ATTACHED[campaign.plan.site.scheduler]
+    scheduler = LOCAL[campaign.plan.site.scheduler]
     directory = campaign.job_dir(job.job)
 
     def waiting(holder: str) -> None:
         _stop_if(interrupted, None)
         progress.waiting(holder)
 
-    with scheduler.turn(directory, waiting) as hold:
-        running = scheduler.submit(directory, inherited(os.environ, blocks), hold)
+    with scheduler.acquire_machine(directory, waiting) as lock:
+        running = scheduler.submit(directory, inherited(os.environ, blocks), lock)
         try:
             while not running.ended():
                 _stop_if(interrupted, running)
@@ -129,11 +129,11 @@ def job_states(campaign: Campaign) -> dict[str, JobState]:
     return {job.job: scheduler.state(campaign.job_dir(job.job)) for job in campaign.jobs}
 
 
-def tend(campaign: Campaign, *, hand_over: bool = True) -> None:
-    """Do what the campaign's scheduler leaves to the front end; see ``Tended``."""
-    keeper = TENDED.get(campaign.plan.site.scheduler) if campaign.pack is None else None
-    if keeper is not None:
-        keeper.tend([campaign.job_dir(job.job) for job in campaign.jobs], hand_over=hand_over)
+def poll(campaign: Campaign, *, submit_next: bool = True) -> None:
+    """Make the periodic call that the campaign's scheduler needs, if any; see ``Polled``."""
+    scheduler = POLLED.get(campaign.plan.site.scheduler) if campaign.pack is None else None
+    if scheduler is not None:
+        scheduler.poll([campaign.job_dir(job.job) for job in campaign.jobs], submit_next=submit_next)
 
 
 def account_now(campaign: Campaign, records: Records | None = None) -> Accounting:
@@ -146,7 +146,7 @@ def account_now(campaign: Campaign, records: Records | None = None) -> Accountin
         index = campaign.pack.index
         return account(campaign, alive=index.open_jobs, ends=index.ends, records=records)
     with contextlib.suppress(SchedulerError):  # as below
-        tend(campaign, hand_over=False)
+        poll(campaign, submit_next=False)
     accounting = _with_all_alive(campaign, records)
     states = _states(campaign, accounting)
     if not states:

@@ -19,7 +19,7 @@ from gpubench.model.image import Image
 from gpubench.model.site import Site
 from gpubench.plan.site_checks import Resolved, require_shared
 from gpubench.runtimes import RUNTIMES
-from gpubench.schedulers import DETACHED
+from gpubench.schedulers import BATCH
 from gpubench.store.campaign import Campaign
 
 PATHS = "gpubench/paths/1"
@@ -38,7 +38,7 @@ def place_campaign(campaign: Campaign) -> None:
     """
     site = campaign.plan.site
     _require_mountable(site.runtime, campaign.directory.resolve())
-    if site.scheduler not in DETACHED:
+    if site.scheduler not in BATCH:
         return
     shared = shared_paths(site)
     places = {"the campaign": resolve(str(campaign.directory))}
@@ -63,7 +63,7 @@ def require_sound_images(campaign: Campaign) -> None:
 
 
 def _require_mountable(runtime: str, directory: Path) -> None:
-    found = sorted(set(RUNTIMES[runtime].PARTS_AT) & set(str(directory)))
+    found = sorted(set(RUNTIMES[runtime].MOUNT_SEPARATORS) & set(str(directory)))
     if found:
         raise UsageError(
             f"{runtime} can't mount {directory}: it parts the words of a mount at {' and '.join(found)}",

@@ -115,7 +115,7 @@ def status(
     """What became of every job and run, with reasons. Ok, failed, skipped, lost or pending; exit 4 if incomplete."""
     from gpubench.cli.campaign.display import job_lines, require_complete, status_lines
     from gpubench.cli.campaign.queue import watch_jobs
-    from gpubench.cli.campaign.running import account_now, job_states, tend
+    from gpubench.cli.campaign.running import account_now, job_states, poll
     from gpubench.cli.results.open_target import chosen_campaign
     from gpubench.cli.say import say
 
@@ -125,7 +125,7 @@ def status(
     if watch:
         watch_jobs(opened)
     else:
-        tend(opened)
+        poll(opened)
     states, accounting = job_states(opened), account_now(opened)
     for line in job_lines(opened, states, accounting):
         say(line)

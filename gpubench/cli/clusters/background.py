@@ -1,6 +1,6 @@
 """The front end of a cluster's job where jobs end with theirs: a session of its own that outlives the command.
 
-Started as ``python -I -m gpubench.cli.clusters.background SCHEDULER JOB_DIR [HOLD]``.
+Started as ``python -I -m gpubench.cli.clusters.background SCHEDULER JOB_DIR [LOCK]``.
 """
 
 from __future__ import annotations
@@ -8,19 +8,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from gpubench.cli.campaign.running import LOOK_S, interrupts
-from gpubench.schedulers import ATTACHED
-from gpubench.schedulers.job_environment import inherited
+from gpubench.polling import poll_until
+from gpubench.schedulers import LOCAL
+from gpubench.schedulers.client import inherited
 
 LOG = "front-end.log"
 
 
-def start(scheduler: str, job_dir: Path, hold: int | None) -> subprocess.Popen[bytes]:
-    """Start the front end; ``hold`` is the machine's turn, which it keeps for the job."""
-    words = [sys.executable, "-I", "-m", __name__, scheduler, str(job_dir), *([] if hold is None else [str(hold)])]
+def start(scheduler: str, job_dir: Path, lock: int | None) -> subprocess.Popen[bytes]:
+    """Start the front end; ``lock`` is the machine's, which it keeps for the job."""
+    words = [sys.executable, "-I", "-m", __name__, scheduler, str(job_dir), *([] if lock is None else [str(lock)])]
     with (job_dir / LOG).open("ab") as log:
         return subprocess.Popen(
             words,
@@ -28,16 +28,15 @@ def start(scheduler: str, job_dir: Path, hold: int | None) -> subprocess.Popen[b
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            pass_fds=() if hold is None else (hold,),
+            pass_fds=() if lock is None else (lock,),
         )
 
 
-def main(scheduler: str, job_dir: str, hold: str = "") -> int:
+def main(scheduler: str, job_dir: str, lock: str = "") -> int:
     """Hold the job until it has ended; its exit code."""
     with interrupts() as interrupted:
-        running = ATTACHED[scheduler].submit(Path(job_dir), inherited(os.environ), int(hold) if hold else None)
-        while not running.ended() and not interrupted:
-            time.sleep(LOOK_S)
+        running = LOCAL[scheduler].submit(Path(job_dir), inherited(os.environ), int(lock) if lock else None)
+        poll_until(lambda: running.ended() or interrupted, interval_s=LOOK_S)
         if interrupted:
             running.cancel()
         return running.close()

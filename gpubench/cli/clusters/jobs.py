@@ -16,10 +16,11 @@ from gpubench.cli.say import say
 from gpubench.errors import IncompleteError, InterruptedByUserError, MissingToolError
 from gpubench.files import write_atomically
 from gpubench.model.cluster import ClusterJob
+from gpubench.polling import poll_until
 from gpubench.render.cluster import render_cluster_job
 from gpubench.render.planned import NODE_HALF
-from gpubench.schedulers import ATTACHED, DETACHED, SCHEDULERS, JobState
-from gpubench.schedulers.job_environment import inherited
+from gpubench.schedulers import BATCH, LOCAL, SCHEDULERS, JobState
+from gpubench.schedulers.client import inherited
 from gpubench.spec.cluster import ClusterState
 from gpubench.store.clusters import Cluster
 
@@ -36,24 +37,29 @@ def submit_job(cluster: Cluster, job: ClusterJob, deadline: float) -> None:
     for path, data in files.items():
         write_atomically(cluster.directory / path, data)
     name, directory = cluster.record.site.scheduler, cluster.job_dir(job)
-    if name in DETACHED:
-        say(f"job {job.job}: {DETACHED[name].submit(directory, inherited(os.environ))}")
+    if name in BATCH:
+        say(f"job {job.job}: {BATCH[name].submit(directory, inherited(os.environ))}")
         return
     if job.leads:
-        with ATTACHED[name].turn(directory, _patience(deadline)) as hold:
-            _begun(cluster, job, background.start(name, directory, hold))
-    else:  # beside the one that has the turn
+        with LOCAL[name].acquire_machine(directory, _patience(deadline)) as lock:
+            _begun(cluster, job, background.start(name, directory, lock))
+    else:  # beside the one that holds the machine
         _begun(cluster, job, background.start(name, directory, None))
     say(f"job {job.job}: {job_state(cluster, job).job_id}")
 
 
 def _begun(cluster: Cluster, job: ClusterJob, front_end: subprocess.Popen[bytes]) -> None:
     """Come back when the job is known to have been started."""
-    while job_state(cluster, job).phase == "unsubmitted":
+
+    def submitted() -> bool:
+        if job_state(cluster, job).phase != "unsubmitted":
+            return True
         if front_end.poll() is not None:
             log = cluster.job_dir(job) / background.LOG
             raise MissingToolError(f"job {job.job} couldn't be started: see {log}")
-        time.sleep(0.05)
+        return False
+
+    poll_until(submitted, interval_s=0.05)
 
 
 def _patience(deadline: float) -> Callable[[str], None]:

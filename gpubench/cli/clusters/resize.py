@@ -18,6 +18,7 @@ from gpubench.cli.say import say
 from gpubench.errors import IncompleteError, InterruptedByUserError, UsageError
 from gpubench.files import write_atomically
 from gpubench.model.cluster import ClusterJob
+from gpubench.polling import poll_until
 from gpubench.schedulers import SCHEDULERS
 from gpubench.spec.cluster import ENDED, READY, REQUESTS, ClusterState
 from gpubench.store.clusters import Cluster
@@ -151,8 +152,11 @@ def _answer(cluster: Cluster, answer: Path, deadline: float) -> dict[str, Any]:
 
 def _end(cluster: Cluster, job: ClusterJob) -> None:
     """Its supervisors were told to end; one that doesn't is ended."""
-    patience = time.monotonic() + cluster.record.site.limits.stop
-    while (state := job_state(cluster, job)).phase == "running" and time.monotonic() < patience:
-        time.sleep(LOOK_S)
+    state = poll_until(
+        lambda: job_state(cluster, job),
+        lambda state: state.phase != "running",
+        interval_s=LOOK_S,
+        timeout_s=cluster.record.site.limits.stop,
+    )
     if state.alive:
         SCHEDULERS[cluster.record.site.scheduler].cancel(cluster.job_dir(job))

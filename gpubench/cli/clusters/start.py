@@ -44,7 +44,7 @@ from gpubench.render.cluster import (
     in_pods,
 )
 from gpubench.render.planned import NODE_HALF
-from gpubench.schedulers import ATTACHED, DETACHED
+from gpubench.schedulers import BATCH, LOCAL
 from gpubench.spec.cluster import READY, SCHEDULER_FILE, TOKEN_FILE, ClusterState
 from gpubench.spec.plain import content_id
 from gpubench.store.clusters import CLUSTERS, Cluster
@@ -216,9 +216,9 @@ def _image(asked: ClusterOptions, site: Site, variant: Variant, directory: Path)
             then=f"build it: {typed('images build', site=site.name, ucx=variant.ucx)}",
         )
     image, manifest = found
-    if site.scheduler in ATTACHED:
+    if site.scheduler in LOCAL:
         make_ready(image)
-    if site.scheduler in DETACHED:
+    if site.scheduler in BATCH:
         shared = shared_paths(site)
         require_shared("the cluster's directory", resolve(str(directory)), shared)
         place = image_place(image)
@@ -242,9 +242,7 @@ def _memory_limit(site: Site, nodes: int) -> int:
 def _write(record: ClusterRecord) -> Cluster:
     cluster = Cluster.begin(record)
     directory = cluster.directory
-    token = directory / TOKEN_FILE
-    os.close(os.open(token, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    token.write_text(secrets.token_hex(16))
+    write_atomically(directory / TOKEN_FILE, secrets.token_hex(16), mode=0o600)
     if record.protocol == "tls":
         make_keys(directory, record.name)
     write_atomically(directory / NODE_HALF, pack(resources.node_half()))

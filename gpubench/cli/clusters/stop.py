@@ -20,7 +20,7 @@ from gpubench.files import write_atomically
 from gpubench.model.cluster import ClusterJob
 from gpubench.render.cluster import SPEC
 from gpubench.render.planned import NODE_HALF
-from gpubench.schedulers import ATTACHED, KEPT, SCHEDULERS
+from gpubench.schedulers import LOCAL, RETAINED, SCHEDULERS
 from gpubench.spec.cluster import READY, REQUESTS
 from gpubench.store.clusters import Cluster
 
@@ -68,7 +68,7 @@ def _ask(cluster: Cluster) -> None:
 
 def sweep(cluster: Cluster) -> None:
     """Take away what its jobs left here, and what lets anybody join. None of its jobs may live."""
-    if cluster.record.site.scheduler in ATTACHED:
+    if cluster.record.site.scheduler in LOCAL:
         _clean_machine(cluster)
     for job in cluster.jobs:
         put_away(cluster, job)
@@ -78,8 +78,8 @@ def sweep(cluster: Cluster) -> None:
 def put_away(cluster: Cluster, job: ClusterJob) -> None:
     """Have the scheduler forget a job that has ended, where it would keep it."""
     name = cluster.record.site.scheduler
-    if name in KEPT:
-        KEPT[name].remove(cluster.job_dir(job))
+    if name in RETAINED:
+        RETAINED[name].remove(cluster.job_dir(job))
 
 
 def _clean_machine(cluster: Cluster) -> None:

@@ -7,7 +7,6 @@ signed, so nobody can make a third. Extensions are named one by one: Python 3.13
 
 from __future__ import annotations
 
-import os
 import secrets
 import subprocess
 import tempfile
@@ -58,7 +57,7 @@ def make_keys(directory: Path, name: str) -> None:
         for party in PARTIES:
             _sign(work, party, settings)
         for path in [work / "ca.pem", *(work / f"{party}.{end}" for party in PARTIES for end in ("pem", "key"))]:
-            _keep(folder / path.name, path.read_bytes())
+            write_atomically(folder / path.name, path.read_bytes(), mode=0o600)
 
 
 def _sign(work: Path, party: str, settings: list[str]) -> None:
@@ -67,15 +66,6 @@ def _sign(work: Path, party: str, settings: list[str]) -> None:
     words = ["-CA", "ca.pem", "-CAkey", "ca.key", "-set_serial", str(secrets.randbits(63)), "-days", str(DAYS)]
     words += ["-sha256", "-extfile", "settings", "-extensions", "party"]
     _openssl(work, "x509", "-req", "-in", "request", *words, "-out", f"{party}.pem")
-
-
-def _keep(path: Path, data: bytes) -> None:
-    write_atomically(path, b"")
-    path.chmod(0o600)  # before there is anything in it
-    with writing(path), path.open("wb") as out:
-        out.write(data)
-        out.flush()
-        os.fsync(out.fileno())
 
 
 def _openssl(work: Path, *words: str) -> None:

@@ -16,7 +16,7 @@ from gpubench.model.image import Image
 from gpubench.model.images_lock import LockRow
 from gpubench.model.site import Site
 from gpubench.runtimes import RUNTIMES
-from gpubench.schedulers import ATTACHED
+from gpubench.schedulers import LOCAL
 
 
 def kind_of(site: Site) -> str:
@@ -44,7 +44,7 @@ def obtain_images(
         lock=read_lock(),
         date=asked.chosen_date(),
         base=asked.base or "",
-        build=build and site.scheduler in ATTACHED,
+        build=build and site.scheduler in LOCAL,
         progress=(lambda _line: None) if quiet else say,
     )
     obtained = KINDS[kind_of(site)].obtain(order)

@@ -31,7 +31,12 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 def import_results(
     form: Annotated[
-        str, typer.Argument(metavar="FORMAT", help="dask-cuda, draco-csv, parsl-perf, mlflow or dask-bench.")
+        str,
+        typer.Argument(
+            metavar="FORMAT",
+            help="dask-cuda, draco-csv, parsl-perf, mlflow, dask-bench, osu, ucx-perftest, ucxx, nccl-tests, "
+            "cudf-polars or table.",
+        ),
     ],
     paths: Annotated[
         list[Path],
@@ -41,14 +46,19 @@ def import_results(
     variant: Annotated[str | None, typer.Option(help="Version that was measured, where the files don't say.")] = None,
     date: Annotated[str | None, typer.Option(help="YYYYMMDD of the measurement, where the files don't say.")] = None,
     site: Annotated[str | None, typer.Option(help="What you call the machine.")] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(metavar="FIELD=COLUMN,...", help="What a table's columns hold: wall_s=seconds,variant=build."),
+    ] = None,
 ) -> None:
     """Read what other tools wrote. What can't be read is named by file and line, and the rest is kept.
 
-    Exit 0 where a row was kept, 3 where none was. Nothing is made up: what a source never recorded stays unknown.
+    Exit 0 where rows were kept, 3 where none was, or where most rows of a file were refused. Nothing is made up: what a
+    source never recorded stays unknown.
     """
     from gpubench.cli.results.imported import import_results as run
 
-    run(form, paths, out, variant=variant, date=date, site=site)
+    run(form, paths, out, variant=variant, date=date, site=site, columns=columns)
 
 
 def history(

@@ -15,7 +15,7 @@ from gpubench.errors import DataError, GpubenchError, UsageError
 from gpubench.fsck import Checked, Finding, check_campaign, check_import
 from gpubench.fsck.findings import MOVE
 from gpubench.importers.directory import NOTE, TABLE
-from gpubench.schedulers import SCHEDULERS, TENDED, pod_log_collector, submitted
+from gpubench.schedulers import POLLED, SCHEDULERS, pod_log_collector, submitted
 from gpubench.store.campaign import PLAN_FILE, Campaign
 from gpubench.store.packs import SUFFIX, faults, unknown
 
@@ -112,7 +112,7 @@ def _living(campaign: Campaign, jobs: set[str]) -> set[str]:
     for job in sorted(jobs):
         directory = campaign.job_dir(job)
         try:
-            if word in TENDED:
+            if word in POLLED:
                 if submitted.read(directory) is not None and not pod_log_collector.complete(directory):
                     living.add(job)
             elif SCHEDULERS[word].state(directory).phase in ("pending", "running", "unknown"):

@@ -36,15 +36,22 @@ _MOST_REASONS = 8
 
 
 def import_results(
-    kind: str, paths: Sequence[Path], out: Path, *, variant: str | None, date: str | None, site: str | None
+    kind: str,
+    paths: Sequence[Path],
+    out: Path,
+    *,
+    variant: str | None,
+    date: str | None,
+    site: str | None,
+    columns: str | None = None,
 ) -> None:
-    """Import and say what came in; raises UsageError for an unknown format, DataError where nothing is usable."""
+    """Import and say what came in; raises UsageError for an unknown format, DataError where most isn't usable."""
     if kind not in FORMATS:
         raise UsageError(f"no format '{kind}'", then=f"there are {', '.join(FORMATS)}")
     given_day = None if date is None else day(date)
     if date is not None and given_day is None:
         raise UsageError(f"--date '{date}' is no date", then="write it like 20261107")
-    found = import_files(kind, FORMATS[kind], paths, out, Given(variant, given_day, site))
+    found = import_files(kind, FORMATS[kind], paths, out, Given(variant, given_day, site, columns))
     for line in import_lines(found):
         say(line)
     for line in refused_lines(found.note["refused"]):

@@ -20,7 +20,7 @@ from gpubench.model.site import Site
 from gpubench.plan.site_checks import SiteFinding, check_images, check_nodes, parse_facts
 from gpubench.render import pack
 from gpubench.render.check import INSIDE, JOB, render_check
-from gpubench.schedulers import DETACHED
+from gpubench.schedulers import BATCH
 
 
 def check_live(name: str, settings: Sequence[str], *, nodes: int, ucx: str | None, outputs: Path | None) -> None:
@@ -34,7 +34,7 @@ def check_live(name: str, settings: Sequence[str], *, nodes: int, ucx: str | Non
         InterruptedByUserError: Ctrl-C; the job is cancelled.
     """
     site = load_site(name, list(settings))
-    if site.scheduler not in DETACHED:
+    if site.scheduler not in BATCH:
         raise UsageError(f"site {site.name} has no queue; --live asks a scheduler that has one")
     node_jobs.refuse_wrong(site, "--live", instead="a small campaign tells the same: --suite verify")
     image = _image(site, ucx) if ucx else None

@@ -14,7 +14,7 @@ from gpubench.cli.sites.profiles import load_site
 from gpubench.errors import PlanRefusedError, SchedulerError
 from gpubench.model.quantities import format_bytes
 from gpubench.render.check import JOB, LEFT, render_clean
-from gpubench.schedulers import DETACHED
+from gpubench.schedulers import BATCH
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +55,7 @@ def clean_site(name: str, settings: Sequence[str], *, nodes: int, remove: bool, 
     files = render_clean(site, nodes, resources.job_templates(), remove=remove, gpubench=__version__)
     directory = node_jobs.write(site, "cleanings", files, outputs)
     log = directory / "jobs" / JOB
-    if site.scheduler in DETACHED:
+    if site.scheduler in BATCH:
         state = node_jobs.run(site, directory)
         if state.end:
             raise SchedulerError(f"job {state.job_id} {state.end} on {state.hosts}", then=f"its log is in {log}")

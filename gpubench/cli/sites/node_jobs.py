@@ -19,11 +19,12 @@ from gpubench.errors import InterruptedByUserError, MissingToolError, SchedulerE
 from gpubench.files import write_atomically
 from gpubench.model.site import Site
 from gpubench.plan.site_checks import check_site, require_shared
+from gpubench.polling import poll_until
 from gpubench.render import job_file
 from gpubench.render.check import JOB
 from gpubench.render.job import OBJECTS
-from gpubench.schedulers import DETACHED, JobState
-from gpubench.schedulers.job_environment import inherited
+from gpubench.schedulers import BATCH, JobState
+from gpubench.schedulers.client import inherited
 
 LOOK_S = 1.0
 LATE_S = 35.0
@@ -49,7 +50,7 @@ def refuse_wrong(site: Site, command: str, *, instead: str) -> None:
         raise UsageError(
             f"site {site.name}: {command} starts a script on the nodes, and here jobs are none", then=instead
         )
-    if site.scheduler in DETACHED and shutil.which(submit := DETACHED[site.scheduler].SUBMIT) is None:
+    if site.scheduler in BATCH and shutil.which(submit := BATCH[site.scheduler].SUBMIT) is None:
         raise MissingToolError(
             f"there is no {submit} on this machine", then=f"run it on a login node of site {site.name}"
         )
@@ -73,7 +74,7 @@ def run(site: Site, directory: Path) -> JobState:
         SchedulerError: the job was refused.
         InterruptedByUserError: Ctrl-C; the job is cancelled.
     """
-    scheduler, job_dir = DETACHED[site.scheduler], directory / "jobs" / JOB
+    scheduler, job_dir = BATCH[site.scheduler], directory / "jobs" / JOB
     said = ""
     with interrupts() as interrupted:
         job_id = scheduler.submit(job_dir, inherited(os.environ))
@@ -104,8 +105,12 @@ def run_here(directory: Path) -> None:
 
 def left_by_nodes(directory: Path, kind: str, wanted: int) -> Iterator[tuple[str, str]]:
     """Names of the nodes and what each left; the files of a job that went well are waited for a while."""
-    facts, deadline = directory / "facts", time.monotonic() + LATE_S
-    while len(list(facts.glob(f"[!.]*.{kind}"))) < wanted and time.monotonic() < deadline:
-        time.sleep(LOOK_S)
-    for path in sorted(facts.glob(f"[!.]*.{kind}")):
+    facts = directory / "facts"
+    found = poll_until(
+        lambda: sorted(facts.glob(f"[!.]*.{kind}")),
+        lambda found: len(found) >= wanted,
+        interval_s=LOOK_S,
+        timeout_s=LATE_S,
+    )
+    for path in found:
         yield path.name.removesuffix(f".{kind}"), path.read_text(encoding="utf-8", errors="replace")

@@ -1,0 +1,137 @@
+"""Any CSV or Parquet table by a map of its columns: ``wall_s=seconds,variant=build,params.rows=n``.
+
+Without a map a column is what its name says, where that is one of ours. Columns that no field takes stay in ``extra``.
+There is no field for a block: a block is runs side by side on the same nodes, which a table can't show.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from gpubench.errors import UsageError
+from gpubench.importers.base import Format, Reader, Refused, Row, day, plain_number, positive, whole
+from gpubench.importers.csv_rows import csv_rows
+
+TIMES = {"wall_s": 1.0, "wall_ms": 1e-3, "wall_us": 1e-6}
+"""Fields that hold the time, with their unit in seconds; a map names one of them."""
+PARAMS = "params."
+_MAGIC = b"PAR1"
+
+
+def _count(text: str) -> int | None:
+    return 0 if positive(text) is None and text.strip() in ("0", "0.0") else whole(text)
+
+
+def _moment(text: str) -> dt.datetime | None:
+    """None without an offset from UTC: whose clock it was isn't recorded then."""
+    try:
+        moment = dt.datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else None
+
+
+FIELDS: dict[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("workload", "variant", "ucx_version", "backend", "protocol", "device", "run"), str),
+    **dict.fromkeys(("workers", "nodes", "workers_per_node", "threads_per_worker", "reps"), whole),
+    **dict.fromkeys(("rep", "bytes"), _count),
+    "date": day,
+    "started_at": _moment,
+    "wall_se": positive,
+    "warmup": {"true": True, "false": False, "1": True, "0": False}.get,
+    "answer": {"ok": "ok", "unchecked": "unchecked", "wrong": "wrong"}.get,
+}
+"""Other fields that a column can fill, and how its text is read; None: it can't be."""
+
+
+def reader(text: str) -> Reader:
+    """Reads tables by the map ``text``, ``FIELD=COLUMN`` by commas; raises UsageError for what is no map."""
+    columns: dict[str, str] = {}
+    for word in text.split(","):
+        field, equals, column = (part.strip() for part in word.partition("="))
+        known = field in TIMES or field in FIELDS or (field.startswith(PARAMS) and field != PARAMS)
+        if not equals or not column or not known or field in columns:
+            raise UsageError(
+                f"--columns: '{word}' is no FIELD=COLUMN, or names a field twice",
+                then=f"fields are {', '.join((*TIMES, *FIELDS))} and {PARAMS}NAME",
+            )
+        columns[field] = column
+    if len(columns.keys() & TIMES.keys()) != 1:
+        raise UsageError("--columns names no column of times, or several", then="write wall_s=COLUMN")
+    return lambda path, name: _rows(path, name, columns)
+
+
+def read(path: Path, name: str) -> Iterator[Row | Refused]:
+    """A table whose columns are called as our fields are, with the time in ``wall_s``."""
+    return _rows(path, name, {})
+
+
+def _rows(path: Path, name: str, columns: Mapping[str, str]) -> Iterator[Row | Refused]:
+    for found in _table(path, name, list(columns.values()) or ["wall_s"]):
+        yield found if isinstance(found, Refused) else _row(found[1], columns, path, name, found[0])
+
+
+def _table(path: Path, name: str, needed: list[str]) -> Iterator[tuple[int, dict[str, str]] | Refused]:
+    """Line and texts of every row; of a Parquet file the number of the row, from 1."""
+    with path.open("rb") as file:
+        if file.read(len(_MAGIC)) != _MAGIC:
+            yield from csv_rows(path, name, needed[0], needed)
+            return
+    try:
+        table = pl.read_parquet(path)
+    except (pl.exceptions.PolarsError, OSError):
+        yield Refused(name, 0, "no readable Parquet file")
+        return
+    if missing := [column for column in needed if column not in table.columns]:
+        yield Refused(name, 0, f"no column {', '.join(missing)}: there are {', '.join(table.columns)}")
+        return
+    for number, row in enumerate(table.iter_rows(named=True), start=1):
+        yield number, {key: "" if value is None else str(value) for key, value in row.items()}
+
+
+def _row(cells: Mapping[str, str], columns: Mapping[str, str], path: Path, name: str, line: int) -> Row | Refused:
+    columns = columns or {one: one for one in cells if one == "wall_s" or one in FIELDS or one.startswith(PARAMS)}
+    values: dict[str, Any] = {}
+    params: dict[str, Any] = {}
+    for field, column in columns.items():
+        text = cells[column]
+        value = positive(text) if field in TIMES else FIELDS[field](text) if field in FIELDS else plain_number(text)
+        if text and value is None:
+            return Refused(name, line, f"{column} '{text}' is no {field}")
+        if field in FIELDS and text:
+            values[field] = value
+        elif field.startswith(PARAMS) and text:
+            params[field.removeprefix(PARAMS)] = value
+    (time,) = columns.keys() & TIMES.keys()
+    seconds = positive(cells[columns[time]])
+    if seconds is None:
+        return Refused(name, line, f"{columns[time]} is empty")
+    if values.get("answer") == "wrong":
+        return Refused(name, line, "its answer was wrong")
+    return Row(
+        file=name,
+        line=line,
+        workload=values.pop("workload", path.stem),
+        wall_s=seconds * TIMES[time],
+        extra=cells,
+        run=values.pop("run", f"{name}:{line}"),
+        identity=(name, line),
+        params=params,
+        **{"reps": None, **values},
+    )
+
+
+FORMAT = Format(
+    what="any CSV or Parquet table, by --columns wall_s=COLUMN,variant=COLUMN,...",
+    patterns=("*.csv", "*.parquet"),
+    read=read,
+    map_columns=reader,
+    lacks=("what no column holds", "blocks"),
+    caution="nobody knows how the table came about: order, nodes and neighbours of a run may go with the version",
+    by_place=True,
+)

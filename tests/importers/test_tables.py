@@ -1,0 +1,145 @@
+"""Any table by a map of its columns, and imports that fail because most of a source is refused."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from gpubench.errors import DataError, UsageError
+from gpubench.importers import FORMATS
+from gpubench.importers.directory import Given, ImportedResults, import_files
+from tests.conftest import Run
+
+FIXTURES = Path(__file__).parent / "fixtures"
+MAP = "wall_s=seconds,variant=build,date=day,params.rows=n,workers=gpus"
+TABLE = "seconds,build,day,n,gpus,host\n1.5,1.18.0,2026-11-07,1000,8,a\n1.25,1.19.0,2026-11-07,1000,8,b\n"
+
+
+def imported(
+    tmp_path: Path, source: Path | str, columns: str | None, *, name: str = "join.csv", form: str = "table"
+) -> ImportedResults:
+    if isinstance(source, str):
+        (tmp_path / name).write_text(source)
+        source = tmp_path / name
+    return import_files(form, FORMATS[form], [source], tmp_path / "out", Given(columns=columns))
+
+
+def test_columns_fill_the_fields_that_the_map_names_and_the_others_stay_beside_them(tmp_path: Path) -> None:
+    row = imported(tmp_path, TABLE, MAP).table.row(0, named=True)
+    assert (row["wall_s"], row["variant"], row["date"], row["workers"]) == (1.5, "1.18.0", dt.date(2026, 11, 7), 8)
+    assert (row["workload"], row["params"], row["reps"]) == ("join", '{"rows":1000}', None)
+    assert json.loads(row["extra"])["host"] == "a"
+
+
+def test_a_parquet_file_gives_what_its_csv_gives(tmp_path: Path) -> None:
+    plain = imported(tmp_path, TABLE, MAP).table.drop("file", "line", "campaign", "extra", "run")
+    pl.read_csv(tmp_path / "join.csv", try_parse_dates=True).write_parquet(tmp_path / "join.parquet")
+    packed = imported(tmp_path, tmp_path / "join.parquet", MAP).table
+    assert packed.drop("file", "line", "campaign", "extra", "run").equals(plain)
+    assert packed["line"].to_list() == [1, 2]
+
+
+def test_columns_that_are_called_as_ours_need_no_map(tmp_path: Path) -> None:
+    table = imported(tmp_path, "wall_s,variant,block\n2,a,7\n3,b,7\n", None).table
+    assert (table["wall_s"].to_list(), table["variant"].to_list()) == ([2.0, 3.0], ["a", "b"])
+    assert table["block"].to_list() == [None, None]
+
+
+@pytest.mark.parametrize(("field", "seconds"), [("wall_s", 250.0), ("wall_ms", 0.25), ("wall_us", 250e-6)])
+def test_a_time_may_have_another_unit(tmp_path: Path, field: str, seconds: float) -> None:
+    assert imported(tmp_path, "t\n250\n", f"{field}=t").table["wall_s"].to_list() == [pytest.approx(seconds)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ("variant=build", "names no column of times, or several"),
+        ("wall_s=a,wall_ms=b", "names no column of times, or several"),
+        ("wall_s", "'wall_s' is no FIELD=COLUMN"),
+        ("wall_s=a,block=b", "'block=b' is no FIELD=COLUMN"),
+        ("wall_s=a,wall_s=b", "names a field twice"),
+        ("wall_s=a,params.=b", "is no FIELD=COLUMN"),
+    ],
+)
+def test_a_map_that_is_none_is_refused_in_one_line(tmp_path: Path, columns: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        imported(tmp_path, TABLE, columns)
+    assert not (tmp_path / "out").exists()
+
+
+def test_other_formats_take_no_map(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="format draco-csv has columns of its own"):
+        imported(tmp_path, TABLE, MAP, form="draco-csv")
+
+
+def test_a_column_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no heading with minutes before it"):
+        imported(tmp_path, TABLE, "wall_s=minutes")
+    pl.DataFrame({"seconds": [1.0]}).write_parquet(tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="no column minutes: there are seconds"):
+        imported(tmp_path, tmp_path / "a.parquet", "wall_s=minutes")
+
+
+@pytest.mark.parametrize(
+    ("cell", "columns", "reason"),
+    [
+        ("-1", "wall_s=t", "t '-1' is no wall_s"),
+        ("", "wall_s=t", "t is empty"),
+        ("x", "wall_s=u,workers=t", "t 'x' is no workers"),
+        ("yesterday", "wall_s=u,date=t", "t 'yesterday' is no date"),
+        ("2026-11-07T10:00:00", "wall_s=u,started_at=t", "t '2026-11-07T10:00:00' is no started_at"),
+        ("wrong", "wall_s=u,answer=t", "its answer was wrong"),
+    ],
+)
+def test_a_cell_that_no_field_can_hold_costs_its_row(tmp_path: Path, cell: str, columns: str, reason: str) -> None:
+    good = {"wall_s=t": "5", "wall_s=u,workers=t": "4", "wall_s=u,date=t": "20261107"}.get(columns, "")
+    good = "ok" if "answer" in columns else good
+    found = imported(tmp_path, f"t,u\n{good},1\n{cell},1\n", columns)
+    assert [(one["line"], one["reason"]) for one in found.note["refused"]] == [(3, reason)]
+    assert found.table.height == 1
+
+
+def test_where_most_rows_of_a_file_are_refused_nothing_is_imported(tmp_path: Path) -> None:
+    bad = "".join(f"x{number}\n" for number in range(3))
+    with pytest.raises(DataError) as raised:
+        imported(tmp_path, f"t\n1\n2\n{bad}", "wall_s=t")
+    assert str(raised.value).startswith(
+        "3 of 5 rows of join.csv are refused, so nothing is imported; the first: join.csv:4: t 'x0' is no wall_s"
+    )
+    assert not (tmp_path / "out").exists()
+    assert imported(tmp_path, f"t\n1\n2\n3\n{bad}", "wall_s=t").note["kept"] == 3
+
+
+def test_where_most_files_are_refused_nothing_is_imported_and_copies_are_no_loss(tmp_path: Path) -> None:
+    for number, text in enumerate(["1", "x", "y"]):
+        (tmp_path / f"{number}.csv").write_text(f"t\n{text}\n")
+    paths = sorted(tmp_path.glob("*.csv"))
+    with pytest.raises(DataError, match=r"2 of 3 rows of all files are refused.*the first: 1.csv:2: t 'x'"):
+        import_files("table", FORMATS["table"], paths, tmp_path / "out", Given(columns="wall_s=t"))
+    (tmp_path / "copies").mkdir()
+    rows = "date,num_workers,ucx_version,wallclock\n" + "2022-07-11,8,1.12.1,0.5\n" * 5
+    (tmp_path / "copies" / "merge.csv").write_text(rows)
+    found = import_files("draco-csv", FORMATS["draco-csv"], [tmp_path / "copies"], tmp_path / "out", Given())
+    assert (found.note["kept"], len(found.note["refused"])) == (1, 4)
+    for name in ("a.out", "b.out", "c.out"):
+        shutil.copy(FIXTURES / "osu" / "bw.out", tmp_path / "copies" / name)
+    found = import_files("osu", FORMATS["osu"], [tmp_path / "copies"], tmp_path / "out", Given())
+    assert [one["reason"] for one in found.note["refused"]] == ["the same bytes as a.out"] * 2
+
+
+def test_the_command_takes_a_map_and_exits_with_3_where_most_is_refused(gpubench: Run, tmp_path: Path) -> None:
+    (tmp_path / "join.csv").write_text(TABLE)
+    words = ("import-results", "table", str(tmp_path / "join.csv"), "--out", str(tmp_path / "out"))
+    done = gpubench(*words, "--columns", MAP)
+    assert done.returncode == 0, done.stderr
+    assert "2 of 2 rows of 1 files kept" in done.stdout
+    (tmp_path / "join.csv").write_text(TABLE + "x,a,b,c,d,e\n" * 3)
+    done = gpubench(*words, "--columns", MAP)
+    assert done.returncode == 3
+    assert "3 of 5 rows of join.csv are refused" in done.stderr
+    assert (tmp_path / "out" / "import.json").exists()  # the earlier import is untouched
