@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import hashlib
 import os
 import signal
 import subprocess
@@ -114,6 +115,14 @@ def role_command(role: str, spec_path: Path, *options: str) -> List[str]:
 def archive() -> str:
     """Path of the ``node.pyz`` that this process was started from."""
     return os.path.abspath(sys.argv[0])  # noqa: PTH100 - no link is followed: the path is what the user sees
+
+
+def hash_of_archive() -> str:
+    """SHA-256 of the ``node.pyz`` that this very module was imported from (not of one that lies around)."""
+    imported_from = __file__.partition(".pyz")[0] + ".pyz"
+    if not Path(imported_from).is_file():
+        return f"not from an archive: {__file__}"
+    return hashlib.sha256(Path(imported_from).read_bytes()).hexdigest()
 
 
 def supervisor_of(pid: int) -> int:

@@ -9,6 +9,8 @@ from gpubench.node import gpu
 from gpubench.spec import RunSpec
 
 LATE = "@"
+RESULT_FILE = "client-result.json"
+"""What a client leaves in its scratch directory for its supervisor."""
 POLL_S = 0.02
 CENSUS = "gpubench.node.worker_registry"
 CENSUS_VARIABLE = "GPUBENCH_CENSUS"

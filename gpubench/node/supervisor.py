@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional
 
 from gpubench.node import rendezvous, tcp_rendezvous
-from gpubench.node.client import RESULT_FILE
 from gpubench.node.control_channel import FACTS, STOP, ControlServer, Message
 from gpubench.node.net import interface_address
 from gpubench.node.node import RunNode
 from gpubench.node.process import Child
+from gpubench.node.roles import RESULT_FILE
 from gpubench.node.stop import StoppedError, StopRequest
 from gpubench.node.turns import (
     CONTINUE,

@@ -199,8 +199,18 @@ def test_a_log_holds_one_repetition_at_most_and_nothing_once_the_workers_are_cle
         lengths.append(cluster.client.run(log_lengths))
     assert sum(lengths[1].values()) < 2 * sum(lengths[0].values())
     assert sum(lengths[0].values()) > 0
-    cluster.client.run(dask_compat.clean)
+    result, _ = run(families.create("transpose-sum", cluster, "dask", ARRAY), clean=True)
     assert set(cluster.client.run(log_lengths).values()) == {0}
+    assert (sorted(result.answered), result.keys_left) == (cluster.workers, 0)
+
+
+def test_a_result_that_somebody_keeps_is_waited_for_and_counted_where_it_lies(cluster: WorkloadContext) -> None:
+    first, second = cluster.workers
+    kept = cluster.client.submit(bytes, 10, workers=[first])
+    kept.result()
+    assert dask_compat.drain(cluster.client, timeout_s=0.05) == {first: 1, second: 0}
+    kept.release()
+    assert dask_compat.drain(cluster.client) == {first: 0, second: 0}
 
 
 def test_a_worker_that_is_another_process_than_before_is_an_error_and_not_less_traffic(
