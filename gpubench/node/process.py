@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set
 
 from gpubench.node import scratch
+from gpubench.workloads.polling import poll_until
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 TAIL_LINES = 20
+POLL_S = 0.02
 NODE_HALF = b"node.pyz"
 
 
@@ -87,9 +89,7 @@ def stop_all(children: Iterable[Child], grace_s: float) -> None:
     for child in alive:
         child.signal(signal.SIGTERM)
         child.signal(signal.SIGCONT)  # one that is stopped hears nothing
-    deadline = time.monotonic() + grace_s
-    while time.monotonic() < deadline and any(child.code is None for child in alive):
-        time.sleep(0.02)
+    poll_until(lambda: all(child.code is not None for child in alive), time.monotonic() + grace_s, POLL_S)
     for child in alive:
         child.signal(signal.SIGKILL)  # also what a dead child may have left in its session
     for child in alive:

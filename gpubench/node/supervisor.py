@@ -32,7 +32,7 @@ ORDER_S = 1.0
 """Within which the processes of a job that is ended have all been signalled, on every node."""
 NAMED = 16
 """Ranks that a reason names; the others are counted."""
-START_TICK_S = 0.05
+START_TICK_S = 0.02
 LATE_LOOKS = 3
 """Let in who knocked while the run was failing, and would wait for its end: one look accepts, the next one reads."""
 
