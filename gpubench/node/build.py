@@ -1,12 +1,14 @@
 """Which image this process runs in, as the image itself says, and which packages its Python has."""
 
 import json
-from importlib import metadata
+import re
 from pathlib import Path
-from typing import Dict
+from typing import Any, Dict
 
 from gpubench.spec import RunSpec
 from gpubench.spec.plain import content_id
+
+_HEADER = re.compile(r"^(Name|Version):[ \t]*(.*)$", re.MULTILINE | re.IGNORECASE)
 
 
 class WrongImageError(Exception):
@@ -33,12 +35,22 @@ def check_build(spec: RunSpec) -> None:
 
 def packages() -> Dict[str, str]:
     """Version by name of every package that this Python finds, names as ``images`` writes them in manifests."""
+    from importlib import metadata  # a supervisor checks its build only, and does without
+
     found: Dict[str, str] = {}
     for item in metadata.distributions():
-        name = item.metadata["Name"]
-        if name:  # a broken .dist-info has none
-            found.setdefault(name.lower().replace("_", "-"), item.version)
+        headers = _headers(item)
+        if "name" in headers:  # a broken .dist-info has none
+            found.setdefault(headers["name"].lower().replace("_", "-"), headers.get("version", ""))
     return dict(sorted(found.items()))
+
+
+def _headers(distribution: Any) -> Dict[str, str]:
+    """Name and version as ``distribution.metadata`` has them, in a tenth of its time: that parses whole READMEs."""
+    files = ("METADATA", "PKG-INFO", "")  # the last is an .egg-info that is a file
+    text = next(filter(None, map(distribution.read_text, files)), "")
+    found = reversed(_HEADER.findall(text.partition("\n\n")[0]))  # of two the first counts
+    return {name.lower(): value for name, value in found}
 
 
 def packages_id() -> str:

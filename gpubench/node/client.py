@@ -5,42 +5,29 @@ run record goes into one file, written last.
 """
 
 import contextlib
-import ctypes
 import dataclasses
 import functools
 import json
-import os
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
-from gpubench.node import checks, speed, ucx
+from gpubench.node import checks, probe, speed
 from gpubench.node.limit import Limit
 from gpubench.node.memory import watched
-from gpubench.node.probe import (
-    clock,
-    count_workers,
-    describe,
-    describe_scheduler,
-    describe_worker,
-    worker_registrations,
-)
-from gpubench.node.roles import address_in
+from gpubench.node.roles import RESULT_FILE, address_in
 from gpubench.node.turns import ClientTurns
 from gpubench.spec import RunSpec, SampleLine, WorkloadRecord, WorkloadSpec
 from gpubench.spec.plain import to_plain
 from gpubench.spec.records import workload_record
 from gpubench.spec.turns import END
 from gpubench.spec.waiting import crowded_hosts
-from gpubench.workloads import dask_compat, device, links
+from gpubench.workloads import links
 from gpubench.workloads.base import UnavailableError, WorkloadContext
 from gpubench.workloads.families import create, load
 from gpubench.workloads.measure import measure, slowness
 from gpubench.writer.atomic import write_atomic
 from gpubench.writer.run_dir import append_links, append_sample
-
-RESULT_FILE = "client-result.json"
-POLL_S = 0.05
 
 
 @dataclasses.dataclass
@@ -72,21 +59,16 @@ def run_client(spec: RunSpec, address: str, scratch: Path, run_dir: Path, turns:
     address = address_in(address, spec.deadlines.start_s)
     started = time.monotonic()
     client = Client(address, timeout=spec.deadlines.start_s, name="gpubench", set_as_default=True)
+    probes: List[Dict[str, Any]] = []
     try:
-        context = _ready(client, spec, outcome, started, str(run_dir))
+        context = _ready(client, spec, outcome, probes, started=started, shared=str(run_dir))
         outcome.ready_s = time.monotonic() - started
-        probes = [client.run(speed.probe)]
-        outcome.speed = speed.table(probes)
         if turns:
             turns.end()
         whole = _measure_all(context, spec, outcome, run_dir, turns)
         if turns:
             turns.begin(END)
-        if whole:
-            _clean(context)
-            probes.append(client.run(speed.probe))
-        outcome.speed, outcome.warnings = speed.table(probes), [*outcome.warnings, *speed.warnings(probes)]
-        _check_transport(client, spec, outcome)
+        _at_end(context, spec, outcome, probes, whole=whole)
     except checks.CheckError as error:
         outcome.error = outcome.error or str(error)
     for planned in spec.workloads[len(outcome.workloads) :]:
@@ -95,37 +77,38 @@ def run_client(spec: RunSpec, address: str, scratch: Path, run_dir: Path, turns:
     return 0
 
 
-def _ready(client: Any, spec: RunSpec, outcome: ClientOutcome, started: float, shared: str) -> WorkloadContext:
-    """Every planned worker is connected, and every process is what was planned."""
-    deadline = started + spec.deadlines.start_s
-    while True:
-        connected = client.run_on_scheduler(count_workers)
-        if connected >= spec.workers:
-            break
-        if time.monotonic() > deadline:
-            raise checks.CheckError(
-                f"{connected} of {spec.workers} workers connected within {spec.deadlines.start_s:g} s"
-            )
-        time.sleep(POLL_S)
+def _ready(
+    client: Any, spec: RunSpec, outcome: ClientOutcome, probes: List[Dict[str, Any]], *, started: float, shared: str
+) -> WorkloadContext:
+    """Every planned worker is connected, and every process is what was planned: one question to the scheduler, one to
+    all workers. The workers' speed goes to ``probes``.
+    """
+    where = spec.build_manifest
+    mine = probe.describe("client", where)
+    cluster = client.run_on_scheduler(
+        probe.cluster_when_complete,
+        workers=spec.workers,
+        timeout_s=spec.deadlines.start_s - (time.monotonic() - started),
+        build_manifest=where,
+    )
+    connected = cluster["connected"]
+    if connected < spec.workers:
+        raise checks.CheckError(f"{connected} of {spec.workers} workers connected within {spec.deadlines.start_s:g} s")
     if connected > spec.workers:  # Dask would use them: the numbers would be those of a larger cluster
         raise checks.CheckError(f"{connected} workers connected, {spec.workers} planned")
-    outcome.registered_at = _registered_at(client, spec)
-    where = spec.build_manifest
-    scheduler = client.run_on_scheduler(describe_scheduler, build_manifest=where)
-    by_address = client.run(describe_worker, build_manifest=where)
-    pools = client.run(device.memory_pool, spec.device)
-    workers = [
-        dict(facts, address=worker, memory_pool=pools.get(worker, {})) for worker, facts in sorted(by_address.items())
-    ]
-    processes = [scheduler, *workers]
-    outcome.processes = [*processes, describe("client", where)]
-    checks.check_protocol(spec, [process["address"] for process in processes])
+    outcome.registered_at = _by_our_clock(client, spec, cluster["registered_at"])
+    answers = client.run(probe.worker_at_start, build_manifest=where, kind=spec.device)
+    workers = [dict(answer["process"], address=worker) for worker, answer in sorted(answers.items())]
+    outcome.processes = [cluster["process"], *workers, mine]
+    probes.append({worker: answer["speed"] for worker, answer in answers.items()})
+    outcome.speed = speed.table(probes)
+    checks.check_protocol(spec, [process["address"] for process in (cluster["process"], *workers)])
     checks.check_processes(spec, outcome.processes)
     checks.check_pools(spec, workers)
     outcome.warnings += crowded_hosts(spec.protocol, outcome.processes)
     return WorkloadContext(
         client=client,
-        workers=sorted(by_address),
+        workers=sorted(answers),
         threads_per_worker=spec.threads_per_worker,
         device=spec.device,
         binding=spec.binding if spec.protocol == "ucx" else spec.protocol,
@@ -133,20 +116,19 @@ def _ready(client: Any, spec: RunSpec, outcome: ClientOutcome, started: float, s
     )
 
 
-def _registered_at(client: Any, spec: RunSpec) -> List[float]:
-    """When each worker registered, by this machine's clock."""
-    registered: List[float] = client.run_on_scheduler(worker_registrations)
+def _by_our_clock(client: Any, spec: RunSpec, registered_at: List[float]) -> List[float]:
+    """The scheduler's times by this machine's clock, which is another one where the scheduler is elsewhere."""
     if spec.scheduler_rank == spec.leader_rank:
-        return registered
+        return registered_at
     before = time.time()
-    there = client.run_on_scheduler(clock)
-    return [at + (before + time.time()) / 2 - there for at in registered]
+    there = client.run_on_scheduler(probe.clock)
+    return [at + (before + time.time()) / 2 - there for at in registered_at]
 
 
 def _measure_all(
     context: WorkloadContext, spec: RunSpec, outcome: ClientOutcome, run_dir: Path, turns: Optional[ClientTurns] = None
 ) -> bool:
-    """Every workload in turn, each on clean workers; False when one may have hurt the cluster."""
+    """Every workload in turn, each on the same clean workers; False when one may have hurt the cluster."""
     hurt = ""
     for place, planned in enumerate(spec.workloads):
         record = workload_record(planned, "ok")
@@ -160,7 +142,7 @@ def _measure_all(
                     stack.enter_context(turns.all_of(place))
                 limit = stack.enter_context(Limit(planned.timeout_s))
                 stack.enter_context(watched(context.client, limit.end))
-                _clean(context)
+                checks.check_same_workers(context.workers, context.client.run_on_scheduler(probe.worker_addresses))
                 rounds = [turn.reps for turn in spec.turns if turn.workload == place]
                 switch = functools.partial(turns.switch, place, limit) if turns else _go_on
                 _measure_one(context, spec, record, run_dir, planned=planned, rounds=rounds, switch=switch)
@@ -179,10 +161,6 @@ def _measure_all(
 
 def _go_on() -> None:
     """Between the rounds of a run that has all turns."""
-
-
-def _clean(context: WorkloadContext) -> None:
-    checks.check_same_workers(context.workers, context.client.run(dask_compat.clean))
 
 
 def _measure_one(
@@ -210,30 +188,41 @@ def _measure_one(
         warmup=planned.warmup,
         emit=emit,
         slow=slowness(spec.env),
+        clean=True,
     )
     about = {"workload": planned.name, "params_id": planned.params_id}
     append_links(run_dir, [{**row, **about} for row in links.rows(result.links)])
     senders = [row["sender"] for row in result.links]
+    checks.check_same_workers(context.workers, result.answered)
     checks.check_moved(spec, planned.name, result.seen_bytes, result.least_moved_bytes, senders)
     record.details = result.details
     record.status, record.reason = result.status, result.reason
 
 
-def _check_transport(client: Any, spec: RunSpec, outcome: ClientOutcome) -> None:
-    """After the workloads: by then every connection that they needed has been made."""
-    if spec.protocol != "ucx":
+def _at_end(
+    context: WorkloadContext,
+    spec: RunSpec,
+    outcome: ClientOutcome,
+    probes: List[Dict[str, Any]],
+    *,
+    whole: bool,
+) -> None:
+    """Each worker's speed once more, unless a workload may have hurt the cluster, and the transports that UCX used: by
+    now every connection that the workloads needed has been made.
+    """
+    logged = spec.protocol == "ucx"
+    answers: Dict[str, Any] = {}
+    if whole or logged:
+        answers = context.client.run(probe.worker_at_end, probed=whole, logged=logged)
+    if whole:
+        checks.check_same_workers(context.workers, answers)
+        probes.append({worker: answer["speed"] for worker, answer in answers.items()})
+    outcome.speed, outcome.warnings = speed.table(probes), [*outcome.warnings, *speed.warnings(probes)]
+    if not logged:
         return
-    logs: Dict[str, Tuple[List[str], Dict[str, str]]] = dict(client.run(what_ucx_says))
-    logs["scheduler"] = client.run_on_scheduler(what_ucx_says)
-    logs["client"] = what_ucx_says()
+    logs = {worker: answer["ucx_log"] for worker, answer in answers.items()}
+    logs["scheduler"] = context.client.run_on_scheduler(probe.ucx_log)
+    logs["client"] = probe.ucx_log()
     outcome.warnings += checks.unused_variables(spec, [unused for _, unused in logs.values()])
     outcome.lanes = sorted({lane for lanes, _ in logs.values() for lane in lanes})
     outcome.transport = checks.check_transport(spec, {process: lanes for process, (lanes, _) in logs.items()})
-
-
-def what_ucx_says() -> Tuple[List[str], Dict[str, str]]:
-    """What stands in this very process's UCX log: its lanes, and the variables that UCX doesn't read."""
-    ctypes.CDLL(None).fflush(None)  # UCX's log is a C stream, and holds lines back until its buffer is full
-    path = Path(os.environ["UCX_LOG_FILE"].replace("%p", str(os.getpid())))
-    log = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-    return ucx.lanes(log), ucx.unused(log)

@@ -11,12 +11,13 @@ from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 from gpubench.node import rendezvous
 from gpubench.node.cluster_state import ClusterStateFile
 from gpubench.node.control_channel import ControlServer, Message
-from gpubench.node.net import answers, interface_address, split_address
+from gpubench.node.net import interface_address
 from gpubench.node.node import RunNode
 from gpubench.node.process import Child, archive
 from gpubench.node.stop import StopRequest
 from gpubench.spec.cluster import GONE, JOINED, REQUESTS, RETIRED, SCHEDULER_FILE, ClusterSpec
 from gpubench.workloads import clock
+from gpubench.workloads.polling import poll_until
 from gpubench.writer.atomic import write_atomic
 
 TICK_S = 0.1
@@ -68,7 +69,7 @@ class ClusterHead:
             "scheduler", "scheduler", "--scheduler-file", str(file), "--census", str(self._census)
         )
         self.node.start_workers()
-        address = self._address(scheduler, file)
+        address = self._address(scheduler)
         self.node.tell_address(address)
         rendezvous.publish(self.rendezvous, self.token, {"scheduler": address, "hub": [hub.host, hub.port]})
         ready = False
@@ -108,17 +109,18 @@ class ClusterHead:
     def _late(self) -> bool:
         return time.monotonic() - self._began > self.spec.deadlines.start_s
 
-    def _address(self, scheduler: Child, file: Path) -> str:
+    def _address(self, scheduler: Child) -> str:
         """The scheduler's, once it answers."""
-        while True:
+
+        def started_or_ended() -> bool:
             self.stop.check()
-            with contextlib.suppress(OSError, ValueError):
-                address = str(json.loads(file.read_text(encoding="utf-8")).get("address", ""))
-                if address and answers(*split_address(address)[1:]):
-                    return address
-            if scheduler.code is not None or self._late():
-                raise ClusterEndedError(f"the scheduler didn't start: {_words(scheduler.cause())}")
-            time.sleep(TICK_S)
+            return bool(self.node.scheduler_address()) or scheduler.code is not None
+
+        poll_until(started_or_ended, self._began + self.spec.deadlines.start_s, TICK_S)
+        address = self.node.scheduler_address()
+        if not address:
+            raise ClusterEndedError(f"the scheduler didn't start: {_words(scheduler.cause())}")
+        return address
 
     def _publish(self, file: Path) -> None:
         """The scheduler's own file with what a client needs beside the address."""

@@ -1,9 +1,9 @@
 """The supervisor of every other node of a standing cluster: workers, and a line to rank 0, wherever that job runs."""
 
-import random
+import math
 import time
 from pathlib import Path
-from typing import Any, Dict, Set, Tuple
+from typing import Any, Dict, Optional, Set, Tuple
 
 from gpubench.node import rendezvous
 from gpubench.node.cluster_head import ClusterEndedError, time_left
@@ -11,6 +11,7 @@ from gpubench.node.control_channel import Connection, join
 from gpubench.node.node import RunNode
 from gpubench.node.stop import StopRequest
 from gpubench.spec.cluster import ClusterSpec
+from gpubench.workloads.polling import poll_until
 
 TICK_S = 0.1
 
@@ -42,7 +43,8 @@ def belong(node: RunNode, cluster: ClusterSpec, directory: Path, token: str, sto
 def _meet(node: RunNode, path: Path, token: str, stop: StopRequest, said: Dict[str, Any]) -> Tuple[Connection, str]:
     """The line to rank 0 and the scheduler's address. A rank 0 that doesn't answer may be a file that is old."""
     deadline = time.monotonic() + node.spec.deadlines.start_s
-    while True:
+
+    def met() -> Optional[Tuple[Connection, str]]:
         stop.check()
         facts = rendezvous.wait(path, token, deadline, stop.asked)
         hello = {**said, "age_s": round(time.monotonic() - said["began"], 3)}
@@ -52,7 +54,11 @@ def _meet(node: RunNode, path: Path, token: str, stop: StopRequest, said: Dict[s
         except OSError:
             if time.monotonic() > deadline:
                 raise
-        time.sleep(TICK_S * (0.5 + random.random()))
+            return None
+
+    found = poll_until(met, math.inf, TICK_S, jitter=True)
+    assert found is not None
+    return found
 
 
 def _until_stop(node: RunNode, line: Connection, stop: StopRequest) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Dict, Iterator, List, Mapping
 from gpubench.node import gpu
 from gpubench.node.stop import StoppedError
 from gpubench.workloads import dask_compat
+from gpubench.workloads.polling import poll_until
 
 PACKAGE = "gpubench.node"
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -86,9 +87,7 @@ def carried(client: Any, archive: Path) -> Iterator[None]:
 
 def _let_end(client: Any) -> None:
     """Wait until no task is being run: one of ours that still comes would import what is being taken away."""
-    end = time.monotonic() + SETTLE_S
-    while client.run_on_scheduler(processing) and time.monotonic() < end:
-        time.sleep(POLL_S)
+    poll_until(lambda: not client.run_on_scheduler(processing), time.monotonic() + SETTLE_S, POLL_S)
 
 
 def processing(dask_scheduler: Any) -> int:

@@ -1,7 +1,6 @@
 """The end of a run on rank 0: logs, provenance, and last of all the record."""
 
 import io
-import zipfile
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional
 
@@ -91,6 +90,8 @@ def provenance(
 
 def write_logs(run_dir: Path, logs: Mapping[str, str]) -> None:
     """One ``logs.zip`` for all nodes."""
+    import zipfile  # not before the processes of the run are started
+
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in sorted(logs.items()):

@@ -1,10 +1,9 @@
 """The supervisor of every other rank: workers, or the scheduler, and a line to the rank that leads."""
 
 import os
-import random
 import select
 import time
-from typing import Callable, Optional, Set
+from typing import Optional, Set
 
 from gpubench.node import rendezvous, tcp_rendezvous
 from gpubench.node.control_channel import STOP, Connection, join
@@ -12,6 +11,7 @@ from gpubench.node.node import RunNode
 from gpubench.node.scratch import fault
 from gpubench.node.stop import StoppedError, StopRequest
 from gpubench.node.turns import CONTINUE, CONTINUED, PAUSE, PAUSED, go_on, pause
+from gpubench.workloads.polling import poll_until
 from gpubench.writer.run_dir import finished, recorded
 
 TICK_S = 0.1
@@ -86,18 +86,10 @@ def _meet(node: RunNode, token: str, stop: StopRequest) -> Optional[Connection]:
             return None
         raise
     except OSError:  # rank 0 has just closed its door: it is about to write its record, or it is dead
-        if _soon(stopped, spec.deadlines.silence_s) and over():
+        poll_until(stopped, time.monotonic() + spec.deadlines.silence_s, TICK_S, jitter=True)
+        if over():
             return None
         raise
-
-
-def _soon(condition: Callable[[], bool], timeout_s: float) -> bool:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(TICK_S * (0.5 + random.random()))
-    return True
 
 
 def _until_stop(node: RunNode, line: Connection, stop: StopRequest) -> bool:

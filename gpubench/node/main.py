@@ -137,6 +137,12 @@ def _act(options: argparse.Namespace, spec: RunSpec) -> int:
     admission.close_to_others()
     # What scheduler and workers are started with: the plan, but for another protocol that somebody asked for.
     started = dataclasses.replace(spec, protocol=options.protocol or spec.protocol)
+    if options.role != "client":
+        from gpubench.workloads import families
+
+        # The scheduler unpickles the graphs of the workloads. Here the others import at the same time; at the first
+        # graph they would wait for it.
+        families.load(planned.name for planned in spec.workloads)
     if options.role == "scheduler":
         watched = []
         if options.census:
@@ -144,9 +150,8 @@ def _act(options: argparse.Namespace, spec: RunSpec) -> int:
             watched = ["--preload", roles.CENSUS]
         roles.run_scheduler([*roles.scheduler_arguments(started, options.scheduler_file), *watched])
     elif options.role == "worker":
-        from gpubench.workloads import families
+        from gpubench.node import probe  # noqa: F401 - what the client asks for first; likewise
 
-        families.load(planned.name for planned in spec.workloads)
         become_worker = roles.WORKERS[spec.device]()  # imports, while the scheduler does the same
         address = roles.address_in(options.address, spec.deadlines.start_s)
         become_worker(roles.worker_arguments(started, address, options.name, options.local_directory or "."))

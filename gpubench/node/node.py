@@ -17,12 +17,14 @@ from gpubench.node.process import Child, maps_anywhere, role_command, stop_all, 
 from gpubench.node.roles import LATE
 from gpubench.spec import RunSpec
 from gpubench.spec.run import LAUNCH_NODE
+from gpubench.workloads.polling import poll_until
 from gpubench.workloads.process_reaper import CLUSTER_VARIABLE, await_cleaners, end_marked, marked
 from gpubench.writer.atomic import write_atomic
 
 GRACE_S = 0.2
 """For who ends at once. Of six runs, asked with a longer grace, one took 0.3 s, two 1.4 s, three more than 10 s: all is
 measured, the kernel frees what they hold, and what they leave is removed here."""
+CLEAN_POLL_S = 0.1
 SCHEDULER_FILE = "scheduler.json"
 SHM = Path("/dev/shm")  # noqa: S108 - the place itself is meant
 SHM_PATTERNS = ("ucx_shm_*", "psm_*gpubench*")
@@ -86,24 +88,22 @@ class RunNode:
         Raises:
             NotCleanError: something is left after the stop deadline, or another job of the campaign has the node.
         """
-        deadline = time.monotonic() + self.spec.deadlines.stop_s
-        while True:
-            strays = self._strays()
-            owners = {pid: supervisor_of(pid) for pid in strays}
+        owners: Dict[int, int] = {}
+
+        def none_left() -> bool:
+            nonlocal owners
+            owners = {pid: supervisor_of(pid) for pid in self._of_other_runs()}
             if self._shared:
                 owners = {pid: owner for pid, owner in owners.items() if not owner}
-            if not owners:
-                break
             for pid in [pid for pid, owner in owners.items() if not owner]:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
-            if time.monotonic() > deadline:
-                owner = next((owner for owner in owners.values() if owner), 0)
-                whose = (
-                    f"another job of this campaign (its supervisor is process {owner})" if owner else "an earlier run"
-                )
-                raise NotCleanError(f"node not clean: process {sorted(owners)} of {whose} lives on")
-            time.sleep(0.1)
+            return not owners
+
+        if not poll_until(none_left, time.monotonic() + self.spec.deadlines.stop_s, CLEAN_POLL_S):
+            owner = next((owner for owner in owners.values() if owner), 0)
+            whose = f"another job of this campaign (its supervisor is process {owner})" if owner else "an earlier run"
+            raise NotCleanError(f"node not clean: process {sorted(owners)} of {whose} lives on")
         scratch.clear(self._scratches)
 
     def start(self, role: str, name: str, *options: str, pass_fds: Sequence[int] = ()) -> Child:
@@ -170,7 +170,8 @@ class RunNode:
         """This node's part of the provenance."""
         return {"rank": self.rank, **self.facts, "load": self.load.samples, "environment": dict(self.env)}
 
-    def _strays(self) -> Dict[int, str]:
+    def _of_other_runs(self) -> Dict[int, str]:
+        """Processes of this campaign that belong to none of this block's runs."""
         ours = (self.run_mark, *(f"{self.campaign_mark}{run}:{self._token}:" for run in self.spec.beside))
 
         def foreign(mark: str) -> bool:

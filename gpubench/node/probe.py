@@ -1,17 +1,24 @@
-"""What one process of the cluster says of itself. Runs in scheduler, workers and client alike."""
+"""What one process of the cluster says of itself. Runs in scheduler, workers and client alike.
 
-import hashlib
+A run asks the scheduler once and all workers once, so each function gathers whatever its process is asked for.
+"""
+
+import asyncio
+import ctypes
 import os
 import platform
 import socket
 import sys
 import time
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Tuple
 
-from gpubench.node import build, ucx
+from gpubench.node import build, speed, ucx
 from gpubench.node.environment import AT_START, ucx_variables
-from gpubench.workloads import dask_compat
+from gpubench.node.process import hash_of_archive
+from gpubench.workloads import dask_compat, device
+
+POLL_S = 0.01
 
 REPORTED = (
     "dask",
@@ -61,14 +68,51 @@ def describe_worker(dask_worker: Any, build_manifest: str = "") -> Dict[str, Any
     return dict(describe("worker", build_manifest), name=str(dask_worker.name))
 
 
-def count_workers(dask_scheduler: Any) -> int:
-    """How many workers the scheduler knows, for ``Client.run_on_scheduler``."""
-    return len(dask_scheduler.workers)
+def worker_addresses(dask_scheduler: Any) -> List[str]:
+    """Of the workers that are connected, for ``Client.run_on_scheduler``."""
+    return list(dask_scheduler.workers)
 
 
-def worker_registrations(dask_scheduler: Any) -> List[float]:
-    """``dasks.registrations``, for ``Client.run_on_scheduler``."""
-    return dask_compat.registrations(dask_scheduler)
+async def cluster_when_complete(
+    dask_scheduler: Any, workers: int, timeout_s: float, build_manifest: str
+) -> Dict[str, Any]:
+    """Wait in the scheduler until so many workers are connected, for ``Client.run_on_scheduler``.
+
+    Returns ``process`` (``describe_scheduler``, taken before the wait), ``connected`` (workers at the end of the wait)
+    and ``registered_at`` (see ``dask_compat.registrations``).
+    """
+    process = describe_scheduler(dask_scheduler, build_manifest)
+    deadline = time.monotonic() + timeout_s
+    while len(dask_scheduler.workers) < workers and time.monotonic() < deadline:
+        await asyncio.sleep(POLL_S)
+    return {
+        "process": process,
+        "connected": len(dask_scheduler.workers),
+        "registered_at": dask_compat.registrations(dask_scheduler),
+    }
+
+
+def worker_at_start(dask_worker: Any, build_manifest: str, kind: str) -> Dict[str, Any]:
+    """For ``Client.run``: ``speed`` (first, so that all workers measure it at the same time), ``process`` (with
+    ``memory_pool``); ``kind`` is the device.
+    """
+    figures = speed.probe(dask_worker)
+    process = dict(describe_worker(dask_worker, build_manifest), memory_pool=device.memory_pool(kind))
+    return {"speed": figures, "process": process}
+
+
+def worker_at_end(dask_worker: Any, *, probed: bool, logged: bool) -> Dict[str, Any]:
+    """For ``Client.run``: ``speed`` if ``probed``, and ``ucx_log`` (see ``ucx_log``) if ``logged``."""
+    figures = speed.probe(dask_worker) if probed else {}
+    return {"speed": figures, "ucx_log": ucx_log() if logged else ([], {})}
+
+
+def ucx_log() -> Tuple[List[str], Dict[str, str]]:
+    """What stands in this very process's UCX log: its lanes, and the variables that UCX doesn't read."""
+    ctypes.CDLL(None).fflush(None)  # UCX's log is a C stream, and holds lines back until its buffer is full
+    path = Path(os.environ["UCX_LOG_FILE"].replace("%p", str(os.getpid())))
+    log = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+    return ucx.lanes(log), ucx.unused(log)
 
 
 def clock() -> float:
@@ -79,11 +123,3 @@ def clock() -> float:
 def versions() -> Dict[str, str]:
     """Versions of the libraries that this process has imported."""
     return {name: str(getattr(sys.modules[name], "__version__", "?")) for name in REPORTED if name in sys.modules}
-
-
-def hash_of_archive() -> str:
-    """SHA-256 of the ``node.pyz`` that this very module was imported from (not of one that lies around)."""
-    imported_from = __file__.partition(".pyz")[0] + ".pyz"
-    if not Path(imported_from).is_file():
-        return f"not from an archive: {__file__}"
-    return hashlib.sha256(Path(imported_from).read_bytes()).hexdigest()

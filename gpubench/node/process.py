@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import hashlib
 import os
 import signal
 import subprocess
@@ -11,9 +12,11 @@ from pathlib import Path
 from typing import Dict, Iterable, List, Mapping, Optional, Sequence, Set
 
 from gpubench.node import scratch
+from gpubench.workloads.polling import poll_until
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 TAIL_LINES = 20
+POLL_S = 0.02
 NODE_HALF = b"node.pyz"
 
 
@@ -86,9 +89,7 @@ def stop_all(children: Iterable[Child], grace_s: float) -> None:
     for child in alive:
         child.signal(signal.SIGTERM)
         child.signal(signal.SIGCONT)  # one that is stopped hears nothing
-    deadline = time.monotonic() + grace_s
-    while time.monotonic() < deadline and any(child.code is None for child in alive):
-        time.sleep(0.02)
+    poll_until(lambda: all(child.code is not None for child in alive), time.monotonic() + grace_s, POLL_S)
     for child in alive:
         child.signal(signal.SIGKILL)  # also what a dead child may have left in its session
     for child in alive:
@@ -114,6 +115,14 @@ def role_command(role: str, spec_path: Path, *options: str) -> List[str]:
 def archive() -> str:
     """Path of the ``node.pyz`` that this process was started from."""
     return os.path.abspath(sys.argv[0])  # noqa: PTH100 - no link is followed: the path is what the user sees
+
+
+def hash_of_archive() -> str:
+    """SHA-256 of the ``node.pyz`` that this very module was imported from (not of one that lies around)."""
+    imported_from = __file__.partition(".pyz")[0] + ".pyz"
+    if not Path(imported_from).is_file():
+        return f"not from an archive: {__file__}"
+    return hashlib.sha256(Path(imported_from).read_bytes()).hexdigest()
 
 
 def supervisor_of(pid: int) -> int:

@@ -9,11 +9,10 @@ import contextlib
 import hashlib
 import json
 import os
-import random
-import time
 from pathlib import Path
 from typing import Any, Callable, Dict, Optional
 
+from gpubench.workloads.polling import poll_until
 from gpubench.writer.atomic import write_atomic
 
 RENDEZVOUS = "gpubench/rendezvous/1"
@@ -58,17 +57,19 @@ def wait(path: Path, token: str, deadline: float, stopped: Callable[[], bool]) -
     Raises:
         RendezvousTimeoutError: the deadline has passed, or the wait was stopped.
     """
-    pause = POLL_S
-    while not stopped():
+
+    def published() -> Optional[Dict[str, Any]]:
+        if stopped():
+            raise RendezvousTimeoutError("stopped while waiting for rank 0")
         facts = read(path, token)
-        if facts is not None:
-            return facts
-        if time.monotonic() > deadline:
-            raise RendezvousTimeoutError(f"rank 0 did not publish {path} in time")
-        time.sleep(pause * (0.5 + random.random()))
-        pause = min(pause * 1.5, LONGEST_POLL_S)
-        _refresh(path.parent)
-    raise RendezvousTimeoutError("stopped while waiting for rank 0")
+        if facts is None:
+            _refresh(path.parent)
+        return facts
+
+    facts = poll_until(published, deadline, POLL_S, longest_s=LONGEST_POLL_S, jitter=True)
+    if facts is None:
+        raise RendezvousTimeoutError(f"rank 0 did not publish {path} in time")
+    return facts
 
 
 def _refresh(directory: Path) -> None:

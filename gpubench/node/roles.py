@@ -7,8 +7,11 @@ from typing import Callable, List
 
 from gpubench.node import gpu
 from gpubench.spec import RunSpec
+from gpubench.workloads.polling import poll_until
 
 LATE = "@"
+RESULT_FILE = "client-result.json"
+"""What a client leaves in its scratch directory for its supervisor."""
 POLL_S = 0.02
 CENSUS = "gpubench.node.worker_registry"
 CENSUS_VARIABLE = "GPUBENCH_CENSUS"
@@ -26,14 +29,9 @@ def address_in(word: str, timeout_s: float) -> str:
     """
     if not word.startswith(LATE):
         return word
-    deadline = time.monotonic() + timeout_s
-    while True:
-        try:
-            return Path(word[len(LATE) :]).read_text(encoding="utf-8")
-        except FileNotFoundError:
-            if time.monotonic() > deadline:
-                raise
-        time.sleep(POLL_S)
+    path = Path(word[len(LATE) :])
+    poll_until(path.exists, time.monotonic() + timeout_s, POLL_S)
+    return path.read_text(encoding="utf-8")
 
 
 def scheduler_arguments(spec: RunSpec, scheduler_file: str) -> List[str]:

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from gpubench.node import admission, finish, scratch
 from gpubench.node.build import WrongImageError, check_build
-from gpubench.node.follower import follow
 from gpubench.node.node import NotCleanError, RunNode
-from gpubench.node.probe import hash_of_archive
+from gpubench.node.process import hash_of_archive
 from gpubench.node.rank import RankError, find_rank
 from gpubench.node.rendezvous import RendezvousTimeoutError
 from gpubench.node.stop import StoppedError, StopRequest
@@ -47,6 +46,8 @@ def supervise(options: argparse.Namespace, spec: RunSpec) -> int:
     try:
         if rank == spec.leader_rank:
             return _lead(node, claim(runs_dir, spec.run), token, stop)
+        from gpubench.node.follower import follow
+
         node.ensure_clean()
         follow(node, token, stop)
         return EXIT_OK

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional
 
 from gpubench.node import rendezvous, tcp_rendezvous
-from gpubench.node.client import RESULT_FILE
 from gpubench.node.control_channel import FACTS, STOP, ControlServer, Message
 from gpubench.node.net import interface_address
 from gpubench.node.node import RunNode
 from gpubench.node.process import Child
+from gpubench.node.roles import RESULT_FILE
 from gpubench.node.stop import StoppedError, StopRequest
 from gpubench.node.turns import (
     CONTINUE,
@@ -32,7 +32,7 @@ ORDER_S = 1.0
 """Within which the processes of a job that is ended have all been signalled, on every node."""
 NAMED = 16
 """Ranks that a reason names; the others are counted."""
-START_TICK_S = 0.05
+START_TICK_S = 0.02
 LATE_LOOKS = 3
 """Let in who knocked while the run was failing, and would wait for its end: one look accepts, the next one reads."""
 

@@ -4,12 +4,11 @@ The name resolves once rank 0's pod has an address, the port answers once its su
 rank 0 is still at an earlier run, it is *not yet*. Who asks for a run that is behind rank 0 is told that it is over.
 """
 
-import random
-import time
-from typing import Any, Callable, Dict, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, Mapping, Optional, Tuple, Union
 
 from gpubench.node.control_channel import FACTS, OVER, STOP, Connection, join
 from gpubench.node.rendezvous import LONGEST_POLL_S, POLL_S, RendezvousTimeoutError
+from gpubench.workloads.polling import poll_until
 
 VARIABLE = "GPUBENCH_RENDEZVOUS"
 CONNECT_S = 5.0
@@ -45,34 +44,41 @@ def meet(
     Raises:
         RendezvousTimeoutError: rank 0 didn't show up, or the wait was stopped.
     """
-    pause, why = POLL_S, "it was never asked"
-    while not stopped():
+    why = ""
+
+    def met() -> Union[Connection, str, None]:
+        """The connection, or OVER or STOP where rank 0 says so; None: not yet."""
+        nonlocal why
+        if stopped():
+            raise RendezvousTimeoutError("stopped while waiting for rank 0")
         try:
-            line = join(*where, token, rank=rank, order=order, facts=facts, timeout_s=CONNECT_S)
+            connection = join(*where, token, rank=rank, order=order, facts=facts, timeout_s=CONNECT_S)
         except OSError as error:  # no such name yet, nobody listens yet
             why = str(error)
-        else:
-            answer = _answer(line, deadline, stopped)
-            if answer.get("kind") == FACTS:
-                return line
-            line.close()
-            if answer.get("kind") in (OVER, STOP):
-                return None
-            why = "it closed the line"
-        if time.monotonic() > deadline:
-            raise RendezvousTimeoutError("rank 0 did not answer as {}:{} in time: {}".format(*where, why))
-        time.sleep(pause * (0.5 + random.random()))
-        pause = min(pause * 1.5, LONGEST_POLL_S)
-    raise RendezvousTimeoutError("stopped while waiting for rank 0")
+            return None
+        kind = _kind_of_first_message(connection, deadline, stopped)
+        if kind == FACTS:
+            return connection
+        connection.close()
+        why = "it closed the connection"
+        return kind if kind in (OVER, STOP) else None
+
+    found = poll_until(met, deadline, POLL_S, longest_s=LONGEST_POLL_S, jitter=True)
+    if found is None:
+        raise RendezvousTimeoutError("rank 0 did not answer as {}:{} in time: {}".format(*where, why))
+    return None if isinstance(found, str) else found
 
 
-def _answer(line: Connection, deadline: float, stopped: Callable[[], bool]) -> Dict[str, Any]:
-    """The first message; empty when none came."""
-    while line.open and not stopped() and time.monotonic() < deadline:
-        line.beat()
-        messages = line.receive()
-        if messages:
-            line.put_back(messages[1:])
-            return messages[0]
-        time.sleep(POLL_S)
-    return {}
+def _kind_of_first_message(connection: Connection, deadline: float, stopped: Callable[[], bool]) -> str:
+    """Empty where none came."""
+
+    def received() -> bool:
+        connection.beat()
+        messages = connection.receive()
+        connection.put_back(messages)
+        return bool(messages) or not connection.open or stopped()
+
+    poll_until(received, deadline, POLL_S)
+    messages = connection.receive()
+    connection.put_back(messages[1:])
+    return str(messages[0].get("kind", "")) if messages else ""

@@ -3,6 +3,7 @@
 Node half: runs in the client and, through ``client.run``, in the workers.
 """
 
+import asyncio
 import collections
 import contextlib
 import gc
@@ -12,6 +13,7 @@ from typing import Any, Callable, Deque, Dict, Iterator, List, Optional, Set, Tu
 
 _LOG_NAMES = ("transfer_incoming_log", "incoming_transfer_log")
 """The second in early 2022; both, the old one deprecated, in 2023.3 and 2025.7; only the first in 2026.8."""
+DRAIN_POLL_S = 0.01
 _OUTGOING_NAMES = ("transfer_outgoing_log", "outgoing_transfer_log")
 
 
@@ -186,21 +188,23 @@ BY_TASKS = {"dataframe.shuffle.method": "tasks"}
 """``task_shuffle`` as configuration, for methods without a keyword that shuffle in newer versions (``nunique``)."""
 
 
-def _count_keys(dask_worker: Any) -> int:
+async def _drained(timeout_s: float, cleaned: bool, dask_worker: Any) -> int:
+    end = time.monotonic() + timeout_s
+    while dask_worker.data and time.monotonic() < end:
+        await asyncio.sleep(DRAIN_POLL_S)
+    if cleaned:
+        clean(dask_worker)
     return len(dask_worker.data)
 
 
-def drain(client: Any, timeout_s: float = 10.0) -> int:
-    """Wait until no worker holds a result; how many are left when the time is over.
+def drain(client: Any, timeout_s: float = 10.0, *, clean: bool = False) -> Dict[str, int]:
+    """Wait until no worker holds a result, and ``clean`` the workers then; by address, how many results are left.
 
     Releasing a future is a message like any other: the next workload must not start among the leavings of this one.
+    One round trip: each worker waits for itself.
     """
-    end = time.monotonic() + timeout_s
-    while True:
-        left: int = sum(client.run(_count_keys).values())
-        if not left or time.monotonic() > end:
-            return left
-        time.sleep(0.02)
+    left: Dict[str, int] = client.run(_drained, timeout_s=timeout_s, cleaned=clean)
+    return left
 
 
 @contextlib.contextmanager

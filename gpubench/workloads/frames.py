@@ -1,6 +1,6 @@
 """Dataframes that lie on the workers, in fixed places, before the clock starts."""
 
-from typing import Any, Callable, Sequence, Tuple
+from typing import Any, Callable, List, Sequence, Tuple
 
 import dask.dataframe
 import distributed
@@ -22,16 +22,20 @@ def begun(
 ) -> Any:
     """A persisted frame of one partition per entry of ``parts``, each (function, *arguments), on its way.
 
-    Every worker gets an equal contiguous share, in the order of ``context.workers``; ``name`` is new in every
-    repetition. ``divisions`` are unknown unless given.
+    ``name`` is new in every repetition. ``divisions`` are unknown unless given.
     """
+    known = divisions or (None,) * (len(parts) + 1)
+    futures = placed(context, name, parts)
+    return context.client.persist(dask.dataframe.from_delayed(futures, meta=meta, divisions=known, verify_meta=False))
+
+
+def placed(context: WorkloadContext, name: str, parts: Sequence[Tuple[Any, ...]]) -> List[Any]:
+    """The future of every part: each worker makes an equal contiguous share, in the order of ``context.workers``."""
     client, workers = context.client, context.workers
-    futures = [
+    return [
         client.submit(*part, key=f"{name}-{number}", workers=[workers[number * len(workers) // len(parts)]])
         for number, part in enumerate(parts)
     ]
-    known = divisions or (None,) * (len(parts) + 1)
-    return client.persist(dask.dataframe.from_delayed(futures, meta=meta, divisions=known, verify_meta=False))
 
 
 def generated(function: Callable[..., Any], numbers: Sequence[int], arguments: Tuple[Any, ...], meta: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 
 from gpubench.spec import SampleLine
 from gpubench.workloads import dask_compat
-from gpubench.workloads.base import Answer, Measurement
+from gpubench.workloads.base import Answer, Measurement, UnavailableError
 from gpubench.workloads.clock import utc_now
 from gpubench.workloads.links import Link, collect, mark, summed, total_bytes
 
@@ -23,7 +23,8 @@ class Result:
     Bytes are sums over the timed repetitions: ``least_moved_bytes`` had to move between worker processes,
     ``seen_bytes`` were seen to, in Dask's transfer logs or by the workload itself; ``links`` are the same bytes by pair
     of workers (the clock's part only). ``floor`` is what one repetition can't do without: data lies in the same places
-    in all of them. ``slowed_s`` are the seconds waited because of ``slow``.
+    in all of them. ``slowed_s`` are the seconds waited because of ``slow``; ``answered`` are the addresses of the
+    workers that were there at the end.
     The caller fails the run when ``seen_bytes < least_moved_bytes``.
     """
 
@@ -36,6 +37,7 @@ class Result:
     keys_left: int = 0
     slowed_s: float = 0.0
     floor: Optional[int] = None
+    answered: List[str] = dataclasses.field(default_factory=list)
     figures: Dict[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
@@ -68,6 +70,7 @@ def measure(
     slow: float = 0.0,
     rounds: Sequence[int] = (),
     between: Callable[[], None] = _nothing,
+    clean: bool = False,
 ) -> Result:
     """Run ``warmup`` marked and ``reps`` timed repetitions; each sample goes to ``emit`` as soon as it is checked.
 
@@ -76,7 +79,7 @@ def measure(
 
     The first wrong answer ends the workload as ``failed``, with the figures as reason: what is wrong once isn't worth
     timing. Whatever a workload raises comes through, after its clean-up. ``slow`` is the share by which every
-    repetition is made longer, see ``slowness``.
+    repetition is made longer, see ``slowness``. ``clean``: leave nothing in the workers, see ``dask_compat.clean``.
     """
     result = Result()
     try:
@@ -102,6 +105,10 @@ def measure(
                 result.status = "failed"
                 result.reason = f"wrong answer: {_figures(result.answers[-1].details)}"
                 break
+    except UnavailableError:
+        measurement.teardown()
+        dask_compat.drain(measurement.context.client, clean=clean)
+        raise
     except BaseException:
         # With a worker gone, cleaning up fails too; what counts is why the workload ended.
         with contextlib.suppress(Exception):
@@ -109,7 +116,8 @@ def measure(
         raise
     measurement.teardown()
     result.figures = measurement.figures
-    result.keys_left = dask_compat.drain(measurement.context.client)
+    left = dask_compat.drain(measurement.context.client, clean=clean)
+    result.answered, result.keys_left = list(left), sum(left.values())
     return result
 
 

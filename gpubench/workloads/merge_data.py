@@ -86,6 +86,11 @@ def other_chunk(number: int, rows: int, chunks: int, frac_match: float, device: 
     return frame_module(device).DataFrame(columns)
 
 
+def copied(frame: Any) -> Any:
+    """A frame of the same data in memory of its own."""
+    return frame.copy()
+
+
 def expected_figures(
     number: int, *, rows: int, base_chunks: int, other_chunks: int, frac_match: float, scattered: bool, device: str
 ) -> Tuple[Figures, List[int]]:

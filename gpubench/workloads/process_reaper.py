@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Iterable
 
 import gpubench
+from gpubench.workloads.polling import poll_until
 
 HOME = str(Path(gpubench.__file__).parents[1])
 """What has to be on the path of a process that imports us: ``node.pyz``, or the checkout."""
@@ -28,6 +29,7 @@ sys.path.insert(0, sys.argv[1])
 importlib.import_module(sys.argv[2]).main(*sys.argv[3:])
 """
 _END_S = 10.0
+POLL_S = 0.02
 
 
 def marked(variable: str, accept: Callable[[str], bool]) -> Dict[int, str]:
@@ -64,21 +66,18 @@ def cleaner_environment(marks: Iterable[str]) -> Dict[str, str]:
 
 def await_cleaners(value: str) -> None:
     """Come back when nothing on this node cleans up behind the run of that mark any more, or 10 s are over."""
-    end = time.monotonic() + _END_S
-    while marked(CLEANER_VARIABLE, value.__eq__) and time.monotonic() < end:
-        time.sleep(0.02)
+    poll_until(lambda: not marked(CLEANER_VARIABLE, value.__eq__), time.monotonic() + _END_S, POLL_S)
 
 
 def _end(variable: str, accept: Callable[[str], bool]) -> None:
-    end = time.monotonic() + _END_S
-    while time.monotonic() < end:
+    def none_left() -> bool:
         found = marked(variable, accept)
-        if not found:
-            return
         for pid in found:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        time.sleep(0.02)
+        return not found
+
+    poll_until(none_left, time.monotonic() + _END_S, POLL_S)
 
 
 def start(module: str, *words: str, **options: Any) -> "subprocess.Popen[bytes]":

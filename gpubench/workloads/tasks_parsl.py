@@ -8,6 +8,7 @@ and its interchange is on the loopback anyway); and blocks don't come and go.
 """
 
 import functools
+import math
 import os
 import shlex
 import sys
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any, List, Mapping, Optional
 
 from gpubench.workloads.base import UnavailableError
+from gpubench.workloads.polling import poll_until
 from gpubench.workloads.process_reaper import CLUSTER_VARIABLE
 from gpubench.workloads.slurm_jobs import Guard, export_all_but
 from gpubench.workloads.task_batches import TaskBatch, counted
@@ -92,10 +94,13 @@ class ParslSubmitter:
 
     def _wait_for(self, workers: int) -> None:
         (executor,) = [item for item in self._kernel.executors.values() if hasattr(item, "connected_managers")]
-        while sum(manager["worker_count"] for manager in executor.connected_managers()) < workers:
+
+        def connected() -> bool:
             if executor.bad_state_is_set:
                 raise executor.executor_exception
-            time.sleep(POLL_S)
+            return sum(int(manager["worker_count"]) for manager in executor.connected_managers()) >= workers
+
+        poll_until(connected, math.inf, POLL_S)  # the workload has a time limit
 
 
 def own_config(facts: Mapping[str, Any]) -> Any:

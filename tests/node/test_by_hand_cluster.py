@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from gpubench.node import speed
-from gpubench.node.client import ClientOutcome, _measure_all
+from gpubench.node.checks import CheckError
+from gpubench.node.client import ClientOutcome, _at_end, _measure_all, _ready
 from gpubench.spec import Deadlines, WorkloadSpec
 from gpubench.workloads.base import WorkloadContext
 from tests.node.runners import until
@@ -193,6 +194,49 @@ def test_a_worker_that_joins_while_workloads_run_fails_the_run(
         ("transpose-sum", "skipped", "after the failure of tasks"),
     ]
     assert not (tmp_path / "samples.jsonl").exists()
+
+
+def test_scheduler_and_workers_are_asked_once_at_the_start_and_twice_per_workload_and_repetition(
+    cluster: Cluster, tmp_path: Path, alarm: None
+) -> None:
+    from distributed import Client
+
+    asked: list[str] = []
+
+    def note(function: Callable[..., Any]) -> None:
+        if threading.current_thread() is threading.main_thread():  # not who watches the workers' memory
+            asked.append(getattr(function, "func", function).__name__)
+
+    class Counting(Client):
+        def run(self, function: Callable[..., Any], *words: Any, **options: Any) -> Any:
+            note(function)
+            return super().run(function, *words, **options)
+
+        def run_on_scheduler(self, function: Callable[..., Any], *words: Any, **options: Any) -> Any:
+            note(function)
+            return super().run_on_scheduler(function, *words, **options)
+
+    workloads = [ARRAY, dataclasses.replace(TASKS, reps=2)]
+    spec = dataclasses.replace(SPEC, workloads=workloads, node_half=node_half())
+    outcome, probes = ClientOutcome(), list[dict[str, Any]]()
+    with Counting(cluster.address, timeout=60) as client:
+        # This client is of no archive; by then it knows all that is checked.
+        with pytest.raises(CheckError, match="imported node half not from an archive"):
+            _ready(client, spec, outcome, probes, started=time.monotonic(), shared=str(tmp_path))
+        assert asked == ["cluster_when_complete", "worker_at_start"]
+        assert [process["role"] for process in outcome.processes] == ["scheduler", "worker", "worker", "client"]
+        assert all(process["affinity"] and process["packages"] for process in outcome.processes)
+        workers = sorted(process["address"] for process in outcome.processes[1:3])
+        assert sorted(probes[0]) == workers
+        asked.clear()
+        context = WorkloadContext(client, workers, 2, "cpu", "tcp")
+        assert _measure_all(context, spec, outcome, tmp_path)
+        arrays, tasks = ["worker_addresses", "_cut", "_since", "_drained"], ["worker_addresses", *["_drained"] * 3]
+        assert asked == [*arrays, *tasks]
+        asked.clear()
+        _at_end(context, spec, outcome, probes, whole=True)
+        assert asked == ["worker_at_end"]
+    assert [sorted(probe) for probe in probes] == [workers] * 2
 
 
 def test_a_worker_that_is_held_back_is_named(client: Any, cluster: Cluster) -> None:

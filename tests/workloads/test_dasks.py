@@ -38,10 +38,11 @@ def test_registrations_are_the_first_of_each_worker_that_is_still_there() -> Non
 
 @pytest.mark.integration
 def test_a_real_scheduler_knows_when_its_workers_registered(cluster: WorkloadContext) -> None:
-    from gpubench.node.probe import worker_registrations
+    from gpubench.node.probe import cluster_when_complete
 
     now = time.time()
-    registered = cluster.client.run_on_scheduler(worker_registrations)
+    wanted = {"workers": len(cluster.workers), "timeout_s": 150.0, "build_manifest": ""}
+    registered = cluster.client.run_on_scheduler(cluster_when_complete, **wanted)["registered_at"]
     assert len(registered) == len(cluster.workers)
     assert now - 3600 < registered[0] <= registered[1] < now
 

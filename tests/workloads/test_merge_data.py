@@ -141,3 +141,12 @@ def test_rows_lost_doubled_or_paired_wrongly_change_the_figures() -> None:
     swapped.loc[[0, 1], "payload_y"] = joined.loc[[1, 0], "payload_y"].to_numpy()
     for wrong in (joined.iloc[1:], pd.concat([joined, joined.iloc[:1]]), swapped):
         assert merge_data.joined_figures(wrong, "cpu") != right_figures
+
+
+def test_a_copy_is_the_same_frame_in_memory_of_its_own() -> None:
+    original = merge_data.base_partition(0, 1000, 2, "cpu")
+    copy = merge_data.copied(original)
+    pd.testing.assert_frame_equal(copy, original)
+    copy["payload"] = 0
+    copy.loc[0, "key"] = -1
+    pd.testing.assert_frame_equal(original, merge_data.base_partition(0, 1000, 2, "cpu"))

@@ -11,7 +11,7 @@ import pytest
 from gpubench.workloads import dask_compat, families, links
 from gpubench.workloads.base import Answer, Measurement, WorkloadContext
 from gpubench.workloads.message import chosen_pairs
-from tests.workloads.running import Answers, measured_rightly, run
+from tests.workloads.running import Answers, complete, measured_rightly, run
 
 pytestmark = pytest.mark.integration
 
@@ -67,6 +67,19 @@ def test_a_transpose_moves_the_same_bytes_in_every_repetition(cluster: WorkloadC
     one, _ = run(families.create("transpose-sum", cluster, "dask", ARRAY), reps=1)
     three, _ = run(families.create("transpose-sum", cluster, "dask", ARRAY), reps=3)
     assert three.least_moved_bytes == 3 * one.least_moved_bytes > 0
+
+
+@pytest.mark.parametrize("kept_bytes", [0, 1 << 20])
+def test_a_join_has_to_move_the_same_bytes_from_frames_that_are_generated_anew_and_from_copies(
+    cluster: WorkloadContext, monkeypatch: pytest.MonkeyPatch, kept_bytes: int
+) -> None:
+    monkeypatch.setattr("gpubench.workloads.merge.KEPT_BYTES", kept_bytes)
+    one, _ = run(families.create("merge", cluster, "dask", complete("merge", JOIN)), reps=1, warmup=0)
+    three, lines = run(families.create("merge", cluster, "dask", complete("merge", JOIN)), reps=3, warmup=0)
+    assert [line.answer for line in lines] == ["ok"] * 3
+    assert three.least_moved_bytes == 3 * one.least_moved_bytes > 0
+    assert three.seen_bytes >= three.least_moved_bytes
+    assert one.keys_left == three.keys_left == 0
 
 
 def test_messages_between_workers_are_counted_by_their_receivers_and_timed_pair_by_pair(
@@ -199,8 +212,18 @@ def test_a_log_holds_one_repetition_at_most_and_nothing_once_the_workers_are_cle
         lengths.append(cluster.client.run(log_lengths))
     assert sum(lengths[1].values()) < 2 * sum(lengths[0].values())
     assert sum(lengths[0].values()) > 0
-    cluster.client.run(dask_compat.clean)
+    result, _ = run(families.create("transpose-sum", cluster, "dask", ARRAY), clean=True)
     assert set(cluster.client.run(log_lengths).values()) == {0}
+    assert (sorted(result.answered), result.keys_left) == (cluster.workers, 0)
+
+
+def test_a_result_that_somebody_keeps_is_waited_for_and_counted_where_it_lies(cluster: WorkloadContext) -> None:
+    first, second = cluster.workers
+    kept = cluster.client.submit(bytes, 10, workers=[first])
+    kept.result()
+    assert dask_compat.drain(cluster.client, timeout_s=0.05) == {first: 1, second: 0}
+    kept.release()
+    assert dask_compat.drain(cluster.client) == {first: 0, second: 0}
 
 
 def test_a_worker_that_is_another_process_than_before_is_an_error_and_not_less_traffic(
