@@ -33,6 +33,7 @@ class Cell:
     reason: str = ""
     wall_s: tuple[float, ...] = ()
     started_at: float | None = None
+    unchecked: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +41,7 @@ class _Timed:
     wall_s: tuple[float, ...]
     wrong: bool
     started_at: float
+    unchecked: bool
 
 
 _Side = tuple[str, Place, str]
@@ -105,6 +107,7 @@ def _comparison(
         planned_blocks=len(set.intersection(*blocks)),
         frozen_at=frozen_at.get((one.params_id, one.place, judged)),
         skipped=plan.skip_reason(one.nodes, one.baseline, one.candidate),
+        unchecked=any(cell.unchecked for side in sides.values() for cell in side),
     )
 
 
@@ -128,7 +131,7 @@ def _cell(outcome: RunOutcome, workload: PlannedWorkload, params: str, timed: Ma
     status, reason = _ending(outcome, workload, found)
     if found is None:
         return Cell(outcome, workload, status, reason)
-    return Cell(outcome, workload, status, reason, found.wall_s, found.started_at)
+    return Cell(outcome, workload, status, reason, found.wall_s, found.started_at, found.unchecked)
 
 
 def _run_key(outcome: RunOutcome) -> tuple[str, int]:
@@ -161,12 +164,14 @@ def _timed(merged: Merged) -> dict[_CellKey, _Timed]:
             continue
         starts = np.flatnonzero(np.diff(at, prepend=-1))  # samples of a workload stand together
         wrong = np.logical_or.reduceat((timed["answer"] == "wrong").to_numpy(), starts).tolist()
+        unchecked = np.logical_or.reduceat((timed["answer"] == "unchecked").to_numpy(), starts).tolist()
         begun = np.minimum.reduceat(timed["started_at"].to_physical().to_numpy(), starts).tolist()
         wall_s = timed["wall_s"].to_list()
         ends = [*starts[1:].tolist(), len(wall_s)]
         keys = part.about.select("run", "attempt", "workload", "backend", "params")[at[starts]].iter_rows()
-        for key, start, end, is_wrong, started_us in zip(keys, starts.tolist(), ends, wrong, begun, strict=True):
-            one = _Timed(tuple(wall_s[start:end]), is_wrong, started_us / 1e6)
+        facts = zip(keys, starts.tolist(), ends, wrong, begun, unchecked, strict=True)
+        for key, start, end, is_wrong, started_us, is_unchecked in facts:
+            one = _Timed(tuple(wall_s[start:end]), is_wrong, started_us / 1e6, is_unchecked)
             found[key] = _together(found[key], one) if key in found else one
     return found
 
@@ -174,4 +179,5 @@ def _timed(merged: Merged) -> dict[_CellKey, _Timed]:
 def _together(one: _Timed, other: _Timed) -> _Timed:
     """Of a workload that the run's record has twice."""
     started_at = min(one.started_at, other.started_at)
-    return _Timed((*one.wall_s, *other.wall_s), one.wrong or other.wrong, started_at)
+    walls = (*one.wall_s, *other.wall_s)
+    return _Timed(walls, one.wrong or other.wrong, started_at, one.unchecked or other.unchecked)

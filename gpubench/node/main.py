@@ -146,7 +146,7 @@ def _act(options: argparse.Namespace, spec: RunSpec) -> int:
     elif options.role == "worker":
         from gpubench.workloads import families
 
-        families.load(planned.name for planned in spec.workloads)
+        families.load(spec.workloads)
         become_worker = roles.WORKERS[spec.device]()  # imports, while the scheduler does the same
         address = roles.address_in(options.address, spec.deadlines.start_s)
         become_worker(roles.worker_arguments(started, address, options.name, options.local_directory or "."))

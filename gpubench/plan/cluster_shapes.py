@@ -13,7 +13,7 @@ from gpubench.plan.bounds import check_worker_memory
 from gpubench.plan.jobs import ClusterShape
 from gpubench.plan.turns import interleaved
 from gpubench.spec import WorkloadSpec
-from gpubench.workloads.catalogue import CATALOGUE, Shape
+from gpubench.workloads.catalogue import Shape, described
 
 BEFORE_SPILLING = 0.6
 """Share of its memory limit up to which a worker keeps everything in memory (``distributed.worker.memory.target``)."""
@@ -41,7 +41,7 @@ def plan_cluster_shapes(request: Request) -> tuple[list[ClusterShape], list[str]
             limit = _memory_limit(request, workers)
             if request.machine_memory or layout.memory is not None:
                 check_worker_memory(limit, workers)
-            enough = [item for item in request.workloads if shape.workers >= CATALOGUE[item.name].least_workers]
+            enough = [item for item in request.workloads if shape.workers >= described(item.name).least_workers]
             for item in enough:
                 check_memory(item, shape, worker_memory(request, workers), request.device)
             for item in request.workloads:
@@ -103,7 +103,7 @@ def check_memory(item: WorkloadSpec, shape: Shape, memory: int, device: str) -> 
     Raises:
         PlanRefusedError: it can't.
     """
-    known = CATALOGUE[item.name]
+    known = described(item.name)
     held = known.held(item.params, shape)
     share = 1.0 if device == "gpu" else BEFORE_SPILLING
     if memory and held > share * memory:
@@ -122,12 +122,12 @@ def check_workers(item: WorkloadSpec, shape: Shape) -> None:
     Raises:
         PlanRefusedError: there aren't.
     """
-    if shape.workers < CATALOGUE[item.name].least_workers:
+    if shape.workers < described(item.name).least_workers:
         raise PlanRefusedError(f"{_too_few(item)}: there are {_words(shape)}", then="more workers, or another workload")
 
 
 def _too_few(item: WorkloadSpec) -> str:
-    return f"{item.name} needs at least {CATALOGUE[item.name].least_workers} workers"
+    return f"{item.name} needs at least {described(item.name).least_workers} workers"
 
 
 def _words(shape: Shape) -> str:
