@@ -26,6 +26,12 @@ def texts(folder: str, pattern: str = "**/*.j2") -> dict[str, str]:
     return {str(path.relative_to(base)): path.read_text(encoding="utf-8") for path in sorted(base.glob(pattern))}
 
 
+def schema(name: str) -> Path:
+    """The JSON Schema of a kind of file: ``site`` or ``suite``."""
+    folder = root() / "schemas" if root().name == "_data" else root() / "docs" / "schemas"
+    return folder / f"{name}.json"
+
+
 def job_templates() -> dict[str, str]:
     """What jobs are rendered from: scripts with all their parts, and object files."""
     return texts("templates", "**/*.sh.j2") | texts("templates", "*/job.*.j2")

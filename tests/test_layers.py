@@ -52,6 +52,7 @@ LIBRARIES: dict[str, set[str]] = {
     "gpubench/workloads/merge.py": {"distributed"},
     "gpubench/workloads/message.py": {"distributed"},
     "gpubench/workloads/noop.py": {"distributed"},
+    "gpubench/workloads/own.py": {"dask", "distributed"},
     "gpubench/workloads/parquet_files.py": {"numpy", "pyarrow"},
     "gpubench/workloads/pingpong.py": {"numpy"},
     "gpubench/workloads/read_parquet.py": {"distributed"},

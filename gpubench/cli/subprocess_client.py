@@ -14,6 +14,7 @@ from gpubench import resources
 from gpubench.cli.campaign.running import LOOK_S, interrupts
 from gpubench.errors import DataError, InterruptedByUserError, MissingToolError
 from gpubench.files import write_atomically
+from gpubench.model.own_workload import OwnWorkload
 from gpubench.polling import poll_until
 from gpubench.render import pack
 
@@ -31,12 +32,14 @@ class SubprocessClient:
         python: that has Dask, in the cluster's version.
         env: of the client, beside this process's own environment.
         word: the node half's command that answers.
+        own: the user's own workload that is to be measured, if it is one.
     """
 
     directory: Path
     python: Path
     env: dict[str, str]
     word: str
+    own: OwnWorkload | None = None
 
     def ask(self, question: str, answer: str, limit_s: float) -> str:
         """The text of the file ``answer`` that the client wrote.
@@ -48,7 +51,8 @@ class SubprocessClient:
         """
         node_half, spec, answered = (self.directory / name for name in (NODE_HALF, f"{self.word}.json", answer))
         if not node_half.exists():
-            write_atomically(node_half, pack(resources.node_half()))
+            mine = dict([self.own.packed()]) if self.own else {}
+            write_atomically(node_half, pack(resources.node_half() | mine))
         write_atomically(spec, question)
         answered.unlink(missing_ok=True)
         command = [str(self.python), "-I", str(node_half.resolve()), self.word]

@@ -33,6 +33,7 @@ class Cell:
     reason: str = ""
     wall_s: tuple[float, ...] = ()
     started_at: float | None = None
+    unchecked: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +41,7 @@ class _Timed:
     wall_s: tuple[float, ...]
     wrong: bool
     started_at: float
+    unchecked: bool
 
 
 _Side = tuple[str, Place, str]
@@ -105,6 +107,7 @@ def _comparison(
         planned_blocks=len(set.intersection(*blocks)),
         frozen_at=frozen_at.get((one.params_id, one.place, judged)),
         skipped=plan.skip_reason(one.nodes, one.baseline, one.candidate),
+        unchecked=any(cell.unchecked for side in sides.values() for cell in side),
     )
 
 
@@ -127,7 +130,7 @@ def _cell(outcome: RunOutcome, workload: PlannedWorkload, params: str, timed: Ma
     status, reason = _ending(outcome, workload, found)
     if found is None:
         return Cell(outcome, workload, status, reason)
-    return Cell(outcome, workload, status, reason, found.wall_s, found.started_at)
+    return Cell(outcome, workload, status, reason, found.wall_s, found.started_at, found.unchecked)
 
 
 def _ending(outcome: RunOutcome, workload: PlannedWorkload, found: _Timed | None) -> tuple[str, str]:
@@ -156,14 +159,17 @@ def _timed(merged: Merged) -> dict[_CellKey, _Timed]:
             continue
         starts = np.flatnonzero(np.diff(at, prepend=-1))  # samples of a workload stand together
         wrong = np.logical_or.reduceat((timed["answer"] == "wrong").to_numpy(), starts).tolist()
+        unchecked = np.logical_or.reduceat((timed["answer"] == "unchecked").to_numpy(), starts).tolist()
         begun = np.minimum.reduceat(timed["started_at"].to_physical().to_numpy(), starts).tolist()
         wall_s = timed["wall_s"].to_list()
         ends = [*starts[1:].tolist(), len(wall_s)]
         keys = part.about.select("run", "attempt", "workload", "backend", "params")[at[starts]].iter_rows()
-        for key, start, end, is_wrong, started_us in zip(keys, starts.tolist(), ends, wrong, begun, strict=True):
-            one = _Timed(tuple(wall_s[start:end]), is_wrong, started_us / 1e6)
+        facts = zip(keys, starts.tolist(), ends, wrong, begun, unchecked, strict=True)
+        for key, start, end, is_wrong, started_us, is_unchecked in facts:
+            one = _Timed(tuple(wall_s[start:end]), is_wrong, started_us / 1e6, is_unchecked)
             if twice := found.get(key):  # the run's record has the workload twice
                 started_at = min(one.started_at, twice.started_at)
-                one = _Timed((*twice.wall_s, *one.wall_s), twice.wrong or one.wrong, started_at)
+                walls = (*twice.wall_s, *one.wall_s)
+                one = _Timed(walls, twice.wrong or one.wrong, started_at, twice.unchecked or one.unchecked)
             found[key] = one
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
@@ -10,9 +11,11 @@ import pydantic
 from gpubench.errors import GpubenchError, UsageError, joined
 from gpubench.model.base import Name, Settings, TomlSource, between, nearest
 from gpubench.model.bounds import MOST_REPS
+from gpubench.model.own_workload import OwnWorkload
 from gpubench.model.quantities import Fraction, parse_bytes, parse_fraction, parse_seconds, spell_bytes
 from gpubench.spec import WorkloadSpec
-from gpubench.workloads.catalogue import CATALOGUE, Param, Workload
+from gpubench.workloads.catalogue import CATALOGUE, Param, Workload, described
+from gpubench.workloads.catalogue.own import is_own, shown
 
 MOST_COUNT = 2**53
 """What JSON and floats hold exactly."""
@@ -21,8 +24,10 @@ MOST_COUNT = 2**53
 class SuiteEntry(Settings):
     """One workload of a suite; what is unset comes from the suite or from the catalogue."""
 
-    name: str
-    """Workload, as ``gpubench workloads`` lists it."""
+    name: str = ""
+    """Workload, as ``gpubench workloads`` lists it, or the name of an installed package's entry point."""
+    file: str = ""
+    """Instead of ``name``: a workload of your own, ``"FILE.py:NAME"``. A relative path starts at the suite's folder."""
     backend: str = "dask"
     """Who measures, of the workload's back-ends."""
     reps: Annotated[int, between(1, MOST_REPS)] | None = None
@@ -55,8 +60,17 @@ class Suite(Settings):
     workload: list[SuiteEntry] = pydantic.Field(min_length=1)
     """The workloads, each a table ``[[workload]]``."""
 
-    def resolve(self, source: str | TomlSource, *, reps: int | None, timeout_s: float) -> list[WorkloadSpec]:
+    def resolve(
+        self,
+        source: str | TomlSource,
+        *,
+        reps: int | None,
+        timeout_s: float,
+        own: Mapping[str, OwnWorkload] = types.MappingProxyType({}),
+    ) -> list[WorkloadSpec]:
         """Every workload with complete, plain parameters; ``reps`` given by the user beats the file's.
+
+        ``own`` are the workloads of the user's files, by what the entries call them.
 
         Raises:
             UsageError: a workload, backend or parameter that doesn't exist, a value that doesn't fit, an entry twice.
@@ -67,9 +81,17 @@ class Suite(Settings):
         for number, entry in enumerate(self.workload):
             place = f"workload.{number}"
             try:
-                spec = self._resolve(entry, file, place, reps, timeout_s)
+                name, backend, params = _entry(entry, file, place, own.get(entry.file or entry.name))
+                spec = WorkloadSpec(
+                    name=name,
+                    backend=backend,
+                    params=params,
+                    reps=reps or entry.reps or self.reps,
+                    warmup=self.warmup if entry.warmup is None else entry.warmup,
+                    timeout_s=timeout_s,
+                )
                 if resolved.setdefault(spec.params_id, spec) is not spec:
-                    what = f"workload '{entry.name}' stands there twice with the same parameters"
+                    what = f"workload '{name}' stands there twice with the same parameters"
                     raise UsageError(f"{file.at(place)}: {what}")
             except UsageError as fault:
                 faults.append(fault)
@@ -77,36 +99,37 @@ class Suite(Settings):
             raise joined(faults)
         return list(resolved.values())
 
-    def _resolve(
-        self, entry: SuiteEntry, file: TomlSource, place: str, reps: int | None, timeout_s: float
-    ) -> WorkloadSpec:
-        known = CATALOGUE.get(entry.name)
-        if known is None:
-            raise UsageError(f"{file.at(f'{place}.name')}: no workload '{entry.name}'{nearest(entry.name, CATALOGUE)}")
-        faults: list[GpubenchError] = []
-        if entry.backend not in known.backends:
-            choice = nearest(entry.backend, known.backends)
-            faults.append(
-                UsageError(f"{file.at(f'{place}.backend')}: {entry.name} has no backend '{entry.backend}'{choice}")
-            )
-        params: dict[str, Any] = {key: param.default for key, param in known.params.items()}
-        for key, value in entry.params.items():
-            try:
-                params[key] = _value(known, key, value)
-            except ValueError as error:
-                faults.append(UsageError(f"{file.at(f'{place}.params.{key}')}: {error}"))
-        if faults:
-            raise joined(faults)
-        if fault := known.fault(entry.backend, params):
-            raise UsageError(f"{file.at(place)}: {entry.name}: {fault}")
-        return WorkloadSpec(
-            name=entry.name,
-            backend=entry.backend,
-            params=params,
-            reps=reps or entry.reps or self.reps,
-            warmup=self.warmup if entry.warmup is None else entry.warmup,
-            timeout_s=timeout_s,
+
+def _entry(entry: SuiteEntry, file: TomlSource, place: str, own: OwnWorkload | None) -> tuple[str, str, dict[str, Any]]:
+    """Name, back-end and complete parameters of one entry; raises UsageError with everything that is wrong."""
+    if bool(entry.name) == bool(entry.file):
+        raise UsageError(f"{file.at(place)}: a workload has either 'name' or 'file'")
+    if entry.file and own is None:
+        raise UsageError(f"{file.at(f'{place}.file')}: '{entry.file}' names no Python file; write FILE.py:NAME")
+    known = described(own.name) if own else CATALOGUE.get(entry.name)
+    if known is None:
+        raise UsageError(f"{file.at(f'{place}.name')}: no workload '{entry.name}'{nearest(entry.name, CATALOGUE)}")
+    faults: list[GpubenchError] = []
+    if entry.backend not in known.backends:
+        choice = nearest(entry.backend, known.backends)
+        faults.append(
+            UsageError(f"{file.at(f'{place}.backend')}: {known.name} has no backend '{entry.backend}'{choice}")
         )
+    params: dict[str, Any] = {key: param.default for key, param in known.params.items()}
+    try:
+        params |= own.complete(entry.params) if own else {}
+    except ValueError as error:
+        faults.append(UsageError(f"{file.at(f'{place}.params')}: {error}"))
+    for key, value in () if own else entry.params.items():
+        try:
+            params[key] = _value(known, key, value)
+        except ValueError as error:
+            faults.append(UsageError(f"{file.at(f'{place}.params.{key}')}: {error}"))
+    if faults:
+        raise joined(faults)
+    if fault := known.fault(entry.backend, params):
+        raise UsageError(f"{file.at(place)}: {known.name}: {fault}")
+    return known.name, entry.backend, params
 
 
 def spelled(param: Param, value: Any) -> str:
@@ -124,8 +147,11 @@ def spelled(param: Param, value: Any) -> str:
 
 
 def sizes_spelled(known: Workload, params: Mapping[str, Any]) -> str:
-    """``size = 10MB, round_trips = 5``."""
-    return ", ".join(f"{name} = {spelled(param, params[name])}" for name, param in known.params.items())
+    """``size = 10MB, round_trips = 5``; of a user's own workload the plain values."""
+    words = {name: spelled(param, params[name]) for name, param in known.params.items()}
+    if is_own(known.name):
+        words = {name: shown(name, value) for name, value in params.items()}
+    return ", ".join(f"{name} = {word}" for name, word in words.items())
 
 
 def _value(known: Workload, key: str, value: Any) -> Any:

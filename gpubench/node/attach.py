@@ -86,7 +86,7 @@ def _connect(spec: AttachSpec, record: AttachedRecord) -> Any:
 def _use(client: Any, spec: AttachSpec, record: AttachedRecord, directory: Path) -> None:
     record.versions = external_cluster.check_versions(client)
     if spec.workload is not None:
-        families.load([spec.workload.name])
+        families.load([spec.workload])
     with external_cluster.carried(client, Path(process.archive())):
         _look(client, spec, record)
         if spec.workload is not None:
@@ -134,7 +134,7 @@ def _measure(context: WorkloadContext, planned: WorkloadSpec, record: AttachedRe
         append_sample(directory, sample)
 
     try:
-        context.client.run(families.load, [planned.name])
+        context.client.run(families.load, [planned])
         with Limit(planned.timeout_s):
             result = measure(
                 families.create(planned.name, context, planned.backend, planned.params),

@@ -54,7 +54,7 @@ def run_client(spec: RunSpec, address: str, scratch: Path, run_dir: Path, turns:
     import dask
     from distributed import Client
 
-    load(planned.name for planned in spec.workloads)
+    load(spec.workloads)
     outcome = ClientOutcome(dask_config=dict(dask.config.config))
     address = address_in(address, spec.deadlines.start_s)
     started = time.monotonic()

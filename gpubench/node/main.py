@@ -142,7 +142,7 @@ def _act(options: argparse.Namespace, spec: RunSpec) -> int:
 
         # The scheduler unpickles the graphs of the workloads. Here the others import at the same time; at the first
         # graph they would wait for it.
-        families.load(planned.name for planned in spec.workloads)
+        families.load(spec.workloads)
     if options.role == "scheduler":
         watched = []
         if options.census:

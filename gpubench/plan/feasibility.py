@@ -19,7 +19,7 @@ from gpubench.model.text import counted, visible
 from gpubench.plan.block_design import ClusterShape, interleaved
 from gpubench.spec import WorkloadSpec
 from gpubench.spec.turns import INTERLEAVED
-from gpubench.workloads.catalogue import CATALOGUE, Shape, Workload
+from gpubench.workloads.catalogue import Shape, Workload, described
 
 if TYPE_CHECKING:
     from gpubench.plan.make import Request
@@ -97,7 +97,7 @@ def plan_cluster_shapes(request: Request) -> tuple[list[ClusterShape], list[str]
             check_worker_memory(limit, workers)
         enough = []
         for item in request.workloads:
-            if shape.workers >= CATALOGUE[item.name].least_workers:
+            if shape.workers >= described(item.name).least_workers:
                 check_memory(item, shape, worker_memory(request, workers), request.device)
                 enough.append(item.params_id)
             else:
@@ -154,7 +154,7 @@ def _check_pool(request: Request) -> None:
 
 def check_memory(item: WorkloadSpec, shape: Shape, memory: int, device: str) -> None:
     """Raise PlanRefusedError unless a worker can hold what the workload wants in ``memory`` bytes (0: not known)."""
-    known = CATALOGUE[item.name]
+    known = described(item.name)
     held = known.held(item.params, shape)
     share = 1.0 if device == "gpu" else BEFORE_SPILLING
     if memory and held > share * memory:
@@ -169,12 +169,12 @@ def check_memory(item: WorkloadSpec, shape: Shape, memory: int, device: str) -> 
 
 def check_workers(item: WorkloadSpec, shape: Shape) -> None:
     """Raise PlanRefusedError unless there are as many workers as it needs."""
-    if shape.workers < CATALOGUE[item.name].least_workers:
+    if shape.workers < described(item.name).least_workers:
         raise PlanRefusedError(f"{_too_few(item)}: there are {_words(shape)}", then="more workers, or another workload")
 
 
 def _too_few(item: WorkloadSpec) -> str:
-    return f"{item.name} needs at least {CATALOGUE[item.name].least_workers} workers"
+    return f"{item.name} needs at least {described(item.name).least_workers} workers"
 
 
 def _words(shape: Shape) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from gpubench.model.quantities import format_bytes
 from gpubench.stats.verdict import Verdict
 from gpubench.workloads.catalogue import CATALOGUE
+from gpubench.workloads.catalogue.own import shown
 
 MARKS = {"regression": "▲", "improvement": "▼", "equivalent": "●", "inconclusive": "◆", "broken": "✚"}
 """A sign for each verdict, so that colour is never all there is; the charts use the same shapes. Up is slower."""
@@ -133,4 +134,4 @@ def _params(key: Key) -> Mapping[str, Any]:
 def _param(workload: str, name: str, value: Any) -> str:
     known = CATALOGUE.get(workload)
     kind = known.params[name].kind if known and name in known.params else ""
-    return size(value) if kind == "size" else f"{name}={value}"
+    return size(value) if kind == "size" else f"{name}={shown(name, value)}"

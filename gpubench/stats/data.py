@@ -48,6 +48,7 @@ class ComparisonInput:
             Without it, the end of a campaign would spend what is left of alpha on cells that had stopped already.
         skipped: why none of its blocks was run: planned so, by a known issue.
         oversubscribed: in some of its runs more processes polled on a machine than it has cores.
+        unchecked: nobody checked the answers of some of its samples.
         changed: what else changed with the variant though nobody asked for it (``kernel``: ``6.1.0 → 6.2.0``).
     """
 
@@ -60,3 +61,4 @@ class ComparisonInput:
     changed: Mapping[str, str] = dataclasses.field(default_factory=dict)
     skipped: str = ""
     oversubscribed: bool = False
+    unchecked: bool = False

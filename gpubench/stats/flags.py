@@ -147,6 +147,7 @@ def raise_flags(
         "lost": [lost_more_often(cell) for cell in cells],
         "multimodal": [multimodal(cell, settings) for cell in cells],
         "oversubscribed": [cell.comparison.oversubscribed for cell in cells],
+        "unchecked": [cell.comparison.unchecked for cell in cells],
         "incomplete": [_incomplete(cell, settings) for cell in cells],
     }
     return [tuple(name for name, raised in columns.items() if raised[row]) for row in range(len(cells))]

@@ -1,20 +1,26 @@
 """From a workload's name to the object that measures it."""
 
+import contextlib
 import importlib
 from typing import Any, Iterable, Mapping
 
+from gpubench.spec import WorkloadSpec
 from gpubench.workloads.base import Measurement, WorkloadContext
-from gpubench.workloads.catalogue import CATALOGUE
+from gpubench.workloads.catalogue import CATALOGUE, described
+from gpubench.workloads.catalogue.own import is_own, module_name
 
 
-def load(names: Iterable[str]) -> None:
+def load(workloads: Iterable[WorkloadSpec]) -> None:
     """Import the files of these workloads, and with them dask's collections.
 
     To be called before a process communicates: beside UCX's progress thread, which competes for the interpreter, the
-    import of ``dask.dataframe`` takes 8 s instead of 1.
+    import of ``dask.dataframe`` takes 8 s instead of 1. What a user's file raises is said when it is to be measured.
     """
-    for name in names:
-        importlib.import_module("gpubench.workloads." + CATALOGUE[name].factory.partition(":")[0])
+    for planned in workloads:
+        importlib.import_module("gpubench.workloads." + described(planned.name).factory.partition(":")[0])
+        if is_own(planned.name):
+            with contextlib.suppress(Exception):
+                importlib.import_module("gpubench.workloads." + module_name(planned.params))
 
 
 def create(name: str, context: WorkloadContext, backend: str, params: Mapping[str, Any]) -> Measurement:
@@ -22,7 +28,15 @@ def create(name: str, context: WorkloadContext, backend: str, params: Mapping[st
 
     Raises:
         ValueError: no such workload, back-end, device or parameter, or a parameter is missing.
+        OwnWorkloadError: a user's file can't be imported.
     """
+    if is_own(name):
+        from gpubench.workloads.own import OwnMeasurement, located
+
+        with located(name, params):
+            module = importlib.import_module("gpubench.workloads." + module_name(params))
+            what = getattr(module, name.rpartition(":")[2])
+        return OwnMeasurement(context, params, name, what)
     known = CATALOGUE.get(name)
     if known is None:
         raise ValueError(f"no workload {name!r}")
@@ -32,8 +46,8 @@ def create(name: str, context: WorkloadContext, backend: str, params: Mapping[st
         raise ValueError(f"{name} doesn't run on {context.device!r}")
     if set(params) != set(known.params):
         raise ValueError(f"{name} takes {sorted(known.params)}, not {sorted(params)}")
-    module, _, kind = known.factory.partition(":")
-    measurement: Measurement = getattr(importlib.import_module("gpubench.workloads." + module), kind)(context, params)
+    file, _, kind = known.factory.partition(":")
+    measurement: Measurement = getattr(importlib.import_module("gpubench.workloads." + file), kind)(context, params)
     if backend == "dask-noop":
         from gpubench.workloads.noop import LazyMeasurement, NoOp
 

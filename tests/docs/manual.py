@@ -17,6 +17,8 @@ from typer.exceptions import TyperException
 
 from gpubench.cli.app import app
 from gpubench.cli.sites.profiles import load_site, load_suite
+from gpubench.cli.workloads.new_suite import new_suite
+from gpubench.cli.workloads.own_files import find_own, own_workloads
 from gpubench.errors import GpubenchError
 from gpubench.model.image import parse_variants
 from gpubench.runtimes import RUNTIMES
@@ -147,16 +149,17 @@ def fault(command: str) -> str:
 def _check_values(path: str, given: Mapping[str, Any]) -> None:
     settings = given.get("settings") or []
     if path == "measure":
+        own = find_own(given["workload"])
         known = CATALOGUE.get(given["workload"])
-        if known is None:
+        if known is None and own is None:
             raise ValueError(f"no workload {given['workload']}")
-        settings = [one for one in settings if one.partition("=")[0] not in known.params]
+        settings = [one for one in settings if known and one.partition("=")[0] not in known.params]
     for key in ("site", "name") if path.startswith("sites") else ("site",):
         if isinstance(given.get(key), str) and path != "import-results":
             site = load_site(given[key], settings)
     if given.get("suite"):
         suite, source = load_suite(given["suite"])
-        suite.resolve(source, reps=None, timeout_s=1)
+        suite.resolve(source, reps=None, timeout_s=1, own=own_workloads(suite, source.name))
     if path in PLANNING and given.get("campaign") is None and not given.get("here"):
         variants, versions = given["variants"], given["ucx"]
         parse_variants((variants or (versions or "").replace(",", " ")).split() or site.defaults.variants)
@@ -165,7 +168,8 @@ def _check_values(path: str, given: Mapping[str, Any]) -> None:
 
 
 def write_files(folder: Path) -> None:
-    """Every TOML block that says its name, as a file."""
+    """Every TOML block that says its name, as a file; and the user's own that `suites new mywork` writes."""
+    new_suite("mywork", folder)
     for page in PAGES:
         for block in blocks(page, "toml"):
             if named := FILE.match(block.text):

@@ -16,6 +16,7 @@ import pytest
 from markdown.extensions.toc import slugify
 
 from gpubench.cli.sites.profiles import load_site, load_suite
+from gpubench.cli.workloads.own_files import own_workloads
 from gpubench.errors import EXIT_INCONCLUSIVE, EXIT_REGRESSION, GpubenchError
 from gpubench.importers import FORMATS
 from gpubench.model.base import parse_toml
@@ -203,7 +204,7 @@ def test_every_toml_block_is_a_file_that_can_be_read(folder: Path) -> None:
             assert load_known_issues(block.text, named[1])
         elif "workload" in keys:
             suite, source = load_suite(named[1])
-            assert suite.resolve(source, reps=None, timeout_s=1)
+            assert suite.resolve(source, reps=None, timeout_s=1, own=own_workloads(suite, source.name))
         else:
             assert load_site(named[1])
         kinds.append("issue" if "issue" in keys else "suite" if "workload" in keys else "site")

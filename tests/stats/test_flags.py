@@ -99,3 +99,8 @@ def test_a_comparison_whose_processes_polled_on_too_few_cores_says_so():
     crowded = dataclasses.replace(comparison(with_times(plain)), oversubscribed=True)
     (verdict,) = judge([crowded], VerdictSettings())
     assert verdict.flags == ("oversubscribed",)
+
+
+def test_a_comparison_whose_answers_nobody_checked_says_so():
+    (verdict,) = judge([dataclasses.replace(comparison(with_times(plain)), unchecked=True)], VerdictSettings())
+    assert verdict.flags == ("unchecked",)

@@ -8,7 +8,7 @@ import itertools
 import os
 import random
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +17,19 @@ from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.campaign.prior_campaign import find_history
 from gpubench.cli.images.obtain import obtain_images
 from gpubench.cli.sites.profiles import expanded, known_issues, load_site, load_suite
+from gpubench.cli.workloads.own_files import own_workloads
 from gpubench.errors import UsageError
-from gpubench.files import write_many_atomically
+from gpubench.files import write_atomically, write_many_atomically
 from gpubench.images.variables import check_variables
 from gpubench.images.waiting import with_waiting
 from gpubench.model.image import Image, Variant
+from gpubench.model.own_workload import OwnWorkload
 from gpubench.model.site import Site
 from gpubench.plan import History, Request, make_plan
 from gpubench.plan.budget import FirstPass
 from gpubench.plan.feasibility import resolve_arrangement, worker_memory
 from gpubench.render import pack, rendered
+from gpubench.render.planned import NODE_HALF
 from gpubench.schedulers import LOCAL
 from gpubench.spec import WorkloadSpec
 from gpubench.spec.plain import content_id
@@ -45,22 +48,26 @@ AT_ONCE = 500
 class Wanted(Request):
     """The user's words, read and checked; nothing is built or written yet. Who plans adds name, time, seed and images.
 
-    ``tried`` is the first pass that the repetitions follow from, where one was made.
+    ``tried`` is the first pass that the repetitions follow from, where one was made; ``own`` are the workloads that
+    come from files of the user.
     """
 
     asked: CampaignOptions
     outputs: Path
     chooses_repetitions: bool = False
     tried: FirstPass | None = None
+    own: Sequence[OwnWorkload] = ()
 
 
 def read_wishes(asked: CampaignOptions) -> Wanted:
     """Read profile and suite and check every word; raises UsageError before anything costs time."""
     site = load_site(asked.site, asked.chosen_settings())
     suite, source = load_suite(asked.suite or site.defaults.suite)
-    workloads = suite.resolve(source, reps=asked.reps, timeout_s=site.limits.workload)
+    own = own_workloads(suite, source.name)
+    workloads = suite.resolve(source, reps=asked.reps, timeout_s=site.limits.workload, own=own)
     asked.check()
     wanted = want(asked, site, suite.name, workloads, asked.chosen_variants(site.defaults.variants))
+    wanted = dataclasses.replace(wanted, own=list(own.values()))
     chooses = suite.first_pass and asked.reps is None
     margin = suite.margin if asked.margin is None else asked.chosen_margin()
     return dataclasses.replace(wanted, margin=margin, chooses_repetitions=chooses)
@@ -136,9 +143,12 @@ def plan_campaign(wanted: Wanted, *, quiet: bool = False) -> Campaign:
     directory = create_campaign(wanted.outputs, site.name, wanted.suite, now)
     images: dict[str, Image | None] = {spec: found[0] if found else None for spec, found in built.items()}
     plan = make_plan(dataclasses.replace(final, campaign=directory.name, images=images))
+    write_node_half(directory, wanted.own)
     for image, manifest in filter(None, built.values()):
         Campaign(directory, plan).write_manifest(image.manifest, manifest)
-    campaign = Campaign.begin(directory, plan)  # behind the manifests: what has a plan lacks nothing but scripts
+    campaign = Campaign.begin(
+        directory, plan
+    )  # behind all that can't be made again: what has a plan lacks scripts only
     write_scripts(campaign)
     return campaign
 
@@ -179,9 +189,16 @@ def render_campaign(wanted: Wanted, directory: Path) -> Campaign:
     there = Campaign.open(directory) if (directory / PLAN_FILE).exists() else None
     if there is not None and there.whole_plan != plan:
         raise UsageError(f"{directory} already holds another campaign", then="name another directory")
+    if there is None:
+        write_node_half(directory, wanted.own)
     campaign = there or Campaign.begin(directory, plan)
     write_scripts(campaign)
     return campaign
+
+
+def write_node_half(directory: Path, own: Iterable[OwnWorkload]) -> None:
+    """What every process of a run starts from, with the files of the user's own workloads in it."""
+    write_atomically(directory / NODE_HALF, pack(resources.node_half() | dict(one.packed() for one in own)))
 
 
 def write_scripts(campaign: Campaign) -> None:

@@ -13,7 +13,17 @@ from gpubench.cli.images.obtain import kind_of, obtain_images
 from gpubench.cli.say import say
 from gpubench.cli.sites.profiles import expanded, load_site
 from gpubench.cli.subprocess_client import SubprocessClient
-from gpubench.cli.workloads.measure import parted, resolved, said_aside, show, size_lines, sized, variant_of
+from gpubench.cli.workloads.measure import (
+    directory_word,
+    known,
+    parted,
+    resolved,
+    said_aside,
+    show,
+    size_lines,
+    sized,
+    variant_of,
+)
 from gpubench.cli.workloads.measure_result import result
 from gpubench.cli.workloads.options import MeasureOptions
 from gpubench.errors import (
@@ -22,6 +32,7 @@ from gpubench.errors import (
     PlanRefusedError,
     UsageError,
 )
+from gpubench.model.own_workload import OwnWorkload
 from gpubench.model.site import Site
 from gpubench.plan.feasibility import check_memory, check_workers
 from gpubench.render.cluster import WITH_PYTHON
@@ -29,7 +40,7 @@ from gpubench.spec import WorkloadSpec
 from gpubench.spec.attach_record import ATTACH, ATTACHED_FILE, UNREACHABLE, VERSIONS, AttachedRecord, AttachSpec
 from gpubench.spec.plain import SpecError
 from gpubench.store.campaign import create_campaign
-from gpubench.workloads.catalogue import CATALOGUE, Shape
+from gpubench.workloads.catalogue import Shape, described
 
 NOT_CONTROLLED = (
     "a cluster that gpubench didn't start: for reading, not for comparing",
@@ -39,7 +50,7 @@ NOT_CONTROLLED = (
 CONNECT_S = 30.0
 
 
-def measure_attached(asked: MeasureOptions) -> None:
+def measure_attached(asked: MeasureOptions, own: OwnWorkload | None) -> None:
     """Look at the cluster, measure if it can be, and say what came out.
 
     Raises:
@@ -50,21 +61,22 @@ def measure_attached(asked: MeasureOptions) -> None:
         InterruptedByUserError: Ctrl-C or a signal; nothing is left on the cluster.
     """
     _refuse(asked)
-    parameters, settings = parted(asked)
+    workload = known(asked, own)
+    parameters, settings = parted(asked, workload)
     site = load_site(asked.site, settings)
-    planned = resolved(asked, parameters, site)
+    planned = resolved(asked, parameters, site, own)
     address = asked.scheduler_address or address_in(asked.scheduler_file or Path())
     device = site.device if _given(settings, "device") else "auto"  # the profile's own speaks of another cluster
     look = AttachSpec(ATTACH, address, device, CONNECT_S, None)
     with said_aside(asked.as_json):
         python, env = _python(asked, site)
         outputs = asked.outputs or expanded(site.paths.outputs, "paths.outputs", site)
-        directory = create_campaign(outputs, "attached", asked.workload, dt.datetime.now(dt.UTC))
-        asker = SubprocessClient(directory, python, env, "attach")
+        directory = create_campaign(outputs, "attached", directory_word(planned.name), dt.datetime.now(dt.UTC))
+        asker = SubprocessClient(directory, python, env, "attach", own)
         try:
             found = _ask(asker, look, CONNECT_S)
             shape, memory = _shape(found), _memory(found)
-            planned = sized(asked, parameters, planned, shape, memory)
+            planned = sized(asked, workload, parameters, planned, shape=shape, memory=memory)
             check_workers(planned, shape)
             check_memory(planned, shape, memory, found.device)
         except BaseException:
@@ -188,7 +200,7 @@ def _result(planned: WorkloadSpec, found: AttachedRecord, directory: Path, memor
             "image": "",
             "hosts": sorted({one["host"] for one in found.workers}),
             "memory_per_worker": memory,
-            "held_per_worker": CATALOGUE[planned.name].held(planned.params, shape),
+            "held_per_worker": described(planned.name).held(planned.params, shape),
         },
         campaign=str(directory),
         warnings=found.warnings,

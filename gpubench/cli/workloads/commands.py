@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,6 +18,15 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command()(workloads)
     app.command()(with_options(measure))
+    group = typer.Typer(
+        help="Suites of your own.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    group.callback()(_suites)
+    group.command()(new)
+    app.add_typer(group, name="suites")
 
 
 def workloads(
@@ -48,6 +58,20 @@ def workloads(
     )
     for line in lines:
         say(line)
+
+
+def _suites() -> None:
+    """Suites of your own."""
+
+
+def new(
+    name: Annotated[str, typer.Argument(help="Name of the suite and of both files.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="Folder that they are written into.")] = Path(),
+) -> None:
+    """Write a suite and a file with workloads of your own. NAME.toml and NAME.py, commented; they run as they are."""
+    from gpubench.cli.workloads.new_suite import new_suite
+
+    new_suite(name, out)
 
 
 def measure(asked: MeasureOptions) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -19,22 +20,25 @@ from gpubench.cli.sites.profiles import load_site, toml_or_text
 from gpubench.cli.workloads import describe
 from gpubench.cli.workloads.measure_result import of_campaign, require_ok, result_lines
 from gpubench.cli.workloads.options import MeasureOptions
+from gpubench.cli.workloads.own_files import find_own
 from gpubench.errors import UsageError
 from gpubench.model.base import nearest
 from gpubench.model.image import Variant, parse_variant
+from gpubench.model.own_workload import OwnWorkload
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
 from gpubench.model.suite import Suite, SuiteEntry, sizes_spelled
 from gpubench.plan.feasibility import SHARES, size_preset
 from gpubench.spec import WorkloadSpec
-from gpubench.workloads.catalogue import Shape, Workload
+from gpubench.workloads.catalogue import Shape, Workload, described
+from gpubench.workloads.catalogue.own import is_own
 
 SOURCE = "measure"
 AS_TYPED = ("choice", "name", "path")
 """Kinds of parameters whose text is the value, also where it looks like a number."""
 
 
-def measure(asked: MeasureOptions) -> None:
+def measure(asked: MeasureOptions, own: OwnWorkload | None) -> None:
     """Plan, run, and say what came out.
 
     Raises:
@@ -42,7 +46,8 @@ def measure(asked: MeasureOptions) -> None:
         PlanRefusedError: it doesn't fit the site.
         IncompleteError: it was measured, and failed, or wasn't.
     """
-    parameters, settings = parted(asked)
+    workload = known(asked, own)
+    parameters, settings = parted(asked, workload)
     site = _site(asked, settings)
     workers = _workers(asked)
     general = CampaignOptions(
@@ -58,15 +63,18 @@ def measure(asked: MeasureOptions) -> None:
         outputs=asked.outputs,
     )
     general.check()
-    wanted = want(general, site, asked.workload, [resolved(asked, parameters, site)], [variant_of(asked, site)])
-    wanted = dataclasses.replace(wanted, nodes=[asked.nodes])
+    planned = resolved(asked, parameters, site, own)
+    wanted = want(general, site, directory_word(planned.name), [planned], [variant_of(asked, site)])
+    wanted = dataclasses.replace(wanted, nodes=[asked.nodes], own=[own] if own else [])
     shape = Shape(asked.nodes, wanted.workers[0], site.layout.threads)
     memory = memory_of_a_worker(wanted)
-    wanted = dataclasses.replace(wanted, workloads=[sized(asked, parameters, wanted.workloads[0], shape, memory)])
+    wanted = dataclasses.replace(
+        wanted, workloads=[sized(asked, workload, parameters, planned, shape=shape, memory=memory)]
+    )
     with said_aside(asked.as_json):
         for line in size_lines(wanted.workloads[0], shape, memory, asked.size):
             say(line)
-        result = _run(wanted, held=known(asked).held(wanted.workloads[0].params, shape), memory=memory)
+        result = _run(wanted, held=workload.held(wanted.workloads[0].params, shape), memory=memory)
     show(result, as_json=asked.as_json)
 
 
@@ -98,7 +106,7 @@ def said_aside(as_json: bool) -> Iterator[None]:
         yield
 
 
-def parted(asked: MeasureOptions) -> tuple[dict[str, Any], list[str]]:
+def parted(asked: MeasureOptions, workload: Workload) -> tuple[dict[str, Any], list[str]]:
     """``--set``: values of the workload's parameters, and settings of the profile (``limits.start=2m``).
 
     Raises:
@@ -108,49 +116,61 @@ def parted(asked: MeasureOptions) -> tuple[dict[str, Any], list[str]]:
     settings = []
     for setting in asked.settings or []:
         key, equals, text = setting.partition("=")
-        param = known(asked).params.get(key)
+        param = workload.params.get(key)
         if param is None and key.partition(".")[0] in Site.model_fields:
             settings.append(setting)
             continue
-        if param is None:
-            raise UsageError(f"--set {setting}: {asked.workload} has no parameter '{key}'{_near(key, known(asked))}")
+        if param is None and not is_own(workload.name):
+            raise UsageError(f"--set {setting}: {asked.workload} has no parameter '{key}'{_near(key, workload)}")
         if not equals:
             raise UsageError(f"--set {setting}: no value", then=f"write it like --set {key}=...")
-        parameters[key] = text if param.kind in AS_TYPED else toml_or_text(text)
+        parameters[key] = text if param and param.kind in AS_TYPED else toml_or_text(text)
     return parameters, settings
 
 
-def known(asked: MeasureOptions) -> Workload:
+def known(asked: MeasureOptions, own: OwnWorkload | None) -> Workload:
     """The workload; raises UsageError."""
-    return describe.chosen(asked.workload)[0]
+    return described(own.name) if own else describe.chosen(asked.workload)[0]
+
+
+def directory_word(name: str) -> str:
+    """A workload's name as a part of a directory's name."""
+    return re.sub(r"[^\w.+-]+", "-", name)
 
 
 def _near(key: str, workload: Workload) -> str:
     return nearest(key, workload.params) if workload.params else ""
 
 
-def resolved(asked: MeasureOptions, parameters: Mapping[str, Any], site: Site) -> WorkloadSpec:
+def resolved(asked: MeasureOptions, parameters: Mapping[str, Any], site: Site, own: OwnWorkload | None) -> WorkloadSpec:
     """The workload with complete, plain parameters; raises UsageError."""
     entry = SuiteEntry(name=asked.workload, backend=asked.backend, warmup=asked.warmup, params=dict(parameters))
-    suite = Suite(name=asked.workload, workload=[entry])
-    return suite.resolve(SOURCE, reps=asked.reps, timeout_s=site.limits.workload)[0]
+    suite = Suite(name=SOURCE, workload=[entry])
+    mine = {asked.workload: own} if own else {}
+    return suite.resolve(SOURCE, reps=asked.reps, timeout_s=site.limits.workload, own=mine)[0]
 
 
 def sized(
-    asked: MeasureOptions, parameters: Mapping[str, Any], spec: WorkloadSpec, shape: Shape, memory: int
+    asked: MeasureOptions,
+    workload: Workload,
+    parameters: Mapping[str, Any],
+    spec: WorkloadSpec,
+    *,
+    shape: Shape,
+    memory: int,
 ) -> WorkloadSpec:
     """With the sizes of ``--size``; what ``--set`` gave stays. Raises UsageError and PlanRefusedError."""
     if asked.size is None:
         return spec
     if asked.size not in SHARES:
         raise UsageError(f"no --size '{asked.size}'{nearest(asked.size, SHARES)}")
-    changed = size_preset(known(asked), spec.params, asked.size, fixed=parameters, shape=shape, memory=memory)
+    changed = size_preset(workload, spec.params, asked.size, fixed=parameters, shape=shape, memory=memory)
     return dataclasses.replace(spec, params={**spec.params, **changed})
 
 
 def size_lines(spec: WorkloadSpec, shape: Shape, memory: int, size: str | None) -> Iterator[str]:
     """What will be measured."""
-    workload = describe.chosen(spec.name)[0]
+    workload = described(spec.name)
     yield f"{spec.name}, {spec.backend}: {sizes_spelled(workload, spec.params)}{f'  (--size {size})' if size else ''}"
     held = workload.held(spec.params, shape)
     if held:
@@ -195,12 +215,13 @@ def variant_of(asked: MeasureOptions, site: Site) -> Variant:
 
 def main(asked: MeasureOptions) -> None:
     """On a cluster of ours, or on one that runs already."""
-    known(asked)  # a mistyped name first
+    own = find_own(asked.workload)
+    known(asked, own)  # a mistyped name first
     if asked.scheduler_file is not None or asked.scheduler_address is not None:
         from gpubench.cli.workloads.attach import measure_attached
 
-        measure_attached(asked)
+        measure_attached(asked, own)
     elif asked.python is not None:
         raise UsageError("--python is for a cluster that runs already", then="name its --scheduler-file")
     else:
-        measure(asked)
+        measure(asked, own)

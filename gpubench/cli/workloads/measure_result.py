@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.cli.campaign.running import account_now
-from gpubench.cli.workloads import describe
 from gpubench.errors import DataError, IncompleteError
 from gpubench.files import reading
 from gpubench.model.quantities import format_bytes
@@ -18,6 +17,7 @@ from gpubench.spec import WorkloadRecord, WorkloadSpec
 from gpubench.spec.plain import SpecError, parse_lines
 from gpubench.spec.records import LINKS_FILE, SAMPLES_FILE
 from gpubench.store.campaign import Campaign
+from gpubench.workloads.catalogue import described
 
 MEASURE = "gpubench/measure/1"
 SHOWN = 12
@@ -125,7 +125,7 @@ _BYTES = ("seen_bytes", "least_moved_bytes", "keys_left")
 
 def result_lines(result: Mapping[str, Any]) -> Iterator[str]:
     """A screenful."""
-    known = describe.chosen(result["workload"])[0]
+    known = described(result["workload"])
     cluster = result["cluster"]
     yield ""
     yield f"{result['workload']}, {result['backend']}: {result['status']}"

@@ -18,7 +18,9 @@ class MeasureOptions:
     workload: Annotated[
         str,
         typer.Argument(
-            help="As `gpubench workloads` lists it.", show_default=False, autocompletion=completion.workloads
+            help="As `gpubench workloads` lists it, or a function or class of yours: FILE.py:NAME.",
+            show_default=False,
+            autocompletion=completion.workloads,
         ),
     ]
     backend: Annotated[

@@ -11,6 +11,7 @@ from gpubench.workloads.catalogue import (
     array_operations,
     communication,
     dataframe,
+    own,
     scheduler,
     summit,
     upstream,
@@ -24,4 +25,10 @@ CATALOGUE: Dict[str, Workload] = {
     for workload in family.WORKLOADS
 }
 
-__all__ = ["CATALOGUE", "Param", "Shape", "Workload"]
+
+def described(name: str) -> Workload:
+    """The catalogue's entry, or that of a user's own workload; raises KeyError for any other name."""
+    return own.entry(name) if own.is_own(name) else CATALOGUE[name]
+
+
+__all__ = ["CATALOGUE", "Param", "Shape", "Workload", "described"]

@@ -1,0 +1,51 @@
+"""Workloads of my own, timed on a Dask cluster of gpubench.
+
+    gpubench measure ./@NAME@.py:Join --set rows=1e6      # one of them, here and now
+    gpubench bench --suite ./@NAME@.toml                  # what @NAME@.toml lists, with verdicts
+
+This file runs inside every image that is compared, old ones too: write Python 3.9, and import only what the images
+have (dask, distributed, numpy, pandas; on GPUs cudf, dask_cudf, cupy). It travels alone: no other file of yours does.
+"""
+
+import dask.array
+import dask.dataframe
+import distributed
+import numpy as np
+import pandas as pd
+
+
+def total(client, params):
+    """The short form: all of it is timed. Nobody checks the answer, so its samples are `unchecked`."""
+    size = int(params.get("size", 2000))
+    chunk = max(1, size // len(client.nthreads()))  # at least one column of chunks for each worker
+    # A collection that is returned is computed on the workers, inside the clock.
+    return dask.array.ones((size, size), chunks=chunk).sum()
+
+
+class Join:
+    """The long form: only `once` is timed, and every answer is checked. `setup`, `prepare`, `check` may be left out."""
+
+    def setup(self, client, params):
+        """Once, before the first repetition. `params` are those of the suite, or of `--set`."""
+        self.rows = int(params.get("rows", 100_000))
+        self.partitions = 2 * len(client.nthreads())  # two for each worker
+
+    def prepare(self):
+        """Before each repetition: fresh data, which has to lie in the workers' memory before the clock starts."""
+        keys = np.random.default_rng(1).permutation(self.rows)
+        self.left = self._spread(pd.DataFrame({"key": keys, "left": 1.0}))
+        self.right = self._spread(pd.DataFrame({"key": keys[::-1], "right": 2.0}))
+
+    def _spread(self, frame):
+        spread = dask.dataframe.from_pandas(frame, npartitions=self.partitions).persist()
+        distributed.wait(spread)
+        return spread
+
+    def once(self):
+        """What is timed. What it returns goes to `check`."""
+        return self.left.merge(self.right, on="key", how="inner")
+
+    def check(self, joined):
+        """True or False; or raise AssertionError with the reason. A wrong answer fails the run."""
+        assert len(joined) == self.rows, f"{len(joined)} rows, not {self.rows}"
+        return True
