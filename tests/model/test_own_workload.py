@@ -101,7 +101,7 @@ def test_people_see_the_beginning_of_the_hash() -> None:
 
 
 def resolve(text: str, own: dict) -> list:
-    from gpubench.model.lines import TomlSource, key_lines
+    from gpubench.model.base import TomlSource, key_lines
 
     return Suite.load(text, "mine.toml").resolve(
         TomlSource("mine.toml", key_lines(text)), reps=None, timeout_s=7.0, own=own
