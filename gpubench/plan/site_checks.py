@@ -142,8 +142,6 @@ def check_nodes(site: Site, nodes: int, hosts: Sequence[Facts], token: str) -> I
     """What the nodes themselves say.
 
     Args:
-        site: the profile.
-        nodes: how many were asked for.
         hosts: the facts of every node that left some.
         token: what the login node had written for them.
     """

@@ -116,8 +116,6 @@ def estimate(pairs: Pairs, settings: VerdictSettings, frozen: Bools) -> Estimate
     """Estimates at the one look of a fixed plan, or at all looks so far of an adaptive one.
 
     Args:
-        pairs: complete pairs of all cells.
-        settings: as chosen before looking.
         frozen: cells that an earlier look has decided, shape (cells,); no later look spends anything on them.
     """
     if settings.look is None:
@@ -249,9 +247,6 @@ def decide(
     (further blocks, or another order, would be run in it too), the order only where nothing else stands in the way.
 
     Args:
-        pairs: complete pairs of all planned cells.
-        circumstances: failures, order and environment of the same cells.
-        settings: margin, error rates, looks.
         family: number of the family that each cell belongs to; None is one family. Calibration judges many campaigns at
             once.
     """
@@ -304,7 +299,6 @@ def holm_levels(p: Floats, rejected: Bools, alpha: float) -> Floats:
     Args:
         p: shape (cells,), before Holm; NaN counts as 1.
         rejected: whether ``holm`` of them is at most ``alpha``.
-        alpha: family-wise error rate.
     """
     levels = np.empty_like(p)
     steps = np.minimum(np.arange(len(p)), np.count_nonzero(rejected))

@@ -36,8 +36,6 @@ class LinkRates:
     """One ordered pair of workers.
 
     Args:
-        sender: name of the worker that sends.
-        receiver: name of the worker that receives.
         group: class of the link; only links of one class are compared.
         rates: bytes per second, one of each run.
     """

@@ -113,7 +113,6 @@ def complete_pairs(numbers: RunNumbers, ran: Bools, first: Ints, group: Ints) ->
         numbers: arrays of shape (cells, blocks, 2), blocks ascending.
         ran: whether that run ended ``ok`` with samples, same shape.
         first: as in Pairs, shape (cells, blocks).
-        group: as in Pairs, shape (cells, blocks).
     """
     both = ran.all(axis=2)
     position = np.argsort(~both, axis=1, kind="stable")
@@ -149,7 +148,6 @@ class CellBlocks:
     """One comparison with its runs sorted into blocks.
 
     Args:
-        comparison: as it came in.
         blocks: numbers of the blocks that count, ascending.
         runs: by (block, side): the run that has samples.
         failed: (block, side) in which that variant failed.

@@ -62,7 +62,6 @@ class Decision:
         """What was planned, but for what is asked.
 
         Args:
-            plan: of the campaign.
             question: a pair in it is judged in place of its mirror image or beside the planned family.
             ended: no further block of an adaptive campaign will come.
 

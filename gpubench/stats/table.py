@@ -177,8 +177,6 @@ def comparisons_from_frame(
         frame: columns ``workload nodes variant block run rep wall_s`` (seconds), optionally ``warmup`` (true/false),
             ``order`` (place in the block), ``started_at`` (time, ISO text in UTC, or POSIX seconds), ``status`` and
             ``job``. Rows in any order; one run may span workloads. Warm-up rows are left out.
-        baseline: label of the variant compared against.
-        candidate: label of the variant judged.
         by: further columns that identify a cell.
 
     Returns:

@@ -45,14 +45,7 @@ def percent(ratio: float) -> str:
 
 
 def reason(cell: CellBlocks, row: int, decisions: Decisions, settings: VerdictSettings) -> str:
-    """Why the cell got its verdict; an inconclusive one begins with a word and a colon.
-
-    Args:
-        cell: the comparison.
-        row: its place in the arrays.
-        decisions: of the whole family.
-        settings: how they were made.
-    """
+    """Why the cell got its verdict; an inconclusive one begins with a word and a colon."""
     word, family = int(decisions.word[row]), len(decisions.word)
     if word == BROKEN:
         blocks = ", ".join(map(str, cell.broken_blocks))
@@ -137,11 +130,8 @@ class Verdict:
 
     Args:
         key: what identifies the cell.
-        baseline: label of the variant compared against.
-        candidate: label of the variant judged.
         effect: mean over blocks of candidate minus baseline under the chosen summary; positive is slower.
         low: lower bound of the 95 % interval (a repeated confidence interval in an adaptive campaign).
-        high: upper bound.
         blocks: complete pairs.
         verdict: ``broken``, ``equivalent``, ``regression``, ``improvement`` or ``inconclusive``.
         reason: why, in a sentence.
@@ -163,7 +153,6 @@ class Verdict:
             fewer).
         one_job: several blocks come from one allocation, so the verdict holds on these nodes.
         low_adjusted: lower bound of the interval at the level of Holm's step, which agrees with the verdict.
-        high_adjusted: upper bound.
     """
 
     key: Mapping[str, object]
