@@ -99,7 +99,7 @@ def not_steady(pairs: Pairs, settings: VerdictSettings) -> Bools:
 def fragile(decisions: Decisions, p_flip: Floats, p_family: Floats) -> Bools:
     """A verdict by Holm that the sign flips don't support: p_family above 5 % from 8 blocks, or p_flip from 6."""
     by_holm = np.isin(decisions.word, (REGRESSION, IMPROVEMENT))
-    blocks = decisions.estimates.location.blocks
+    blocks = decisions.estimates.difference.blocks
     return by_holm & (((blocks >= 8) & (p_family > 0.05)) | ((blocks >= 6) & (p_flip > 0.05)))
 
 

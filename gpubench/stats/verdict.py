@@ -44,7 +44,7 @@ def percent(ratio: float) -> str:
 
 def reason(cell: CellBlocks, row: int, decisions: Decisions, settings: VerdictSettings) -> str:
     """Why the cell got its verdict; an inconclusive one begins with a word and a colon."""
-    word, count = WORDS[decisions.word[row]], int(decisions.estimates.location.blocks[row])
+    word, count = WORDS[decisions.word[row]], int(decisions.estimates.difference.blocks[row])
     blocks = counted(count, "block")
     if word == "broken":
         numbers = ", ".join(map(str, cell.broken_blocks))
@@ -57,7 +57,7 @@ def reason(cell: CellBlocks, row: int, decisions: Decisions, settings: VerdictSe
             return f"failed: {where}; it can't be called equivalent or improved"
         if math.isnan(decisions.p_holm[row]):
             return f"no look yet: {blocks} so far, the first look is at 5"
-    effect, half = decisions.estimates.location.effect[row], decisions.estimates.half_width[row]
+    effect, half = decisions.estimates.difference.effect[row], decisions.estimates.half_width[row]
     held = (decisions.p_holm[row], len(decisions.word))
     text = reason_of_times(word, blocks, held, (effect - half, effect + half), settings.margin)
     decided = "" if cell.comparison.frozen_at is None else f"; decided at block {cell.comparison.frozen_at}"
@@ -254,7 +254,7 @@ def _verdict(
         key=cell.comparison.key,
         baseline=cell.comparison.baseline,
         candidate=cell.comparison.candidate,
-        blocks=int(decisions.estimates.location.blocks[row]),
+        blocks=int(decisions.estimates.difference.blocks[row]),
         verdict=word,
         reason=reason(cell, row, decisions, settings),
         more_blocks=_more_blocks(cell, row, decisions, settings),
@@ -273,9 +273,9 @@ def _columns(
     pairs: Pairs, decisions: Decisions, flips: tuple[Floats, Floats], adjusted: tuple[Floats, Floats]
 ) -> dict[str, Floats]:
     """Effects and bounds as ratios minus one, p-values and counts of all cells by name; NaN where undefined."""
-    located, half_width = decisions.estimates.location, decisions.estimates.half_width
+    difference, half_width = decisions.estimates.difference, decisions.estimates.half_width
     some = pairs.blocks > 0
-    effect = np.where(some, located.effect, np.nan)
+    effect = np.where(some, difference.effect, np.nan)
     logs = {
         "effect": effect,
         "low": effect - half_width,
@@ -305,13 +305,13 @@ def _more_blocks(cell: CellBlocks, row: int, decisions: Decisions, settings: Ver
     unalterable = cell.comparison.skipped or obstacle in ("order", "no variation", "environment")
     if decisions.word[row] != INCONCLUSIVE or unalterable:
         return None
-    located = decisions.estimates.location
-    blocks = int(located.blocks[row])
+    difference = decisions.estimates.difference
+    blocks = int(difference.blocks[row])
     if obstacle:
         return FEW_BLOCKS - blocks
     more = blocks_to_decide(
-        float(located.effect[row]),
-        float(located.sd[row]),
+        float(difference.effect[row]),
+        float(difference.sd[row]),
         blocks,
         margin=settings.margin,
         family=len(decisions.word),
