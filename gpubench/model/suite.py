@@ -56,11 +56,7 @@ class Suite(Settings):
     """The workloads, each a table ``[[workload]]``."""
 
     def resolve(self, source: str | TomlSource, *, reps: int | None, timeout_s: float) -> list[WorkloadSpec]:
-        """Every workload with complete, plain parameters; ``reps`` given by the user beats the file's.
-
-        Raises:
-            UsageError: a workload, backend or parameter that doesn't exist, a value that doesn't fit, an entry twice.
-        """
+        """Workloads with complete, plain parameters; the user's ``reps`` beat the file's. Raises UsageError."""
         file = source if isinstance(source, TomlSource) else TomlSource(source)
         resolved: dict[str, WorkloadSpec] = {}
         faults: list[GpubenchError] = []
