@@ -32,10 +32,10 @@ def drift(pairs: Pairs, settings: VerdictSettings) -> Bools:
     """Times of both variants together trend over the blocks: least-squares slope, t test, total change above δ."""
     mask, blocks = pairs.mask, np.maximum(pairs.blocks, 1)
     level = np.where(mask, pairs.numbers.summary(settings.summary).mean(axis=2), 0.0)
-    place = np.where(mask, np.arange(mask.shape[1])[None, :] - (blocks[:, None] - 1) / 2, 0.0)
-    square = np.maximum(np.sum(place**2, axis=1), 1.0)
-    slope = (place * level).sum(axis=1) / square
-    rest = np.where(mask, level - masked_mean(level, mask)[:, None] - slope[:, None] * place, 0.0)
+    time = np.where(mask, np.arange(mask.shape[1])[None, :] - (blocks[:, None] - 1) / 2, 0.0)
+    square = np.maximum(np.sum(time**2, axis=1), 1.0)
+    slope = (time * level).sum(axis=1) / square
+    rest = np.where(mask, level - masked_mean(level, mask)[:, None] - slope[:, None] * time, 0.0)
     freedom = np.maximum(blocks - 2, 1)
     error: Floats = np.sqrt(np.sum(rest**2, axis=1) / freedom / square)
     clear: Bools = np.abs(slope) > -special.stdtrit(freedom, _LEVEL / 2) * error

@@ -118,7 +118,7 @@ def judge_links(links: Sequence[LinkRates], nodes: Mapping[str, str], alpha: flo
 class _Equations:
     """Normal equations of the links that are ``used``: ``inverse`` of their matrix, and ``sums``, their other side.
 
-    ``rows`` and ``columns`` are the places of each link's sender and receiver among the parts, ``logs`` of its rate.
+    ``rows`` and ``columns`` are the positions of each link's sender and receiver among the parts, ``logs`` of its rate.
     """
 
     workers: list[str]
@@ -133,9 +133,9 @@ class _Equations:
     def of(links: Sequence[LinkRates]) -> _Equations:
         """Of all links."""
         workers = sorted({name for link in links for name in (link.sender, link.receiver)})
-        place = {name: position for position, name in enumerate(workers)}
-        rows = np.array([place[link.sender] for link in links])
-        columns = np.array([place[link.receiver] for link in links]) + len(workers)
+        position = {name: number for number, name in enumerate(workers)}
+        rows = np.array([position[link.sender] for link in links])
+        columns = np.array([position[link.receiver] for link in links]) + len(workers)
         logs = np.array([math.log(statistics.median(link.rates)) for link in links])
         products, sums = np.zeros((2 * len(workers), 2 * len(workers))), np.zeros(2 * len(workers))
         for ends in ((rows, rows), (columns, columns), (rows, columns), (columns, rows)):
