@@ -52,7 +52,7 @@ def normalise(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     for name in ("variant", "block", "run", "warmup", *keys):
         kind = table.schema[name]
         unreadable = table[name].is_null() | (table[name].is_nan() if kind.is_float() else pl.lit(False))
-        _refuse(frame, name, table.select(unreadable).to_series(), "fill it in every row")
+        _refuse(frame, name, table.select(unreadable).to_series(), _WANTED.get(name, "fill it in every row"))
     _refuse(frame, "rep", table["rep"].is_null() & (table["status"] == "ok"), "number the repetitions of each run")
     for name in ("order", "started_at"):
         if name in frame.columns:
