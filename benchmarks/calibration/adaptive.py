@@ -86,10 +86,10 @@ def _run(campaigns: Campaigns, effect: Floats, margin: float, maximum: int, budg
     half_width = decisions.estimates.half_width
     truth = np.tile(effect, size[0])
     rejected = np.nan_to_num(decisions.p_holm, nan=1.0) <= settings.alpha
-    covered = ~(np.abs(decisions.estimates.location.effect - truth) > half_width)
+    covered = ~(np.abs(decisions.estimates.difference.effect - truth) > half_width)
     return Ended(
         word=decisions.word.reshape(size),
-        blocks=decisions.estimates.location.blocks.reshape(size),
+        blocks=decisions.estimates.difference.blocks.reshape(size),
         rejected=rejected.reshape(size),
         covered=covered.reshape(size),
     )

@@ -58,7 +58,9 @@ def _count(campaigns: Campaigns) -> tuple[int, int, int, int]:
     gated = decide(pairs, circumstances, VerdictSettings(), campaigns.family).word >= REGRESSION
     rejected = np.nan_to_num(tested.p_holm, nan=1.0) <= 0.05
     interval = (tested.obstacle == 0) & np.isfinite(tested.estimates.half_width)
-    inside = interval & (np.abs(tested.estimates.location.effect) <= np.where(interval, tested.estimates.half_width, 0))
+    inside = interval & (
+        np.abs(tested.estimates.difference.effect) <= np.where(interval, tested.estimates.half_width, 0)
+    )
     any_cell = [int(cells.reshape(size).any(axis=1).sum()) for cells in (rejected, gated)]
     return any_cell[0], any_cell[1], int(inside.sum()), int(interval.sum())
 

@@ -46,6 +46,6 @@ def die(seed: int, noise: Noise, shape: Shape, share: float, exactly: bool) -> F
 
 def _first_cells(portions: list[Decisions], cells: int) -> Found:
     word = np.concatenate([portion.word[::cells] for portion in portions])
-    effect = np.concatenate([portion.estimates.location.effect[::cells] for portion in portions])
+    effect = np.concatenate([portion.estimates.difference.effect[::cells] for portion in portions])
     regression, equivalent, broken = (float(np.mean(word == which)) for which in (REGRESSION, EQUIVALENT, BROKEN))
     return Found(regression, equivalent, broken, float(np.expm1(effect.mean())))

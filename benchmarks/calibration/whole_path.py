@@ -51,7 +51,7 @@ def disagreements(seed: int, noise: Noise, shape: Shape) -> int:
 
 def same_verdict(verdict: Verdict, row: int, fast: Decisions) -> bool:
     """The word is that of the arrays' ``row``, and p-value and interval are the same but for rounding."""
-    effect, half_width = fast.estimates.location.effect[row], fast.estimates.half_width[row]
+    effect, half_width = fast.estimates.difference.effect[row], fast.estimates.half_width[row]
     expected = [fast.p_holm[row], np.expm1(effect - half_width), np.expm1(effect + half_width)]
     found = [np.nan if value is None else value for value in (verdict.p_holm, verdict.low, verdict.high)]
     same = np.allclose(found, expected, rtol=1e-9, atol=1e-12, equal_nan=True)

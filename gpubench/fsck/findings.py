@@ -24,10 +24,7 @@ class Finding:
     """One file that isn't what it should be.
 
     Args:
-        path: of the file.
         kind: ``torn`` (a part is missing), ``foreign`` (nobody planned it) or ``edited`` (contradicts another file).
-        what: what is wrong.
-        then: what to do next.
     """
 
     path: str
@@ -81,7 +78,6 @@ class Checked:
     """A campaign or an import that was looked at.
 
     Args:
-        directory: as it was named.
         what: ``campaign`` or ``import``.
         findings: by path; none where all is as it should be.
         notes: what is no fault, and what can't be proven.

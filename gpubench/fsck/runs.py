@@ -35,9 +35,6 @@ def check_run(plan: Plan, row: Row, directory: RunDirectory, node_half: str) -> 
     """One run directory that is planned.
 
     Args:
-        plan: of the campaign.
-        row: of the run.
-        directory: one of its attempts.
         node_half: SHA-256 of the campaign's ``node.pyz``; empty where there is none.
     """
     path = directory.path

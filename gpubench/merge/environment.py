@@ -174,7 +174,6 @@ class Change:
     Args:
         field: ``kernel``, ``network.eth0.mtu``, ``environment.UCX_TLS``: what ``--allow`` takes.
         before: the baseline's value, in words.
-        after: the candidate's.
         why: ``planned`` by variants or images, ``known`` to be set by the binding, ``allowed`` by the user. Empty:
             asked for by nobody, so times can't tell its effect from the variant's.
     """
@@ -207,8 +206,6 @@ class PlannedEnvironment:
     """What may differ.
 
     Args:
-        plan: with its variants and their images.
-        manifests: by their hash.
         known: by variant, the variables that the binding sets on its own at that version of UCX.
         allow: patterns of fields, as the shell would match them (``network.*``).
     """
@@ -259,7 +256,6 @@ def find_changes(
     Args:
         comparisons: with all their runs; only complete pairs of blocks that count are looked at.
         seen: by run; what was not recorded has not changed.
-        expected: what may differ.
     """
     pairs: dict[tuple[str, str], list[Change]] = {}
     found: list[tuple[Change, ...]] = []

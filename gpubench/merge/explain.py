@@ -84,7 +84,6 @@ def explain(
     Args:
         pairs: baseline's and candidate's run of each block; one pair for two runs by themselves.
         baseline, candidate: variants of ``expected.plan``.
-        expected: what may differ, and why.
         documents: what was planned for the two sides, as plain data (manifest, plan): what differs in it is planned.
     """
     read = [(one.facts, other.facts) for one, other in pairs]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gpubench.model.plan import Place, Plan, PlannedWorkload
@@ -80,7 +80,12 @@ def _table(
     rates: dict[tuple[str, str], list[float]] = {}
     moved: dict[tuple[str, str], float] = {}
     for run, rows in runs:
-        for sender, receiver, row in _named(run, rows, nodes):
+        names = _names(run.processes)
+        for row in rows:
+            sender, receiver = (names.get(str(row[end])) for end in ("sender", "receiver"))
+            if sender is None or receiver is None:
+                continue  # without provenance nobody can say whose address that was
+            nodes |= {name: name.rpartition("/")[0] for name in (sender, receiver)}
             moved[sender, receiver] = moved.get((sender, receiver), 0.0) + float(row["bytes"]) / len(runs)
             rates.setdefault((sender, receiver), [])
             if row["bytes"] > 0 and row["seconds"] > 0:
@@ -91,17 +96,6 @@ def _table(
     ]
     directories = tuple(run.outcome.directory.name for run, _ in runs if run.outcome.directory)
     return LinkTable(workload, variant, place, len(runs), links, dict(sorted(nodes.items())), moved, directories)
-
-
-def _named(run: RunLinks, rows: Sequence[Row], nodes: dict[str, str]) -> Iterator[tuple[str, str, Row]]:
-    names = _names(run.processes)
-    for row in rows:
-        sender, receiver = (names.get(str(row[end])) for end in ("sender", "receiver"))
-        if sender is None or receiver is None:
-            continue  # without provenance nobody can say whose address that was
-        for name in (sender, receiver):
-            nodes[name] = name.rpartition("/")[0]
-        yield sender, receiver, row
 
 
 def _names(processes: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:

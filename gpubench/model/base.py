@@ -266,11 +266,7 @@ class Record(Settings):
 
     @classmethod
     def parse(cls, text: str, source: str) -> Self:
-        """Read it.
-
-        Raises:
-            DataError: not JSON, another schema or version, or fields that don't fit; names ``source``.
-        """
+        """Read it; raises DataError for text cut off, another schema, or fields that don't fit."""
         schema = cls.model_fields["schema_"].default
         try:
             plain = json.loads(text)

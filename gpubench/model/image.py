@@ -21,11 +21,9 @@ class Image(Settings):
         kind: what it is, and so which runtimes can start it: see ``KINDS``.
         id: its identity, the same id is the same bytes: the content hash of a venv, conda prefix or set of modules, the
             digest (``sha256:…``) of a container image, also when it has been imported into a squashfs file.
-        ucx_spec: as typed.
         ucx_version: full version of the UCX inside (``1.16.0.post1``), ``none`` for an image without UCX.
         binding: Dask's way to UCX, ``ucxx`` or ``ucx-py``; ``none`` where there is none.
         python: starts the node half, as a path inside the image.
-        env: what the image sets in every process of a run.
         manifest: the hash under which the package list stands in the campaign's ``manifests/``.
         reference: how the runtime names it: ``HOST/REPO@sha256:…`` or a local image's ``sha256:…`` (docker), the file's
             path (squashfs), the prefix (conda), the file that loads them (modules); empty for a venv.

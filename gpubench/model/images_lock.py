@@ -21,20 +21,14 @@ class LockRow(Settings):
     Args:
         kind: ``docker``, ``conda`` or ``modules``; a venv is found by its folder and needs no row.
         spec: the UCX spec as typed.
-        site: the profile that the image was built for.
         registry: ``HOST[:PORT]/REPOSITORY`` that it was pushed to; empty: it is in the local engine only.
         date: ``YYYYMMDD`` of the build, part of the tag.
         tag: ``ucx-py-<version>-<date>``.
         digest: ``sha256:…``: of the registry's manifest, or of the local image while it isn't pushed; the content hash
             of a conda prefix or of modules.
         build_id: stands in ``/gpubench/manifest.json`` inside; the supervisor compares it at the start of every run.
-        ucx_version: of the UCX inside.
         ucx_commit: that a git ref was resolved to; empty for wheels and distributions.
         binding: ``ucxx``, ``ucx-py`` or ``none``.
-        stack: row of the compatibility table.
-        python: path of the Python inside.
-        env: what the image sets in every process.
-        manifest: hash of the manifest.
         architecture: as ``uname -m`` says it.
         base: the image that the build started from, as typed.
     """

@@ -38,7 +38,6 @@ def plan_repair(plan: Plan, status: Mapping[str, str], created_at: str) -> Repai
         plan: jobs include those of earlier additions.
         status: ``ok failed skipped lost`` by run id, of every planned run. A ``failed`` run has ended: it is a finding,
             not a hole. ``skipped`` and ``lost`` ones are missing.
-        created_at: UTC, for the addition.
     """
     replaced = {block.replaces for job in plan.jobs for block in job.blocks}
     again: dict[str, list[int]] = {}
@@ -115,7 +114,6 @@ def plan_advance(
         plan: its jobs include those of earlier additions, all of them ended.
         decided: comparisons that are equivalent, Holm-rejected or broken now.
         frozen: those that earlier looks had decided.
-        created_at: UTC, for the addition.
     """
     # Late: scipy comes with it, and only adaptive campaigns need it.
     from gpubench.stats.sequential import schedule  # noqa: PLC0415

@@ -28,11 +28,6 @@ def balanced_orders(variants: int, blocks: int, rng: random.Random) -> list[list
     shuffled), so that within a set every variant stands once in every place, and over any number of blocks every
     variant stands first equally often ±1. For two variants: AB and BA, shuffled, pair by pair.
 
-    Args:
-        variants: how many variants, at least 1.
-        blocks: how many blocks.
-        rng: the plan's own generator, seeded.
-
     Source: Latin squares as row-column designs, Cochran & Cox, Experimental Designs, ch. 4.
     """
     orders: list[list[int]] = []
@@ -56,9 +51,7 @@ def plan_turns(runs: Sequence[PlannedRun], reps: Mapping[str, int], rng: random.
     last in one round and first in the next goes on without a switch: two variants have the turns A, B, A.
 
     Args:
-        runs: of the block; all have the same workloads.
         reps: timed repetitions by ``params_id``; rounds share them as evenly as can be.
-        rng: the plan's own generator, seeded.
     """
     turns: list[PlannedTurn] = []
     for workload in runs[0].workloads:

@@ -125,8 +125,6 @@ class FirstPass:
     """A run of the baseline with a few repetitions, before the plan is made.
 
     Args:
-        campaign: its name.
-        seconds: that it took.
         fixed_s: seconds of its run beside all repetitions: start, end, and what stands between workloads.
         tried: by ``params_id``.
     """

@@ -246,11 +246,7 @@ def size_preset(
     """The parameters that preset ``size`` changes, with their values: whole numbers of two digits.
 
     Args:
-        known: the workload.
-        params: its complete parameters.
-        size: ``small``, ``medium`` or ``large``.
         fixed: those that the user gave; they stay, and the others grow around them.
-        shape: of the cluster.
         memory: bytes per worker; 0: not known.
 
     Raises:

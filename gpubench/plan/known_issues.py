@@ -22,12 +22,7 @@ def apply_issues(
     """What the rules say of a campaign.
 
     Args:
-        issues: all that are known.
-        site: with its environment and GPUs.
-        protocol: of the campaign.
         variants: with their images where those are built, which know their version best.
-        nodes: the node counts.
-        today: ``2026-11-21``.
 
     Returns:
         The rules applied, and a note for every rule that would have been if it hadn't expired, and for every node count

@@ -99,10 +99,6 @@ def check_placement(site: Site, device: str) -> None:
 
 
 def check_steps_of(site: Site, nodes: int, workers: int) -> list[str]:
-    """The arithmetic of what a job's steps ask for, in lines; none where the launcher has nothing to work out.
-
-    Raises:
-        PlanRefusedError: a node can't give it.
-    """
+    """The arithmetic of a job's steps in lines, if any; raises PlanRefusedError where a node can't give it."""
     check = CHECKS.get(site.launcher)
     return check(site, nodes, workers) if check else []

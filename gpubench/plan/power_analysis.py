@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from gpubench.model.plan import Comparison, Place, PowerPrediction
+from gpubench.model.text import counted
 from gpubench.spec import WorkloadSpec
 from gpubench.stats.data import ComparisonInput
 from gpubench.stats.settings import Margin, Summary
@@ -68,16 +69,16 @@ def _assumed(reps: int, family: int, blocks: int, margin: float, power: float) -
     from gpubench.stats.power import blocks_needed, detectable_effect, sigma_from_parts  # noqa: PLC0415
 
     sigmas = [sigma_from_parts(restart, ASSUMED_ITERATION, reps) for restart in ASSUMED_RESTARTS]
-    finds = _either([f"{100 * detectable_effect(sigma, blocks, family, power):.1f}" for sigma in sigmas])
-    needed = [blocks_needed(margin, sigma, family, power) for sigma in sigmas]
-    takes = _either(["over 200" if one is None else str(one) for one in needed])
+    finds = _either(f"{100 * detectable_effect(sigma, blocks, family, power):.1f}" for sigma in sigmas)
+    takes = _either(str(blocks_needed(margin, sigma, family, power) or "over 200") for sigma in sigmas)
     return (
         f"the noise here is not known: no earlier campaign of this shape. Should runs of one version scatter by "
-        f"{_either([f'{100 * restart:g}' for restart in ASSUMED_RESTARTS])} % and samples by "
+        f"{_either(f'{100 * restart:g}' for restart in ASSUMED_RESTARTS)} % and samples by "
         f"{100 * ASSUMED_ITERATION:g} %, {blocks} blocks find {finds} %, and {Margin(margin).percent} takes {takes} "
-        f"blocks, each with {100 * power:g} % power among {family} comparison{'s' if family > 1 else ''}"
+        f"blocks, each with {100 * power:g} % power among {counted(family, 'comparison')}"
     )
 
 
-def _either(words: Sequence[str]) -> str:
-    return f"{', '.join(words[:-1])} or {words[-1]}"
+def _either(words: Iterable[str]) -> str:
+    *others, last = words
+    return f"{', '.join(others)} or {last}"

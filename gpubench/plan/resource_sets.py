@@ -73,11 +73,7 @@ class ResourceSetStep:
 
 
 def parse(words: Sequence[str]) -> dict[str, str]:
-    """jsrun's options by their long names, in the order given; a later one replaces an earlier one.
-
-    Raises:
-        PlanRefusedError: an option that jsrun doesn't have, or one without its value.
-    """
+    """jsrun's options by their long names, a later one in place of an earlier; raises PlanRefusedError."""
     found: dict[str, str] = {}
     left = list(words)
     while left:

@@ -142,8 +142,6 @@ def check_nodes(site: Site, nodes: int, hosts: Sequence[Facts], token: str) -> I
     """What the nodes themselves say.
 
     Args:
-        site: the profile.
-        nodes: how many were asked for.
         hosts: the facts of every node that left some.
         token: what the login node had written for them.
     """
@@ -236,11 +234,7 @@ def lies_below(path: str, folder: str) -> bool:
 
 
 def require_shared(what: str, path: Resolved, shared: Sequence[Resolved]) -> None:
-    """See that ``what`` lies below one of the file systems ``shared``; nothing where none are listed.
-
-    Raises:
-        PlanRefusedError: it doesn't, with the paths compared.
-    """
+    """Raise PlanRefusedError unless ``what`` lies below one of the file systems ``shared``, if any are listed."""
     if not shared or any(one.real and lies_below(path.real, one.real) for one in shared):
         return
     raise PlanRefusedError(

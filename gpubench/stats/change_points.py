@@ -76,8 +76,6 @@ def change_points(
 
     Args:
         series: logs, in order of time; one shorter than FEWEST isn't searched.
-        seed: of the permutations.
-        alpha: rate of false alarms.
         searching: is told how many series have been searched, of how many.
     """
     values = [np.asarray(one, dtype=float) for one in series]

@@ -14,9 +14,7 @@ class RunSamples:
     """One workload in one run: one variant in one block.
 
     Args:
-        run: the run's name.
         block: number of the block; ascending numbers are ascending in time.
-        variant: label of the variant.
         order: place of the variant in its block from 0, None where unknown.
         started_at: POSIX seconds, None where unknown.
         wall_s: timed samples in seconds, in the order of their repetitions, warm-up left out; empty unless ``ok``.
@@ -40,8 +38,6 @@ class ComparisonInput:
 
     Args:
         key: what identifies the cell (workload, nodes, ...). Cells with the same ``nodes`` and block share sign flips.
-        baseline: label of the variant that is compared against.
-        candidate: label of the variant that is judged.
         runs: the runs of both variants in this cell, in any order; runs of other variants are ignored.
         planned_blocks: how many blocks the plan holds for this cell.
         frozen_at: for a cell that an earlier look of an adaptive campaign has decided: the last block that counts.

@@ -99,14 +99,14 @@ class Estimates:
     """What the gate needs to know of every cell; arrays of shape (cells,).
 
     Args:
-        location: mean difference and its uncertainty.
+        difference: mean difference and its uncertainty.
         p: two-sided p-value (sequential in an adaptive campaign), NaN where there is none.
         equivalent: both one-sided tests reject.
         half_width: of the 95 % interval in logs (a repeated confidence interval in an adaptive campaign), NaN where
             undefined.
     """
 
-    location: MeanDifference
+    difference: MeanDifference
     p: Floats
     equivalent: Bools
     half_width: Floats
@@ -116,20 +116,18 @@ def estimate(pairs: Pairs, settings: VerdictSettings, frozen: Bools) -> Estimate
     """Estimates at the one look of a fixed plan, or at all looks so far of an adaptive one.
 
     Args:
-        pairs: complete pairs of all cells.
-        settings: as chosen before looking.
         frozen: cells that an earlier look has decided, shape (cells,); no later look spends anything on them.
     """
     if settings.look is None:
-        location = mean_difference(pairs, settings)
-        p = np.where(location.testable, location.two_sided(), np.nan)
-        equivalent = location.not_equivalent(settings.margin) <= settings.alpha
-        return Estimates(location, p, equivalent, location.half_width(settings.alpha))
+        difference = mean_difference(pairs, settings)
+        p = np.where(difference.testable, difference.two_sided(), np.nan)
+        equivalent = difference.not_equivalent(settings.margin) <= settings.alpha
+        return Estimates(difference, p, equivalent, difference.half_width(settings.alpha))
     return _estimate_at_looks(pairs.head(settings.look.maximum), settings, settings.look, frozen)
 
 
 def _estimate_at_looks(pairs: Pairs, settings: VerdictSettings, look: Looks, frozen: Bools) -> Estimates:
-    location = mean_difference(pairs, settings)
+    difference = mean_difference(pairs, settings)
     p, level = np.full(pairs.blocks.shape, np.nan), np.full(pairs.blocks.shape, settings.alpha)
     equivalent = np.zeros(pairs.blocks.shape, dtype=bool)
     ended = ~frozen & look.ended
@@ -141,7 +139,10 @@ def _estimate_at_looks(pairs: Pairs, settings: VerdictSettings, look: Looks, fro
         if looks := _looks(blocks, look.maximum, last):
             p[cells], equivalent[cells] = _test_at(looks, pairs.select(cells), settings, Looks(look.maximum, last))
     return Estimates(
-        location, np.where(location.testable, p, np.nan), equivalent & location.testable, location.half_width(level)
+        difference,
+        np.where(difference.testable, p, np.nan),
+        equivalent & difference.testable,
+        difference.half_width(level),
     )
 
 
@@ -154,10 +155,12 @@ def _test_at(looks: tuple[int, ...], pairs: Pairs, settings: VerdictSettings, lo
     # Only a scheduled count of blocks is tested (or the last one): a test at any other would be a look nobody has paid
     # for.
     seen = [mean_difference(pairs.head(blocks), settings) for blocks in looks]
-    p_values = np.stack([location.two_sided() for location in seen], axis=1)
+    p_values = np.stack([difference.two_sided() for difference in seen], axis=1)
     p = sequential_p(p_values, looks, look.maximum, settings.alpha, look.ended)
     levels = nominal_levels(looks, look.maximum, settings.alpha * T_SHARE, 1, look.ended)
-    crossed = [location.not_equivalent(settings.margin) <= level for location, level in zip(seen, levels, strict=True)]
+    crossed = [
+        difference.not_equivalent(settings.margin) <= level for difference, level in zip(seen, levels, strict=True)
+    ]
     return p, np.any(crossed, axis=0)
 
 
@@ -169,8 +172,8 @@ def bounds(
     In an adaptive campaign it is the repeated confidence interval of the last look. Where that of an earlier look lies
     beyond zero, its end counts: what a look has decided no later one takes back.
     """
-    effect, look = estimates.location.effect, settings.look
-    half = estimates.location.half_width(level)
+    effect, look = estimates.difference.effect, settings.look
+    half = estimates.difference.half_width(level)
     low, high = effect - half, effect + half
     if look is None:
         return low, high
@@ -249,15 +252,14 @@ def decide(
     (further blocks, or another order, would be run in it too), the order only where nothing else stands in the way.
 
     Args:
-        pairs: complete pairs of all planned cells.
-        circumstances: failures, order and environment of the same cells.
-        settings: margin, error rates, looks.
         family: number of the family that each cell belongs to; None is one family. Calibration judges many campaigns at
             once.
     """
     estimates = estimate(pairs, settings, circumstances.frozen)
-    located = estimates.location
-    obstacle = np.where((located.obstacle == 0) & circumstances.disordered, OBSTACLES.index("order"), located.obstacle)
+    difference = estimates.difference
+    obstacle = np.where(
+        (difference.obstacle == 0) & circumstances.disordered, OBSTACLES.index("order"), difference.obstacle
+    )
     obstacle = np.where(circumstances.changed, OBSTACLES.index("environment"), obstacle)
     p = np.where(obstacle == 0, estimates.p, np.nan)
     p_holm = holm(p, np.zeros(len(p), dtype=np.int64) if family is None else family)
@@ -267,7 +269,7 @@ def decide(
         [
             circumstances.failed >= 2,
             (obstacle == 0) & estimates.equivalent & can_be_good,
-            rejected & (located.effect > 0),
+            rejected & (difference.effect > 0),
             rejected & can_be_good,
         ],
         [BROKEN, EQUIVALENT, REGRESSION, IMPROVEMENT],
@@ -304,7 +306,6 @@ def holm_levels(p: Floats, rejected: Bools, alpha: float) -> Floats:
     Args:
         p: shape (cells,), before Holm; NaN counts as 1.
         rejected: whether ``holm`` of them is at most ``alpha``.
-        alpha: family-wise error rate.
     """
     levels = np.empty_like(p)
     steps = np.minimum(np.arange(len(p)), np.count_nonzero(rejected))

@@ -32,10 +32,10 @@ def drift(pairs: Pairs, settings: VerdictSettings) -> Bools:
     """Times of both variants together trend over the blocks: least-squares slope, t test, total change above δ."""
     mask, blocks = pairs.mask, np.maximum(pairs.blocks, 1)
     level = np.where(mask, pairs.numbers.summary(settings.summary).mean(axis=2), 0.0)
-    place = np.where(mask, np.arange(mask.shape[1])[None, :] - (blocks[:, None] - 1) / 2, 0.0)
-    square = np.maximum(np.sum(place**2, axis=1), 1.0)
-    slope = (place * level).sum(axis=1) / square
-    rest = np.where(mask, level - masked_mean(level, mask)[:, None] - slope[:, None] * place, 0.0)
+    time = np.where(mask, np.arange(mask.shape[1])[None, :] - (blocks[:, None] - 1) / 2, 0.0)
+    square = np.maximum(np.sum(time**2, axis=1), 1.0)
+    slope = (time * level).sum(axis=1) / square
+    rest = np.where(mask, level - masked_mean(level, mask)[:, None] - slope[:, None] * time, 0.0)
     freedom = np.maximum(blocks - 2, 1)
     error: Floats = np.sqrt(np.sum(rest**2, axis=1) / freedom / square)
     clear: Bools = np.abs(slope) > -special.stdtrit(freedom, _LEVEL / 2) * error
@@ -99,7 +99,7 @@ def not_steady(pairs: Pairs, settings: VerdictSettings) -> Bools:
 def fragile(decisions: Decisions, p_flip: Floats, p_family: Floats) -> Bools:
     """A verdict by Holm that the sign flips don't support: p_family above 5 % from 8 blocks, or p_flip from 6."""
     by_holm = np.isin(decisions.word, (REGRESSION, IMPROVEMENT))
-    blocks = decisions.estimates.location.blocks
+    blocks = decisions.estimates.difference.blocks
     return by_holm & (((blocks >= 8) & (p_family > 0.05)) | ((blocks >= 6) & (p_flip > 0.05)))
 
 

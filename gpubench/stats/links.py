@@ -36,8 +36,6 @@ class LinkRates:
     """One ordered pair of workers.
 
     Args:
-        sender: name of the worker that sends.
-        receiver: name of the worker that receives.
         group: class of the link; only links of one class are compared.
         rates: bytes per second, one of each run.
     """
@@ -105,7 +103,7 @@ def judge_links(links: Sequence[LinkRates], nodes: Mapping[str, str], alpha: flo
             fits = _without_outliers(members, alpha)
             detectable = fits[-1].detectable
             for fit in fits[:-1]:
-                link, left, t = members[fit.worst], fit.left[fit.worst], float(fit.t[fit.worst])
+                link, left, t = members[fit.worst], fit.deleted_residual[fit.worst], float(fit.t[fit.worst])
                 if t < 0:
                     outliers.append(Outlier("link", name, (link.sender, link.receiver), math.exp(left), t))
             outliers += _slow_nodes(name, fits[-1], nodes, alpha)
@@ -120,7 +118,7 @@ def judge_links(links: Sequence[LinkRates], nodes: Mapping[str, str], alpha: flo
 class _Equations:
     """Normal equations of the links that are ``used``: ``inverse`` of their matrix, and ``sums``, their other side.
 
-    ``rows`` and ``columns`` are the places of each link's sender and receiver among the parts, ``logs`` of its rate.
+    ``rows`` and ``columns`` are the positions of each link's sender and receiver among the parts, ``logs`` of its rate.
     """
 
     workers: list[str]
@@ -135,9 +133,9 @@ class _Equations:
     def of(links: Sequence[LinkRates]) -> _Equations:
         """Of all links."""
         workers = sorted({name for link in links for name in (link.sender, link.receiver)})
-        place = {name: position for position, name in enumerate(workers)}
-        rows = np.array([place[link.sender] for link in links])
-        columns = np.array([place[link.receiver] for link in links]) + len(workers)
+        position = {name: number for number, name in enumerate(workers)}
+        rows = np.array([position[link.sender] for link in links])
+        columns = np.array([position[link.receiver] for link in links]) + len(workers)
         logs = np.array([math.log(statistics.median(link.rates)) for link in links])
         products, sums = np.zeros((2 * len(workers), 2 * len(workers))), np.zeros(2 * len(workers))
         for ends in ((rows, rows), (columns, columns), (rows, columns), (columns, rows)):
@@ -163,9 +161,10 @@ class _Equations:
 class _Fit:
     """Least squares on the links that ``given`` uses; arrays have an entry for each link of the class.
 
-    ``left`` is a link's residual, as if it had not been used, NaN where it wasn't; ``t`` the same over its deviation;
-    ``spare`` the links beyond the fitted parts; ``deviation`` that of one link's own part; ``parts`` of each worker
-    those of its sending and of its receiving half, together; ``threshold`` what ``t`` of an outlier exceeds.
+    ``deleted_residual`` of a link is its distance from the fit to the others, NaN where it isn't used; ``t`` the same
+    over its deviation; ``freedom`` the residual degrees of freedom; ``deviation`` that of one link's own part;
+    ``parts`` of each worker those of its sending and of its receiving half, together; ``threshold`` what ``t`` of an
+    outlier exceeds.
     """
 
     def __init__(self, given: _Equations, alpha: float) -> None:
@@ -175,16 +174,16 @@ class _Fit:
         self.given, self.parts, self.count = given, sending + receiving, int(used.sum())
         leverage = inverse[rows, rows] + inverse[columns, columns] + 2 * inverse[rows, columns]
         residual = np.where(used, given.logs - parts[rows] - parts[columns], np.nan)
-        self.spare = round(self.count - float(leverage[used].sum()))
-        self.left = self.t = np.full(len(rows), np.nan)
+        self.freedom = round(self.count - float(leverage[used].sum()))
+        self.deleted_residual = self.t = np.full(len(rows), np.nan)
         self.deviation = self.threshold = math.nan
-        if self.spare >= 2:
+        if self.freedom >= 2:
             free = np.where(used & (leverage < 1 - _ZERO), 1 - leverage, np.nan)
             total = float(np.nansum(residual**2))
-            without = np.sqrt(np.maximum(total - residual**2 / free, _ZERO**2) / (self.spare - 1))
-            self.left, self.t = residual / free, residual / (without * np.sqrt(free))
-            self.deviation = math.sqrt(total / self.spare)
-            self.threshold = float(-special.stdtrit(self.spare - 1, alpha / 2 / max(1, self.count)))
+            without = np.sqrt(np.maximum(total - residual**2 / free, _ZERO**2) / (self.freedom - 1))
+            self.deleted_residual, self.t = residual / free, residual / (without * np.sqrt(free))
+            self.deviation = math.sqrt(total / self.freedom)
+            self.threshold = float(-special.stdtrit(self.freedom - 1, alpha / 2 / max(1, self.count)))
 
     @property
     def worst(self) -> int:
@@ -194,16 +193,16 @@ class _Fit:
     @property
     def detectable(self) -> float | None:
         """The ratio of a slow link that is found in 95 of 100 matrices like this one."""
-        if self.spare < LEAST_LEFT:
+        if self.freedom < LEAST_LEFT:
             return None
-        least = (self.threshold + 1.645) * self.deviation / math.sqrt(self.spare / self.count)
+        least = (self.threshold + 1.645) * self.deviation / math.sqrt(self.freedom / self.count)
         return min(1 - LEAST_CHANGE, math.exp(-least))
 
 
 def _without_outliers(links: Sequence[LinkRates], alpha: float) -> list[_Fit]:
     """Fits to fewer and fewer links; the worst of each but the last is an outlier."""
     fits = [_Fit(_Equations.of(links), alpha)]
-    while fits[-1].spare >= LEAST_LEFT and len(fits) <= MOST_OUTLIERS * len(links):
+    while fits[-1].freedom >= LEAST_LEFT and len(fits) <= MOST_OUTLIERS * len(links):
         last = fits[-1]
         if np.abs(last.t[last.worst]) <= last.threshold:
             break

@@ -18,7 +18,7 @@ LEAST = 30
 TIES = 0.02
 """Of the samples; clocks count nanoseconds, and equal times come of rounding."""
 ANCHOR = 1
-"""Place of a run's sample, by time, that the others are held against: it lies in the faster of two states.
+"""Position of a run's sample, by time, that the others are held against: it lies in the faster of two states.
 
 One straggler moves the mean of a run, one odd fast sample its minimum, and both make modes where there are none
 (simulated: in 40 % and in 90 % of cells); the median lies in either state or between them.
@@ -53,12 +53,12 @@ def pooled(runs: Iterable[Sequence[float]]) -> Floats:
     ends = np.cumsum([len(run) - 1 for run in long])
     if not long:
         return np.zeros(0)
-    places = np.linspace(0, ends[-1] - 1, min(int(ends[-1]), MOST)).astype(int)
+    positions = np.linspace(0, ends[-1] - 1, min(int(ends[-1]), MOST)).astype(int)
     found = []
-    for at in np.unique(np.searchsorted(ends, places, side="right")).tolist():  # few of thousands of runs
+    for at in np.unique(np.searchsorted(ends, positions, side="right")).tolist():  # few of thousands of runs
         ordered = np.sort(np.log(long[at]))
         start = int(ends[at]) - len(ordered) + 1
-        inside = places[(places >= start) & (places < ends[at])] - start
+        inside = positions[(positions >= start) & (positions < ends[at])] - start
         found.append((np.delete(ordered, ANCHOR) - ordered[ANCHOR])[inside])
     return np.concatenate(found)
 

@@ -113,7 +113,6 @@ def complete_pairs(numbers: RunNumbers, ran: Bools, first: Ints, group: Ints) ->
         numbers: arrays of shape (cells, blocks, 2), blocks ascending.
         ran: whether that run ended ``ok`` with samples, same shape.
         first: as in Pairs, shape (cells, blocks).
-        group: as in Pairs, shape (cells, blocks).
     """
     both = ran.all(axis=2)
     position = np.argsort(~both, axis=1, kind="stable")
@@ -141,7 +140,7 @@ def masked_sd(values: Floats, mask: Bools) -> Floats:
     return np.asarray(np.sqrt(np.sum(centred**2, axis=1) / np.maximum(count(mask) - 1, 1)))
 
 
-Place = tuple[int, int, int]
+Position = tuple[int, int, int]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,7 +148,6 @@ class CellBlocks:
     """One comparison with its runs sorted into blocks.
 
     Args:
-        comparison: as it came in.
         blocks: numbers of the blocks that count, ascending.
         runs: by (block, side): the run that has samples.
         failed: (block, side) in which that variant failed.
@@ -231,7 +229,7 @@ def arrange(cells: Sequence[CellBlocks]) -> Pairs:
     shape = (len(cells), max(width, 1))
     ran, first = np.zeros((*shape, 2), dtype=bool), np.zeros(shape, dtype=np.int64)
     group, groups = np.zeros(shape, dtype=np.int64), dict[tuple[object, int], int]()
-    samples: dict[int, list[tuple[Place, tuple[float, ...]]]] = {}
+    samples: dict[int, list[tuple[Position, tuple[float, ...]]]] = {}
     for row, cell in enumerate(cells):
         nodes = cell.comparison.key.get("nodes")
         for column, block in enumerate(cell.blocks):
@@ -245,13 +243,13 @@ def arrange(cells: Sequence[CellBlocks]) -> Pairs:
     return complete_pairs(_numbers((*shape, 2), samples), ran, first, group)
 
 
-def _numbers(shape: tuple[int, int, int], samples: dict[int, list[tuple[Place, tuple[float, ...]]]]) -> RunNumbers:
+def _numbers(shape: tuple[int, int, int], samples: dict[int, list[tuple[Position, tuple[float, ...]]]]) -> RunNumbers:
     # Runs with the same count of samples go through together: no padding, so a long suite costs no memory for a short
     # one.
     numbers = RunNumbers.zeros(shape)
     for entries in samples.values():
         some = number_runs(np.array([times for _, times in entries]))
-        places = tuple(np.array([place for place, _ in entries]).T)
+        positions = tuple(np.array([position for position, _ in entries]).T)
         for field in dataclasses.fields(RunNumbers):
-            getattr(numbers, field.name)[places] = getattr(some, field.name)
+            getattr(numbers, field.name)[positions] = getattr(some, field.name)
     return numbers

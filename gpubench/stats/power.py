@@ -89,8 +89,6 @@ def power_of_test(effect: float, sigma_d: float, blocks: int, family: int = 1, a
         effect: true effect as a ratio minus one.
         sigma_d: standard deviation of a cell's block difference in logs.
         blocks: complete pairs, at least 2.
-        family: comparisons in the family.
-        alpha: family-wise error rate.
     """
     from scipy import stats  # noqa: PLC0415 - as above
 
@@ -124,11 +122,7 @@ def equivalence_power(margin: float, sigma_d: float, blocks: int, effect: float 
     """Chance that a cell is called equivalent: both one-sided tests reject, averaged over the estimated deviation.
 
     Args:
-        margin: δ as a ratio minus one.
-        sigma_d: as ``power_of_test``.
-        blocks: complete pairs, at least 2.
-        effect: true effect as a ratio minus one.
-        alpha: error rate of each one-sided test.
+        margin, effect: δ and the true effect, as ratios minus one; the others as ``power_of_test``.
     """
     theta, error = math.log1p(effect), sigma_d / math.sqrt(blocks)
     estimated = error * np.sqrt(2 * special.gammaincinv((blocks - 1) / 2, _CHANCES) / (blocks - 1))
@@ -159,8 +153,6 @@ def blocks_to_decide(
         sd: estimated standard deviation of a block's difference in logs.
         have: complete pairs so far.
         margin: δ as a ratio minus one.
-        family: comparisons in the family.
-        alpha: family-wise error rate.
         failed: a failure has ruled out that the candidate is equivalent or improved.
 
     Returns:

@@ -28,11 +28,7 @@ class Question:
     summary: Summary | None = None
 
     def settings(self, *plans: Plan) -> VerdictSettings:
-        """Margin and summary of results that were planned together, or of several that weren't.
-
-        Raises:
-            UsageError: the plans differ in what isn't named here.
-        """
+        """Margin and summary of results; raises UsageError where the plans differ in what isn't named here."""
         margins, summaries = {plan.margin for plan in plans}, {plan.summary for plan in plans}
         if self.margin is None and len(margins) > 1:
             low, high = map(Margin, sorted(margins))
@@ -62,7 +58,6 @@ class Decision:
         """What was planned, but for what is asked.
 
         Args:
-            plan: of the campaign.
             question: a pair in it is judged in place of its mirror image or beside the planned family.
             ended: no further block of an adaptive campaign will come.
 

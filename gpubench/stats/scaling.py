@@ -23,9 +23,6 @@ class ScalingPoint:
     """What one workload took under one variant at one place.
 
     Args:
-        nodes: of the cluster.
-        workers_per_node: worker processes.
-        threads_per_worker: of each process.
         logs: log of each run's seconds, as the verdicts take it: the run is the unit.
     """
 
@@ -88,7 +85,6 @@ def speedups(measured: Sequence[ScalingPoint], rule: Growth, alpha: float = 0.05
 
     Args:
         measured: one entry per size; sizes without runs are left out.
-        rule: of the workload.
         alpha: one minus the level of each interval, not adjusted for their number.
     """
     sizes = _with_runs(measured)

@@ -52,7 +52,7 @@ def normalise(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     for name in ("variant", "block", "run", "warmup", *keys):
         kind = table.schema[name]
         unreadable = table[name].is_null() | (table[name].is_nan() if kind.is_float() else pl.lit(False))
-        _refuse(frame, name, table.select(unreadable).to_series(), "fill it in every row")
+        _refuse(frame, name, table.select(unreadable).to_series(), _WANTED.get(name, "fill it in every row"))
     _refuse(frame, "rep", table["rep"].is_null() & (table["status"] == "ok"), "number the repetitions of each run")
     for name in ("order", "started_at"):
         if name in frame.columns:
@@ -177,8 +177,6 @@ def comparisons_from_frame(
         frame: columns ``workload nodes variant block run rep wall_s`` (seconds), optionally ``warmup`` (true/false),
             ``order`` (place in the block), ``started_at`` (time, ISO text in UTC, or POSIX seconds), ``status`` and
             ``job``. Rows in any order; one run may span workloads. Warm-up rows are left out.
-        baseline: label of the variant compared against.
-        candidate: label of the variant judged.
         by: further columns that identify a cell.
 
     Returns:

@@ -16,7 +16,7 @@ from scipy import special
 
 from gpubench.stats.decision import holm, holm_levels
 from gpubench.stats.settings import VerdictSettings
-from gpubench.stats.verdict import WIDE, likely, p_words
+from gpubench.stats.verdict import reason_of_times
 
 FEWEST = 3
 """Blocks on a side: two give a variance of one degree of freedom, which no verdict can stand on."""
@@ -151,26 +151,21 @@ def _judged(
         found.p,
         p_holm,
         word,
-        _reason(word, blocks, f"p {p_words(p_holm)} after Holm over {members}", likely(low, high), settings),
+        reason_of_times(word, _counts(blocks), (p_holm, members), (low, high), settings.margin),
         settings.margin.is_exceeded(word, low_adjusted, high_adjusted),
         low_adjusted,
         high_adjusted,
     )
 
 
+def _counts(blocks: tuple[int, int]) -> str:
+    return f"{blocks[0]} and {blocks[1]} blocks"
+
+
 def _obstacle(blocks: tuple[int, int]) -> str:
-    counts = f"{blocks[0]} and {blocks[1]} blocks"
+    counts = _counts(blocks)
     if not min(blocks):
         return f"no data: {counts}"
     if min(blocks) < FEWEST:
         return f"few blocks: {counts} can't carry a verdict; {FEWEST} on each side are the least"
     return f"no variation: {counts} without any; repeated rows are not repeated runs"
-
-
-def _reason(word: Word, blocks: tuple[int, int], said: str, leaning: str, settings: VerdictSettings) -> str:
-    margin, counts = f"within ±{settings.margin.percent}", f"{blocks[0]} and {blocks[1]} blocks"
-    if word == "equivalent":
-        return f"{margin} in {counts}"
-    if word == "inconclusive":
-        return f"{WIDE}: {leaning}{counts} don't show the difference to be {margin}, and {said}"
-    return f"{said} in {counts}"

@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 
 from gpubench.errors import EXIT_INCONCLUSIVE, EXIT_REGRESSION
-from gpubench.model.text import shortened
+from gpubench.model.text import counted, shortened
 from gpubench.stats.data import ComparisonInput
 from gpubench.stats.decision import (
-    BROKEN,
-    EQUIVALENT,
     FEW_BLOCKS,
     INCONCLUSIVE,
     OBSTACLES,
@@ -30,7 +28,7 @@ from gpubench.stats.flags import raise_flags
 from gpubench.stats.paired_blocks import BASELINE, CANDIDATE, CellBlocks, Pairs, arrange, masked_mean, read_cell
 from gpubench.stats.power import blocks_to_decide
 from gpubench.stats.runs import Floats
-from gpubench.stats.settings import VerdictSettings
+from gpubench.stats.settings import Margin, VerdictSettings
 from gpubench.stats.sign_flip import FEWEST_BLOCKS, family_flip_p, flip_p
 
 WIDE = "wide"
@@ -45,47 +43,45 @@ def percent(ratio: float) -> str:
 
 
 def reason(cell: CellBlocks, row: int, decisions: Decisions, settings: VerdictSettings) -> str:
-    """Why the cell got its verdict; an inconclusive one begins with a word and a colon.
+    """Why the cell got its verdict; an inconclusive one begins with a word and a colon."""
+    word, count = WORDS[decisions.word[row]], int(decisions.estimates.difference.blocks[row])
+    blocks = counted(count, "block")
+    if word == "broken":
+        numbers = ", ".join(map(str, cell.broken_blocks))
+        return f"the candidate failed in {len(cell.broken_blocks)} blocks where the baseline ran ({numbers})"
+    if word == "inconclusive":
+        if obstacle := OBSTACLES[int(decisions.obstacle[row])]:
+            return f"{obstacle}: {_obstacle(obstacle, cell, blocks)}"
+        if cell.broken_blocks:
+            where = f"the candidate failed in block {cell.broken_blocks[0]}, where the baseline ran"
+            return f"failed: {where}; it can't be called equivalent or improved"
+        if math.isnan(decisions.p_holm[row]):
+            return f"no look yet: {blocks} so far, the first look is at 5"
+    effect, half = decisions.estimates.difference.effect[row], decisions.estimates.half_width[row]
+    held = (decisions.p_holm[row], len(decisions.word))
+    text = reason_of_times(word, blocks, held, (effect - half, effect + half), settings.margin)
+    decided = "" if cell.comparison.frozen_at is None else f"; decided at block {cell.comparison.frozen_at}"
+    return f"{text}{', on these nodes' if cell.one_job else ''}{'' if word == 'inconclusive' else decided}"
+
+
+def reason_of_times(
+    word: str, blocks: str, holm: tuple[float, int], interval: tuple[float, float], margin: Margin
+) -> str:
+    """What times alone say for a verdict.
 
     Args:
-        cell: the comparison.
-        row: its place in the arrays.
-        decisions: of the whole family.
-        settings: how they were made.
+        word: the verdict: equivalent, regression, improvement or inconclusive.
+        blocks: how many, in words.
+        holm: p-value after Holm, and the comparisons of the family.
+        interval: made without regard to the family, in logs or as ratios minus one.
+        margin: of the equivalence.
     """
-    word, family = int(decisions.word[row]), len(decisions.word)
-    if word == BROKEN:
-        blocks = ", ".join(map(str, cell.broken_blocks))
-        return f"the candidate failed in {len(cell.broken_blocks)} blocks where the baseline ran ({blocks})"
-    if word == INCONCLUSIVE:
-        return _why_inconclusive(cell, row, decisions, settings)
-    text = (
-        f"within ±{settings.margin.percent}"
-        if word == EQUIVALENT
-        else f"p {p_words(decisions.p_holm[row])} after Holm over {family}"
-    )
-    decided = "" if cell.comparison.frozen_at is None else f"; decided at block {cell.comparison.frozen_at}"
-    return f"{text} in {_blocks(decisions, row)}{_where(cell)}{decided}"
-
-
-def _why_inconclusive(cell: CellBlocks, row: int, decisions: Decisions, settings: VerdictSettings) -> str:
-    obstacle = OBSTACLES[int(decisions.obstacle[row])]
-    if obstacle:
-        return f"{obstacle}: {_obstacle(obstacle, cell, row, decisions)}"
-    if cell.broken_blocks:
-        where = f"the candidate failed in block {cell.broken_blocks[0]}, where the baseline ran"
-        return f"failed: {where}; it can't be called equivalent or improved"
-    if math.isnan(decisions.p_holm[row]):
-        return f"no look yet: {_blocks(decisions, row)} so far, the first look is at 5"
-    effect, half = decisions.estimates.location.effect[row], decisions.estimates.half_width[row]
-    shown = f"{_blocks(decisions, row)} don't show the difference to be within ±{settings.margin.percent}"
-    p = f"p {p_words(decisions.p_holm[row])} after Holm over {len(decisions.word)}"
-    return f"{WIDE}: {likely(effect - half, effect + half)}{shown}, and {p}{_where(cell)}"
-
-
-def likely(low: float, high: float) -> str:
-    """``likely slower, not proven; `` by an interval that was made without regard to the family; mostly empty."""
-    return f"{word}; " if (word := leaning(low, high)) else ""
+    within, p = f"within ±{margin.percent}", "< 0.0001" if holm[0] < 0.0001 else f"{holm[0]:.2g}"
+    p = f"p {p} after Holm over {holm[1]}"
+    if word == "inconclusive":
+        likely = f"{words}; " if (words := leaning(*interval)) else ""
+        return f"{WIDE}: {likely}{blocks} don't show the difference to be {within}, and {p}"
+    return f"{within if word == 'equivalent' else p} in {blocks}"
 
 
 def leaning(low: float | None, high: float | None) -> str:
@@ -95,8 +91,7 @@ def leaning(low: float | None, high: float | None) -> str:
     return "likely faster, not proven" if high is not None and high < 0 else ""
 
 
-def _obstacle(obstacle: str, cell: CellBlocks, row: int, decisions: Decisions) -> str:
-    blocks = _blocks(decisions, row)
+def _obstacle(obstacle: str, cell: CellBlocks, blocks: str) -> str:
     one = cell.comparison
     never = f"no block in which both variants ran, of {one.planned_blocks} planned"
     return {
@@ -117,31 +112,14 @@ def _changed(changed: Mapping[str, str]) -> str:
     return f"changed with the variant: {words}{more}; if that is meant: {allow}{' …' if more else ''}"
 
 
-def _blocks(decisions: Decisions, row: int) -> str:
-    count = int(decisions.estimates.location.blocks[row])
-    return f"{count} block" if count == 1 else f"{count} blocks"
-
-
-def _where(cell: CellBlocks) -> str:
-    return ", on these nodes" if cell.one_job else ""
-
-
-def p_words(value: float) -> str:
-    """``0.012``, ``< 0.0001``."""
-    return "< 0.0001" if value < 0.0001 else f"{value:.2g}"
-
-
 @dataclasses.dataclass(frozen=True)
 class Verdict:
     """What may be believed of one comparison. Effects and bounds are ratios minus one; None where undefined.
 
     Args:
         key: what identifies the cell.
-        baseline: label of the variant compared against.
-        candidate: label of the variant judged.
         effect: mean over blocks of candidate minus baseline under the chosen summary; positive is slower.
         low: lower bound of the 95 % interval (a repeated confidence interval in an adaptive campaign).
-        high: upper bound.
         blocks: complete pairs.
         verdict: ``broken``, ``equivalent``, ``regression``, ``improvement`` or ``inconclusive``.
         reason: why, in a sentence.
@@ -163,7 +141,6 @@ class Verdict:
             fewer).
         one_job: several blocks come from one allocation, so the verdict holds on these nodes.
         low_adjusted: lower bound of the interval at the level of Holm's step, which agrees with the verdict.
-        high_adjusted: upper bound.
     """
 
     key: Mapping[str, object]
@@ -277,7 +254,7 @@ def _verdict(
         key=cell.comparison.key,
         baseline=cell.comparison.baseline,
         candidate=cell.comparison.candidate,
-        blocks=int(decisions.estimates.location.blocks[row]),
+        blocks=int(decisions.estimates.difference.blocks[row]),
         verdict=word,
         reason=reason(cell, row, decisions, settings),
         more_blocks=_more_blocks(cell, row, decisions, settings),
@@ -296,9 +273,9 @@ def _columns(
     pairs: Pairs, decisions: Decisions, flips: tuple[Floats, Floats], adjusted: tuple[Floats, Floats]
 ) -> dict[str, Floats]:
     """Effects and bounds as ratios minus one, p-values and counts of all cells by name; NaN where undefined."""
-    located, half_width = decisions.estimates.location, decisions.estimates.half_width
+    difference, half_width = decisions.estimates.difference, decisions.estimates.half_width
     some = pairs.blocks > 0
-    effect = np.where(some, located.effect, np.nan)
+    effect = np.where(some, difference.effect, np.nan)
     logs = {
         "effect": effect,
         "low": effect - half_width,
@@ -328,13 +305,13 @@ def _more_blocks(cell: CellBlocks, row: int, decisions: Decisions, settings: Ver
     unalterable = cell.comparison.skipped or obstacle in ("order", "no variation", "environment")
     if decisions.word[row] != INCONCLUSIVE or unalterable:
         return None
-    located = decisions.estimates.location
-    blocks = int(located.blocks[row])
+    difference = decisions.estimates.difference
+    blocks = int(difference.blocks[row])
     if obstacle:
         return FEW_BLOCKS - blocks
     more = blocks_to_decide(
-        float(located.effect[row]),
-        float(located.sd[row]),
+        float(difference.effect[row]),
+        float(difference.sd[row]),
         blocks,
         margin=settings.margin,
         family=len(decisions.word),

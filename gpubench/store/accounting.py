@@ -67,7 +67,6 @@ def account(
     """Look at every planned run.
 
     Args:
-        campaign: the opened campaign.
         alive: jobs that may still produce runs (submitted and not over, or yet to be submitted).
         ends: by job, how it ended if that is known (``time limit``, ``interrupted``): part of a lost run's reason.
         records: those that have been read already; more come to it.

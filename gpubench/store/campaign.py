@@ -221,7 +221,6 @@ def newest_campaign(outputs: Path, *, with_results: bool = False) -> Path:
     """The campaign that was planned last, by the time that its plan states (a copy has another date on disk).
 
     Args:
-        outputs: directory of campaigns.
         with_results: pass over campaigns of which no run has ended.
 
     Raises:

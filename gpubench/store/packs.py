@@ -53,7 +53,6 @@ class Index:
 
     Args:
         what: is packed.
-        name: of the campaign or import.
         files: bytes and SHA-256 by path below its directory.
         missing: planned runs without a result, in words.
         open_jobs: jobs that nobody could tell the end of.

@@ -45,11 +45,7 @@ def run_directories(runs: Path) -> list[RunDirectory]:
 
 
 def read_record(path: Path) -> RunRecord | None:
-    """``run.json`` of the run directory ``path``, or None while (or because) there is none.
-
-    Raises:
-        DataError: it is damaged, of another schema, or says something impossible; names the file.
-    """
+    """``run.json`` of the run directory ``path``, None without one; raises DataError for a damaged one."""
     source = path / RUN_FILE
     try:
         with reading(source):

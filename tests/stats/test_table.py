@@ -232,6 +232,8 @@ def test_a_failed_run_needs_neither_repetition_nor_time():
         ("nodes", pl.lit(math.nan), "column 'nodes' reads 'nan'"),
         ("started_at", pl.lit(dt.time(12, 0)), "column 'started_at' holds Time; give seconds, dates with times"),
         ("started_at", pl.lit(True), "column 'started_at' holds Boolean"),
+        ("block", pl.lit("first"), "column 'block' reads 'first' in row 1 .*; give every row a whole number"),
+        ("warmup", pl.lit("cold"), "column 'warmup' reads 'cold' in row 1 .*; write true or false"),
         ("wall_s", pl.lit(1e308), "took 1e[+]308 s .* a time must be positive and finite"),
     ],
 )
