@@ -19,7 +19,6 @@ from gpubench.model.quantities import format_seconds
 from gpubench.plan.arrangement import SEQUENTIAL
 from gpubench.plan.repetitions import LEAST_REPS, FirstPass, Tried, repetitions
 from gpubench.plan.turns import interleaved, marked_repetitions
-from gpubench.report.labels import cell_names
 from gpubench.schedulers import ATTACHED
 from gpubench.spec.plain import parse_lines
 from gpubench.spec.records import SAMPLES_FILE
@@ -122,6 +121,9 @@ def _tried(wanted: Wanted, outcome: RunOutcome, *, together: bool) -> dict[str, 
 
 def _words(first: FirstPass, wanted: Wanted) -> str:
     """``merge 4 x 0.98s (scatter 9 %), ...``, and where that comes from."""
+    # Late: the page's libraries take half a second, and the first run shall begin before.
+    from gpubench.report.labels import cell_names
+
     names = cell_names([{"workload": item.name, "params": json.dumps(item.params)} for item in wanted.workloads])
     each = [
         f"{name} {item.reps} x {one.cost_s:.2g}s (scatter {100 * one.scatter:.0f} %)"
