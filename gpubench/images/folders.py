@@ -30,6 +30,24 @@ WAIT_S = 3600.0
 Progress = Callable[[str], None]
 """Gets one line for each step that a user waits for."""
 
+Row = tuple[int, int, str]
+"""Size in bytes, modification time in ns, SHA-256 of the bytes (of the target, for a symbolic link)."""
+_BYTECODE = "__pycache__"
+# uv's notes on how it installed; they hold paths and times, so they differ where the content doesn't.
+_INSTALLER_NOTES = {
+    ".lock",
+    "CACHEDIR.TAG",
+    "INSTALLER",
+    "RECORD",
+    "REQUESTED",
+    "direct_url.json",
+    "pyvenv.cfg",
+    "uv_cache.json",
+}
+SCHEMA = "gpubench/image-folder/1"
+Build = Callable[[Path, int], dict[str, Any]]
+"""Fills the folder that it is given, under the lock whose descriptor it is given; returns the facts about it."""
+
 
 @contextlib.contextmanager
 def only_builder(home: Path, progress: Progress) -> Iterator[int]:
@@ -56,23 +74,6 @@ def _try_lock(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-Row = tuple[int, int, str]
-"""Size in bytes, modification time in ns, SHA-256 of the bytes (of the target, for a symbolic link)."""
-
-_BYTECODE = "__pycache__"
-# uv's notes on how it installed; they hold paths and times, so they differ where the content doesn't.
-_INSTALLER_NOTES = {
-    ".lock",
-    "CACHEDIR.TAG",
-    "INSTALLER",
-    "RECORD",
-    "REQUESTED",
-    "direct_url.json",
-    "pyvenv.cfg",
-    "uv_cache.json",
-}
 
 
 def record_files(folder: Path) -> dict[str, Row]:
@@ -134,11 +135,6 @@ def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
-
-SCHEMA = "gpubench/image-folder/1"
-
-Build = Callable[[Path, int], dict[str, Any]]
-"""Fills the folder that it is given, under the lock whose descriptor it is given; returns the facts about it."""
 
 Sound = Callable[["Folder"], None]
 """Raises DataError where a folder whose files are as they were built can't be used all the same."""
