@@ -18,6 +18,8 @@ from gpubench.resources import docker_file
 
 _TABLE = "compatibility.toml"
 
+_RELEASE = re.compile(r"\d+\.\d+\.\d+")
+
 
 class Range(Settings):
     """Versions from ``min`` to ``max``, both included."""
@@ -219,9 +221,6 @@ def refusal(
 
 def _range(row: Stack) -> str:
     return f"runs UCX {row.ucx}" if row.ucx else "has no binding for UCX"
-
-
-_RELEASE = re.compile(r"\d+\.\d+\.\d+")
 
 
 def set_by_binding(stack: str, ucx_version: str, table: Sequence[Stack] | None = None) -> dict[str, str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
+import functools
 import os
 import re
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from gpubench.errors import MissingToolError, PlanRefusedError, UsageError
 from gpubench.images.compatibility import Stack, admitted, newest_cuda, refusal, runs, stacks
@@ -21,6 +21,11 @@ LISTING_S = 60.0
 """One listing of a repository's refs takes about a second."""
 
 _REF_LINE = re.compile(r"([0-9a-f]{40})\trefs/(heads|tags)/(\S+)")
+
+FABRICS = ("rdmacm", "verbs")
+"""What ``image.fabric`` may name: configure words whose packages the Dockerfile knows."""
+_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]*")
+_PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.:=~-]*")
 
 
 def refs(repository: str) -> dict[str, str]:
@@ -88,13 +93,6 @@ def _by_name(listing: str) -> dict[str, str]:
     return heads | tags
 
 
-FABRICS = ("rdmacm", "verbs")
-"""What ``image.fabric`` may name: configure words whose packages the Dockerfile knows."""
-
-_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]*")
-_PACKAGE = re.compile(r"[a-z0-9][a-z0-9+.:=~-]*")
-
-
 def recipes(specs: Sequence[str], site: Site, *, base: str = "", stack: str = "") -> list[Recipe]:
     """One recipe per spec: all on one stack where one can carry them all, else each on the first that can carry it.
 
@@ -111,46 +109,31 @@ def recipes(specs: Sequence[str], site: Site, *, base: str = "", stack: str = ""
     rows = _rows(stack)
     candidates = admitted(rows, site)
     common = next((row for row in candidates if all(runs(row, one) for one in asked)), None)
-    place = _Place(site, base or settings.base, _Commits(settings.ucx_repository))
+
+    @functools.cache
+    def known() -> dict[str, str] | None:
+        """The repository is asked once at most; None where it doesn't answer."""
+        try:
+            return refs(settings.ucx_repository)
+        except MissingToolError:
+            return None
+
+    def commit(ref: str) -> str:
+        found = known()
+        return "" if found is None else commit_of(settings.ucx_repository, ref, found)
+
     made = []
     for spec, one in zip(specs, asked, strict=True):
         row = common or next((row for row in candidates if runs(row, one)), None)
         if row is None:
             raise refusal(spec, one, rows, candidates, site)
-        made.append(_recipe(spec, one, row, place))
+        made.append(_recipe(spec, one, row, site, base=base or settings.base, commit=commit))
     return made
 
 
 def unresolved(recipe: Recipe) -> bool:
     """Whether the commit of a git ref isn't known: its Dockerfile can be written, but not built."""
     return recipe.source == "git" and not recipe.ucx_commit
-
-
-class _Commits:
-    """Commits of one repository, which is asked once at most."""
-
-    def __init__(self, repository: str) -> None:
-        self._repository = repository
-        self._refs: dict[str, str] | None = None
-        self._silent = False
-
-    def of(self, ref: str) -> str:
-        """The commit; empty when the repository doesn't answer."""
-        if self._refs is None and not self._silent:
-            try:
-                self._refs = refs(self._repository)
-            except MissingToolError:
-                self._silent = True
-        return "" if self._refs is None else commit_of(self._repository, ref, self._refs)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Place:
-    """What all recipes of a call share."""
-
-    site: Site
-    base: str
-    commits: _Commits
 
 
 def _check(settings: ImageSettings, base: str) -> None:
@@ -179,8 +162,10 @@ def _rows(name: str) -> list[Stack]:
     return found
 
 
-def _recipe(spec: str, asked: RequestedUcx, row: Stack, place: _Place) -> Recipe:
-    site, settings = place.site, place.site.image
+def _recipe(
+    spec: str, asked: RequestedUcx, row: Stack, site: Site, *, base: str, commit: Callable[[str], str]
+) -> Recipe:
+    settings = site.image
     wheel = _wheel(spec, asked, row, site)
     source = "wheel" if wheel else "git" if asked.kind in ("release", "git") else asked.kind
     ref = f"v{asked.name}" if asked.kind == "release" else asked.name
@@ -192,7 +177,7 @@ def _recipe(spec: str, asked: RequestedUcx, row: Stack, place: _Place) -> Recipe
         source=source,
         ucx_version=version,
         ucx_release="none" if source == "none" else asked.release,
-        ucx_commit=(asked.commit or place.commits.of(ref)) if source == "git" else "",
+        ucx_commit=(asked.commit or commit(ref)) if source == "git" else "",
         ucx_repository=settings.ucx_repository if source == "git" else "",
         wheel_sha256=wheel.sha256[settings.architecture] if wheel else "",
         stack=row.name,
@@ -208,7 +193,7 @@ def _recipe(spec: str, asked: RequestedUcx, row: Stack, place: _Place) -> Recipe
         cuda=min(driver, row.cuda.max, key=version_key) if driver and row.cuda else "",
         site=site.name,
         settings=settings,
-        base=place.base,
+        base=base,
     )
 
 

@@ -66,3 +66,10 @@ def test_a_verdict_waits_for_no_chart_and_not_for_every_distribution_there_is(tm
     found = imported(tmp_path, command, shutil.copytree(CAMPAIGN, tmp_path / "tiny"))
     assert {"polars", "scipy.special"} <= found
     assert found & {"altair", "scipy.optimize", "scipy.stats", "statsmodels", "vl_convert"} == set()
+
+
+def test_the_first_run_of_bench_waits_for_no_library_of_the_report() -> None:
+    text = "import sys, gpubench.cli.campaign.lifecycle; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert "gpubench.cli.campaign.running" in done.stdout.split()
+    assert {*done.stdout.split()} & (STATISTICS | {"docker", "requests"}) == set()

@@ -122,6 +122,8 @@ def _tried(wanted: Wanted, outcome: RunOutcome, *, together: bool) -> dict[str, 
 
 def _words(first: FirstPass, wanted: Wanted) -> str:
     """``merge 4 x 0.98s (scatter 9 %), ...``, and where that comes from."""
+    # Late: the page's libraries take half a second, and the first run shall begin before.
+
     names = cell_names([{"workload": item.name, "params": json.dumps(item.params)} for item in wanted.workloads])
     each = [
         f"{name} {item.reps} x {one.cost_s:.2g}s (scatter {100 * one.scatter:.0f} %)"

@@ -21,16 +21,15 @@ from gpubench.images.process import Log
 
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 
-
-def log_path(folder: Path, name: str) -> Path:
-    """The log of version ``name``: a branch may have slashes."""
-    return folder / f"{_ODD.sub('-', name)}.log"
-
-
 LOCAL_REPOSITORY = "gpubench"
 """Of images that are pushed nowhere."""
 _STOP_S = 10.0
 """How long an interrupted front end waits for the engine to end the builds; it does so by itself too."""
+
+
+def log_path(folder: Path, name: str) -> Path:
+    """The log of version ``name``: a branch may have slashes."""
+    return folder / f"{_ODD.sub('-', name)}.log"
 
 
 class Display(Protocol):

@@ -23,12 +23,6 @@ class Credentials:
     password: str = dataclasses.field(default="", repr=False)
     token: str = dataclasses.field(default="", repr=False)
 
-    def for_engine(self) -> dict[str, str]:
-        """As Docker's API takes it."""
-        if self.token:
-            return {"identitytoken": self.token}
-        return {"username": self.user, "password": self.password}
-
 
 def config_file() -> Path:
     """Where ``docker login`` keeps logins."""

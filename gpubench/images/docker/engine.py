@@ -32,6 +32,13 @@ Cancelled = Callable[[], bool]
 
 _LOOK_S = 0.1
 
+_DONE = ("Pushed", "Layer already exists", "Mounted from")
+CALL_S = 60
+"""For an answer that needs no work."""
+SILENCE_S = 300
+"""Between two messages of a push or a pull."""
+_DEFAULT = "unix:///var/run/docker.sock"
+
 
 class StreamClient(docker.APIClient):
     """A client for one long answer. Its ``timeout`` bounds every silence, also where the SDK would wait forever."""
@@ -75,59 +82,6 @@ def ending(end: Callable[[], None], cancelled: Cancelled) -> Iterator[None]:
         watcher.join()
 
 
-def messages(
-    client: StreamClient, begin: Callable[[], Iterator[dict[str, Any]]], cancelled: Cancelled
-) -> Generator[dict[str, Any], None, None]:
-    """The engine's messages one by one; closes ``client``.
-
-    Raises:
-        InterruptedByUserError: ``cancelled`` said so.
-        One of ENGINE_ERRORS.
-    """
-    try:
-        with ending(client.give_up, cancelled):
-            yield from begin()
-    except ENGINE_ERRORS:
-        if not cancelled():
-            raise
-    finally:
-        if client.answer is not None:
-            client.answer.close()
-        client.close()
-    if cancelled():
-        raise InterruptedByUserError("interrupted")
-
-
-def transfer(
-    client: StreamClient,
-    begin: Callable[[], Iterator[dict[str, Any]]],
-    cancelled: Cancelled,
-    *,
-    what: str,
-    host: str,
-) -> Generator[dict[str, Any], None, None]:
-    """The messages of a push to, or a pull from, registry ``host``; ``what`` completes "could not …".
-
-    Raises:
-        SchedulerError: the registry failed.
-        MissingToolError: the engine failed.
-        InterruptedByUserError: ``cancelled`` said so.
-    """
-    try:
-        with contextlib.closing(messages(client, begin, cancelled)) as answers:
-            for message in answers:
-                if "error" in message:
-                    raise engine_failure(what, one_line(str(message["error"])), host)
-                yield message
-    except (requests.Timeout, urllib3.exceptions.TimeoutError):
-        raise too_slow(what, host, client.timeout) from None
-    except ENGINE_ERRORS as error:
-        raise engine_failure(what, reason(error), host) from None
-
-
-_DONE = ("Pushed", "Layer already exists", "Mounted from")
-
-
 @dataclasses.dataclass(frozen=True)
 class PushProgress:
     """What a push is doing, and the share of its bytes (0 to 1) that the registry has."""
@@ -155,22 +109,11 @@ class Layers:
             self._bytes[layer] = (min(float(detail.get("current", 0)), total), total)
         elif self._done[layer] and layer in self._bytes:
             self._bytes[layer] = (self._bytes[layer][1],) * 2
-        return PushProgress(self._text(status), self._share())
-
-    def _text(self, status: str) -> str:
-        done = f"pushing, {sum(self._done.values())} of {len(self._done)} layers done"
-        return f"{done}; the registry failed, trying again" if status.startswith("Retrying") else done
-
-    def _share(self) -> float:
+        text = f"pushing, {sum(self._done.values())} of {len(self._done)} layers done"
+        if status.startswith("Retrying"):
+            text += "; the registry failed, trying again"
         total = sum(total for _, total in self._bytes.values())
-        return sum(sent for sent, _ in self._bytes.values()) / total if total else 0.0
-
-
-CALL_S = 60
-"""For an answer that needs no work."""
-SILENCE_S = 300
-"""Between two messages of a push or a pull."""
-_DEFAULT = "unix:///var/run/docker.sock"
+        return PushProgress(text, sum(sent for sent, _ in self._bytes.values()) / total if total else 0.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -237,16 +180,14 @@ class Engine:
             InterruptedByUserError: ``cancelled`` said so.
         """
         place = RepositoryPlace.parse(repository)
-        login = find_credentials(place.host)
+        auth = _auth(place.host)
         self.tag(image, place.at(tag))
-        client, layers, digest = self._stream(SILENCE_S), Layers(), ""
-        what = f"push {place.at(tag)}"
+        layers, digest, what = Layers(), "", f"push {place.at(tag)}"
 
-        def begin() -> Iterator[dict[str, Any]]:
-            auth = login.for_engine() if login else {}
+        def begin(client: docker.APIClient) -> Iterator[dict[str, Any]]:
             yield from client.push(place.name, tag, stream=True, decode=True, auth_config=auth)
 
-        with contextlib.closing(transfer(client, begin, cancelled, what=what, host=place.host)) as answers:
+        with contextlib.closing(self._transfer(begin, cancelled, what=what, host=place.host)) as answers:
             for message in answers:
                 digest = str((message.get("aux") or {}).get("Digest", digest))
                 if progress := layers.note(message):
@@ -265,14 +206,12 @@ class Engine:
         """
         name, word = split_reference(reference)
         place = RepositoryPlace.parse(name)
-        login = find_credentials(place.host)
-        client = self._stream(SILENCE_S)
+        auth = _auth(place.host)
 
-        def begin() -> Iterator[dict[str, Any]]:
-            auth = login.for_engine() if login else {}
+        def begin(client: docker.APIClient) -> Iterator[dict[str, Any]]:
             yield from client.pull(place.name, tag=word, stream=True, decode=True, auth_config=auth)
 
-        for _ in transfer(client, begin, cancelled, what=f"pull {reference}", host=place.host):
+        for _ in self._transfer(begin, cancelled, what=f"pull {reference}", host=place.host):
             pass
         return str(self._inspect(place.at(word))["Id"])
 
@@ -358,8 +297,48 @@ class Engine:
         with _failing(f"find image {image}"):
             return dict(self._api.inspect_image(image))  # type: ignore[no-untyped-call]
 
-    def _stream(self, silence: int) -> StreamClient:
-        return StreamClient(**self._address, version=self._api.api_version, timeout=silence)
+    def _transfer(
+        self,
+        begin: Callable[[docker.APIClient], Iterator[dict[str, Any]]],
+        cancelled: Cancelled,
+        *,
+        what: str,
+        host: str,
+    ) -> Generator[dict[str, Any], None, None]:
+        """The messages of a push to, or a pull from, registry ``host``; ``what`` completes "could not …".
+
+        Raises:
+            SchedulerError: the registry failed.
+            MissingToolError: the engine failed.
+            InterruptedByUserError: ``cancelled`` said so.
+        """
+        client = StreamClient(**self._address, version=self._api.api_version, timeout=SILENCE_S)
+        try:
+            with ending(client.give_up, cancelled):
+                for message in begin(client):
+                    if "error" in message:
+                        raise engine_failure(what, one_line(str(message["error"])), host)
+                    yield message
+        except (requests.Timeout, urllib3.exceptions.TimeoutError):
+            if not cancelled():
+                raise too_slow(what, host, SILENCE_S) from None
+        except ENGINE_ERRORS as error:
+            if not cancelled():
+                raise engine_failure(what, reason(error), host) from None
+        finally:
+            if client.answer is not None:
+                client.answer.close()
+            client.close()
+        if cancelled():
+            raise InterruptedByUserError("interrupted")
+
+
+def _auth(host: str) -> dict[str, str]:
+    """The login to a registry as Docker's API takes it."""
+    login = find_credentials(host)
+    if login is None:
+        return {}
+    return {"identitytoken": login.token} if login.token else {"username": login.user, "password": login.password}
 
 
 @contextlib.contextmanager

@@ -35,6 +35,21 @@ _CLIENT = "gpubench"
 Send = Callable[..., requests.Response]
 """``send(method, url, **options)``, with the deadlines of the transport."""
 
+ATTEMPTS = 5
+SILENCE_S = (10.0, 30.0)
+"""To connect, and between two pieces of an answer."""
+WHOLE_S = 120.0
+"""For one whole answer: a registry that sends a byte now and then is too slow, too."""
+LONGEST_PAUSE_S = 30.0
+_AGAIN = (408, 429, 500, 502, 503, 504)
+_PIECE = 1 << 16
+LARGEST_DOCUMENT = 8 << 20
+LARGEST_LAST_LAYER = 16 << 20
+"""Bytes: the last layer of our images holds the manifest alone."""
+_LISTS = ("application/vnd.docker.distribution.manifest.list.v2+json", "application/vnd.oci.image.index.v1+json")
+_SINGLES = ("application/vnd.docker.distribution.manifest.v2+json", "application/vnd.oci.image.manifest.v1+json")
+_ACCEPT = ", ".join((*_SINGLES, *_LISTS))
+
 
 class Header(requests.auth.AuthBase):
     """Sets ``Authorization``. As an auth object, so that ~/.netrc can't replace it."""
@@ -108,16 +123,6 @@ def _read(answer: requests.Response, realm: str) -> str:
         raise SchedulerError(f"{realm} gave no token ({answer.status_code})", then="run it again later") from None
 
 
-ATTEMPTS = 5
-SILENCE_S = (10.0, 30.0)
-"""To connect, and between two pieces of an answer."""
-WHOLE_S = 120.0
-"""For one whole answer: a registry that sends a byte now and then is too slow, too."""
-LONGEST_PAUSE_S = 30.0
-_AGAIN = (408, 429, 500, 502, 503, 504)
-_PIECE = 1 << 16
-
-
 @dataclasses.dataclass(frozen=True)
 class RegistryResponse:
     """A whole answer."""
@@ -125,10 +130,6 @@ class RegistryResponse:
     status: int
     headers: Mapping[str, str]
     body: bytes
-
-
-class _SlowError(requests.Timeout):
-    """WHOLE_S is over."""
 
 
 class _Patience(urllib3.Retry):
@@ -172,11 +173,16 @@ class Transport:
                     return answer
                 why, asked = f"status {answer.status}", urllib3.HTTPResponse(headers=answer.headers)
             except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-                why = _why(error)
+                slow = isinstance(error, requests.Timeout) or "timed out" in str(error).lower()
+                why = "too slow" if slow else cause(error)
             try:
                 left = left.increment("GET", path)
             except urllib3.exceptions.MaxRetryError:
-                raise _gave_up(self.place.host, what, why) from None
+                state = {"too slow": "is too slow", "status 429": "is overloaded"}.get(why, "doesn't answer")
+                raise SchedulerError(
+                    f"registry {self.place.host} {state}: could not {what} ({why}, {ATTEMPTS} attempts)",
+                    then="check its name and the network, and run it again",
+                ) from None
             left.sleep(asked)
 
     def _logged_in(self, path: str, limit: int, what: str, accept: str) -> RegistryResponse:
@@ -203,34 +209,11 @@ class Transport:
                 if len(body) > limit:
                     raise SchedulerError(f"registry {self.place.host} sends more than {limit} bytes for {path}")
                 if time.monotonic() > deadline:
-                    raise _SlowError
+                    raise requests.Timeout
             return RegistryResponse(answer.status_code, answer.headers, bytes(body))
 
     def _send(self, method: str, url: str, **options: Any) -> requests.Response:
         return self._session.request(method, url, timeout=SILENCE_S, **options)
-
-
-def _why(error: Exception) -> str:
-    if isinstance(error, requests.Timeout) or "timed out" in str(error).lower():
-        return "too slow"
-    return cause(error)
-
-
-def _gave_up(host: str, what: str, cause: str) -> SchedulerError:
-    state = {"too slow": "is too slow", "status 429": "is overloaded"}.get(cause, "doesn't answer")
-    return SchedulerError(
-        f"registry {host} {state}: could not {what} ({cause}, {ATTEMPTS} attempts)",
-        then="check its name and the network, and run it again",
-    )
-
-
-LARGEST_DOCUMENT = 8 << 20
-LARGEST_LAST_LAYER = 16 << 20
-"""Bytes: the last layer of our images holds the manifest alone."""
-
-_LISTS = ("application/vnd.docker.distribution.manifest.list.v2+json", "application/vnd.oci.image.index.v1+json")
-_SINGLES = ("application/vnd.docker.distribution.manifest.v2+json", "application/vnd.oci.image.manifest.v1+json")
-_ACCEPT = ", ".join((*_SINGLES, *_LISTS))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -333,7 +316,11 @@ class Registry:
 
     def _chosen(self, rows: list[dict[str, Any]], architecture: str, name: str) -> dict[str, Any]:
         """The manifest of the wanted architecture; what isn't for Linux (signatures, attestations) is no image."""
-        images = {row["platform"]["architecture"]: row["digest"] for row in rows if _is_linux(row)}
+        images = {
+            row["platform"]["architecture"]: row["digest"]
+            for row in rows
+            if (row.get("platform") or {}).get("os") == "linux"
+        }
         wanted = docker_architecture(architecture) if architecture else next(iter(images), "")
         if wanted not in images:
             raise _other_architecture(name, architecture, images)
@@ -383,10 +370,6 @@ class Registry:
 
 def _digest(body: bytes) -> str:
     return f"sha256:{hashlib.sha256(body).hexdigest()}"
-
-
-def _is_linux(row: Mapping[str, Any]) -> bool:
-    return (row.get("platform") or {}).get("os") == "linux"
 
 
 def _json(answer: RegistryResponse, name: str) -> dict[str, Any]:

@@ -32,6 +32,9 @@ from gpubench.render.conda import SCRIPT, Prefix
 _CAUSES: dict[int, type[GpubenchError]] = {3: DataError, 5: MissingToolError}
 _STEP = "== "
 
+ON_DEMAND = False
+ready = installed_ready
+
 
 def make_prefix(recipe: Recipe, prefix: Prefix, folder: Path, root: Path, step: Step) -> LockRow:
     """Run the script of ``folder``, keep the manifest below ``root`` (``paths.images``); the row has no date yet.
@@ -102,10 +105,6 @@ def _run_script(script: Path, log: Path, step: Step) -> tuple[str, int]:
             elif shown.strip():
                 last = shown.strip()
     return last.removeprefix("gpubench: "), process.returncode
-
-
-ON_DEMAND = False
-ready = installed_ready
 
 
 def obtain(order: Order) -> Obtained:

@@ -56,6 +56,9 @@ _ASK = (
     "print(json.dumps([sys.executable, [[(d.metadata['Name'] or '').lower(), d.version] for d in m.distributions()]]))"
 )
 
+ON_DEMAND = False
+ready = installed_ready
+
 
 def describe_modules(spec: str, site: Site, load: Path, root: Path, step: Step) -> LockRow:
     """Load what ``load`` says, ask it, and keep load lines and manifest below ``root``; the row has no date yet.
@@ -161,10 +164,6 @@ def _bash(load: Path, words: Sequence[str]) -> str:
             then="run it again on a node of the site" if done.returncode == 5 else f"try them: bash -c '. {load}'",
         )
     return done.stdout
-
-
-ON_DEMAND = False
-ready = installed_ready
 
 
 def obtain(order: Order) -> Obtained:

@@ -23,6 +23,8 @@ ABANDONED_S = 3600.0
 """An importer touches its mark every few seconds; one that has been silent for an hour is dead, whatever the clocks."""
 _AGAIN = "remove its directory and import it again: gpubench images import"
 
+ON_DEMAND = False
+
 
 @dataclasses.dataclass(frozen=True)
 class ImportedSquashfs:
@@ -151,9 +153,6 @@ def discard(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
-
-
-ON_DEMAND = False
 
 
 def obtain(order: Order) -> Obtained:

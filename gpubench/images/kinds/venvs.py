@@ -15,6 +15,7 @@ No venv can be moved whole (its scripts name their Python by path), but ``bin/py
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -44,6 +45,9 @@ from gpubench.model.quantities import format_seconds
 from gpubench.resources import docker_file
 from gpubench.spec.plain import content_id
 
+_STAND_IN = "venv/libucx.py"
+ON_DEMAND = True
+
 
 @dataclasses.dataclass(frozen=True)
 class Interpreter:
@@ -62,34 +66,20 @@ def find_python(stack: Stack) -> Interpreter:
     own = platform.python_version()
     if stack.python.holds(".".join(own.split(".")[:2])):
         return Interpreter(sys.executable, own)
-    for minor in _minors(stack):
-        if found := _ask(minor):
-            return found
+    first, last = (int(end.split(".")[1]) for end in (stack.python.min, stack.python.max))
+    for minor in range(last, first - 1, -1):
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            path = _printed(program(), "python", "find", "--no-project", "--no-config", f"3.{minor}")
+            return Interpreter(path, _printed(path, "-I", "-c", "import platform; print(platform.python_version())"))
     raise MissingToolError(
         f"stack {stack.name} needs Python {stack.python}; gpubench runs on {own}, and no other Python was found",
         then=f"install Python {stack.python.max}",
     )
 
 
-def _minors(stack: Stack) -> list[str]:
-    first, last = (int(end.split(".")[1]) for end in (stack.python.min, stack.python.max))
-    return [f"3.{minor}" for minor in range(last, first - 1, -1)]
-
-
-def _ask(minor: str) -> Interpreter | None:
-    try:
-        path = _printed(program(), "python", "find", "--no-project", "--no-config", minor)
-        return Interpreter(path, _printed(path, "-I", "-c", "import platform; print(platform.python_version())"))
-    except (OSError, subprocess.SubprocessError):
-        return None
-
-
 def _printed(*words: str) -> str:
     done = subprocess.run(words, capture_output=True, text=True, env=environment(os.environ), check=True, timeout=60)
     return done.stdout.strip()
-
-
-_STAND_IN = "venv/libucx.py"
 
 
 _LOCKED = re.compile(r"^([a-z0-9][a-z0-9.-]*)==(\S+)", re.MULTILINE)
@@ -99,7 +89,7 @@ _RELEASED_TOGETHER = (frozenset({"dask", "distributed"}),)
 
 
 def stack_folder(stack: Stack, home: Path, progress: Progress, pins: Mapping[str, str]) -> Folder:
-    """The stack's folder below ``home``, built if it is missing; raises as ``build_venvs``.
+    """The stack's folder below ``home``, built if it is missing; raises as ``ensure``.
 
     ``pins`` are versions by package that take the place of the row's (see ``whole_pins``). What they need is then
     resolved anew by uv, which keeps every version of the row's lock that still fits; the lock that comes out lies in
@@ -398,17 +388,12 @@ def manifest(built: BuiltVenv) -> dict[str, Any]:
     }
 
 
-ON_DEMAND = True
-
-
 def obtain(order: Order) -> Obtained:
     """All on one stack, built where missing or damaged: no decision of anybody's. Raises as ``ensure``."""
     return Obtained(dict(ensure(order.specs, order.root, order.progress)))
 
 
-def ready(image: Image) -> None:
-    """Raise DataError where a file changed since the build."""
-    verify(image)
+ready = verify
 
 
 def entries(places: ImagePaths) -> list[Entry]:
