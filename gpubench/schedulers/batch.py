@@ -54,6 +54,10 @@ class BatchScheduler(abc.ABC):
     LIST: str
     LOOK: str
     """Words with which a person looks at the job ``{job_id}``."""
+    OF_A_JOB: tuple[str, ...]
+    """How the names of variables begin that belong to a job around this shell: the new job doesn't get them."""
+    PASSED_ON: tuple[str, ...] = ()
+    """Such names that it gets all the same."""
     ONE_AT_A_TIME = False
     FORGETS_ONLY_ENDED = True
     """Whether a job that the scheduler doesn't know has surely ended."""
@@ -63,7 +67,7 @@ class BatchScheduler(abc.ABC):
     def run_submit(
         self, job_dir: Path, name: str, environ: Mapping[str, str], after: Sequence[str]
     ) -> subprocess.CompletedProcess[str]:
-        """Run the submit command; see ``QueuedScheduler.submit``."""
+        """Run the submit command with ``environ``, in which no variable of another job is left."""
 
     @abc.abstractmethod
     def submitted_id(self, done: subprocess.CompletedProcess[str]) -> str:
@@ -124,10 +128,11 @@ class BatchScheduler(abc.ABC):
         """See ``QueuedScheduler.submit``."""
         self.check(job_dir)
         dependencies = self.dependencies(after)
+        env = {key: environ[key] for key in environ if key in self.PASSED_ON or not key.startswith(self.OF_A_JOB)}
         name, before = submitted.job_name(job_dir), submitted.read(job_dir)
         submitted.write(job_dir, self.NAME, name)
         try:
-            done = self.run_submit(job_dir, name, environ, dependencies)
+            done = self.run_submit(job_dir, name, env, dependencies)
         except MissingToolError:  # after any other failure it may have been submitted all the same: `state` finds it
             submitted.restore(job_dir, before)
             raise

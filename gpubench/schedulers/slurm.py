@@ -40,7 +40,6 @@ _FIELD = re.compile(r"(?:^| )(\w+(?::\w+)?)=(\S*)")
 _UNHEARD = "timed out"
 _NOTHING = ("None", "(null)", "None assigned")
 """Slurm's words where a field has nothing to say, like the reason of a job that runs."""
-_PASSED_ON = ("SLURM_CONF", "SLURM_CONF_SERVER")
 
 
 class Slurm(BatchScheduler):
@@ -53,6 +52,9 @@ class Slurm(BatchScheduler):
     KILL = "scancel"
     LIST = "squeue"
     LOOK = "scontrol show job {job_id}"
+    # sbatch reads SBATCH_* and, inside an allocation, SLURM_* as options that beat those of the script.
+    OF_A_JOB = ("SBATCH_", "SLURM_", "SRUN_")
+    PASSED_ON = ("SLURM_CONF", "SLURM_CONF_SERVER")
     FORGETS_ONLY_ENDED = False
 
     def check(self, job_dir: Path) -> None:
@@ -67,15 +69,9 @@ class Slurm(BatchScheduler):
         self, job_dir: Path, name: str, environ: Mapping[str, str], after: Sequence[str]
     ) -> subprocess.CompletedProcess[str]:
         """``sbatch`` from the job's directory."""
-        # sbatch reads SBATCH_* and, inside an allocation, SLURM_* as options that beat those of the script.
-        env = {
-            key: value
-            for key, value in environ.items()
-            if key in _PASSED_ON or not key.startswith(("SBATCH_", "SLURM_", "SRUN_"))
-        }
         dependency = [f"--dependency=afterany:{':'.join(after)}"] if after else []
         words = ["sbatch", "--parsable", f"--chdir={job_dir.resolve()}", f"--job-name={name}", *dependency, "job.sh"]
-        return call(words, env=env, cwd=job_dir)
+        return call(words, env=environ, cwd=job_dir)
 
     def submitted_id(self, done: subprocess.CompletedProcess[str]) -> str:
         """``NUMBER`` or ``NUMBER;CLUSTER`` in the last line."""

@@ -12,8 +12,9 @@ import pytest
 
 from gpubench.errors import DataError, UsageError
 from gpubench.importers import FORMATS
+from gpubench.importers.column_map import FIELDS, TIMES
 from gpubench.importers.directory import Given, ImportedResults, import_files
-from tests.conftest import Run
+from tests.conftest import ROOT, Run
 
 FIXTURES = Path(__file__).parent / "fixtures"
 MAP = "wall_s=seconds,variant=build,date=day,params.rows=n,workers=gpus"
@@ -27,6 +28,11 @@ def imported(
         (tmp_path / name).write_text(source)
         source = tmp_path / name
     return import_files(form, FORMATS[form], [source], tmp_path / "out", Given(columns=columns))
+
+
+def test_the_manual_names_every_field_that_a_column_can_fill() -> None:
+    text = (ROOT / "docs" / "old-results.md").read_text(encoding="utf-8")
+    assert [field for field in (*TIMES, *FIELDS) if f"`{field}`" not in text] == []
 
 
 def test_columns_fill_the_fields_that_the_map_names_and_the_others_stay_beside_them(tmp_path: Path) -> None:
@@ -78,7 +84,7 @@ def test_other_formats_take_no_map(tmp_path: Path) -> None:
 
 
 def test_a_column_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no heading with minutes before it"):
+    with pytest.raises(DataError, match="no column minutes: there are seconds, build, day, n, gpus, host"):
         imported(tmp_path, TABLE, "wall_s=minutes")
     pl.DataFrame({"seconds": [1.0]}).write_parquet(tmp_path / "a.parquet")
     with pytest.raises(DataError, match="no column minutes: there are seconds"):
