@@ -266,7 +266,7 @@ def place_of(site: Site, device: str) -> ImagePlace:
 
 
 def hidden_devices(site: Site, device: str) -> list[str]:
-    """Variables of the hooks of container runtimes that say which devices a container gets, and here shall say none."""
+    """Variables by which hooks of container runtimes give devices to a container; here they are to give none."""
     if device != "cpu":
         return []
     return ["NVIDIA_VISIBLE_DEVICES", *([] if site.image.fabric else ["MELLANOX_VISIBLE_DEVICES"])]

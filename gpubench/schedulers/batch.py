@@ -57,7 +57,7 @@ class BatchScheduler(abc.ABC):
     OF_A_JOB: tuple[str, ...]
     """How the names of variables begin that belong to a job around this shell: the new job doesn't get them."""
     PASSED_ON: tuple[str, ...] = ()
-    """Such names that it gets all the same."""
+    """Exceptions: names that the new job does get."""
     ONE_AT_A_TIME = False
     FORGETS_ONLY_ENDED = True
     """Whether a job that the scheduler doesn't know has surely ended."""
@@ -74,7 +74,7 @@ class BatchScheduler(abc.ABC):
         """The id of the new job in the submit command's answer; empty where there is none.
 
         Raises:
-            SchedulerError: nobody knows whether it was accepted.
+            SchedulerError: the answer doesn't tell whether it was accepted.
         """
 
     @abc.abstractmethod
@@ -133,7 +133,7 @@ class BatchScheduler(abc.ABC):
         submitted.write(job_dir, self.NAME, name)
         try:
             done = self.run_submit(job_dir, name, env, dependencies)
-        except MissingToolError:  # after any other failure it may have been submitted all the same: `state` finds it
+        except MissingToolError:  # after any other failure it may have been submitted: `state` finds out
             submitted.restore(job_dir, before)
             raise
         job_id = self.submitted_id(done)

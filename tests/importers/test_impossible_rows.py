@@ -154,6 +154,7 @@ TEXTS = {
     "ucx-perftest": ("ucx_perftest/tag_lat.out", "ucx_perftest/ucx-3329.txt"),
     "ucxx": ("ucxx/core.out", "ucxx/ucxx-312.txt"),
     "nccl-tests": ("nccl_tests/all_reduce.out",),
+    "rapidsmpf": ("rapidsmpf/bench_shuffle.out",),
 }
 
 
