@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from gpubench.importers.base import Format, Refused, Row, day, plain_number, positive, whole
+from gpubench.importers.base import Format, Refused, Row, day, numbered_lines, plain_number, positive, whole
 
 _CELL = ("scale_factor", "qualification", "io_mode", "suffix")
 _LARGE = ("records", "plans")
@@ -19,7 +19,7 @@ _LARGE = ("records", "plans")
 
 def read(path: Path, name: str) -> Iterator[Row | Refused]:
     """Every record of every run."""
-    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+    for number, line in numbered_lines(path):
         if not line.strip():
             continue
         try:

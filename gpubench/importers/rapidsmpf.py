@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpubench.importers.base import Format, Refused, Row, plain_number, positive, whole
+from gpubench.importers.base import PRINTED, Format, Refused, Row, numbered_lines, plain_number, positive, whole
 
 _BEGIN = "means:"
 _RANKS = "nranks"
@@ -19,7 +19,7 @@ _RATES = ("/s", "/sec")
 def read(path: Path, name: str) -> Iterator[Row | Refused]:
     """A row per line of results."""
     found = False
-    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+    for number, line in numbered_lines(path):
         if line.strip().startswith(_BEGIN):
             found = True
             yield _row(path, name, number, line)
@@ -55,7 +55,7 @@ def _row(path: Path, name: str, line: int, text: str) -> Row | Refused:
 
 FORMAT = Format(
     what="the lines of results of rapidsmpf's bench_comm and bench_shuffle",
-    patterns=("*.out", "*.txt", "*.log"),
+    patterns=PRINTED,
     read=read,
     lacks=("date", "UCX", "nodes", "hosts", "benchmark, but in the file's name", "count of repetitions", "single ones"),
     caution="the mean is over ranks and runs: a slow rank can't be told from a slow run",
