@@ -45,8 +45,8 @@ FIELDS: dict[str, Callable[[str], Any]] = {
     "date": day,
     "started_at": _moment,
     "wall_se": positive,
-    "warmup": {"true": True, "false": False, "1": True, "0": False}.get,
-    "answer": {"ok": "ok", "unchecked": "unchecked", "wrong": "wrong"}.get,
+    "warmup": lambda text: {"true": True, "false": False, "1": True, "0": False}.get(text.lower()),
+    "answer": lambda text: text if text in ("ok", "unchecked", "wrong") else None,
 }
 """Other fields that a column can fill, and how its text is read; None: it can't be."""
 

@@ -50,6 +50,15 @@ def test_a_parquet_file_gives_what_its_csv_gives(tmp_path: Path) -> None:
     assert packed["line"].to_list() == [1, 2]
 
 
+def test_types_of_a_parquet_file_are_read(tmp_path: Path) -> None:
+    at = dt.datetime(2026, 11, 7, 10, tzinfo=dt.UTC)
+    columns = {"wall_s": [1.0, 2.0], "warmup": [True, False], "started_at": [at, at], "rep": [0, 1], "bytes": [None, 8]}
+    pl.DataFrame(columns).write_parquet(tmp_path / "a.parquet")
+    table = imported(tmp_path, tmp_path / "a.parquet", None).table.sort("rep")
+    assert (table["warmup"].to_list(), table["bytes"].to_list()) == ([True, False], [None, 8])
+    assert table["started_at"].to_list() == [at, at]
+
+
 def test_columns_that_are_called_as_ours_need_no_map(tmp_path: Path) -> None:
     table = imported(tmp_path, "wall_s,variant,block\n2,a,7\n3,b,7\n", None).table
     assert (table["wall_s"].to_list(), table["variant"].to_list()) == ([2.0, 3.0], ["a", "b"])
