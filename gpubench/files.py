@@ -171,7 +171,7 @@ def _write(
 def _write_once(temporary: Path, content: bytes, publish: Callable[[Path], object], mode: int) -> None:
     try:
         with open(temporary, "xb", opener=lambda path, flags: os.open(path, flags, mode)) as handle:
-            with contextlib.suppress(OSError):  # a file system without locks: nobody can take it for dead there
+            with contextlib.suppress(OSError):  # a file system without locks: there no writer is taken for dead
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             handle.write(content)
             handle.flush()

@@ -53,7 +53,7 @@ class Tracker:
         self._experiment = self._said(lambda: self._find_experiment(artifacts))
 
     def export(self, campaign: Tracked, runs: Iterable[Tracked]) -> tuple[int, int]:
-        """The campaign's run with the others nested in it; how many were written, and how many stood there already.
+        """The campaign's run with the others nested in it; how many were written, and how many were there already.
 
         A run that says the same already is left alone, one that says something else is replaced. The campaign's is
         brought up to date instead: the others hang on it, and its effects over the exports are a series.

@@ -14,6 +14,7 @@ from gpubench.importers import (
     nccl_tests,
     osu,
     parsl_perf,
+    rapidsmpf,
     ucx_perftest,
     ucxx_send_recv,
 )
@@ -30,6 +31,7 @@ FORMATS: dict[str, Format] = {
     "ucxx": ucxx_send_recv.FORMAT,
     "nccl-tests": nccl_tests.FORMAT,
     "cudf-polars": cudf_polars.FORMAT,
+    "rapidsmpf": rapidsmpf.FORMAT,
     "table": column_map.FORMAT,
 }
 """By the name that ``import-results`` takes."""

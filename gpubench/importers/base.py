@@ -112,6 +112,15 @@ class Format:
     map_columns: Callable[[str], Reader] | None = None
 
 
+PRINTED = ("*.out", "*.txt", "*.log")
+"""Names of files that hold what a program printed."""
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a text from 1 on; bytes that are no UTF-8 are replaced."""
+    return enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1)
+
+
 def positive(value: Any) -> float | None:
     """The number, if it is positive and finite; JSON's ``true`` and ``1_0.5``, which Python would read, are none."""
     if isinstance(value, bool) or (isinstance(value, str) and not _DECIMAL.fullmatch(value)):

@@ -6,6 +6,8 @@ There is no field for a block: a block is runs side by side on the same nodes, w
 
 from __future__ import annotations
 
+import contextlib
+import csv
 import datetime as dt
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -43,8 +45,8 @@ FIELDS: dict[str, Callable[[str], Any]] = {
     "date": day,
     "started_at": _moment,
     "wall_se": positive,
-    "warmup": {"true": True, "false": False, "1": True, "0": False}.get,
-    "answer": {"ok": "ok", "unchecked": "unchecked", "wrong": "wrong"}.get,
+    "warmup": lambda text: {"true": True, "false": False, "1": True, "0": False}.get(text.lower()),
+    "answer": lambda text: text if text in ("ok", "unchecked", "wrong") else None,
 }
 """Other fields that a column can fill, and how its text is read; None: it can't be."""
 
@@ -79,19 +81,27 @@ def _rows(path: Path, name: str, columns: Mapping[str, str]) -> Iterator[Row | R
 def _table(path: Path, name: str, needed: list[str]) -> Iterator[tuple[int, dict[str, str]] | Refused]:
     """Line and texts of every row; of a Parquet file the number of the row, from 1."""
     with path.open("rb") as file:
-        if file.read(len(_MAGIC)) != _MAGIC:
-            yield from csv_rows(path, name, needed[0], needed)
-            return
+        is_parquet = file.read(len(_MAGIC)) == _MAGIC
     try:
-        table = pl.read_parquet(path)
+        table = pl.read_parquet(path) if is_parquet else None
     except (pl.exceptions.PolarsError, OSError):
         yield Refused(name, 0, "no readable Parquet file")
         return
-    if missing := [column for column in needed if column not in table.columns]:
-        yield Refused(name, 0, f"no column {', '.join(missing)}: there are {', '.join(table.columns)}")
+    heading = _heading(path) if table is None else table.columns
+    if missing := [column for column in needed if column not in heading]:
+        yield Refused(name, 1, f"no column {', '.join(missing)}: there are {', '.join(heading)[:300]}")
+        return
+    if table is None:
+        yield from csv_rows(path, name, needed[0], needed)
         return
     for number, row in enumerate(table.iter_rows(named=True), start=1):
         yield number, {key: "" if value is None else str(value) for key, value in row.items()}
+
+
+def _heading(path: Path) -> list[str]:
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as source, contextlib.suppress(csv.Error):
+        return next(csv.reader(source), [])
+    return []
 
 
 def _row(cells: Mapping[str, str], columns: Mapping[str, str], path: Path, name: str, line: int) -> Row | Refused:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from gpubench.importers.base import Format, Refused, Row, day, plain_number, positive, whole
+from gpubench.importers.base import Format, Refused, Row, day, numbered_lines, plain_number, positive, whole
 
 _CELL = ("scale_factor", "qualification", "io_mode", "suffix")
 _LARGE = ("records", "plans")
@@ -19,7 +19,7 @@ _LARGE = ("records", "plans")
 
 def read(path: Path, name: str) -> Iterator[Row | Refused]:
     """Every record of every run."""
-    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+    for number, line in numbered_lines(path):
         if not line.strip():
             continue
         try:
@@ -33,7 +33,7 @@ def read(path: Path, name: str) -> Iterator[Row | Refused]:
         for query, records in run["records"].items():
             for at, record in enumerate(records if isinstance(records, list) else [records]):
                 if isinstance(record, dict):  # before 26.x the place in the list alone says which iteration it is
-                    yield _row(name, number, run, {"query": query, "iteration": at, **record})
+                    yield _row(name, number, run, {"iteration": at, **record, "query": query})
                 else:
                     yield Refused(name, number, f"query {query}: no record")
 
@@ -58,10 +58,10 @@ def _row(name: str, line: int, run: Mapping[str, Any], record: Mapping[str, Any]
         wall_s=seconds,
         extra=record,
         run=str(run_id or f"{name}:{line}"),
-        identity=(run_id or (name, line), query, iteration),
+        identity=(str(run_id or (name, line)), query, iteration),
         date=day(str(run.get("timestamp", ""))),
         backend=str(frontend) if frontend else None,
-        params={"query": plain_number(query)} | {key: run[key] for key in _CELL if run.get(key) is not None},
+        params={"query": plain_number(query)} | {key: plain_number(run[key]) for key in _CELL if run.get(key)},
         workers=whole(run.get("n_workers")),
         device="gpu" if engine == "cudf-polars" else "cpu" if engine else None,
         rep=iteration,

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpubench.importers.base import Format, Refused, Row, positive, whole
+from gpubench.importers.base import PRINTED, Format, Refused, Row, numbered_lines, positive, whole
 
 _BEGINS = ("# nThread", "# nccl-tests version", "# Collective test starting")
 """One of these stands above the rows of a run."""
@@ -42,7 +42,7 @@ class _Output:
 def read(path: Path, name: str) -> Iterator[Row | Refused]:
     """Two rows for every size of each run whose output is in the file; a wrong answer is refused."""
     output = _Output(path.stem)
-    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+    for number, line in numbered_lines(path):
         if output.columns and line.startswith(_BEGINS):
             output = _Output(path.stem, output.number)
         if found := _VERSION.match(line):
@@ -101,7 +101,7 @@ def _rows(name: str, line: int, output: _Output, values: list[str]) -> Iterator[
 
 FORMAT = Format(
     what="what nccl-tests printed",
-    patterns=("*.out", "*.txt", "*.log"),
+    patterns=PRINTED,
     read=read,
     lacks=("date", "UCX", "transport", "single repetitions", "test, but in newer releases", "NCCL, but in newer ones"),
     caution="a row is one mean of its iterations, measured after those of smaller sizes in one process",

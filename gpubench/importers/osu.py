@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpubench.importers.base import Format, Refused, Row, positive, whole
+from gpubench.importers.base import PRINTED, Format, Refused, Row, numbered_lines, positive, whole
 
 _TITLE = re.compile(r"^#\s*(OSU .*?)(?:\s+Test)?(?:\s+v(\d[\w.]*))?\s*$")
 _MEMORY = re.compile(r"^#\s*Send Buffer on (\w+) .*Receive Buffer on (\w+)")
@@ -37,7 +37,7 @@ class _Output:
 def read(path: Path, name: str) -> Iterator[Row | Refused]:
     """Every row of one output, or of several that went to one file; what MPI says in between is left out."""
     output = _Output()
-    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+    for number, line in numbered_lines(path):
         if found := _TITLE.match(line):
             output = _Output(output.number + 1, found[1], found[2] or "")
         elif found := _MEMORY.match(line):
@@ -79,13 +79,13 @@ def _row(name: str, line: int, output: _Output, values: list[str]) -> Row | Refu
         device=output.device,
         reps=whole(fields.get("Iterations")),
         bytes=size,
-        answer="ok" if "Validation" in fields else "unchecked",
+        answer="ok" if fields.get("Validation") == "Pass" else "unchecked",
     )
 
 
 FORMAT = Format(
     what="what the OSU micro-benchmarks printed",
-    patterns=("*.out", "*.txt", "*.log"),
+    patterns=PRINTED,
     read=read,
     lacks=("date", "UCX", "MPI", "nodes", "processes", "host", "single repetitions", "their count, but with -f"),
     caution="a row is one mean; where processes ran (one node or two) is not recorded",

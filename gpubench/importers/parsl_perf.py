@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpubench.importers.base import Format, Refused, Row, contradiction, positive, whole
+from gpubench.importers.base import PRINTED, Format, Refused, Row, contradiction, numbered_lines, positive, whole
 
 WORKLOAD = "parsl-task"
 """Seconds per task that does nothing."""
@@ -42,8 +42,7 @@ def read(path: Path, name: str) -> Iterator[Row | Refused]:
     """A row per batch, of one run or of several whose output went to one file."""
     batches: list[_Batch] = []
     run, version = 0, None
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    for number, line in enumerate(lines, start=1):
+    for number, line in numbered_lines(path):
         if begin := _BEGIN.match(line):
             if int(begin[1]) == 1 and batches:
                 yield from _rows(name, batches, version, ended=False)
@@ -96,7 +95,7 @@ def _rows(name: str, batches: list[_Batch], version: str | None, *, ended: bool)
 
 FORMAT = Format(
     what="what parsl-perf printed",
-    patterns=("*.out", "*.txt", "*.log"),
+    patterns=PRINTED,
     read=read,
     lacks=("date", "executor", "workers", "nodes", "host", "UCX", "single tasks", "parsl's version, but where printed"),
     caution="one thread submits the tasks: beyond a few workers the figure is the client's, not the cluster's",

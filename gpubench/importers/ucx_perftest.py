@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from gpubench.importers.base import Format, Refused, Row, positive, whole
+from gpubench.importers.base import PRINTED, Format, Refused, Row, numbered_lines, positive, whole
 
 _BOX = re.compile(r"^\|\s*([A-Z][A-Za-z ]+?):\s*(.*?)\s*\|$")
 _FIRST = "API"
@@ -36,7 +36,7 @@ class _Run:
 def read(path: Path, name: str) -> Iterator[Row | Refused]:
     """The result of each run whose output is in the file."""
     runs: list[_Run] = []
-    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+    for number, line in numbered_lines(path):
         box, heading, figures = _BOX.match(line), _HEADING.search(line), _FIGURES.match(line)
         if (box and box[1] == _FIRST) or (heading and (not runs or runs[-1].heading)):
             runs.append(_Run(len(runs) + 1))
@@ -85,7 +85,7 @@ def _row(name: str, run: _Run) -> Row | Refused:
 
 FORMAT = Format(
     what="what ucx_perftest printed",
-    patterns=("*.out", "*.txt", "*.log"),
+    patterns=PRINTED,
     read=read,
     lacks=(
         "date",

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpubench.importers.base import Format, Refused, Row, positive, whole
+from gpubench.importers.base import PRINTED, Format, Refused, Row, positive, whole
 
 _BEGIN = "Roundtrip benchmark"
 _PAIR = re.compile(r"^([^|]+?)\s*\| (.*?)\s*$")
@@ -76,7 +76,7 @@ def _rows(name: str, lines: list[str], first: int, run: str) -> Iterator[Row | R
 
 FORMAT = Format(
     what="what python -m ucxx.benchmarks.send_recv printed",
-    patterns=("*.out", "*.txt", "*.log"),
+    patterns=PRINTED,
     read=read,
     lacks=("date", "UCX and ucxx versions", "hosts", "exact message size", "transport, but where UCX_TLS was printed"),
     caution="iterations of one process follow one another: a date is one figure, however many they are",

@@ -11,14 +11,13 @@ from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
 from gpubench.plan.adapter_combinations import BRINGS_FILES
 from gpubench.render.environment import environment
-from gpubench.render.job import TEMPLATE, job_file, make_ready, of_the_site, place_of, release
+from gpubench.render.job import TEMPLATE, in_any_run_spec, job_file, make_ready, of_the_site, place_of, release
 from gpubench.render.objects import container, label, measuring, of_any_job
 from gpubench.render.planned import NODE_HALF
 from gpubench.render.quote import words
 from gpubench.runtimes import RUNTIMES
 from gpubench.spec import Deadlines, RunSpec
 from gpubench.spec.cluster import CLUSTER_SPEC, SCHEDULER_FILE, ClusterSpec
-from gpubench.spec.run import RUN_SPEC
 
 SPEC = "specs/cluster.json"
 NODES_SPEC = "nodes.json"
@@ -199,36 +198,21 @@ def _nodes_spec(record: ClusterRecord, job: ClusterJob, node_half: str) -> RunSp
     # Pods of a job don't begin together: one may wait for a node, or for its image.
     start_s = site.limits.start + (site.kubernetes.start if in_pods(site) else 0.0)
     return RunSpec(
-        schema=RUN_SPEC,
+        **in_any_run_spec(site, image, record.variant),
         campaign=record.name,
-        site=site.name,
         job=job.job,
         block=1,
         run=record.identity,
         order=0,
-        variant=record.variant.label,
-        image=image.id,
-        ucx_version=image.ucx_version,
-        binding=image.binding,
         protocol=record.protocol,
         device=site.device,
         nodes=job.nodes,
         workers_per_node=site.layout.workers,
         threads_per_worker=site.layout.threads,
         memory_limit=record.memory_limit,
-        interface=site.interface,
-        manifest=image.manifest,
         env=variables(record),
-        variant_env=sorted(record.variant.env),
-        env_allow=sorted(site.env_allow),
-        expect_transport=site.expect_transport,
-        expect_ucx=release(image.ucx_version),
         workloads=[],
         deadlines=Deadlines(start_s=start_s, stop_s=site.limits.stop, silence_s=site.limits.silence),
         block_s=site.limits.start,
         node_half=node_half,
-        build_id=image.build_id,
-        build_manifest=image.build_manifest,
-        rmm_pool=str(site.layout.rmm_pool),
-        scheduler_on=site.layout.scheduler,
     )

@@ -43,8 +43,8 @@ class ImportItem:
 def squashfs_name(digest: str) -> str:
     """Path of the squashfs file below the folder: ``sha256-<64 hex>/image.sqsh``, its sidecar adds ``.json``.
 
-    File and sidecar stand in one directory because one rename then publishes both: nobody sees one without the other,
-    or a sidecar of other bytes. The digest stands whole: people read the link, and shortened names might meet.
+    File and sidecar are in one directory because one rename then publishes both: no reader sees one without the other,
+    or a sidecar of other bytes. The digest isn't shortened: people read the link, and short names might collide.
 
     Raises:
         ValueError: not a sha256 digest.

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from gpubench.launchers import LAUNCHERS
-from gpubench.model.image import Image
-from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
+from gpubench.model.image import Image, Variant
+from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun, PlannedVariant
 from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
 from gpubench.plan.block_design import SAFETY
@@ -84,42 +84,49 @@ def run_spec(plan: Plan, job: PlannedJob, block: PlannedBlock, run: PlannedRun, 
     site = plan.site
     workloads = {item.params_id: item for item in plan.workloads}
     return RunSpec(
-        schema=RUN_SPEC,
+        **in_any_run_spec(site, image, variant),
         campaign=plan.campaign,
-        site=site.name,
         job=job.job,
         block=block.block,
         run=run.run,
         order=run.order,
-        variant=variant.label,
-        image=image.id,
-        ucx_version=image.ucx_version,
-        binding=image.binding,
         protocol=plan.protocol,
         device=plan.device,
         nodes=job.nodes,
         workers_per_node=job.workers_per_node,
         threads_per_worker=plan.threads_per_worker,
         memory_limit=job.memory_limit,
-        interface=site.interface,
-        manifest=image.manifest,
         env={**image.env, **site.env, **plan.workarounds(job.nodes), **variant.env},
-        variant_env=sorted(variant.env),
-        env_allow=sorted(site.env_allow),
-        expect_transport=site.expect_transport,
-        expect_ucx=release(image.ucx_version),
         workloads=[_workload(workloads[params_id].model_dump()) for params_id in run.workloads],
         deadlines=Deadlines(start_s=site.limits.start, stop_s=site.limits.stop, silence_s=site.limits.silence),
         block_s=plan.time.block_s,
         node_half=node_half,
-        build_id=image.build_id,
-        build_manifest=image.build_manifest,
-        rmm_pool=str(site.layout.rmm_pool),
-        scheduler_on=site.layout.scheduler,
         client_on=site.layout.client,
         turns=[turn for turn in _turns(block) if turn.order == run.order],
         beside=[other.run for other in block.runs if block.turns and other.run != run.run],
     )
+
+
+def in_any_run_spec(site: Site, image: Image, variant: PlannedVariant | Variant) -> dict[str, Any]:
+    """What the specs of campaigns' runs and of standing clusters say alike of site, image and variant."""
+    return {
+        "schema": RUN_SPEC,
+        "site": site.name,
+        "variant": variant.label,
+        "image": image.id,
+        "ucx_version": image.ucx_version,
+        "binding": image.binding,
+        "interface": site.interface,
+        "manifest": image.manifest,
+        "variant_env": sorted(variant.env),
+        "env_allow": sorted(site.env_allow),
+        "expect_transport": site.expect_transport,
+        "expect_ucx": release(image.ucx_version),
+        "build_id": image.build_id,
+        "build_manifest": image.build_manifest,
+        "rmm_pool": str(site.layout.rmm_pool),
+        "scheduler_on": site.layout.scheduler,
+    }
 
 
 def turns_spec(plan: Plan, job: PlannedJob, block: PlannedBlock) -> TurnsSpec:
@@ -259,7 +266,7 @@ def place_of(site: Site, device: str) -> ImagePlace:
 
 
 def hidden_devices(site: Site, device: str) -> list[str]:
-    """Variables of the hooks of container runtimes that say which devices a container gets, and here shall say none."""
+    """Variables by which hooks of container runtimes give devices to a container; here they are to give none."""
     if device != "cpu":
         return []
     return ["NVIDIA_VISIBLE_DEVICES", *([] if site.image.fabric else ["MELLANOX_VISIBLE_DEVICES"])]

@@ -26,7 +26,7 @@ class Scheduler(Protocol):
 
 
 class Running(Protocol):
-    """A job whose queue is this very process."""
+    """A job that this process itself queued and started."""
 
     def ended(self) -> bool:
         """Whether it neither waits nor runs."""
@@ -53,7 +53,7 @@ class LocalScheduler(Scheduler, Protocol):
 
 
 class QueuedScheduler(Scheduler, Protocol):
-    """Jobs wait in a queue and run when nobody looks.
+    """Jobs wait in a queue and run without the front end.
 
     ``SUBMIT`` is the command that a submit needs, ``ALLOCATE`` the words with which a user gets ``{nodes}`` nodes.
     Jobs of one campaign that go there wait for each other where it is ``ONE_AT_A_TIME``.

@@ -54,6 +54,10 @@ class BatchScheduler(abc.ABC):
     LIST: str
     LOOK: str
     """Words with which a person looks at the job ``{job_id}``."""
+    OF_A_JOB: tuple[str, ...]
+    """How the names of variables begin that belong to a job around this shell: the new job doesn't get them."""
+    PASSED_ON: tuple[str, ...] = ()
+    """Exceptions: names that the new job does get."""
     ONE_AT_A_TIME = False
     FORGETS_ONLY_ENDED = True
     """Whether a job that the scheduler doesn't know has surely ended."""
@@ -63,14 +67,14 @@ class BatchScheduler(abc.ABC):
     def run_submit(
         self, job_dir: Path, name: str, environ: Mapping[str, str], after: Sequence[str]
     ) -> subprocess.CompletedProcess[str]:
-        """Run the submit command; see ``QueuedScheduler.submit``."""
+        """Run the submit command with ``environ``, in which no variable of another job is left."""
 
     @abc.abstractmethod
     def submitted_id(self, done: subprocess.CompletedProcess[str]) -> str:
         """The id of the new job in the submit command's answer; empty where there is none.
 
         Raises:
-            SchedulerError: nobody knows whether it was accepted.
+            SchedulerError: the answer doesn't tell whether it was accepted.
         """
 
     @abc.abstractmethod
@@ -124,11 +128,12 @@ class BatchScheduler(abc.ABC):
         """See ``QueuedScheduler.submit``."""
         self.check(job_dir)
         dependencies = self.dependencies(after)
+        env = {key: environ[key] for key in environ if key in self.PASSED_ON or not key.startswith(self.OF_A_JOB)}
         name, before = submitted.job_name(job_dir), submitted.read(job_dir)
         submitted.write(job_dir, self.NAME, name)
         try:
-            done = self.run_submit(job_dir, name, environ, dependencies)
-        except MissingToolError:  # after any other failure it may have been submitted all the same: `state` finds it
+            done = self.run_submit(job_dir, name, env, dependencies)
+        except MissingToolError:  # after any other failure it may have been submitted: `state` finds out
             submitted.restore(job_dir, before)
             raise
         job_id = self.submitted_id(done)

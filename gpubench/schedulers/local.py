@@ -163,7 +163,7 @@ def _remember(job_dir: Path, pid: int, code: int | None) -> None:
     known = json.dumps({"pid": pid, "started": _start_time(pid), "code": code, "front": front})
     path = job_dir / STATE_FILE
     try:
-        write_atomically(path, known)  # whoever asks meanwhile reads the old or the new
+        write_atomically(path, known)  # a concurrent reader gets the old or the new file
     except MissingToolError:
         with writing(path):
             path.write_text(known, encoding="utf-8")  # over the old one, which fits on a full disk, too
@@ -224,7 +224,7 @@ def _alive(known: Mapping[str, Any]) -> bool:
 
 
 def _has_members(group: int) -> bool:
-    """Whether a process of the group lives; one that has ended and that nobody has asked for doesn't."""
+    """Whether a process of the group lives; zombies don't count."""
     for entry in Path("/proc").glob("[0-9]*/stat"):
         fields = _stat(entry)
         if fields and fields[0] != b"Z" and fields[2] == b"%d" % group:

@@ -40,7 +40,6 @@ _WORDS = {"DONE": "COMPLETED", "EXIT": "FAILED"}
 """LSF's two ends in the words that all schedulers share; its reason goes with them."""
 
 _SUBMITTED = re.compile(r"^Job <(\d+)> is submitted to (?:default )?queue <", re.MULTILINE)
-_OF_A_JOB = ("JSM_", "PMIX_", "LSB_JOB", "LSB_DJOB", "LSB_HOSTS", "LSB_MCPU_HOSTS", "LSB_BATCH_JID")
 _FIELDS = "stat exit_code exec_host exit_reason pend_reason"
 
 
@@ -54,14 +53,13 @@ class Lsf(BatchScheduler):
     KILL = "bkill"
     LIST = "bjobs"
     LOOK = "bjobs -l {job_id}"
+    OF_A_JOB = ("JSM_", "PMIX_", "LSB_JOB", "LSB_DJOB", "LSB_HOSTS", "LSB_MCPU_HOSTS", "LSB_BATCH_JID")
 
     def run_submit(
         self, job_dir: Path, name: str, environ: Mapping[str, str], after: Sequence[str]
     ) -> subprocess.CompletedProcess[str]:
         """``bsub`` from the job's directory, with the script as its input."""
-        # Inside an allocation the shell has the variables of another job.
-        env = {key: value for key, value in environ.items() if not key.startswith(_OF_A_JOB)}
-        env |= {"PWD": str(job_dir.resolve()), "LSB_STDOUT_DIRECT": "Y"}
+        env = {**environ, "PWD": str(job_dir.resolve()), "LSB_STDOUT_DIRECT": "Y"}
         dependency = ["-w", " && ".join(f"ended({job_id})" for job_id in after)] if after else []
         script = (job_dir / "job.sh").read_text(encoding="utf-8")
         return call(["bsub", "-J", name, *dependency], env=env, cwd=job_dir.resolve(), text=script)

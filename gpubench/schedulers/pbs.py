@@ -37,7 +37,6 @@ _ENDED = {"F", "X"}
 _KILLED = {"-25": "it used more CPUs than it asked for", "-27": "it used more memory than it asked for"}
 _KILLED |= {"-29": "its walltime was over"}
 """Exit statuses of PBS's own that say more than that the job couldn't be started."""
-_PASSED_ON = ("PBS_SERVER", "PBS_DEFAULT", "PBS_CONF_FILE", "PBS_EXEC")
 _LONGEST_NAME = 230
 _READ = ("job_state", "Exit_status", "substate", "comment", "exec_host", "PBS_O_WORKDIR")
 _LINE = re.compile(rf'^\s*"({"|".join(_READ)})":\s*"?(.*?)"?,?$', re.MULTILINE)
@@ -54,20 +53,16 @@ class Pbs(BatchScheduler):
     KILL = "qdel"
     LIST = "qselect"
     LOOK = "qstat -x -f {job_id}"
+    OF_A_JOB = ("PBS_", "BASH_FUNC_")  # and shell functions
+    PASSED_ON = ("PBS_SERVER", "PBS_DEFAULT", "PBS_CONF_FILE", "PBS_EXEC")
 
     def run_submit(
         self, job_dir: Path, name: str, environ: Mapping[str, str], after: Sequence[str]
     ) -> subprocess.CompletedProcess[str]:
         """``qsub`` from the job's directory."""
-        # Without the variables of a job around this shell, and without shell functions.
-        env = {
-            key: value
-            for key, value in environ.items()
-            if key in _PASSED_ON or not key.startswith(("PBS_", "BASH_FUNC_"))
-        }
         dependency = ["-W", f"depend=afterany:{':'.join(after)}"] if after else []
         words = ["qsub", "-V", "-N", _name(name), *dependency, "job.sh"]
-        return call(words, env={**env, "PWD": str(job_dir.resolve())}, cwd=job_dir.resolve())
+        return call(words, env={**environ, "PWD": str(job_dir.resolve())}, cwd=job_dir.resolve())
 
     def dependencies(self, after: Sequence[str]) -> Sequence[str]:
         """Those that haven't ended: see the module."""

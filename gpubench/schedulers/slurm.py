@@ -6,7 +6,7 @@ on a copy of the campaign far from the site, the job's own last word counts, whi
 Found on a real Slurm (22.05), and kept by the tests:
 
 * ``squeue --name`` takes a list parted by commas, so no job whose name holds one is ever found by it. A job whose
-  number nobody wrote down is found by its working directory, which is its campaign's alone; a name may not be.
+  number was not written down is found by its working directory, which no other campaign has; names may be equal.
 * ``scontrol`` puts values in as they are: a directory called ``a JobState=FAILED`` looks like a field. Only what stands
   before ``Command=`` is believed, where no text of ours stands but the name, which holds no blank.
 * ``%`` and a backslash in the directory's name are read as patterns of the log's name; the job fails without a word
@@ -15,9 +15,9 @@ Found on a real Slurm (22.05), and kept by the tests:
 * Clients hang for minutes while the controller is down, or give up with ``Unable to contact slurm controller``.
 * ``scancel`` sends SIGTERM to every process of the job at once, and SIGKILL after KillWait (30 s by default).
 * ``--signal=B:TERM@S`` comes up to a minute early (``@5`` came after 40 s of 60).
-* A lost node ends the whole job: a script on another node hears SIGTERM, and the word is NODE_FAIL all the same.
+* A lost node ends the whole job: a script on another node gets SIGTERM, and the state is still NODE_FAIL.
 
-Not found here, but known: a busy controller lets sbatch say ``Socket timed out`` and takes the job all the same.
+Not found here, but known: a busy controller lets sbatch say ``Socket timed out`` and accepts the job nevertheless.
 Jobs run one after the other whatever became of the first, so they depend by ``afterany``, not ``afterok``.
 """
 
@@ -40,7 +40,6 @@ _FIELD = re.compile(r"(?:^| )(\w+(?::\w+)?)=(\S*)")
 _UNHEARD = "timed out"
 _NOTHING = ("None", "(null)", "None assigned")
 """Slurm's words where a field has nothing to say, like the reason of a job that runs."""
-_PASSED_ON = ("SLURM_CONF", "SLURM_CONF_SERVER")
 
 
 class Slurm(BatchScheduler):
@@ -53,6 +52,9 @@ class Slurm(BatchScheduler):
     KILL = "scancel"
     LIST = "squeue"
     LOOK = "scontrol show job {job_id}"
+    # sbatch reads SBATCH_* and, inside an allocation, SLURM_* as options that beat those of the script.
+    OF_A_JOB = ("SBATCH_", "SLURM_", "SRUN_")
+    PASSED_ON = ("SLURM_CONF", "SLURM_CONF_SERVER")
     FORGETS_ONLY_ENDED = False
 
     def check(self, job_dir: Path) -> None:
@@ -67,15 +69,9 @@ class Slurm(BatchScheduler):
         self, job_dir: Path, name: str, environ: Mapping[str, str], after: Sequence[str]
     ) -> subprocess.CompletedProcess[str]:
         """``sbatch`` from the job's directory."""
-        # sbatch reads SBATCH_* and, inside an allocation, SLURM_* as options that beat those of the script.
-        env = {
-            key: value
-            for key, value in environ.items()
-            if key in _PASSED_ON or not key.startswith(("SBATCH_", "SLURM_", "SRUN_"))
-        }
         dependency = [f"--dependency=afterany:{':'.join(after)}"] if after else []
         words = ["sbatch", "--parsable", f"--chdir={job_dir.resolve()}", f"--job-name={name}", *dependency, "job.sh"]
-        return call(words, env=env, cwd=job_dir)
+        return call(words, env=environ, cwd=job_dir)
 
     def submitted_id(self, done: subprocess.CompletedProcess[str]) -> str:
         """``NUMBER`` or ``NUMBER;CLUSTER`` in the last line."""

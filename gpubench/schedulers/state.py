@@ -46,7 +46,7 @@ class JobState:
 
     @property
     def alive(self) -> bool:
-        """Whether runs may still come from it; of an unknown one nobody can say so."""
+        """Whether runs may still come from it; False for an unknown one."""
         return self.phase in ("pending", "running")
 
     @property

@@ -56,7 +56,7 @@ def write(
 
 
 def restore(job_dir: Path, before: Submitted | None) -> None:
-    """Nothing was submitted after all: what stood there before counts again."""
+    """Nothing was submitted: restore the entry that was there before."""
     if before is None:
         (job_dir / FILE).unlink(missing_ok=True)
     else:
@@ -64,7 +64,7 @@ def restore(job_dir: Path, before: Submitted | None) -> None:
 
 
 def job_name(job_dir: Path) -> str:
-    """``<campaign>-<job>`` for people who look at the queue; what a shell or a table could stumble over is ``_``."""
+    """``<campaign>-<job>`` for people who look at the queue; what a shell or a table may misread becomes ``_``."""
     return _UNPLAIN.sub("_", f"{job_dir.resolve().parents[1].name}-{job_dir.name}")
 
 

@@ -67,6 +67,7 @@ def provide(words: Sequence[str], folder: Path) -> None:
         "outputs-2022": FOREIGN / "dask_cuda",
         "parsl-perf-archive": FOREIGN / "mlflow",
         "nccl": FOREIGN / "nccl_tests",
+        "rapidsmpf": FOREIGN / "rapidsmpf",
         **{f"osu-{age}": FOREIGN / "osu" for age in ("old", "new")},
         **{f"perftest-{age}": FOREIGN / "ucx_perftest" for age in ("old", "new")},
         **{f"send-recv-{age}": FOREIGN / "ucxx" for age in ("old", "new")},

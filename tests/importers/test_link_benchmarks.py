@@ -1,4 +1,4 @@
-"""Text of ucx_perftest, ucxx, OSU and nccl-tests; fixtures/README.md says which of its lines are real."""
+"""Text of ucx_perftest, ucxx, OSU, nccl-tests and rapidsmpf; fixtures/README.md says which of its lines are real."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def reasons(found: ImportedResults) -> list[str]:
     return [f"{one['line']}: {one['reason']}" for one in found.note["refused"]]
 
 
-@pytest.mark.parametrize("form", ["osu", "ucx-perftest", "ucxx", "nccl-tests", "cudf-polars", "table"])
+@pytest.mark.parametrize("form", ["osu", "ucx-perftest", "ucxx", "nccl-tests", "cudf-polars", "rapidsmpf", "table"])
 def test_no_block_and_no_version_is_made_up(form: str, tmp_path: Path) -> None:
     folder = {"ucx-perftest": "ucx_perftest", "nccl-tests": "nccl_tests", "cudf-polars": "cudf_polars"}
     if form == "table":
@@ -187,3 +187,16 @@ def test_older_nccl_tests_are_called_by_their_file_and_their_deviation_is_no_ver
     first, second = rows(imported("nccl-tests", tmp_path / "sendrecv_perf.out", tmp_path))
     assert (first["workload"], first["answer"], first["workers"]) == ("nccl-tests: sendrecv_perf", "unchecked", None)
     assert (first["wall_s"], second["wall_s"]) == (pytest.approx(30.96e-6), pytest.approx(30.27e-6))
+
+
+def test_a_line_of_rapidsmpf_is_the_mean_of_its_runs(tmp_path: Path) -> None:
+    (row,) = rows(imported("rapidsmpf", FIXTURES / "rapidsmpf", tmp_path))
+    assert (row["workload"], row["wall_s"], row["workers"], row["reps"]) == ("rapidsmpf: bench_shuffle", 3.09, 8, None)
+    assert json.loads(row["params"]) == {"in_parts": 1, "out_parts": 2}
+    assert json.loads(row["extra"])["global throughput"] == "38.62 GiB/s"
+
+
+def test_a_line_of_rapidsmpf_without_seconds_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "bench_comm.out").write_text("means: 3.09 ms | nranks: 8\nmeans:\nmeans: 2.5 sec | nranks: 8\n" * 2)
+    with pytest.raises(DataError, match=r"4 of 6 rows .* bench_comm.out:1: means '3.09 ms' are no seconds"):
+        imported("rapidsmpf", tmp_path / "bench_comm.out", tmp_path)

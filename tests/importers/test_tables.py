@@ -12,8 +12,9 @@ import pytest
 
 from gpubench.errors import DataError, UsageError
 from gpubench.importers import FORMATS
+from gpubench.importers.column_map import FIELDS, TIMES
 from gpubench.importers.directory import Given, ImportedResults, import_files
-from tests.conftest import Run
+from tests.conftest import ROOT, Run
 
 FIXTURES = Path(__file__).parent / "fixtures"
 MAP = "wall_s=seconds,variant=build,date=day,params.rows=n,workers=gpus"
@@ -29,6 +30,11 @@ def imported(
     return import_files(form, FORMATS[form], [source], tmp_path / "out", Given(columns=columns))
 
 
+def test_the_manual_names_every_field_that_a_column_can_fill() -> None:
+    text = (ROOT / "docs" / "old-results.md").read_text(encoding="utf-8")
+    assert [field for field in (*TIMES, *FIELDS) if f"`{field}`" not in text] == []
+
+
 def test_columns_fill_the_fields_that_the_map_names_and_the_others_stay_beside_them(tmp_path: Path) -> None:
     row = imported(tmp_path, TABLE, MAP).table.row(0, named=True)
     assert (row["wall_s"], row["variant"], row["date"], row["workers"]) == (1.5, "1.18.0", dt.date(2026, 11, 7), 8)
@@ -42,6 +48,15 @@ def test_a_parquet_file_gives_what_its_csv_gives(tmp_path: Path) -> None:
     packed = imported(tmp_path, tmp_path / "join.parquet", MAP).table
     assert packed.drop("file", "line", "campaign", "extra", "run").equals(plain)
     assert packed["line"].to_list() == [1, 2]
+
+
+def test_types_of_a_parquet_file_are_read(tmp_path: Path) -> None:
+    at = dt.datetime(2026, 11, 7, 10, tzinfo=dt.UTC)
+    columns = {"wall_s": [1.0, 2.0], "warmup": [True, False], "started_at": [at, at], "rep": [0, 1], "bytes": [None, 8]}
+    pl.DataFrame(columns).write_parquet(tmp_path / "a.parquet")
+    table = imported(tmp_path, tmp_path / "a.parquet", None).table.sort("rep")
+    assert (table["warmup"].to_list(), table["bytes"].to_list()) == ([True, False], [None, 8])
+    assert table["started_at"].to_list() == [at, at]
 
 
 def test_columns_that_are_called_as_ours_need_no_map(tmp_path: Path) -> None:
@@ -78,7 +93,7 @@ def test_other_formats_take_no_map(tmp_path: Path) -> None:
 
 
 def test_a_column_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no heading with minutes before it"):
+    with pytest.raises(DataError, match="no column minutes: there are seconds, build, day, n, gpus, host"):
         imported(tmp_path, TABLE, "wall_s=minutes")
     pl.DataFrame({"seconds": [1.0]}).write_parquet(tmp_path / "a.parquet")
     with pytest.raises(DataError, match="no column minutes: there are seconds"):

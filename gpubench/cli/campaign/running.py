@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
 
@@ -15,6 +14,7 @@ from gpubench.cli.ways import typed
 from gpubench.errors import InterruptedByUserError, PlanRefusedError, SchedulerError
 from gpubench.model.image import Image
 from gpubench.model.plan import PlannedJob
+from gpubench.polling import poll_until
 from gpubench.runtimes import RUNTIMES
 from gpubench.schedulers import LOCAL, POLLED, SCHEDULERS, JobState, Running
 from gpubench.schedulers.client import inherited
@@ -79,13 +79,15 @@ def _run_job(
         _stop_if(interrupted, None)
         progress.waiting(holder)
 
+    def ended() -> bool:
+        _stop_if(interrupted, running)
+        progress.look()
+        return running.ended()
+
     with scheduler.acquire_machine(directory, waiting) as lock:
         running = scheduler.submit(directory, inherited(os.environ, blocks), lock)
         try:
-            while not running.ended():
-                _stop_if(interrupted, running)
-                progress.look()
-                time.sleep(LOOK_S)
+            poll_until(ended, interval_s=LOOK_S)
         finally:
             running.close()
         progress.look()

@@ -136,18 +136,21 @@ def _ask(cluster: Cluster, request: dict[str, Any], deadline: float) -> dict[str
 
 def _answer(cluster: Cluster, answer: Path, deadline: float) -> dict[str, Any]:
     leader = cluster.jobs[0]
+
+    def look() -> dict[str, Any] | None:
+        list(answer.parent.iterdir())  # an NFS client then drops what it believes of missing names
+        if answer.exists():
+            found: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
+            answer.unlink()
+            return found
+        if interrupted:
+            raise InterruptedByUserError(f"stopped waiting by {interrupted[0]}")
+        if time.monotonic() > deadline or not job_state(cluster, leader).alive:
+            raise IncompleteError("rank 0 gave no answer", then="gpubench cluster status tells how it stands")
+        return None
+
     with interrupts() as interrupted:
-        while True:
-            list(answer.parent.iterdir())  # an NFS client then drops what it believes of missing names
-            if answer.exists():
-                found: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
-                answer.unlink()
-                return found
-            if interrupted:
-                raise InterruptedByUserError(f"stopped waiting by {interrupted[0]}")
-            if time.monotonic() > deadline or not job_state(cluster, leader).alive:
-                raise IncompleteError("rank 0 gave no answer", then="gpubench cluster status tells how it stands")
-            time.sleep(LOOK_S)
+        return poll_until(look, lambda found: found is not None, interval_s=LOOK_S) or {}
 
 
 def _end(cluster: Cluster, job: ClusterJob) -> None:

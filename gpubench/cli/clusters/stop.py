@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from gpubench.cli.campaign.running import LOOK_S
@@ -18,6 +17,7 @@ from gpubench.cli.say import say
 from gpubench.errors import GpubenchError
 from gpubench.files import write_atomically
 from gpubench.model.cluster import ClusterJob
+from gpubench.polling import poll_until
 from gpubench.render.cluster import SPEC
 from gpubench.render.planned import NODE_HALF
 from gpubench.schedulers import LOCAL, RETAINED, SCHEDULERS
@@ -57,13 +57,14 @@ def _ask(cluster: Cluster) -> None:
     write_atomically(
         cluster.directory / REQUESTS / f"{secrets.token_hex(8)}.json", json.dumps({"stop": "gpubench cluster stop"})
     )
-    patience = time.monotonic() + cluster.record.site.limits.stop
-    while running and time.monotonic() < patience:
-        time.sleep(LOOK_S)
-        ended = [job for job in running if job_state(cluster, job).phase == "ended"]
-        for job in ended:
+
+    def all_ended() -> bool:
+        for job in [job for job in running if job_state(cluster, job).phase == "ended"]:
+            running.remove(job)
             say(f"job {job.job}: ended")
-        running = [job for job in running if job not in ended]
+        return not running
+
+    poll_until(all_ended, interval_s=LOOK_S, timeout_s=cluster.record.site.limits.stop)
 
 
 def sweep(cluster: Cluster) -> None:

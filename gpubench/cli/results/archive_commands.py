@@ -35,7 +35,7 @@ def import_results(
         typer.Argument(
             metavar="FORMAT",
             help="dask-cuda, draco-csv, parsl-perf, mlflow, dask-bench, osu, ucx-perftest, ucxx, nccl-tests, "
-            "cudf-polars or table.",
+            "cudf-polars, rapidsmpf or table.",
         ),
     ],
     paths: Annotated[

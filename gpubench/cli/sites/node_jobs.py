@@ -6,7 +6,6 @@ import datetime as dt
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -76,20 +75,22 @@ def run(site: Site, directory: Path) -> JobState:
     """
     scheduler, job_dir = BATCH[site.scheduler], directory / "jobs" / JOB
     said = ""
+
+    def look() -> JobState:
+        nonlocal said
+        state = scheduler.state(job_dir)
+        if interrupted:
+            scheduler.cancel(job_dir)
+            raise InterruptedByUserError(f"interrupted by {interrupted[0]}; job {job_id} is cancelled")
+        words = " ".join(part for part in (state.word or state.phase, state.hosts) if part)
+        if words != said:
+            said = words
+            say(f"job {job_id}: {words}")
+        return state
+
     with interrupts() as interrupted:
         job_id = scheduler.submit(job_dir, inherited(os.environ))
-        while True:
-            state = scheduler.state(job_dir)
-            if interrupted:
-                scheduler.cancel(job_dir)
-                raise InterruptedByUserError(f"interrupted by {interrupted[0]}; job {job_id} is cancelled")
-            words = " ".join(part for part in (state.word or state.phase, state.hosts) if part)
-            if words != said:
-                said = words
-                say(f"job {job_id}: {words}")
-            if not state.alive:
-                return state
-            time.sleep(LOOK_S)
+        return poll_until(look, lambda state: not state.alive, interval_s=LOOK_S)
 
 
 def run_here(directory: Path) -> None:
