@@ -1,4 +1,4 @@
-"""One workload on a cluster that somebody else started. It is left as it was found, and never shut down."""
+"""Measure one workload on a cluster that another program started; the cluster is left unchanged and running."""
 
 import signal
 from pathlib import Path
@@ -30,7 +30,7 @@ BINDINGS = {"ucx": "ucx-py", "ucxx": "ucxx"}
 
 
 def attach(spec: AttachSpec, directory: Path, parent: Optional[int]) -> int:
-    """Look, and measure if a workload is named; the record stands in ``directory`` beside samples and links.
+    """Inspect the cluster, and measure if a workload is named; record, samples and links are written to ``directory``.
 
     Returns the process's exit code.
     """
@@ -51,7 +51,7 @@ def attach(spec: AttachSpec, directory: Path, parent: Optional[int]) -> int:
 
 
 def _end_in_order(parent: Optional[int]) -> None:
-    """A signal, and the front end's death, become an exception: what we brought has to be taken away again."""
+    """Turn signals and the front end's death into an exception, so that our code is removed from the cluster."""
 
     def stop(number: int, _frame: Optional[FrameType]) -> None:
         for other in external_cluster.ENDING:
@@ -65,7 +65,7 @@ def _end_in_order(parent: Optional[int]) -> None:
 
 
 def _connect(spec: AttachSpec, record: AttachedRecord) -> Any:
-    """The client; None where nobody answers, which the record then says."""
+    """The client; None if no scheduler answers, and the record says so."""
     from distributed import Client
 
     try:
@@ -87,7 +87,7 @@ def _use(client: Any, spec: AttachSpec, record: AttachedRecord, directory: Path)
     record.versions = external_cluster.check_versions(client)
     if spec.workload is not None:
         families.load([spec.workload.name])
-    with external_cluster.carried(client, Path(process.archive())):
+    with external_cluster.code_installed(client, Path(process.archive())):
         _look(client, spec, record)
         if spec.workload is not None:
             _measure(_context(client, record), spec.workload, record, directory)

@@ -32,7 +32,7 @@ from gpubench.writer.run_dir import append_links, append_sample
 
 @dataclasses.dataclass
 class ClientOutcome:
-    """What the client tells its supervisor."""
+    """What the client reports to its supervisor."""
 
     error: str = ""
     transport: List[str] = dataclasses.field(default_factory=list)
@@ -94,7 +94,7 @@ def _ready(
     connected = cluster["connected"]
     if connected < spec.workers:
         raise checks.CheckError(f"{connected} of {spec.workers} workers connected within {spec.deadlines.start_s:g} s")
-    if connected > spec.workers:  # Dask would use them: the numbers would be those of a larger cluster
+    if connected > spec.workers:  # Dask would use them, and measure a larger cluster
         raise checks.CheckError(f"{connected} workers connected, {spec.workers} planned")
     outcome.registered_at = _by_our_clock(client, spec, cluster["registered_at"])
     answers = client.run(probe.worker_at_start, build_manifest=where, kind=spec.device)
@@ -146,13 +146,13 @@ def _measure_all(
                 rounds = [turn.reps for turn in spec.turns if turn.workload == place]
                 switch = functools.partial(turns.switch, place, limit) if turns else _go_on
                 _measure_one(context, spec, record, run_dir, planned=planned, rounds=rounds, switch=switch)
-        except UnavailableError as error:  # nothing was begun: the others may go on
+        except UnavailableError as error:  # the workload measured nothing; the others can run
             record.status, record.reason = "skipped", str(error)
-        except checks.CheckError as error:  # not the workload's fault: no sample of this cluster counts
+        except checks.CheckError as error:  # the cluster is wrong: no sample of it counts
             record.status, record.reason = "failed", str(error)
             outcome.error = outcome.error or str(error)
             hurt = planned.name
-        except Exception as error:  # noqa: BLE001 - whatever a workload raises is its result, with its words
+        except Exception as error:  # noqa: BLE001 - any error of a workload is its result
             record.status = "failed"
             record.reason = "{}: {}".format(type(error).__name__, str(error).strip().split("\n")[0][:300])
             hurt = planned.name
@@ -160,7 +160,7 @@ def _measure_all(
 
 
 def _go_on() -> None:
-    """Between the rounds of a run that has all turns."""
+    """Do nothing between the rounds of a run that is alone on its nodes."""
 
 
 def _measure_one(

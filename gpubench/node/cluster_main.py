@@ -7,7 +7,7 @@ from typing import Optional
 
 from gpubench.node.build import WrongImageError, check_build
 from gpubench.node.cluster_head import END_VARIABLE, ClusterEndedError, ClusterHead
-from gpubench.node.cluster_node import belong
+from gpubench.node.cluster_node import follow_head
 from gpubench.node.cluster_state import ClusterStateFile
 from gpubench.node.gpu import resolve
 from gpubench.node.node import NotCleanError, RunNode, unused_segments
@@ -25,17 +25,22 @@ EXIT_NODE = 40
 STOP_AT_EOF_VARIABLE = "GPUBENCH_STOP_AT_EOF"
 
 
-APART = -1
-"""Rank of a supervisor that has the scheduler and is on none of the nodes, whose ranks go on with every further job."""
+SCHEDULER_ONLY_RANK = -1
+"""Rank of a supervisor that has the scheduler and runs on none of the nodes; further jobs continue the nodes' ranks."""
 
 
-def stand(
-    spec_path: Path, rank: Optional[int], skip: str = "", *, apart: bool = False, lasts_s: Optional[float] = None
+def run(
+    spec_path: Path,
+    rank: Optional[int],
+    skip: str = "",
+    *,
+    scheduler_only: bool = False,
+    lasts_s: Optional[float] = None,
 ) -> int:
-    """Be this node's part of the cluster until it ends, or the scheduler's supervisor ``apart`` from the nodes.
+    """Run this node's part of the cluster until it ends; ``scheduler_only``: a supervisor that has only the scheduler.
 
-    Returns the exit code. In a pod, where no script says when the job ends, its time is over in ``lasts_s`` seconds;
-    and a node whose workers died is no failure there: Kubernetes would end every other pod of the job, too.
+    Returns the exit code. ``lasts_s``: in a pod, where no script says when the job ends, seconds until its end. A node
+    whose workers died is no failure in a pod, because Kubernetes would end every other pod of the job too.
 
     Raises:
         OSError: the token or the spec can't be read.
@@ -48,22 +53,22 @@ def stand(
     if skip:
         ClusterStateFile(directory, cluster.cluster).end(skip)
         return EXIT_NODE
-    if apart and spec.scheduler_on == RANK0:
+    if scheduler_only and spec.scheduler_on == RANK0:
         raise RankError("this job has no scheduler apart: --role scheduler has nothing to do")
-    here = APART if apart else cluster.first_rank + find_rank(rank, os.environ, spec.nodes)
+    here = SCHEDULER_ONLY_RANK if scheduler_only else cluster.first_rank + find_rank(rank, os.environ, spec.nodes)
     token = (directory / TOKEN_FILE).read_text(encoding="ascii").strip()
     stop = StopRequest(watch_stdin=STOP_AT_EOF_VARIABLE in os.environ)
     node = RunNode(spec, spec_path.parent / cluster.run, directory, rank=here, token=token)
-    leads = apart or (here == 0 and spec.scheduler_on == RANK0)
-    keeper = ClusterHead(node, cluster, directory, token, stop) if leads else None
+    leads = scheduler_only or (here == 0 and spec.scheduler_on == RANK0)
+    head = ClusterHead(node, cluster, directory, token, stop) if leads else None
     code, reason = EXIT_NODE, "it failed"
     try:
         check_build(spec)
         node.ensure_clean()
-        reason = keeper.run() if keeper else belong(node, cluster, directory, token, stop)
+        reason = head.run() if head else follow_head(node, cluster, directory, token, stop)
         code = EXIT_OK
     except ClusterEndedError as error:
-        code, reason = (EXIT_OK if lasts_s is not None and not keeper else EXIT_NODE), str(error)
+        code, reason = (EXIT_OK if lasts_s is not None and not head else EXIT_NODE), str(error)
     except (
         NotCleanError,
         OSError,
@@ -74,11 +79,11 @@ def stand(
         reason = str(error)
     finally:
         node.stop()
-        if keeper:
-            keeper.end(reason)
+        if head:
+            head.end(reason)
         _keep_logs(node, spec_path.parents[1])
         node.remove()
-    who = "the scheduler's supervisor" if apart else f"rank {here}"
+    who = "the scheduler's supervisor" if scheduler_only else f"rank {here}"
     print(f"gpubench cluster, {who}: {reason}", file=sys.stderr)  # noqa: T201
     return code
 
@@ -91,7 +96,7 @@ def clean(directory: Path) -> None:
 
 
 def read(spec_path: Path) -> "tuple[ClusterSpec, RunSpec]":
-    """What this job is told; raises SpecError, OSError."""
+    """Read the job's cluster spec and its run spec; raises SpecError, OSError."""
     cluster = ClusterSpec.parse(spec_path.read_text(encoding="utf-8"))
     path = spec_path.parent / cluster.run
     spec = RunSpec.parse(path.read_text(encoding="utf-8"), str(path))
@@ -99,7 +104,7 @@ def read(spec_path: Path) -> "tuple[ClusterSpec, RunSpec]":
 
 
 def _keep_logs(node: RunNode, job_dir: Path) -> None:
-    """The last lines of every process, where the job's own log stands."""
+    """Write the last lines of every process beside the job's own log."""
     folder = job_dir / "logs"
     folder.mkdir(exist_ok=True)
     for name, text in node.logs(whole=False).items():

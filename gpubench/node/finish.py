@@ -41,7 +41,7 @@ def new_record(spec: RunSpec, run_dir: Path, started_at: str, node_half: str) ->
 
 
 def without_result(spec: RunSpec, record: RunRecord) -> None:
-    """No client came back: every workload shares the run's fate, so that its samples still say what they belong to."""
+    """Without a client's result every workload gets the run's status, so that its samples can still be assigned."""
     status = "failed" if record.status == "failed" else "skipped"
     record.workloads = [workload_record(planned, status, record.reason) for planned in spec.workloads]
 
@@ -49,7 +49,7 @@ def without_result(spec: RunSpec, record: RunRecord) -> None:
 def take_result(record: RunRecord, result: Mapping[str, Any]) -> None:
     """Carry what the client found into the record and judge the run by it.
 
-    A workload that failed is that workload's result: the run of the others stands, unless there are no others.
+    A failed workload does not fail the run, unless no workload is ok.
     """
     record.workloads = [from_plain(WorkloadRecord, item) for item in result["workloads"]]
     record.transport = list(result["transport"])

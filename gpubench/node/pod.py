@@ -33,7 +33,7 @@ BEFORE_THE_FIRST = -1
 EXIT_OK = 0
 EXIT_NODE = 40
 TICK_S = 0.1
-FAREWELL_S = 5.0
+FINISH_S = 5.0
 Main = Callable[[List[str]], int]
 
 
@@ -44,7 +44,7 @@ class State:
     Args:
         code: exit code of the first that failed; the ones behind it run nothing.
         reason: why nothing is run any more.
-        told: whether rank 0 knows that this node is out.
+        told: whether rank 0 knows that this node has failed.
     """
 
     code: int = EXIT_OK
@@ -92,8 +92,8 @@ def _arrive(state: State, spec: RunSpec, rank: int, deadline_s: float) -> None:
     if spec.nodes == 1 or where is None:
         return
     if rank == 0:
-        hub = ControlServer(interface_address(spec.interface), token, port=where[1], order=BEFORE_THE_FIRST)
-        missing = _wait_for_all(hub, spec.nodes, deadline, stop)
+        server = ControlServer(interface_address(spec.interface), token, port=where[1], order=BEFORE_THE_FIRST)
+        missing = _wait_for_all(server, spec.nodes, deadline, stop)
         if missing:
             state.code = EXIT_NODE
             state.reason = f"the pod of node rank {missing} did not start within {deadline_s:.0f} s"
@@ -107,16 +107,16 @@ def _arrive(state: State, spec: RunSpec, rank: int, deadline_s: float) -> None:
     _say(state.reason or f"all {spec.nodes} nodes are here")
 
 
-def _wait_for_all(hub: ControlServer, nodes: int, deadline: float, stop: StopRequest) -> List[int]:
-    """The ranks that didn't come; the others are told whether to go on."""
+def _wait_for_all(server: ControlServer, nodes: int, deadline: float, stop: StopRequest) -> List[int]:
+    """The ranks that didn't connect; the others are told whether to continue."""
     others = set(range(1, nodes))
-    while others - set(hub.lines) and time.monotonic() < deadline and not stop.asked():
-        hub.poll(TICK_S)
-    missing = sorted(others - set(hub.lines))
-    hub.broadcast({"kind": STOP if missing else FACTS})
-    for line in hub.lines.values():
-        line.finish(FAREWELL_S)
-    hub.close()
+    while others - set(server.connections) and time.monotonic() < deadline and not stop.asked():
+        server.poll(TICK_S)
+    missing = sorted(others - set(server.connections))
+    server.broadcast({"kind": STOP if missing else FACTS})
+    for connection in server.connections.values():
+        connection.finish(FINISH_S)
+    server.close()
     return missing
 
 

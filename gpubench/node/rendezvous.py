@@ -1,8 +1,8 @@
 """How the supervisors of one run find each other: one small file on the shared file system.
 
-The path is never used twice (the run and a hash of the job's token are in it); the file appears whole, by rename, and
-carries the token. NFS can hide a new file for half a minute and can show an old one: a reader takes whatever is absent,
-short, stale or foreign as *not yet* and looks again, with jitter, until its deadline.
+The path contains the run and a hash of the job's token, so it is never used twice. The file is renamed into place and
+holds the token. NFS can hide a new file for half a minute and can show an old one, so a reader that finds no file, a
+short one, or one with another token reads again, with jitter, until its deadline.
 """
 
 import contextlib
@@ -25,18 +25,20 @@ class RendezvousTimeoutError(Exception):
 
 
 def path_for(runs_dir: Path, run: str, token: str) -> Path:
-    """Where rank 0 of this run, in this start of the job, publishes itself: others may list names, so not the token."""
+    """The file of this run in this start of the job. Other users can list file names, so the name holds a hash of the
+    token.
+    """
     return runs_dir / f".rendezvous-{run}-{hashlib.sha256(token.encode()).hexdigest()[:16]}"
 
 
 def publish(path: Path, token: str, facts: Dict[str, Any]) -> None:
-    """Make rank 0's facts visible, readable by this user only."""
+    """Write rank 0's facts, readable by this user only."""
     body = {"schema": RENDEZVOUS, "token": token, "facts": facts}
     write_atomic(path, json.dumps(body).encode("utf-8"), mode=0o600)
 
 
 def read(path: Path, token: str) -> Optional[Dict[str, Any]]:
-    """The facts, or None while there is nothing that is whole and ours."""
+    """The facts; None without a complete file that holds the token."""
     try:
         body = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -48,11 +50,11 @@ def read(path: Path, token: str) -> Optional[Dict[str, Any]]:
 
 
 def wait(path: Path, token: str, deadline: float, stopped: Callable[[], bool]) -> Dict[str, Any]:
-    """Read until it is there.
+    """Read until the file is there.
 
     Args:
         deadline: on the ``time.monotonic`` clock.
-        stopped: asked at every look; True ends the wait.
+        stopped: called at every attempt; True ends the wait.
 
     Raises:
         RendezvousTimeoutError: the deadline has passed, or the wait was stopped.

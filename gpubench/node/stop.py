@@ -11,7 +11,7 @@ REQUESTS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class StoppedError(Exception):
-    """The run was asked to end; the message says by whom."""
+    """The run was asked to end; the message says by what."""
 
 
 class StopRequest:
@@ -27,13 +27,13 @@ class StopRequest:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
 
     def asked(self) -> bool:
-        """Whether somebody asked for it."""
+        """Whether the process was asked to end."""
         if self.reason is None and self._watch_stdin and _at_end(0):
             self.reason = "the front end is gone"
         return self.reason is not None
 
     def check(self) -> None:
-        """Raise StoppedError if somebody asked for it."""
+        """Raise StoppedError if the process was asked to end."""
         if self.asked():
             raise StoppedError(str(self.reason))
 
@@ -42,7 +42,7 @@ class StopRequest:
 
 
 def _ignore() -> None:
-    """Keep the exit code: when Python finalizes, it resets signals to their default, and a late one would kill it."""
+    """Ignore late signals: Python resets handlers when it finalizes, and a signal would then change the exit code."""
     for number in REQUESTS:
         signal.signal(number, signal.SIG_IGN)
 

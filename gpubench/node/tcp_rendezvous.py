@@ -1,7 +1,8 @@
 """How the supervisors of one run meet without a shared file system: rank 0's name and port.
 
-The name resolves once rank 0's pod has an address, the port answers once its supervisor listens: until then, and while
-rank 0 is still at an earlier run, it is *not yet*. Who asks for a run that is behind rank 0 is told that it is over.
+The name resolves when rank 0's pod has an address, and the port answers when its supervisor listens. Until then, and
+while rank 0 is at an earlier run, callers try again. A caller of a run that rank 0 has finished is told that it is
+over.
 """
 
 from typing import Any, Callable, Dict, Mapping, Optional, Tuple, Union
@@ -15,7 +16,7 @@ CONNECT_S = 5.0
 
 
 def place(environ: Mapping[str, str]) -> Optional[Tuple[str, int]]:
-    """Rank 0's name and port, where the launcher says so; None: by a file."""
+    """Rank 0's name and port, if the launcher names them; None: supervisors meet by a file."""
     host, _, port = environ.get(VARIABLE, "").rpartition(":")
     return (host, int(port)) if host else None
 
@@ -30,13 +31,13 @@ def meet(
     order: int,
     facts: Dict[str, Any],
 ) -> Optional[Connection]:
-    """The line to rank 0; None when rank 0 has done with this run.
+    """The connection to rank 0; None when rank 0 has finished this run.
 
     Args:
         where: rank 0's name and port.
         token: of this start of the job.
         deadline: on the ``time.monotonic`` clock.
-        stopped: asked at every look; True ends the wait.
+        stopped: called at every attempt; True ends the wait.
         rank: of this node.
         order: the run's place in its block; -1: before the first.
         facts: about this node.
@@ -53,7 +54,7 @@ def meet(
             raise RendezvousTimeoutError("stopped while waiting for rank 0")
         try:
             connection = join(*where, token, rank=rank, order=order, facts=facts, timeout_s=CONNECT_S)
-        except OSError as error:  # no such name yet, nobody listens yet
+        except OSError as error:  # the name doesn't resolve yet, or the port is closed
             why = str(error)
             return None
         kind = _kind_of_first_message(connection, deadline, stopped)
