@@ -1,5 +1,6 @@
 """The end of a run on rank 0: logs, provenance, and last of all the record."""
 
+import dataclasses
 import io
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional
@@ -15,29 +16,20 @@ from gpubench.writer.run_dir import attempt_of, finish, write_provenance
 
 def new_record(spec: RunSpec, run_dir: Path, started_at: str, node_half: str) -> RunRecord:
     """A record with all that is known before the run; status and times are filled in at the end."""
-    return RunRecord(
-        schema=RUN_RECORD,
-        campaign=spec.campaign,
-        site=spec.site,
-        job=spec.job,
-        block=spec.block,
-        run=spec.run,
-        attempt=attempt_of(run_dir),
-        order=spec.order,
-        variant=spec.variant,
-        image=spec.image,
-        ucx_version=spec.ucx_version,
-        protocol=spec.protocol,
-        device=spec.device,
-        nodes=spec.nodes,
-        workers_per_node=spec.workers_per_node,
-        threads_per_worker=spec.threads_per_worker,
-        status="failed",
-        reason="",
-        started_at=started_at,
-        ended_at=started_at,
-        node_half=node_half,
-    )
+    known = {
+        "schema": RUN_RECORD,
+        "attempt": attempt_of(run_dir),
+        "status": "failed",
+        "reason": "",
+        "started_at": started_at,
+        "ended_at": started_at,
+        "workloads": [],
+        "node_half": node_half,
+    }
+    as_planned = {field.name for field in dataclasses.fields(RunRecord)} & {
+        field.name for field in dataclasses.fields(spec)
+    }
+    return RunRecord(**{**{name: getattr(spec, name) for name in as_planned}, **known})
 
 
 def without_result(spec: RunSpec, record: RunRecord) -> None:

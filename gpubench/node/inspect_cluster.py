@@ -9,19 +9,19 @@ from typing import Any, Dict, List, Optional
 
 from gpubench.node import external_cluster, process
 from gpubench.node.probe import describe_scheduler, describe_worker
-from gpubench.spec.inspect_record import LOOKED, LOOKED_FILE, LookedRecord, LookSpec
+from gpubench.spec.inspect_record import INSPECT_FILE, INSPECT_RECORD, InspectRecord, InspectSpec
 from gpubench.writer.atomic import write_atomic
 
 CPUS = Path("/sys/devices/system/cpu")
 NUMA = Path("/sys/devices/system/node")
 
 
-def look(spec: LookSpec, directory: Path, parent: Optional[int]) -> int:
+def look(spec: InspectSpec, directory: Path, parent: Optional[int]) -> int:
     """Inspect the cluster, and write the record into ``directory``; returns the process's exit code."""
     process.die_with_parent(parent)
     from distributed import Client
 
-    record = LookedRecord(schema=LOOKED)
+    record = InspectRecord(schema=INSPECT_RECORD)
     try:
         client = Client(spec.address, timeout=spec.connect_s, name="gpubench-look", set_as_default=True)
     except (OSError, ValueError, TypeError, ImportError, RuntimeError) as error:  # no answer, no keys, no binding ...
@@ -29,11 +29,11 @@ def look(spec: LookSpec, directory: Path, parent: Optional[int]) -> int:
     else:
         with contextlib.closing(client):
             _look(client, spec, record)
-    write_atomic(directory / LOOKED_FILE, record.dump().encode("utf-8"))
+    write_atomic(directory / INSPECT_FILE, record.dump().encode("utf-8"))
     return 0
 
 
-def _look(client: Any, spec: LookSpec, record: LookedRecord) -> None:
+def _look(client: Any, spec: InspectSpec, record: InspectRecord) -> None:
     said = client.get_versions(check=False)
     processes = {"client": said["client"], "scheduler": said["scheduler"], **said["workers"]}
     record.versions = {name: external_cluster.versions(one) for name, one in processes.items()}
