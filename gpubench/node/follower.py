@@ -5,7 +5,7 @@ import select
 import time
 from typing import Optional, Set
 
-from gpubench.node import rendezvous, tcp_rendezvous
+from gpubench.node import rendezvous
 from gpubench.node.control_channel import STOP, Connection, join
 from gpubench.node.node import RunNode
 from gpubench.node.scratch import fault
@@ -60,12 +60,10 @@ def _tell(node: RunNode, connection: Connection, error: OSError) -> None:
 def _meet(node: RunNode, token: str, stop: StopRequest) -> Optional[Connection]:
     """The connection to the leader; None if the run is over already."""
     spec = node.spec
-    where = tcp_rendezvous.place(os.environ)
+    where = rendezvous.rank_0_address(os.environ)
     if where is not None:
         deadline = time.monotonic() + spec.deadlines.start_s
-        return tcp_rendezvous.meet(
-            where, token, deadline, stop.asked, rank=node.rank, order=spec.order, facts=node.facts
-        )
+        return rendezvous.meet(where, token, deadline, stop.asked, rank=node.rank, order=spec.order, facts=node.facts)
     before: Set[int] = recorded(node.runs_dir, spec.run)
 
     def over() -> bool:

@@ -16,13 +16,11 @@ from gpubench.node import cli_roles, environment, roles  # noqa: F401 - see abov
 from gpubench.node.gpu import DEVICES, resolve
 from gpubench.node.process import die_with_parent
 from gpubench.node.rank import RankError
-from gpubench.node.stop import StoppedError, StopRequest
+from gpubench.node.stop import EXIT_NODE, EXIT_OK, StoppedError, StopRequest
 from gpubench.spec import RunSpec
 from gpubench.spec.plain import SpecError
 
-EXIT_OK = 0
 EXIT_USAGE = 2
-EXIT_NODE = 40
 POD_STEPS = ("arrive", "run", "end")
 
 
@@ -100,16 +98,15 @@ def _pod(options: argparse.Namespace) -> int:
 
 def _conduct(options: argparse.Namespace) -> int:
     from gpubench.node.conductor import conduct
-    from gpubench.node.run import STOP_AT_EOF_VARIABLE, TOKEN_VARIABLE, campaign_of
+    from gpubench.node.rendezvous import TOKEN_VARIABLE
+    from gpubench.node.run import campaign_of
     from gpubench.spec.turns import TurnsSpec
 
     spec = TurnsSpec.parse(Path(options.spec).read_text(encoding="utf-8"), options.spec)
     token = os.environ.get(TOKEN_VARIABLE)
     if not token:
         raise RankError(f"an interleaved block needs {TOKEN_VARIABLE}, the same for all of its runs, new for every job")
-    conduct(
-        spec, campaign_of(options.spec) / "runs", token, StopRequest(watch_stdin=STOP_AT_EOF_VARIABLE in os.environ)
-    )
+    conduct(spec, campaign_of(options.spec) / "runs", token, StopRequest())
     return EXIT_OK
 
 

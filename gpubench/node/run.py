@@ -12,18 +12,13 @@ from gpubench.node.build import WrongImageError, check_build
 from gpubench.node.node import NotCleanError, RunNode
 from gpubench.node.process import hash_of_archive
 from gpubench.node.rank import RankError, find_rank
-from gpubench.node.rendezvous import RendezvousTimeoutError
-from gpubench.node.stop import StoppedError, StopRequest
+from gpubench.node.rendezvous import TOKEN_VARIABLE, RendezvousTimeoutError
+from gpubench.node.stop import EXIT_NODE, EXIT_OK, StoppedError, StopRequest
 from gpubench.node.supervisor import Leader, NodeLostError, RunFailedError
 from gpubench.spec import RunSpec
 from gpubench.spec.plain import SpecError
 from gpubench.workloads import clock
 from gpubench.writer.run_dir import claim, finished
-
-EXIT_OK = 0
-EXIT_NODE = 40
-TOKEN_VARIABLE = "GPUBENCH_JOB_TOKEN"  # noqa: S105 - the name of a variable
-STOP_AT_EOF_VARIABLE = "GPUBENCH_STOP_AT_EOF"
 
 
 def supervise(options: argparse.Namespace, spec: RunSpec) -> int:
@@ -39,7 +34,7 @@ def supervise(options: argparse.Namespace, spec: RunSpec) -> int:
     if options.skip:
         return _skip(spec, runs_dir, options.skip) if rank == 0 else EXIT_OK
     token = _token(spec)
-    stop = StopRequest(watch_stdin=STOP_AT_EOF_VARIABLE in os.environ)
+    stop = StopRequest()
     node = RunNode(spec, Path(options.spec).resolve(), runs_dir, rank=rank, token=token, protocol=options.protocol)
     started = dataclasses.replace(spec, protocol=options.protocol or spec.protocol)
     node.env.update(admission.environment(started.scheme, token))

@@ -7,6 +7,11 @@ import signal
 from types import FrameType
 from typing import Optional
 
+EXIT_OK = 0
+EXIT_NODE = 40
+"""Of a supervisor: no record could be written, or the node is not usable for further runs."""
+STOP_AT_EOF_VARIABLE = "GPUBENCH_STOP_AT_EOF"
+"""Set by a front end that holds our standard input."""
 REQUESTS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -17,9 +22,10 @@ class StoppedError(Exception):
 class StopRequest:
     """Remembers the first request; ``check`` raises it where the supervisor can deal with it."""
 
-    def __init__(self, *, watch_stdin: bool) -> None:
+    def __init__(self, *, watch_stdin: Optional[bool] = None) -> None:
+        """``watch_stdin``: by default if the environment holds ``STOP_AT_EOF_VARIABLE``."""
         self.reason: Optional[str] = None
-        self._watch_stdin = watch_stdin
+        self._watch_stdin = STOP_AT_EOF_VARIABLE in os.environ if watch_stdin is None else watch_stdin
         for number in REQUESTS:
             signal.signal(number, self._remember)
         atexit.register(_ignore)

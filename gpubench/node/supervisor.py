@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
-from gpubench.node import rendezvous, tcp_rendezvous
+from gpubench.node import rendezvous
 from gpubench.node.control_channel import FACTS, STOP, ControlServer, Message
 from gpubench.node.net import interface_address
 from gpubench.node.node import RunNode
@@ -101,7 +101,7 @@ class Leader:
         if self.turns:
             self.turns.await_start(self.stop)
         began, began_at = time.monotonic(), time.time()
-        where = tcp_rendezvous.place(os.environ)
+        where = rendezvous.rank_0_address(os.environ)
         server = self.server = ControlServer(
             interface_address(self.spec.interface), self.token, port=where[1] if where else 0, order=self.spec.order
         )

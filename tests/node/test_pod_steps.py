@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gpubench import resources
-from gpubench.node import tcp_rendezvous
+from gpubench.node import rendezvous
 from gpubench.node.control_channel import Connection, ControlServer
 from gpubench.node.rendezvous import RendezvousTimeoutError
 from gpubench.render import pack
@@ -134,7 +134,7 @@ def meet(server: ControlServer, order: int, *, token: str = "secret", for_s: flo
     thread.start()
     try:
         deadline = time.monotonic() + for_s
-        return tcp_rendezvous.meet(
+        return rendezvous.meet(
             (server.host, server.port), token, deadline, lambda: False, rank=1, order=order, facts={}
         )
     finally:
@@ -170,6 +170,4 @@ def test_who_is_ahead_or_of_another_job_waits_until_the_deadline(server: Control
 
 def test_a_name_that_never_resolves_is_told_at_the_deadline() -> None:
     with pytest.raises(RendezvousTimeoutError, match=r"job-0\.nowhere\.invalid:80 in time: .*[Nn]ame"):
-        tcp_rendezvous.meet(
-            ("job-0.nowhere.invalid", 80), "t", time.monotonic(), lambda: False, rank=1, order=0, facts={}
-        )
+        rendezvous.meet(("job-0.nowhere.invalid", 80), "t", time.monotonic(), lambda: False, rank=1, order=0, facts={})
