@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import random
 import statistics
 import time
@@ -14,6 +15,7 @@ import distributed
 
 from benchmarks.rounds import machine
 from benchmarks.task_rate.ratios import ratio
+from gpubench.spec import WorkloadSpec
 from gpubench.workloads import families
 from gpubench.workloads.base import Measurement, WorkloadContext
 from gpubench.workloads.catalogue import CATALOGUE
@@ -50,12 +52,8 @@ def _ways(context: WorkloadContext, name: str, reps: int) -> dict[str, Way]:
         measurement.uses_transfer_log = recorded
         result = measure(
             measurement,
-            name=name,
-            backend="dask",
-            params_id="",
-            reps=reps,
-            warmup=1,
-            emit=lambda line: None if line.warmup else times.append(line.wall_s),
+            WorkloadSpec(name, "dask", {}, reps=reps, warmup=1, timeout_s=math.inf),
+            lambda line: None if line.warmup else times.append(line.wall_s),
         )
         assert result.status == "ok", result.reason
         return statistics.fmean(times), time.perf_counter() - began

@@ -1,9 +1,9 @@
-"""Only processes of this run get into its Dask cluster: every connection begins with the run's secret.
+"""Only processes of this run can connect to its Dask cluster: every connection begins with the run's secret.
 
-Dask asks nobody who they are and unpickles what it is sent, so whoever reaches a listener runs code as its user. Over
-``ucx`` the binding's listener takes no address and listens on every interface of the node. So the side that connects
-sends the secret first, and the side that listens reads that many bytes and nothing else before it knows them. It costs
-one message of 32 bytes per connection, none later.
+Dask authenticates nobody and unpickles what it receives, so any process that reaches a listener can run code as its
+user. Over ``ucx`` the binding's listener takes no address and listens on every interface of the node. Therefore the
+side that connects sends the secret first, and the side that listens reads and compares that many bytes before anything
+else. This costs one message of 32 bytes per connection.
 """
 
 import functools
@@ -24,7 +24,7 @@ def environment(protocol: str, token: str) -> Dict[str, str]:
 
 @functools.cache  # once: a second secret per connection would be read as what Dask says
 def close_to_others() -> None:
-    """From now on connections of this process begin with the secret; nothing happens where the environment has none.
+    """Let all connections of this process begin with the secret; does nothing if the environment has none.
 
     To be called before anything listens or connects.
     """

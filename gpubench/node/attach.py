@@ -1,4 +1,4 @@
-"""One workload on a cluster that somebody else started. It is left as it was found, and never shut down."""
+"""Measure one workload on a cluster that another program started; the cluster is left unchanged and running."""
 
 import signal
 from pathlib import Path
@@ -9,33 +9,32 @@ from gpubench.node import checks, external_cluster, process
 from gpubench.node.limit import Limit
 from gpubench.node.probe import describe, describe_scheduler, describe_worker
 from gpubench.node.stop import StoppedError
-from gpubench.spec import SampleLine, WorkloadSpec
+from gpubench.node.workload import describe_error, measure_into
+from gpubench.spec import WorkloadSpec
 from gpubench.spec.attach_record import (
-    ATTACHED,
-    ATTACHED_FILE,
+    ATTACH_FILE,
+    ATTACH_RECORD,
     REFUSED,
     UNREACHABLE,
     VERSIONS,
-    AttachedRecord,
+    AttachRecord,
     AttachSpec,
 )
 from gpubench.spec.records import workload_record
-from gpubench.workloads import families, links
+from gpubench.workloads import families
 from gpubench.workloads.base import UnavailableError, WorkloadContext
-from gpubench.workloads.measure import measure
 from gpubench.writer.atomic import write_atomic
-from gpubench.writer.run_dir import append_links, append_sample
 
 BINDINGS = {"ucx": "ucx-py", "ucxx": "ucxx"}
 
 
 def attach(spec: AttachSpec, directory: Path, parent: Optional[int]) -> int:
-    """Look, and measure if a workload is named; the record stands in ``directory`` beside samples and links.
+    """Inspect the cluster, and measure if a workload is named; record, samples and links are written to ``directory``.
 
     Returns the process's exit code.
     """
     _end_in_order(parent)
-    record = AttachedRecord(schema=ATTACHED)
+    record = AttachRecord(schema=ATTACH_RECORD)
     client = _connect(spec, record)
     try:
         if client is not None:
@@ -46,12 +45,12 @@ def attach(spec: AttachSpec, directory: Path, parent: Optional[int]) -> int:
     finally:
         if client is not None:
             client.close()
-    write_atomic(directory / ATTACHED_FILE, record.dump().encode("utf-8"))
+    write_atomic(directory / ATTACH_FILE, record.dump().encode("utf-8"))
     return 0
 
 
 def _end_in_order(parent: Optional[int]) -> None:
-    """A signal, and the front end's death, become an exception: what we brought has to be taken away again."""
+    """Turn signals and the front end's death into an exception, so that our code is removed from the cluster."""
 
     def stop(number: int, _frame: Optional[FrameType]) -> None:
         for other in external_cluster.ENDING:
@@ -64,8 +63,8 @@ def _end_in_order(parent: Optional[int]) -> None:
         process.die_with_parent(parent, signal.SIGTERM)
 
 
-def _connect(spec: AttachSpec, record: AttachedRecord) -> Any:
-    """The client; None where nobody answers, which the record then says."""
+def _connect(spec: AttachSpec, record: AttachRecord) -> Any:
+    """The client; None if no scheduler answers, and the record says so."""
     from distributed import Client
 
     try:
@@ -83,17 +82,17 @@ def _connect(spec: AttachSpec, record: AttachedRecord) -> Any:
         return None
 
 
-def _use(client: Any, spec: AttachSpec, record: AttachedRecord, directory: Path) -> None:
+def _use(client: Any, spec: AttachSpec, record: AttachRecord, directory: Path) -> None:
     record.versions = external_cluster.check_versions(client)
     if spec.workload is not None:
         families.load([spec.workload])
-    with external_cluster.carried(client, Path(process.archive())):
+    with external_cluster.code_installed(client, Path(process.archive())):
         _look(client, spec, record)
         if spec.workload is not None:
             _measure(_context(client, record), spec.workload, record, directory)
 
 
-def _look(client: Any, spec: AttachSpec, record: AttachedRecord) -> None:
+def _look(client: Any, spec: AttachSpec, record: AttachRecord) -> None:
     record.workers = client.run_on_scheduler(external_cluster.workers_of)
     tasks = client.run_on_scheduler(external_cluster.tasks_of)
     if tasks:
@@ -117,7 +116,7 @@ def _look(client: Any, spec: AttachSpec, record: AttachedRecord) -> None:
         record.warnings.append(f"workers have {' and '.join(map(str, threads))} threads")
 
 
-def _context(client: Any, record: AttachedRecord) -> WorkloadContext:
+def _context(client: Any, record: AttachRecord) -> WorkloadContext:
     return WorkloadContext(
         client=client,
         workers=[worker["address"] for worker in record.workers],
@@ -127,27 +126,12 @@ def _context(client: Any, record: AttachedRecord) -> WorkloadContext:
     )
 
 
-def _measure(context: WorkloadContext, planned: WorkloadSpec, record: AttachedRecord, directory: Path) -> None:
+def _measure(context: WorkloadContext, planned: WorkloadSpec, record: AttachRecord, directory: Path) -> None:
     found = record.workload = workload_record(planned, "ok")
-
-    def emit(sample: SampleLine) -> None:
-        append_sample(directory, sample)
-
     try:
         context.client.run(families.load, [planned])
         with Limit(planned.timeout_s):
-            result = measure(
-                families.create(planned.name, context, planned.backend, planned.params),
-                name=planned.name,
-                backend=planned.backend,
-                params_id=planned.params_id,
-                reps=planned.reps,
-                warmup=planned.warmup,
-                emit=emit,
-            )
-        about = {"workload": planned.name, "params_id": planned.params_id}
-        append_links(directory, [{**row, **about} for row in links.rows(result.links)])
-        found.details, found.status, found.reason = result.details, result.status, result.reason
+            result = measure_into(directory, context, planned, found)
         checks.check_seen(planned.name, result.seen_bytes, result.least_moved_bytes)
     except StoppedError:
         raise
@@ -155,6 +139,5 @@ def _measure(context: WorkloadContext, planned: WorkloadSpec, record: AttachedRe
         found.status, found.reason = "skipped", str(error)
     except checks.CheckError as error:
         found.status, found.reason = "failed", str(error)
-    except Exception as error:  # noqa: BLE001 - whatever a workload raises is its result, with its words
-        found.status = "failed"
-        found.reason = "{}: {}".format(type(error).__name__, str(error).strip().split("\n")[0][:300])
+    except Exception as error:  # noqa: BLE001 - any error of a workload is its result
+        found.status, found.reason = "failed", describe_error(error)

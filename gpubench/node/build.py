@@ -1,4 +1,4 @@
-"""Which image this process runs in, as the image itself says, and which packages its Python has."""
+"""The build id of this process's image, from the image itself, and the packages of its Python."""
 
 import json
 import re

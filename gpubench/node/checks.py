@@ -1,4 +1,4 @@
-"""Is this the cluster that was planned? A benchmark of the wrong library is worse than none."""
+"""Checks that the cluster is the planned one: a benchmark of the wrong library is worse than none."""
 
 from typing import Any, Dict, Iterable, List, Mapping, Sequence
 
@@ -42,7 +42,7 @@ def check_pools(spec: RunSpec, workers: Sequence[Facts]) -> None:
 
 
 def check_same_workers(planned: Sequence[str], found: Iterable[str]) -> None:
-    """The workers that were there at the start, all of them and no other: Dask gives tasks to whoever has joined."""
+    """The cluster must have the workers of the start and no others: Dask gives tasks to every worker that joins."""
     left, joined = sorted(set(planned) - set(found)), sorted(set(found) - set(planned))
     words = [f"{', '.join(left)} left"] if left else []
     words += [f"{', '.join(joined)} joined"] if joined else []
@@ -105,7 +105,7 @@ def _check_agreement(processes: Sequence[Facts]) -> None:
 
 
 def binding_environment(process: Facts) -> Dict[str, str]:
-    """The ``UCX_*`` that nobody planned: set by the binding when it was imported."""
+    """The ``UCX_*`` that are not planned: the binding set them when it was imported."""
     before = process["ucx"]["env_at_start"]
     return {name: value for name, value in process["ucx"]["env"].items() if before.get(name) != value}
 

@@ -1,4 +1,4 @@
-"""What ``gpubench run`` may be told, by role; and a scheduler or workers that a person starts without a run spec."""
+"""Which options each role of ``gpubench run`` takes, with a run spec and without one."""
 
 import argparse
 from typing import Dict, List, Sequence, Tuple
@@ -20,14 +20,14 @@ FLAGS = {
     "death_timeout": "--death-timeout",
     "run_dir": "--run-dir",
     "parent": "--parent",
-    "census": "--census",
+    "registry": "--registry",
     "turns": "--turns",
 }
 
 # (may be given, must be given). With a spec, what the spec says can't be said twice.
 WITH_SPEC: Dict[str, Tuple[Tuple[str, ...], Tuple[str, ...]]] = {
     "auto": (("rank", "skip", "device", "protocol"), ()),
-    "scheduler": (("device", "protocol", "parent", "census", "scheduler_file"), ()),
+    "scheduler": (("device", "protocol", "parent", "registry", "scheduler_file"), ()),
     "worker": (("device", "protocol", "parent", "local_directory"), ("address", "name")),
     "client": (("device", "protocol", "parent", "turns"), ("address", "run_dir")),
 }
@@ -54,7 +54,7 @@ def check(options: argparse.Namespace) -> None:
     given = [name for name in FLAGS if getattr(options, name) is not None]
     foreign = [FLAGS[name] for name in given if name not in (*may, *must)]
     if foreign:
-        takes = ", ".join(FLAGS[name] for name in (*must, *may) if name not in ("parent", "census", "turns"))
+        takes = ", ".join(FLAGS[name] for name in (*must, *may) if name not in ("parent", "registry", "turns"))
         raise CombinationError(f"{role} {where} takes no {', '.join(foreign)} (it takes {takes})")
     missing = [FLAGS[name] for name in must if name not in given]
     if missing:

@@ -10,29 +10,28 @@ import functools
 import json
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional
 
 from gpubench.node import checks, probe, speed
 from gpubench.node.limit import Limit
 from gpubench.node.memory import watched
 from gpubench.node.roles import RESULT_FILE, address_in
 from gpubench.node.turns import ClientTurns
-from gpubench.spec import RunSpec, SampleLine, WorkloadRecord, WorkloadSpec
+from gpubench.node.workload import describe_error, measure_into
+from gpubench.spec import RunSpec, WorkloadRecord
 from gpubench.spec.plain import to_plain
 from gpubench.spec.records import workload_record
 from gpubench.spec.turns import END
 from gpubench.spec.waiting import crowded_hosts
-from gpubench.workloads import links
 from gpubench.workloads.base import UnavailableError, WorkloadContext
-from gpubench.workloads.families import create, load
-from gpubench.workloads.measure import measure, slowness
+from gpubench.workloads.families import load
+from gpubench.workloads.measure import slowness
 from gpubench.writer.atomic import write_atomic
-from gpubench.writer.run_dir import append_links, append_sample
 
 
 @dataclasses.dataclass
 class ClientOutcome:
-    """What the client tells its supervisor."""
+    """What the client reports to its supervisor."""
 
     error: str = ""
     transport: List[str] = dataclasses.field(default_factory=list)
@@ -94,7 +93,7 @@ def _ready(
     connected = cluster["connected"]
     if connected < spec.workers:
         raise checks.CheckError(f"{connected} of {spec.workers} workers connected within {spec.deadlines.start_s:g} s")
-    if connected > spec.workers:  # Dask would use them: the numbers would be those of a larger cluster
+    if connected > spec.workers:  # Dask would use them, and measure a larger cluster
         raise checks.CheckError(f"{connected} workers connected, {spec.workers} planned")
     outcome.registered_at = _by_our_clock(client, spec, cluster["registered_at"])
     answers = client.run(probe.worker_at_start, build_manifest=where, kind=spec.device)
@@ -144,59 +143,23 @@ def _measure_all(
                 stack.enter_context(watched(context.client, limit.end))
                 checks.check_same_workers(context.workers, context.client.run_on_scheduler(probe.worker_addresses))
                 rounds = [turn.reps for turn in spec.turns if turn.workload == place]
-                switch = functools.partial(turns.switch, place, limit) if turns else _go_on
-                _measure_one(context, spec, record, run_dir, planned=planned, rounds=rounds, switch=switch)
-        except UnavailableError as error:  # nothing was begun: the others may go on
+                options: Dict[str, Any] = {"rounds": rounds, "slow": slowness(spec.env), "clean": True}
+                if turns:
+                    options["between"] = functools.partial(turns.switch, place, limit)
+                result = measure_into(run_dir, context, planned, record, **options)
+                senders = [row["sender"] for row in result.links]
+                checks.check_same_workers(context.workers, result.answered)
+                checks.check_moved(spec, planned.name, result.seen_bytes, result.least_moved_bytes, senders)
+        except UnavailableError as error:  # the workload measured nothing; the others can run
             record.status, record.reason = "skipped", str(error)
-        except checks.CheckError as error:  # not the workload's fault: no sample of this cluster counts
+        except checks.CheckError as error:  # the cluster is wrong: no sample of it counts
             record.status, record.reason = "failed", str(error)
             outcome.error = outcome.error or str(error)
             hurt = planned.name
-        except Exception as error:  # noqa: BLE001 - whatever a workload raises is its result, with its words
-            record.status = "failed"
-            record.reason = "{}: {}".format(type(error).__name__, str(error).strip().split("\n")[0][:300])
+        except Exception as error:  # noqa: BLE001 - any error of a workload is its result
+            record.status, record.reason = "failed", describe_error(error)
             hurt = planned.name
     return not hurt
-
-
-def _go_on() -> None:
-    """Between the rounds of a run that has all turns."""
-
-
-def _measure_one(
-    context: WorkloadContext,
-    spec: RunSpec,
-    record: WorkloadRecord,
-    run_dir: Path,
-    *,
-    planned: WorkloadSpec,
-    rounds: Sequence[int],
-    switch: Callable[[], None],
-) -> None:
-    def emit(sample: SampleLine) -> None:
-        append_sample(run_dir, sample)
-
-    measurement = create(planned.name, context, planned.backend, planned.params)
-    result = measure(
-        measurement,
-        name=planned.name,
-        backend=planned.backend,
-        params_id=planned.params_id,
-        reps=planned.reps,
-        rounds=rounds,
-        between=switch,
-        warmup=planned.warmup,
-        emit=emit,
-        slow=slowness(spec.env),
-        clean=True,
-    )
-    about = {"workload": planned.name, "params_id": planned.params_id}
-    append_links(run_dir, [{**row, **about} for row in links.rows(result.links)])
-    senders = [row["sender"] for row in result.links]
-    checks.check_same_workers(context.workers, result.answered)
-    checks.check_moved(spec, planned.name, result.seen_bytes, result.least_moved_bytes, senders)
-    record.details = result.details
-    record.status, record.reason = result.status, result.reason
 
 
 def _at_end(

@@ -1,4 +1,4 @@
-"""Rank 0 of a standing cluster, or the supervisor apart: the scheduler, and what is asked of it until the job ends."""
+"""The head of a standing cluster: it runs the scheduler, serves requests, and keeps the state until the job ends."""
 
 import contextlib
 import json
@@ -30,23 +30,23 @@ class ClusterEndedError(Exception):
 
 
 def time_left() -> float:
-    """Seconds until the job's end, which its script exported; endless where a person started us."""
+    """Seconds until the job's end, which its script exported; infinite without one."""
     end = os.environ.get(END_VARIABLE, "")
     return float(end) - clock.now() if end.isdigit() else float("inf")
 
 
 class ClusterHead:
-    """Keeps the cluster, from the first process to the last."""
+    """Supervises the cluster from its first process to its last."""
 
     def __init__(self, node: RunNode, cluster: ClusterSpec, directory: Path, token: str, stop: StopRequest) -> None:
         self.node, self.spec, self.cluster = node, node.spec, cluster
         self.directory, self.token, self.stop = directory, token, stop
-        self.ledger = ClusterStateFile(directory, cluster.cluster)
+        self.state_file = ClusterStateFile(directory, cluster.cluster)
         self.rendezvous = rendezvous.path_for(directory, cluster.cluster, token)
-        self.hub: Optional[ControlServer] = None
+        self.server: Optional[ControlServer] = None
         self._began = time.monotonic()
-        self._census = node.scratch / "census.json"
-        self._apart = not node.spec.has_workers(node.rank)
+        self._registry = node.scratch / "registry.json"
+        self._scheduler_only = not node.spec.has_workers(node.rank)
         self._retiring: Optional[Tuple[Child, List[int], Path, Optional[Path]]] = None
         self._waiting: List[Tuple[List[int], Optional[Path]]] = []
         self._dead: List[Child] = []
@@ -54,57 +54,61 @@ class ClusterHead:
         self._asked = 0.0
 
     def run(self) -> str:
-        """Until it is asked to end or its time is over; returns which.
+        """Run until it is asked to end or its time is over; returns the reason.
 
         Raises:
             ClusterEndedError: the scheduler died, or the job's own nodes didn't all come.
         """
-        hub = self.hub = ControlServer(interface_address(self.spec.interface), self.token)
-        if not self._apart:
+        server = self.server = ControlServer(interface_address(self.spec.interface), self.token)
+        if not self._scheduler_only:
             planned = self.spec.workers_per_node
-            self.ledger.joined(self.node.rank, self.cluster.job, str(self.node.facts["host"]), planned, 0.0)
-        self.ledger.write()
+            self.state_file.joined(self.node.rank, self.cluster.job, str(self.node.facts["host"]), planned, 0.0)
+        self.state_file.write()
         file = self.node.scratch / SCHEDULER_FILE
         scheduler = self.node.start(
-            "scheduler", "scheduler", "--scheduler-file", str(file), "--census", str(self._census)
+            "scheduler", "scheduler", "--scheduler-file", str(file), "--registry", str(self._registry)
         )
         self.node.start_workers()
         address = self._address(scheduler)
         self.node.tell_address(address)
-        rendezvous.publish(self.rendezvous, self.token, {"scheduler": address, "hub": [hub.host, hub.port]})
+        rendezvous.publish(self.rendezvous, self.token, {"scheduler": address, "server": [server.host, server.port]})
         ready = False
         while True:
-            self._tick(hub, scheduler)
-            if not ready and self.ledger.complete(self.cluster.job, self.spec.nodes):
+            self._tick(server, scheduler)
+            if not ready and self.state_file.complete(self.cluster.job, self.spec.nodes):
                 ready = True
                 self._publish(file)
-                self.ledger.ready(address)
+                self.state_file.ready(address)
             if not ready and self._late():
                 raise ClusterEndedError(
-                    f"{self.ledger.state.connected} of {self.spec.workers} workers connected within "
+                    f"{self.state_file.state.connected} of {self.spec.workers} workers connected within "
                     f"{self.spec.deadlines.start_s:g} s"
                 )
             if ready and not any(self._state(rank) == JOINED for rank in range(self.spec.nodes)):
                 raise ClusterEndedError("no node of the scheduler's own job is left")
-            if time_left() < self.spec.deadlines.stop_s * (2 if self._apart else 1):  # before its nodes leave it
+            if time_left() < self.spec.deadlines.stop_s * (
+                2 if self._scheduler_only else 1
+            ):  # before its nodes leave it
                 return "the job's time is over"
             if self.stop.asked():
                 return str(self.stop.reason)
 
     def end(self, reason: str) -> None:
-        """End every process on every node, and take back what was published."""
+        """End every process on every node, and remove what was published."""
         for path in (self.directory / SCHEDULER_FILE, self.rendezvous):
             with contextlib.suppress(FileNotFoundError):
                 path.unlink()
-        if self.hub is not None:
-            self.hub.broadcast({"kind": "stop"})
+        if self.server is not None:
+            self.server.broadcast({"kind": "stop"})
         self.node.stop()
-        if self.hub is not None:
+        if self.server is not None:
             deadline = time.monotonic() + self.spec.deadlines.stop_s
-            while time.monotonic() < deadline and any(line.open for line in self.hub.lines.values()):
-                self.hub.poll(TICK_S)
-            self.hub.close()
-        self.ledger.end(reason)
+            while time.monotonic() < deadline and any(
+                connection.open for connection in self.server.connections.values()
+            ):
+                self.server.poll(TICK_S)
+            self.server.close()
+        self.state_file.end(reason)
 
     def _late(self) -> bool:
         return time.monotonic() - self._began > self.spec.deadlines.start_s
@@ -128,42 +132,42 @@ class ClusterHead:
         text = json.dumps({**plain, "gpubench": self.cluster.connect}, indent=1)
         write_atomic(self.directory / SCHEDULER_FILE, text.encode("utf-8"), mode=0o600)
 
-    def _tick(self, hub: ControlServer, scheduler: Child) -> None:
-        for message in hub.poll(TICK_S):
-            self._hear(hub, message)
-        for rank in hub.gone(self.spec.deadlines.silence_s):
-            hub.forget(rank)
+    def _tick(self, server: ControlServer, scheduler: Child) -> None:
+        for message in server.poll(TICK_S):
+            self._receive(server, message)
+        for rank in server.gone(self.spec.deadlines.silence_s):
+            server.forget(rank)
             if self._state(rank) == JOINED:
-                self.ledger.left(rank, GONE)
-                self.ledger.event(f"node rank {rank} fell silent")
+                self.state_file.left(rank, GONE)
+                self.state_file.event(f"node rank {rank} fell silent")
         if scheduler.code is not None:
             self.stop.check()
             raise ClusterEndedError(f"the scheduler ended: {_words(scheduler.cause())}")
         for child in self.node.children:
             if child.code is not None and child not in self._dead and child.name.startswith("worker-"):
                 self._dead.append(child)
-                self.ledger.event(f"{child.name} ended: {child.cause()['how']}", child.cause())
-        self.ledger.count(_registered(self._census))
-        self._look_for_requests()
-        self._retire(hub)
-        self.ledger.write()
+                self.state_file.event(f"{child.name} ended: {child.cause()['how']}", child.cause())
+        self.state_file.count(_registered(self._registry))
+        self._read_requests()
+        self._retire(server)
+        self.state_file.write()
 
-    def _hear(self, hub: ControlServer, message: Message) -> None:
+    def _receive(self, server: ControlServer, message: Message) -> None:
         rank = int(message["rank"])
         if message["kind"] == "hello":
             facts = message["facts"]
-            self.ledger.joined(rank, facts["job"], facts["host"], facts["planned"], facts["age_s"])
+            self.state_file.joined(rank, facts["job"], facts["host"], facts["planned"], facts["age_s"])
         elif message["kind"] == "died" and rank not in self._leaving:
             cause = message["cause"]
-            self.ledger.event("{} ended: {}".format(cause["process"], cause["how"]), cause)
-        elif message["kind"] == "leaving" and rank >= self.spec.nodes:  # this very job's end is the cluster's
-            self.ledger.event("node rank {} leaves: {}".format(rank, message["reason"]))
+            self.state_file.event("{} ended: {}".format(cause["process"], cause["how"]), cause)
+        elif message["kind"] == "leaving" and rank >= self.spec.nodes:  # the cluster ends with the head's own job
+            self.state_file.event("node rank {} leaves: {}".format(rank, message["reason"]))
             self._waiting.append(([rank], None))
-        elif message["kind"] == "farewell":
-            self.ledger.left(rank, RETIRED)
-            hub.forget(rank)
+        elif message["kind"] == "final_report":
+            self.state_file.left(rank, RETIRED)
+            server.forget(rank)
 
-    def _look_for_requests(self) -> None:
+    def _read_requests(self) -> None:
         if time.monotonic() - self._asked < REQUEST_S:
             return
         self._asked = time.monotonic()
@@ -176,15 +180,15 @@ class ClusterHead:
                     self._waiting.append(([int(rank) for rank in asked["retire"]], path.with_suffix(".answer")))
             path.unlink()
 
-    def _retire(self, hub: ControlServer) -> None:
-        """One at a time: Dask moves data to workers that stay."""
+    def _retire(self, server: ControlServer) -> None:
+        """Retire nodes one request at a time, because Dask moves data to workers that stay."""
         if self._retiring is None and self._waiting:
             ranks, told = self._waiting.pop(0)
             self._leaving.update(ranks)
             answer = self.node.scratch / "retired.json"
             with contextlib.suppress(FileNotFoundError):
                 answer.unlink()
-            words = ["--address", self.ledger.state.address, "--answer", str(answer), "--parent", str(os.getpid())]
+            words = ["--address", self.state_file.state.address, "--answer", str(answer), "--parent", str(os.getpid())]
             words += ["--ranks", ",".join(map(str, ranks))]
             child = Child("retire", [sys.executable, archive(), "retire", *words], self.node.env, self.node.scratch)
             self.node.children.append(child)
@@ -198,24 +202,24 @@ class ClusterHead:
         with contextlib.suppress(OSError, ValueError):
             said = json.loads(answer.read_text(encoding="utf-8"))
         if not said.get("left") and "error" not in said:
-            _send(hub, ranks, {"kind": "stop"})
+            _send(server, ranks, {"kind": "stop"})
         else:
             self._leaving.difference_update(ranks)
         if told is not None:
             write_atomic(told, json.dumps(said).encode("utf-8"), mode=0o600)
 
     def _state(self, rank: int) -> str:
-        return next((str(node["state"]) for node in self.ledger.state.nodes if node["rank"] == rank), GONE)
+        return next((str(node["state"]) for node in self.state_file.state.nodes if node["rank"] == rank), GONE)
 
 
-def _send(hub: ControlServer, ranks: Sequence[int], message: Message) -> None:
+def _send(server: ControlServer, ranks: Sequence[int], message: Message) -> None:
     for rank in ranks:
-        if rank in hub.lines:
-            hub.lines[rank].send(message)
+        if rank in server.connections:
+            server.connections[rank].send(message)
 
 
 def _registered(path: Path) -> List[Dict[str, Any]]:
-    """Who is, as the scheduler's preload last wrote it; nobody before the first."""
+    """The registered workers, as the scheduler's preload last wrote them; none before its first write."""
     try:
         rows: List[Dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -224,5 +228,5 @@ def _registered(path: Path) -> List[Dict[str, Any]]:
 
 
 def _words(cause: Dict[str, Any]) -> str:
-    lines = [line for line in cause["last_lines"] if line.strip()]
+    lines = [connection for connection in cause["last_lines"] if connection.strip()]
     return "{}{}".format(cause["how"], f" ({lines[-1].strip()[:200]})" if lines else "")

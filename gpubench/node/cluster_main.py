@@ -1,41 +1,45 @@
 """``node.pyz cluster``: one node of a standing cluster, from the job script."""
 
+import math
 import os
 import sys
+import time
 from pathlib import Path
-from typing import Optional
+from typing import Any, Dict, Optional, Set, Tuple
 
+from gpubench.node import rendezvous
 from gpubench.node.build import WrongImageError, check_build
-from gpubench.node.cluster_head import END_VARIABLE, ClusterEndedError, ClusterHead
-from gpubench.node.cluster_node import belong
+from gpubench.node.cluster_head import END_VARIABLE, TICK_S, ClusterEndedError, ClusterHead, time_left
 from gpubench.node.cluster_state import ClusterStateFile
+from gpubench.node.control_channel import Connection, join
 from gpubench.node.gpu import resolve
 from gpubench.node.node import NotCleanError, RunNode, unused_segments
 from gpubench.node.rank import RankError, find_rank
 from gpubench.node.rendezvous import RendezvousTimeoutError
-from gpubench.node.stop import StoppedError, StopRequest
+from gpubench.node.stop import EXIT_NODE, EXIT_OK, StoppedError, StopRequest
 from gpubench.spec import RunSpec
 from gpubench.spec.cluster import TOKEN_FILE, ClusterSpec
 from gpubench.spec.run import RANK0
 from gpubench.workloads import clock
+from gpubench.workloads.polling import poll_until
 from gpubench.workloads.process_reaper import CLUSTER_VARIABLE, end_marked_below
 
-EXIT_OK = 0
-EXIT_NODE = 40
-STOP_AT_EOF_VARIABLE = "GPUBENCH_STOP_AT_EOF"
+SCHEDULER_ONLY_RANK = -1
+"""Rank of a supervisor that has the scheduler and runs on none of the nodes; further jobs continue the nodes' ranks."""
 
 
-APART = -1
-"""Rank of a supervisor that has the scheduler and is on none of the nodes, whose ranks go on with every further job."""
-
-
-def stand(
-    spec_path: Path, rank: Optional[int], skip: str = "", *, apart: bool = False, lasts_s: Optional[float] = None
+def run(
+    spec_path: Path,
+    rank: Optional[int],
+    skip: str = "",
+    *,
+    scheduler_only: bool = False,
+    lasts_s: Optional[float] = None,
 ) -> int:
-    """Be this node's part of the cluster until it ends, or the scheduler's supervisor ``apart`` from the nodes.
+    """Run this node's part of the cluster until it ends; ``scheduler_only``: a supervisor that has only the scheduler.
 
-    Returns the exit code. In a pod, where no script says when the job ends, its time is over in ``lasts_s`` seconds;
-    and a node whose workers died is no failure there: Kubernetes would end every other pod of the job, too.
+    Returns the exit code. ``lasts_s``: in a pod, where no script says when the job ends, seconds until its end. A node
+    whose workers died is no failure in a pod, because Kubernetes would end every other pod of the job too.
 
     Raises:
         OSError: the token or the spec can't be read.
@@ -48,22 +52,22 @@ def stand(
     if skip:
         ClusterStateFile(directory, cluster.cluster).end(skip)
         return EXIT_NODE
-    if apart and spec.scheduler_on == RANK0:
+    if scheduler_only and spec.scheduler_on == RANK0:
         raise RankError("this job has no scheduler apart: --role scheduler has nothing to do")
-    here = APART if apart else cluster.first_rank + find_rank(rank, os.environ, spec.nodes)
+    here = SCHEDULER_ONLY_RANK if scheduler_only else cluster.first_rank + find_rank(rank, os.environ, spec.nodes)
     token = (directory / TOKEN_FILE).read_text(encoding="ascii").strip()
-    stop = StopRequest(watch_stdin=STOP_AT_EOF_VARIABLE in os.environ)
+    stop = StopRequest()
     node = RunNode(spec, spec_path.parent / cluster.run, directory, rank=here, token=token)
-    leads = apart or (here == 0 and spec.scheduler_on == RANK0)
-    keeper = ClusterHead(node, cluster, directory, token, stop) if leads else None
+    leads = scheduler_only or (here == 0 and spec.scheduler_on == RANK0)
+    head = ClusterHead(node, cluster, directory, token, stop) if leads else None
     code, reason = EXIT_NODE, "it failed"
     try:
         check_build(spec)
         node.ensure_clean()
-        reason = keeper.run() if keeper else belong(node, cluster, directory, token, stop)
+        reason = head.run() if head else follow_head(node, cluster, directory, token, stop)
         code = EXIT_OK
     except ClusterEndedError as error:
-        code, reason = (EXIT_OK if lasts_s is not None and not keeper else EXIT_NODE), str(error)
+        code, reason = (EXIT_OK if lasts_s is not None and not head else EXIT_NODE), str(error)
     except (
         NotCleanError,
         OSError,
@@ -74,13 +78,85 @@ def stand(
         reason = str(error)
     finally:
         node.stop()
-        if keeper:
-            keeper.end(reason)
+        if head:
+            head.end(reason)
         _keep_logs(node, spec_path.parents[1])
         node.remove()
-    who = "the scheduler's supervisor" if apart else f"rank {here}"
+    who = "the scheduler's supervisor" if scheduler_only else f"rank {here}"
     print(f"gpubench cluster, {who}: {reason}", file=sys.stderr)  # noqa: T201
     return code
+
+
+def follow_head(node: RunNode, cluster: ClusterSpec, directory: Path, token: str, stop: StopRequest) -> str:
+    """Run this node's workers until rank 0 says stop or is gone; returns why it ended.
+
+    Who is asked to end, or whose job's time is nearly over, first has rank 0 retire its workers: what they hold moves.
+
+    Raises:
+        RendezvousTimeoutError: there is no cluster to join.
+        ClusterEndedError: every worker of this node died.
+    """
+    began = time.monotonic()
+    node.start_workers()
+    path = rendezvous.path_for(directory, cluster.cluster, token)
+    said = {"job": cluster.job, "host": node.facts["host"], "planned": node.spec.workers_per_node, "began": began}
+    connection, scheduler = _meet(node, path, token, stop, said)
+    try:
+        node.tell_address(scheduler)
+        reason = _until_stop(node, connection, stop)
+    finally:
+        node.stop()
+    connection.send({"kind": "final_report"})
+    connection.finish(node.spec.deadlines.stop_s)
+    return reason
+
+
+def _meet(node: RunNode, path: Path, token: str, stop: StopRequest, said: Dict[str, Any]) -> Tuple[Connection, str]:
+    """The connection to rank 0 and the scheduler's address. A rank 0 that doesn't answer may be a file that is old."""
+    deadline = time.monotonic() + node.spec.deadlines.start_s
+
+    def met() -> Optional[Tuple[Connection, str]]:
+        stop.check()
+        facts = rendezvous.wait(path, token, deadline, stop.asked)
+        hello = {**said, "age_s": round(time.monotonic() - said["began"], 3)}
+        host, port = facts["server"]
+        try:
+            return join(host, port, token, rank=node.rank, facts=hello, timeout_s=10.0), str(facts["scheduler"])
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            return None
+
+    found = poll_until(met, math.inf, TICK_S, jitter=True)
+    assert found is not None
+    return found
+
+
+def _until_stop(node: RunNode, connection: Connection, stop: StopRequest) -> str:
+    told: Set[str] = set()
+    leave_by = float("inf")
+    grace = node.spec.deadlines.stop_s
+    while True:
+        connection.beat()
+        for message in connection.receive():
+            if message["kind"] == "stop":
+                return "rank 0 said stop"
+        if not connection.open or connection.silence() > node.spec.deadlines.silence_s:
+            return "rank 0 is gone"
+        reason = stop.reason if stop.asked() else "the job's time is nearly over" if time_left() < 2 * grace else None
+        if reason and leave_by == float("inf"):
+            leave_by = time.monotonic() + grace / 2
+            connection.send({"kind": "leaving", "reason": reason})
+        if time.monotonic() > leave_by:
+            return str(reason)
+        for child in node.children:
+            if child.code is not None and child.name not in told:
+                told.add(child.name)
+                if child.code != 0 or leave_by == float("inf"):
+                    connection.send({"kind": "died", "cause": child.cause()})
+        if len(told) == len(node.children) and all(child.code for child in node.children):
+            raise ClusterEndedError("every worker of this node died")
+        time.sleep(TICK_S)
 
 
 def clean(directory: Path) -> None:
@@ -91,7 +167,7 @@ def clean(directory: Path) -> None:
 
 
 def read(spec_path: Path) -> "tuple[ClusterSpec, RunSpec]":
-    """What this job is told; raises SpecError, OSError."""
+    """Read the job's cluster spec and its run spec; raises SpecError, OSError."""
     cluster = ClusterSpec.parse(spec_path.read_text(encoding="utf-8"))
     path = spec_path.parent / cluster.run
     spec = RunSpec.parse(path.read_text(encoding="utf-8"), str(path))
@@ -99,7 +175,7 @@ def read(spec_path: Path) -> "tuple[ClusterSpec, RunSpec]":
 
 
 def _keep_logs(node: RunNode, job_dir: Path) -> None:
-    """The last lines of every process, where the job's own log stands."""
+    """Write the last lines of every process beside the job's own log."""
     folder = job_dir / "logs"
     folder.mkdir(exist_ok=True)
     for name, text in node.logs(whole=False).items():

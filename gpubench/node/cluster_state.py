@@ -1,4 +1,4 @@
-"""What rank 0 of a standing cluster knows of it, and writes down for whoever asks for its state."""
+"""The state of a standing cluster, which rank 0 writes to a file."""
 
 import time
 from pathlib import Path
@@ -11,7 +11,7 @@ from gpubench.workloads.clock import utc_now
 from gpubench.writer.atomic import write_atomic
 
 WRITE_S = 0.3
-"""The file system is everybody's: the state is written so often at most."""
+"""Shortest time between two writes, to spare a shared file system."""
 
 
 class ClusterStateFile:
@@ -27,7 +27,7 @@ class ClusterStateFile:
         self._written = 0.0
 
     def joined(self, rank: int, job: str, host: str, planned: int, age_s: float) -> None:
-        """A node's supervisor is there, ``age_s`` seconds after it was started."""
+        """A node's supervisor has connected, ``age_s`` seconds after it was started."""
         began = time.time() - age_s
         self._began[job] = min(began, self._began.get(job, began))
         self.state.nodes = [node for node in self.state.nodes if node["rank"] != rank]
@@ -37,7 +37,7 @@ class ClusterStateFile:
         self._changed = True
 
     def count(self, workers: List[Dict[str, Any]]) -> None:
-        """Who is registered now, as the census says."""
+        """Take over the workers that are registered now."""
         now: Dict[int, List[float]] = {}
         for worker in workers:
             now.setdefault(rank_of(str(worker["name"])), []).append(float(worker["at"]))
@@ -57,7 +57,7 @@ class ClusterStateFile:
         self._changed = True
 
     def event(self, what: str, cause: Optional[Dict[str, Any]] = None) -> None:
-        """Something went wrong."""
+        """Add an event: something went wrong."""
         self.state.events.append({"at": utc_now(), "what": what, "last_lines": (cause or {}).get("last_lines", [])})
         self._changed = True
 
@@ -67,11 +67,11 @@ class ClusterStateFile:
         return len(rows) == nodes and all(node["connected"] >= node["planned"] for node in rows)
 
     def ready(self, address: str) -> None:
-        """Others may come."""
+        """Clients may connect."""
         self.state.phase, self.state.address, self._changed = READY, address, True
 
     def end(self, reason: str) -> None:
-        """The last word."""
+        """Write the final state."""
         self.state.phase, self.state.reason = ENDED, reason
         for node in self.state.nodes:
             node["connected"] = 0
@@ -80,7 +80,7 @@ class ClusterStateFile:
         self.write()
 
     def write(self) -> None:
-        """Write the state if there is news and the last time is long enough ago."""
+        """Write the state if it changed and ``WRITE_S`` have passed since the last write."""
         if self._changed and time.monotonic() - self._written > WRITE_S:
             self.state.changed_at = utc_now()
             write_atomic(self.path, self.state.dump().encode("utf-8"), mode=0o600)

@@ -23,16 +23,16 @@ TICK_S = 0.1
 class Conductor:
     """Gives every turn, and waits until it is given back."""
 
-    def __init__(self, spec: TurnsSpec, hub: ControlServer, stop: StopRequest) -> None:
-        self.spec, self.hub, self.stop = spec, hub, stop
+    def __init__(self, spec: TurnsSpec, server: ControlServer, stop: StopRequest) -> None:
+        self.spec, self.server, self.stop = spec, server, stop
         self.gone: Set[int] = set()
 
     def gather(self, orders: Set[int]) -> None:
         """Until the leaders of all runs are there, or their time to come is over."""
         deadline = time.monotonic() + self.spec.start_s
-        while orders - set(self.hub.lines) and time.monotonic() < deadline:
-            self._hear()
-        self.gone |= {int(order) for order in self.spec.runs} - set(self.hub.lines)
+        while orders - set(self.server.connections) and time.monotonic() < deadline:
+            self._receive()
+        self.gone |= {int(order) for order in self.spec.runs} - set(self.server.connections)
 
     def conduct(self) -> None:
         """All turns, in the order of the plan."""
@@ -41,18 +41,18 @@ class Conductor:
                 self._give(turn)
 
     def _give(self, turn: Turn) -> None:
-        self.hub.send(turn.order, {"kind": TURN, "workload": turn.workload})
+        self.server.send(turn.order, {"kind": TURN, "workload": turn.workload})
         deadline = time.monotonic() + self.spec.turn_s
         while turn.order not in self.gone:
-            given_back = any(
+            is_returned = any(
                 message["rank"] == turn.order and message["kind"] == DONE and turn.workload != END
-                for message in self._hear()
+                for message in self._receive()
             )
-            if given_back:
+            if is_returned:
                 return
             if time.monotonic() > deadline:
                 reason = f"it didn't give its turn back within {self.spec.turn_s:g} s; the block's other runs go on"
-                self.hub.send(turn.order, {"kind": OVER, "reason": reason})
+                self.server.send(turn.order, {"kind": OVER, "reason": reason})
                 self._await_end(turn.order)
                 self.gone.add(turn.order)
 
@@ -60,12 +60,12 @@ class Conductor:
         """Its cluster must not be measured beside the others' turns, as far as that can be had."""
         deadline = time.monotonic() + self.spec.silence_s
         while order not in self.gone and time.monotonic() < deadline:
-            self._hear()
+            self._receive()
 
-    def _hear(self) -> List[Message]:
+    def _receive(self) -> List[Message]:
         self.stop.check()
-        messages = self.hub.poll(TICK_S)
-        self.gone.update(self.hub.gone(self.spec.silence_s))
+        messages = self.server.poll(TICK_S)
+        self.gone.update(self.server.gone(self.spec.silence_s))
         return messages
 
 
@@ -78,18 +78,18 @@ def conduct(spec: TurnsSpec, runs_dir: Path, token: str, stop: StopRequest) -> N
     orders = {int(order) for order, run in spec.runs.items() if finished(runs_dir, run) is None}
     if not orders:
         return  # the job starts again: the block is done
-    hub = ControlServer(interface_address(spec.interface), token)
+    server = ControlServer(interface_address(spec.interface), token)
     path = rendezvous.path_for(runs_dir, rendezvous_name(spec.block), token)
     try:
         runs_dir.mkdir(parents=True, exist_ok=True)
-        rendezvous.publish(path, token, {"hub": [hub.host, hub.port]})
-        conductor = Conductor(spec, hub, stop)
+        rendezvous.publish(path, token, {"server": [server.host, server.port]})
+        conductor = Conductor(spec, server, stop)
         conductor.gather(orders)
         late = sorted(conductor.gone & orders)
         if late:
             print(f"gpubench conduct: block {spec.block} goes on without run {late}", file=sys.stderr)  # noqa: T201
         conductor.conduct()
     finally:
-        hub.close()
+        server.close()
         with contextlib.suppress(FileNotFoundError):
             path.unlink()

@@ -1,7 +1,8 @@
-"""The line between the supervisors of one run: JSON lines over TCP, and a heartbeat.
+"""The connection between the supervisors of one run: JSON lines over TCP, and a heartbeat.
 
-Nobody hangs with the file system: rank 0 hears of a dead worker elsewhere at once, and the other ranks learn within
-seconds that rank 0 is done or dead. One thread, one selector: forking from a threaded process is not safe.
+It does not depend on the file system: rank 0 learns of a dead worker on another node at once, and the other ranks learn
+within seconds that rank 0 is done or dead. It uses one thread and one selector, because forking a threaded process is
+unsafe.
 """
 
 import contextlib
@@ -15,12 +16,12 @@ from typing import Any, Dict, List, Optional, Set
 
 BEAT_S = 2.0
 HELLO_S = 30.0
-"""Within which a caller has to name itself: a stranger that says nothing would keep its file handle for ever."""
+"""A caller that has not sent its rank within this time is disconnected: it would keep a file handle for ever."""
 LARGEST_LINE = 64 * 1024 * 1024  # a failed run's logs travel in one message
 
 Message = Dict[str, Any]
 FACTS, OVER, STOP = "facts", "over", "stop"
-"""Kinds of messages from rank 0: where the cluster is; that it has done with an earlier run; that this run ends."""
+"""Kinds of messages from rank 0: where the cluster is; an earlier run is over; this run ends."""
 
 
 class Connection:
@@ -29,14 +30,14 @@ class Connection:
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.rank: Optional[int] = None
-        self.began = self.heard = time.monotonic()
-        self.beaten = 0.0
+        self.began = self.received_at = time.monotonic()
+        self.beat_at = 0.0
         self._rest = bytearray()
         self._kept: List[Message] = []
         self.open = True
 
     def send(self, message: Message) -> None:
-        """Send, or mark the line as closed."""
+        """Send, or mark the connection as closed."""
         try:
             self.sock.settimeout(5.0)
             self.sock.sendall(json.dumps(message).encode("utf-8") + b"\n")
@@ -44,19 +45,19 @@ class Connection:
             self.open = False
 
     def beat(self) -> None:
-        """A sign of life when the last one is old enough."""
+        """Send a heartbeat if the last one is older than ``BEAT_S``."""
         now = time.monotonic()
-        if now - self.beaten > BEAT_S:
-            self.beaten = now
+        if now - self.beat_at > BEAT_S:
+            self.beat_at = now
             self.send({"kind": "beat"})
 
     def receive(self) -> List[Message]:
-        """The whole messages that have arrived; heartbeats only renew ``heard``."""
+        """The whole messages that have arrived; heartbeats only renew ``received_at``."""
         kept, self._kept = self._kept, []
         return [*kept, *self._arrived()]
 
     def put_back(self, messages: List[Message]) -> None:
-        """The next ``receive`` returns them first: whoever waited for one message hands on the others."""
+        """Let the next ``receive`` return these messages first."""
         self._kept = [*messages, *self._kept]
 
     def _arrived(self) -> List[Message]:
@@ -70,7 +71,7 @@ class Connection:
         if not data or len(self._rest) > LARGEST_LINE:
             self.open = False
             return []
-        self.heard = time.monotonic()
+        self.received_at = time.monotonic()
         self._rest += data
         if b"\n" not in data:
             return []
@@ -79,8 +80,8 @@ class Connection:
         return [message for message in messages if message and message.get("kind") != "beat"]
 
     def silence(self) -> float:
-        """Seconds since the last sign of life."""
-        return time.monotonic() - self.heard
+        """Seconds since anything was received."""
+        return time.monotonic() - self.received_at
 
     def finish(self, timeout_s: float) -> None:
         """Close when the other end has read everything.
@@ -111,20 +112,21 @@ def _decode(line: bytearray) -> Optional[Message]:
 
 
 class ControlServer:
-    """The leader's end: one line per other rank. A caller without the run's token is shown the door.
+    """The leader's end: one connection per other rank. A caller without the run's token is disconnected.
 
-    ``order`` is the run's place in its block: on a ``port`` that all runs of a job share, who is still at an earlier
-    run is told that it is over, and who is ahead has to come again. ``welcome`` is what a caller hears first.
+    ``order`` is the run's position in its block. Where all runs of a job share a ``port``, a caller of an earlier run
+    is told that it is over, and a caller of a later run is disconnected and connects again. ``greeting`` is the first
+    message to every rank.
     """
 
     def __init__(self, host: str, token: str, *, port: int = 0, order: int = 0) -> None:
         self.token = token
         self.order = order
         self.port_is_known = port != 0
-        self.welcome: Optional[Message] = None
-        self.lines: Dict[int, Connection] = {}
-        self._strangers: Set[Connection] = set()
-        self._beaten = 0.0
+        self.greeting: Optional[Message] = None
+        self.connections: Dict[int, Connection] = {}
+        self._unidentified: Set[Connection] = set()
+        self._beat_at = 0.0
         self._listener = socket.create_server((host, port), backlog=4096)
         self._listener.setblocking(False)
         self._selector = selectors.DefaultSelector()
@@ -140,11 +142,11 @@ class ControlServer:
             elif key.data is not None:
                 found.extend(self._read(key.data))
         now = time.monotonic()
-        if now - self._beaten > BEAT_S:
-            self._beaten = now
+        if now - self._beat_at > BEAT_S:
+            self._beat_at = now
             self.broadcast({"kind": "beat"})
-            for line in [line for line in self._strangers if now - line.began > HELLO_S]:
-                self._drop(line)
+            for connection in [connection for connection in self._unidentified if now - connection.began > HELLO_S]:
+                self._drop(connection)
         return found
 
     def wake_on(self, sock: socket.socket) -> None:
@@ -153,38 +155,42 @@ class ControlServer:
 
     def send(self, rank: int, message: Message) -> None:
         """Send to one rank, if it is there."""
-        if rank in self.lines and self.lines[rank].open:
-            self.lines[rank].send(message)
+        if rank in self.connections and self.connections[rank].open:
+            self.connections[rank].send(message)
 
     def broadcast(self, message: Message) -> None:
         """Send to every rank that is still there."""
-        for line in self.lines.values():
-            if line.open:
-                line.send(message)
+        for connection in self.connections.values():
+            if connection.open:
+                connection.send(message)
 
     def gone(self, silence_s: float) -> List[int]:
-        """Ranks whose line is closed or has been silent for too long."""
-        return [rank for rank, line in self.lines.items() if not line.open or line.silence() > silence_s]
+        """Ranks whose connection is closed or has been silent for too long."""
+        return [
+            rank
+            for rank, connection in self.connections.items()
+            if not connection.open or connection.silence() > silence_s
+        ]
 
     def forget(self, rank: int) -> None:
-        """Close the line of a rank that is gone; it may join again."""
-        self._drop(self.lines.pop(rank))
+        """Close the connection of a rank that is gone; it may join again."""
+        self._drop(self.connections.pop(rank))
 
     def close(self) -> None:
-        """Close every line and the listener."""
-        for line in [*self.lines.values(), *self._strangers]:
-            line.close()
+        """Close every connection and the listener."""
+        for connection in [*self.connections.values(), *self._unidentified]:
+            connection.close()
         self._selector.close()
         self._listener.close()
 
-    def _drop(self, line: Connection) -> None:
-        self._strangers.discard(line)
+    def _drop(self, connection: Connection) -> None:
+        self._unidentified.discard(connection)
         with contextlib.suppress(KeyError, ValueError):
-            self._selector.unregister(line.sock)
-        line.close()
+            self._selector.unregister(connection.sock)
+        connection.close()
 
     def _accept(self) -> None:
-        """Everybody who is at the door."""
+        """Accept every connection that is waiting."""
         while True:
             try:
                 sock, _ = self._listener.accept()
@@ -194,31 +200,31 @@ class ControlServer:
                 if error.errno != errno.EMFILE or not _may_open_more():
                     raise
                 continue
-            line = Connection(sock)
-            self._strangers.add(line)
-            self._selector.register(sock, selectors.EVENT_READ, line)
+            connection = Connection(sock)
+            self._unidentified.add(connection)
+            self._selector.register(sock, selectors.EVENT_READ, connection)
 
-    def _read(self, line: Connection) -> List[Message]:
-        messages = line.receive()
-        if line.rank is None and messages:
+    def _read(self, connection: Connection) -> List[Message]:
+        messages = connection.receive()
+        if connection.rank is None and messages:
             hello = messages[0]
             if hello.get("kind") != "hello" or hello.get("token") != self.token:
-                line.open = False
+                connection.open = False
                 messages = []
             elif hello.get("order", 0) != self.order:
                 if hello.get("order", 0) < self.order:
-                    line.send({"kind": OVER})
-                line.open = False
+                    connection.send({"kind": OVER})
+                connection.open = False
                 messages = []
             else:
-                line.rank = int(hello["rank"])
-                self.lines[line.rank] = line
-                self._strangers.discard(line)
-                if self.welcome is not None:
-                    line.send(self.welcome)
-        if not line.open:
-            self._drop(line)
-        return [dict(message, rank=line.rank) for message in messages]
+                connection.rank = int(hello["rank"])
+                self.connections[connection.rank] = connection
+                self._unidentified.discard(connection)
+                if self.greeting is not None:
+                    connection.send(self.greeting)
+        if not connection.open:
+            self._drop(connection)
+        return [dict(message, rank=connection.rank) for message in messages]
 
 
 def _may_open_more() -> bool:
@@ -236,6 +242,6 @@ def join(
     Raises:
         OSError: rank 0 doesn't answer.
     """
-    line = Connection(socket.create_connection((host, port), timeout=timeout_s))
-    line.send({"kind": "hello", "token": token, "rank": rank, "order": order, "facts": facts})
-    return line
+    connection = Connection(socket.create_connection((host, port), timeout=timeout_s))
+    connection.send({"kind": "hello", "token": token, "rank": rank, "order": order, "facts": facts})
+    return connection

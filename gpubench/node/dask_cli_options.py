@@ -1,4 +1,4 @@
-"""Words of dask-scheduler, dask-worker and dask-cuda-worker that scripts of somebody's own hold, retired ones too.
+"""Options of dask-scheduler, dask-worker and dask-cuda-worker in users' scripts, including retired ones.
 
 Such a script becomes ours by changing the command's name: what Dask's command has today is handed on, what it had once
 is translated or left out with a line that says so. Sources: the commands of distributed 2025.7.0 and later and of
@@ -68,7 +68,7 @@ def translate(kind: str, words: Sequence[str]) -> Tuple[List[str], List[str], Li
 
     Args:
         kind: ``scheduler``, or the worker's device.
-        words: as somebody wrote them, without those that are ours.
+        words: as the user wrote them, without our own options.
 
     Raises:
         UnknownWordError: an option of no Dask command, or one without its value.

@@ -8,7 +8,7 @@ from gpubench.spec import PROCESS_DEFAULTS, RunSpec
 from gpubench.workloads import clock
 from gpubench.workloads.process_reaper import CLUSTER_VARIABLE
 
-# What would change a benchmark without anybody noticing. Dropped, and said.
+# Variables that would change a benchmark unnoticed. They are dropped, with a warning.
 FOREIGN_PREFIXES = (
     "UCX_",
     "UCXPY_",

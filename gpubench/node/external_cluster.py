@@ -1,4 +1,4 @@
-"""A cluster that somebody else started: what it is, and our code in its processes for as long as we measure."""
+"""A cluster that another program started: its description, and our code in its processes while we measure."""
 
 import contextlib
 import importlib.util
@@ -17,7 +17,7 @@ from gpubench.workloads.polling import poll_until
 PACKAGE = "gpubench.node"
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 SETTLE_S = 5.0
-"""Others may have tasks there too, and of any length."""
+"""Longest wait: other clients may run tasks of any length."""
 POLL_S = 0.02
 MUST_AGREE = ("python", "dask", "distributed")
 SHOULD_AGREE = ("numpy", "pandas", "cloudpickle", "msgpack", "tornado")
@@ -62,11 +62,11 @@ def versions(said: Any) -> Dict[str, str]:
 
 
 @contextlib.contextmanager
-def carried(client: Any, archive: Path) -> Iterator[None]:
+def code_installed(client: Any, archive: Path) -> Iterator[None]:
     """Our code can be imported in scheduler and workers; afterwards it can't, and their logs are bounded as before."""
     source = (pkgutil.get_data(PACKAGE, "zip_importer.py") or b"").decode("utf-8")
     names = {"__name__": "gpubench_zip_importer", "ARCHIVE": archive.read_bytes()}
-    # `exec` because any Python has it: a function of ours could only be sent by a name that nobody there knows yet.
+    # `exec` because any Python has it: a function of ours is sent by its name, which those processes can't import yet.
     everywhere = (client.run, client.run_on_scheduler)
     bounds: Dict[str, Any] = {}
     try:
@@ -75,18 +75,18 @@ def carried(client: Any, archive: Path) -> Iterator[None]:
         bounds = client.run(dask_compat.log_bound)
         yield
     finally:
-        # Whoever interrupts us now gets what he wants: we are leaving. What we brought is taken away all the same.
+        # A signal has no effect any more: we are ending, and still have to remove our code.
         with contextlib.suppress(StoppedError):
             signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
-        _let_end(client)
+        _await_tasks(client)
         if bounds:
             client.run(dask_compat.bound_log, bounds)
         for run in everywhere:
             run(exec, f"{source}\nremove()\n", {"__name__": "gpubench_zip_importer"})
 
 
-def _let_end(client: Any) -> None:
-    """Wait until no task is being run: one of ours that still comes would import what is being taken away."""
+def _await_tasks(client: Any) -> None:
+    """Wait until no task runs: a late task of ours would import what is being removed."""
     poll_until(lambda: not client.run_on_scheduler(processing), time.monotonic() + SETTLE_S, POLL_S)
 
 

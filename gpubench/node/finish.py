@@ -1,5 +1,6 @@
 """The end of a run on rank 0: logs, provenance, and last of all the record."""
 
+import dataclasses
 import io
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional
@@ -15,33 +16,24 @@ from gpubench.writer.run_dir import attempt_of, finish, write_provenance
 
 def new_record(spec: RunSpec, run_dir: Path, started_at: str, node_half: str) -> RunRecord:
     """A record with all that is known before the run; status and times are filled in at the end."""
-    return RunRecord(
-        schema=RUN_RECORD,
-        campaign=spec.campaign,
-        site=spec.site,
-        job=spec.job,
-        block=spec.block,
-        run=spec.run,
-        attempt=attempt_of(run_dir),
-        order=spec.order,
-        variant=spec.variant,
-        image=spec.image,
-        ucx_version=spec.ucx_version,
-        protocol=spec.protocol,
-        device=spec.device,
-        nodes=spec.nodes,
-        workers_per_node=spec.workers_per_node,
-        threads_per_worker=spec.threads_per_worker,
-        status="failed",
-        reason="",
-        started_at=started_at,
-        ended_at=started_at,
-        node_half=node_half,
-    )
+    known = {
+        "schema": RUN_RECORD,
+        "attempt": attempt_of(run_dir),
+        "status": "failed",
+        "reason": "",
+        "started_at": started_at,
+        "ended_at": started_at,
+        "workloads": [],
+        "node_half": node_half,
+    }
+    as_planned = {field.name for field in dataclasses.fields(RunRecord)} & {
+        field.name for field in dataclasses.fields(spec)
+    }
+    return RunRecord(**{**{name: getattr(spec, name) for name in as_planned}, **known})
 
 
 def without_result(spec: RunSpec, record: RunRecord) -> None:
-    """No client came back: every workload shares the run's fate, so that its samples still say what they belong to."""
+    """Without a client's result every workload gets the run's status, so that its samples can still be assigned."""
     status = "failed" if record.status == "failed" else "skipped"
     record.workloads = [workload_record(planned, status, record.reason) for planned in spec.workloads]
 
@@ -49,7 +41,7 @@ def without_result(spec: RunSpec, record: RunRecord) -> None:
 def take_result(record: RunRecord, result: Mapping[str, Any]) -> None:
     """Carry what the client found into the record and judge the run by it.
 
-    A workload that failed is that workload's result: the run of the others stands, unless there are no others.
+    A failed workload does not fail the run, unless no workload is ok.
     """
     record.workloads = [from_plain(WorkloadRecord, item) for item in result["workloads"]]
     record.transport = list(result["transport"])

@@ -1,16 +1,16 @@
-"""The supervisor of every other rank: workers, or the scheduler, and a line to the rank that leads."""
+"""The supervisor of every other rank: workers, or the scheduler, and a connection to the rank that leads."""
 
 import os
 import select
 import time
 from typing import Optional, Set
 
-from gpubench.node import rendezvous, tcp_rendezvous
+from gpubench.node import rendezvous
 from gpubench.node.control_channel import STOP, Connection, join
 from gpubench.node.node import RunNode
 from gpubench.node.scratch import fault
 from gpubench.node.stop import StoppedError, StopRequest
-from gpubench.node.turns import CONTINUE, CONTINUED, PAUSE, PAUSED, go_on, pause
+from gpubench.node.turns import CONTINUE, CONTINUED, PAUSE, PAUSED, pause, resume
 from gpubench.workloads.polling import poll_until
 from gpubench.writer.run_dir import finished, recorded
 
@@ -18,9 +18,9 @@ TICK_S = 0.1
 
 
 def follow(node: RunNode, token: str, stop: StopRequest) -> None:
-    """Run what belongs to this rank until the leader says stop, dies or falls silent; leaves no process behind.
+    """Run this rank's processes until the leader ends the run, dies or is silent; no process is left.
 
-    Comes back at once when rank 0 has written its record before they could meet.
+    Returns at once if rank 0 has written its record already.
 
     Raises:
         RendezvousTimeoutError: rank 0 didn't show up.
@@ -31,41 +31,39 @@ def follow(node: RunNode, token: str, stop: StopRequest) -> None:
     try:
         node.start_scheduler()
         node.start_workers()
-    except OSError as error:  # rank 0 shall know why
+    except OSError as error:  # reported to rank 0 below
         refused = error
-    line = _meet(node, token, stop)
-    if line is None:
+    connection = _meet(node, token, stop)
+    if connection is None:
         return
     if refused is not None:
-        _tell(node, line, refused)
+        _tell(node, connection, refused)
     try:
-        whole_logs = _until_stop(node, line, stop)
+        whole_logs = _until_stop(node, connection, stop)
     except StoppedError as stopped:
-        line.send({"kind": "stopped", "reason": str(stopped)})
+        connection.send({"kind": "stopped", "reason": str(stopped)})
         raise
     except OSError as error:
-        _tell(node, line, error)
+        _tell(node, connection, error)
         raise
     finally:
         node.stop()
-    line.send({"kind": "farewell", "node": node.report(), "logs": node.logs(whole=whole_logs)})
-    line.finish(spec.deadlines.stop_s)
+    connection.send({"kind": "final_report", "node": node.report(), "logs": node.logs(whole=whole_logs)})
+    connection.finish(spec.deadlines.stop_s)
 
 
-def _tell(node: RunNode, line: Connection, error: OSError) -> None:
+def _tell(node: RunNode, connection: Connection, error: OSError) -> None:
     cause = {"process": "supervisor", "how": f"the node's system refused: {error}", "last_lines": []}
-    line.send({"kind": "died", "cause": {**cause, "disk": fault(node.scratch)}})
+    connection.send({"kind": "died", "cause": {**cause, "disk": fault(node.scratch)}})
 
 
 def _meet(node: RunNode, token: str, stop: StopRequest) -> Optional[Connection]:
-    """The line to the leader; None when its part of the run is over already."""
+    """The connection to the leader; None if the run is over already."""
     spec = node.spec
-    where = tcp_rendezvous.place(os.environ)
+    where = rendezvous.rank_0_address(os.environ)
     if where is not None:
         deadline = time.monotonic() + spec.deadlines.start_s
-        return tcp_rendezvous.meet(
-            where, token, deadline, stop.asked, rank=node.rank, order=spec.order, facts=node.facts
-        )
+        return rendezvous.meet(where, token, deadline, stop.asked, rank=node.rank, order=spec.order, facts=node.facts)
     before: Set[int] = recorded(node.runs_dir, spec.run)
 
     def over() -> bool:
@@ -77,7 +75,7 @@ def _meet(node: RunNode, token: str, stop: StopRequest) -> Optional[Connection]:
     path = rendezvous.path_for(node.runs_dir, spec.run, token)
     try:
         facts = rendezvous.wait(path, token, time.monotonic() + spec.deadlines.start_s, stopped)
-        host, port = facts["hub"]
+        host, port = facts["server"]
         return join(
             host, port, token, rank=node.rank, order=spec.order, facts=node.facts, timeout_s=spec.deadlines.start_s
         )
@@ -85,39 +83,39 @@ def _meet(node: RunNode, token: str, stop: StopRequest) -> Optional[Connection]:
         if over():
             return None
         raise
-    except OSError:  # rank 0 has just closed its door: it is about to write its record, or it is dead
+    except OSError:  # rank 0 doesn't listen any more: it is about to write its record, or it is dead
         poll_until(stopped, time.monotonic() + spec.deadlines.silence_s, TICK_S, jitter=True)
         if over():
             return None
         raise
 
 
-def _until_stop(node: RunNode, line: Connection, stop: StopRequest) -> bool:
-    """True when the leader wants whole logs."""
+def _until_stop(node: RunNode, connection: Connection, stop: StopRequest) -> bool:
+    """Serve the leader until the run ends; True if it wants whole logs."""
     told, scheduler = False, ""
     while True:
         stop.check()
         node.load.tick()
-        line.beat()
-        for message in line.receive():
+        connection.beat()
+        for message in connection.receive():
             if message["kind"] == STOP:
                 return bool(message["whole_logs"])
             if message["kind"] == "scheduler":
                 node.tell_address(message["address"])
             if message["kind"] == PAUSE:
                 pause(node.children)
-                line.send({"kind": PAUSED})
+                connection.send({"kind": PAUSED})
             if message["kind"] == CONTINUE:
-                go_on(node.children)
-                line.send({"kind": CONTINUED})
-        if not line.open or line.silence() > node.spec.deadlines.silence_s:
+                resume(node.children)
+                connection.send({"kind": CONTINUED})
+        if not connection.open or connection.silence() > node.spec.deadlines.silence_s:
             return True
         if not scheduler:
             scheduler = node.scheduler_address()
             if scheduler:
-                line.send({"kind": "scheduler", "address": scheduler})
+                connection.send({"kind": "scheduler", "address": scheduler})
         child = node.dead()
         if child is not None and not told:
             told = True
-            line.send({"kind": "died", "cause": child.cause()})
-        select.select([line.sock], [], [], TICK_S)
+            connection.send({"kind": "died", "cause": child.cause()})
+        select.select([connection.sock], [], [], TICK_S)

@@ -1,4 +1,4 @@
-"""``node.pyz look``: who is connected to a standing cluster, and where its workers may run."""
+"""``node.pyz look``: the processes of a standing cluster, and the CPUs on which its workers may run."""
 
 import asyncio
 import contextlib
@@ -9,19 +9,19 @@ from typing import Any, Dict, List, Optional
 
 from gpubench.node import external_cluster, process
 from gpubench.node.probe import describe_scheduler, describe_worker
-from gpubench.spec.inspect_record import LOOKED, LOOKED_FILE, LookedRecord, LookSpec
+from gpubench.spec.inspect_record import INSPECT_FILE, INSPECT_RECORD, InspectRecord, InspectSpec
 from gpubench.writer.atomic import write_atomic
 
 CPUS = Path("/sys/devices/system/cpu")
 NUMA = Path("/sys/devices/system/node")
 
 
-def look(spec: LookSpec, directory: Path, parent: Optional[int]) -> int:
-    """Look, and write the record into ``directory``; returns the process's exit code."""
+def look(spec: InspectSpec, directory: Path, parent: Optional[int]) -> int:
+    """Inspect the cluster, and write the record into ``directory``; returns the process's exit code."""
     process.die_with_parent(parent)
     from distributed import Client
 
-    record = LookedRecord(schema=LOOKED)
+    record = InspectRecord(schema=INSPECT_RECORD)
     try:
         client = Client(spec.address, timeout=spec.connect_s, name="gpubench-look", set_as_default=True)
     except (OSError, ValueError, TypeError, ImportError, RuntimeError) as error:  # no answer, no keys, no binding ...
@@ -29,18 +29,18 @@ def look(spec: LookSpec, directory: Path, parent: Optional[int]) -> int:
     else:
         with contextlib.closing(client):
             _look(client, spec, record)
-    write_atomic(directory / LOOKED_FILE, record.dump().encode("utf-8"))
+    write_atomic(directory / INSPECT_FILE, record.dump().encode("utf-8"))
     return 0
 
 
-def _look(client: Any, spec: LookSpec, record: LookedRecord) -> None:
+def _look(client: Any, spec: InspectSpec, record: InspectRecord) -> None:
     said = client.get_versions(check=False)
     processes = {"client": said["client"], "scheduler": said["scheduler"], **said["workers"]}
     record.versions = {name: external_cluster.versions(one) for name, one in processes.items()}
     known = [[found.get(name) for name in external_cluster.MUST_AGREE] for found in record.versions.values()]
     if any(one != known[0] for one in known):
         return  # what is sent couldn't be read there
-    with external_cluster.carried(client, Path(process.archive())):
+    with external_cluster.code_installed(client, Path(process.archive())):
         record.workers = client.run_on_scheduler(external_cluster.workers_of)
         record.processes = [client.run_on_scheduler(describe_scheduler)]
         record.processes += [dict(one, address=at) for at, one in sorted(client.run(describe_worker).items())]
@@ -56,7 +56,7 @@ def visible_gpus() -> str:
 
 
 def _places(client: Any, workers: List[str], answer_s: float) -> List[Dict[str, Any]]:
-    """From a task on each: a library may have bound the thread that works, and not the one that answers."""
+    """CPU affinity, asked by a task on each worker: a library may have bound only the thread that runs tasks."""
     from distributed import wait
 
     futures = {at: client.submit(placed, workers=[at], allow_other_workers=False, pure=False) for at in workers}

@@ -1,4 +1,4 @@
-"""How long a workload may take, and how it is ended from outside."""
+"""The time limit of a workload; another thread can end the workload too."""
 
 import contextlib
 import signal

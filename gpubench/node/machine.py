@@ -1,4 +1,4 @@
-"""What this node is, and how busy it was: read from /proc by the supervisor each second, without a further process."""
+"""Facts about this node, and its load: the supervisor reads /proc each second, without a further process."""
 
 import os
 import platform
@@ -63,7 +63,7 @@ def interfaces(root: str = "/sys/class/net") -> Dict[str, Dict[str, str]]:
     """Speed and MTU of this node's interfaces, as the kernel says them.
 
     Bridges and the virtual ends on them are left out: they come and go with other people's containers. An interface
-    without hardware that stands by itself stays, since inside a container that is all there is.
+    without hardware that is on no bridge is kept, because a container has no other.
     """
     found = {}
     for path in sorted(Path(root).glob("*")):

@@ -16,26 +16,24 @@ from gpubench.node import cli_roles, environment, roles  # noqa: F401 - see abov
 from gpubench.node.gpu import DEVICES, resolve
 from gpubench.node.process import die_with_parent
 from gpubench.node.rank import RankError
-from gpubench.node.stop import StoppedError, StopRequest
+from gpubench.node.stop import EXIT_NODE, EXIT_OK, StoppedError, StopRequest
 from gpubench.spec import RunSpec
 from gpubench.spec.plain import SpecError
 
-EXIT_OK = 0
 EXIT_USAGE = 2
-EXIT_NODE = 40
 POD_STEPS = ("arrive", "run", "end")
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
     """Parse the command line and act. Returns the exit code: 0 a record was written, 40 none could be, 2 usage."""
     parser = _parser()
-    options, dasks = parser.parse_known_args(arguments)
+    options, unknown = parser.parse_known_args(arguments)
     try:
         if options.command in OTHERS:
-            if dasks:
-                parser.error("unrecognized arguments: {}".format(" ".join(dasks)))
+            if unknown:
+                parser.error("unrecognized arguments: {}".format(" ".join(unknown)))
             return OTHERS[options.command](options)
-        words, lines = cli_roles.adopt(options, dasks, resolve(options.device or "auto"))
+        words, lines = cli_roles.adopt(options, unknown, resolve(options.device or "auto"))
         cli_roles.check(options)
         if options.spec is None:
             for line in lines:
@@ -72,17 +70,17 @@ def _cluster(options: argparse.Namespace) -> int:
     if options.clean:
         cluster_main.clean(path.parents[3])
         return EXIT_OK
-    return cluster_main.stand(
-        path, options.rank, options.skip or "", apart=options.role == "scheduler", lasts_s=options.lasts
+    return cluster_main.run(
+        path, options.rank, options.skip or "", scheduler_only=options.role == "scheduler", lasts_s=options.lasts
     )
 
 
 def _look(options: argparse.Namespace) -> int:
     from gpubench.node.inspect_cluster import look
-    from gpubench.spec.inspect_record import LookSpec
+    from gpubench.spec.inspect_record import InspectSpec
 
     path = Path(options.spec)
-    return look(LookSpec.parse(path.read_text(encoding="utf-8")), path.parent, options.parent)
+    return look(InspectSpec.parse(path.read_text(encoding="utf-8")), path.parent, options.parent)
 
 
 def _retire(options: argparse.Namespace) -> int:
@@ -100,16 +98,15 @@ def _pod(options: argparse.Namespace) -> int:
 
 def _conduct(options: argparse.Namespace) -> int:
     from gpubench.node.conductor import conduct
-    from gpubench.node.run import STOP_AT_EOF_VARIABLE, TOKEN_VARIABLE, campaign_of
+    from gpubench.node.rendezvous import TOKEN_VARIABLE
+    from gpubench.node.run import campaign_of
     from gpubench.spec.turns import TurnsSpec
 
     spec = TurnsSpec.parse(Path(options.spec).read_text(encoding="utf-8"), options.spec)
     token = os.environ.get(TOKEN_VARIABLE)
     if not token:
         raise RankError(f"an interleaved block needs {TOKEN_VARIABLE}, the same for all of its runs, new for every job")
-    conduct(
-        spec, campaign_of(options.spec) / "runs", token, StopRequest(watch_stdin=STOP_AT_EOF_VARIABLE in os.environ)
-    )
+    conduct(spec, campaign_of(options.spec) / "runs", token, StopRequest())
     return EXIT_OK
 
 
@@ -135,7 +132,7 @@ def _act(options: argparse.Namespace, spec: RunSpec) -> int:
 
     die_with_parent(options.parent)
     admission.close_to_others()
-    # What scheduler and workers are started with: the plan, but for another protocol that somebody asked for.
+    # Scheduler and workers are started as planned, or with the protocol that the command line names.
     started = dataclasses.replace(spec, protocol=options.protocol or spec.protocol)
     if options.role != "client":
         from gpubench.workloads import families
@@ -145,9 +142,9 @@ def _act(options: argparse.Namespace, spec: RunSpec) -> int:
         families.load(spec.workloads)
     if options.role == "scheduler":
         watched = []
-        if options.census:
-            os.environ[roles.CENSUS_VARIABLE] = options.census
-            watched = ["--preload", roles.CENSUS]
+        if options.registry:
+            os.environ[roles.REGISTRY_VARIABLE] = options.registry
+            watched = ["--preload", roles.REGISTRY]
         roles.run_scheduler([*roles.scheduler_arguments(started, options.scheduler_file), *watched])
     elif options.role == "worker":
         from gpubench.node import probe  # noqa: F401 - what the client asks for first; likewise
@@ -161,7 +158,7 @@ def _act(options: argparse.Namespace, spec: RunSpec) -> int:
 
         turns = None if options.turns is None else ClientTurns(options.turns)
         code = run_client(spec, options.address, Path.cwd(), Path(options.run_dir), turns)
-        # All is written. Dask's and the binding's farewell takes more than a second, and the cluster is ended anyway.
+        # All is written. Dask and the binding take more than a second to close, and the cluster is ended anyway.
         sys.stdout.flush()
         sys.stderr.flush()
         ctypes.CDLL(None).fflush(None)  # UCX's log is a C stream
@@ -190,7 +187,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--death-timeout", help="seconds that a worker waits for its scheduler (by hand)")
     run.add_argument("--parent", type=int, help=argparse.SUPPRESS)
     run.add_argument("--turns", type=int, metavar="FD", help=argparse.SUPPRESS)
-    run.add_argument("--census", help=argparse.SUPPRESS)
+    run.add_argument("--registry", help=argparse.SUPPRESS)
     steps = commands.add_parser("pod", help="one container of a pod of a Kubernetes Indexed Job")
     steps.add_argument("step", choices=POD_STEPS)
     steps.add_argument("--spec", help="the run spec; of the first run for arrive")

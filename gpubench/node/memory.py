@@ -1,7 +1,7 @@
 """A worker that runs out of memory ends its workload.
 
-Without that nothing would happen for a long time: Dask spills a worker's results to disk (times would be the disk's),
-then pauses it, and a paused worker takes no task: the workload waits until its limit.
+Otherwise Dask spills a worker's results to disk (and the disk would be measured), then pauses the worker, which takes
+no more tasks, and the workload waits until its time limit.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ def watched(client: Any, end: Callable[[Exception], None], every_s: float = LOOK
         while not over.wait(every_s):
             try:
                 found: Dict[str, Any] = client.run_on_scheduler(dask_compat.short_of_memory)
-            except Exception:  # noqa: BLE001 - whoever waits for the cluster hears of it himself
+            except Exception:  # noqa: BLE001 - the main thread finds the same error
                 return
             # A worker may be paused for a moment, until garbage is collected; what is on disk stays there.
             gone = [facts for address, facts in found.items() if facts["spilled"] or address in before]

@@ -1,4 +1,4 @@
-"""Addresses and probes."""
+"""Addresses of interfaces, and whether a port answers."""
 
 import contextlib
 import fcntl

@@ -22,8 +22,8 @@ from gpubench.workloads.process_reaper import CLUSTER_VARIABLE, await_cleaners, 
 from gpubench.writer.atomic import write_atomic
 
 GRACE_S = 0.2
-"""For who ends at once. Of six runs, asked with a longer grace, one took 0.3 s, two 1.4 s, three more than 10 s: all is
-measured, the kernel frees what they hold, and what they leave is removed here."""
+"""Time to end before SIGKILL. Of six runs with a longer one, one took 0.3 s, two 1.4 s, and three more than 10 s.
+Everything is measured by then, the kernel frees what processes hold, and their files are removed here."""
 CLEAN_POLL_S = 0.1
 SCHEDULER_FILE = "scheduler.json"
 SHM = Path("/dev/shm")  # noqa: S108 - the place itself is meant
@@ -43,7 +43,7 @@ def unused_segments() -> List[Path]:
 
 
 class NotCleanError(Exception):
-    """Processes of an earlier run of this campaign live on this node and don't go away."""
+    """Processes of an earlier run of this campaign are on this node and can't be ended."""
 
 
 class RunNode:
@@ -51,7 +51,7 @@ class RunNode:
 
     Args:
         spec: the run.
-        spec_path: where the spec stands, for the children.
+        spec_path: path of the spec, for the children.
         runs_dir: the campaign's ``runs/``.
         rank: of this node's supervisor, see ``RunSpec``; workers are started on the nodes of the run only.
         token: of this start of the job; makes marks and paths unique.
@@ -83,7 +83,8 @@ class RunNode:
         self.load = machine.LoadSampler()
 
     def ensure_clean(self) -> None:
-        """Wait until no process of another run of this campaign lives here; kill and remove what dead supervisors left.
+        """Wait until no process of another run of this campaign is here; end processes and remove files of dead
+        supervisors.
 
         Raises:
             NotCleanError: something is left after the stop deadline, or another job of the campaign has the node.
@@ -114,7 +115,7 @@ class RunNode:
         return child
 
     def start_scheduler(self) -> None:
-        """Start the scheduler if it belongs here."""
+        """Start the scheduler if this rank has it."""
         if self.rank == self.spec.scheduler_rank:
             self.start("scheduler", "scheduler", "--scheduler-file", str(self._scheduler_file))
 
@@ -135,7 +136,7 @@ class RunNode:
             self.start("worker", name, "--address", self.address, "--name", name)
 
     def tell_address(self, address: str) -> None:
-        """Let this node's workers and client know the scheduler's address, which they wait for."""
+        """Write the scheduler's address, for which this node's workers and client wait."""
         write_atomic(self._address_file, address.encode("utf-8"))
 
     def dead(self) -> Optional[Child]:
@@ -143,9 +144,9 @@ class RunNode:
         return next((child for child in self.children if child.code is not None), None)
 
     def stop(self) -> None:
-        """End every process of this node, and take away what they left in shared memory."""
+        """End every process of this node, and remove what they left in shared memory."""
         stop_all(self.children, GRACE_S)
-        end_marked(CLUSTER_VARIABLE, self.env[CLUSTER_VARIABLE])  # what a workload started in sessions of its own
+        end_marked(CLUSTER_VARIABLE, self.env[CLUSTER_VARIABLE])  # processes that a workload started in other sessions
         await_cleaners(self.env[CLUSTER_VARIABLE])
         for path in unused_segments():
             with contextlib.suppress(OSError):

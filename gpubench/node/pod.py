@@ -14,12 +14,12 @@ import time
 from pathlib import Path
 from typing import Callable, List
 
-from gpubench.node import tcp_rendezvous
+from gpubench.node import rendezvous
 from gpubench.node.control_channel import FACTS, STOP, ControlServer
 from gpubench.node.net import interface_address
 from gpubench.node.rank import find_rank
-from gpubench.node.rendezvous import RendezvousTimeoutError
-from gpubench.node.stop import StopRequest
+from gpubench.node.rendezvous import TOKEN_VARIABLE, RendezvousTimeoutError
+from gpubench.node.stop import EXIT_NODE, EXIT_OK, StopRequest
 from gpubench.spec import RunSpec
 from gpubench.spec.log_transport import FILES, encode
 from gpubench.spec.plain import SpecError
@@ -27,13 +27,10 @@ from gpubench.writer.atomic import write_atomic
 
 DIRECTORY_VARIABLE = "GPUBENCH_POD"
 FRAMES_VARIABLE = "GPUBENCH_FRAMES"
-TOKEN_VARIABLE = "GPUBENCH_JOB_TOKEN"  # noqa: S105 - the name of a variable
 STATE_FILE = "state.json"
 BEFORE_THE_FIRST = -1
-EXIT_OK = 0
-EXIT_NODE = 40
 TICK_S = 0.1
-FAREWELL_S = 5.0
+FINISH_S = 5.0
 Main = Callable[[List[str]], int]
 
 
@@ -44,7 +41,7 @@ class State:
     Args:
         code: exit code of the first that failed; the ones behind it run nothing.
         reason: why nothing is run any more.
-        told: whether rank 0 knows that this node is out.
+        told: whether rank 0 knows that this node has failed.
     """
 
     code: int = EXIT_OK
@@ -88,18 +85,18 @@ def _arrive(state: State, spec: RunSpec, rank: int, deadline_s: float) -> None:
     stop = StopRequest(watch_stdin=False)
     deadline = time.monotonic() + deadline_s
     token = os.environ.get(TOKEN_VARIABLE, "")
-    where = tcp_rendezvous.place(os.environ)
+    where = rendezvous.rank_0_address(os.environ)
     if spec.nodes == 1 or where is None:
         return
     if rank == 0:
-        hub = ControlServer(interface_address(spec.interface), token, port=where[1], order=BEFORE_THE_FIRST)
-        missing = _wait_for_all(hub, spec.nodes, deadline, stop)
+        server = ControlServer(interface_address(spec.interface), token, port=where[1], order=BEFORE_THE_FIRST)
+        missing = _wait_for_all(server, spec.nodes, deadline, stop)
         if missing:
             state.code = EXIT_NODE
             state.reason = f"the pod of node rank {missing} did not start within {deadline_s:.0f} s"
     else:
         try:
-            met = tcp_rendezvous.meet(where, token, deadline, stop.asked, rank=rank, order=BEFORE_THE_FIRST, facts={})
+            met = rendezvous.meet(where, token, deadline, stop.asked, rank=rank, order=BEFORE_THE_FIRST, facts={})
             state.reason = "" if met else "another pod of the job did not start in time"
         except RendezvousTimeoutError as error:
             state.reason = str(error)
@@ -107,16 +104,16 @@ def _arrive(state: State, spec: RunSpec, rank: int, deadline_s: float) -> None:
     _say(state.reason or f"all {spec.nodes} nodes are here")
 
 
-def _wait_for_all(hub: ControlServer, nodes: int, deadline: float, stop: StopRequest) -> List[int]:
-    """The ranks that didn't come; the others are told whether to go on."""
+def _wait_for_all(server: ControlServer, nodes: int, deadline: float, stop: StopRequest) -> List[int]:
+    """The ranks that didn't connect; the others are told whether to continue."""
     others = set(range(1, nodes))
-    while others - set(hub.lines) and time.monotonic() < deadline and not stop.asked():
-        hub.poll(TICK_S)
-    missing = sorted(others - set(hub.lines))
-    hub.broadcast({"kind": STOP if missing else FACTS})
-    for line in hub.lines.values():
-        line.finish(FAREWELL_S)
-    hub.close()
+    while others - set(server.connections) and time.monotonic() < deadline and not stop.asked():
+        server.poll(TICK_S)
+    missing = sorted(others - set(server.connections))
+    server.broadcast({"kind": STOP if missing else FACTS})
+    for connection in server.connections.values():
+        connection.finish(FINISH_S)
+    server.close()
     return missing
 
 
@@ -137,13 +134,13 @@ def _run(state: State, spec: RunSpec, rank: int, options: argparse.Namespace, ma
 
 def _tell(state: State, spec: RunSpec, rank: int) -> None:
     """Rank 0 ends a run that this node has no part in as skipped; it would wait for this node in vain."""
-    where = tcp_rendezvous.place(os.environ)
+    where = rendezvous.rank_0_address(os.environ)
     if state.told or where is None:
         return
     stop = StopRequest(watch_stdin=False)
     token, deadline = os.environ.get(TOKEN_VARIABLE, ""), time.monotonic() + spec.deadlines.start_s
     try:
-        met = tcp_rendezvous.meet(where, token, deadline, stop.asked, rank=rank, order=spec.order, facts={})
+        met = rendezvous.meet(where, token, deadline, stop.asked, rank=rank, order=spec.order, facts={})
     except RendezvousTimeoutError as error:
         _say(str(error))
         return

@@ -1,6 +1,6 @@
-"""What one process of the cluster says of itself. Runs in scheduler, workers and client alike.
+"""What one process of the cluster reports about itself. Runs in scheduler, workers and client.
 
-A run asks the scheduler once and all workers once, so each function gathers whatever its process is asked for.
+A run asks the scheduler once and all workers once, so one function collects all that a process is asked for.
 """
 
 import asyncio
@@ -108,7 +108,7 @@ def worker_at_end(dask_worker: Any, *, probed: bool, logged: bool) -> Dict[str, 
 
 
 def ucx_log() -> Tuple[List[str], Dict[str, str]]:
-    """What stands in this very process's UCX log: its lanes, and the variables that UCX doesn't read."""
+    """From this process's UCX log: its lanes, and the variables that UCX doesn't read."""
     ctypes.CDLL(None).fflush(None)  # UCX's log is a C stream, and holds lines back until its buffer is full
     path = Path(os.environ["UCX_LOG_FILE"].replace("%p", str(os.getpid())))
     log = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""

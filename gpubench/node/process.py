@@ -88,10 +88,10 @@ def stop_all(children: Iterable[Child], grace_s: float) -> None:
     alive = list(children)
     for child in alive:
         child.signal(signal.SIGTERM)
-        child.signal(signal.SIGCONT)  # one that is stopped hears nothing
+        child.signal(signal.SIGCONT)  # a stopped process receives nothing
     poll_until(lambda: all(child.code is not None for child in alive), time.monotonic() + grace_s, POLL_S)
     for child in alive:
-        child.signal(signal.SIGKILL)  # also what a dead child may have left in its session
+        child.signal(signal.SIGKILL)  # also children of a dead child, in its session
     for child in alive:
         child.process.wait()
 
@@ -118,7 +118,7 @@ def archive() -> str:
 
 
 def hash_of_archive() -> str:
-    """SHA-256 of the ``node.pyz`` that this very module was imported from (not of one that lies around)."""
+    """SHA-256 of the ``node.pyz`` that this very module was imported from (not of another copy)."""
     imported_from = __file__.partition(".pyz")[0] + ".pyz"
     if not Path(imported_from).is_file():
         return f"not from an archive: {__file__}"

@@ -1,4 +1,4 @@
-"""Which node of the job is this? The launcher knows; every launcher says it in another variable."""
+"""The rank of this node in the job. Every launcher has a variable of its own for it."""
 
 from typing import Mapping, Optional
 

@@ -1,8 +1,12 @@
-"""How the supervisors of one run find each other: one small file on the shared file system.
+"""How the supervisors of one run find each other: by one small file on the shared file system, or by rank 0's name.
 
-The path is never used twice (the run and a hash of the job's token are in it); the file appears whole, by rename, and
-carries the token. NFS can hide a new file for half a minute and can show an old one: a reader takes whatever is absent,
-short, stale or foreign as *not yet* and looks again, with jitter, until its deadline.
+The file's path contains the run and a hash of the job's token, so it is never used twice. The file is renamed into
+place and holds the token. NFS can hide a new file for half a minute and can show an old one, so a reader that finds no
+file, a short one, or one with another token reads again, with jitter, until its deadline.
+
+Without a shared file system: the name resolves when rank 0's pod has an address, and the port answers when its
+supervisor listens. Until then, and while rank 0 is at an earlier run, callers try again. A caller of a run that rank 0
+has finished is told that it is over.
 """
 
 import contextlib
@@ -10,14 +14,20 @@ import hashlib
 import json
 import os
 from pathlib import Path
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, Mapping, Optional, Tuple, Union
 
+from gpubench.node.control_channel import FACTS, OVER, STOP, Connection, join
 from gpubench.workloads.polling import poll_until
 from gpubench.writer.atomic import write_atomic
 
 RENDEZVOUS = "gpubench/rendezvous/1"
+TOKEN_VARIABLE = "GPUBENCH_JOB_TOKEN"  # noqa: S105 - the name of a variable
+"""Holds the token, which is new for every start of the job."""
 POLL_S = 0.05
 LONGEST_POLL_S = 1.0
+VARIABLE = "GPUBENCH_RENDEZVOUS"
+"""Where there is no shared file system: rank 0's name and port."""
+CONNECT_S = 5.0
 
 
 class RendezvousTimeoutError(Exception):
@@ -25,18 +35,20 @@ class RendezvousTimeoutError(Exception):
 
 
 def path_for(runs_dir: Path, run: str, token: str) -> Path:
-    """Where rank 0 of this run, in this start of the job, publishes itself: others may list names, so not the token."""
+    """The file of this run in this start of the job. Other users can list file names, so the name holds a hash of the
+    token.
+    """
     return runs_dir / f".rendezvous-{run}-{hashlib.sha256(token.encode()).hexdigest()[:16]}"
 
 
 def publish(path: Path, token: str, facts: Dict[str, Any]) -> None:
-    """Make rank 0's facts visible, readable by this user only."""
+    """Write rank 0's facts, readable by this user only."""
     body = {"schema": RENDEZVOUS, "token": token, "facts": facts}
     write_atomic(path, json.dumps(body).encode("utf-8"), mode=0o600)
 
 
 def read(path: Path, token: str) -> Optional[Dict[str, Any]]:
-    """The facts, or None while there is nothing that is whole and ours."""
+    """The facts; None without a complete file that holds the token."""
     try:
         body = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -48,11 +60,11 @@ def read(path: Path, token: str) -> Optional[Dict[str, Any]]:
 
 
 def wait(path: Path, token: str, deadline: float, stopped: Callable[[], bool]) -> Dict[str, Any]:
-    """Read until it is there.
+    """Read until the file is there.
 
     Args:
         deadline: on the ``time.monotonic`` clock.
-        stopped: asked at every look; True ends the wait.
+        stopped: called at every attempt; True ends the wait.
 
     Raises:
         RendezvousTimeoutError: the deadline has passed, or the wait was stopped.
@@ -79,3 +91,73 @@ def _refresh(directory: Path) -> None:
     """
     with contextlib.suppress(OSError), os.scandir(str(directory)) as entries:
         next(entries, None)
+
+
+def rank_0_address(environ: Mapping[str, str]) -> Optional[Tuple[str, int]]:
+    """Rank 0's name and port, if the launcher names them; None: supervisors meet by a file."""
+    host, _, port = environ.get(VARIABLE, "").rpartition(":")
+    return (host, int(port)) if host else None
+
+
+def meet(
+    where: Tuple[str, int],
+    token: str,
+    deadline: float,
+    stopped: Callable[[], bool],
+    *,
+    rank: int,
+    order: int,
+    facts: Dict[str, Any],
+) -> Optional[Connection]:
+    """The connection to rank 0; None when rank 0 has finished this run.
+
+    Args:
+        where: rank 0's name and port.
+        token: of this start of the job.
+        deadline: on the ``time.monotonic`` clock.
+        stopped: called at every attempt; True ends the wait.
+        rank: of this node.
+        order: the run's place in its block; -1: before the first.
+        facts: about this node.
+
+    Raises:
+        RendezvousTimeoutError: rank 0 didn't show up, or the wait was stopped.
+    """
+    why = ""
+
+    def met() -> Union[Connection, str, None]:
+        """The connection, or OVER or STOP where rank 0 says so; None: not yet."""
+        nonlocal why
+        if stopped():
+            raise RendezvousTimeoutError("stopped while waiting for rank 0")
+        try:
+            connection = join(*where, token, rank=rank, order=order, facts=facts, timeout_s=CONNECT_S)
+        except OSError as error:  # the name doesn't resolve yet, or the port is closed
+            why = str(error)
+            return None
+        kind = _kind_of_first_message(connection, deadline, stopped)
+        if kind == FACTS:
+            return connection
+        connection.close()
+        why = "it closed the connection"
+        return kind if kind in (OVER, STOP) else None
+
+    found = poll_until(met, deadline, POLL_S, longest_s=LONGEST_POLL_S, jitter=True)
+    if found is None:
+        raise RendezvousTimeoutError("rank 0 did not answer as {}:{} in time: {}".format(*where, why))
+    return None if isinstance(found, str) else found
+
+
+def _kind_of_first_message(connection: Connection, deadline: float, stopped: Callable[[], bool]) -> str:
+    """Empty where none came."""
+
+    def received() -> bool:
+        connection.beat()
+        messages = connection.receive()
+        connection.put_back(messages)
+        return bool(messages) or not connection.open or stopped()
+
+    poll_until(received, deadline, POLL_S)
+    messages = connection.receive()
+    connection.put_back(messages[1:])
+    return str(messages[0].get("kind", "")) if messages else ""

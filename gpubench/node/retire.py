@@ -1,4 +1,4 @@
-"""Takes workers of whole nodes out of a standing cluster: what they hold moves to the others first."""
+"""Retires all workers of given nodes of a standing cluster; Dask first moves their data to other workers."""
 
 import json
 from pathlib import Path

@@ -13,16 +13,16 @@ LATE = "@"
 RESULT_FILE = "client-result.json"
 """What a client leaves in its scratch directory for its supervisor."""
 POLL_S = 0.02
-CENSUS = "gpubench.node.worker_registry"
-CENSUS_VARIABLE = "GPUBENCH_CENSUS"
-"""Preload of a scheduler, and the variable that tells it where to write who is registered."""
+REGISTRY = "gpubench.node.worker_registry"
+REGISTRY_VARIABLE = "GPUBENCH_WORKER_REGISTRY"
+"""Preload of a scheduler that writes the registered workers, and the variable with the file's path."""
 
 NO_DASHBOARD = ("--no-dashboard", "--dashboard-address", "127.0.0.1:0")
-"""Dask serves HTTP all the same, on every interface of the machine unless it is told where."""
+"""Without a dashboard Dask still serves HTTP, on every interface unless an address is given."""
 
 
 def address_in(word: str, timeout_s: float) -> str:
-    """The scheduler's address: the word itself, or what stands in FILE of ``@FILE``, once that is there.
+    """The scheduler's address: the word itself, or the content of FILE for ``@FILE``, once it exists.
 
     Raises:
         OSError: no such file within ``timeout_s``.
@@ -76,9 +76,9 @@ def run_scheduler(arguments: List[str]) -> None:
 
 
 def cpu_worker() -> Callable[[List[str]], None]:
-    """``dask worker``, without a nanny unless somebody wants one: a worker that dies isn't quietly replaced.
+    """``dask worker``, without a nanny unless the arguments ask for one, so that a dead worker is not replaced.
 
-    Several processes of one command can't do without.
+    A command that starts several workers needs nannies.
     """
     from distributed.cli.dask_worker import main
 

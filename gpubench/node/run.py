@@ -1,4 +1,4 @@
-"""This node's part of one run: the leader's node starts it, follows it and writes its record, the others follow."""
+"""This node's part of one run: the leader supervises the run and writes its record, the other nodes follow."""
 
 import argparse
 import dataclasses
@@ -12,34 +12,29 @@ from gpubench.node.build import WrongImageError, check_build
 from gpubench.node.node import NotCleanError, RunNode
 from gpubench.node.process import hash_of_archive
 from gpubench.node.rank import RankError, find_rank
-from gpubench.node.rendezvous import RendezvousTimeoutError
-from gpubench.node.stop import StoppedError, StopRequest
+from gpubench.node.rendezvous import TOKEN_VARIABLE, RendezvousTimeoutError
+from gpubench.node.stop import EXIT_NODE, EXIT_OK, StoppedError, StopRequest
 from gpubench.node.supervisor import Leader, NodeLostError, RunFailedError
 from gpubench.spec import RunSpec
 from gpubench.spec.plain import SpecError
 from gpubench.workloads import clock
 from gpubench.writer.run_dir import claim, finished
 
-EXIT_OK = 0
-EXIT_NODE = 40
-TOKEN_VARIABLE = "GPUBENCH_JOB_TOKEN"  # noqa: S105 - the name of a variable
-STOP_AT_EOF_VARIABLE = "GPUBENCH_STOP_AT_EOF"
-
 
 def supervise(options: argparse.Namespace, spec: RunSpec) -> int:
     """Do this node's part, or that of the node which has the scheduler only; the exit code.
 
     Raises:
-        RankError: nobody says which rank this is, the run has no such node, or its nodes have no token to meet by.
+        RankError: the rank is unknown, the run has no such node, or its nodes share no token.
     """
-    rank = find_rank(options.rank, os.environ, spec.nodes) if options.role == "auto" else _rank_apart(spec)
+    rank = find_rank(options.rank, os.environ, spec.nodes) if options.role == "auto" else _scheduler_rank(spec)
     runs_dir = campaign_of(options.spec) / "runs"
     if finished(runs_dir, spec.run) is not None:
-        return EXIT_OK  # the job starts again: what has ended stays as it is
+        return EXIT_OK  # the job was started again: a finished run stays as it is
     if options.skip:
         return _skip(spec, runs_dir, options.skip) if rank == 0 else EXIT_OK
     token = _token(spec)
-    stop = StopRequest(watch_stdin=STOP_AT_EOF_VARIABLE in os.environ)
+    stop = StopRequest()
     node = RunNode(spec, Path(options.spec).resolve(), runs_dir, rank=rank, token=token, protocol=options.protocol)
     started = dataclasses.replace(spec, protocol=options.protocol or spec.protocol)
     node.env.update(admission.environment(started.scheme, token))
@@ -60,7 +55,7 @@ def supervise(options: argparse.Namespace, spec: RunSpec) -> int:
 
 
 def campaign_of(spec_path: str) -> Path:
-    """The campaign's directory: ``OUTDIR``, else where the spec stands (``jobs/<job>/specs/<spec>``).
+    """The campaign's directory: ``OUTDIR``, else from the spec's path (``jobs/<job>/specs/<spec>``).
 
     Raises:
         SpecError: neither.
@@ -71,7 +66,7 @@ def campaign_of(spec_path: str) -> Path:
     return Path(os.environ.get("OUTDIR") or above[3])
 
 
-def _rank_apart(spec: RunSpec) -> int:
+def _scheduler_rank(spec: RunSpec) -> int:
     """Rank of the supervisor that is on none of the nodes.
 
     Raises:
@@ -88,10 +83,10 @@ def _nodes(spec: RunSpec) -> str:
 
 
 def _token(spec: RunSpec) -> str:
-    """What tells this start of the job from every other; all nodes of a run must have the same.
+    """The token of this start of the job; the same on all nodes of a run, and different for every start.
 
     Raises:
-        RankError: a run on several nodes without one: they could meet a rank 0 of another start.
+        RankError: a run on several nodes without one: nodes could connect to rank 0 of another start.
     """
     token = os.environ.get(TOKEN_VARIABLE)
     if not token and len(spec.ranks) > 1:
@@ -127,17 +122,17 @@ def _lead(node: RunNode, run_dir: Path, token: str, stop: StopRequest) -> int:
         record.status, record.reason, code = "skipped", str(error), EXIT_NODE
     if result is None:
         finish.without_result(node.spec, record)
-    farewells = leader.finish(failed=record.status != "ok")
+    final_reports = leader.finish(failed=record.status != "ok")
     record.phases = leader.phases
-    nodes = [node.report(), *(farewells[rank]["node"] for rank in sorted(farewells))]
+    nodes = [node.report(), *(final_reports[rank]["node"] for rank in sorted(final_reports))]
     record.hosts = [str(item["host"]) for item in nodes]
     logs = node.logs(whole=record.status != "ok")
-    for rank in sorted(farewells):
-        logs.update(farewells[rank]["logs"])
-    node.remove()  # before the record: where one is, nobody has to clean up behind its run
+    for rank in sorted(final_reports):
+        logs.update(final_reports[rank]["logs"])
+    node.remove()  # before the record: a run with a record needs no cleaning
     finish.write_all(run_dir, record, finish.provenance(node.spec, record, result, nodes), logs)
     if leader.turns:
-        leader.turns.close()  # the block goes on when nothing of this run is left
+        leader.turns.close()  # the block continues when nothing of this run is left
     return code
 
 

@@ -1,4 +1,4 @@
-"""A supervisor's scratch directory on its node, and those that killed supervisors left there."""
+"""A supervisor's scratch directory on its node, and the removal of those that killed supervisors left."""
 
 import contextlib
 import errno
@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Tuple
 
 HOLD = ".held"
-"""Locked by its supervisor as long as that lives; says which start of which machine's kernel keeps the lock."""
+"""Locked by its supervisor while that runs; holds the boot id of the kernel that keeps the lock."""
 
 FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
-"""Errors of a disk: they say nothing about what was measured."""
+"""Errors of a disk, which say nothing about the variant."""
 PROBE_BYTES = 64 * 1024
 
 

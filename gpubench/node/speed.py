@@ -1,8 +1,8 @@
-"""How fast each worker's core is, measured before and after the workloads: a slow worker would hide in an average.
+"""How fast each worker's core is, measured before and after the workloads: an average would hide a slow worker.
 
-Every worker, all at the same time, does a fixed piece of work some times over, and its fastest time counts: what comes
-and goes isn't a slow worker. A piece takes longer than the kernel lets one process run where two want the same core, so
-that a neighbour bound to a worker's core doubles even the fastest.
+All workers do a fixed piece of work several times, at the same time, and the fastest time counts, because a short
+disturbance does not make a worker slow. A piece takes longer than the kernel's time slice for two processes on one
+core, so a process that shares a worker's core doubles even the fastest time.
 """
 
 import socket

@@ -7,19 +7,25 @@ import signal
 from types import FrameType
 from typing import Optional
 
+EXIT_OK = 0
+EXIT_NODE = 40
+"""Of a supervisor: no record could be written, or the node is not usable for further runs."""
+STOP_AT_EOF_VARIABLE = "GPUBENCH_STOP_AT_EOF"
+"""Set by a front end that holds our standard input."""
 REQUESTS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class StoppedError(Exception):
-    """The run was asked to end; the message says by whom."""
+    """The run was asked to end; the message says by what."""
 
 
 class StopRequest:
     """Remembers the first request; ``check`` raises it where the supervisor can deal with it."""
 
-    def __init__(self, *, watch_stdin: bool) -> None:
+    def __init__(self, *, watch_stdin: Optional[bool] = None) -> None:
+        """``watch_stdin``: by default if the environment holds ``STOP_AT_EOF_VARIABLE``."""
         self.reason: Optional[str] = None
-        self._watch_stdin = watch_stdin
+        self._watch_stdin = STOP_AT_EOF_VARIABLE in os.environ if watch_stdin is None else watch_stdin
         for number in REQUESTS:
             signal.signal(number, self._remember)
         atexit.register(_ignore)
@@ -27,13 +33,13 @@ class StopRequest:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
 
     def asked(self) -> bool:
-        """Whether somebody asked for it."""
+        """Whether the process was asked to end."""
         if self.reason is None and self._watch_stdin and _at_end(0):
             self.reason = "the front end is gone"
         return self.reason is not None
 
     def check(self) -> None:
-        """Raise StoppedError if somebody asked for it."""
+        """Raise StoppedError if the process was asked to end."""
         if self.asked():
             raise StoppedError(str(self.reason))
 
@@ -42,7 +48,7 @@ class StopRequest:
 
 
 def _ignore() -> None:
-    """Keep the exit code: when Python finalizes, it resets signals to their default, and a late one would kill it."""
+    """Ignore late signals: Python resets handlers when it finalizes, and a signal would then change the exit code."""
     for number in REQUESTS:
         signal.signal(number, signal.SIG_IGN)
 

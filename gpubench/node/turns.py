@@ -1,8 +1,8 @@
-"""A run's part in an interleaved block: when its cluster works, and how it is quiet while others work.
+"""A run's part in an interleaved block: when its cluster works, and how it pauses while others work.
 
-The conductor (``conductor``) gives turns to the leaders of the block's runs, a leader hands a turn on to its client,
-and the client says when it is over. While others have their turns, the processes of the cluster are stopped (SIGSTOP):
-the bindings of UCX wait by polling, and a cluster that waits would take a core for each of its processes.
+The conductor (``conductor``) assigns turns to the leaders of the block's runs, a leader forwards a turn to its client,
+and the client reports its end. While others have their turns, the processes of the cluster are stopped (SIGSTOP): the
+bindings of UCX wait by polling, so a cluster that waits would use a core for each of its processes.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from gpubench.node.stop import StopRequest
 from gpubench.spec.turns import rendezvous_name
 
 TURN, DONE, OVER = "turn", "done", "over"
-"""Kinds of messages: it is your turn; I am done with it; you get no more turns, and why."""
+"""Kinds of messages: the run has the turn; the run's turn is over; the run gets no more turns (with the reason)."""
 PAUSE, CONTINUE, PAUSED, CONTINUED = "pause", "continue", "paused", "continued"
 """Kinds of messages from the leader to the other nodes of its run, and their answers."""
 TICK_S = 0.1
@@ -37,7 +37,7 @@ class ConductorGoneError(TurnsLostError):
 
 
 class Turns:
-    """The leader's end: a line to the conductor and one to the client."""
+    """The leader's end: a connection to the conductor and one to the client."""
 
     def __init__(self, node: RunNode, conductor: Connection) -> None:
         self._silence_s = node.spec.deadlines.silence_s
@@ -64,15 +64,15 @@ class Turns:
         except rendezvous.RendezvousTimeoutError:
             stop.check()
             raise ConductorGoneError(f"no conductor of its block within {spec.deadlines.start_s:g} s") from None
-        host, port = facts["hub"]
+        host, port = facts["server"]
         try:
-            line = join(host, port, token, rank=spec.order, facts={}, timeout_s=spec.deadlines.start_s)
+            connection = join(host, port, token, rank=spec.order, facts={}, timeout_s=spec.deadlines.start_s)
         except OSError as error:
             raise ConductorGoneError(f"the conductor of its block doesn't answer: {error}") from error
-        return Turns(node, line)
+        return Turns(node, connection)
 
     def await_start(self, stop: StopRequest) -> None:
-        """Until the cluster may start.
+        """Wait until the cluster may start.
 
         Raises:
             TurnsLostError: it may not.
@@ -81,32 +81,32 @@ class Turns:
         while not self.at_work:
             stop.check()
             select.select([self._conductor.sock], [], [], TICK_S)
-            self._hear()
+            self._receive()
         self.before_s = time.monotonic() - self._paused_at
 
-    def wake(self, hub: ControlServer) -> None:
-        """Let ``hub.poll`` return as soon as there is something to hear."""
-        hub.wake_on(self._conductor.sock)
-        hub.wake_on(self._client.sock)
+    def wake(self, server: ControlServer) -> None:
+        """Let ``server.poll`` return when a message from conductor or client arrives."""
+        server.wake_on(self._conductor.sock)
+        server.wake_on(self._client.sock)
 
     def asked(self) -> Optional[Message]:
-        """The turn that was given just now, if one was."""
+        """The turn that was just assigned, if any."""
         before = self.at_work
-        turn = self._hear()
+        turn = self._receive()
         if turn is not None and not before:
             self.waited_s += time.monotonic() - self._paused_at
         return turn
 
-    def hand_on(self, turn: Message) -> None:
-        """Let the client begin."""
+    def forward(self, turn: Message) -> None:
+        """Send the turn to the client."""
         self._client.send(turn)
 
-    def given_back(self) -> bool:
-        """Whether the client is done with its turn."""
+    def is_returned(self) -> bool:
+        """Whether the client has ended its turn."""
         return any(message["kind"] == DONE for message in self._client.receive())
 
     def give_back(self) -> None:
-        """The cluster is quiet: it is somebody else's turn."""
+        """Tell the conductor that the turn is over; the cluster is paused."""
         self.at_work = False
         self._paused_at = time.monotonic()
         self._conductor.send({"kind": DONE})
@@ -116,16 +116,16 @@ class Turns:
         return self.waited_s + (0.0 if self.at_work else time.monotonic() - self._paused_at)
 
     def close(self) -> None:
-        """Leave the block: the conductor goes on with the others."""
-        for line in (self._client, self._conductor):
-            line.close()
+        """Leave the block; the conductor continues with the other runs."""
+        for connection in (self._client, self._conductor):
+            connection.close()
         self.clients_end.close()
 
     def beat(self) -> None:
-        """A sign of life for the conductor, also in a long turn."""
+        """Send a heartbeat to the conductor, also in a long turn."""
         self._conductor.beat()
 
-    def _hear(self) -> Optional[Message]:
+    def _receive(self) -> Optional[Message]:
         self.beat()
         turn = None
         for message in self._conductor.receive():
@@ -139,13 +139,13 @@ class Turns:
 
 
 def pause(children: List[Child]) -> None:
-    """Stop processes in the reverse order of their start: first who asks, last who answers."""
+    """Stop processes in the reverse order of their start: clients before servers."""
     for child in reversed(children):
         child.signal(signal.SIGSTOP)
 
 
-def go_on(children: List[Child]) -> None:
-    """Continue them: first who answers, last who asks."""
+def resume(children: List[Child]) -> None:
+    """Continue processes in the order of their start: servers before clients."""
     for child in children:
         child.signal(signal.SIGCONT)
 
@@ -159,7 +159,7 @@ class ClientTurns:
         self._on = True
 
     def begin(self, workload: int) -> None:
-        """Wait for a turn of this workload. Those of workloads that have ended early are given back at once.
+        """Wait for a turn of this workload. Turns of workloads that ended early are returned at once.
 
         Raises:
             TurnsLostError: the supervisor is gone.
@@ -176,7 +176,7 @@ class ClientTurns:
                 self.end()
 
     def end(self) -> None:
-        """Give the turn back, if there is one: a workload may also be ended while it waits for its next turn."""
+        """Return the turn, if the run has it: a workload may also end while it waits for its next turn."""
         if not self._on:
             return
         self._on = False
@@ -184,7 +184,7 @@ class ClientTurns:
 
     @contextlib.contextmanager
     def all_of(self, workload: int) -> Iterator[None]:
-        """From the first turn of a workload to its last, or to where it fails."""
+        """Hold the turns of a workload, from its first to its last or to its failure."""
         self.begin(workload)
         try:
             yield

@@ -1,7 +1,6 @@
-"""A preload of the scheduler of a standing cluster: it writes down who is registered, whenever that changes.
+"""A preload of a standing cluster's scheduler: it writes the registered workers to a file whenever they change.
 
-In the scheduler's own process: nobody has to ask it, and a cluster of thousands of workers is written a few times a
-second at most. https://docs.dask.org/en/stable/customize-initialization.html
+It runs in the scheduler's process, so that no requests are needed, and writes a few times a second at most. https://docs.dask.org/en/stable/customize-initialization.html
 """
 
 import json
@@ -12,7 +11,7 @@ from typing import Any, Dict
 
 from distributed.diagnostics.plugin import SchedulerPlugin
 
-from gpubench.node.roles import CENSUS_VARIABLE
+from gpubench.node.roles import REGISTRY_VARIABLE
 from gpubench.writer.atomic import write_atomic
 
 DELAY_S = 0.1
@@ -21,7 +20,7 @@ DELAY_S = 0.1
 class WorkerRegistry(SchedulerPlugin):  # type: ignore[misc,unused-ignore]
     """Workers by address: their name, and when they registered (seconds since the epoch)."""
 
-    name = "gpubench-census"
+    name = "gpubench-worker-registry"
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -51,4 +50,4 @@ class WorkerRegistry(SchedulerPlugin):  # type: ignore[misc,unused-ignore]
 
 def dask_setup(scheduler: Any) -> None:
     """Called by Dask in the scheduler's process."""
-    scheduler.add_plugin(WorkerRegistry(Path(os.environ[CENSUS_VARIABLE])), name=WorkerRegistry.name)
+    scheduler.add_plugin(WorkerRegistry(Path(os.environ[REGISTRY_VARIABLE])), name=WorkerRegistry.name)

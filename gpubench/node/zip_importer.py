@@ -1,4 +1,4 @@
-"""The node half inside the processes of a cluster that somebody else started: in memory, and gone afterwards.
+"""Imports the node half from memory in processes of a cluster that another program started; removed afterwards.
 
 Its source text is sent to them (they can't import it yet), and run with the bytes of ``node.pyz`` as ``ARCHIVE``. No
 file is written there, no path is changed; what they had imported as ``gpubench`` before is put back by ``remove``.

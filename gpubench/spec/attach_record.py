@@ -4,16 +4,15 @@ Node half: Python 3.9, standard library only.
 """
 
 import dataclasses
-import json
 from typing import Any, Dict, List, Optional
 
-from gpubench.spec.plain import SpecError, from_plain, to_plain
+from gpubench.spec.plain import from_plain, parse_object, to_json
 from gpubench.spec.records import WorkloadRecord
 from gpubench.spec.run import WorkloadSpec
 
-ATTACH = "gpubench/attach/1"
-ATTACHED = "gpubench/attached/1"
-ATTACHED_FILE = "attached.json"
+ATTACH_SPEC = "gpubench/attach/1"
+ATTACH_RECORD = "gpubench/attached/1"
+ATTACH_FILE = "attached.json"
 
 UNREACHABLE = "unreachable"
 VERSIONS = "versions"
@@ -35,19 +34,19 @@ class AttachSpec:
 
     def dump(self) -> str:
         """JSON text."""
-        return json.dumps(to_plain(self), indent=1, sort_keys=True) + "\n"
+        return to_json(self)
 
     @staticmethod
     def parse(text: str) -> "AttachSpec":
         """Read it; raises SpecError."""
-        plain = _object(text, ATTACH)
+        plain = parse_object(text, ATTACH_SPEC)
         if plain.get("workload") is not None:
             plain["workload"] = from_plain(WorkloadSpec, plain["workload"])
         return from_plain(AttachSpec, plain)
 
 
 @dataclasses.dataclass
-class AttachedRecord:
+class AttachRecord:
     """What was found and measured. ``refusal`` is ``unreachable versions refused`` or empty, ``reason`` its one line.
 
     ``workers`` are what the scheduler says of each (``address host threads memory_limit``, bytes), ``processes`` what
@@ -68,22 +67,12 @@ class AttachedRecord:
 
     def dump(self) -> str:
         """JSON text."""
-        return json.dumps(to_plain(self), indent=1, sort_keys=True, default=str) + "\n"
+        return to_json(self, default=str)
 
     @staticmethod
-    def parse(text: str) -> "AttachedRecord":
+    def parse(text: str) -> "AttachRecord":
         """Read it; raises SpecError."""
-        plain = _object(text, ATTACHED)
+        plain = parse_object(text, ATTACH_RECORD)
         if plain.get("workload") is not None:
             plain["workload"] = from_plain(WorkloadRecord, plain["workload"])
-        return from_plain(AttachedRecord, plain)
-
-
-def _object(text: str, schema: str) -> Dict[str, Any]:
-    try:
-        plain = json.loads(text)
-    except ValueError as error:
-        raise SpecError(f"not JSON: {error}") from error
-    if not isinstance(plain, dict) or plain.get("schema") != schema:
-        raise SpecError(f"not a {schema}")
-    return plain
+        return from_plain(AttachRecord, plain)

@@ -5,10 +5,9 @@ only.
 """
 
 import dataclasses
-import json
-from typing import Any, Dict, List, Type, TypeVar
+from typing import Any, Dict, List
 
-from gpubench.spec.plain import SpecError, from_plain, to_plain
+from gpubench.spec.plain import from_plain, parse_object, to_json
 
 CLUSTER_SPEC = "gpubench/cluster-spec/1"
 CLUSTER_STATE = "gpubench/cluster-state/1"
@@ -22,8 +21,6 @@ REQUESTS = "requests"
 
 STARTING, READY, ENDED = "starting", "ready", "ended"
 JOINED, RETIRED, GONE = "joined", "retired", "gone"
-
-T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,12 +42,12 @@ class ClusterSpec:
 
     def dump(self) -> str:
         """JSON text."""
-        return json.dumps(to_plain(self), indent=1, sort_keys=True) + "\n"
+        return to_json(self)
 
     @staticmethod
     def parse(text: str) -> "ClusterSpec":
         """Read it; raises SpecError."""
-        return _parse(ClusterSpec, text, CLUSTER_SPEC)
+        return from_plain(ClusterSpec, parse_object(text, CLUSTER_SPEC))
 
 
 @dataclasses.dataclass
@@ -82,19 +79,9 @@ class ClusterState:
 
     def dump(self) -> str:
         """JSON text."""
-        return json.dumps(to_plain(self), indent=1, sort_keys=True) + "\n"
+        return to_json(self)
 
     @staticmethod
     def parse(text: str) -> "ClusterState":
         """Read it; raises SpecError."""
-        return _parse(ClusterState, text, CLUSTER_STATE)
-
-
-def _parse(kind: Type[T], text: str, schema: str) -> T:
-    try:
-        plain = json.loads(text)
-    except ValueError as error:
-        raise SpecError(f"not JSON: {error}") from error
-    if not isinstance(plain, dict) or plain.get("schema") != schema:
-        raise SpecError(f"not a {schema}")
-    return from_plain(kind, plain)
+        return from_plain(ClusterState, parse_object(text, CLUSTER_STATE))

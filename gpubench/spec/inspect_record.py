@@ -4,18 +4,17 @@ Node half: Python 3.9, standard library only.
 """
 
 import dataclasses
-import json
 from typing import Any, Dict, List
 
-from gpubench.spec.plain import SpecError, from_plain, to_plain
+from gpubench.spec.plain import from_plain, parse_object, to_json
 
-LOOK = "gpubench/look/1"
-LOOKED = "gpubench/looked/1"
-LOOKED_FILE = "looked.json"
+INSPECT_SPEC = "gpubench/look/1"
+INSPECT_RECORD = "gpubench/looked/1"
+INSPECT_FILE = "looked.json"
 
 
 @dataclasses.dataclass(frozen=True)
-class LookSpec:
+class InspectSpec:
     """Look at the cluster of the scheduler at ``address``, which may take ``connect_s`` seconds to answer.
 
     ``places`` says that every worker is to be asked where it may run; one that is busy may take ``answer_s`` seconds.
@@ -29,16 +28,16 @@ class LookSpec:
 
     def dump(self) -> str:
         """JSON text."""
-        return json.dumps(to_plain(self), indent=1, sort_keys=True) + "\n"
+        return to_json(self)
 
     @staticmethod
-    def parse(text: str) -> "LookSpec":
+    def parse(text: str) -> "InspectSpec":
         """Read it; raises SpecError."""
-        return from_plain(LookSpec, _object(text, LOOK))
+        return from_plain(InspectSpec, parse_object(text, INSPECT_SPEC))
 
 
 @dataclasses.dataclass
-class LookedRecord:
+class InspectRecord:
     """What was found. ``unreachable`` is why nobody answers, or empty.
 
     ``versions`` by process (``client``, ``scheduler``, a worker's address) and package; ``workers`` as the scheduler
@@ -56,19 +55,9 @@ class LookedRecord:
 
     def dump(self) -> str:
         """JSON text."""
-        return json.dumps(to_plain(self), indent=1, sort_keys=True, default=str) + "\n"
+        return to_json(self, default=str)
 
     @staticmethod
-    def parse(text: str) -> "LookedRecord":
+    def parse(text: str) -> "InspectRecord":
         """Read it; raises SpecError."""
-        return from_plain(LookedRecord, _object(text, LOOKED))
-
-
-def _object(text: str, schema: str) -> Dict[str, Any]:
-    try:
-        plain = json.loads(text)
-    except ValueError as error:
-        raise SpecError(f"not JSON: {error}") from error
-    if not isinstance(plain, dict) or plain.get("schema") != schema:
-        raise SpecError(f"not a {schema}")
-    return plain
+        return from_plain(InspectRecord, parse_object(text, INSPECT_RECORD))

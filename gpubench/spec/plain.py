@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import hashlib
 import json
-from typing import Any, Dict, FrozenSet, List, Mapping, Tuple, Type, TypeVar
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Tuple, Type, TypeVar
 
 T = TypeVar("T")
 
@@ -62,6 +62,27 @@ _ATOMS = frozenset((str, int, float, bool, type(None)))
 @functools.cache
 def _names(kind: Any) -> Tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind))
+
+
+def to_json(value: Any, default: Optional[Callable[[Any], str]] = None) -> str:
+    """Indented JSON text of a dataclass, for a file that a person can read; ``default`` as for ``json.dumps``."""
+    return json.dumps(to_plain(value), indent=1, sort_keys=True, ensure_ascii=False, default=default) + "\n"
+
+
+def parse_object(text: str, schema: str, source: str = "") -> Dict[str, Any]:
+    """The JSON object in ``text``, which names ``schema``; ``source`` begins the messages.
+
+    Raises:
+        SpecError: not JSON, no object, or another schema.
+    """
+    what = f"{source} is not" if source else "not"
+    try:
+        plain = json.loads(text)
+    except ValueError as error:
+        raise SpecError(f"{what} JSON: {error}") from error
+    if not isinstance(plain, dict) or plain.get("schema") != schema:
+        raise SpecError(f"{what} a {schema}")
+    return plain
 
 
 def canonical(value: Any) -> bytes:

@@ -1,10 +1,9 @@
 """The run spec: everything that a node needs to know about one run, as one JSON file."""
 
 import dataclasses
-import json
 from typing import Any, Dict, List, Mapping, Optional
 
-from gpubench.spec.plain import SpecError, content_id, from_plain, to_plain
+from gpubench.spec.plain import SpecError, content_id, from_plain, parse_object, to_json
 from gpubench.spec.turns import Turn, turns
 
 RUN_SPEC = "gpubench/run-spec/1"
@@ -152,7 +151,7 @@ class RunSpec:
 
     def dump(self) -> str:
         """JSON text, for a file that a person can read."""
-        return json.dumps(to_plain(self), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+        return to_json(self)
 
     @staticmethod
     def parse(text: str, source: Optional[str] = None) -> "RunSpec":
@@ -162,12 +161,7 @@ class RunSpec:
             SpecError: not JSON, another schema, a missing or an unknown field.
         """
         where = source or "run spec"
-        try:
-            plain = json.loads(text)
-        except ValueError as error:
-            raise SpecError(f"{where} is not JSON: {error}") from error
-        if not isinstance(plain, dict) or plain.get("schema") != RUN_SPEC:
-            raise SpecError(f"{where} is not a {RUN_SPEC}")
+        plain = parse_object(text, RUN_SPEC, where)
         if not isinstance(plain.get("workloads"), list):
             raise SpecError(f"{where} has no list of workloads")
         plain["workloads"] = [from_plain(WorkloadSpec, item) for item in plain["workloads"]]

@@ -4,7 +4,7 @@ import dataclasses
 import json
 from typing import Any, Dict, List, Mapping, Optional
 
-from gpubench.spec.plain import SpecError, from_plain, to_plain
+from gpubench.spec.plain import SpecError, from_plain, parse_object, to_plain
 
 TURNS_SPEC = "gpubench/turns/1"
 
@@ -59,12 +59,7 @@ class TurnsSpec:
     def parse(text: str, source: Optional[str] = None) -> "TurnsSpec":
         """Read one; raises SpecError where it isn't one."""
         where = source or "turns"
-        try:
-            plain = json.loads(text)
-        except ValueError as error:
-            raise SpecError(f"{where} is not JSON: {error}") from error
-        if not isinstance(plain, dict) or plain.get("schema") != TURNS_SPEC:
-            raise SpecError(f"{where} is not a {TURNS_SPEC}")
+        plain = parse_object(text, TURNS_SPEC, where)
         return from_plain(TurnsSpec, {**plain, "turns": turns(plain.get("turns"), where)})
 
 

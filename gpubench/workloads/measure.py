@@ -6,7 +6,7 @@ import itertools
 import time
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence
 
-from gpubench.spec import SampleLine
+from gpubench.spec import SampleLine, WorkloadSpec
 from gpubench.workloads import dask_compat
 from gpubench.workloads.base import Answer, Measurement, UnavailableError
 from gpubench.workloads.clock import utc_now
@@ -60,19 +60,15 @@ def _nothing() -> None:
 
 def measure(
     measurement: Measurement,
-    *,
-    name: str,
-    backend: str,
-    params_id: str,
-    reps: int,
-    warmup: int,
+    planned: WorkloadSpec,
     emit: Callable[[SampleLine], None],
+    *,
     slow: float = 0.0,
     rounds: Sequence[int] = (),
     between: Callable[[], None] = _nothing,
     clean: bool = False,
 ) -> Result:
-    """Run ``warmup`` marked and ``reps`` timed repetitions; each sample goes to ``emit`` as soon as it is checked.
+    """Run ``warmup`` marked and ``reps`` timed repetitions, as planned; each sample goes to ``emit`` when checked.
 
     ``rounds`` part the timed repetitions (default: one round of all): ``between`` is called before each further round,
     and a further marked repetition follows it, because other processes have had the machine meanwhile.
@@ -81,19 +77,19 @@ def measure(
     timing. Whatever a workload raises comes through, after its clean-up. ``slow`` is the share by which every
     repetition is made longer, see ``slowness``. ``clean``: leave nothing in the workers, see ``dask_compat.clean``.
     """
-    result = Result()
+    result, params_id = Result(), planned.params_id
     try:
         measurement.setup()
         done = {True: 0, False: 0}
-        for is_warmup in _sequence(rounds or [reps], warmup):
+        for is_warmup in _sequence(rounds or [planned.reps], planned.warmup):
             if is_warmup is None:
                 between()
                 continue
             line = _repeat(measurement, result, is_warmup, slow)
             emit(
                 SampleLine(
-                    workload=name,
-                    backend=backend,
+                    workload=planned.name,
+                    backend=planned.backend,
                     params_id=params_id,
                     rep=done[is_warmup],
                     warmup=is_warmup,

@@ -33,9 +33,9 @@ class Ranks:
 
     def __init__(self, runner: Runner) -> None:
         path = rendezvous.path_for(runner.directory / "runs", RUN, "start-1")
-        self.host, self.port = rendezvous.wait(path, "start-1", time.monotonic() + 60, lambda: False)["hub"]
+        self.host, self.port = rendezvous.wait(path, "start-1", time.monotonic() + 60, lambda: False)["server"]
         self.facts = facts()
-        self.lines: dict[int, Connection] = {}
+        self.connections: dict[int, Connection] = {}
         self.told: set[int] = set()
         self.ended: set[int] = set()
         self.sent = 0
@@ -43,17 +43,17 @@ class Ranks:
     def join(self, rank: int) -> None:
         mine = {**self.facts, "host": f"n{rank:04d}"}
         self.sent += len(json.dumps(mine))
-        self.lines[rank] = join(self.host, self.port, "start-1", rank=rank, facts=mine, timeout_s=60)
+        self.connections[rank] = join(self.host, self.port, "start-1", rank=rank, facts=mine, timeout_s=60)
 
     def close(self) -> None:
-        for line in self.lines.values():
+        for line in self.connections.values():
             line.close()
 
     def serve(self, until: Callable[[], object], *, silent: int | None = None) -> None:
         deadline = time.monotonic() + 300
         while not until():
             assert time.monotonic() < deadline
-            for rank, line in self.lines.items():
+            for rank, line in self.connections.items():
                 if rank != silent and line.open:
                     self._serve(rank, line)
             time.sleep(0.01)
@@ -66,7 +66,7 @@ class Ranks:
         if STOP in kinds and rank not in self.ended:
             self.ended.add(rank)
             node = {"rank": rank, **self.facts, "host": f"n{rank:04d}", "load": [], "environment": {}}
-            line.send({"kind": "farewell", "node": node, "logs": {f"worker-{rank}-0.log": "worker stands\n"}})
+            line.send({"kind": "final_report", "node": node, "logs": {f"worker-{rank}-0.log": "worker stands\n"}})
             line.sock.shutdown(socket.SHUT_WR)
 
 

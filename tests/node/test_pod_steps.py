@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gpubench import resources
-from gpubench.node import tcp_rendezvous
+from gpubench.node import rendezvous
 from gpubench.node.control_channel import Connection, ControlServer
 from gpubench.node.rendezvous import RendezvousTimeoutError
 from gpubench.render import pack
@@ -93,15 +93,15 @@ def test_a_node_that_is_out_tells_rank_0_once_so_that_nobody_waits_for_it(tmp_pa
     pods = Pods(tmp_path, 2)
     (tmp_path / "pod1").mkdir()
     (tmp_path / "pod1" / "state.json").write_text(json.dumps({"code": 40, "reason": "the node isn't clean"}))
-    hub = ControlServer("127.0.0.1", "secret", port=pods.port, order=run_spec().order)
-    hub.welcome = {"kind": "facts"}
+    server = ControlServer("127.0.0.1", "secret", port=pods.port, order=run_spec().order)
+    server.greeting = {"kind": "facts"}
     process = pods.start(1, "run", "--spec", str(pods.spec))
     heard: list[dict[str, object]] = []
     until = time.monotonic() + 60
     while "stopped" not in [message["kind"] for message in heard]:
         assert time.monotonic() < until, heard
-        heard += hub.poll(0.05)
-    hub.close()
+        heard += server.poll(0.05)
+    server.close()
     assert [(message["kind"], message.get("reason")) for message in heard] == [
         ("hello", None),
         ("stopped", "the node isn't clean"),
@@ -119,55 +119,55 @@ def test_a_step_without_its_directory_is_a_usage_error(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def hub() -> ControlServer:
+def server() -> ControlServer:
     return ControlServer("127.0.0.1", "secret", order=1)
 
 
-def meet(hub: ControlServer, order: int, *, token: str = "secret", for_s: float = 0.5) -> object:
+def meet(server: ControlServer, order: int, *, token: str = "secret", for_s: float = 0.5) -> object:
     over = threading.Event()
 
     def serve() -> None:
         while not over.is_set():
-            hub.poll(0.02)
+            server.poll(0.02)
 
     thread = threading.Thread(target=serve)
     thread.start()
     try:
         deadline = time.monotonic() + for_s
-        return tcp_rendezvous.meet((hub.host, hub.port), token, deadline, lambda: False, rank=1, order=order, facts={})
+        return rendezvous.meet(
+            (server.host, server.port), token, deadline, lambda: False, rank=1, order=order, facts={}
+        )
     finally:
         over.set()
         thread.join()
-        hub.close()
+        server.close()
 
 
-def test_who_comes_to_the_same_run_is_let_in_and_what_came_with_the_welcome_is_not_lost(hub: ControlServer) -> None:
-    hub.welcome = {"kind": "facts"}
-    line = meet(hub, 1, for_s=60)
+def test_who_comes_to_the_same_run_is_let_in_and_what_came_with_the_welcome_is_not_lost(server: ControlServer) -> None:
+    server.greeting = {"kind": "facts"}
+    line = meet(server, 1, for_s=60)
     assert isinstance(line, Connection)
-    assert list(hub.lines) == [1]
+    assert list(server.connections) == [1]
     line.put_back([{"kind": "scheduler", "address": "tcp://n1:1"}])
     assert line.receive() == [{"kind": "scheduler", "address": "tcp://n1:1"}]
     assert line.receive() == []
     line.close()
 
 
-def test_who_is_still_at_an_earlier_run_hears_that_it_is_over(hub: ControlServer) -> None:
-    assert meet(hub, 0, for_s=60) is None
-    assert not hub.lines
+def test_who_is_still_at_an_earlier_run_hears_that_it_is_over(server: ControlServer) -> None:
+    assert meet(server, 0, for_s=60) is None
+    assert not server.connections
 
 
 @pytest.mark.parametrize(("order", "token"), [(2, "secret"), (1, "of another job")])
-def test_who_is_ahead_or_of_another_job_waits_until_the_deadline(hub: ControlServer, order: int, token: str) -> None:
-    hub.welcome = {"kind": "facts"}
+def test_who_is_ahead_or_of_another_job_waits_until_the_deadline(server: ControlServer, order: int, token: str) -> None:
+    server.greeting = {"kind": "facts"}
     with pytest.raises(
-        RendezvousTimeoutError, match=r"did not answer as 127\.0\.0\.1:[0-9]+ in time: it closed the line"
+        RendezvousTimeoutError, match=r"did not answer as 127\.0\.0\.1:[0-9]+ in time: it closed the connection"
     ):
-        meet(hub, order, token=token)
+        meet(server, order, token=token)
 
 
 def test_a_name_that_never_resolves_is_told_at_the_deadline() -> None:
     with pytest.raises(RendezvousTimeoutError, match=r"job-0\.nowhere\.invalid:80 in time: .*[Nn]ame"):
-        tcp_rendezvous.meet(
-            ("job-0.nowhere.invalid", 80), "t", time.monotonic(), lambda: False, rank=1, order=0, facts={}
-        )
+        rendezvous.meet(("job-0.nowhere.invalid", 80), "t", time.monotonic(), lambda: False, rank=1, order=0, facts={})

@@ -9,7 +9,7 @@ import pytest
 
 from gpubench.node.rendezvous import RendezvousTimeoutError, path_for, publish, read, wait
 
-FACTS = {"scheduler": "tcp://127.0.0.1:1", "hub": ["127.0.0.1", 2]}
+FACTS = {"scheduler": "tcp://127.0.0.1:1", "server": ["127.0.0.1", 2]}
 WHOLE = json.dumps({"schema": "gpubench/rendezvous/1", "token": "t", "facts": FACTS})
 
 

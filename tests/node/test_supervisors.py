@@ -30,7 +30,9 @@ def run(tmp_path: Path) -> Iterator[Start]:
     stand_in = write_dask(tmp_path / "stand-in")
     runners: list[Runner] = []
 
-    def start(ranks: int = 1, env: dict[str, str] | None = None, *, apart: bool = True, **changes: Any) -> Runner:
+    def start(
+        ranks: int = 1, env: dict[str, str] | None = None, *, scheduler_only: bool = True, **changes: Any
+    ) -> Runner:
         """Supervisors of all ranks and of a scheduler elsewhere, once every process of the run stands."""
         directory = tmp_path / "campaign"
         directory.mkdir()
@@ -39,7 +41,7 @@ def run(tmp_path: Path) -> Iterator[Start]:
         runners.append(runner)
         for rank in range(ranks):
             runner.start("--rank", str(rank), GPUBENCH_STOP_AT_EOF="1")
-        if apart and len(runner.spec.ranks) > ranks:
+        if scheduler_only and len(runner.spec.ranks) > ranks:
             runner.start("--role", "scheduler", GPUBENCH_STOP_AT_EOF="1")
         if "CLIENT" not in spec_env:
             until(lambda: stands(directory, "scheduler") and stands(directory, "client"))
@@ -152,7 +154,7 @@ def test_the_rendezvous_is_private_and_leads_to_a_listener_on_the_interface_of_t
     assert published.name.startswith(f".rendezvous-{RUN}-")
     assert "start-1" not in published.name  # the token: whoever may list the directory would get into the run
     assert published.stat().st_mode & 0o777 == 0o600
-    host, port = json.loads(published.read_text())["facts"]["hub"]
+    host, port = json.loads(published.read_text())["facts"]["server"]
     assert host == "127.0.0.1"
     listening = {line.split()[1] for line in Path("/proc/net/tcp").read_text().splitlines() if line.split()[3] == "0A"}
     assert f"0100007F:{port:04X}" in listening
@@ -163,10 +165,10 @@ def test_the_rendezvous_is_private_and_leads_to_a_listener_on_the_interface_of_t
     assert runner.record().status == "skipped"
 
 
-APART = [("launch-node", "rank0"), ("launch-node", "launch-node"), ("own-set", "rank0")]
+SCHEDULER_ONLY_RANK = [("launch-node", "rank0"), ("launch-node", "launch-node"), ("own-set", "rank0")]
 
 
-@pytest.mark.parametrize(("scheduler", "client"), APART)
+@pytest.mark.parametrize(("scheduler", "client"), SCHEDULER_ONLY_RANK)
 def test_a_scheduler_on_no_node_that_dies_fails_the_run_with_cause_and_last_lines(
     run: Start, scheduler: str, client: str
 ) -> None:
@@ -184,7 +186,7 @@ def test_a_scheduler_on_no_node_that_dies_fails_the_run_with_cause_and_last_line
         assert f"rank{where}/client.log" in logs.namelist()
 
 
-@pytest.mark.parametrize(("scheduler", "client"), APART[:2])
+@pytest.mark.parametrize(("scheduler", "client"), SCHEDULER_ONLY_RANK[:2])
 def test_the_end_of_a_supervisor_on_the_launch_node_ends_the_run_everywhere(
     run: Start, scheduler: str, client: str
 ) -> None:
@@ -199,7 +201,7 @@ def test_the_end_of_a_supervisor_on_the_launch_node_ends_the_run_everywhere(
         assert (runner.record().status, runner.record().reason) == ("lost", "lost node rank 2 (launch-node)")
 
 
-@pytest.mark.parametrize(("scheduler", "client"), APART)
+@pytest.mark.parametrize(("scheduler", "client"), SCHEDULER_ONLY_RANK)
 def test_a_signal_to_the_supervisor_of_a_scheduler_elsewhere_ends_the_run_in_order(
     run: Start, scheduler: str, client: str
 ) -> None:
@@ -213,7 +215,7 @@ def test_a_signal_to_the_supervisor_of_a_scheduler_elsewhere_ends_the_run_in_ord
 
 def test_a_scheduler_elsewhere_whose_supervisor_never_comes_fails_the_run(run: Start) -> None:
     short = Deadlines(start_s=2.0)
-    runner = run(1, env={"CLIENT": "waits"}, apart=False, scheduler_on="launch-node", deadlines=short)
+    runner = run(1, env={"CLIENT": "waits"}, scheduler_only=False, scheduler_on="launch-node", deadlines=short)
     assert codes(runner) == [0]
     assert (runner.record().status, runner.record().reason) == ("failed", "the scheduler did not start in time")
 

@@ -51,7 +51,7 @@ class Member:
     def __init__(self, runs: Path, order: int) -> None:
         path = rendezvous.path_for(runs, rendezvous_name(3), TOKEN)
         facts = rendezvous.wait(path, TOKEN, time.monotonic() + 60, lambda: False)
-        host, port = facts["hub"]
+        host, port = facts["server"]
         self.line: Connection = join(host, port, TOKEN, rank=order, facts={}, timeout_s=60)
 
     def hear(self) -> dict[str, object]:
@@ -143,7 +143,7 @@ def test_without_a_conductor_a_run_is_lost_and_has_not_failed(tmp_path: Path) ->
     with socket.socket() as gone:
         gone.bind(("127.0.0.1", 0))
         rendezvous.publish(
-            rendezvous.path_for(tmp_path, rendezvous_name(3), TOKEN), TOKEN, {"hub": list(gone.getsockname())}
+            rendezvous.path_for(tmp_path, rendezvous_name(3), TOKEN), TOKEN, {"server": list(gone.getsockname())}
         )
         with pytest.raises(NodeLostError, match="no turns: the conductor of its block doesn't answer: "):
             leader.join_block()
@@ -159,8 +159,8 @@ def test_a_client_gives_back_the_turns_of_workloads_that_have_ended_early() -> N
     with turns.all_of(2):
         pass
     turns.begin(END)
-    given_back = [json.loads(line) for line in mine.recv(4096).splitlines()]
-    assert given_back == [{"kind": DONE}] * 4  # 0 that failed, 0, 1, and 2
+    is_returned = [json.loads(line) for line in mine.recv(4096).splitlines()]
+    assert is_returned == [{"kind": DONE}] * 4  # 0 that failed, 0, 1, and 2
     mine.close()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gpubench.spec import SampleLine
+from gpubench.spec import SampleLine, WorkloadSpec
 from gpubench.workloads import families
 from gpubench.workloads.base import Measurement, WorkloadContext
 from gpubench.workloads.catalogue import CATALOGUE
@@ -20,8 +20,9 @@ def complete(name: str, params: Mapping[str, Any]) -> dict[str, Any]:
 def run(measurement: Measurement, **changes: Any) -> tuple[Result, list[SampleLine]]:
     """Two repetitions and a warm-up unless ``changes`` say otherwise; the result and the samples."""
     lines: list[SampleLine] = []
-    facts = {"name": "x", "backend": "dask", "params_id": "0", "reps": 2, "warmup": 1, "emit": lines.append} | changes
-    return measure(measurement, **facts), lines
+    plain = {"name": "x", "backend": "dask", "params": {}, "reps": 2, "warmup": 1, "timeout_s": 300.0}
+    planned = WorkloadSpec(**{name: changes.pop(name, value) for name, value in plain.items()})
+    return measure(measurement, planned, lines.append, **changes), lines
 
 
 def measured_rightly(

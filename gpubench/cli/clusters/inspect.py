@@ -23,7 +23,7 @@ from gpubench.plan.cluster_checks import (
     host_lines,
     judge_affinity,
 )
-from gpubench.spec.inspect_record import LOOK, LOOKED_FILE, LookedRecord, LookSpec
+from gpubench.spec.inspect_record import INSPECT_FILE, INSPECT_SPEC, InspectRecord, InspectSpec
 from gpubench.spec.plain import SpecError
 from gpubench.store.clusters import Cluster
 
@@ -98,17 +98,17 @@ def _about(scheduler_file: Path) -> dict[str, Any]:
     return dict(about) if isinstance(about, dict) else {}
 
 
-def _look(asked: InspectOptions, about: dict[str, Any], *, places: bool) -> LookedRecord:
+def _look(asked: InspectOptions, about: dict[str, Any], *, places: bool) -> InspectRecord:
     python, env = _python(asked, about)
     address = address_in(asked.scheduler_file)
-    spec = LookSpec(LOOK, address, CONNECT_S, places, ANSWER_S)
+    spec = InspectSpec(INSPECT_SPEC, address, CONNECT_S, places, ANSWER_S)
     with tempfile.TemporaryDirectory(prefix="gpubench-") as temporary:
         asker = SubprocessClient(Path(temporary), python, env, "look")
-        text = asker.ask(spec.dump(), LOOKED_FILE, 3 * CONNECT_S + ANSWER_S)
+        text = asker.ask(spec.dump(), INSPECT_FILE, 3 * CONNECT_S + ANSWER_S)
     try:
-        found = LookedRecord.parse(text)
+        found = InspectRecord.parse(text)
     except SpecError as error:
-        raise DataError(f"{LOOKED_FILE}: {error}") from None
+        raise DataError(f"{INSPECT_FILE}: {error}") from None
     if found.unreachable:
         raise MissingToolError(
             f"no Dask scheduler answers at {address} within {CONNECT_S:g} s ({found.unreachable})",

@@ -37,7 +37,7 @@ from gpubench.model.site import Site
 from gpubench.plan.feasibility import check_memory, check_workers
 from gpubench.render.cluster import WITH_PYTHON
 from gpubench.spec import WorkloadSpec
-from gpubench.spec.attach_record import ATTACH, ATTACHED_FILE, UNREACHABLE, VERSIONS, AttachedRecord, AttachSpec
+from gpubench.spec.attach_record import ATTACH_FILE, ATTACH_SPEC, UNREACHABLE, VERSIONS, AttachRecord, AttachSpec
 from gpubench.spec.plain import SpecError
 from gpubench.store.campaign import create_campaign
 from gpubench.workloads.catalogue import Shape, described
@@ -67,7 +67,7 @@ def measure_attached(asked: MeasureOptions, own: OwnWorkload | None) -> None:
     planned = resolved(asked, parameters, site, own)
     address = asked.scheduler_address or address_in(asked.scheduler_file or Path())
     device = site.device if _given(settings, "device") else "auto"  # the profile's own speaks of another cluster
-    look = AttachSpec(ATTACH, address, device, CONNECT_S, None)
+    look = AttachSpec(ATTACH_SPEC, address, device, CONNECT_S, None)
     with said_aside(asked.as_json):
         python, env = _python(asked, site)
         outputs = asked.outputs or expanded(site.paths.outputs, "paths.outputs", site)
@@ -86,7 +86,7 @@ def measure_attached(asked: MeasureOptions, own: OwnWorkload | None) -> None:
             say(line)
         say(f"  on {shape.workers} workers of {address}")
         found = _ask(
-            asker, AttachSpec(ATTACH, address, found.device, CONNECT_S, planned), CONNECT_S + planned.timeout_s
+            asker, AttachSpec(ATTACH_SPEC, address, found.device, CONNECT_S, planned), CONNECT_S + planned.timeout_s
         )
         shown = _result(planned, found, directory, memory)
     show(shown, as_json=asked.as_json)
@@ -145,12 +145,12 @@ def _python(asked: MeasureOptions, site: Site) -> tuple[Path, dict[str, str]]:
     return image_python(site, variant_of(asked, site).ucx, CampaignOptions(date=asked.date, base=asked.base))
 
 
-def _ask(asker: SubprocessClient, spec: AttachSpec, limit_s: float) -> AttachedRecord:
-    text = asker.ask(spec.dump(), ATTACHED_FILE, 2 * CONNECT_S + limit_s)
+def _ask(asker: SubprocessClient, spec: AttachSpec, limit_s: float) -> AttachRecord:
+    text = asker.ask(spec.dump(), ATTACH_FILE, 2 * CONNECT_S + limit_s)
     try:
-        record = AttachedRecord.parse(text)
+        record = AttachRecord.parse(text)
     except SpecError as error:
-        raise DataError(f"{asker.directory / ATTACHED_FILE}: {error}") from None
+        raise DataError(f"{asker.directory / ATTACH_FILE}: {error}") from None
     if record.refusal == UNREACHABLE:
         raise MissingToolError(record.reason, then="is it running, and reachable from here?")
     if record.refusal:
@@ -167,17 +167,17 @@ def _given(settings: list[str], key: str) -> bool:
     return any(setting.partition("=")[0] == key for setting in settings)
 
 
-def _shape(found: AttachedRecord) -> Shape:
+def _shape(found: AttachRecord) -> Shape:
     """As one node: hosts may have different numbers of workers, and nothing of a workload depends on them."""
     return Shape(1, len(found.workers), min(int(one["threads"]) for one in found.workers))
 
 
-def _memory(found: AttachedRecord) -> int:
+def _memory(found: AttachRecord) -> int:
     """Bytes of the worker with the least; 0: one has no limit, or it is a GPU's that counts."""
     return 0 if found.device == "gpu" else min(int(one["memory_limit"]) for one in found.workers)
 
 
-def _result(planned: WorkloadSpec, found: AttachedRecord, directory: Path, memory: int) -> dict[str, Any]:
+def _result(planned: WorkloadSpec, found: AttachRecord, directory: Path, memory: int) -> dict[str, Any]:
     shape = _shape(found)
     record = found.workload
     loaded = sorted({str(one["ucx"]["loaded"]) for one in found.processes if one["role"] == "worker"})
