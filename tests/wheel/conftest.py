@@ -39,7 +39,7 @@ class Environment:
 
 
 @pytest.fixture(scope="session")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+def wheel_environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     """Wheel and sdist, built once, and an environment that has all but the wheel."""
     directory = tmp_path_factory.mktemp("wheel")
     run(sys.executable, "-m", "hatchling", "build", "-d", str(directory / "dist"), cwd=ROOT)
@@ -52,11 +52,20 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
 
 
 @pytest.fixture(scope="session")
-def installed(environment: Environment, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+def installed(wheel_environment: Environment, tmp_path_factory: pytest.TempPathFactory) -> Environment:
     """With the wheel."""
     home = tmp_path_factory.mktemp("install")
-    run("python", "-m", "pip", "install", "-q", str(environment.wheel), cwd=home, env=environment.variables(home))
-    return environment
+    run(
+        "python",
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        str(wheel_environment.wheel),
+        cwd=home,
+        env=wheel_environment.variables(home),
+    )
+    return wheel_environment
 
 
 def run(*words: str | Path, cwd: Path, env: Mapping[str, str] | None = None) -> str:

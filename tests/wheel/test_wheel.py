@@ -1,4 +1,4 @@
-"""Wheel and sdist: what a fresh environment away from any checkout can do with them, and what they say of themselves."""
+"""Wheel and sdist: what a fresh environment away from any checkout can do with them, and what they say they are."""
 
 from __future__ import annotations
 
@@ -46,22 +46,24 @@ def test_the_wheel_works_in_an_empty_directory(installed: Environment, tmp_path:
     assert Path(schema).is_file()
 
 
-def test_the_wheel_that_the_sdist_makes_has_the_same_files(environment: Environment, tmp_path: Path) -> None:
-    with tarfile.open(environment.sdist) as archive:
+def test_the_wheel_that_the_sdist_makes_has_the_same_files(wheel_environment: Environment, tmp_path: Path) -> None:
+    with tarfile.open(wheel_environment.sdist) as archive:
         archive.extractall(tmp_path, filter="data")
     (source,) = tmp_path.iterdir()
     run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "dist"), cwd=source)
     (wheel,) = (tmp_path / "dist").iterdir()
-    assert names(wheel) == names(environment.wheel)
+    assert names(wheel) == names(wheel_environment.wheel)
 
 
-def test_the_metadata_names_licence_version_and_classifiers(environment: Environment) -> None:
-    with zipfile.ZipFile(environment.wheel) as archive:
+def test_the_metadata_names_licence_version_and_classifiers(wheel_environment: Environment) -> None:
+    with zipfile.ZipFile(wheel_environment.wheel) as archive:
         (name,) = [one for one in archive.namelist() if one.endswith(".dist-info/METADATA")]
         metadata = Parser().parsestr(archive.read(name).decode())
         licence = archive.read(name.replace("METADATA", "licenses/LICENSE")).decode()
     assert metadata["Version"] == gpubench.__version__
-    assert environment.wheel.name.split("-")[1] == environment.sdist.name.removesuffix(".tar.gz").split("-")[1]
+    assert (
+        wheel_environment.wheel.name.split("-")[1] == wheel_environment.sdist.name.removesuffix(".tar.gz").split("-")[1]
+    )
     assert (metadata["License-Expression"], metadata.get_all("License-File")) == ("Apache-2.0", ["LICENSE"])
     assert licence == (ROOT / "LICENSE").read_text()
     assert "Programming Language :: Python :: 3.11" in metadata.get_all("Classifier", [])
@@ -69,9 +71,9 @@ def test_the_metadata_names_licence_version_and_classifiers(environment: Environ
     assert metadata["Description-Content-Type"] == "text/markdown"
 
 
-def test_the_version_stands_in_one_file(environment: Environment) -> None:
+def test_the_version_stands_in_one_file(wheel_environment: Environment) -> None:
     """A release changes that line and the changelog, and nothing can be forgotten."""
-    with tarfile.open(environment.sdist) as archive:
+    with tarfile.open(wheel_environment.sdist) as archive:
         texts = {
             member.name.partition("/")[2]: archive.extractfile(member).read()  # type: ignore[union-attr]
             for member in archive.getmembers()
