@@ -47,6 +47,7 @@ TOGETHER = {
     "squashfs images under Slurm": {"imported", "squashfs"},
     "Slurm": {"slurm"},
     "images of the venv kind": {"built"},
+    "a wheel in a fresh environment": {"wheel_environment"},
 }
 """Fixtures that take long to make, so that all their users run in one process. The first name that fits counts."""
 

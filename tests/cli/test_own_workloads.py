@@ -130,8 +130,8 @@ def test_own_workloads_run_and_are_judged_and_one_without_a_check_says_so(gpuben
     campaign = campaign_in(tmp_path)
     ended = [one for record in records(campaign).values() for one in record["workloads"]]
     assert [(one["status"], one["reason"]) for one in ended] == [("ok", "")] * 12
-    verdicts = json.loads((campaign / "verdicts.json").read_text())["verdicts"]
-    flags = {one["key"]["workload"]: "unchecked" in one["flags"] for one in verdicts}
+    verdicts = json.loads((campaign / "verdicts.json").read_text())["cells"]
+    flags = {one["workload"]: "unchecked" in one["flags"] for one in verdicts}
     assert flags == {"mine.py:total": True, "mine.py:Total": False}
     done = gpubench("measure", "mine.py:breaks", "--protocol", "tcp", "--ucx", "1.22.0")
     line = TWO.split("\n").index("    return number / 0") + 1

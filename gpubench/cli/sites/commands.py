@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -22,12 +23,13 @@ MaybeName = Annotated[
 def register(app: typer.Typer) -> None:
     """Add the group."""
     group = typer.Typer(
-        help="Site profiles: list, show, check; clean a site's nodes.",
+        help="Site profiles: list, show, check, new; clean nodes.",
         no_args_is_help=True,
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     group.command("list")(list_)
+    group.command()(new)
     group.command()(show)
     group.command()(check)
     group.command()(clean)
@@ -39,6 +41,28 @@ def list_() -> None:
     from gpubench.cli.sites.list_sites import list_sites
 
     list_sites()
+
+
+def new(
+    name: Annotated[str, typer.Argument(help="Name of the site and of its file.", show_default=False)],
+    scheduler: Annotated[
+        str | None, typer.Option(help="slurm, pbs, lsf, kubernetes, local; default: whose client is here.")
+    ] = None,
+    launcher: Annotated[
+        str | None, typer.Option(help="How a job starts on its nodes; default: what goes with the scheduler.")
+    ] = None,
+    runtime: Annotated[
+        str | None,
+        typer.Option(
+            help="How a run enters its image; default: what is on this machine.", autocompletion=completion.runtimes
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder that NAME.toml is written into.")] = Path(),
+) -> None:
+    """Write NAME.toml, the profile of the site of this machine. Its commands are asked, and every guess is marked."""
+    from gpubench.cli.sites.new_site import new_site
+
+    new_site(name, scheduler, launcher, runtime, out)
 
 
 def show(name: options.NamedSite, settings: options.Set = None) -> None:

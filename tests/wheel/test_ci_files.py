@@ -1,0 +1,151 @@
+"""The workflows of docs/ci.md and action.yml: every step that is a shell command, in order, from a wheel."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.cli.campaigns import write_suite
+from tests.conftest import ROOT
+from tests.docs.manual import blocks
+from tests.wheel.conftest import Environment
+
+GITHUB, USE, GITLAB = (yaml.safe_load(block.text) for block in blocks(ROOT / "docs" / "ci.md", "yaml"))
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+BASH = ("bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c")
+"""As GitHub starts a step whose shell is bash; where a step names none it leaves out pipefail."""
+WISHES = {"BASELINE": "a=1.22.0", "CANDIDATE": "b=1.22.0", "SUITE": "tiny.toml", "BLOCKS": "3"}
+GH = '#!/bin/sh\nprintf "%s\\n" "$@" > gh.txt\n'
+
+
+def steps_of(steps: list[dict[str, Any]], values: Mapping[str, str]) -> Iterator[tuple[str, str, dict[str, str]]]:
+    """Name, command and own variables of each step that is a command; ``values`` of the expressions."""
+    for step in steps:
+        if "run" in step:
+            env = {name: expanded(str(text), values) for name, text in step.get("env", {}).items()}
+            assert "${{" not in step["run"], "an expression within a command lets its value become a command"
+            yield step["name"], step["run"], env
+
+
+def expanded(text: str, values: Mapping[str, str]) -> str:
+    return re.sub(r"\$\{\{\s*(\S+)\s*\}\}", lambda found: values[found[1]], text)
+
+
+def shell(command: str, folder: Path, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*BASH, command], cwd=folder, env=dict(env), capture_output=True, text=True, timeout=550, check=False
+    )
+
+
+@pytest.fixture
+def runner(wheel_environment: Environment, tmp_path: Path) -> dict[str, str]:
+    """Variables of a step in an empty working directory, with a stand-in for GitHub's own command."""
+    write_suite(tmp_path, reps=2, count=20)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "gh").write_text(GH)
+    (tmp_path / "bin" / "gh").chmod(0o755)
+    env = wheel_environment.variables(tmp_path)
+    env["PATH"] = f"{tmp_path / 'bin'}:{env['PATH']}"
+    return {**env, "GITHUB_STEP_SUMMARY": str(tmp_path / "step-summary.md")}
+
+
+def judged(folder: Path) -> None:
+    """One campaign of the wished variants was run, and its verdicts are in the summary."""
+    (campaign,) = (folder / "outputs").glob("*/verdicts.json")
+    (cell,) = json.loads(campaign.read_text())["cells"]
+    assert (cell["baseline"], cell["candidate"], cell["blocks"]) == ("a", "b", 3)
+    assert "| tasks |" in (folder / "verdicts.md").read_text()
+
+
+@pytest.mark.system
+def test_the_github_workflow_runs_from_a_wheel(
+    wheel_environment: Environment, runner: dict[str, str], tmp_path: Path
+) -> None:
+    (job,) = GITHUB["jobs"].values()
+    env = {**runner, **GITHUB["env"], **WISHES, "GPUBENCH": str(wheel_environment.wheel)}
+    assert set(WISHES) | {"GPUBENCH", "FAIL_ON"} == set(GITHUB["env"])
+    assert GITHUB["defaults"]["run"]["shell"] == "bash"
+    values = {"github.token": "secret", "github.event.number": "12"}
+    for name, command, own in steps_of(job["steps"], values):
+        done = shell(command, tmp_path, {**env, **own})
+        assert done.returncode == 0, f"{name}: {done.stdout}{done.stderr}"
+    judged(tmp_path)
+    assert (tmp_path / "step-summary.md").read_text() == (tmp_path / "verdicts.md").read_text()
+    assert (tmp_path / "gh.txt").read_text().split() == [
+        *("pr", "comment", "12", "--body-file", "verdicts.md", "--edit-last", "--create-if-none")
+    ]
+
+
+@pytest.mark.system
+def test_the_gitlab_job_runs_from_a_wheel(
+    wheel_environment: Environment, runner: dict[str, str], tmp_path: Path
+) -> None:
+    (job,) = GITLAB.values()
+    env = {**runner, **job["variables"], **WISHES, "GPUBENCH": str(wheel_environment.wheel)}
+    assert set(WISHES) | {"GPUBENCH"} == set(job["variables"])
+    *before, last = job["script"]
+    for command in before:
+        done = shell(command, tmp_path, env)
+        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    assert shell(last, tmp_path, env).returncode in {0, *job["allow_failure"]["exit_codes"]}
+    judged(tmp_path)
+
+
+@pytest.mark.system
+def test_the_action_runs_from_a_wheel(wheel_environment: Environment, runner: dict[str, str], tmp_path: Path) -> None:
+    given = {"baseline": "a=1.22.0", "candidate": "b=1.22.0", "suite": "tiny.toml", "blocks": "3"}
+    given |= {"gpubench": str(wheel_environment.wheel)}
+    inputs = {name: given.get(name, one.get("default")) for name, one in ACTION["inputs"].items()}
+    for name, command, own in steps_of(
+        ACTION["runs"]["steps"], {f"inputs.{key}": text for key, text in inputs.items()}
+    ):
+        done = shell(command, tmp_path, {**runner, **own})
+        assert done.returncode == 0, f"{name}: {done.stdout}{done.stderr}"
+    judged(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("code", "fail_on", "ends"),
+    [
+        *((0, "regression", 0), (21, "regression", 0), (20, "regression", 20), (4, "regression", 4)),
+        *((0, "inconclusive", 0), (21, "inconclusive", 21), (20, "inconclusive", 20)),
+    ],
+)
+def test_the_last_step_fails_as_the_user_wants(tmp_path: Path, code: int, fail_on: str, ends: int) -> None:
+    """The exit codes are those of a stand-in: whether `compare` gives them is tested where it is."""
+    (tmp_path / "gpubench").write_text(f'#!/bin/sh\n[ "$*" = compare ] && exit {code}\nexit 99\n')
+    (tmp_path / "gpubench").chmod(0o755)
+    env = {"PATH": f"{tmp_path}:/usr/bin:/bin", "FAIL_ON": fail_on}
+    for steps in (GITHUB["jobs"]["compare"]["steps"], ACTION["runs"]["steps"]):
+        (command,) = [step["run"] for step in steps if step.get("name") == "decide"]
+        assert shell(command, tmp_path, env).returncode == ends
+
+
+def test_the_page_gives_the_action_only_inputs_that_it_has_and_all_that_it_needs() -> None:
+    (step,) = USE["steps"]
+    needed = {name for name, one in ACTION["inputs"].items() if one.get("required")}
+    assert needed <= set(step["with"]) <= set(ACTION["inputs"])
+    assert set(step["with"]) == {"baseline", "candidate", "suite", "blocks", "fail-on"}
+    for name, one in ACTION["inputs"].items():
+        assert one["description"], name
+    assert all(step["shell"] == "bash" for step in ACTION["runs"]["steps"])
+
+
+def test_the_shell_of_the_steps_passes_shellcheck(tmp_path: Path) -> None:
+    assert shutil.which("shellcheck")
+    for number, (_, command, _) in enumerate(
+        [*steps_of(GITHUB["jobs"]["compare"]["steps"], {"github.token": "", "github.event.number": ""})]
+    ):
+        (tmp_path / f"{number}.sh").write_text(f"#!/bin/bash\n{command}\n")
+    done = subprocess.run(
+        ["shellcheck", *map(str, sorted(tmp_path.glob("*.sh")))], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == ""
