@@ -16,7 +16,7 @@ from gpubench.images.compatibility import choose
 from gpubench.images.manifest import manifest, manifest_id
 from gpubench.images.specs import resolve
 from gpubench.images.stack import check_python
-from gpubench.images.venv import BuiltVenv, build, image_id
+from gpubench.images.venv import BuiltVenv, build, image_id, there
 from gpubench.model.image import Image
 
 
@@ -45,6 +45,14 @@ def ensure(specs: Sequence[str], root: Path, progress: Progress) -> dict[str, tu
     distinct = {wheel.version: wheel for wheel in wheels.values()}
     built = dict(zip(distinct, build(stack, list(distinct.values()), root, progress), strict=True))
     return {spec: _image(spec, built[wheel.version]) for spec, wheel in wheels.items()}
+
+
+def find(specs: Sequence[str], root: Path) -> dict[str, tuple[Image, dict[str, Any]] | None]:
+    """As ``ensure``, but what is missing or damaged is None, and nothing is built."""
+    wheels = {spec: resolve(spec) for spec in specs}
+    stack = choose(list(wheels.values()))
+    built = {wheel.version: there(stack, wheel, root) for wheel in wheels.values()}
+    return {spec: _image(spec, one) if (one := built[wheel.version]) else None for spec, wheel in wheels.items()}
 
 
 def verify(image: Image, *, deep: bool = False) -> None:

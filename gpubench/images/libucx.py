@@ -31,7 +31,12 @@ def ucx_folder(wheel: Wheel, python: Path, home: Path, progress: Progress) -> Fo
         progress(f"built UCX {wheel.version} in {format_seconds(time.monotonic() - started)}")
         return facts | {"version": wheel.version, "wheel": digest}
 
-    return obtain(home, f"ucx-{wheel.version}-{digest[:12]}", fill, progress)
+    return obtain(home, ucx_name(wheel), fill, progress)
+
+
+def ucx_name(wheel: Wheel) -> str:
+    """The folder's name: one name is one content."""
+    return f"ucx-{wheel.version}-{wheel.digest()[:12]}"
 
 
 def ask_ucx(files: Path, wheel: Wheel) -> dict[str, Any]:

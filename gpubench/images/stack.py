@@ -27,16 +27,7 @@ _STAND_IN = "venv/libucx.py"
 def stack_folder(stack: Stack, home: Path, progress: Progress) -> Folder:
     """The stack's folder below ``home``, built if it is missing; raises as ``venv.build``."""
     python = interpreter.find(stack)
-    lock, stand_in = stack.lock_file.read_bytes(), docker_file(_STAND_IN).read_bytes()
-    lock_hash = hashlib.sha256(lock).hexdigest()
-    key = content_id(
-        {
-            "lock": lock_hash,
-            "libucx": hashlib.sha256(stand_in).hexdigest(),
-            "python": python.version,
-            "machine": platform.machine(),
-        }
-    )
+    lock_hash = hashlib.sha256(stack.lock_file.read_bytes()).hexdigest()
 
     def fill(files: Path, hold: int) -> dict[str, Any]:
         started = time.monotonic()
@@ -51,7 +42,21 @@ def stack_folder(stack: Stack, home: Path, progress: Progress) -> Folder:
         progress(f"built the Python stack {stack.name} in {format_seconds(time.monotonic() - started)}")
         return {"python": python.version, "lock": lock_hash, "packages": _packages(packages)}
 
-    return obtain(home, f"{stack.name}-py{python.version}-{key}", fill, progress, sound=check_python)
+    return obtain(home, stack_name(stack), fill, progress, sound=check_python)
+
+
+def stack_name(stack: Stack) -> str:
+    """The folder's name: one name is one content. Raises MissingToolError where no fitting Python is here."""
+    python = interpreter.find(stack).version
+    key = content_id(
+        {
+            "lock": hashlib.sha256(stack.lock_file.read_bytes()).hexdigest(),
+            "libucx": hashlib.sha256(docker_file(_STAND_IN).read_bytes()).hexdigest(),
+            "python": python,
+            "machine": platform.machine(),
+        }
+    )
+    return f"{stack.name}-py{python}-{key}"
 
 
 def check_python(stack: Folder) -> None:

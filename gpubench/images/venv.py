@@ -19,12 +19,13 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
+from gpubench.errors import DataError, MissingToolError
 from gpubench.images.build_mutex import Progress
 from gpubench.images.compatibility import Stack
-from gpubench.images.folders import Folder
-from gpubench.images.libucx import ucx_folder
+from gpubench.images.folders import Folder, read_sound
+from gpubench.images.libucx import ucx_folder, ucx_name
 from gpubench.images.specs import Wheel
-from gpubench.images.stack import stack_folder
+from gpubench.images.stack import stack_folder, stack_name
 from gpubench.spec.plain import content_id
 
 
@@ -71,3 +72,12 @@ def build(row: Stack, wheels: Sequence[Wheel], root: Path, progress: Progress) -
     stack = stack_folder(row, home, progress)
     python = stack.files / "bin" / "python"
     return [BuiltVenv(row, wheel, stack, ucx_folder(wheel, python, home, progress)) for wheel in wheels]
+
+
+def there(row: Stack, wheel: Wheel, root: Path) -> BuiltVenv | None:
+    """The image if it is built and sound; raises PlanRefusedError where this machine has no wheel."""
+    home = root.resolve() / "venv"
+    try:
+        return BuiltVenv(row, wheel, read_sound(home / stack_name(row)), read_sound(home / ucx_name(wheel)))
+    except (DataError, MissingToolError):  # the build says which of them
+        return None

@@ -9,9 +9,9 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Sequence
 
-from gpubench.model.plan import Comparison, Frozen, Place, Plan, PlanAddition, PlannedJob
-from gpubench.plan.jobs import job_name, new_job, plan_block, reps_in_turns
-from gpubench.plan.order import campaign_orders
+from gpubench.model.plan import Comparison, Frozen, Plan, PlanAddition, PlannedJob
+from gpubench.plan.jobs import job_name, new_job
+from gpubench.plan.more_blocks import blocks_at, later_blocks
 
 
 def plan_advance(
@@ -35,7 +35,7 @@ def plan_advance(
     number = max(block.block for job in plan.jobs for block in job.blocks)
     rng = random.Random(f"{plan.seed}:{number}")  # noqa: S311 - repeatable
     for place in plan.places:
-        have = _blocks_at(plan, place)
+        have = blocks_at(plan, place)
         wanted = next((count for count in schedule(plan.max_blocks) if count > have), have)
         workloads = [
             item.params_id
@@ -49,29 +49,12 @@ def plan_advance(
         ]
         if not workloads:
             continue
-        labels = [variant.label for variant in plan.variants]
-        # The orders go on where the plan's own set of balanced orders stopped, so that the whole stays balanced.
-        for order in campaign_orders(plan.seed, place, len(labels), wanted)[have:]:
-            number += 1
-            block = plan_block(
-                plan.campaign,
-                number=number,
-                place=place,
-                order=[labels[position] for position in order],
-                workloads=workloads,
-                rng=rng,
-                reps=reps_in_turns(plan),
-            )
+        for block in later_blocks(plan, place, wanted, workloads, after=number, rng=rng):
+            number = block.block
             name = job_name(len(plan.jobs) + len(jobs) + 1, place, plan.places)
             jobs.append(new_job(name, place, plan.memory_limit(place), plan.site.limits.job, [block]))
     reason = f"advance: {len(jobs)} more blocks, {len(known)} of {len(plan.comparisons)} comparisons decided"
     return PlanAddition(created_at=created_at, reason=reason, jobs=jobs, frozen=newly, ended=not jobs)
-
-
-def _blocks_at(plan: Plan, place: Place) -> int:
-    """Blocks at one place; one that replaces a broken block counts once with it."""
-    blocks = [block for job in plan.jobs if job.place == place for block in job.blocks]
-    return sum(block.replaces is None for block in blocks)
 
 
 def _newly_frozen(plan: Plan, decided: Collection[Comparison], frozen: Sequence[Frozen]) -> list[Frozen]:

@@ -1,4 +1,4 @@
-"""What ``resume`` adds: broken blocks get a whole new block, untouched ones simply run again.
+"""What a campaign that is gone on with lacks: broken blocks get a whole new block, untouched ones simply run again.
 
 A hole in a block is never filled from another allocation: its nodes, its hour and its neighbours are gone.
 """

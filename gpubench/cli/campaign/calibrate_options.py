@@ -40,7 +40,7 @@ class CalibrateOptions:
             site=self.site,
             variants=f"{A}={self.ucx} {B}={self.ucx}{slowed}",
             suite=self.suite,
-            blocks=self.blocks,
+            blocks=str(self.blocks),
             protocol="tcp",
             seed=None if self.seed is None else self.seed + number,
             settings=self.settings,

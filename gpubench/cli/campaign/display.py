@@ -17,7 +17,7 @@ from gpubench.plan.cost import node_hours
 from gpubench.plan.known import issue_lines
 from gpubench.schedulers import JobState, submitted
 from gpubench.store.accounting import PENDING, Accounting, RunOutcome, run_warnings
-from gpubench.store.campaign import Campaign
+from gpubench.store.campaign import PLAN_FILE, Campaign
 
 if TYPE_CHECKING:
     from gpubench.cli.results.judge import JudgedCampaign
@@ -30,7 +30,8 @@ def plan_lines(campaign: Campaign) -> Iterator[str]:
     plan = campaign.plan
     runs = list(campaign.rows())
     blocks = len({block.block for _, block, _ in runs})
-    yield f"campaign {campaign.place}"
+    written = (campaign.directory / PLAN_FILE).exists()
+    yield f"campaign {campaign.place}" if written else f"plan of {plan.campaign}: nothing is written or run"
     built = not_imported(plan.site, [variant.ucx for variant in plan.variants if variant.image is None])
     for variant in plan.variants:
         absent = "built, not imported yet" if variant.ucx in built else "not built"

@@ -1,4 +1,4 @@
-"""Whole campaigns: bench, submit, resume."""
+"""Whole campaigns: run them, hand them over, go on with them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from gpubench.errors import InterruptedByUserError, UsageError
 from gpubench.files import locked
 from gpubench.model.plan import PlanAddition
 from gpubench.model.quantities import format_seconds
-from gpubench.plan import plan_advance, plan_repair
-from gpubench.schedulers import SCHEDULERS
+from gpubench.plan import plan_advance, plan_more, plan_repair
+from gpubench.schedulers import DETACHED, SCHEDULERS
 from gpubench.store.campaign import Campaign
 from gpubench.store.remains import clear_remains
 
@@ -41,37 +41,69 @@ def bench(asked: CampaignOptions, *, gate: bool) -> None:
     what = "images, first pass and plan" if wanted.tried else "images and plan"
     say(f"{what} took {format_seconds(time.monotonic() - began)}")
     say("")
-    require_scheduler(campaign)
     with at_work_on(campaign.directory):
         _bench(campaign, gate=gate)
 
 
 def _bench(campaign: Campaign, *, gate: bool) -> None:
-    place_campaign(campaign)
-    run_all(campaign, None)
+    _run_ready(campaign, None)
     while campaign.plan.max_blocks is not None and not campaign.ended:
         campaign = _advance(campaign)
     _conclude(campaign, gate=gate)
 
 
-def advance(directory: Path, *, stop: bool) -> None:
-    """Look at what is there; run the next blocks that are still needed, or end the campaign."""
+def go_on(directory: Path, *, more: int = 0, stop: bool = False, gate: bool = False) -> None:
+    """Run what is missing, ``more`` blocks, and what the looks of an adaptive campaign ask for; or ``stop`` it; judge.
+
+    Jobs that wait or run in a queue are waited for first.
+    """
     with at_work_on(directory):
-        _advance_campaign(Campaign.open(directory), stop=stop)
+        _go_on(Campaign.open(directory), more=more, stop=stop, gate=gate)
 
 
-def _advance_campaign(campaign: Campaign, *, stop: bool) -> None:
-    _require_idle(campaign)
-    if campaign.plan.max_blocks is None:
+def _go_on(campaign: Campaign, *, more: int, stop: bool, gate: bool) -> None:
+    adaptive = campaign.plan.max_blocks is not None
+    if stop and not adaptive:
+        raise UsageError(f"{campaign.directory} has a fixed number of blocks", then="leave --stop out")
+    if more and adaptive:
         raise UsageError(
-            f"{campaign.directory} has a fixed number of blocks", then="only a campaign planned --adaptive advances"
+            f"{campaign.directory} is adaptive, with {campaign.plan.max_blocks} blocks at most, as was declared",
+            then="leave --blocks out, or plan another campaign",
         )
-    if campaign.ended:
-        say("the campaign has had its last look")
+    if campaign.plan.site.scheduler in DETACHED and any(state.alive for state in job_states(campaign).values()):
+        _watch(campaign)
+    if stop:
+        _require_idle(campaign)
+        if not campaign.ended:
+            require_complete(campaign, account_now(campaign))
+            campaign = _end(campaign)
     else:
-        require_complete(campaign, account_now(campaign))
-        campaign = _end(campaign) if stop else _advance(campaign)
-    _conclude(campaign, gate=False)
+        campaign, blocks = missing_blocks(campaign, more)
+        if blocks:
+            _run_ready(campaign, blocks)
+        elif not adaptive or campaign.ended:
+            say("the campaign has had its last look" if adaptive else "nothing is missing")
+        while adaptive and not campaign.ended:
+            require_complete(campaign, account_now(campaign))
+            campaign = _advance(campaign)
+    _conclude(campaign, gate=gate)
+
+
+def submit_what_is_missing(directory: Path) -> None:
+    """Hand over what is missing, or what the next look of an adaptive campaign asks for; nobody waits for a queue."""
+    with at_work_on(directory):
+        campaign, blocks = missing_blocks(Campaign.open(directory))
+        if not blocks and campaign.plan.max_blocks is not None and not campaign.ended:
+            require_complete(campaign, account_now(campaign))
+            campaign, blocks = _look(campaign)
+        if not blocks:
+            say("nothing is missing")
+            return
+        require_scheduler(campaign)
+        place_campaign(campaign)
+        if not submit_jobs(campaign, blocks):
+            run_all(campaign, blocks)
+            require_complete(campaign, account_now(campaign))
 
 
 def plan_and_submit(asked: CampaignOptions, *, here: bool) -> None:
@@ -93,7 +125,7 @@ def _submit(campaign: Campaign, *, here: bool) -> None:
     if any(campaign.runs_dir.glob("*-*")):
         raise UsageError(
             f"{campaign.directory} has been run already",
-            then=f"to run what is missing: gpubench resume {campaign.directory}",
+            then=f"to run what is missing: {typed('bench', campaign=campaign.directory)}",
         )
     write_scripts(campaign)
     if here:
@@ -108,29 +140,18 @@ def _submit(campaign: Campaign, *, here: bool) -> None:
     require_complete(campaign, account_now(campaign))
 
 
-def resume(directory: Path, *, gate: bool) -> None:
-    """Run only what is missing."""
-    with at_work_on(directory):
-        _resume(directory, gate=gate)
+def _run_ready(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None) -> None:
+    """``run_all`` where nothing has been run by this process yet."""
+    require_scheduler(campaign)
+    place_campaign(campaign)
+    run_all(campaign, blocks)
 
 
-def _resume(directory: Path, *, gate: bool) -> None:
-    campaign, blocks = missing_blocks(Campaign.open(directory))
-    if not blocks:
-        say("nothing is missing")
-    else:
-        require_scheduler(campaign)
-        place_campaign(campaign)
-        if submit_jobs(campaign, blocks):
-            return
-        run_all(campaign, blocks)
-    _conclude(campaign, gate=gate)
-
-
-def missing_blocks(campaign: Campaign) -> tuple[Campaign, dict[str, list[int]]]:
+def missing_blocks(campaign: Campaign, more: int = 0) -> tuple[Campaign, dict[str, list[int]]]:
     """The blocks by job that ``campaign`` still needs, none where nothing is missing, with its scripts written.
 
-    The campaign that comes back has a new block for every broken one, and nothing lies in it that dead writers left.
+    The campaign that comes back has a new block for every broken one, ``more`` blocks beside those at each place, and
+    nothing lies in it that dead writers left.
     Raises UsageError while one of its jobs lives.
     """
     _require_idle(campaign)
@@ -141,7 +162,12 @@ def missing_blocks(campaign: Campaign) -> tuple[Campaign, dict[str, list[int]]]:
     if repair.addition is not None:
         campaign = campaign.append(repair.addition)
         say(f"{repair.addition.reason}: {sum(len(job.blocks) for job in repair.addition.jobs)} new block(s)")
-        blocks |= {job.job: [block.block for block in job.blocks] for job in repair.addition.jobs}
+        blocks |= _numbers(repair.addition)
+    if more:
+        addition = plan_more(campaign.whole_plan, more, dt.datetime.now(dt.UTC).isoformat())
+        campaign = campaign.append(addition)
+        say(addition.reason)
+        blocks |= _numbers(addition)
     if blocks:
         write_scripts(campaign)
     return campaign, blocks
@@ -149,11 +175,22 @@ def missing_blocks(campaign: Campaign) -> tuple[Campaign, dict[str, list[int]]]:
 
 def run_all(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None) -> None:
     """Run the jobs, here or in the site's queue, and show what happens; ``blocks`` by job, None: all of them."""
-    try:
+    with _way_on_after_ctrl_c(campaign):
         if submit_jobs(campaign, blocks):
             watch_jobs(campaign)
         else:
             run_jobs(campaign, blocks)
+
+
+def _watch(campaign: Campaign) -> None:
+    with _way_on_after_ctrl_c(campaign):
+        watch_jobs(campaign)
+
+
+@contextlib.contextmanager
+def _way_on_after_ctrl_c(campaign: Campaign) -> Iterator[None]:
+    try:
+        yield
     except InterruptedByUserError as stopped:
         raise InterruptedByUserError(
             f"{stopped}; {missing_words(campaign)}", then=f"to go on: {typed('bench', campaign=campaign.directory)}"
@@ -162,6 +199,14 @@ def run_all(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None) -> N
 
 def _advance(campaign: Campaign) -> Campaign:
     """One look; the campaign with what it appended, which has been run."""
+    campaign, blocks = _look(campaign)
+    if blocks:
+        run_all(campaign, blocks)
+    return campaign
+
+
+def _look(campaign: Campaign) -> tuple[Campaign, dict[str, list[int]]]:
+    """One look; the campaign with what it appended, and the blocks by job that are to be run."""
     from gpubench.cli.results.judge import decided, judge_campaign
 
     judged = judge_campaign(campaign)
@@ -171,8 +216,11 @@ def _advance(campaign: Campaign) -> Campaign:
     say(addition.reason if addition.jobs else f"{addition.reason}; no block follows")
     if addition.jobs:
         write_scripts(campaign)
-        run_all(campaign, {job.job: [block.block for block in job.blocks] for job in addition.jobs})
-    return campaign
+    return campaign, _numbers(addition)
+
+
+def _numbers(addition: PlanAddition) -> dict[str, list[int]]:
+    return {job.job: [block.block for block in job.blocks] for job in addition.jobs}
 
 
 def _end(campaign: Campaign) -> Campaign:

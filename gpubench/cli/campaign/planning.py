@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import functools
 import itertools
 import os
 import random
@@ -19,6 +20,7 @@ from gpubench.cli.images.build import obtain_images
 from gpubench.cli.sites.profiles import expanded, known_issues, load_site, load_suite
 from gpubench.errors import UsageError
 from gpubench.files import write_many_atomically
+from gpubench.images.requests import Found
 from gpubench.images.variables import check_variables
 from gpubench.images.waiting import with_waiting
 from gpubench.model.image import Image, Variant
@@ -75,7 +77,8 @@ def want(
     if not asked.allow_unknown_env:
         check_variables(site, variants)
     budget_s = asked.chosen_budget()
-    if budget_s is None and asked.blocks is None:
+    blocks = asked.chosen_blocks()
+    if budget_s is None and blocks is None:
         budget_s = site.defaults.budget
     return Wanted(
         asked=asked,
@@ -89,7 +92,7 @@ def want(
         variants=variants,
         images={},
         nodes=asked.chosen_nodes(site.defaults.nodes),
-        blocks=asked.blocks or site.defaults.blocks,
+        blocks=blocks or site.defaults.blocks,
         seed=0,
         protocol=asked.protocol or site.protocol,
         device=site.device,
@@ -116,33 +119,51 @@ def memory_of_a_worker(wanted: Wanted) -> int:
     return worker_memory(settle(wanted), max(wanted.workers))
 
 
-def plan_campaign(wanted: Wanted, *, quiet: bool = False) -> Campaign:
-    """Build what images are missing, plan, and write plan, manifests and scripts into a new campaign directory."""
+def plan_campaign(wanted: Wanted, *, out: Path | None = None, quiet: bool = False) -> Campaign:
+    """Build what images are missing, plan, and write plan, manifests and scripts into a new campaign directory.
+
+    ``out`` is that directory, by default a new one below the outputs; raises UsageError where it holds a campaign.
+    """
     now = dt.datetime.now(dt.UTC)
-    asked, site = wanted.asked, wanted.site
-    seed = random.SystemRandom().randrange(SEEDS) if asked.seed is None else asked.seed
-
-    def request(manifests: Mapping[str, Mapping[str, Any]]) -> Request:
-        settled = settle(wanted, manifests)
-        history = find_history(wanted.outputs, site.name, _shape(settled))
-        if first := wanted.tried:
-            reps = {item.params_id: item.reps for item in wanted.workloads}
-            run_s = first.run_s(reps)
-            earlier = _as_often(history.pilot if history else (), reps)
-            history = History(first.campaign, run_s, 1, earlier, source="what the first pass took")
-        return dataclasses.replace(settled, created_at=now.isoformat(), seed=seed, history=history)
-
+    if out is not None and (out / PLAN_FILE).exists():
+        raise UsageError(f"{out} already holds a campaign", then="name another directory")
+    request = functools.partial(_request, wanted, now, _seed(wanted))
     make_plan(request({}))  # refused plans leave no image built and no directory behind
-    built = obtain_images(site, [variant.ucx for variant in wanted.variants], asked, quiet=quiet)
-    final = request({spec: found[1] for spec, found in built.items() if found})
-    directory = create_campaign(wanted.outputs, site.name, wanted.suite, now)
-    images: dict[str, Image | None] = {spec: found[0] if found else None for spec, found in built.items()}
-    plan = make_plan(dataclasses.replace(final, campaign=directory.name, images=images))
+    built = obtain_images(wanted.site, [variant.ucx for variant in wanted.variants], wanted.asked, quiet=quiet)
+    final = request(built)
+    directory = out or create_campaign(wanted.outputs, wanted.site.name, wanted.suite, now)
+    plan = make_plan(dataclasses.replace(final, campaign=directory.resolve().name))
     for image, manifest in filter(None, built.values()):
         Campaign(directory, plan).write_manifest(image.manifest, manifest)
     campaign = Campaign.begin(directory, plan)  # behind the manifests: what has a plan lacks nothing but scripts
     write_scripts(campaign)
     return campaign
+
+
+def foreseen_campaign(wanted: Wanted) -> Campaign:
+    """As ``plan_campaign`` would plan it now, with the images that are there; nothing is built or written."""
+    there = obtain_images(
+        wanted.site, [variant.ucx for variant in wanted.variants], wanted.asked, look_only=True, quiet=True
+    )
+    request = _request(wanted, dt.datetime.now(dt.UTC), _seed(wanted), there)
+    name = f"{wanted.site.name}-{wanted.suite}"
+    return Campaign(wanted.outputs / name, make_plan(dataclasses.replace(request, campaign=name)))
+
+
+def _seed(wanted: Wanted) -> int:
+    return random.SystemRandom().randrange(SEEDS) if wanted.asked.seed is None else wanted.asked.seed
+
+
+def _request(wanted: Wanted, now: dt.datetime, seed: int, images: Mapping[str, Found | None]) -> Request:
+    settled = settle(wanted, {spec: found[1] for spec, found in images.items() if found})
+    history = find_history(wanted.outputs, wanted.site.name, _shape(settled))
+    if first := wanted.tried:
+        reps = {item.params_id: item.reps for item in wanted.workloads}
+        run_s = first.run_s(reps)
+        earlier = _as_often(history.pilot if history else (), reps)
+        history = History(first.campaign, run_s, 1, earlier, source="what the first pass took")
+    found: dict[str, Image | None] = {spec: found[0] if found else None for spec, found in images.items()}
+    return dataclasses.replace(settled, created_at=now.isoformat(), seed=seed, history=history, images=found)
 
 
 def _as_often(pilot: Sequence[ComparisonInput], reps: Mapping[str, int]) -> list[ComparisonInput]:
@@ -169,6 +190,7 @@ def render_campaign(wanted: Wanted, directory: Path) -> Campaign:
     asked = wanted.asked
     words = {**dataclasses.asdict(asked), "max_blocks": asked.most_blocks}
     words = {key: value for key, value in words.items() if key not in ("outputs", "adaptive")}
+    words["blocks"] = asked.chosen_blocks()
     date = asked.chosen_date()
     at = dt.datetime.strptime(date or EPOCH, "%Y%m%d").replace(tzinfo=dt.UTC)
     request = dataclasses.replace(
@@ -182,6 +204,13 @@ def render_campaign(wanted: Wanted, directory: Path) -> Campaign:
     if there is not None and there.whole_plan != plan:
         raise UsageError(f"{directory} already holds another campaign", then="name another directory")
     campaign = there or Campaign.begin(directory, plan)
+    write_scripts(campaign)
+    return campaign
+
+
+def render_again(directory: Path) -> Campaign:
+    """Write the scripts of a planned campaign once more; raises UsageError where there is none."""
+    campaign = Campaign.open(directory)
     write_scripts(campaign)
     return campaign
 

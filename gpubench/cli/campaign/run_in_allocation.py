@@ -12,6 +12,7 @@ from gpubench.cli.campaign.running import LOOK_S, interrupts, missing_words
 from gpubench.cli.campaign.shared_paths import require_sound_images
 from gpubench.cli.progress import Progress, progress_for
 from gpubench.cli.say import say
+from gpubench.cli.ways import typed
 from gpubench.errors import InterruptedByUserError, MissingToolError, UsageError
 from gpubench.model.plan import PlannedJob
 from gpubench.schedulers import DETACHED, Allocation, Detached
@@ -100,7 +101,7 @@ def _run_job(campaign: Campaign, job: PlannedJob, held: Allocation, interrupted:
     if interrupted:
         raise InterruptedByUserError(
             f"interrupted by {interrupted[0]}; {missing_words(campaign)}",
-            then=f"to run what is missing: gpubench resume {campaign.directory}",
+            then=f"to run what is missing: {typed('bench', campaign=campaign.directory)}",
         )
 
 

@@ -47,7 +47,7 @@ def measure(asked: MeasureOptions) -> None:
     workers = _workers(asked)
     general = CampaignOptions(
         site=asked.site,
-        blocks=1,
+        blocks="1",
         workers=None if workers is None else str(workers),
         protocol=asked.protocol,
         runtime=asked.runtime,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gpubench.errors import DataError
 from gpubench.images import folders
-from gpubench.images.catalog import ensure, verify
+from gpubench.images.catalog import ensure, find, verify
 from gpubench.images.kinds.image_paths import ImagePaths
 from gpubench.images.kinds.listing import Entry
 from gpubench.images.kinds.prunable import Leftover, Needed
@@ -20,6 +20,8 @@ ON_DEMAND = True
 
 def obtain(order: Order) -> Obtained:
     """All on one stack, built where missing or damaged: no decision of anybody's. Raises as ``catalog.ensure``."""
+    if order.look_only:
+        return Obtained(dict(find(order.specs, order.root)))
     return Obtained(dict(ensure(order.specs, order.root, order.progress)))
 
 
