@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import typer
 
-from gpubench.cli.campaign.display import plan_lines, require_complete, show_verdicts, write_report
+from gpubench.cli.campaign.display import plan_lines, require_complete, show_next_steps, show_verdicts, write_report
 from gpubench.cli.campaign.first_pass import with_repetitions
 from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.campaign.planning import plan_campaign, read_wishes, write_scripts
@@ -230,19 +230,30 @@ def _end(campaign: Campaign) -> Campaign:
 
 def _conclude(campaign: Campaign, *, gate: bool) -> None:
     # Late: scipy takes a second, which belongs behind the measurements.
-    from gpubench.cli.results.judge import judge_campaign
+    from gpubench.cli.results.judge import judge_campaign, report_inputs
+    from gpubench.report.seconds import seconds
     from gpubench.stats.verdict import exit_code
 
     judged = judge_campaign(campaign)
+    inputs = report_inputs(judged)
     say("")
-    show_verdicts(judged.verdicts, judged.accounting)
-    write_report(judged)
+    show_verdicts(judged.verdicts, judged.accounting, seconds(inputs))
+    write_report(judged, inputs)
+    show_next_steps(inputs, _commands())
     require_complete(campaign, judged.accounting)
     if gate:
         code = exit_code(judged.verdicts)
         if code:
             say(f"gate: exit {code}")
         raise typer.Exit(code)
+
+
+def _commands() -> Container[str]:
+    from typer.main import get_command
+
+    from gpubench.cli.app import app
+
+    return getattr(get_command(app), "commands", {})
 
 
 @contextlib.contextmanager
