@@ -35,6 +35,9 @@ def bench(
     gate: Annotated[
         bool, typer.Option("--gate", help="Exit 20 on a regression, 21 when something is undecided.")
     ] = False,
+    over_budget: Annotated[
+        bool, typer.Option("--over-budget", help="Begin also blocks that would end beyond --budget.")
+    ] = False,
     stop: Annotated[
         bool,
         typer.Option("--stop", help="With --campaign, an adaptive one: end it; this look spends all that is left."),
@@ -61,7 +64,7 @@ def bench(
     elif dry_run:
         _show_plan(None, asked)
     else:
-        lifecycle.bench(asked, gate=gate)
+        lifecycle.bench(asked, gate=gate, over_budget=over_budget)
 
 
 def plan(

@@ -20,6 +20,7 @@ from gpubench.plan.cost import node_hours
 from gpubench.plan.known import issue_lines
 from gpubench.plan.power_analysis import foresee_plan
 from gpubench.schedulers import JobState, submitted
+from gpubench.schedulers.job_environment import OVER_BUDGET
 from gpubench.spec import WorkloadSpec
 from gpubench.store.accounting import PENDING, Accounting, RunOutcome, run_warnings
 from gpubench.store.campaign import PLAN_FILE, Campaign
@@ -176,6 +177,7 @@ def require_complete(campaign: Campaign, accounting: Accounting, *, running: boo
         outcome
         for outcome in accounting.outcomes
         if outcome.status not in ("ok", "failed")
+        and not _is_over_budget(outcome)
         and outcome.block.block not in replaced
         and not campaign.plan.skip_reason(outcome.job.nodes, outcome.run.variant)
     ]
@@ -190,6 +192,15 @@ def require_complete(campaign: Campaign, accounting: Accounting, *, running: boo
         raise IncompleteError(
             f"every run failed; the first: {accounting.outcomes[0].reason}", then="see logs.zip in runs/"
         )
+
+
+def not_begun(accounting: Accounting) -> int:
+    """How many blocks the budget left no time for: no run of them is missing, they can be run later."""
+    return len({outcome.block.block for outcome in accounting.outcomes if _is_over_budget(outcome)})
+
+
+def _is_over_budget(outcome: RunOutcome) -> bool:
+    return outcome.status == "skipped" and outcome.reason.startswith(OVER_BUDGET)
 
 
 def _way_on(campaign: Campaign, missing: Sequence[RunOutcome], running: bool) -> str:

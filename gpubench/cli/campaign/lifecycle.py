@@ -10,14 +10,21 @@ from pathlib import Path
 
 import typer
 
-from gpubench.cli.campaign.display import plan_lines, require_complete, show_next_steps, show_verdicts, write_report
+from gpubench.cli.campaign.display import (
+    not_begun,
+    plan_lines,
+    require_complete,
+    show_next_steps,
+    show_verdicts,
+    write_report,
+)
 from gpubench.cli.campaign.first_pass import with_repetitions
 from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.campaign.planning import plan_campaign, read_wishes, write_scripts
 from gpubench.cli.campaign.preflight import require_scheduler
 from gpubench.cli.campaign.queue import submit_jobs, watch_jobs
 from gpubench.cli.campaign.run_in_allocation import run_here
-from gpubench.cli.campaign.running import account_now, job_states, missing_words, run_jobs
+from gpubench.cli.campaign.running import Budget, account_now, job_states, missing_words, run_jobs
 from gpubench.cli.campaign.shared_paths import place_campaign
 from gpubench.cli.say import say
 from gpubench.cli.ways import typed
@@ -31,8 +38,8 @@ from gpubench.store.campaign import Campaign
 from gpubench.store.remains import clear_remains
 
 
-def bench(asked: CampaignOptions, *, gate: bool) -> None:
-    """Everything, from words to report."""
+def bench(asked: CampaignOptions, *, gate: bool, over_budget: bool) -> None:
+    """Everything, from words to report; no block ends beyond a budget that the user gave, unless ``over_budget``."""
     began = time.monotonic()
     wanted = with_repetitions(read_wishes(asked))
     campaign = plan_campaign(wanted)
@@ -42,13 +49,14 @@ def bench(asked: CampaignOptions, *, gate: bool) -> None:
     say(f"{what} took {format_seconds(time.monotonic() - began)}")
     say("")
     with at_work_on(campaign.directory):
-        _bench(campaign, gate=gate)
+        firm = asked.budget is not None and campaign.plan.budget_s is not None and not over_budget
+        _bench(campaign, Budget(campaign.plan.budget_s or 0.0) if firm else None, gate=gate)
 
 
-def _bench(campaign: Campaign, *, gate: bool) -> None:
-    _run_ready(campaign, None)
-    while campaign.plan.max_blocks is not None and not campaign.ended:
-        campaign = _advance(campaign)
+def _bench(campaign: Campaign, budget: Budget | None, *, gate: bool) -> None:
+    _run_ready(campaign, None, budget)
+    while campaign.plan.max_blocks is not None and not campaign.ended and not not_begun(account_now(campaign)):
+        campaign = _advance(campaign, budget)
     _conclude(campaign, gate=gate)
 
 
@@ -140,11 +148,11 @@ def _submit(campaign: Campaign, *, here: bool) -> None:
     require_complete(campaign, account_now(campaign))
 
 
-def _run_ready(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None) -> None:
+def _run_ready(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None, budget: Budget | None = None) -> None:
     """``run_all`` where nothing has been run by this process yet."""
     require_scheduler(campaign)
     place_campaign(campaign)
-    run_all(campaign, blocks)
+    run_all(campaign, blocks, budget)
 
 
 def missing_blocks(campaign: Campaign, more: int = 0) -> tuple[Campaign, dict[str, list[int]]]:
@@ -173,13 +181,16 @@ def missing_blocks(campaign: Campaign, more: int = 0) -> tuple[Campaign, dict[st
     return campaign, blocks
 
 
-def run_all(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None) -> None:
-    """Run the jobs, here or in the site's queue, and show what happens; ``blocks`` by job, None: all of them."""
+def run_all(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None, budget: Budget | None = None) -> None:
+    """Run the jobs, here or in the site's queue, and show what happens; ``blocks`` by job, None: all of them.
+
+    ``budget`` bounds what this machine runs; in a queue a job has its time limit.
+    """
     with _way_on_after_ctrl_c(campaign):
         if submit_jobs(campaign, blocks):
             watch_jobs(campaign)
         else:
-            run_jobs(campaign, blocks)
+            run_jobs(campaign, blocks, budget=budget)
 
 
 def _watch(campaign: Campaign) -> None:
@@ -197,11 +208,11 @@ def _way_on_after_ctrl_c(campaign: Campaign) -> Iterator[None]:
         ) from None
 
 
-def _advance(campaign: Campaign) -> Campaign:
+def _advance(campaign: Campaign, budget: Budget | None = None) -> Campaign:
     """One look; the campaign with what it appended, which has been run."""
     campaign, blocks = _look(campaign)
     if blocks:
-        run_all(campaign, blocks)
+        run_all(campaign, blocks, budget)
     return campaign
 
 
@@ -239,6 +250,13 @@ def _conclude(campaign: Campaign, *, gate: bool) -> None:
     say("")
     show_verdicts(judged.verdicts, judged.accounting, seconds(inputs))
     write_report(judged, inputs)
+    if late := not_begun(judged.accounting):
+        say("")
+        say(
+            f"{late} block{'s were' if late > 1 else ' was'} not begun, for the budget left no time; to run "
+            f"{'them' if late > 1 else 'it'}: {typed('bench', campaign=campaign.directory)}"
+            f"   # about {format_seconds(late * campaign.plan.time.block_s)}"
+        )
     show_next_steps(inputs, _commands())
     require_complete(campaign, judged.accounting)
     if gate:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import signal
 import time
@@ -25,12 +26,32 @@ from gpubench.store.rundirs import Records
 LOOK_S = 0.25
 
 
-def run_jobs(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None = None, *, quiet: bool = False) -> None:
+@dataclasses.dataclass
+class Budget:
+    """Seconds in which blocks have to end, from the moment when the first job has the machine."""
+
+    seconds: float
+    began: float | None = None
+
+    def left(self) -> float:
+        """Seconds from now on."""
+        self.began = time.monotonic() if self.began is None else self.began
+        return self.seconds - (time.monotonic() - self.began)
+
+
+def run_jobs(
+    campaign: Campaign,
+    blocks: Mapping[str, Sequence[int]] | None = None,
+    *,
+    budget: Budget | None = None,
+    quiet: bool = False,
+) -> None:
     """Run jobs of the campaign on this machine, one after the other, to their end.
 
     Args:
         campaign: planned and rendered.
         blocks: the blocks to run, by job; None means all of them.
+        budget: no block is begun that would end beyond it.
         quiet: show nothing.
 
     Raises:
@@ -44,7 +65,7 @@ def run_jobs(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None = No
     with interrupts() as interrupted, progress_for(campaign, quiet=quiet) as progress:
         for job in jobs:
             chosen = [block.block for block in job.blocks] if blocks is None else list(blocks[job.job])
-            _run_job(campaign, job, chosen, interrupted, progress)
+            _run_job(campaign, job, chosen, interrupted=interrupted, progress=progress, budget=budget)
 
 
 def planned_images(campaign: Campaign) -> list[Image]:
@@ -70,7 +91,13 @@ def unbuilt(campaign: Campaign) -> tuple[str, str]:
 
 
 def _run_job(
-    campaign: Campaign, job: PlannedJob, blocks: Sequence[int], interrupted: list[str], progress: Progress
+    campaign: Campaign,
+    job: PlannedJob,
+    blocks: Sequence[int],
+    *,
+    interrupted: list[str],
+    progress: Progress,
+    budget: Budget | None,
 ) -> None:
     scheduler = ATTACHED[campaign.plan.site.scheduler]
     directory = campaign.job_dir(job.job)
@@ -80,7 +107,8 @@ def _run_job(
         progress.waiting(holder)
 
     with scheduler.turn(directory, waiting) as hold:
-        running = scheduler.submit(directory, inherited(os.environ, blocks), hold)
+        left = budget.left() if budget else None
+        running = scheduler.submit(directory, inherited(os.environ, blocks, left), hold)
         try:
             while not running.ended():
                 _stop_if(interrupted, running)
