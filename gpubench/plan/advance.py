@@ -10,6 +10,7 @@ import random
 from collections.abc import Collection, Sequence
 
 from gpubench.model.plan import Comparison, Frozen, Plan, PlanAddition, PlannedJob
+from gpubench.plan.job_limits import limit_of_more
 from gpubench.plan.jobs import job_name, new_job
 from gpubench.plan.more_blocks import blocks_at, later_blocks
 
@@ -52,7 +53,7 @@ def plan_advance(
         for block in later_blocks(plan, place, wanted, workloads, after=number, rng=rng):
             number = block.block
             name = job_name(len(plan.jobs) + len(jobs) + 1, place, plan.places)
-            jobs.append(new_job(name, place, plan.memory_limit(place), plan.site.limits.job, [block]))
+            jobs.append(new_job(name, place, plan.memory_limit(place), limit_of_more(plan, 1), [block]))
     reason = f"advance: {len(jobs)} more blocks, {len(known)} of {len(plan.comparisons)} comparisons decided"
     return PlanAddition(created_at=created_at, reason=reason, jobs=jobs, frozen=newly, ended=not jobs)
 

@@ -22,6 +22,7 @@ from gpubench.plan.arrangement import check_arrangement
 from gpubench.plan.bounds import check_bounds
 from gpubench.plan.budget import LEAST_BLOCKS, blocks_that_fit
 from gpubench.plan.cluster_shapes import clusters_at_once, plan_cluster_shapes
+from gpubench.plan.job_limits import with_limits
 from gpubench.plan.jobs import ClusterShape, plan_jobs
 from gpubench.plan.known import apply_issues
 from gpubench.plan.placement import check_placement, check_steps_of
@@ -131,6 +132,8 @@ def make_plan(request: Request) -> Plan:
         per_job=1 if request.max_blocks else BLOCKS_PER_JOB.get(site.launcher),
         reps={item.params_id: item.reps for item in request.workloads} if interleaved(site) else None,
     )
+    timeouts = [item.timeout_s for item in request.workloads]
+    jobs = with_limits(jobs, site, time.block_s, timeouts, measured=request.history is not None)
     variants = [_variant(item, request.images) for item in request.variants]
     applied, about_issues = apply_issues(
         request.known_issues,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from gpubench.model.plan import Place, Plan, PlanAddition, PlannedBlock, PlannedJob
 from gpubench.plan.adapter_combinations import BLOCKS_PER_JOB
+from gpubench.plan.job_limits import limit_of_more
 from gpubench.plan.jobs import SAFETY, job_name, new_job, plan_block, reps_in_turns
 from gpubench.plan.order import campaign_orders
 
@@ -33,7 +34,7 @@ def plan_more(plan: Plan, count: int, created_at: str) -> PlanAddition:
         for start in range(0, len(added), per_job):
             name = job_name(len(plan.jobs) + len(jobs) + 1, place, plan.places)
             part = added[start : start + per_job]
-            jobs.append(new_job(name, place, plan.memory_limit(place), plan.site.limits.job, part))
+            jobs.append(new_job(name, place, plan.memory_limit(place), limit_of_more(plan, len(part)), part))
     at = ", ".join(str(blocks_at(plan, place)) for place in plan.places)
     return PlanAddition(
         created_at=created_at, reason=f"{count} more blocks after {at}, asked for by the user", jobs=jobs

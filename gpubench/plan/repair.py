@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from gpubench.model.plan import Place, Plan, PlanAddition, PlannedBlock, PlannedJob
 from gpubench.plan.adapter_combinations import BLOCKS_PER_JOB
+from gpubench.plan.job_limits import limit_of_more
 from gpubench.plan.jobs import job_name, new_job, plan_block, reps_in_turns
 
 ENDED = ("ok", "failed")
@@ -81,6 +82,6 @@ def _addition(plan: Plan, broken: Mapping[Place, list[PlannedBlock]], created_at
         for start in range(0, len(renewed), at_once):
             name = job_name(len(plan.jobs) + len(jobs) + 1, place, plan.places)
             part = renewed[start : start + at_once]
-            jobs.append(new_job(name, place, plan.memory_limit(place), plan.site.limits.job, part))
+            jobs.append(new_job(name, place, plan.memory_limit(place), limit_of_more(plan, len(part)), part))
     numbers = ", ".join(str(block.block) for blocks in broken.values() for block in blocks)
     return PlanAddition(created_at=created_at, reason=f"resume: replaces broken block {numbers}", jobs=jobs)

@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from gpubench.cli import completion, options
-from gpubench.cli.campaign.calibrate_options import CalibrateOptions
-from gpubench.cli.campaign.options import CampaignOptions
+from gpubench.cli.campaign.options import CalibrateOptions, CampaignOptions
 from gpubench.cli.declared import Make, with_options
 from gpubench.errors import UsageError
 
@@ -173,8 +172,7 @@ def status(
 ) -> None:
     """What became of every job and run, with reasons. Ok, failed, skipped, lost or pending; exit 4 if incomplete."""
     from gpubench.cli.campaign.display import job_lines, require_complete, status_lines
-    from gpubench.cli.campaign.queue import watch_jobs
-    from gpubench.cli.campaign.running import account_now, job_states, tend
+    from gpubench.cli.campaign.running import account_now, job_states, tend, watch_jobs
     from gpubench.cli.results.open_target import chosen_campaign
     from gpubench.cli.say import say
 
@@ -195,7 +193,7 @@ def status(
 
 def cancel(campaign: options.MaybeCampaign = None, outputs: options.Outputs = None) -> None:
     """End every job that waits or runs. What has been finished is kept."""
-    from gpubench.cli.campaign.queue import cancel_jobs
+    from gpubench.cli.campaign.running import cancel_jobs
     from gpubench.cli.results.open_target import campaign_to_change
 
     cancel_jobs(campaign_to_change(campaign, outputs))
@@ -207,7 +205,7 @@ def logs(
     run: Annotated[str | None, typer.Option(help="Only this run; default: every run that failed.")] = None,
 ) -> None:
     """Where logs are, and how those of failed runs end. The last lines of every process of such runs."""
-    from gpubench.cli.campaign.logs import show_logs
+    from gpubench.cli.campaign.display import show_logs
     from gpubench.cli.results.open_target import chosen_campaign
 
     show_logs(chosen_campaign(campaign, outputs), run)

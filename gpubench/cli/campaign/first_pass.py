@@ -7,11 +7,9 @@ import datetime as dt
 import json
 import statistics
 
-from gpubench.cli.campaign.planning import Wanted, check_plan, plan_campaign, settle
-from gpubench.cli.campaign.preflight import require_scheduler
-from gpubench.cli.campaign.prior_campaign import run_seconds
+from gpubench.cli.campaign.planning import Wanted, check_plan, plan_campaign, run_seconds, settle
+from gpubench.cli.campaign.preflight import prepare
 from gpubench.cli.campaign.running import account_now, run_jobs
-from gpubench.cli.campaign.shared_paths import place_campaign
 from gpubench.cli.images.build import obtain_images
 from gpubench.cli.say import say
 from gpubench.errors import InterruptedByUserError
@@ -85,8 +83,7 @@ def _run(wanted: Wanted, waiting: str) -> RunOutcome:
         chooses_repetitions=False,
     )
     campaign = plan_campaign(alone, quiet=True)
-    require_scheduler(campaign)
-    place_campaign(campaign)
+    prepare(campaign)
     try:
         run_jobs(campaign, quiet=True)
     except InterruptedByUserError as stopped:

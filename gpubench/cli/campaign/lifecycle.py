@@ -21,11 +21,17 @@ from gpubench.cli.campaign.display import (
 from gpubench.cli.campaign.first_pass import with_repetitions
 from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.campaign.planning import plan_campaign, read_wishes, write_scripts
-from gpubench.cli.campaign.preflight import require_scheduler
-from gpubench.cli.campaign.queue import submit_jobs, watch_jobs
-from gpubench.cli.campaign.run_in_allocation import run_here
-from gpubench.cli.campaign.running import Budget, account_now, job_states, missing_words, run_jobs
-from gpubench.cli.campaign.shared_paths import place_campaign
+from gpubench.cli.campaign.preflight import place_campaign, prepare
+from gpubench.cli.campaign.running import (
+    Budget,
+    account_now,
+    job_states,
+    missing_words,
+    run_here,
+    run_jobs,
+    submit_jobs,
+    watch_jobs,
+)
 from gpubench.cli.say import say
 from gpubench.cli.ways import typed
 from gpubench.errors import InterruptedByUserError, UsageError
@@ -107,8 +113,7 @@ def submit_what_is_missing(directory: Path) -> None:
         if not blocks:
             say("nothing is missing")
             return
-        require_scheduler(campaign)
-        place_campaign(campaign)
+        prepare(campaign)
         if not submit_jobs(campaign, blocks):
             run_all(campaign, blocks)
             require_complete(campaign, account_now(campaign))
@@ -140,8 +145,7 @@ def _submit(campaign: Campaign, *, here: bool) -> None:
         place_campaign(campaign)
         run_here(campaign)
     else:
-        require_scheduler(campaign)
-        place_campaign(campaign)
+        prepare(campaign)
         if submit_jobs(campaign, None):
             return
         run_all(campaign, None)
@@ -150,8 +154,7 @@ def _submit(campaign: Campaign, *, here: bool) -> None:
 
 def _run_ready(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None, budget: Budget | None = None) -> None:
     """``run_all`` where nothing has been run by this process yet."""
-    require_scheduler(campaign)
-    place_campaign(campaign)
+    prepare(campaign)
     run_all(campaign, blocks, budget)
 
 

@@ -19,7 +19,7 @@ now() {
 }
 GPUBENCH_JOB_TOKEN=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
 export GPUBENCH_JOB_TOKEN
-export GPUBENCH_END=$(($(now) + 14400))
+export GPUBENCH_END=$(($(now) + 420))
 
 # Launcher fork: one supervisor per node, all on this machine.
 supervisors=() stopping=''
