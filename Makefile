@@ -27,11 +27,12 @@ help: ## this list
 bench: $(VENV)/.tool ## compare real UCX versions on this machine; the variables are below
 	@$(BY_MAKE) $(GPUBENCH) bench $(BENCH_OPTIONS)
 
-plan: $(VENV)/.tool ## jobs, blocks, runs, what is skipped and why, time, node-hours; runs nothing
+plan: $(VENV)/.tool ## jobs, blocks, runs, what is skipped and why, time, node-hours; runs and writes nothing
 	@$(BY_MAKE) $(GPUBENCH) plan $(PLAN_OPTIONS)
 
 render: $(VENV)/.tool ## scripts into OUT=dir, offline; the same words give the same bytes
-	@$(BY_MAKE) $(GPUBENCH) render $(RENDER_OPTIONS)
+	@$(if $(call given,OUT)$(call given,CAMPAIGN),,echo "type: make render OUT=dir" >&2; exit 2;) \
+	$(BY_MAKE) $(GPUBENCH) plan $(PLANNING) $(call given,OUT,--out) $(call given,CAMPAIGN,--out)
 
 submit: $(VENV)/.tool ## plan, and hand the jobs to the scheduler of SITE
 	@$(BY_MAKE) $(GPUBENCH) submit $(SUBMIT_OPTIONS)
@@ -42,8 +43,9 @@ status: $(VENV)/.tool ## what became of the jobs and runs of CAMPAIGN (default: 
 cancel: $(VENV)/.tool ## end the jobs of CAMPAIGN that wait or run
 	@$(BY_MAKE) $(GPUBENCH) cancel $(CANCEL_OPTIONS)
 
-resume: $(VENV)/.tool ## run what is missing in CAMPAIGN
-	@$(BY_MAKE) $(GPUBENCH) resume $(RESUME_OPTIONS)
+resume: $(VENV)/.tool ## as make bench CAMPAIGN=dir
+	@$(if $(call given,CAMPAIGN),,echo "type: make resume CAMPAIGN=dir" >&2; exit 2;) \
+	$(BY_MAKE) $(GPUBENCH) bench $(BENCH_OPTIONS)
 
 images: $(VENV)/.tool ## a container image per UCX version: Dockerfile, build, push
 	@$(BY_MAKE) $(GPUBENCH) images build $(IMAGES_OPTIONS)

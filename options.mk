@@ -1,6 +1,6 @@
 # `make options` writes this file from the dataclasses and commands of gpubench/cli/.
 #:
-#: variables, the option that each becomes, and its targets (none named: bench, plan, render, submit):
+#: variables, the option that each becomes, and its targets (none named: bench, plan, submit):
 #:   SITE --site               Profile in sites/, or a .toml file; default: local, e.g. SITE=mine.toml (also images,
 #:                             import)
 #:   UCX --ucx                 UCX versions, separated by commas or blanks; the first is the baseline, e.g.
@@ -8,7 +8,7 @@
 #:   VARIANTS --variants       [LABEL=]VERSION[,KEY=VALUE...], separated by blanks; the first is the baseline
 #:   NODES --nodes             Node counts, separated by commas or blanks, e.g. NODES="1 2"
 #:   SUITE --suite             Suite in suites/, or a .toml file; default: the profile's
-#:   BLOCKS --blocks           This many blocks, fixed
+#:   BLOCKS --blocks           This many blocks, fixed; +N with bench --campaign: N more blocks
 #:   BUDGET --budget           The most blocks that fit into this time, like 10m
 #:   REPS --reps               Timed repetitions of every workload
 #:   WORKERS --workers         Workers per node: "2", or a sweep: "1 2 4"
@@ -22,13 +22,11 @@
 #:                             import)
 #:   SEED --seed               Seed of the order; the same seed gives the same order
 #:   SET --set                 KEY=VALUE: any key of the site profile, dotted, like launcher=ssh (also images, import)
-#:   CAMPAIGN --campaign       Run only what is missing in this campaign (bench)
-#:   CAMPAIGN                  Directory of a planned campaign, instead of the options that plan one (plan, render,
-#:                             submit)
-#:   OUT --out                 Directory of the new campaign; with the options that plan one (render)
+#:   CAMPAIGN --campaign       Go on with this campaign: run what is missing, or +N --blocks more (bench)
+#:   CAMPAIGN                  Directory of a planned campaign, instead of the options that plan one (plan, submit)
+#:   OUT --out                 Write plan, scripts and run specs there; where a plan is, alone: its scripts again (plan)
 #:   CAMPAIGN                  Directory of the campaign, or a pack, where nothing is changed; default: the newest in
 #:                             outputs/ (status, cancel)
-#:   CAMPAIGN                  Directory of the campaign (resume)
 #:   UCX --ucx                 UCX versions, separated by commas or blanks, e.g. UCX="1.16.0 1.22.0" (images, import)
 #:   PUSH --push               To the site's registry; default: if it names one; PUSH=0: --no-push (images)
 #:   OUT --out                 Where to write Dockerfiles; default: outputs/images (images)
@@ -61,10 +59,6 @@ BENCH_OPTIONS = \
 
 PLAN_OPTIONS = \
 	$(PLANNING) \
-	$(call given,CAMPAIGN,)
-
-RENDER_OPTIONS = \
-	$(PLANNING) \
 	$(call given,CAMPAIGN,) \
 	$(call given,OUT,--out)
 
@@ -76,9 +70,6 @@ STATUS_OPTIONS = \
 	$(call given,CAMPAIGN,)
 
 CANCEL_OPTIONS = \
-	$(call given,CAMPAIGN,)
-
-RESUME_OPTIONS = \
 	$(call given,CAMPAIGN,)
 
 IMAGES_OPTIONS = \

@@ -26,7 +26,7 @@ from gpubench.plan.adapter_combinations import VALID
 
 FOLDER = Path(__file__).resolve().parent
 MADE = "<!-- Made by docs/generate.py (make docs) from {}. Change that, not this page. -->\n\n"
-PLANNING = ("gpubench bench", "gpubench plan", "gpubench render", "gpubench submit")
+PLANNING = ("gpubench bench", "gpubench plan", "gpubench submit")
 """Commands that plan a campaign; what all of them take is shown once."""
 _VALUES = {int: "number", float: "number", Path: "path"}
 _UNITS = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
@@ -205,7 +205,7 @@ def _commands() -> Iterator[str]:
     by_name = dict(all_of_them)
     common = set.intersection(*({tuple(one.opts) for one in by_name[name].params} for name in PLANNING))
     planning = [one for one in by_name[PLANNING[0]].params if tuple(one.opts) in common]
-    yield "\n## Options that plan a campaign\n\n`bench`, `plan`, `render` and `submit` take all of them.\n\n"
+    yield "\n## Options that plan a campaign\n\n`bench`, `plan` and `submit` take all of them.\n\n"
     yield from _rows(planning)
     for name, command in all_of_them:
         own = [one for one in command.params if name not in PLANNING or tuple(one.opts) not in common]

@@ -12,11 +12,12 @@ import typer
 
 from gpubench import __version__
 from gpubench.cli import completion, node_command
-from gpubench.cli.campaign import bench_commands, fetch_command, stage_commands
+from gpubench.cli.campaign import commands as campaign_commands
 from gpubench.cli.clusters import commands as cluster_commands
 from gpubench.cli.images import commands as image_commands
 from gpubench.cli.results import archive_commands, export_commands
 from gpubench.cli.results import commands as result_commands
+from gpubench.cli.retired import Commands
 from gpubench.cli.say import complain
 from gpubench.cli.sites import commands as site_commands
 from gpubench.cli.sites import prereqs_command
@@ -25,6 +26,7 @@ from gpubench.errors import GpubenchError, InterruptedByUserError
 
 app = typer.Typer(
     name="gpubench",
+    cls=Commands,
     help="Did this version of UCX make distributed data science slower on this machine, and may I believe the answer?",
     no_args_is_help=True,
     add_completion=False,  # its options guess the shell; ours take its name
@@ -33,11 +35,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for group in (  # in the order in which --help lists them
-    bench_commands,
-    stage_commands,
+    campaign_commands,
     workload_commands,
     cluster_commands,
-    fetch_command,
     result_commands,
     archive_commands,
     export_commands,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import typer.models
 
-from gpubench.cli.campaign import bench_commands, stage_commands
+from gpubench.cli.campaign import commands as campaign_commands
 from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.declared import Make, parameters_of, with_options
 from gpubench.cli.images import commands as image_commands
@@ -19,18 +19,16 @@ from gpubench.cli.results import commands as result_commands
 
 HEAD = "# `make options` writes this file from the dataclasses and commands of gpubench/cli/."
 TARGETS: dict[str, Callable[..., None]] = {
-    "bench": bench_commands.bench,
-    "plan": stage_commands.plan,
-    "render": stage_commands.render,
-    "submit": stage_commands.submit,
-    "status": stage_commands.status,
-    "cancel": stage_commands.cancel,
-    "resume": bench_commands.resume,
+    "bench": campaign_commands.bench,
+    "plan": campaign_commands.plan,
+    "submit": campaign_commands.submit,
+    "status": campaign_commands.status,
+    "cancel": campaign_commands.cancel,
     "images": image_commands.build,
     "import": image_commands.import_,
     "report": result_commands.report,
 }
-PLANNING = {"bench", "plan", "render", "submit"}
+PLANNING = {"bench", "plan", "submit"}
 WIDTH = 120
 NEXT = " \\\n\t"
 UNBROKEN = "\0"
@@ -91,7 +89,7 @@ def fragment() -> str:
         rules.append(f"{target.upper()}_OPTIONS ={_joined(found).replace(planning, f'{NEXT}$(PLANNING)')}")
     table = [
         "#:",
-        "#: variables, the option that each becomes, and its targets (none named: bench, plan, render, submit):",
+        "#: variables, the option that each becomes, and its targets (none named: bench, plan, submit):",
         *(line for one, targets in rows.items() for line in _row(one, targets)),
         "#: They count only on the command line: the environment of the shell never changes a benchmark.",
     ]

@@ -33,7 +33,7 @@ def run(context: typer.Context) -> None:
     spec = next((words[at + 1] for at, word in enumerate(words[:-1]) if word == "--spec"), None)
     node_half = _packed() if spec is None else Path(os.environ.get("OUTDIR") or Path(spec).resolve().parents[3]) / NAME
     if not node_half.is_file():
-        raise UsageError(f"{node_half} is missing", then="run 'gpubench render CAMPAIGN' first")
+        raise UsageError(f"{node_half} is missing", then="run 'gpubench plan --out CAMPAIGN' first")
     os.execv(sys.executable, [sys.executable, "-I", str(node_half), "run", *words])  # noqa: S606 - no shell is wanted
 
 

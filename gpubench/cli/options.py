@@ -52,11 +52,6 @@ Set = Annotated[
 ]
 Svg = Annotated[Path | None, typer.Option(help="Also every chart as an SVG file in this directory.")]
 Png = Annotated[Path | None, typer.Option(help="Also every chart as a PNG file in this directory.")]
-CampaignDir = Annotated[
-    Path,
-    typer.Argument(help="Directory of the campaign.", show_default=False, autocompletion=completion.campaigns),
-    Make(),
-]
 Planned = Annotated[
     Path | None,
     typer.Argument(

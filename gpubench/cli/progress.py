@@ -5,22 +5,33 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import math
+import statistics
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+import rich.console
 import rich.live
+import rich.progress_bar
+import rich.table
 import rich.text
 
 from gpubench.cli.say import say
 from gpubench.cli.terminal import Terminal
-from gpubench.model.plan import PlannedBlock, PlannedRun
+from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.model.quantities import format_seconds
 from gpubench.model.text import visible
+from gpubench.spec.plain import parse_lines
 from gpubench.spec.records import RUN_FILE, SAMPLES_FILE
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import read_record, run_directories
+
+BAR = 40
+"""Columns of the bar."""
+LEAST_COMPLETE = 3
+"""Complete blocks before anything is said of what they hold."""
 
 
 @dataclasses.dataclass
@@ -30,7 +41,10 @@ class _Seen:
 
 
 class Progress:
-    """Watches the run directories of a campaign; prints a line when a run ends, and on a terminal a live one too."""
+    """Watches the run directories of a campaign; prints a line when a run ends.
+
+    On a terminal there is a bar too, and after each complete block a line of estimates.
+    """
 
     def __init__(
         self, campaign: Campaign, live: rich.live.Live | None, *, quiet: bool = False, joining: bool = False
@@ -40,7 +54,7 @@ class Progress:
         self.quiet = quiet
         self.began = time.monotonic()
         self.rows = [(block, run) for _, block, run in campaign.rows()]
-        self.blocks = len({block.block for block, _ in self.rows})
+        self.blocks = {block.block: [run.run for run in block.runs] for block, _ in self.rows}
         self.workloads = {item.params_id: item for item in campaign.plan.workloads}
         self._seen: dict[Path, _Seen] = {}
         self._durations: list[float] = []
@@ -48,7 +62,9 @@ class Progress:
         old = [one for one in run_directories(campaign.runs_dir) if not joining or (one.path / RUN_FILE).exists()]
         self._old = {one.path for one in old}
         planned = {run.run for _, run in self.rows}
-        self._done = {one.run for one in old if one.run in planned and _has_finished(one.path)}
+        finished = [one for one in old if one.run in planned and _has_finished(one.path)]
+        self._done = {one.run for one in finished}
+        self._ok = {one.run: one.path for one in finished if _is_ok(one.path)}
         self._holder = ""
 
     def waiting(self, holder: str) -> None:
@@ -56,7 +72,7 @@ class Progress:
         if holder != self._holder:
             self._holder = holder
             self.tell(f"waiting for this machine; it is held by {holder or 'another campaign'}")
-        self._show(f"waiting for {holder or 'another campaign'}  {format_seconds(time.monotonic() - self.began)}")
+        self._show(f"waiting for {holder or 'another campaign'}")
 
     def look(self) -> None:
         """Look at the run directories once."""
@@ -86,16 +102,39 @@ class Progress:
         seconds = max(0.0, time.monotonic() - seen.started - record.phases.get("waited", 0.0))
         if record.status == "ok":
             self._durations.append(seconds)
+            self._ok[run.run] = path
         failed = [f"{one.workload} {one.status}: {one.reason}" for one in record.workloads if one.status != "ok"]
         words = "; ".join([record.status, *failed]) if record.status == "ok" else f"{record.status}: {record.reason}"
         self.tell(
             f"[{len(self._done)}/{len(self.rows)}] block {block.block} {run.variant}: {words}"
-            f"  {format_seconds(seconds)}{self._left()}"
+            f"  {format_seconds(seconds)}  ({self._left()})"
         )
+        if self.live and self._is_complete(block.block) and len(self._complete()) >= LEAST_COMPLETE:
+            self.tell(self._so_far())
+
+    def _is_complete(self, block: int) -> bool:
+        return all(run in self._done for run in self.blocks[block])
+
+    def _complete(self) -> list[int]:
+        return [block for block in self.blocks if self._is_complete(block)]
+
+    def _so_far(self) -> str:
+        """Estimates from the complete blocks; no verdicts, which are for the end and for the planned looks."""
+        from gpubench.report.labels import cell_names
+
+        plan = self.campaign.plan
+        found = estimates(plan, list(self.campaign.rows()), self._ok)
+        names = cell_names([key for key, _, _ in found])
+        several = len(plan.variants) > 2
+        words = [
+            f"{name}{f' {candidate}' if several else ''} {100 * change:+.1f} %"
+            for name, (_, candidate, change) in zip(names, found, strict=True)
+        ]
+        return f"  so far, not final, {len(self._complete())} of {len(self.blocks)} blocks: {', '.join(words)}"
 
     def _describe(self, block: PlannedBlock, run: PlannedRun, path: Path, seen: _Seen) -> str:
-        place = f"block {block.block} ({len(self._done) + 1} of {len(self.rows)} runs)  {run.variant}"
-        return f"{place}  {self._step(path)}  {format_seconds(time.monotonic() - seen.started)}{self._left()}"
+        running = format_seconds(time.monotonic() - seen.started)
+        return f"block {block.block}  {run.variant}  {self._step(path)}  {running}"
 
     def _step(self, path: Path) -> str:
         try:
@@ -110,7 +149,7 @@ class Progress:
         left = len(self.rows) - len(self._done)
         each = sum(self._durations) / len(self._durations) if self._durations else self.campaign.plan.time.run_s
         elapsed = format_seconds(time.monotonic() - self.began)
-        return f"  ({elapsed} elapsed, about {format_seconds(left * each)} left)" if left else f"  ({elapsed} elapsed)"
+        return f"{elapsed} elapsed, about {format_seconds(left * each)} left" if left else f"{elapsed} elapsed"
 
     def tell(self, line: str) -> None:
         """A line that stays."""
@@ -121,12 +160,73 @@ class Progress:
 
     def _show(self, line: str) -> None:
         if self.live:
-            self.live.update(rich.text.Text(visible(line), style="dim"))
+            self.live.update(self.picture(line))
+
+    def picture(self, line: str) -> rich.console.RenderableType:
+        """A bar with blocks and the time that is left, above a line of what runs."""
+        bar = rich.progress_bar.ProgressBar(total=len(self.rows), completed=len(self._done), width=BAR)
+        counts = f"{len(self._complete())} of {len(self.blocks)} blocks  {self._left()}"
+        row = rich.table.Table.grid(padding=(0, 2))
+        row.add_row(bar, rich.text.Text(visible(counts)))
+        return rich.console.Group(row, rich.text.Text(visible(line), style="dim"))
+
+
+Row = tuple[PlannedJob, PlannedBlock, PlannedRun]
+Estimate = tuple[dict[str, object], str, float]
+"""What identifies a cell, the candidate, and its effect as a ratio minus one."""
+
+
+def estimates(plan: Plan, rows: Sequence[Row], ok: Mapping[str, Path]) -> list[Estimate]:
+    """The planned comparisons' effects so far: the mean over complete pairs, as the verdict's, and nothing else.
+
+    ``ok`` holds the directories of runs that ended well, by run id.
+    """
+    numbers = {run: _numbers(path, plan.summary) for run, path in ok.items()}
+    runs = {(job.place, block.block, run.variant): run.run for job, block, run in rows}
+    params = {item.params_id: json.dumps(item.params) for item in plan.workloads}
+    found = []
+    for one in plan.comparisons:
+        differences = []
+        for place, block, variant in runs:
+            if place == one.place and variant == one.candidate:
+                sides = [numbers.get(runs.get((place, block, label), ""), {}) for label in (one.baseline, variant)]
+                before, after = (side.get(one.params_id) for side in sides)
+                if before and after:
+                    differences.append(math.log(after / before))
+        if differences:
+            key: dict[str, object] = {"workload": one.workload, "params": params[one.params_id]}
+            key |= {"backend": one.backend, "nodes": one.nodes, "workers_per_node": one.workers_per_node}
+            found.append((key, one.candidate, math.expm1(statistics.fmean(differences))))
+    return found
+
+
+_SUMMARIES: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "mean": statistics.fmean,
+    "geomean": statistics.geometric_mean,
+    "median": statistics.median,
+}
+
+
+def _numbers(run: Path, summary: str) -> dict[str, float]:
+    """The number of each workload of a run, by ``params_id``; of one that can't be read none, the judging says why."""
+    samples: dict[str, list[float]] = {}
+    try:
+        for line in parse_lines((run / SAMPLES_FILE).read_text(encoding="utf-8")):
+            if not line["warmup"]:
+                samples.setdefault(line["params_id"], []).append(float(line["wall_s"]))
+    except (OSError, ValueError, KeyError):
+        return {}
+    return {params_id: _SUMMARIES[summary](seconds) for params_id, seconds in samples.items() if min(seconds) > 0}
 
 
 def _has_finished(attempt: Path) -> bool:
     record = read_record(attempt)
     return record is not None and record.status in ("ok", "failed")
+
+
+def _is_ok(attempt: Path) -> bool:
+    record = read_record(attempt)
+    return record is not None and record.status == "ok"
 
 
 @contextlib.contextmanager

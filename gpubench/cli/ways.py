@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 
 from gpubench.render.quote import words
 
@@ -19,3 +20,12 @@ def typed(command: str, **options: object) -> str:
         variables = [f"{name.upper()}={value}" for name, value in given.items()]
         return " ".join(["make", TARGETS.get(command, command), *variables])
     return " ".join(["gpubench", command, *(f"--{name} {value}" for name, value in given.items())])
+
+
+def as_typed(command: str) -> str:
+    """A command line of ``gpubench bench`` as ``typed`` spells it; any other as it is."""
+    parts = shlex.split(command)
+    if not os.environ.get(BY_MAKE) or parts[:2] != ["gpubench", "bench"]:
+        return command
+    options = zip(parts[2::2], parts[3::2], strict=True)
+    return typed("bench", **{name.removeprefix("--"): value for name, value in options})

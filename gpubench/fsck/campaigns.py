@@ -79,13 +79,13 @@ def check_specs(campaign: Campaign, node_half: str) -> Iterator[Finding]:
     rendered = {path.parents[1] for path in there}
     for path, text in turns.items():
         if path not in there and path.parents[1] in rendered:
-            yield torn(path, "the block's turns are missing", f"gpubench render {campaign.directory}")
+            yield torn(path, "the block's turns are missing", f"gpubench plan --out {campaign.directory}")
         elif path in there and path.read_text("utf-8", errors="replace") != text:
             yield edited(path, "the turns aren't those of the plan")
     for path, row in planned.items():
         if path not in there:
             if path.parents[1] in rendered:
-                yield torn(path, "the run's spec is missing", f"gpubench render {campaign.directory}")
+                yield torn(path, "the run's spec is missing", f"gpubench plan --out {campaign.directory}")
             continue
         spec = read_object(path)
         if spec is None:

@@ -175,8 +175,7 @@ def obtain(home: Path, name: str, build: Build, progress: Progress, *, sound: So
     path = home / name
 
     def checked() -> Folder:
-        folder = read(path)
-        check(folder, deep=False)
+        folder = read_sound(path)
         if sound:
             sound(folder)
         return folder
@@ -196,6 +195,13 @@ def obtain(home: Path, name: str, build: Build, progress: Progress, *, sound: So
                 progress(f"{damage.what}; it is built anew")
             _build(home, name, build, hold)
         return checked()
+
+
+def read_sound(path: Path) -> Folder:
+    """A finished folder whose files are as they were built; raises DataError for any other."""
+    folder = read(path)
+    check(folder, deep=False)
+    return folder
 
 
 def read(path: Path) -> Folder:

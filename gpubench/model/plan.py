@@ -233,7 +233,7 @@ class Frozen(Settings):
 
 
 class PlanAddition(Record):
-    """What ``resume`` and ``advance`` append to a plan; ``plan.json`` itself is never rewritten.
+    """What going on with a campaign appends to its plan; ``plan.json`` itself is never rewritten.
 
     ``frozen`` are the comparisons decided by the look that made this addition; ``ended`` says that no block follows.
     """

@@ -173,7 +173,8 @@ class Limits(Settings):
     """How long each wait may take at most."""
 
     job: Wait = 4 * 3600.0
-    """Time limit of one job (one allocation)."""
+    """Time limit of one job (one allocation). Without this key a job gets 3 times what it is estimated to take (8 times
+    where only ``[estimates]`` tell), at least what one run may take by the limits below, at most the default."""
     start: Wait = 120.0
     """Start of a run: until every worker is connected."""
     stop: Wait = 30.0

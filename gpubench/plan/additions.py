@@ -1,4 +1,4 @@
-"""What is appended to a plan: ``resume`` replaces broken blocks, ``advance`` is an adaptive campaign's next step.
+"""What is appended to a plan: blocks for broken ones, blocks that the user asks for, an adaptive campaign's next step.
 
 A hole in a block is never filled from another allocation: its nodes, its hour and its neighbours are gone. Looks come
 after 5 and 6 blocks, then after every second one, and at the declared maximum. A comparison that a look has decided is
@@ -13,7 +13,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from gpubench.model.plan import Comparison, Frozen, Place, Plan, PlanAddition, PlannedBlock, PlannedJob
 from gpubench.plan.adapter_combinations import BLOCKS_PER_JOB
-from gpubench.plan.block_design import campaign_orders, new_job, plan_block, reps_in_turns
+from gpubench.plan.block_design import SAFETY, campaign_orders, new_job, plan_block, reps_in_turns
+from gpubench.plan.job_limits import limit_of_more
 
 ENDED = ("ok", "failed")
 
@@ -85,7 +86,7 @@ class _Appended:
         """The next job."""
         plan = self._plan
         number = len(plan.jobs) + len(self.jobs) + 1
-        memory_limit, limit_s = plan.memory_limit(place), plan.site.limits.job
+        memory_limit, limit_s = plan.memory_limit(place), limit_of_more(plan, len(blocks))
         self.jobs.append(new_job(number, place, plan.places, memory_limit=memory_limit, limit_s=limit_s, blocks=blocks))
 
 
@@ -103,6 +104,38 @@ def _addition(plan: Plan, broken: Mapping[Place, list[PlannedBlock]], created_at
             appended.add_job(place, renewed[start : start + at_once])
     numbers = ", ".join(str(block.block) for blocks in broken.values() for block in blocks)
     return PlanAddition(created_at=created_at, reason=f"resume: replaces broken block {numbers}", jobs=appended.jobs)
+
+
+def _blocks_at(plan: Plan, place: Place) -> int:
+    """Blocks at one place; one that replaces a broken block counts once with it."""
+    return sum(block.replaces is None for job in plan.jobs if job.place == place for block in job.blocks)
+
+
+def plan_more(plan: Plan, count: int, created_at: str) -> PlanAddition:
+    """``count`` blocks more at each place, as many to a job as its time limit surely holds.
+
+    Args:
+        plan: its jobs include those of earlier additions; it has a fixed number of blocks.
+        count: blocks per place.
+        created_at: UTC.
+    """
+    appended = _Appended(plan)
+    labels = [variant.label for variant in plan.variants]
+    most = max(1, int(plan.site.limits.job // (plan.time.block_s * SAFETY)))
+    per_job = min(most, BLOCKS_PER_JOB.get(plan.site.launcher, most))
+    for place in plan.places:
+        have = _blocks_at(plan, place)
+        first = next(block for job in plan.jobs if job.place == place for block in job.blocks)
+        taken = set(first.runs[0].workloads)
+        workloads = [item.params_id for item in plan.workloads if item.params_id in taken]
+        # The orders go on where those of the plan stopped, so that the whole stays balanced.
+        orders = campaign_orders(plan.seed, place, len(labels), have + count)[have:]
+        added = [appended.block(place, [labels[at] for at in order], workloads) for order in orders]
+        for start in range(0, len(added), per_job):
+            appended.add_job(place, added[start : start + per_job])
+    at = ", ".join(str(_blocks_at(plan, place)) for place in plan.places)
+    reason = f"{count} more blocks after {at}, asked for by the user"
+    return PlanAddition(created_at=created_at, reason=reason, jobs=appended.jobs)
 
 
 def plan_advance(
@@ -130,8 +163,7 @@ def plan_advance(
     labels = [variant.label for variant in plan.variants]
     appended = _Appended(plan)
     for place in plan.places:
-        # One that replaces a broken block counts once with it.
-        have = sum(block.replaces is None for job in plan.jobs if job.place == place for block in job.blocks)
+        have = _blocks_at(plan, place)
         wanted = next((count for count in schedule(plan.max_blocks) if count > have), have)
         workloads = [item.params_id for item in plan.workloads if (item.params_id, place) in needed]
         # The orders go on where the plan's own set of balanced orders stopped, so that the whole stays balanced.

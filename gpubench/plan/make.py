@@ -22,6 +22,7 @@ from gpubench.plan.adapter_combinations import BLOCKS_PER_JOB, check_combination
 from gpubench.plan.block_design import ClusterShape, interleaved, plan_jobs
 from gpubench.plan.budget import LEAST_BLOCKS, blocks_that_fit
 from gpubench.plan.feasibility import check_arrangement, check_bounds, clusters_at_once, plan_cluster_shapes
+from gpubench.plan.job_limits import with_limits
 from gpubench.plan.known_issues import apply_issues
 from gpubench.plan.placement import check_placement, check_steps_of
 from gpubench.plan.power_analysis import DEFAULT_POWER, predict_for_plan
@@ -129,6 +130,8 @@ def make_plan(request: Request) -> Plan:
         per_job=1 if request.max_blocks else BLOCKS_PER_JOB.get(site.launcher),
         reps={item.params_id: item.reps for item in request.workloads} if interleaved(site) else None,
     )
+    timeouts = [item.timeout_s for item in request.workloads]
+    jobs = with_limits(jobs, site, time.block_s, timeouts, measured=request.history is not None)
     variants = [
         PlannedVariant(label=item.label, ucx=item.ucx, env=item.env, image=request.images.get(item.ucx))
         for item in request.variants

@@ -16,6 +16,9 @@ DEADLINE_S = 30.0
 OURS = "GPUBENCH_"
 """Begins every name by which a script, or what it starts, can be told something else than the plan says."""
 BLOCKS = "GPUBENCH_BLOCKS"
+BUDGET = "GPUBENCH_BUDGET"
+OVER_BUDGET = "no time left in the budget"
+"""How the reason of a run begins whose block the script didn't begin for that."""
 
 
 def call(
@@ -58,12 +61,19 @@ def said(done: subprocess.CompletedProcess[str]) -> str:
     return " ".join((done.stderr or done.stdout).split())[:300] or f"exit code {done.returncode}"
 
 
-def inherited(environ: Mapping[str, str], blocks: Iterable[int] | None = None) -> dict[str, str]:
+def inherited(
+    environ: Mapping[str, str], blocks: Iterable[int] | None = None, budget_s: float | None = None
+) -> dict[str, str]:
     """All of it but the names that are ours: those are for who starts a script by hand.
 
     Args:
         environ: of this process.
         blocks: numbers of those that the script shall run; None: all.
+        budget_s: seconds in which they have to end, None: no bound; only scripts that this machine runs know of it.
     """
     kept = {name: value for name, value in environ.items() if not name.startswith(OURS)}
-    return kept if blocks is None else {**kept, BLOCKS: " ".join(map(str, blocks))}
+    if blocks is not None:
+        kept[BLOCKS] = " ".join(map(str, blocks))
+    if budget_s is not None:
+        kept[BUDGET] = str(max(0, int(budget_s)))
+    return kept

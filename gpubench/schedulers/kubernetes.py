@@ -316,7 +316,7 @@ def _name(job_dir: Path) -> str:
     match = _JOB_NAME.search(_text(job_dir))
     if match is None or not _BY_HAND.search(_text(job_dir)):
         raise SchedulerError(
-            f"{job_dir / JOB_FILE} isn't as gpubench wrote it", then=f"gpubench render {job_dir.parents[1]}"
+            f"{job_dir / JOB_FILE} isn't as gpubench wrote it", then=f"gpubench plan --out {job_dir.parents[1]}"
         )
     return match[1]
 
@@ -326,7 +326,7 @@ def _text(job_dir: Path) -> str:
         return (job_dir / JOB_FILE).read_text(encoding="utf-8")
     except OSError as error:
         raise SchedulerError(
-            f"can't read {job_dir / JOB_FILE}: {error.strerror}", then=f"gpubench render {job_dir.parents[1]}"
+            f"can't read {job_dir / JOB_FILE}: {error.strerror}", then=f"gpubench plan --out {job_dir.parents[1]}"
         ) from None
 
 

@@ -126,7 +126,7 @@ def _outcome(
 def _repeated(attempts: Mapping[str, list[RunDirectory]], planned: Collection[str], records: Records) -> Iterator[str]:
     """Runs that finished and yet were started again, which nobody should do: the earlier result doesn't count.
 
-    A run that was skipped has no result; ``resume`` runs it.
+    A run that was skipped has no result; whoever goes on with the campaign runs it.
     """
     for run in sorted(attempts.keys() & set(planned)):
         for earlier in attempts[run][:-1]:

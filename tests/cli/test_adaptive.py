@@ -28,5 +28,5 @@ def test_an_adaptive_campaign_is_looked_at_and_goes_on_until_it_has_ended(gpuben
     assert verdict["blocks"] == blocks
     assert verdict["p"] is not None
     assert "The campaign was looked at while it ran" in (campaign / "report.html").read_text()
-    again = gpubench("advance", campaign)
+    again = gpubench("bench", "--campaign", campaign)
     assert (again.returncode, "the campaign has had its last look" in again.stdout) == (0, True)

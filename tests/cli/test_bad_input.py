@@ -141,7 +141,9 @@ def test_a_disk_that_fills_up_while_runs_are_written_ends_in_words(
     gpubench: Run, tmp_path: Path, small_disk: Path
 ) -> None:
     suite = write_suite(tmp_path, reps=2, count=10)
-    planned = gpubench("plan", *words(suite, "--blocks", "1", "--outputs", str(small_disk / "outputs"))[1:])
+    planned = gpubench(
+        "plan", *words(suite, "--blocks", "1", "--images", "--out", str(small_disk / "outputs" / "c"))[1:]
+    )
     assert planned.returncode == 0, planned.stderr
     (campaign,) = (small_disk / "outputs").iterdir()
     free = shutil.disk_usage(small_disk).free

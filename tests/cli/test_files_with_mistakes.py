@@ -118,7 +118,7 @@ def test_partition_is_slurms_word_for_queue(gpubench: Run, tmp_path: Path) -> No
     shown = gpubench("sites", "show", "mine.toml")
     assert tomllib.loads(shown.stdout)["batch"]["queue"] == "fast", shown.stderr
     words = ("--site", "mine.toml", "--ucx", "1.16.0 1.22.0", "--out", "out")
-    assert gpubench("render", *words).returncode == 0
+    assert gpubench("plan", *words).returncode == 0
     assert "#SBATCH --partition=fast" in next((tmp_path / "out").glob("jobs/*/job.sh")).read_text()
     other = gpubench("sites", "show", "draco", "--set", "batch.partition=slow")
     assert 'queue = "slow"  # --set' in other.stdout

@@ -116,7 +116,7 @@ def test_ctrl_c_leaves_nothing_and_resume_makes_a_whole_block_of_it(
     front.kill(SIGINT)
     assert front.end() == 130, front.output
     nothing_left(lambda: cluster_processes(campaign))
-    resumed = gpubench("resume", campaign)
+    resumed = gpubench("bench", "--campaign", campaign)
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
     ok = [record for record in records(campaign).values() if record["status"] == "ok"]
     assert sorted(record["variant"] for record in ok) == ["a", "b"]

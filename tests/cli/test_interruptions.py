@@ -92,7 +92,7 @@ def test_after_ctrl_c_resume_repeats_no_finished_run_and_replaces_the_broken_blo
     kept = {name: record for name, record in records(campaign).items() if record["status"] == "ok"}
     before = {name: (campaign / "runs" / name / "run.json").stat().st_mtime_ns for name in kept}
 
-    resumed = gpubench("resume", campaign)
+    resumed = gpubench("bench", "--campaign", campaign)
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
     after = records(campaign)
     assert {name: (campaign / "runs" / name / "run.json").stat().st_mtime_ns for name in kept} == before
@@ -101,7 +101,7 @@ def test_after_ctrl_c_resume_repeats_no_finished_run_and_replaces_the_broken_blo
         *((block, variant) for block in (1, 2) for variant in "ab" if (block, variant) != _other(kept)),
     ]
     nothing_left(lambda: cluster_processes(campaign))
-    assert gpubench("resume", campaign).stdout.startswith("nothing is missing")
+    assert gpubench("bench", "--campaign", campaign).stdout.startswith("nothing is missing")
 
 
 def _other(kept: dict[str, dict[str, object]]) -> tuple[int, str]:
@@ -119,7 +119,7 @@ def test_kill_minus_nine_of_the_front_end_ends_the_whole_job(tmp_path: Path, gpu
     status = gpubench("status", campaign)
     assert status.returncode == 4
     assert "the front end is gone" in status.stdout
-    assert gpubench("resume", campaign).returncode == 0
+    assert gpubench("bench", "--campaign", campaign).returncode == 0
 
 
 def test_two_campaigns_at_once_take_turns(tmp_path: Path) -> None:

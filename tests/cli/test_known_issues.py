@@ -53,7 +53,7 @@ def test_skipped_runs_are_recorded_with_their_reason_and_the_campaign_is_complet
     specs = {path: '"GPUBENCH_NUDGE": "1"' in path.read_text() for path in campaign.glob("jobs/*/specs/*")}
     assert {path.parents[1].name for path, nudged in specs.items() if nudged} == {"j002-n2"}
     assert gpubench("status", campaign).returncode == 0
-    again = gpubench("resume", campaign)
+    again = gpubench("bench", "--campaign", campaign)
     assert again.returncode == 0, again.stdout + again.stderr
     assert "nothing is missing" in again.stdout
     assert gpubench("compare", campaign).returncode == 21

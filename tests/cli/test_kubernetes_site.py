@@ -24,7 +24,7 @@ def without_kubectl(directory: Path) -> dict[str, str]:
 def test_render_names_an_object_file_per_block_and_says_what_stands_in_it_by_hand(
     gpubench: Run, tmp_path: Path
 ) -> None:
-    done = gpubench("render", *SHAPE, "--out", "a", "--set", "kubernetes.namespace=team")
+    done = gpubench("plan", *SHAPE, "--out", "a", "--set", "kubernetes.namespace=team")
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [f"a/jobs/j00{number}-n2/job.yaml" for number in (1, 2, 3)]
     text = (tmp_path / "a/jobs/j001-n2/job.yaml").read_text()

@@ -56,7 +56,7 @@ def test_help_of_a_command_imports_only_what_typer_reads_options_with(tmp_path: 
 
 @pytest.mark.parametrize("site", ["local", "local-slurm", "draco", "deepops"])
 def test_plan_and_render_import_no_statistics_and_no_container_engine(tmp_path: Path, site: str) -> None:
-    found = imported(tmp_path, "render", "--site", site, "--ucx", "1.16.0 1.22.0", "--out", tmp_path / "rendered")
+    found = imported(tmp_path, "plan", "--site", site, "--ucx", "1.16.0 1.22.0", "--out", tmp_path / "rendered")
     assert "jinja2" in found
     assert found & (STATISTICS | NETWORK | {"rich"}) == set()
 

@@ -118,7 +118,7 @@ def test_history_finds_packs_in_a_directory_and_counts_no_campaign_twice(
 
 
 @pytest.mark.parametrize(
-    "words", ["submit", "resume", "advance", "cancel", "render", "bench --campaign"], ids=lambda words: words.split()[0]
+    "words", ["submit", "submit --campaign", "cancel", "plan --out", "bench --campaign", "bench --blocks +2 --campaign"]
 )
 def test_what_changes_a_campaign_refuses_a_pack_in_one_line(words: str, packed: Path) -> None:
     error = refusal(*words.split(), PACK)

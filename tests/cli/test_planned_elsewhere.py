@@ -1,4 +1,4 @@
-"""Plan, render and submit for a cluster that this machine knows only by its profile."""
+"""Plan and submit for a cluster that this machine knows only by its profile."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import typer.main
 
+from gpubench.cli.app import app
+from gpubench.cli.retired import RETIRED
 from tests.conftest import ROOT, Run, need, own_queue, plain_environment
 
 DRACO = ["--site", "draco", "--ucx", "v1.12.x master", "--suite", "quick"]
@@ -34,49 +37,57 @@ def tools(tmp_path: Path) -> Path:
 def test_render_gives_the_same_bytes_in_every_directory_on_every_day(
     gpubench: Run, tmp_path: Path, tools: Path
 ) -> None:
-    first = gpubench("render", *DRACO, "--nodes", "1 8", "--out", "a", env={"PATH": str(tools)})
+    first = gpubench("plan", *DRACO, "--nodes", "1 8", "--out", "a", env={"PATH": str(tools)})
     assert first.returncode == 0, first.stderr
     assert first.stdout.splitlines()[0] == "a/jobs/j001-n1/job.sh"
     deep = tmp_path / "another" / "place"
     env = {"TZ": "Asia/Tokyo", "LANG": "C", "PYTHONHASHSEED": "7"}
-    assert gpubench("render", *DRACO, "--nodes", "1 8", "--out", deep, env=env).returncode == 0
+    assert gpubench("plan", *DRACO, "--nodes", "1 8", "--out", deep, env=env).returncode == 0
     assert files(tmp_path / "a") == files(deep)
     plan = json.loads((deep / "plan.json").read_text())
     assert plan["campaign"] == "draco-quick"
     assert [variant["image"] for variant in plan["variants"]] == [None, None]
     assert plan["jobs"][0]["memory_limit"] == 0, "how much memory this machine has says nothing of a node's"
-    again = gpubench("render", *DRACO, "--nodes", "1 8", "--out", "a")
+    again = gpubench("plan", *DRACO, "--nodes", "1 8", "--out", "a")
     assert again.returncode == 0, again.stderr
     assert files(tmp_path / "a") == files(deep)
 
 
 def test_the_date_and_the_seed_are_words_too(gpubench: Run, tmp_path: Path) -> None:
     dated = [*DRACO, "--nodes", "2", "--date", "20221107"]
-    assert gpubench("render", *dated, "--seed", "5", "--out", "a").returncode == 0
+    assert gpubench("plan", *dated, "--seed", "5", "--out", "a").returncode == 0
     plan = json.loads((tmp_path / "a" / "plan.json").read_text())
     assert (plan["campaign"], plan["created_at"], plan["seed"]) == (
         "draco-quick-20221107",
         "2022-11-07T00:00:00+00:00",
         5,
     )
-    other = gpubench("render", *dated, "--seed", "6", "--out", "a")
+    other = gpubench("plan", *dated, "--seed", "6", "--out", "a")
     assert other.returncode == 2
     assert "a already holds another campaign" in other.stderr
     assert json.loads((tmp_path / "a" / "plan.json").read_text()) == plan
-    assert gpubench("render", *DRACO, "--date", "20221332", "--out", "b").returncode == 2
+    assert gpubench("plan", *DRACO, "--date", "20221332", "--out", "b").returncode == 2
 
 
 def test_a_plan_without_images_is_planned_and_refused_by_submit(gpubench: Run, tmp_path: Path, tools: Path) -> None:
-    done = gpubench("plan", *DRACO, "--nodes", "2", env={"PATH": str(tools)})
+    campaign = tmp_path / "outputs" / "c"
+    words = (*DRACO, "--nodes", "2", "--seed", "7")
+    done = gpubench("plan", *words, "--images", "--out", campaign, env={"PATH": str(tools)})
     assert done.returncode == 0, done.stderr
-    assert "master: UCX not built" in done.stdout
-    (campaign,) = (tmp_path / "outputs").iterdir()
+    assert done.stdout.splitlines()[0] == f"{campaign}/jobs/j001-n2/job.sh"
     (tools / "sbatch").symlink_to("/bin/false")
     refused = gpubench("submit", campaign, env={"PATH": str(tools)})
     assert refused.returncode == 6, refused.stderr
     assert "gpubench images build --site draco --ucx 'v1.12.x master'" in refused.stderr
     shown = gpubench("plan", campaign.relative_to(tmp_path))
-    assert shown.stdout == done.stdout
+    assert "master: UCX not built" in shown.stdout
+    before = files(tmp_path)
+    foreseen = gpubench("plan", *words, env={"PATH": str(tools)})
+    assert foreseen.returncode == 0, foreseen.stderr
+    first, *lines = foreseen.stdout.splitlines()
+    assert first == "plan of draco-quick: nothing is written or run"
+    assert lines == shown.stdout.splitlines()[1:]
+    assert files(tmp_path) == before
 
 
 def test_without_sbatch_submit_writes_the_scripts_and_says_what_to_run_where(
@@ -95,20 +106,39 @@ def test_without_sbatch_submit_writes_the_scripts_and_says_what_to_run_where(
     assert "#SBATCH --nodes=8" in script.read_text()
 
 
-@pytest.mark.parametrize("command", ["plan", "render", "submit"])
+@pytest.mark.parametrize("command", ["plan", "submit", "submit --campaign", "bench --campaign"])
 def test_a_campaign_and_options_that_plan_another_exclude_each_other(
     gpubench: Run, tmp_path: Path, command: str
 ) -> None:
-    done = gpubench(command, "some/campaign", "--nodes", "2")
+    done = gpubench(*command.split(), "some/campaign", "--nodes", "2")
     assert done.returncode == 2
     assert "some/campaign is planned already" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-def test_render_wants_a_campaign_or_a_directory(gpubench: Run, tmp_path: Path) -> None:
-    done = gpubench("render", *DRACO)
-    assert done.returncode == 2
-    assert "--out DIR" in done.stderr
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["plan", "--images"], "--images is said of a campaign that is written; add --out DIR"),
+        (["plan", "c", "--out", "d"], "c is planned already; its scripts again: gpubench plan --out c"),
+        (["bench", "--blocks", "+2"], "--blocks +2 is said of a campaign; name it: gpubench bench --campaign DIR"),
+        (["bench", "--stop"], "--stop is said of a campaign; name it: gpubench bench --campaign DIR"),
+        (["bench", "--campaign", "c", "--stop", "--blocks", "+2"], "--stop ends the campaign, and --blocks +N goes on"),
+        (["bench", "--campaign", "c", "--dry-run"], "what is missing: gpubench status c"),
+        (["bench", "--campaign", "c", "--blocks", "2"], "c is planned already"),
+        (["submit", "--campaign", "c", "--here"], "--campaign stands alone; leave CAMPAIGN and --here out"),
+        (["submit", "c", "--campaign", "c"], "--campaign stands alone; leave CAMPAIGN and --here out"),
+        (["plan", "--blocks", "+2"], "--blocks +2 is said of a campaign"),
+        (["plan", "--blocks", "0"], "--blocks '0' is no count from 1 to "),
+        (["plan", "--blocks", "two"], "--blocks 'two' is no count from 1 to "),
+    ],
+)
+def test_options_that_mean_nothing_together_are_refused_in_one_line(
+    gpubench: Run, tmp_path: Path, words: list[str], said: str
+) -> None:
+    done = gpubench(*words)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert said in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
@@ -136,26 +166,51 @@ def test_make_hands_on_what_stands_on_its_command_line(tmp_path: Path) -> None:
         ["status"],
         ["cancel", "CAMPAIGN=c"],
         ["resume", "CAMPAIGN=c"],
+        ["render", "CAMPAIGN=c"],
+        ["bench", "CAMPAIGN=c", "BLOCKS=+2"],
     ):
         subprocess.run([*common, *words], check=True, env=env)
     assert said.read_text().splitlines() == [
         "plan|--site|draco|--ucx|v1.12.x master|--nodes|1 2 4 8 16|",
-        "render|--site|draco|--nodes|1 8|--out|dir|",
+        "plan|--site|draco|--nodes|1 8|--out|dir|",
         "submit|--site|draco|--nodes|8|--suite|draco|--date|20221107|",
         "submit|outputs/a b|",
         "status|",
         "cancel|c|",
-        "resume|c|",
+        "bench|--campaign|c|",
+        "plan|--out|c|",
+        "bench|--blocks|+2|--campaign|c|",
     ]
+
+
+@pytest.mark.parametrize("target", ["render", "resume"])
+def test_make_asks_for_the_directory_that_a_target_needs(tmp_path: Path, target: str) -> None:
+    need(shutil.which("make") is not None, "make")
+    words = ["make", "-s", "-C", ROOT, "GPUBENCH=false", "-o", ".venv/.tool", target]
+    done = subprocess.run(
+        words, env=plain_environment(own_queue(tmp_path)), capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, f"make {target} " in done.stderr) == (2, True)
+
+
+def test_old_names_of_commands_name_the_new_ones(gpubench: Run) -> None:
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    gone = [name for name in RETIRED if name not in commands]
+    assert {"resume", "advance", "render"} <= {*gone}
+    for name in gone:
+        done = gpubench(name, "outputs/c", "--stop")
+        said = f"gpubench: there is no command {name} any more; type: gpubench {RETIRED[name]}\n"
+        assert (done.returncode, done.stderr) == (2, said)
+    assert not set(gone) & set(gpubench("--help").stdout.split())
 
 
 def test_a_sweep_of_workers_per_node_is_planned_like_one_of_nodes(gpubench: Run, tmp_path: Path) -> None:
     words = ("--site", "local-slurm", "--nodes", "1,2", "--workers", "4 2", "--blocks", "2", "--out", "a")
-    done = gpubench("render", *words)
+    done = gpubench("plan", *words)
     assert done.returncode == 0, done.stderr
     assert "a/jobs/j003-n2-w2/job.sh" in done.stdout.splitlines()
     specs = [json.loads(path.read_text()) for path in (tmp_path / "a").glob("jobs/*/specs/*.json")]
     assert {(spec["nodes"], spec["workers_per_node"]) for spec in specs} == {(1, 2), (1, 4), (2, 2), (2, 4)}
-    refused = gpubench("render", "--workers", "1 two", "--out", "b")
+    refused = gpubench("plan", "--workers", "1 two", "--out", "b")
     assert refused.returncode == 2
     assert """--workers '1 two' is no list of counts; write it like --workers "1 2 4\"""" in refused.stderr

@@ -27,13 +27,13 @@ def test_of_two_resumes_the_second_is_refused_while_the_first_waits_for_the_mach
     gpubench: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     planned = words(write_suite(tmp_path, reps=2, count=20), "--blocks", "1")
-    assert gpubench("plan", *planned[1:]).returncode == 0
+    assert gpubench("plan", *planned[1:], "--out", "outputs/planned", "--images").returncode == 0
     campaign = campaign_in(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     with local.acquire_machine(tmp_path, lambda _holder: None):
-        first = Front(tmp_path, "resume", str(campaign))
+        first = Front(tmp_path, "bench", "--campaign", str(campaign))
         until(lambda: "waiting for this machine" in first.output, "the first one to wait")
-        for again in (["resume", campaign], ["bench", "--campaign", campaign], ["submit", campaign]):
+        for again in (["submit", "--campaign", campaign], ["bench", "--campaign", campaign], ["submit", campaign]):
             done = gpubench(*again)
             assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
             assert f"another gpubench is at work on {campaign}; wait for its end" in done.stderr
@@ -89,7 +89,7 @@ def test_a_second_fetch_and_a_resume_of_the_copy_are_refused_while_the_first_fet
         2,
         [f"gpubench: another gpubench fetches into {copy.relative_to(tmp_path)}, or works on it; wait for its end"],
     )
-    assert gpubench("resume", copy).returncode == 2
+    assert gpubench("bench", "--campaign", copy).returncode == 2
     assert gpubench("report", copy).returncode == 0, "who reads isn't refused"
     (tmp_path / "go").touch()
     assert first.end() == 0, first.output

@@ -31,8 +31,8 @@ class Site:
     def planned(self, outputs: str) -> Path:
         """A campaign of two runs that nobody has started."""
         outputs += f"-{len(list(self.directory.iterdir()))}"  # a second try of a test finds what the first one left
-        words = self.bench("--variants", "a=1.16.0 b=1.16.0", "--blocks", "1", "--outputs", outputs)[1:]
-        done = self.run("plan", *words)
+        words = self.bench("--variants", "a=1.16.0 b=1.16.0", "--blocks", "1")[1:]
+        done = self.run("plan", *words, "--images", "--out", f"{outputs}/planned")
         assert done.returncode == 0, done.stderr
         (campaign,) = (self.directory / outputs).iterdir()
         return campaign

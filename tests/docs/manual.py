@@ -28,7 +28,7 @@ from tests.conftest import ROOT, plain_environment
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 OWN_TEST = ("gallery.md",)
 """Pages whose commands another test runs."""
-PLANNING = ("bench", "plan", "render", "submit")
+PLANNING = ("bench", "plan", "submit")
 BY_MAKE = "GPUBENCH_BY_MAKE=1 "
 """So the Makefile begins its own calls."""
 OTHERS = {"bsub", "cd", "kubectl", "pip", "python", "salloc", "source", "unzip"}

@@ -36,7 +36,7 @@ ID = {"ids": lambda page: page.name}
 
 ALWAYS = {
     *("changes", "compare", "explain", "export csv", "export draco-csv", "export parquet", "fsck", "history"),
-    *("images list", "import-results", "links", "logs", "merge", "pack", "prereqs", "render", "report", "scaling"),
+    *("images list", "import-results", "links", "logs", "merge", "pack", "prereqs", "report", "scaling"),
     *("sites list", "sites show", "summary", "version", "workloads"),
 }
 """Commands that run anywhere."""
@@ -53,7 +53,7 @@ def needs_no_cluster(path: str, given: dict[str, Any]) -> bool:
         path in ALWAYS
         or (path == "status" and not given["watch"])
         or (path == "sites check" and not given["live"])
-        or (path == "plan" and given["site"] != "local")  # there it builds images
+        or (path == "plan" and not given["images"])  # which it would build
     )
 
 

@@ -138,7 +138,7 @@ def test_a_plan_keeps_its_image_when_a_newer_one_is_locked_and_a_date_asks_for_t
 ) -> None:
     row = lock(tmp_path, registry, "local")
     planned = tmp_path / "planned"
-    assert gpubench("plan", "--runtime", "docker", *SAME, "--outputs", planned, env=env).returncode == 0
+    assert gpubench("plan", "--runtime", "docker", *SAME, "--images", "--out", planned / "c", env=env).returncode == 0
     (campaign,) = planned.iterdir()
     before = {path: path.read_bytes() for path in campaign.rglob("*") if path.is_file()}
     assert row.digest in (campaign / "plan.json").read_text()
@@ -148,12 +148,17 @@ def test_a_plan_keeps_its_image_when_a_newer_one_is_locked_and_a_date_asks_for_t
     )
     rows = [row, row.model_copy(update={"date": "20261108", "digest": newer})]
     (tmp_path / "images.lock.toml").write_text(ImagesLock().with_rows(rows).dump())
-    assert gpubench("render", campaign, env=env).returncode == 0
+    assert gpubench("plan", "--out", campaign, env=env).returncode == 0
     assert {path: path.read_bytes() for path in campaign.rglob("*") if path.is_file()} == before
 
     for words, digest in (((), newer), (("--date", "20261107"), row.digest)):
         outputs = tmp_path / digest[7:]
-        assert gpubench("plan", "--runtime", "docker", *SAME, *words, "--outputs", outputs, env=env).returncode == 0
+        assert (
+            gpubench(
+                "plan", "--runtime", "docker", *SAME, *words, "--images", "--out", outputs / "c", env=env
+            ).returncode
+            == 0
+        )
         (script,) = outputs.glob("*/jobs/*/job.sh")
         assert f"{row.registry}@{digest}" in script.read_text()
 

@@ -67,7 +67,7 @@ def kill(point: Point, directory: Path, expected: Counter[tuple[Any, ...]], *, i
     seen.faults += _bugs(front.output)
     for _ in range(TRIES):
         campaigns = _campaigns(directory)
-        asked = ["resume", str(campaigns[0])] if campaigns else planned
+        asked = ["bench", "--campaign", str(campaigns[0])] if campaigns else planned
         done = run_gpubench(asked, directory, {**own_queue(directory), **_env(directory)}, one_stream=True)
         seen.happened.append(f"{asked[0]} {done.returncode}")
         seen.faults += _bugs(done.stdout)

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import platform
+import secrets
 import shutil
 import subprocess
 import sys
@@ -146,11 +147,11 @@ class Cluster:
 
     def plan(self, *words: str, more: str = "", reps: int = 2) -> Path:
         """A campaign of two variants on two nodes, one block, unless ``words`` say more."""
-        before = set(self.directory.glob("outputs/*"))
         shape = ["--suite", str(write_suite(self.directory, reps=reps)), "--nodes", "2", "--blocks", "1", "--seed", "1"]
         variants = ["--variants", " ".join(VERSIONS)]
-        self.run("plan", "--site", self.write_site(more), *variants, *shape, *words)
-        (campaign,) = set(self.directory.glob("outputs/*")) - before
+        campaign = self.directory / "outputs" / f"planned-{secrets.token_hex(4)}"
+        new = ("plan", "--images", "--out", campaign, "--site", self.write_site(more))
+        self.run(*new, *variants, *shape, *words)
         return campaign
 
     def pods(self) -> Iterator[Object]:

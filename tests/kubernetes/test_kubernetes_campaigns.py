@@ -84,7 +84,7 @@ def test_cancel_ends_every_process_and_resume_runs_the_block_again(cluster: Clus
     said = cluster.run("status", campaign, code=4)
     assert "CANCELLED: deleted by gpubench cancel" in said
     assert "2 lost of 2 runs" in said
-    cluster.run("resume", campaign)
+    cluster.run("submit", "--campaign", campaign)
     assert len(cluster.store.all("Job")) == 1
     cluster.run("cancel", campaign)
 

@@ -58,7 +58,7 @@ def test_a_broken_block_gets_a_whole_new_one_with_the_same_order(missing: str) -
     (job,) = repair.addition.jobs
     (new,) = job.blocks
     old = blocks(PLAN)[2]
-    assert (job.job, job.nodes, job.limit_s) == ("j003-n1", 1, PLAN.site.limits.job)
+    assert (job.job, job.nodes, job.limit_s) == ("j003-n1", 1, 420.0)
     assert (new.block, new.replaces) == (13, 2)
     assert [run.variant for run in new.runs] == [run.variant for run in old.runs]
     assert not {run.run for run in new.runs} & set(status(PLAN))

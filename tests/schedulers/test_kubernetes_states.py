@@ -189,7 +189,7 @@ def test_a_refusal_has_the_clusters_words_and_leaves_nothing(api: Api) -> None:
     with pytest.raises(SchedulerError, match='namespaces "nowhere" not found'):
         kubernetes.submit(job, os.environ)
     (job / "job.yaml").write_text(text.replace("# By hand", "# by hand"))
-    with pytest.raises(SchedulerError, match=r"job\.yaml isn't as gpubench wrote it; gpubench render "):
+    with pytest.raises(SchedulerError, match=r"job\.yaml isn't as gpubench wrote it; gpubench plan --out "):
         kubernetes.submit(job, os.environ)
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import platform
+import secrets
 import shutil
 import subprocess
 import sys
@@ -72,9 +73,9 @@ class Login:
 
     def plan(self, *words: str | Path, reps: int = 2, pyxis: bool = False) -> Path:
         """A campaign below ``outputs/``: A against A over tcp on one node unless ``words`` say more."""
-        before = set(self.directory.glob("outputs/*"))
-        self.run("plan", "--site", "local-slurm", *self.shape(reps=reps), *words, pyxis=pyxis)
-        (campaign,) = set(self.directory.glob("outputs/*")) - before
+        campaign = self.directory / "outputs" / f"planned-{secrets.token_hex(4)}"
+        new = ("plan", "--images", "--out", campaign, "--site", "local-slurm")
+        self.run(*new, *self.shape(reps=reps), *words, pyxis=pyxis)
         return campaign
 
     def shape(self, *, reps: int = 2) -> Iterable[str]:

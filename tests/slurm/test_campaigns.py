@@ -87,7 +87,7 @@ def test_cancelling_accounts_for_every_run_and_leaves_no_process(slurm: SlurmClu
     campaign = login.plan("--nodes", "2", reps=5000)
     login.run("submit", campaign)
     until(lambda: running(campaign), "a run")
-    assert "is still running" in login.run("resume", campaign, code=2)
+    assert "is still running" in login.run("submit", "--campaign", campaign, code=2)
     assert f"jobs still wait or run: gpubench status --watch {campaign}" in login.run("status", campaign, code=4)
     assert login.run("cancel", campaign) == "job j001-n2: cancelled\n"
     said = login.run("status", campaign, code=4)

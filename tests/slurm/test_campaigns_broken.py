@@ -39,7 +39,7 @@ def test_a_lost_host_is_the_reason_of_lost_runs_and_resume_replaces_them(slurm: 
     assert re.search(r"lost: job j001-n2 ended \(NODE_FAIL.*: NodeDown\) before this run started", second)
     leave_no_process(slurm)
     slurm.wait_idle(["n2"])
-    assert login.run("resume", campaign).startswith("job j001-n2: ")
+    assert login.run("submit", "--campaign", campaign).startswith("job j001-n2: ")
     assert job_ids(campaign)["j001-n2"] != number
     said = login.run("status", "--watch", campaign)
     assert said.endswith("2 ok of 2 runs\n")
@@ -64,7 +64,7 @@ def test_runs_are_lost_where_one_nodes_scratch_directory_is_full_and_are_repeate
     assert re.fullmatch("lost: .*, and its node can't write /tmp/small/gpubench-.*: No space left on device", first)
     assert second == "skipped: the run before it ended with exit code 40: a node can't be used"
     leave_no_process(slurm)
-    assert login.run("resume", campaign).startswith("job j001-n2: ")
+    assert login.run("submit", "--campaign", campaign).startswith("job j001-n2: ")
     assert login.run("status", "--watch", campaign).endswith("2 ok of 2 runs\n")
 
 
@@ -98,7 +98,7 @@ def test_a_job_that_slurm_ends_at_its_limit_is_said_so_and_its_runs_are_planned_
     assert re.search(r"skipped: (node rank 1: )?interrupted by SIGTERM|lost: job j001-n2 ended \(TIMEOUT", first), said
     assert re.search(r"lost: job j001-n2 ended \(TIMEOUT.*: TimeLimit\) before this run started", second), said
     until(lambda: left_on(slurm) == {}, "the end of the job's processes")
-    assert login.run("resume", campaign).startswith("job j001-n2: ")
+    assert login.run("submit", "--campaign", campaign).startswith("job j001-n2: ")
     assert job_ids(campaign)["j001-n2"] != number
     login.run("cancel", campaign)
 

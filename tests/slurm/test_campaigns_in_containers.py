@@ -130,7 +130,7 @@ def test_a_container_whose_unpacking_was_cut_off_is_never_started_and_the_next_j
         hold.unlink()
     slurm.wait_idle(["n1", "n2"])
     assert [name for name in unpacked(slurm) if f"-{first}-" in name]  # nobody could remove it
-    assert user.run("resume", campaign, pyxis=True).startswith("job j001-n2: ")
+    assert user.run("submit", "--campaign", campaign, pyxis=True).startswith("job j001-n2: ")
     assert user.run("status", "--watch", campaign).endswith("2 ok of 2 runs\n")
     assert unpacked(slurm) == []
 

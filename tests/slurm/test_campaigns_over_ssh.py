@@ -47,7 +47,7 @@ def test_a_campaign_on_two_nodes_runs_in_the_environment_of_its_job(
     value = json.dumps(odd, ensure_ascii=False)
     outputs = login.directory / 'o\'dd "name" $(date), `x` a=1: ü'
     words = ("plan", "--site", "local-slurm", *login.shape(), *SSH, "--nodes", "2", "--protocol", "ucx")
-    login.run(*words, "--outputs", outputs, "--set", f"env.GB_ODD={value}")
+    login.run(*words, "--images", "--out", outputs / "c", "--set", f"env.GB_ODD={value}")
     (campaign,) = outputs.iterdir()
     login.run("submit", campaign, env={**path, "TZ": odd})
     assert login.run("status", "--watch", campaign).endswith("2 ok of 2 runs\n")

@@ -41,8 +41,8 @@ def test_directories_and_variables_arrive_as_they_were_written(user: Login, runt
         odd_locale = odd_locale.replace("\n", " ")
     variants = f"""a={UCX} b={UCX},GB_OF_VARIANT=it's-"q"$(date)`x`;*"""
     user.run(
-        *("plan", "--site", "local-slurm", *user.shape(), "--runtime", runtime, "--outputs", outputs),
-        *("--variants", variants, *settings),
+        *("plan", "--site", "local-slurm", *user.shape(), "--runtime", runtime, "--images"),
+        *("--out", outputs / "c", "--variants", variants, *settings),
         pyxis=True,
     )
     (campaign,) = outputs.iterdir()

@@ -60,7 +60,7 @@ def test_campaigns_on_one_and_two_nodes_run_in_the_environment_of_their_submit(
     outputs = login.directory / 'o\'dd "name" $(date), `x` a=1: ü'
     words = ("plan", "--site", "local-slurm", *login.shape(), *SITE, "--nodes", "1 2", "--protocol", "ucx")
     value = json.dumps(odd, ensure_ascii=False)
-    login.run(*words, "--outputs", outputs, "--set", f"env.GB_ODD={value}")
+    login.run(*words, "--images", "--out", outputs / "c", "--set", f"env.GB_ODD={value}")
     (campaign,) = outputs.iterdir()
     said = login.run("submit", campaign, env={**variables, "TZ": odd})
     assert said.startswith("job j001-n1: 1.pbs-server\njob j002-n2: 2.pbs-server\n")

@@ -73,7 +73,9 @@ def test_the_committed_script_of_draco_runs_to_the_end_and_every_run_is_ok(
     suite = write_suite(login.directory, reps=2)
     places = [f"paths.images={cache / 'gpubench'}", f"defaults.suite={suite}"]
     settings = [word for setting in [*OVERLAY, *places] for word in ("--set", setting)]
-    login.run("plan", "--site", "draco", "--nodes", str(NODES), *settings, pyxis=True)
+    login.run(
+        "plan", "--images", "--out", "outputs/draco", "--site", "draco", "--nodes", str(NODES), *settings, pyxis=True
+    )
     (campaign,) = login.directory.glob("outputs/*")
     login.run("submit", campaign, pyxis=True)
     committed = (ROOT / "tests" / "golden" / "draco" / f"n{NODES}.sh").read_text()

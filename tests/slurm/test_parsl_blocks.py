@@ -51,7 +51,7 @@ def planned(login: Login, target: str) -> Path:
         "--workers",
         "2",
     )
-    login.run("plan", "--site", "site.toml", "--suite", "parsl.toml", *variants)
+    login.run("plan", "--images", "--out", "outputs/parsl", "--site", "site.toml", "--suite", "parsl.toml", *variants)
     (campaign,) = (login.directory / "outputs").iterdir()
     return campaign
 

@@ -36,7 +36,7 @@ def test_a_run_that_is_left_out_has_a_record_and_starts_nothing(login: Login) ->
     (skipped,) = [one for one in records(campaign).values() if one["status"] == "skipped"]
     assert (skipped["nodes"], skipped["variant"]) == (2, "b")
     assert skipped["reason"] == "known issue mine: it's cursed on more than one node (https://example.org/1)"
-    assert "nothing is missing" in login.run("resume", campaign)
+    assert "nothing is missing" in login.run("submit", "--campaign", campaign)
     places = json.loads((campaign / "paths.json").read_text())["places"]
     assert places["the campaign"]["real"] == str(campaign.resolve())
 

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from gpubench import __version__
-from gpubench.cli.campaign.calibrate_options import CalibrateOptions
 from gpubench.cli.campaign.display import require_complete
 from gpubench.cli.campaign.lifecycle import missing_blocks, run_all
+from gpubench.cli.campaign.options import CalibrateOptions
 from gpubench.cli.campaign.planning import plan_campaign, read_wishes
-from gpubench.cli.campaign.preflight import require_scheduler
-from gpubench.cli.campaign.shared_paths import place_campaign
+from gpubench.cli.campaign.preflight import place_campaign, prepare
 from gpubench.cli.say import say
 from gpubench.cli.sites.profiles import expanded, load_site
 from gpubench.errors import DataError, IncompleteError, InterruptedByUserError, UsageError
@@ -87,8 +86,7 @@ def _run(wishes: CalibrateOptions, directory: Path, campaigns: int) -> None:
             run_all(campaign, blocks)
         else:
             campaign = plan_campaign(read_wishes(wishes.asked(number, directory)), quiet=number > 0)
-            require_scheduler(campaign)
-            place_campaign(campaign)
+            prepare(campaign)
             run_all(campaign, None)
         say(
             f"campaign {number + 1} of {campaigns}: {' '.join(_words(campaign)) or 'no verdict'} ({campaign.directory})"

@@ -1,29 +1,42 @@
-"""Plans, accounts and verdicts as lines for people."""
+"""Plans, accounts, logs and verdicts as lines for people."""
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gpubench.cli.images.obtain import not_imported
 from gpubench.cli.say import say
 from gpubench.cli.terminal import Terminal
-from gpubench.cli.ways import typed
+from gpubench.cli.ways import as_typed, typed
 from gpubench.errors import IncompleteError
 from gpubench.files import write_atomically
 from gpubench.model.image import ImageSpec
+from gpubench.model.plan import Plan
 from gpubench.model.quantities import format_seconds
 from gpubench.plan.budget import node_hours
 from gpubench.plan.known_issues import issue_lines
+from gpubench.plan.power_analysis import predict_for_plan
 from gpubench.schedulers import JobState, submitted
+from gpubench.schedulers.client import OVER_BUDGET
+from gpubench.spec import WorkloadSpec
 from gpubench.store.accounting import PENDING, Accounting, RunOutcome, run_warnings
-from gpubench.store.campaign import Campaign
+from gpubench.store.campaign import PLAN_FILE, Campaign
 
 if TYPE_CHECKING:
     from gpubench.cli.results.judge import JudgedCampaign
     from gpubench.report import ReportInputs
     from gpubench.stats.verdict import Verdict
+import zipfile
+from pathlib import Path
+
+from gpubench.cli.campaign.running import account_now
+from gpubench.errors import DataError, UsageError
+from gpubench.model.base import nearest
+from gpubench.spec.records import LOGS_FILE
 
 
 def plan_lines(campaign: Campaign) -> Iterator[str]:
@@ -31,7 +44,10 @@ def plan_lines(campaign: Campaign) -> Iterator[str]:
     plan = campaign.plan
     runs = list(campaign.rows())
     blocks = len({block.block for _, block, _ in runs})
-    yield f"campaign {campaign.place}"
+    if caution := _undecidable(plan):
+        yield caution
+    written = (campaign.directory / PLAN_FILE).exists()
+    yield f"campaign {campaign.place}" if written else f"plan of {plan.campaign}: nothing is written or run"
     built = not_imported(plan.site, [variant.ucx for variant in plan.variants if variant.image is None])
     for variant in plan.variants:
         absent = "built, not imported yet" if variant.ucx in built else "not built"
@@ -61,19 +77,79 @@ def plan_lines(campaign: Campaign) -> Iterator[str]:
         yield f"  {line}"
     for note in plan.notes:
         yield f"  {note}"
-    if plan.foreseen:
-        these = f"at most {plan.max_blocks} blocks" if plan.max_blocks else "these blocks"
-        yield f"  with {these}, {100 * plan.power:g} % power, and the noise of an earlier campaign like this:"
-    for one in plan.foreseen:
-        least = f"{100 * one.detectable:.1f}-{100 * one.detectable_upper:.1f} %"
-        needed, same = (
-            "over 200" if blocks is None else blocks for blocks in (one.blocks_for_margin, one.blocks_for_equivalence)
+    yield from _finds(plan)
+
+
+def _finds(plan: Plan) -> Iterator[str]:
+    """What the planned blocks can find: by the noise of an earlier campaign like this, else by assumed noise."""
+    blocks = plan_blocks(plan)
+    if not plan.foreseen:
+        _, assumed = predict_for_plan(
+            (),
+            workloads=[WorkloadSpec(**item.model_dump(exclude={"params_id"})) for item in plan.workloads],
+            comparisons=plan.comparisons,
+            blocks=blocks,
+            margin=plan.margin,
+            summary=plan.summary,
+            power=plan.power,
         )
-        layout = f" x {one.workers_per_node}" if sweep else ""
-        yield (
-            f"    {one.workload} on {one.nodes}{layout}: finds {least}; "
-            f"for {100 * plan.margin:g} % it takes {needed} blocks, for 'equivalent' {same}"
-        )
+        yield from (f"  {line}" for line in assumed if line not in plan.notes)
+        return
+    these = f"at most {blocks} blocks" if plan.max_blocks else f"{blocks} blocks"
+    yield f"  what {these} can find, with {100 * plan.power:g} % power and the noise of an earlier campaign like this:"
+    for one, name in zip(plan.foreseen, _foreseen_names(plan), strict=True):
+        least = f"{100 * one.detectable:.2g} % or more (or {100 * one.detectable_upper:.2g} %, as that noise is known)"
+        ways = [
+            f"{what} would take {_price(plan, needed)}"
+            for needed, what in (
+                (one.blocks_for_margin, f"{100 * plan.margin:g} %"),
+                (one.blocks_for_equivalence, "'equivalent'"),
+            )
+            if needed is None or needed > blocks
+        ]
+        yield f"    {name}: differences of {'; '.join([least, *ways])}"
+
+
+def plan_blocks(plan: Plan) -> int:
+    """Blocks at each place; of an adaptive campaign at most."""
+    at = Counter(job.place for job in plan.jobs for _ in job.blocks)
+    return plan.max_blocks or max(at.values())
+
+
+def _price(plan: Plan, blocks: int | None) -> str:
+    if blocks is None:
+        return "over 200 blocks"
+    return f"{blocks} blocks (about {format_seconds(blocks * plan.time.block_s * len(plan.places))})"
+
+
+def _foreseen_names(plan: Plan) -> list[str]:
+    from gpubench.report.labels import cell_names
+
+    params = {item.params_id: json.dumps(item.params) for item in plan.workloads}
+    return cell_names(
+        [
+            {
+                "workload": one.workload,
+                "params": params[one.params_id],
+                "nodes": one.nodes,
+                "workers_per_node": one.workers_per_node,
+            }
+            for one in plan.foreseen
+        ]
+    )
+
+
+def _undecidable(plan: Plan) -> str:
+    """What is to be said first of a plan that can answer at its margin for no workload; empty for any other."""
+    blocks = plan_blocks(plan)
+    ways = [need for one in plan.foreseen for need in (one.blocks_for_margin, one.blocks_for_equivalence)]
+    if not ways or any(need is not None and need <= blocks for need in ways):
+        return ""
+    least = min(one.detectable for one in plan.foreseen)
+    return (
+        f"caution: at its noise this plan can decide nothing at the margin of {100 * plan.margin:g} %, in no workload; "
+        f"it finds differences of {100 * least:.2g} % at least"
+    )
 
 
 def job_lines(campaign: Campaign, states: Mapping[str, JobState], accounting: Accounting) -> Iterator[str]:
@@ -112,6 +188,7 @@ def require_complete(campaign: Campaign, accounting: Accounting, *, running: boo
         outcome
         for outcome in accounting.outcomes
         if outcome.status not in ("ok", "failed")
+        and not _is_over_budget(outcome)
         and outcome.block.block not in replaced
         and not campaign.plan.skip_reason(outcome.job.nodes, outcome.run.variant)
     ]
@@ -128,6 +205,15 @@ def require_complete(campaign: Campaign, accounting: Accounting, *, running: boo
         )
 
 
+def not_begun(accounting: Accounting) -> int:
+    """How many blocks the budget left no time for: no run of them is missing, they can be run later."""
+    return len({outcome.block.block for outcome in accounting.outcomes if _is_over_budget(outcome)})
+
+
+def _is_over_budget(outcome: RunOutcome) -> bool:
+    return outcome.status == "skipped" and outcome.reason.startswith(OVER_BUDGET)
+
+
 def _way_on(campaign: Campaign, missing: Sequence[RunOutcome], running: bool) -> str:
     """What to do about runs that haven't ended; those of a submitted job may come by themselves."""
     if campaign.pack:
@@ -140,15 +226,19 @@ def _way_on(campaign: Campaign, missing: Sequence[RunOutcome], running: bool) ->
     return f"to run what is missing: {repair}"
 
 
-def show_verdicts(verdicts: Sequence[Verdict], accounting: Accounting | None = None) -> None:
+def show_verdicts(
+    verdicts: Sequence[Verdict],
+    accounting: Accounting | None = None,
+    seconds: Sequence[tuple[float, float] | None] = (),
+) -> None:
     """The verdict table: aligned and in colour on a terminal that is wide enough, a line each elsewhere."""
     from gpubench.report.terminal import NARROWEST, verdict_lines, verdict_table
 
     console = Terminal()
     if sys.stdout.isatty() and console.width >= NARROWEST:
-        console.print(verdict_table(verdicts))
+        console.print(verdict_table(verdicts, seconds))
     else:
-        for line in verdict_lines(verdicts):
+        for line in verdict_lines(verdicts, seconds):
             say(line)
     if accounting is not None:
         say(f"runs: {counts(accounting)}")
@@ -162,13 +252,27 @@ def show_notes(judged: JudgedCampaign) -> None:
         say(f"note: {line}")
 
 
-def write_report(judged: JudgedCampaign) -> ReportInputs:
+def show_next_steps(inputs: ReportInputs, commands: Container[str]) -> None:
+    """What to type next, each line with what it costs and brings; ``commands`` are those that there are."""
+    from gpubench.report.next_steps import next_steps
+
+    steps = [(as_typed(one.command), one.why) for one in next_steps(inputs)]
+    steps = [(command, why) for command, why in steps if not command or command.split()[1] in commands]
+    if not steps:
+        return
+    say("")
+    width = max(len(command) for command, _ in steps)
+    for command, why in steps:
+        say(f"{command:{width}}   # {why}" if command else why)
+
+
+def write_report(judged: JudgedCampaign, inputs: ReportInputs | None = None) -> ReportInputs:
     """``report.html`` and ``report.md`` into the campaign's directory, or beside its pack; what they were made from."""
     from gpubench.cli.results.judge import report_inputs
     from gpubench.report.markdown import markdown
     from gpubench.report.page import html
 
-    inputs = report_inputs(judged)
+    inputs = inputs or report_inputs(judged)
     show_notes(judged)
     write_atomically(judged.campaign.report, html(inputs), parents=False)
     write_atomically(judged.campaign.summary, markdown(inputs), parents=False)
@@ -181,3 +285,39 @@ def write_report(judged: JudgedCampaign) -> ReportInputs:
 def counts(accounting: Accounting) -> str:
     """``2 failed, 16 ok``."""
     return ", ".join(f"{count} {status}" for status, count in sorted(accounting.counts().items()))
+
+
+TAIL = 15
+
+
+def show_logs(campaign: Campaign, run: str | None) -> None:
+    """The jobs' log files, then the last lines of the processes of one run, or of every run that failed."""
+    outcomes = account_now(campaign).outcomes
+    if run is not None and run not in {one.run.run for one in outcomes}:
+        raise UsageError(f"{campaign.place} has no run '{run}'{nearest(run, [one.run.run for one in outcomes])}")
+    for job in campaign.jobs:
+        for path in sorted(campaign.job_dir(job.job).glob("*.log")):
+            say(f"{campaign.shown(path)}  {path.stat().st_size} bytes")
+    for one in outcomes:
+        wanted = one.status != "ok" if run is None else one.run.run == run
+        if wanted and one.directory:
+            say("")
+            say(f"{one.run.run} block {one.block.block} {one.run.variant}: {one.status}: {one.reason}")
+            _show(campaign, one.directory / LOGS_FILE)
+
+
+def _show(campaign: Campaign, path: Path) -> None:
+    if not path.exists():
+        say(f"  no {path.name}: the run left no record")
+        return
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                lines = archive.read(name).decode("utf-8", "replace").rstrip().splitlines()
+                say(f"  {name}  ({campaign.shown(path)}, {len(lines)} lines)")
+                for line in lines[-TAIL:]:
+                    say(f"    {line}")
+    except BrokenPipeError:
+        raise  # of whoever reads what we say
+    except (OSError, zipfile.BadZipFile) as error:
+        raise DataError(f"{campaign.shown(path)} can't be read: {error}") from None

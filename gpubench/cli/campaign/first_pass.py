@@ -7,11 +7,9 @@ import datetime as dt
 import json
 import statistics
 
-from gpubench.cli.campaign.planning import Wanted, check_plan, plan_campaign, settle
-from gpubench.cli.campaign.preflight import require_scheduler
-from gpubench.cli.campaign.prior_campaign import run_seconds
+from gpubench.cli.campaign.planning import Wanted, check_plan, plan_campaign, run_seconds, settle
+from gpubench.cli.campaign.preflight import prepare
 from gpubench.cli.campaign.running import account_now, run_jobs
-from gpubench.cli.campaign.shared_paths import place_campaign
 from gpubench.cli.images.obtain import obtain_images
 from gpubench.cli.say import say
 from gpubench.errors import InterruptedByUserError
@@ -19,7 +17,6 @@ from gpubench.model.quantities import format_seconds
 from gpubench.plan.block_design import interleaved, warmup_repetitions
 from gpubench.plan.budget import LEAST_REPS, FirstPass, PilotWorkload, repetitions
 from gpubench.plan.feasibility import SEQUENTIAL
-from gpubench.report.labels import cell_names
 from gpubench.schedulers import LOCAL
 from gpubench.spec.plain import parse_lines
 from gpubench.spec.records import SAMPLES_FILE
@@ -85,8 +82,7 @@ def _run(wanted: Wanted, waiting: str) -> RunOutcome:
         chooses_repetitions=False,
     )
     campaign = plan_campaign(alone, quiet=True)
-    require_scheduler(campaign)
-    place_campaign(campaign)
+    prepare(campaign)
     try:
         run_jobs(campaign, quiet=True)
     except InterruptedByUserError as stopped:
@@ -123,6 +119,7 @@ def _tried(wanted: Wanted, outcome: RunOutcome, *, together: bool) -> dict[str, 
 def _words(first: FirstPass, wanted: Wanted) -> str:
     """``merge 4 x 0.98s (scatter 9 %), ...``, and where that comes from."""
     # Late: the page's libraries take half a second, and the first run shall begin before.
+    from gpubench.report.labels import cell_names
 
     names = cell_names([{"workload": item.name, "params": json.dumps(item.params)} for item in wanted.workloads])
     each = [

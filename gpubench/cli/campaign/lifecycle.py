@@ -1,38 +1,51 @@
-"""Whole campaigns: bench, submit, resume."""
+"""Whole campaigns: run them, hand them over, go on with them."""
 
 from __future__ import annotations
 
 import contextlib
 import datetime as dt
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import typer
 
-from gpubench.cli.campaign.display import plan_lines, require_complete, show_verdicts, write_report
+from gpubench.cli.campaign.display import (
+    not_begun,
+    plan_lines,
+    require_complete,
+    show_next_steps,
+    show_verdicts,
+    write_report,
+)
 from gpubench.cli.campaign.first_pass import with_repetitions
 from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.campaign.planning import plan_campaign, read_wishes, write_scripts
-from gpubench.cli.campaign.preflight import require_scheduler
-from gpubench.cli.campaign.queue import submit_jobs, watch_jobs
-from gpubench.cli.campaign.run_in_allocation import run_here
-from gpubench.cli.campaign.running import account_now, job_states, missing_words, run_jobs
-from gpubench.cli.campaign.shared_paths import place_campaign
+from gpubench.cli.campaign.preflight import place_campaign, prepare
+from gpubench.cli.campaign.running import (
+    Budget,
+    account_now,
+    job_states,
+    missing_words,
+    run_here,
+    run_jobs,
+    submit_jobs,
+    watch_jobs,
+)
 from gpubench.cli.say import say
 from gpubench.cli.ways import typed
 from gpubench.errors import InterruptedByUserError, UsageError
 from gpubench.files import locked
 from gpubench.model.plan import PlanAddition
 from gpubench.model.quantities import format_seconds
-from gpubench.plan import plan_advance, plan_repair
-from gpubench.schedulers import SCHEDULERS
+from gpubench.plan import plan_advance, plan_more, plan_repair
+from gpubench.schedulers import BATCH, SCHEDULERS
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import remove_leftovers
 
 
-def bench(asked: CampaignOptions, *, gate: bool) -> None:
-    """Everything, from words to report."""
+def bench(asked: CampaignOptions, *, gate: bool, over_budget: bool) -> None:
+    """Everything, from words to report; no block ends beyond a budget that the user gave, unless ``over_budget``."""
     began = time.monotonic()
     wanted = with_repetitions(read_wishes(asked))
     campaign = plan_campaign(wanted)
@@ -41,37 +54,69 @@ def bench(asked: CampaignOptions, *, gate: bool) -> None:
     what = "images, first pass and plan" if wanted.tried else "images and plan"
     say(f"{what} took {format_seconds(time.monotonic() - began)}")
     say("")
-    require_scheduler(campaign)
     with at_work_on(campaign.directory):
-        _bench(campaign, gate=gate)
+        firm = asked.budget is not None and campaign.plan.budget_s is not None and not over_budget
+        _bench(campaign, Budget(campaign.plan.budget_s or 0.0) if firm else None, gate=gate)
 
 
-def _bench(campaign: Campaign, *, gate: bool) -> None:
-    place_campaign(campaign)
-    run_all(campaign, None)
-    while campaign.plan.max_blocks is not None and not campaign.ended:
-        campaign = _advance(campaign)
+def _bench(campaign: Campaign, budget: Budget | None, *, gate: bool) -> None:
+    _run_ready(campaign, None, budget)
+    while campaign.plan.max_blocks is not None and not campaign.ended and not not_begun(account_now(campaign)):
+        campaign = _advance(campaign, budget)
     _conclude(campaign, gate=gate)
 
 
-def advance(directory: Path, *, stop: bool) -> None:
-    """Look at what is there; run the next blocks that are still needed, or end the campaign."""
+def go_on(directory: Path, *, more: int = 0, stop: bool = False, gate: bool = False) -> None:
+    """Run what is missing, ``more`` blocks, and what the looks of an adaptive campaign ask for; or ``stop`` it; judge.
+
+    Jobs that wait or run in a queue are waited for first.
+    """
     with at_work_on(directory):
-        _advance_campaign(Campaign.open(directory), stop=stop)
+        _go_on(Campaign.open(directory), more=more, stop=stop, gate=gate)
 
 
-def _advance_campaign(campaign: Campaign, *, stop: bool) -> None:
-    _require_idle(campaign)
-    if campaign.plan.max_blocks is None:
+def _go_on(campaign: Campaign, *, more: int, stop: bool, gate: bool) -> None:
+    adaptive = campaign.plan.max_blocks is not None
+    if stop and not adaptive:
+        raise UsageError(f"{campaign.directory} has a fixed number of blocks", then="leave --stop out")
+    if more and adaptive:
         raise UsageError(
-            f"{campaign.directory} has a fixed number of blocks", then="only a campaign planned --adaptive advances"
+            f"{campaign.directory} is adaptive, with {campaign.plan.max_blocks} blocks at most, as was declared",
+            then="leave --blocks out, or plan another campaign",
         )
-    if campaign.ended:
-        say("the campaign has had its last look")
+    if campaign.plan.site.scheduler in BATCH and any(state.alive for state in job_states(campaign).values()):
+        _watch(campaign)
+    if stop:
+        _require_idle(campaign)
+        if not campaign.ended:
+            require_complete(campaign, account_now(campaign))
+            campaign = _end(campaign)
     else:
-        require_complete(campaign, account_now(campaign))
-        campaign = _end(campaign) if stop else _advance(campaign)
-    _conclude(campaign, gate=False)
+        campaign, blocks = missing_blocks(campaign, more)
+        if blocks:
+            _run_ready(campaign, blocks)
+        elif not adaptive or campaign.ended:
+            say("the campaign has had its last look" if adaptive else "nothing is missing")
+        while adaptive and not campaign.ended:
+            require_complete(campaign, account_now(campaign))
+            campaign = _advance(campaign)
+    _conclude(campaign, gate=gate)
+
+
+def submit_what_is_missing(directory: Path) -> None:
+    """Hand over what is missing, or what the next look of an adaptive campaign asks for; nobody waits for a queue."""
+    with at_work_on(directory):
+        campaign, blocks = missing_blocks(Campaign.open(directory))
+        if not blocks and campaign.plan.max_blocks is not None and not campaign.ended:
+            require_complete(campaign, account_now(campaign))
+            campaign, blocks = _look(campaign)
+        if not blocks:
+            say("nothing is missing")
+            return
+        prepare(campaign)
+        if not submit_jobs(campaign, blocks):
+            run_all(campaign, blocks)
+            require_complete(campaign, account_now(campaign))
 
 
 def plan_and_submit(asked: CampaignOptions, *, here: bool) -> None:
@@ -93,44 +138,31 @@ def _submit(campaign: Campaign, *, here: bool) -> None:
     if any(campaign.runs_dir.glob("*-*")):
         raise UsageError(
             f"{campaign.directory} has been run already",
-            then=f"to run what is missing: gpubench resume {campaign.directory}",
+            then=f"to run what is missing: {typed('bench', campaign=campaign.directory)}",
         )
     write_scripts(campaign)
     if here:
         place_campaign(campaign)
         run_here(campaign)
     else:
-        require_scheduler(campaign)
-        place_campaign(campaign)
+        prepare(campaign)
         if submit_jobs(campaign, None):
             return
         run_all(campaign, None)
     require_complete(campaign, account_now(campaign))
 
 
-def resume(directory: Path, *, gate: bool) -> None:
-    """Run only what is missing."""
-    with at_work_on(directory):
-        _resume(directory, gate=gate)
+def _run_ready(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None, budget: Budget | None = None) -> None:
+    """``run_all`` where nothing has been run by this process yet."""
+    prepare(campaign)
+    run_all(campaign, blocks, budget)
 
 
-def _resume(directory: Path, *, gate: bool) -> None:
-    campaign, blocks = missing_blocks(Campaign.open(directory))
-    if not blocks:
-        say("nothing is missing")
-    else:
-        require_scheduler(campaign)
-        place_campaign(campaign)
-        if submit_jobs(campaign, blocks):
-            return
-        run_all(campaign, blocks)
-    _conclude(campaign, gate=gate)
-
-
-def missing_blocks(campaign: Campaign) -> tuple[Campaign, dict[str, list[int]]]:
+def missing_blocks(campaign: Campaign, more: int = 0) -> tuple[Campaign, dict[str, list[int]]]:
     """The blocks by job that ``campaign`` still needs, none where nothing is missing, with its scripts written.
 
-    The campaign that comes back has a new block for every broken one, and nothing lies in it that dead writers left.
+    The campaign that comes back has a new block for every broken one, ``more`` blocks beside those at each place, and
+    nothing lies in it that dead writers left.
     Raises UsageError while one of its jobs lives.
     """
     _require_idle(campaign)
@@ -141,27 +173,54 @@ def missing_blocks(campaign: Campaign) -> tuple[Campaign, dict[str, list[int]]]:
     if repair.addition is not None:
         campaign = campaign.append(repair.addition)
         say(f"{repair.addition.reason}: {sum(len(job.blocks) for job in repair.addition.jobs)} new block(s)")
-        blocks |= {job.job: [block.block for block in job.blocks] for job in repair.addition.jobs}
+        blocks |= _numbers(repair.addition)
+    if more:
+        addition = plan_more(campaign.whole_plan, more, dt.datetime.now(dt.UTC).isoformat())
+        campaign = campaign.append(addition)
+        say(addition.reason)
+        blocks |= _numbers(addition)
     if blocks:
         write_scripts(campaign)
     return campaign, blocks
 
 
-def run_all(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None) -> None:
-    """Run the jobs, here or in the site's queue, and show what happens; ``blocks`` by job, None: all of them."""
-    try:
+def run_all(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None, budget: Budget | None = None) -> None:
+    """Run the jobs, here or in the site's queue, and show what happens; ``blocks`` by job, None: all of them.
+
+    ``budget`` bounds what this machine runs; in a queue a job has its time limit.
+    """
+    with _way_on_after_ctrl_c(campaign):
         if submit_jobs(campaign, blocks):
             watch_jobs(campaign)
         else:
-            run_jobs(campaign, blocks)
+            run_jobs(campaign, blocks, budget=budget)
+
+
+def _watch(campaign: Campaign) -> None:
+    with _way_on_after_ctrl_c(campaign):
+        watch_jobs(campaign)
+
+
+@contextlib.contextmanager
+def _way_on_after_ctrl_c(campaign: Campaign) -> Iterator[None]:
+    try:
+        yield
     except InterruptedByUserError as stopped:
         raise InterruptedByUserError(
             f"{stopped}; {missing_words(campaign)}", then=f"to go on: {typed('bench', campaign=campaign.directory)}"
         ) from None
 
 
-def _advance(campaign: Campaign) -> Campaign:
+def _advance(campaign: Campaign, budget: Budget | None = None) -> Campaign:
     """One look; the campaign with what it appended, which has been run."""
+    campaign, blocks = _look(campaign)
+    if blocks:
+        run_all(campaign, blocks, budget)
+    return campaign
+
+
+def _look(campaign: Campaign) -> tuple[Campaign, dict[str, list[int]]]:
+    """One look; the campaign with what it appended, and the blocks by job that are to be run."""
     from gpubench.cli.results.judge import decided, judge_campaign
 
     judged = judge_campaign(campaign)
@@ -171,8 +230,11 @@ def _advance(campaign: Campaign) -> Campaign:
     say(addition.reason if addition.jobs else f"{addition.reason}; no block follows")
     if addition.jobs:
         write_scripts(campaign)
-        run_all(campaign, {job.job: [block.block for block in job.blocks] for job in addition.jobs})
-    return campaign
+    return campaign, _numbers(addition)
+
+
+def _numbers(addition: PlanAddition) -> dict[str, list[int]]:
+    return {job.job: [block.block for block in job.blocks] for job in addition.jobs}
 
 
 def _end(campaign: Campaign) -> Campaign:
@@ -182,19 +244,37 @@ def _end(campaign: Campaign) -> Campaign:
 
 def _conclude(campaign: Campaign, *, gate: bool) -> None:
     # Late: scipy takes a second, which belongs behind the measurements.
-    from gpubench.cli.results.judge import judge_campaign
+    from gpubench.cli.results.judge import judge_campaign, report_inputs
+    from gpubench.report.seconds import seconds
     from gpubench.stats.verdict import exit_code
 
     judged = judge_campaign(campaign)
+    inputs = report_inputs(judged)
     say("")
-    show_verdicts(judged.verdicts, judged.accounting)
-    write_report(judged)
+    show_verdicts(judged.verdicts, judged.accounting, seconds(inputs))
+    write_report(judged, inputs)
+    if late := not_begun(judged.accounting):
+        say("")
+        say(
+            f"{late} block{'s were' if late > 1 else ' was'} not begun, for the budget left no time; to run "
+            f"{'them' if late > 1 else 'it'}: {typed('bench', campaign=campaign.directory)}"
+            f"   # about {format_seconds(late * campaign.plan.time.block_s)}"
+        )
+    show_next_steps(inputs, _commands())
     require_complete(campaign, judged.accounting)
     if gate:
         code = exit_code(judged.verdicts)
         if code:
             say(f"gate: exit {code}")
         raise typer.Exit(code)
+
+
+def _commands() -> Container[str]:
+    from typer.main import get_command
+
+    from gpubench.cli.app import app
+
+    return getattr(get_command(app), "commands", {})
 
 
 @contextlib.contextmanager

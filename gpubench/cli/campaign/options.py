@@ -1,4 +1,4 @@
-"""What `bench`, `plan`, `render` and `submit` were asked for."""
+"""What `bench`, `plan` and `submit` were asked for, and what `calibrate` was."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from gpubench.stats.settings import Summary
 
 if TYPE_CHECKING:
     from gpubench.model.image import Variant
+from pathlib import Path
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +48,11 @@ class CampaignOptions:
         ),
         Make(),
     ] = None
-    blocks: Annotated[int | None, typer.Option(min=1, max=MOST_BLOCKS, help="This many blocks, fixed."), Make()] = None
+    blocks: Annotated[
+        str | None,
+        typer.Option(help="This many blocks, fixed; +N with bench --campaign: N more blocks."),
+        Make(),
+    ] = None
     budget: Annotated[str | None, typer.Option(help="The most blocks that fit into this time, like 10m."), Make()] = (
         None
     )
@@ -118,6 +123,18 @@ class CampaignOptions:
         """The counts of workers per node, ascending and once each; raises UsageError."""
         return [default] if self.workers is None else _counts("--workers", self.workers)
 
+    def chosen_blocks(self) -> int | None:
+        """How many were asked for, None where nobody did; raises UsageError."""
+        if self.more_blocks():
+            raise UsageError(
+                f"--blocks {self.blocks} is said of a campaign", then="name it: gpubench bench --campaign DIR"
+            )
+        return None if self.blocks is None else _blocks(self.blocks)
+
+    def more_blocks(self) -> int:
+        """How many blocks a campaign gets beside those that it has, 0 where nobody asked; raises UsageError."""
+        return _blocks(self.blocks[1:]) if self.blocks and self.blocks.startswith("+") else 0
+
     def chosen_settings(self) -> list[str]:
         """``--set`` and the options that are short for it."""
         short = [("runtime", self.runtime), ("layout.arrangement", self.arrangement), ("image.base", self.base)]
@@ -148,6 +165,7 @@ class CampaignOptions:
 
     def check(self) -> None:
         """Raise UsageError for any value that can't be read."""
+        self.chosen_blocks()
         self.chosen_budget()
         self.chosen_date()
         self.chosen_margin()
@@ -161,6 +179,12 @@ class CampaignOptions:
 
 
 _COUNT = re.compile(r"0*[1-9][0-9]{0,9}")
+
+
+def _blocks(text: str) -> int:
+    if not (_COUNT.fullmatch(text) and int(text) <= MOST_BLOCKS):
+        raise UsageError(f"--blocks '{shortened(text, 60)}' is no count from 1 to {MOST_BLOCKS}")
+    return int(text)
 
 
 def _words(text: str) -> list[str]:
@@ -181,3 +205,39 @@ def _quantity(option: str, text: str, parse: Callable[[str], float]) -> float:
         return parse(text)
     except ValueError as error:
         raise UsageError(f"{option}: {error}") from None
+
+
+A, B = "a", "b"
+
+
+@dataclasses.dataclass(frozen=True)
+class CalibrateOptions:
+    """What is run again and again; kept in the directory, so that a second call goes on with the same."""
+
+    site: options.Site = "local"
+    suite: Annotated[str, typer.Option(help="Suite in suites/, or a .toml file.", autocompletion=completion.suites)] = (
+        "calibrate"
+    )
+    slow: Annotated[
+        str, typer.Option(help="Slow the candidate by this, like 5%, and count how often that is found.")
+    ] = ""
+    ucx: Annotated[
+        str, typer.Option(help="UCX version; default: the profile's first.", autocompletion=completion.versions)
+    ] = ""
+    blocks: Annotated[int, typer.Option(min=1, max=MOST_BLOCKS, help="Blocks of each campaign.")] = 5
+    seed: Annotated[int | None, typer.Option(help="Seed of the first campaign's order; each next one adds 1.")] = None
+    settings: options.Set = None
+
+    def asked(self, number: int, directory: Path) -> CampaignOptions:
+        """As ``bench`` would be asked for campaign ``number``."""
+        slowed = f",GPUBENCH_SLOW={self.slow}" if self.slow else ""
+        return CampaignOptions(
+            site=self.site,
+            variants=f"{A}={self.ucx} {B}={self.ucx}{slowed}",
+            suite=self.suite,
+            blocks=str(self.blocks),
+            protocol="tcp",
+            seed=None if self.seed is None else self.seed + number,
+            settings=self.settings,
+            outputs=directory,
+        )

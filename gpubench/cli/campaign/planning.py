@@ -1,9 +1,10 @@
-"""From the user's words to a planned campaign on disk."""
+"""From the user's words to a planned campaign on disk; and what an earlier one like it took, and how noisy it was."""
 
 from __future__ import annotations
 
 import dataclasses
 import datetime as dt
+import functools
 import itertools
 import os
 import random
@@ -14,16 +15,17 @@ from typing import Any
 
 from gpubench import __version__, resources
 from gpubench.cli.campaign.options import CampaignOptions
-from gpubench.cli.campaign.prior_campaign import find_history
 from gpubench.cli.images.obtain import obtain_images
 from gpubench.cli.sites.profiles import expanded, known_issues, load_site, load_suite
 from gpubench.cli.workloads.own_files import own_workloads
-from gpubench.errors import UsageError
+from gpubench.errors import GpubenchError, UsageError
 from gpubench.files import write_atomically, write_many_atomically
+from gpubench.images.kinds.base import Found
 from gpubench.images.variables import check_variables
 from gpubench.images.waiting import with_waiting
 from gpubench.model.image import Image, Variant
 from gpubench.model.own_workload import OwnWorkload
+from gpubench.model.plan import Plan
 from gpubench.model.site import Site
 from gpubench.plan import History, Request, make_plan
 from gpubench.plan.budget import FirstPass
@@ -34,6 +36,7 @@ from gpubench.schedulers import LOCAL
 from gpubench.spec import WorkloadSpec
 from gpubench.spec.plain import content_id
 from gpubench.stats.data import ComparisonInput
+from gpubench.store.accounting import RunOutcome, account
 from gpubench.store.campaign import PLAN_FILE, Campaign, create_campaign
 
 SEEDS = 2**31
@@ -80,7 +83,8 @@ def want(
     if not asked.allow_unknown_env:
         check_variables(site, variants)
     budget_s = asked.chosen_budget()
-    if budget_s is None and asked.blocks is None:
+    blocks = asked.chosen_blocks()
+    if budget_s is None and blocks is None:
         budget_s = site.defaults.budget
     return Wanted(
         asked=asked,
@@ -94,7 +98,7 @@ def want(
         variants=variants,
         images={},
         nodes=asked.chosen_nodes(site.defaults.nodes),
-        blocks=asked.blocks or site.defaults.blocks,
+        blocks=blocks or site.defaults.blocks,
         seed=0,
         protocol=asked.protocol or site.protocol,
         device=site.device,
@@ -121,36 +125,52 @@ def memory_of_a_worker(wanted: Wanted) -> int:
     return worker_memory(settle(wanted), max(wanted.workers))
 
 
-def plan_campaign(wanted: Wanted, *, quiet: bool = False) -> Campaign:
-    """Build what images are missing, plan, and write plan, manifests and scripts into a new campaign directory."""
+def plan_campaign(wanted: Wanted, *, out: Path | None = None, quiet: bool = False) -> Campaign:
+    """Build what images are missing, plan, and write plan, manifests and scripts into a new campaign directory.
+
+    ``out`` is that directory, by default a new one below the outputs; raises UsageError where it holds a campaign.
+    """
     now = dt.datetime.now(dt.UTC)
-    asked, site = wanted.asked, wanted.site
-    seed = random.SystemRandom().randrange(SEEDS) if asked.seed is None else asked.seed
-
-    def request(manifests: Mapping[str, Mapping[str, Any]]) -> Request:
-        settled = settle(wanted, manifests)
-        history = find_history(wanted.outputs, site.name, _shape(settled))
-        if first := wanted.tried:
-            reps = {item.params_id: item.reps for item in wanted.workloads}
-            run_s = first.run_s(reps)
-            earlier = _as_often(history.pilot if history else (), reps)
-            history = History(first.campaign, run_s, 1, earlier, source="what the first pass took")
-        return dataclasses.replace(settled, created_at=now.isoformat(), seed=seed, history=history)
-
+    if out is not None and (out / PLAN_FILE).exists():
+        raise UsageError(f"{out} already holds a campaign", then="name another directory")
+    request = functools.partial(_request, wanted, now, _seed(wanted))
     make_plan(request({}))  # refused plans leave no image built and no directory behind
-    built = obtain_images(site, [variant.ucx for variant in wanted.variants], asked, quiet=quiet)
-    final = request({spec: found[1] for spec, found in built.items() if found})
-    directory = create_campaign(wanted.outputs, site.name, wanted.suite, now)
-    images: dict[str, Image | None] = {spec: found[0] if found else None for spec, found in built.items()}
-    plan = make_plan(dataclasses.replace(final, campaign=directory.name, images=images))
+    built = obtain_images(wanted.site, [variant.ucx for variant in wanted.variants], wanted.asked, quiet=quiet)
+    final = request(built)
+    directory = out or create_campaign(wanted.outputs, wanted.site.name, wanted.suite, now)
+    plan = make_plan(dataclasses.replace(final, campaign=directory.resolve().name))
     write_node_half(directory, wanted.own)
     for image, manifest in filter(None, built.values()):
         Campaign(directory, plan).write_manifest(image.manifest, manifest)
-    campaign = Campaign.begin(
-        directory, plan
-    )  # behind all that can't be made again: what has a plan lacks scripts only
+    campaign = Campaign.begin(directory, plan)  # last of what can't be made again: what has a plan lacks scripts only
     write_scripts(campaign)
     return campaign
+
+
+def foreseen_campaign(wanted: Wanted) -> Campaign:
+    """As ``plan_campaign`` would plan it now, with the images that are there; nothing is built or written."""
+    there = obtain_images(
+        wanted.site, [variant.ucx for variant in wanted.variants], wanted.asked, look_only=True, quiet=True
+    )
+    request = _request(wanted, dt.datetime.now(dt.UTC), _seed(wanted), there)
+    name = f"{wanted.site.name}-{wanted.suite}"
+    return Campaign(wanted.outputs / name, make_plan(dataclasses.replace(request, campaign=name)))
+
+
+def _seed(wanted: Wanted) -> int:
+    return random.SystemRandom().randrange(SEEDS) if wanted.asked.seed is None else wanted.asked.seed
+
+
+def _request(wanted: Wanted, now: dt.datetime, seed: int, images: Mapping[str, Found | None]) -> Request:
+    settled = settle(wanted, {spec: found[1] for spec, found in images.items() if found})
+    history = find_history(wanted.outputs, wanted.site.name, _shape(settled))
+    if first := wanted.tried:
+        reps = {item.params_id: item.reps for item in wanted.workloads}
+        run_s = first.run_s(reps)
+        earlier = _as_often(history.pilot if history else (), reps)
+        history = History(first.campaign, run_s, 1, earlier, source="what the first pass took")
+    found: dict[str, Image | None] = {spec: found[0] if found else None for spec, found in images.items()}
+    return dataclasses.replace(settled, created_at=now.isoformat(), seed=seed, history=history, images=found)
 
 
 def _as_often(pilot: Sequence[ComparisonInput], reps: Mapping[str, int]) -> list[ComparisonInput]:
@@ -177,6 +197,7 @@ def render_campaign(wanted: Wanted, directory: Path) -> Campaign:
     asked = wanted.asked
     words = {**dataclasses.asdict(asked), "max_blocks": asked.most_blocks}
     words = {key: value for key, value in words.items() if key not in ("outputs", "adaptive")}
+    words["blocks"] = asked.chosen_blocks()
     date = asked.chosen_date()
     at = dt.datetime.strptime(date or EPOCH, "%Y%m%d").replace(tzinfo=dt.UTC)
     request = dataclasses.replace(
@@ -199,6 +220,13 @@ def render_campaign(wanted: Wanted, directory: Path) -> Campaign:
 def write_node_half(directory: Path, own: Iterable[OwnWorkload]) -> None:
     """What every process of a run starts from, with the files of the user's own workloads in it."""
     write_atomically(directory / NODE_HALF, pack(resources.node_half() | dict(one.packed() for one in own)))
+
+
+def render_again(directory: Path) -> Campaign:
+    """Write the scripts of a planned campaign once more; raises UsageError where there is none."""
+    campaign = Campaign.open(directory)
+    write_scripts(campaign)
+    return campaign
 
 
 def write_scripts(campaign: Campaign) -> None:
@@ -254,3 +282,55 @@ def _shape(wanted: Wanted) -> dict[str, Any]:
             (item.params_id, 0 if wanted.tried else item.reps, item.warmup) for item in wanted.workloads
         ),
     }
+
+
+LOOK_BACK = 5
+"""Newest campaigns that are looked at: older ones ran on another day's machine."""
+
+
+def find_history(outputs: Path, site: str, shape: dict[str, Any]) -> History | None:
+    """The newest campaign of this shape with ``ok`` runs; None where there is none."""
+    plans = sorted(outputs.glob(f"*/{PLAN_FILE}"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for path in plans[:LOOK_BACK]:
+        try:
+            campaign = Campaign.open(path.parent)
+        except GpubenchError:  # a damaged campaign is no history; whoever opens it by name is told
+            continue
+        if campaign.plan.site.name == site and shape_of(campaign.plan) == shape:
+            durations = [run_seconds(outcome) for outcome in account(campaign).outcomes if outcome.status == "ok"]
+            if durations:
+                return History(campaign.plan.campaign, statistics.median(durations), len(durations), _pilot(campaign))
+    return None
+
+
+def shape_of(plan: Plan) -> dict[str, Any]:
+    """What runs must have in common for the durations of one to foretell those of the other."""
+    return {
+        "protocol": plan.protocol,
+        "runtime": plan.site.runtime,
+        "arrangement": plan.site.layout.arrangement,
+        "waiting": plan.site.layout.waiting,
+        "device": plan.device,
+        "workers_per_node": sorted({workers for _, workers in plan.places}),
+        # Where a first pass chose the repetitions, runs take as long with other numbers of them.
+        "workloads": sorted(
+            (item.params_id, 0 if plan.first_pass else item.reps, item.warmup) for item in plan.workloads
+        ),
+    }
+
+
+def _pilot(campaign: Campaign) -> list[ComparisonInput]:
+    from gpubench.merge.family import cells, family
+    from gpubench.merge.table import merge_directory
+
+    merged = merge_directory(campaign.runs_dir)
+    return family(campaign.plan, cells(campaign.plan, account(campaign).outcomes, merged))
+
+
+def run_seconds(outcome: RunOutcome) -> float:
+    """From a run's start to its record, without the time in which others had their turns; 0 without a record."""
+    record = outcome.record
+    if record is None:
+        return 0.0
+    ended, started = (dt.datetime.fromisoformat(stamp) for stamp in (record.ended_at, record.started_at))
+    return (ended - started).total_seconds() - record.phases.get("waited", 0.0)

@@ -1,13 +1,111 @@
-"""What a submit needs on this machine, asked before anything is submitted."""
+"""What a campaign needs before it is run: a scheduler and images here, and paths that its nodes see, too."""
 
 from __future__ import annotations
 
+import dataclasses
+import datetime as dt
+import json
+import os
+import re
 import shutil
+import socket
+from pathlib import Path
 
 from gpubench.cli.campaign.running import planned_images, unbuilt
-from gpubench.errors import MissingToolError
+from gpubench.cli.images.obtain import make_ready
+from gpubench.errors import MissingToolError, UsageError
+from gpubench.files import write_atomically
+from gpubench.images import images_root
+from gpubench.model.image import Image
+from gpubench.model.site import Site
+from gpubench.plan.site_checks import Resolved, require_shared
+from gpubench.runtimes import RUNTIMES
 from gpubench.schedulers import BATCH
 from gpubench.store.campaign import Campaign
+
+PATHS = "gpubench/paths/1"
+PATHS_FILE = "paths.json"
+"""In the campaign: what its paths were where it was last submitted."""
+
+_VARIABLE = re.compile(r"\$(\w+|\{\w+\})|^~")
+
+
+def place_campaign(campaign: Campaign) -> None:
+    """Resolve the paths of a campaign that goes to a queue, see that nodes can see them, and record them.
+
+    Raises:
+        UsageError: no container can mount the campaign's directory.
+        PlanRefusedError: the campaign or an image lies on no shared file system.
+    """
+    site = campaign.plan.site
+    _require_mountable(site.runtime, campaign.directory.resolve())
+    if site.scheduler not in BATCH:
+        return
+    shared = shared_paths(site)
+    places = {"the campaign": resolve(str(campaign.directory))}
+    for variant in campaign.plan.variants:
+        if variant.image and (place := image_place(variant.image)):
+            places[f"the image of {variant.label}"] = place
+    for what, place in places.items():
+        require_shared(what, place, shared)
+    write_atomically(campaign.directory / PATHS_FILE, _record(site, places, shared))
+
+
+def require_sound_images(campaign: Campaign) -> None:
+    """See that what nodes open by its path is what was built or imported: this machine sees it, too.
+
+    Raises:
+        PlanRefusedError: a variant has no image yet.
+        DataError: an image was changed.
+    """
+    for image in planned_images(campaign):
+        if image_place(image):
+            make_ready(image)
+
+
+def _require_mountable(runtime: str, directory: Path) -> None:
+    found = sorted(set(RUNTIMES[runtime].MOUNT_SEPARATORS) & set(str(directory)))
+    if found:
+        raise UsageError(
+            f"{runtime} can't mount {directory}: it parts the words of a mount at {' and '.join(found)}",
+            then="name another --outputs",
+        )
+
+
+def shared_paths(site: Site) -> list[Resolved]:
+    """The shared file systems of the profile, as they are here."""
+    return [resolve(text) for text in site.paths.shared]
+
+
+def resolve(text: str) -> Resolved:
+    """Variables, ``~`` and symbolic links put in; nothing need be there."""
+    expanded = os.path.expanduser(os.path.expandvars(text))  # noqa: PTH111 - pathlib raises for an unknown user
+    return Resolved(text, "" if _VARIABLE.search(expanded) else str(Path(expanded).resolve()))
+
+
+def image_place(image: Image) -> Resolved | None:
+    """A file of the image that nodes open by its path; None where they fetch it, or have it as a module."""
+    path = {"squashfs": image.reference, "venv": image.python, "conda": image.python}.get(image.kind, "")
+    # Not the file: a venv's Python is a link to that of the system, which every node has its own of.
+    return Resolved(path, str(Path(path).parent.resolve() / Path(path).name)) if path else None
+
+
+def _record(site: Site, places: dict[str, Resolved], shared: list[Resolved]) -> str:
+    plain = {
+        "schema": PATHS,
+        "at": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        "host": socket.gethostname(),
+        "places": {what: dataclasses.asdict(path) for what, path in places.items()},
+        "shared": [dataclasses.asdict(path) for path in shared],
+        "images": str(images_root(site.paths.images)),
+    }
+    return json.dumps(plain, indent=1, ensure_ascii=False) + "\n"
+
+
+def prepare(campaign: Campaign) -> None:
+    """``require_scheduler`` and ``place_campaign``; nothing is submitted where one of them raises."""
+    require_scheduler(campaign)
+    place_campaign(campaign)
 
 
 def require_scheduler(campaign: Campaign) -> None:

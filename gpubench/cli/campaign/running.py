@@ -1,22 +1,35 @@
-"""Submit jobs one after the other, show what happens, and come back with nothing left behind, also after Ctrl-C."""
+"""Run jobs on this machine, in the queue of the site, or on nodes that this shell holds; and ask how they stand."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import signal
+import subprocess
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
 
+from gpubench.cli.campaign.preflight import require_sound_images
 from gpubench.cli.images.obtain import make_ready, not_imported
 from gpubench.cli.progress import Progress, progress_for
+from gpubench.cli.say import say
 from gpubench.cli.ways import typed
-from gpubench.errors import InterruptedByUserError, PlanRefusedError, SchedulerError
+from gpubench.errors import (
+    GpubenchError,
+    InterruptedByUserError,
+    MissingToolError,
+    PlanRefusedError,
+    SchedulerError,
+    UsageError,
+)
 from gpubench.model.image import Image
 from gpubench.model.plan import PlannedJob
 from gpubench.polling import poll_until
 from gpubench.runtimes import RUNTIMES
-from gpubench.schedulers import LOCAL, POLLED, SCHEDULERS, JobState, Running
+from gpubench.schedulers import BATCH, LOCAL, POLLED, SCHEDULERS, Allocation, JobState, QueuedScheduler, Running
+from gpubench.schedulers import submitted as jobs_known
 from gpubench.schedulers.client import inherited
 from gpubench.store.accounting import PENDING, Accounting, account
 from gpubench.store.campaign import Campaign
@@ -25,12 +38,32 @@ from gpubench.store.rundirs import Records
 LOOK_S = 0.25
 
 
-def run_jobs(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None = None, *, quiet: bool = False) -> None:
+@dataclasses.dataclass
+class Budget:
+    """Seconds in which blocks have to end, from the moment when the first job has the machine."""
+
+    seconds: float
+    began: float | None = None
+
+    def left(self) -> float:
+        """Seconds from now on."""
+        self.began = time.monotonic() if self.began is None else self.began
+        return self.seconds - (time.monotonic() - self.began)
+
+
+def run_jobs(
+    campaign: Campaign,
+    blocks: Mapping[str, Sequence[int]] | None = None,
+    *,
+    budget: Budget | None = None,
+    quiet: bool = False,
+) -> None:
     """Run jobs of the campaign on this machine, one after the other, to their end.
 
     Args:
         campaign: planned and rendered.
         blocks: the blocks to run, by job; None means all of them.
+        budget: no block is begun that would end beyond it.
         quiet: show nothing.
 
     Raises:
@@ -44,7 +77,7 @@ def run_jobs(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None = No
     with interrupts() as interrupted, progress_for(campaign, quiet=quiet) as progress:
         for job in jobs:
             chosen = [block.block for block in job.blocks] if blocks is None else list(blocks[job.job])
-            _run_job(campaign, job, chosen, interrupted, progress)
+            _run_job(campaign, job, chosen, interrupted=interrupted, progress=progress, budget=budget)
 
 
 def planned_images(campaign: Campaign) -> list[Image]:
@@ -70,7 +103,13 @@ def unbuilt(campaign: Campaign) -> tuple[str, str]:
 
 
 def _run_job(
-    campaign: Campaign, job: PlannedJob, blocks: Sequence[int], interrupted: list[str], progress: Progress
+    campaign: Campaign,
+    job: PlannedJob,
+    blocks: Sequence[int],
+    *,
+    interrupted: list[str],
+    progress: Progress,
+    budget: Budget | None,
 ) -> None:
     scheduler = LOCAL[campaign.plan.site.scheduler]
     directory = campaign.job_dir(job.job)
@@ -85,7 +124,8 @@ def _run_job(
         return running.ended()
 
     with scheduler.acquire_machine(directory, waiting) as lock:
-        running = scheduler.submit(directory, inherited(os.environ, blocks), lock)
+        left = budget.left() if budget else None
+        running = scheduler.submit(directory, inherited(os.environ, blocks, left), lock)
         try:
             poll_until(ended, interval_s=LOOK_S)
         finally:
@@ -188,3 +228,193 @@ def missing_words(campaign: Campaign) -> str:
     counts = account(campaign).counts()
     total = sum(counts.values())
     return f"{counts.get('ok', 0) + counts.get('failed', 0)} of {total} runs finished"
+
+
+ASK_S = 5.0
+"""Between two questions to a scheduler that others use too."""
+
+
+def submit_jobs(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None) -> bool:
+    """Submit jobs of the campaign where its scheduler has a queue; False where it has none and somebody must run them.
+
+    Args:
+        campaign: planned and rendered.
+        blocks: the blocks to run, by job; None means all of them.
+
+    Raises:
+        PlanRefusedError: a variant has no image yet.
+        DataError: an image was changed since it was built or imported.
+        MissingToolError: the scheduler isn't here; the scripts are.
+        SchedulerError: a job was refused; those before it are submitted.
+    """
+    scheduler = BATCH.get(campaign.plan.site.scheduler)
+    if scheduler is None:
+        return False
+    require_sound_images(campaign)
+    before: list[str] = []
+    for job in campaign.jobs:
+        if blocks is not None and job.job not in blocks:
+            continue
+        chosen = [block.block for block in job.blocks] if blocks is None else blocks[job.job]
+        directory = campaign.job_dir(job.job)
+        try:
+            job_id = scheduler.submit(directory, inherited(os.environ, chosen), before)
+        except MissingToolError as error:
+            raise MissingToolError(
+                f"{error.what}; the scripts are in {campaign.directory / 'jobs'}",
+                then=f"on a login node of the site: gpubench submit {campaign.directory}",
+            ) from None
+        say(f"job {job.job}: {job_id}")
+        if scheduler.ONE_AT_A_TIME or campaign.plan.site.layout.one_machine:  # two at once would measure each other
+            before = [job_id]
+    waits = ", which hands over the jobs that wait, and brings results" if scheduler.ONE_AT_A_TIME else ""
+    say(f"to see how it goes: gpubench status --watch {campaign.directory}{waits}")
+    return True
+
+
+def watch_jobs(campaign: Campaign) -> None:
+    """Come back when no job of the campaign waits or runs; Ctrl-C ends the watching, not the jobs."""
+    with interrupts() as interrupted, progress_for(campaign, joining=True) as progress:
+        told: dict[str, str] = {}
+        asked = 0.0
+        while True:
+            progress.look()
+            if interrupted:
+                raise InterruptedByUserError(
+                    f"stopped watching by {interrupted[0]}; the jobs go on",
+                    then=f"gpubench status {campaign.directory}",
+                )
+            if time.monotonic() - asked > ASK_S:
+                poll(campaign)
+                states = job_states(campaign)
+                for job, state in states.items():
+                    words = " ".join(part for part in (state.word or state.phase, state.hosts) if part)
+                    if told.get(job) != words:
+                        told[job] = words
+                        progress.tell(f"job {job} ({state.job_id}): {words}")
+                if not any(state.alive for state in states.values()):
+                    poll(campaign)
+                    progress.look()
+                    return
+                asked = time.monotonic()
+            time.sleep(0.5)
+
+
+def cancel_jobs(campaign: Campaign) -> None:
+    """End every job that waits or runs; all are tried, the first that couldn't be ended is raised."""
+    scheduler = SCHEDULERS[campaign.plan.site.scheduler]
+    failed: list[GpubenchError] = []
+    alive = [job for job, state in job_states(campaign).items() if state.alive]
+    for job in alive:
+        try:
+            scheduler.cancel(campaign.job_dir(job))
+            say(f"job {job}: cancelled")
+        except GpubenchError as error:
+            failed.append(error)
+    if failed:
+        raise failed[0]
+    if not alive:
+        say("no job waits or runs")
+
+
+STOP_S = 120.0
+"""From the signal to the end of a script: supervisors end their processes and write a record first."""
+
+
+def run_here(campaign: Campaign) -> None:
+    """Run the jobs of the campaign that fit into this allocation, one after the other, to their end.
+
+    Raises:
+        UsageError: the site has no allocations, this shell is in none, or it is too small for every job.
+        PlanRefusedError: a variant has no image yet.
+        InterruptedByUserError: Ctrl-C or a signal; the job has ended by then, and what was finished is kept.
+    """
+    scheduler, held = _allocation(campaign)
+    require_sound_images(campaign)
+    for job in campaign.jobs:
+        if job.nodes > held.nodes:
+            say(
+                f"job {job.job}: not run here, it needs {job.nodes} nodes and allocation {held.job_id} has {held.nodes}"
+            )
+    fitting = [job for job in campaign.jobs if job.nodes <= held.nodes]
+    if not fitting:
+        raise UsageError(
+            f"every job of {campaign.directory} needs more than the {held.nodes} nodes of allocation {held.job_id}",
+            then=f"get more: {_allocate(campaign, scheduler)}",
+        )
+    with interrupts() as interrupted, progress_for(campaign) as progress:
+        for job in fitting:
+            _run_script(campaign, job, held, interrupted, progress)
+
+
+def _allocation(campaign: Campaign) -> tuple[QueuedScheduler, Allocation]:
+    site = campaign.plan.site
+    scheduler = BATCH.get(site.scheduler)
+    if scheduler is None:
+        raise UsageError(f"site {site.name} runs its jobs on this machine, in no allocation", then="leave --here out")
+    held = scheduler.current_allocation(os.environ)
+    if held is None:
+        raise UsageError(
+            "--here runs on nodes that are held already, and this shell is in no allocation",
+            then=f"get one, and run it there: {_allocate(campaign, scheduler)}",
+        )
+    return scheduler, held
+
+
+def _allocate(campaign: Campaign, scheduler: QueuedScheduler) -> str:
+    nodes = min(job.nodes for job in campaign.jobs)
+    return f"{scheduler.ALLOCATE.format(nodes=nodes)} gpubench submit --here {campaign.directory}"
+
+
+def _run_script(
+    campaign: Campaign, job: PlannedJob, held: Allocation, interrupted: list[str], progress: Progress
+) -> None:
+    directory = campaign.job_dir(job.job)
+    progress.tell(f"job {job.job}: on {job.nodes} nodes of allocation {held.job_id}")
+    (directory / held.exit_code_file).unlink(missing_ok=True)
+    jobs_known.write(directory, campaign.plan.site.scheduler, job.job, held.job_id, here=True)
+    environ = {
+        **inherited(os.environ, [block.block for block in job.blocks]),
+        **dict.fromkeys(held.count_variables, str(job.nodes)),
+    }
+    try:
+        with (directory / held.log).open("ab") as log:
+            process = subprocess.Popen(
+                ["bash", "job.sh"],
+                cwd=directory,
+                env=environ,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C is for us: the script is told in a way that lets it write its records
+            )
+    except OSError as error:
+        raise MissingToolError(f"can't start {directory / 'job.sh'}: {error.strerror}") from None
+
+    def ended() -> bool:
+        progress.look()
+        return process.poll() is not None or bool(interrupted)
+
+    try:
+        poll_until(ended, interval_s=LOOK_S)
+    finally:
+        _end(process)
+    progress.look()
+    if interrupted:
+        raise InterruptedByUserError(
+            f"interrupted by {interrupted[0]}; {missing_words(campaign)}",
+            then=f"to run what is missing: {typed('bench', campaign=campaign.directory)}",
+        )
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Have it ended, whatever made us stop waiting for it."""
+    if process.poll() is not None:
+        return
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gpubench import __version__, resources
 from gpubench.cli.campaign.planning import node_memory
-from gpubench.cli.campaign.shared_paths import image_place, resolve, shared_paths
+from gpubench.cli.campaign.preflight import image_place, resolve, shared_paths
 from gpubench.cli.clusters.jobs import job_state, submit_job, wait_for
 from gpubench.cli.clusters.options import ClusterOptions
 from gpubench.cli.clusters.stop import sweep

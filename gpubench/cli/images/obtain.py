@@ -31,11 +31,17 @@ def kind_of(site: Site) -> str:
 
 
 def obtain_images(
-    site: Site, specs: Sequence[str], asked: CampaignOptions, *, build: bool = True, quiet: bool = False
+    site: Site,
+    specs: Sequence[str],
+    asked: CampaignOptions,
+    *,
+    build: bool = True,
+    look_only: bool = False,
+    quiet: bool = False,
 ) -> dict[str, Found | None]:
     """One image per spec: what is locked, and where this machine is the site and ``build`` says so, what can be built.
 
-    None stands for an image that must be built first.
+    None stands for an image that must be built first. ``look_only``: nothing is built, whatever its kind.
     """
     order = Order(
         specs=specs,
@@ -44,7 +50,8 @@ def obtain_images(
         lock=read_lock(),
         date=asked.chosen_date(),
         base=asked.base or "",
-        build=build and site.scheduler in LOCAL,
+        build=build and not look_only and site.scheduler in LOCAL,
+        look_only=look_only,
         progress=(lambda _line: None) if quiet else say,
     )
     obtained = KINDS[kind_of(site)].obtain(order)

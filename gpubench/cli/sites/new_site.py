@@ -13,7 +13,7 @@ from gpubench.cli.say import say
 from gpubench.cli.sites.survey import PROGRAMS, Guess, Survey, runtimes_here, scheduler_here, survey
 from gpubench.errors import PlanRefusedError, UsageError
 from gpubench.files import create_exclusively
-from gpubench.model.base import a_name, nearest
+from gpubench.model.base import check_name, nearest
 from gpubench.plan.adapter_combinations import VALID
 
 FILL_IN = "# fill in:"
@@ -28,7 +28,7 @@ def new_site(name: str, scheduler: str | None, launcher: str | None, runtime: st
         PlanRefusedError: the adapters don't go together.
     """
     try:
-        a_name(name)
+        check_name(name)
     except ValueError as error:
         raise UsageError(f"'{name}': {error}") from None
     path = folder / f"{name}.toml"

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from gpubench import resources
+from gpubench.cli.campaign.preflight import resolve, shared_paths
 from gpubench.cli.campaign.running import interrupts
-from gpubench.cli.campaign.shared_paths import resolve, shared_paths
 from gpubench.cli.say import say
 from gpubench.cli.sites.profiles import expanded
 from gpubench.errors import InterruptedByUserError, MissingToolError, SchedulerError, UsageError

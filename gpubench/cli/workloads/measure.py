@@ -13,8 +13,7 @@ from typing import Any
 from gpubench.cli.campaign import lifecycle, processors
 from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.campaign.planning import Wanted, memory_of_a_worker, plan_campaign, want
-from gpubench.cli.campaign.preflight import require_scheduler
-from gpubench.cli.campaign.shared_paths import place_campaign
+from gpubench.cli.campaign.preflight import prepare
 from gpubench.cli.say import say, say_text
 from gpubench.cli.sites.profiles import load_site, toml_or_text
 from gpubench.cli.workloads import describe
@@ -52,7 +51,7 @@ def measure(asked: MeasureOptions, own: OwnWorkload | None) -> None:
     workers = _workers(asked)
     general = CampaignOptions(
         site=asked.site,
-        blocks=1,
+        blocks="1",
         workers=None if workers is None else str(workers),
         protocol=asked.protocol,
         runtime=asked.runtime,
@@ -83,8 +82,7 @@ def _run(wanted: Wanted, *, held: int, memory: int) -> dict[str, Any]:
     say(f"campaign {campaign.directory}")
     for note in campaign.plan.notes:
         say(f"  {note}")
-    require_scheduler(campaign)
-    place_campaign(campaign)
+    prepare(campaign)
     lifecycle.run_all(campaign, None)
     return of_campaign(campaign, held=held, memory=memory)
 

@@ -38,6 +38,7 @@ class Order:
         date: ``YYYYMMDD`` of the wanted build; empty: the newest.
         base: that the user named for new builds; empty: none, whatever is locked will do.
         build: whether what is missing may be built here and now.
+        look_only: whether nothing may be built at all, not even what else is built on demand.
         progress: gets one line per step.
     """
 
@@ -48,6 +49,7 @@ class Order:
     date: str = ""
     base: str = ""
     build: bool = True
+    look_only: bool = False
     progress: Progress = print
 
 

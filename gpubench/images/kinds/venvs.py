@@ -96,16 +96,6 @@ def stack_folder(stack: Stack, home: Path, progress: Progress, pins: Mapping[str
     the folder.
     """
     python = find_python(stack)
-    lock, stand_in = stack.lock_file.read_bytes(), docker_file(_STAND_IN).read_bytes()
-    key = content_id(
-        {
-            "lock": hashlib.sha256(lock).hexdigest(),
-            "libucx": hashlib.sha256(stand_in).hexdigest(),
-            "python": python.version,
-            "machine": platform.machine(),
-            **({"pins": dict(sorted(pins.items()))} if pins else {}),
-        }
-    )
     more = "".join(f", {name} {version}" for name, version in sorted(pins.items()))
     what = f"stack {stack.name}{more}"
 
@@ -119,7 +109,7 @@ def stack_folder(stack: Stack, home: Path, progress: Progress, pins: Mapping[str
         shutil.copyfile(docker_file(_STAND_IN), packages / "libucx.py")
         own = files / _LOCK_NAME if pins else stack.lock_file
         if pins:
-            own.write_bytes(lock)  # uv keeps versions of the file that it writes to
+            own.write_bytes(stack.lock_file.read_bytes())  # uv keeps versions of the file that it writes to
             changed = files.parent / "pins.txt"
             changed.write_text("".join(f"{name}=={version}\n" for name, version in sorted(pins.items())))
             run_uv(
@@ -134,7 +124,21 @@ def stack_folder(stack: Stack, home: Path, progress: Progress, pins: Mapping[str
         lock_hash = hashlib.sha256(own.read_bytes()).hexdigest()
         return {"python": python.version, "lock": lock_hash, "packages": _packages(packages)}
 
-    return folders.obtain(home, f"{stack.name}-py{python.version}-{key}", fill, progress, sound=check_python)
+    return folders.obtain(home, _stack_name(stack, python, pins), fill, progress, sound=check_python)
+
+
+def _stack_name(stack: Stack, python: Interpreter, pins: Mapping[str, str]) -> str:
+    """The folder's name: what is pinned by one name is one content."""
+    key = content_id(
+        {
+            "lock": hashlib.sha256(stack.lock_file.read_bytes()).hexdigest(),
+            "libucx": hashlib.sha256(docker_file(_STAND_IN).read_bytes()).hexdigest(),
+            "python": python.version,
+            "machine": platform.machine(),
+            **({"pins": dict(sorted(pins.items()))} if pins else {}),
+        }
+    )
+    return f"{stack.name}-py{python.version}-{key}"
 
 
 _COMPILE = (
@@ -202,7 +206,12 @@ def ucx_folder(wheel: Wheel, python: Path, home: Path, progress: Progress) -> Fo
         progress(f"built UCX {wheel.version} in {format_seconds(time.monotonic() - started)}")
         return facts | {"version": wheel.version, "wheel": digest}
 
-    return folders.obtain(home, f"ucx-{wheel.version}-{digest[:12]}", fill, progress)
+    return folders.obtain(home, _ucx_name(wheel), fill, progress)
+
+
+def _ucx_name(wheel: Wheel) -> str:
+    """One name is one content."""
+    return f"ucx-{wheel.version}-{wheel.digest()[:12]}"
 
 
 def ask_ucx(files: Path, wheel: Wheel) -> dict[str, Any]:
@@ -274,32 +283,52 @@ def ensure(specs: Sequence[str], root: Path, progress: Progress) -> dict[str, tu
         MissingToolError: the index doesn't answer, the disk is full, no fitting Python.
         DataError: a wheel doesn't hold the UCX that its name says.
     """
-    # All names are settled before anything is fetched: a typo in the last version must not cost a build.
-    wanted = {spec: ImageSpec.parse(spec) for spec in specs}
-    wheels = {spec: resolve(one.ucx) for spec, one in wanted.items()}
-    shared = [wheels[spec] for spec, one in wanted.items() if not one.stack]
-    common = choose(shared) if shared else None
-    rows = {spec: _named(one, wheels[spec]) if one.stack else common for spec, one in wanted.items()}
-    pins = {spec: whole_pins(row, wanted[spec].packages) for spec, row in rows.items() if row}
     home = root.resolve() / "venv"
-    for wheel in wheels.values():
-        wheel.digest()  # a machine without wheels is refused before a stack is fetched
-    stacks_by_key: dict[tuple[str, str], Folder] = {}
+    wanted = _wanted(specs)
+    stacks_by_name: dict[str, Folder] = {}
     ucx_by_version: dict[str, Folder] = {}
     found = {}
-    for spec, row in rows.items():
-        assert row is not None
-        key = (row.name, str(ImageSpec("", "", pins[spec])))
-        if key not in stacks_by_key:
-            stacks_by_key[key] = stack_folder(row, home, progress, pins[spec])
-        stack, wheel = stacks_by_key[key], wheels[spec]
+    for spec, (row, pins, wheel) in wanted.items():
+        key = str(ImageSpec(row.name, "", pins))
+        if key not in stacks_by_name:
+            stacks_by_name[key] = stack_folder(row, home, progress, pins)
+        stack = stacks_by_name[key]
         if wheel.version not in ucx_by_version:
-            python = stack.files / "bin" / "python"
-            ucx_by_version[wheel.version] = ucx_folder(wheel, python, home, progress)
+            ucx_by_version[wheel.version] = ucx_folder(wheel, stack.files / "bin" / "python", home, progress)
         found[spec] = _image(spec, BuiltVenv(row, wheel, stack, ucx_by_version[wheel.version]))
-    for line in _apart({spec: manifest["stack"]["packages"] for spec, (_, manifest) in found.items()}):
+    for line in _differing({spec: manifest["stack"]["packages"] for spec, (_, manifest) in found.items()}):
         progress(line)
     return found
+
+
+def find(specs: Sequence[str], root: Path) -> dict[str, tuple[Image, dict[str, Any]] | None]:
+    """As ``ensure``, but what is missing or damaged is None, and nothing is built."""
+    home = root.resolve() / "venv"
+    found: dict[str, tuple[Image, dict[str, Any]] | None] = {}
+    for spec, (row, pins, wheel) in _wanted(specs).items():
+        try:
+            stack = folders.read_sound(home / _stack_name(row, find_python(row), pins))
+            found[spec] = _image(spec, BuiltVenv(row, wheel, stack, folders.read_sound(home / _ucx_name(wheel))))
+        except (DataError, MissingToolError):  # the build says which of them
+            found[spec] = None
+    return found
+
+
+def _wanted(specs: Sequence[str]) -> dict[str, tuple[Stack, dict[str, str], Wheel]]:
+    """Row of the table, versions that differ from its lock, and wheel of each spec.
+
+    All names are settled before anything is fetched: a typo in the last version must not cost a build.
+    """
+    asked = {spec: ImageSpec.parse(spec) for spec in specs}
+    wheels = {spec: resolve(one.ucx) for spec, one in asked.items()}
+    shared = [wheels[spec] for spec, one in asked.items() if not one.stack]
+    common = choose(shared) if shared else None
+    wanted = {}
+    for spec, one in asked.items():
+        row = common if common and not one.stack else _named(one, wheels[spec])
+        wheels[spec].digest()  # a machine without wheels is refused before a stack is fetched
+        wanted[spec] = (row, whole_pins(row, one.packages), wheels[spec])
+    return wanted
 
 
 def _named(wanted: ImageSpec, wheel: Wheel) -> Stack:
@@ -313,7 +342,7 @@ def _named(wanted: ImageSpec, wheel: Wheel) -> Stack:
     return row
 
 
-def _apart(packages: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+def _differing(packages: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     """A line for each spec whose stack holds other packages than the first one's."""
     (first, base), *others = packages.items()
     for spec, own in others:
@@ -390,6 +419,8 @@ def manifest(built: BuiltVenv) -> dict[str, Any]:
 
 def obtain(order: Order) -> Obtained:
     """All on one stack, built where missing or damaged: no decision of anybody's. Raises as ``ensure``."""
+    if order.look_only:
+        return Obtained(dict(find(order.specs, order.root)))
     return Obtained(dict(ensure(order.specs, order.root, order.progress)))
 
 

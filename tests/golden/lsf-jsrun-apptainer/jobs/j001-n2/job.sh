@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 #BSUB -J j001-n2
 #BSUB -nnodes 2
-#BSUB -W 4:00
+#BSUB -W 0:05
 #BSUB -wa TERM
 #BSUB -wt 2
 #BSUB -o lsf-%J.log
@@ -36,7 +36,7 @@ now() {
 GPUBENCH_JOB_TOKEN=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
 export GPUBENCH_JOB_TOKEN
 # As late as it may end; earlier if LSF says so, which counts in minutes.
-GPUBENCH_END=$(($(now) + 14400))
+GPUBENCH_END=$(($(now) + 300))
 left=$(timeout 20 bjobs -noheader -o time_left "$LSB_JOBID")
 if [[ $left =~ ^([0-9]+):([0-9]+) ]]; then
   left=$((10#${BASH_REMATCH[1]} * 3600 + 10#${BASH_REMATCH[2]} * 60))

@@ -2,7 +2,7 @@
 #PBS -S /bin/bash
 #PBS -l select=2:ncpus=64:ngpus=4:mem=524288mb:system=polaris
 #PBS -l place=scatter:excl
-#PBS -l walltime=4:00:00
+#PBS -l walltime=0:05:00
 #PBS -r n
 #PBS -j oe
 #PBS -o pbs.out
@@ -40,7 +40,7 @@ now() {
 GPUBENCH_JOB_TOKEN=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
 export GPUBENCH_JOB_TOKEN
 # As late as it may end: PBS counts from the start of the job, before this script.
-GPUBENCH_END=$(($(now) + 14400))
+GPUBENCH_END=$(($(now) + 300))
 started=$(timeout 20 qstat -f "$PBS_JOBID" 2>/dev/null | sed -n 's/^ *stime = //p')
 if started=$(date -d "${started:-unknown}" +%s 2>/dev/null) && ((started <= $(date +%s))); then
   GPUBENCH_END=$((GPUBENCH_END - ($(date +%s) - started)))

@@ -5,7 +5,7 @@
 #SBATCH --cpus-per-task=16
 #SBATCH --gpus-per-node=8
 #SBATCH --mem=65536M
-#SBATCH --time=240
+#SBATCH --time=7
 #SBATCH --signal=B:TERM@120
 #SBATCH --no-requeue
 #SBATCH --output=slurm-%j.log
@@ -39,7 +39,7 @@ now() {
 GPUBENCH_JOB_TOKEN=$(od -An -N8 -tx1 /dev/urandom | tr -d ' \n')
 export GPUBENCH_JOB_TOKEN
 # When the job ends, as Slurm says; if it doesn't, as late as it may end. Slurm means the clock of its controller.
-GPUBENCH_END=$(($(now) + 14400))
+GPUBENCH_END=$(($(now) + 420))
 there=$(timeout 20 sdiag 2>/dev/null | sed -n 's/^sdiag output at .*(\([0-9]*\))$/\1/p')
 end=$(timeout 20 squeue --noheader --jobs="$SLURM_JOB_ID" --format=%e)
 if end=$(date -d "${end:-unknown}" +%s 2>/dev/null); then GPUBENCH_END=$((end + $(now) - ${there:-$(now)})); fi

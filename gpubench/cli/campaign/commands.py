@@ -1,0 +1,255 @@
+"""Commands that plan and run campaigns; and ``calibrate``: many, of a version against itself."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gpubench.cli import completion, options
+from gpubench.cli.campaign.options import CalibrateOptions, CampaignOptions
+from gpubench.cli.declared import Make, with_options
+from gpubench.errors import UsageError
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands, in the order in which --help lists them."""
+    for command in (bench, plan, submit, status, logs, cancel, fetch, calibrate):
+        app.command()(with_options(command))
+
+
+def bench(
+    *,
+    campaign: Annotated[
+        Path | None,
+        typer.Option(
+            help="Go on with this campaign: run what is missing, or +N --blocks more.",
+            autocompletion=completion.campaigns,
+        ),
+        Make(),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan; build, write and run nothing.")] = False,
+    gate: Annotated[
+        bool, typer.Option("--gate", help="Exit 20 on a regression, 21 when something is undecided.")
+    ] = False,
+    over_budget: Annotated[
+        bool, typer.Option("--over-budget", help="Begin also blocks that would end beyond --budget.")
+    ] = False,
+    stop: Annotated[
+        bool,
+        typer.Option("--stop", help="With --campaign, an adaptive one: end it; this look spends all that is left."),
+    ] = False,
+    asked: CampaignOptions,
+) -> None:
+    """Compare UCX versions: build images, plan, run, judge. Or go on with a campaign, by --campaign DIR.
+
+    Exits 0 when the campaign is complete, whatever the verdict; with --gate 20 or 21 by the verdict.
+    """
+    from gpubench.cli.campaign import lifecycle
+    from gpubench.cli.results.open_target import only_one
+
+    more = asked.more_blocks()
+    if campaign is not None:
+        only_one(campaign, dataclasses.replace(asked, blocks=None) if more else asked)
+        if dry_run:
+            raise UsageError("--dry-run shows a new plan", then=f"what is missing: gpubench status {campaign}")
+        if more and stop:
+            raise UsageError("--stop ends the campaign, and --blocks +N goes on with it", then="leave one of them out")
+        lifecycle.go_on(campaign, more=more, stop=stop, gate=gate)
+    elif stop:
+        raise UsageError("--stop is said of a campaign", then="name it: gpubench bench --campaign DIR")
+    elif dry_run:
+        _show_plan(None, asked)
+    else:
+        lifecycle.bench(asked, gate=gate, over_budget=over_budget)
+
+
+def plan(
+    *,
+    campaign: options.Planned = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write plan, scripts and run specs there; where a plan is, alone: its scripts again."),
+        Make(),
+    ] = None,
+    images: Annotated[
+        bool, typer.Option("--images", help="With --out: find or build the images, so that submit takes the directory.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print plan.json instead of the summary.")] = False,
+    asked: CampaignOptions,
+) -> None:
+    """Print the plan of a campaign; change nothing. With CAMPAIGN: show what was planned.
+
+    With --out nothing is asked of anybody (no engine, registry, repository or scheduler): every image is `unresolved`,
+    and the same words give the same bytes, on any day and wherever DIR is. Such scripts are for reading: submit refuses
+    them. With --images too, the images are found or built, and `gpubench submit DIR` runs the campaign.
+    """
+    from gpubench import resources
+    from gpubench.cli.campaign.planning import plan_campaign, read_wishes, render_again, render_campaign
+    from gpubench.cli.results.open_target import only_one
+    from gpubench.cli.say import say
+    from gpubench.render import job_file
+    from gpubench.store.campaign import PLAN_FILE
+
+    only_one(campaign, asked)
+    if out is None:
+        if images:
+            raise UsageError("--images is said of a campaign that is written", then="add --out DIR")
+        _show_plan(campaign, asked, as_json=as_json)
+        return
+    if campaign is not None:
+        raise UsageError(f"{campaign} is planned already", then=f"its scripts again: gpubench plan --out {campaign}")
+    if images:
+        opened = plan_campaign(read_wishes(asked), out=out)
+    elif asked == CampaignOptions() and (out.is_file() or (out / PLAN_FILE).exists()):
+        opened = render_again(out)
+    else:
+        opened = render_campaign(read_wishes(asked), out)
+    for job in opened.jobs:
+        say(str(opened.job_dir(job.job) / job_file(opened.plan.site.scheduler, resources.job_templates())))
+
+
+def _show_plan(campaign: Path | None, asked: CampaignOptions, *, as_json: bool = False) -> None:
+    from gpubench.cli.campaign.display import plan_lines
+    from gpubench.cli.campaign.planning import foreseen_campaign, read_wishes
+    from gpubench.cli.results.open_target import chosen_campaign
+    from gpubench.cli.say import say, say_text
+
+    opened = chosen_campaign(campaign, None) if campaign else foreseen_campaign(read_wishes(asked))
+    if as_json:
+        say_text(opened.plan.dump())
+        return
+    for line in plan_lines(opened):
+        say(line)
+
+
+def submit(
+    *,
+    campaign: options.Planned = None,
+    go_on: Annotated[
+        Path | None,
+        typer.Option(
+            "--campaign",
+            help="Go on with this campaign: only what is missing, or what its next look asks for.",
+            autocompletion=completion.campaigns,
+        ),
+    ] = None,
+    here: Annotated[
+        bool,
+        typer.Option("--here", help="Run on the nodes of the allocation that this shell is in; CAMPAIGN: the newest."),
+    ] = False,
+    asked: CampaignOptions,
+) -> None:
+    """Hand jobs to the site's scheduler. Of CAMPAIGN, or of one planned now; the local site's are run right here.
+
+    Where the scheduler's commands are missing the scripts are written all the same, and the exit code is 5; 6 where a
+    variant has no image yet.
+    """
+    from gpubench.cli.campaign import lifecycle
+    from gpubench.cli.results.open_target import campaign_to_change, only_one
+
+    only_one(campaign or go_on, asked)
+    if go_on is not None:
+        if campaign is not None or here:
+            raise UsageError("--campaign stands alone", then="leave CAMPAIGN and --here out")
+        lifecycle.submit_what_is_missing(go_on)
+    elif campaign:
+        lifecycle.submit(campaign_to_change(campaign, None), here=here)
+    elif here and asked == CampaignOptions(outputs=asked.outputs):
+        lifecycle.submit(campaign_to_change(None, asked.outputs), here=True)
+    else:
+        lifecycle.plan_and_submit(asked, here=here)
+
+
+def status(
+    campaign: options.MaybeCampaign = None,
+    outputs: options.Outputs = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Stay, and show what changes, until every job has ended.")
+    ] = False,
+) -> None:
+    """What became of every job and run, with reasons. Ok, failed, skipped, lost or pending; exit 4 if incomplete."""
+    from gpubench.cli.campaign.display import job_lines, require_complete, status_lines
+    from gpubench.cli.campaign.running import account_now, job_states, poll, watch_jobs
+    from gpubench.cli.results.open_target import chosen_campaign
+    from gpubench.cli.say import say
+
+    opened = chosen_campaign(campaign, outputs)
+    if watch and opened.pack is not None:
+        raise UsageError(f"--watch: {campaign} is a pack, nothing in it changes", then="leave --watch out")
+    if watch:
+        watch_jobs(opened)
+    else:
+        poll(opened)
+    states, accounting = job_states(opened), account_now(opened)
+    for line in job_lines(opened, states, accounting):
+        say(line)
+    for line in status_lines(opened, accounting):
+        say(line)
+    require_complete(opened, accounting, running=any(state.alive for state in states.values()))
+
+
+def cancel(campaign: options.MaybeCampaign = None, outputs: options.Outputs = None) -> None:
+    """End every job that waits or runs. What has been finished is kept."""
+    from gpubench.cli.campaign.running import cancel_jobs
+    from gpubench.cli.results.open_target import campaign_to_change
+
+    cancel_jobs(campaign_to_change(campaign, outputs))
+
+
+def logs(
+    campaign: options.MaybeCampaign = None,
+    outputs: options.Outputs = None,
+    run: Annotated[str | None, typer.Option(help="Only this run; default: every run that failed.")] = None,
+) -> None:
+    """Where logs are, and how those of failed runs end. The last lines of every process of such runs."""
+    from gpubench.cli.campaign.display import show_logs
+    from gpubench.cli.results.open_target import chosen_campaign
+
+    show_logs(chosen_campaign(campaign, outputs), run)
+
+
+def fetch(
+    site: options.NamedSite,
+    campaign: Annotated[
+        str,
+        typer.Argument(
+            help="Its name below fetch.path of the profile; or HOST:PATH, or a local path.", show_default=False
+        ),
+    ],
+    outputs: Annotated[Path, typer.Option(help="Where the copy goes, below its own name.")] = Path("outputs"),
+    settings: options.Set = None,
+) -> None:
+    """Bring a campaign home by rsync, or its copy up to date. Merge, compare and report work on it meanwhile.
+
+    rsync must be installed at both ends, ssh must lead there without questions. Run it as often as you like.
+    """
+    from gpubench.cli.campaign.fetch import fetch as fetched
+    from gpubench.cli.sites.profiles import load_site
+
+    fetched(load_site(site, settings), campaign, outputs)
+
+
+def calibrate(
+    *,
+    directory: Annotated[
+        Path | None, typer.Argument(help="A calibration begun earlier: go on with it.", show_default=False)
+    ] = None,
+    campaigns: Annotated[int, typer.Option(min=1, help="So many in all.")] = 20,
+    wishes: CalibrateOptions,
+    outputs: options.Outputs = None,
+) -> None:
+    """Count the gate's false alarms on this site. Runs a version against itself, over tcp, many times.
+
+    The rate is kept with the site, in ~/.local/state/gpubench/calibration/SITE.json, and shown in its reports. Ctrl-C
+    keeps what was done.
+    """
+    from gpubench.cli.campaign import calibrate
+
+    if directory is not None and (wishes != CalibrateOptions() or outputs is not None):
+        raise UsageError(
+            f"{directory} says what it runs, and options that say it are given too", then="only --campaigns may be"
+        )
+    calibrate.calibrate(directory or calibrate.begin(wishes, outputs), campaigns)

@@ -1,0 +1,71 @@
+"""What a plan says before anything runs: what it can find, what more would take, and that it can decide nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpubench.cli.campaign.display import plan_lines
+from gpubench.model.plan import Plan, PowerPrediction
+from gpubench.store.campaign import Campaign
+from tests.plan.requests_by_hand import plan, workload
+
+WORKLOADS = [workload("message", size=1024), workload("message", size=10_000_000), workload("tasks")]
+
+
+def foreseen(made: Plan, *needs: tuple[int | None, int | None]) -> list[str]:
+    """The lines of the plan, each of whose workloads needs so many blocks for the margin and for 'equivalent'."""
+    cells = [
+        PowerPrediction(
+            workload=item.name,
+            params_id=item.params_id,
+            nodes=1,
+            workers_per_node=2,
+            sigma=0.02,
+            sigma_upper=0.03,
+            detectable=0.061 * number,
+            detectable_upper=0.077 * number,
+            blocks_for_margin=margin,
+            blocks_for_equivalence=same,
+        )
+        for number, (item, (margin, same)) in enumerate(zip(made.workloads, needs, strict=True), start=1)
+    ]
+    return list(plan_lines(Campaign(Path("c"), made.model_copy(update={"foreseen": cells}))))
+
+
+@pytest.fixture
+def made() -> Plan:
+    return plan("base=1 b=2", blocks=8, workloads=WORKLOADS)
+
+
+def test_each_workload_has_a_line_with_what_is_found_and_what_more_would_take(made: Plan) -> None:
+    lines = foreseen(made, (25, 8), (None, 9), (8, 3))
+    block = made.time.block_s
+    assert lines[-4:] == [
+        "  what 8 blocks can find, with 90 % power and the noise of an earlier campaign like this:",
+        "    message 1 KiB: differences of 6.1 % or more (or 7.7 %, as that noise is known); "
+        f"3 % would take 25 blocks (about {int(25 * block // 60)}m{int(25 * block % 60):02d}s)",
+        "    message 10 MB: differences of 12 % or more (or 15 %, as that noise is known); "
+        f"3 % would take over 200 blocks; 'equivalent' would take 9 blocks (about {int(9 * block // 60)}m"
+        f"{int(9 * block % 60):02d}s)",
+        "    tasks: differences of 18 % or more (or 23 %, as that noise is known)",
+    ]
+    assert lines[0].startswith("plan of ")
+
+
+def test_a_plan_that_can_decide_nothing_at_its_margin_says_so_first(made: Plan) -> None:
+    lines = foreseen(made, (25, 9), (None, None), (9, None))
+    assert lines[0] == (
+        "caution: at its noise this plan can decide nothing at the margin of 3 %, in no workload; "
+        "it finds differences of 6.1 % at least"
+    )
+    assert lines[1].startswith("plan of ")
+
+
+def test_noise_that_nobody_has_measured_is_said_to_be_assumed(made: Plan) -> None:
+    lines = list(plan_lines(Campaign(Path("c"), made)))
+    assert lines[-1].startswith("  the noise here is not known: no earlier campaign of this shape. Should runs")
+    asked = plan("base=1 b=2", blocks=8, workloads=WORKLOADS, power=0.9)
+    assert [line for line in plan_lines(Campaign(Path("c"), asked)) if "noise here is not known" in line] == [lines[-1]]
+    assert not any("noise" in line for line in plan_lines(Campaign(Path("c"), plan("base=1 b=2", blocks=2))))

@@ -1,0 +1,58 @@
+"""The script of a job on this machine begins no block that would end beyond the budget that its front end names."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from gpubench.schedulers.client import BLOCKS, BUDGET, OVER_BUDGET, inherited
+from tests.conftest import ROOT
+
+SCRIPT = ROOT / "tests" / "golden" / "local-fork-venv" / "jobs" / "j001-n1" / "job.sh"
+
+
+def begun(environ: dict[str, str], *blocks: tuple[int, int], planned: int = 20) -> list[str]:
+    """What becomes of blocks that take so many seconds each: ``run``, ``left out``, or why one isn't begun."""
+    text = SCRIPT.read_text()
+    part = text[text.index("# GPUBENCH_BUDGET") : text.index("run() {")]
+    lines = ["set -u", "clock=100 selected='' skip=''", "now() { echo $clock; }", "GPUBENCH_END=100000", part]
+    for number, seconds in blocks:
+        lines += [
+            f"begin_block {number} {planned * 3 // 2}",
+            'if [ -z "$selected" ]; then echo left out; elif [ -n "$skip" ]; then echo "$skip"; '
+            f"else echo run; clock=$((clock + {seconds})); fi",
+        ]
+    done = subprocess.run(
+        ["bash", "-c", "\n".join(lines)], env=environ, capture_output=True, text=True, check=True, timeout=30
+    )
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("budget_s", "blocks", "expected"),
+    [
+        (60, [(1, 20), (2, 20), (3, 20), (4, 20)], ["run"] * 3 + [f"{OVER_BUDGET}: 0 s"]),
+        (60, [(1, 10), (2, 10), (3, 10), (4, 10), (5, 10), (6, 10)], ["run"] * 6),
+        (100, [(1, 45), (2, 45), (3, 5)], ["run", "run", f"{OVER_BUDGET}: 10 s"]),
+        (100, [(1, 10), (2, 60), (3, 5), (4, 5)], ["run", "run", f"{OVER_BUDGET}: 30 s", f"{OVER_BUDGET}: 30 s"]),
+        (19, [(1, 5)], [f"{OVER_BUDGET}: 19 s"]),
+        (None, [(1, 1000), (2, 1000)], ["run", "run"]),
+    ],
+)
+def test_a_block_is_begun_only_if_one_as_long_as_the_longest_so_far_ends_in_time(
+    budget_s: float | None, blocks: list[tuple[int, int]], expected: list[str]
+) -> None:
+    assert begun(inherited({}, None, budget_s), *blocks) == expected
+
+
+def test_blocks_that_are_not_asked_for_need_no_time_and_tell_none() -> None:
+    environ = inherited({}, [2, 4], 50)
+    assert environ == {BLOCKS: "2 4", BUDGET: "50"}
+    assert begun(environ, (1, 0), (2, 20), (3, 0), (4, 20)) == ["left out", "run", "left out", "run"]
+
+
+def test_the_shell_of_the_front_end_sets_no_budget() -> None:
+    assert inherited({BUDGET: "5", "PATH": "/bin"}) == {"PATH": "/bin"}
+    assert inherited({}, None, -3.5) == {BUDGET: "0"}
