@@ -15,8 +15,8 @@ from gpubench.cli import completion, node_command
 from gpubench.cli.campaign import bench_commands, fetch_command, stage_commands
 from gpubench.cli.clusters import commands as cluster_commands
 from gpubench.cli.images import commands as image_commands
-from gpubench.cli.results import archive_commands, export_commands
 from gpubench.cli.results import commands as result_commands
+from gpubench.cli.retired import Commands
 from gpubench.cli.say import complain
 from gpubench.cli.sites import commands as site_commands
 from gpubench.cli.sites import prereqs_command
@@ -25,6 +25,7 @@ from gpubench.errors import GpubenchError, InterruptedByUserError
 
 app = typer.Typer(
     name="gpubench",
+    cls=Commands,
     help="Did this version of UCX make distributed data science slower on this machine, and may I believe the answer?",
     no_args_is_help=True,
     add_completion=False,  # its options guess the shell; ours take its name
@@ -39,8 +40,6 @@ for group in (  # in the order in which --help lists them
     cluster_commands,
     fetch_command,
     result_commands,
-    archive_commands,
-    export_commands,
     image_commands,
     site_commands,
     prereqs_command,

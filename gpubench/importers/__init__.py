@@ -14,4 +14,4 @@ FORMATS: dict[str, Format] = {
     "mlflow": mlflow_files.FORMAT,
     "dask-bench": dask_bench.FORMAT,
 }
-"""By the name that ``import-results`` takes."""
+"""By the name that ``results import`` takes."""

@@ -1,13 +1,15 @@
-"""Scaling in words and as JSON: speed-up, efficiency, the law behind them, and the scheduler's share."""
+"""Scaling of a campaign or an import: speed-up, efficiency, the law behind them, and the scheduler's share."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from gpubench.importers.sizes import ImportedCurve
 from gpubench.merge.curves import Curve, Share
 from gpubench.report import labels
+from gpubench.report.sections import Section, SectionPart, TextTable
 from gpubench.spec.plain import canonical
 from gpubench.stats.scaling import Interval, Measured, Rule, Scaled, Sized, scale, size
 from gpubench.stats.usl import LEAST_SIZES, REACH, Usl, fit_usl
@@ -20,52 +22,89 @@ RULES = {
 }
 
 
-def scaling_lines(curves: Sequence[Curve], shares: Sequence[Share]) -> Iterator[str]:
-    """For people: a table per workload and variant, aligned with blanks."""
-    names = labels.cell_names([curve_key(curve) for curve in curves])
-    for curve, name in zip(curves, names, strict=True):
-        yield f"{name}, {curve.variant} ({RULES[curve.rule]})"
+def scaling_section(
+    campaign: str, curves: Sequence[Curve], shares: Sequence[Share], remarks: Sequence[str] = ()
+) -> Section:
+    """A table per workload and variant, with the law behind it, and the scheduler's share; numbers are seconds."""
+    parts, plain = [], []
+    for curve, name in zip(curves, labels.cell_names([curve_key(one) for one in curves]), strict=True):
         sizes = sizes_of(curve.measured, curve.rule)
-        if not sizes:
-            yield "  no run of it is ok"
-            continue
-        rows = [
-            ("nodes x workers", "seconds", "speed-up", "efficiency", "runs"),
-            *(_row(one) for one in sizes),
-        ]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-        for row in rows:
-            yield "  " + "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
-        if curve.rule != "none":
-            yield f"  {law_words(curve)}"
-    for one in shares:
-        yield (
-            f"the scheduler's share of {one.workload}, {one.variant}, {one.place[0]} x {one.place[1]}: "
-            f"{percent(one.share)} ({one.runs} runs)"
+        law = None if curve.rule == "none" else fit_usl(curve.measured, curve.rule)
+        parts.append(_curve_part(name, curve, sizes, "nodes x workers", _place_words))
+        if sizes and curve.rule != "none":
+            parts.append(SectionPart(lines=[_law_words(law)], depth=1))
+        plain.append(
+            {
+                "workload": curve.workload.name,
+                "backend": curve.workload.backend,
+                "params": curve.workload.params,
+                "variant": curve.variant,
+                "rule": curve.rule,
+                "sizes": [
+                    {
+                        "nodes": one.at.nodes,
+                        "workers_per_node": one.at.workers_per_node,
+                        "threads_per_worker": one.at.threads_per_worker,
+                        **plain_figures(one),
+                    }
+                    for one in sizes
+                ],
+                "law": None if law is None else {**dataclasses.asdict(law), "peak": law.peak},
+            }
         )
+    said = [
+        f"the scheduler's share of {one.workload}, {one.variant}, {one.place[0]} x {one.place[1]}: "
+        f"{percent(one.share)} ({one.runs} runs)"
+        for one in shares
+    ]
+    return _scaling(
+        campaign, [*parts, SectionPart(lines=[*said, *remarks])], plain, [dataclasses.asdict(one) for one in shares]
+    )
 
 
-def scaling_json(campaign: str, curves: Sequence[Curve], shares: Sequence[Share]) -> dict[str, Any]:
-    """The same, complete: seconds, ratios and shares as numbers."""
-    return {
-        "schema": SCHEMA,
-        "campaign": campaign,
-        "curves": [_plain(curve) for curve in curves],
-        "scheduler_shares": [dataclasses.asdict(one) for one in shares],
-    }
+def imported_scaling_section(name: str, curves: Sequence[ImportedCurve]) -> Section:
+    """A table per workload and version; ``workers`` are all of the cluster."""
+    parts, plain = [], []
+    for curve, title in zip(curves, labels.cell_names([dict(one.key) for one in curves]), strict=True):
+        sizes = sizes_of(curve.measured, curve.rule)
+        parts.append(_curve_part(title, curve, sizes, "workers", lambda at: str(at.units)))
+        plain.append(
+            {
+                **dict(curve.key),
+                "variant": curve.variant,
+                "rule": curve.rule,
+                "sizes": [{"workers": one.at.units, **plain_figures(one)} for one in sizes],
+            }
+        )
+    note = "sizes are compared over all their dates; what changed between the dates is in the intervals"
+    return _scaling(name, parts, plain, [], [note])
 
 
-def _plain(curve: Curve) -> dict[str, Any]:
-    law = None if curve.rule == "none" else fit_usl(curve.measured, curve.rule)
-    return {
-        "workload": curve.workload.name,
-        "backend": curve.workload.backend,
-        "params": curve.workload.params,
-        "variant": curve.variant,
-        "rule": curve.rule,
-        "sizes": [_plain_size(one) for one in sizes_of(curve.measured, curve.rule)],
-        "law": None if law is None else {**dataclasses.asdict(law), "peak": law.peak},
-    }
+def _scaling(
+    name: str, parts: Sequence[SectionPart], curves: list[dict[str, Any]], shares: list[Any], notes: Sequence[str] = ()
+) -> Section:
+    return Section(parts, {"schema": SCHEMA, "campaign": name, "curves": curves, "scheduler_shares": shares}, notes)
+
+
+def _curve_part(
+    name: str,
+    curve: Curve | ImportedCurve,
+    sizes: Sequence[Sized],
+    heading: str,
+    place: Callable[[Measured], str],
+) -> SectionPart:
+    title = f"{name}, {curve.variant} ({RULES[curve.rule]})"
+    if not sizes:
+        return SectionPart(title, ["no run of it is ok"])
+    rows = [
+        (place(one.at), labels.seconds(one.seconds.value), *ratio_words(one), str(len(one.at.logs))) for one in sizes
+    ]
+    return SectionPart(title, table=TextTable((heading, "seconds", "speed-up", "efficiency", "runs"), rows))
+
+
+def _place_words(at: Measured) -> str:
+    threads = f" x {at.threads_per_worker} threads" if at.threads_per_worker > 1 else ""
+    return f"{at.nodes} x {at.workers_per_node}{threads}"
 
 
 def sizes_of(measured: Sequence[Measured], rule: Rule) -> Sequence[Sized]:
@@ -83,30 +122,10 @@ def plain_figures(one: Sized) -> dict[str, Any]:
     }
 
 
-def _plain_size(one: Sized) -> dict[str, Any]:
-    return {
-        "nodes": one.at.nodes,
-        "workers_per_node": one.at.workers_per_node,
-        "threads_per_worker": one.at.threads_per_worker,
-        **plain_figures(one),
-    }
-
-
 def curve_key(curve: Curve) -> dict[str, object]:
     """What ``labels.cell_names`` names a curve's workload by."""
     workload = curve.workload
     return {"workload": workload.name, "backend": workload.backend, "params": canonical(workload.params).decode()}
-
-
-def _row(one: Sized) -> tuple[str, ...]:
-    at = one.at
-    threads = f" x {at.threads_per_worker} threads" if at.threads_per_worker > 1 else ""
-    return (
-        f"{at.nodes} x {at.workers_per_node}{threads}",
-        f"{labels.seconds(one.seconds.value)}",
-        *ratio_words(one),
-        f"{len(at.logs)}",
-    )
 
 
 def ratio_words(one: Sized) -> tuple[str, str]:
@@ -118,7 +137,10 @@ def ratio_words(one: Sized) -> tuple[str, str]:
 
 def law_words(curve: Curve) -> str:
     """What the scalability law says of it, or why there is none."""
-    law = None if curve.rule == "none" else fit_usl(curve.measured, curve.rule)
+    return _law_words(None if curve.rule == "none" else fit_usl(curve.measured, curve.rule))
+
+
+def _law_words(law: Usl | None) -> str:
     if law is None:
         return f"no law fitted: that takes {LEAST_SIZES} sizes, and runs to spare"
     return f"contention {percent(law.contention)}, coherency {percent(law.coherency)}; {_peak(law)}"

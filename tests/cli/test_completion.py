@@ -36,7 +36,7 @@ def test_the_version_is_an_option_as_people_expect(gpubench: Run) -> None:
 
 
 def test_commands_and_options_are_completed(gpubench: Run) -> None:
-    assert completed(gpubench, "re") == ["resume", "render", "report"]
+    assert completed(gpubench, "re") == ["resume", "render", "report", "results"]
     assert completed(gpubench, "cluster", "gr") == ["grow"]
     assert completed(gpubench, "bench", "--runt") == ["--runtime"]
     assert "--install-completion" in completed(gpubench, "--")
@@ -70,7 +70,14 @@ def test_campaigns_are_completed_by_their_directories(gpubench: Run, tmp_path: P
         shutil.copytree(CAMPAIGN, tmp_path / "outputs" / name)
     (tmp_path / "outputs" / "clusters").mkdir()
     both = ["outputs/one", "outputs/two"]
-    for command in (["status"], ["resume"], ["compare"], ["bench", "--campaign"], ["export", "csv"], ["fsck"]):
+    for command in (
+        ["status"],
+        ["resume"],
+        ["compare"],
+        ["bench", "--campaign"],
+        ["results", "export", "csv"],
+        ["results", "fsck"],
+    ):
         assert completed(gpubench, *command, "outputs/") == both, command
     assert completed(gpubench, "compare", "outputs/one", "outputs/t") == ["outputs/two"]
     (tmp_path / "outputs").rename(tmp_path / "elsewhere")

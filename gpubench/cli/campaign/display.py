@@ -138,7 +138,7 @@ def _way_on(campaign: Campaign, missing: Sequence[RunOutcome], running: bool) ->
 
 def show_verdicts(verdicts: Sequence[Verdict], accounting: Accounting | None = None) -> None:
     """The verdict table: aligned and in colour on a terminal that is wide enough, a line each elsewhere."""
-    from gpubench.report.terminal import NARROWEST, verdict_lines, verdict_table
+    from gpubench.report.verdicts import NARROWEST, verdict_lines, verdict_table
 
     console = Terminal()
     if sys.stdout.isatty() and console.width >= NARROWEST:

@@ -1,4 +1,4 @@
-"""``gpubench export``: a campaign's results as other tools want them."""
+"""``gpubench results export``: a campaign's results as other tools want them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 import polars as pl
 
 from gpubench.cli.results.judge import JudgedCampaign, judge_campaign
-from gpubench.cli.results.open_target import chosen_campaign, is_import, opened
+from gpubench.cli.results.open_target import chosen_campaign, opened
 from gpubench.cli.say import say
-from gpubench.errors import DataError, UsageError
+from gpubench.errors import DataError
 from gpubench.exporters import draco_csv, tracked
 from gpubench.exporters.tracker import EXPERIMENT, Tracker
 from gpubench.files import write_atomically
@@ -56,8 +56,6 @@ def export_table(directory: Path, path: Path, *, as_parquet: bool) -> None:
 
 def export_mlflow(directory: Path | None, outputs: Path | None, uri: str | None) -> None:
     """Tell a tracker; raises MissingToolError where MLflow or the tracker isn't there."""
-    if directory is not None and is_import(directory):
-        raise UsageError(f"{directory} is an import", then="export campaigns; an import keeps its own history")
     campaign = chosen_campaign(directory, outputs, with_results=True)
     local = uri is None
     if local:

@@ -1,35 +1,25 @@
-"""``import-results``, and what can be asked of an imported directory."""
+"""``gpubench results import``, and the verdicts of an import."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NoReturn
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from gpubench import resources
-from gpubench.cli.campaign.display import show_verdicts
-from gpubench.cli.results.charts import show_plots, terminal_width, write_images
-from gpubench.cli.results.history import shipped_issues, tell_import
-from gpubench.cli.results.open_target import opened_import
-from gpubench.cli.say import say, say_text, warn
+from gpubench.cli.results.trend import tell
+from gpubench.cli.say import say, warn
 from gpubench.errors import DataError, UsageError
-from gpubench.files import write_atomically
 from gpubench.history.changes import find
-from gpubench.importers import FORMATS, sizes
+from gpubench.importers import FORMATS
 from gpubench.importers.base import day
 from gpubench.importers.directory import Given, ImportedResults, import_files
 from gpubench.importers.pairing import default_baseline, family, points, reworded
-from gpubench.report.export import Format, rendered
-from gpubench.report.imported import imported_scaling_json, imported_scaling_lines
-from gpubench.report.imported_page import ImportedInputs, drawings, html, markdown
-from gpubench.report.plots import effect_plot
-from gpubench.report.record import verdicts_json
-from gpubench.stats.data import ComparisonInput
 from gpubench.stats.settings import VerdictSettings
-from gpubench.stats.verdict import Verdict, exit_code, judge
+from gpubench.stats.verdict import Verdict, judge
+
+if TYPE_CHECKING:
+    from gpubench.report.imported_page import ImportedInputs
 
 _MOST_REASONS = 8
 
@@ -77,9 +67,7 @@ def refused_lines(refused: Sequence[dict[str, Any]]) -> Iterator[str]:
         yield f"{len(reasons) - _MOST_REASONS} more reasons stand in import.json"
 
 
-def judged(
-    found: ImportedResults, baseline: str | None, margin: float | None
-) -> tuple[list[ComparisonInput], list[Verdict], VerdictSettings]:
+def judged(found: ImportedResults, baseline: str | None, margin: float | None) -> tuple[list[Verdict], VerdictSettings]:
     """The whole family of an import against one version, dates in place of blocks."""
     settings = VerdictSettings() if margin is None else VerdictSettings(margin=margin)
     comparisons = family(found.table, baseline or default_baseline(points(found.table), found.table))
@@ -88,26 +76,7 @@ def judged(
             f"{found.place} has no cell with two versions, so there is nothing to compare",
             then="import the files of another version too, or name another --baseline",
         )
-    return comparisons, list(reworded(judge(comparisons, settings), comparisons)), settings
-
-
-def compare_imported(
-    directory: Path, baseline: str | None, candidate: str | None, *, margin: float | None, as_json: bool
-) -> NoReturn:
-    """Print the verdicts; ends with their exit code."""
-    found = opened_import(directory)
-    _, verdicts, settings = judged(found, baseline, margin)
-    shown = [one for one in verdicts if candidate in (None, one.candidate)]
-    if not shown:
-        there = sorted({one.candidate for one in verdicts})
-        raise UsageError(f"no variant '{candidate}' beside the baseline", then=f"there are {', '.join(there)}")
-    if as_json:
-        say_text(verdicts_json(found.name, shown, settings).decode())
-    else:
-        show_verdicts(shown)
-        for line in cautions(found):
-            say(f"note: {line}")
-    raise typer.Exit(exit_code(shown))
+    return list(reworded(judge(comparisons, settings), comparisons)), settings
 
 
 def cautions(found: ImportedResults) -> Iterator[str]:
@@ -125,59 +94,13 @@ def cautions(found: ImportedResults) -> Iterator[str]:
         yield "a date's figure is one mean of many repetitions: stragglers and noise within a run can't be seen"
 
 
-def scale_imported(directory: Path, *, as_json: bool) -> None:
-    """Print how the cells of an import scale; raises DataError where no size is recorded."""
-    found = opened_import(directory)
-    curves = sizes.curves(found.table)
-    if not curves:
-        raise DataError(f"{directory}: the source recorded no number of workers", then="there is nothing to scale by")
-    if as_json:
-        say_text(json.dumps(imported_scaling_json(found.name, curves), indent=1))
-        return
-    for line in imported_scaling_lines(curves):
-        say(line)
-    say("note: sizes are compared over all their dates; what changed between the dates is in the intervals")
-
-
-def summarise_imported(directory: Path, *, as_markdown: bool) -> None:
-    """Print what an import says, in few lines; nothing is written."""
-    inputs = inputs_of(opened_import(directory))
-    if as_markdown:
-        say_text(markdown(inputs))
-        return
-    show_verdicts(inputs.verdicts)
-    for line in inputs.cautions:
-        say(f"note: {line}")
-
-
-def report_imported(directory: Path, charts: Mapping[Format, Path | None], *, terminal: bool) -> None:
-    """Write report.html and report.md: verdicts, change points, charts over dates, what is missing.
-
-    Args:
-        directory: the import, or a pack of one.
-        charts: where every chart goes as a file too, by its format.
-        terminal: draw the effects here.
-    """
-    found = opened_import(directory)
-    inputs = inputs_of(found)
-    show_verdicts(inputs.verdicts)
-    for name, data in (("report.html", html(inputs)), ("report.md", markdown(inputs))):
-        write_atomically(found.derived(name), data)
-    say(f"report: {found.derived('report.html')}")
-    for form, target in charts.items():
-        if target is not None:
-            write_images(
-                rendered(drawings(inputs), inputs.templates, form), target, f"no figure of {found.name} has a date"
-            )
-    if terminal:
-        show_plots([effect_plot(inputs.verdicts, inputs.settings.margin, terminal_width())])
-
-
 def inputs_of(found: ImportedResults) -> ImportedInputs:
     """What the report of an import is made from."""
-    told = tell_import(found, shipped_issues())
+    from gpubench.report.imported_page import ImportedInputs
+
+    told = tell(found)
     try:
-        _, verdicts, settings = judged(found, None, None)
+        verdicts, settings = judged(found, None, None)
     except DataError as error:  # one version alone has a history too
         warn(str(error))
         verdicts, settings = [], VerdictSettings()

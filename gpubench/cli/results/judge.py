@@ -12,7 +12,6 @@ from typing import Any
 
 from gpubench import resources
 from gpubench.cli.campaign.running import account_now
-from gpubench.cli.results.links import tables_of
 from gpubench.cli.say import warn
 from gpubench.errors import DataError, UsageError
 from gpubench.files import write_atomically
@@ -21,18 +20,19 @@ from gpubench.merge.directories import merge_directory
 from gpubench.merge.environment import Changes, PlannedEnvironment, find_changes, is_crowded, with_changes, with_crowds
 from gpubench.merge.environment_facts import Facts, facts
 from gpubench.merge.family import Cell, cells, family
+from gpubench.merge.links import LinkTable, RunLinks, link_tables, processes_by_address
 from gpubench.merge.table import Merged, parquet
 from gpubench.model.base import nearest
 from gpubench.model.plan import Comparison, Plan
 from gpubench.report import ReportInputs, verdicts_json
 from gpubench.report.calibration import calibration_sentence
 from gpubench.report.provenance import condensed
-from gpubench.stats.settings import Looks, VerdictSettings
+from gpubench.stats.settings import Looks, Summary, VerdictSettings
 from gpubench.stats.verdict import Verdict, judge
-from gpubench.store.accounting import Accounting
+from gpubench.store.accounting import Accounting, RunOutcome
 from gpubench.store.calibrations import read_calibrations
 from gpubench.store.campaign import Campaign
-from gpubench.store.rundirs import Records, read_provenance
+from gpubench.store.rundirs import Records, read_links, read_provenance
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,17 +54,30 @@ class JudgedCampaign:
 
 @dataclasses.dataclass(frozen=True)
 class Question:
-    """What to ask of a campaign other than what was planned; then the verdicts on disk stay as they are."""
+    """What to ask other than what was planned; of a campaign, the verdicts on disk stay as they are then.
+
+    ``by`` are further columns that identify a cell of a table. Not everything can be asked of everything.
+    """
 
     margin: float | None = None
     baseline: str | None = None
     candidate: str | None = None
     allow: tuple[str, ...] = ()
+    summary: Summary | None = None
+    by: tuple[str, ...] = ()
 
     @property
     def is_the_planned_one(self) -> bool:
         """Nothing else was asked."""
         return self == Question()
+
+    def settings(self, planned: VerdictSettings) -> VerdictSettings:
+        """``planned``, but for the margin and the summary that are asked for."""
+        return dataclasses.replace(
+            planned,
+            margin=planned.margin if self.margin is None else self.margin,
+            summary=self.summary or planned.summary,
+        )
 
 
 @contextlib.contextmanager
@@ -107,12 +120,8 @@ def _judge_campaign(campaign: Campaign, question: Question | None) -> JudgedCamp
         warn(warning)
     plan = campaign.plan.model_copy(update={"comparisons": _comparisons(campaign.plan, question)})
     table = cells(plan, accounting.outcomes, merged)
-    settings = VerdictSettings(
-        margin=plan.margin if question.margin is None else question.margin,
-        summary=plan.summary,
-        seed=plan.seed,
-        look=None if plan.max_blocks is None else Looks(plan.max_blocks, ended=campaign.ended),
-    )
+    look = None if plan.max_blocks is None else Looks(plan.max_blocks, ended=campaign.ended)
+    settings = question.settings(VerdictSettings(plan.margin, summary=plan.summary, seed=plan.seed, look=look))
     comparisons = family(plan, table, campaign.frozen)
     seen, crowded = _seen(accounting, plan.protocol)
     comparisons = with_crowds(comparisons, crowded)
@@ -198,6 +207,16 @@ def _comparisons(plan: Plan, question: Question) -> list[Comparison]:
         if one.candidate == plan.comparisons[0].candidate
     ]
     return [*asked, *kept]
+
+
+def tables_of(campaign: Campaign, outcomes: Iterable[RunOutcome]) -> list[LinkTable]:
+    """All links of those of the campaign's runs that are ok."""
+    runs = [
+        RunLinks(one, rows, processes_by_address(read_provenance(one.directory)))
+        for one in outcomes
+        if one.directory and one.status == "ok" and (rows := read_links(one.directory))
+    ]
+    return link_tables(campaign.plan, runs)
 
 
 def report_inputs(judged: JudgedCampaign) -> ReportInputs:

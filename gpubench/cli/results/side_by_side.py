@@ -1,89 +1,25 @@
-"""``gpubench scaling A B`` and ``gpubench compare A B``: two campaigns or imports side by side."""
+"""Two campaigns or imports side by side: which variants, which question, and what differs besides."""
 
 from __future__ import annotations
 
-import json
+import dataclasses
 from pathlib import Path
-from typing import NoReturn
 
-import typer
-
-from gpubench import resources
-from gpubench.cli.campaign.display import show_verdicts
-from gpubench.cli.campaign.options import CampaignOptions
-from gpubench.cli.results.history import ReadTargets, read_campaign
-from gpubench.cli.results.open_target import opened
-from gpubench.cli.say import say, say_text
+from gpubench.cli.results.judge import Question
+from gpubench.cli.results.open_target import opened, root_of
+from gpubench.cli.results.trend import ReadCampaign, read_campaign
 from gpubench.errors import DataError, UsageError
-from gpubench.files import write_atomically
 from gpubench.history import sides
 from gpubench.history.sides import match
 from gpubench.importers.directory import ImportedResults
 from gpubench.model.base import nearest
-from gpubench.report.record import verdicts_json
-from gpubench.report.sides import UNPAIRED, Side, SideBySide, judge_sides, sides_json, sides_lines
-from gpubench.report.sides_page import html
+from gpubench.report.sides import UNPAIRED, Side, SideBySide, judge_sides
 from gpubench.stats.settings import Summary, VerdictSettings
-from gpubench.stats.verdict import exit_code
 
 _MOST = 8
 
 
-def scale_sides(
-    first: Path,
-    second: Path,
-    baseline: str | None,
-    candidate: str | None,
-    *,
-    margin: float | None,
-    summary: str | None,
-    as_json: bool,
-    page: Path | None,
-) -> None:
-    """Print both curves of every workload with verdicts, or one JSON object; ``page`` is written besides."""
-    shown = side_by_side(first, second, baseline, candidate, margin=margin, summary=summary)
-    if page:
-        write_atomically(page, html(shown, resources.texts("templates")))
-    if as_json:
-        say_text(json.dumps(sides_json(shown), indent=1))
-        return
-    for line in sides_lines(shown):
-        say(line)
-    if page:
-        say(f"page: {page}")
-
-
-def compare_sides(
-    first: Path,
-    second: Path,
-    baseline: str | None,
-    candidate: str | None,
-    *,
-    margin: float | None,
-    summary: str | None,
-    as_json: bool,
-) -> NoReturn:
-    """Print the verdicts alone; ends with their exit code."""
-    shown = side_by_side(first, second, baseline, candidate, margin=margin, summary=summary)
-    if as_json:
-        name = f"{shown.second.label} against {shown.first.label}"
-        say_text(verdicts_json(name, shown.verdicts, shown.settings).decode())
-    else:
-        show_verdicts(shown.verdicts)
-        for note in shown.notes:
-            say(f"note: {note}")
-    raise typer.Exit(exit_code(shown.verdicts))
-
-
-def side_by_side(
-    first: Path,
-    second: Path,
-    baseline: str | None,
-    candidate: str | None,
-    *,
-    margin: float | None,
-    summary: str | None,
-) -> SideBySide:
+def side_by_side(first: Path, second: Path, question: Question) -> SideBySide:
     """Read, match and judge both.
 
     Raises:
@@ -91,11 +27,11 @@ def side_by_side(
             questions, and none was named.
         DataError: the sides have no cell in common.
     """
-    if first.resolve() == second.resolve():
+    if root_of(first).resolve() == root_of(second).resolve():
         raise UsageError(f"{first} is named twice", then="its own variants are compared by: gpubench compare DIR")
     read = [_open(first), _open(second)]
-    chosen = _variants([_labels(one) for one in read], baseline, candidate)
-    settings = _question(read, margin, summary)
+    chosen = _variants([_labels(one) for one in read], question.baseline, question.candidate)
+    settings = _settings(read, question)
     both = [
         _side(letter, one, variant, settings.summary) for letter, one, variant in zip("AB", read, chosen, strict=True)
     ]
@@ -103,18 +39,18 @@ def side_by_side(
     if not pairs:
         raise DataError(
             f"{first} and {second} have no cell in common: no workload with the same parameters at the same size",
-            then="gpubench scaling of each shows what they hold",
+            then="gpubench report --only scaling of each shows what they hold",
         )
     shown = SideBySide(both[0], both[1], pairs, lone, judge_sides(both[0], both[1], pairs, settings), [], settings)
-    return SideBySide(both[0], both[1], pairs, lone, shown.verdicts, _notes(shown, read), settings)
+    return dataclasses.replace(shown, notes=_notes(shown, read))
 
 
-def _open(directory: Path) -> ReadTargets | ImportedResults:
+def _open(directory: Path) -> ReadCampaign | ImportedResults:
     kept = opened(directory)
     return kept if isinstance(kept, ImportedResults) else read_campaign(kept)
 
 
-def _labels(one: ReadTargets | ImportedResults) -> list[str]:
+def _labels(one: ReadCampaign | ImportedResults) -> list[str]:
     if isinstance(one, ImportedResults):
         return sides.variants_of_import(one.table)
     return [variant.label for variant in one.campaign.plan.variants]
@@ -142,30 +78,24 @@ def _variants(labels: list[list[str]], baseline: str | None, candidate: str | No
     )
 
 
-def _question(read: list[ReadTargets | ImportedResults], margin: float | None, summary: str | None) -> VerdictSettings:
+def _settings(read: list[ReadCampaign | ImportedResults], question: Question) -> VerdictSettings:
     """The question that both campaigns were planned with, but for what is named now; an import has none of its own."""
-    plans = [one.campaign.plan for one in read if isinstance(one, ReadTargets)]
+    plans = [one.campaign.plan for one in read if isinstance(one, ReadCampaign)]
     margins, summaries = {plan.margin for plan in plans}, {plan.summary for plan in plans}
-    if margin is None and len(margins) > 1:
+    if question.margin is None and len(margins) > 1:
         low, high = sorted(margins)
         raise UsageError(
             f"one side was planned with a margin of {100 * low:g} %, the other with {100 * high:g} %",
             then=f"say which counts: --margin {100 * low:g}%",
         )
-    if summary is None and len(summaries) > 1:
+    if question.summary is None and len(summaries) > 1:
         words = " and the other ".join(sorted(summaries))
         raise UsageError(f"one side was planned to judge the {words} of a run", then="say which: --summary mean")
-    planned = next(iter(plans), None)
-    defaults = VerdictSettings()
-    return VerdictSettings(
-        margin=next(iter(margins), defaults.margin) if margin is None else margin,
-        summary=(planned.summary if planned else defaults.summary)
-        if summary is None
-        else CampaignOptions(summary=summary).chosen_summary(),
-    )
+    planned = VerdictSettings(plans[0].margin, summary=plans[0].summary) if plans else VerdictSettings()
+    return question.settings(planned)
 
 
-def _side(letter: str, one: ReadTargets | ImportedResults, variant: str, summary: Summary) -> Side:
+def _side(letter: str, one: ReadCampaign | ImportedResults, variant: str, summary: Summary) -> Side:
     if isinstance(one, ImportedResults):
         return Side(letter, "import", one.name, variant, sides.of_import(one.table, variant, summary))
     plan = one.campaign.plan
@@ -173,7 +103,7 @@ def _side(letter: str, one: ReadTargets | ImportedResults, variant: str, summary
     return Side(letter, "campaign", plan.campaign, variant, cells)
 
 
-def _notes(shown: SideBySide, read: list[ReadTargets | ImportedResults]) -> list[str]:
+def _notes(shown: SideBySide, read: list[ReadCampaign | ImportedResults]) -> list[str]:
     """What can't be taken out, what isn't recorded, and what else differs."""
     notes = [UNPAIRED]
     refused = sum(bool(pair.refused) for pair in shown.pairs)
@@ -200,16 +130,16 @@ def _notes(shown: SideBySide, read: list[ReadTargets | ImportedResults]) -> list
     return list(dict.fromkeys(notes))
 
 
-def _differs(shown: SideBySide, read: list[ReadTargets | ImportedResults]) -> list[str]:
+def _differs(shown: SideBySide, read: list[ReadCampaign | ImportedResults]) -> list[str]:
     """Circumstances that both campaigns recorded, as of the first figure of either."""
     if any(isinstance(one, ImportedResults) for one in read):
         return []
     figures = [
         next((figure for figure in one.figures() if figure.variant == side.variant), None)
         for one, side in zip(read, (shown.first, shown.second), strict=True)
-        if isinstance(one, ReadTargets)
+        if isinstance(one, ReadCampaign)
     ]
-    sites = [one.campaign.plan.site for one in read if isinstance(one, ReadTargets)]
+    sites = [one.campaign.plan.site for one in read if isinstance(one, ReadCampaign)]
     fields = [
         f"{name} {getattr(sites[0], name)} → {getattr(sites[1], name)}"
         for name in ("name", "scheduler", "launcher", "runtime")

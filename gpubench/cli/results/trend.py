@@ -1,20 +1,24 @@
-"""``gpubench history`` and ``gpubench changes``: over campaigns and imports."""
+"""``gpubench trend``: results of campaigns and imports over time."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
+import rich.progress
 
 from gpubench import resources
 from gpubench.cli.campaign.running import account_now
 from gpubench.cli.results.charts import write_images
 from gpubench.cli.results.open_target import all_opened
-from gpubench.cli.results.search_bar import search_bar
+from gpubench.cli.results.options import TrendContent
 from gpubench.cli.say import say, say_text, warn
+from gpubench.cli.terminal import Terminal
 from gpubench.files import write_atomically
 from gpubench.history import coverage, missing_intervals, observed
 from gpubench.history.changes import find
@@ -25,16 +29,16 @@ from gpubench.importers.pairing import points
 from gpubench.merge.directories import merge_directory
 from gpubench.merge.family import Cell, cells
 from gpubench.merge.table import Merged
-from gpubench.model.known_issue import KnownIssue, load_known_issues
-from gpubench.report.export import Format, rendered
-from gpubench.report.history import HistorySource, changes_json, changes_lines, history_json, history_lines
-from gpubench.report.history_page import HistoryInputs, drawings, html
+from gpubench.model.known_issue import load_known_issues
+from gpubench.report.history import HistorySource, changes_section, coverage_section, trend_section
+from gpubench.report.sections import Section, json_text, text_lines
 from gpubench.spec.plain import canonical
 from gpubench.stats.settings import VerdictSettings
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import Records, read_provenance
 
-Kept = Campaign | ImportedResults
+if TYPE_CHECKING:
+    from gpubench.report.export import Format
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +51,7 @@ class Told:
 
 
 @dataclasses.dataclass(frozen=True)
-class ReadTargets:
+class ReadCampaign:
     """A campaign with its cells and the merged samples."""
 
     campaign: Campaign
@@ -63,30 +67,64 @@ class ReadTargets:
         return list(observed.of_campaign(self.campaign.plan, self.table, provenance, manifests, sizes))
 
 
-def show_history(
-    directories: Sequence[Path], *, as_json: bool, page: Path | None, svg: Path | None, png: Path | None
+def show_trend(
+    directories: Sequence[Path],
+    only: TrendContent | None,
+    *,
+    as_json: bool,
+    page: Path | None,
+    svg: Path | None,
+    png: Path | None,
 ) -> None:
-    """Print what was measured when, and why the rest isn't there; raises UsageError where nothing is found.
+    """Print what was measured when and where it changed, or write the page; raises UsageError where nothing is found.
 
     Args:
         directories: campaigns, imports, or directories that hold some.
+        only: one of the two.
         as_json: one object instead of lines.
         page: where the page over time goes.
         svg, png: where its charts go as files.
     """
-    told = tell(directories)
+    told = [tell(one) for one in all_opened(directories)]
     if page or svg or png:
-        _draw(told, page, svg, png)
+        _draw(told, page, {"svg": svg, "png": png})
         return
-    sources = [one.source for one in told]
+    section = section_over_time(told, only)
     if as_json:
-        say_text(json.dumps(history_json(sources), indent=1))
+        say_text(json_text(section))
         return
-    for line in history_lines(sources):
+    for line in text_lines(section):
         say(line)
 
 
-def _draw(told: Sequence[Told], page: Path | None, svg: Path | None, png: Path | None) -> None:
+def section_over_time(told: Sequence[Told], only: str | None) -> Section:
+    """``coverage`` or ``changes``, or both."""
+    sources = [one.source for one in told]
+    if only == TrendContent.COVERAGE:
+        return coverage_section(sources)
+    figures = [figure for one in told for figure in one.figures]
+    if not figures:
+        warn("no figure has a date and a version, so there is no history to search")
+    with _search_bar() as searching:
+        series = find(figures, VerdictSettings().seed, searching)
+    return changes_section(series) if only == TrendContent.CHANGES else trend_section(sources, series)
+
+
+@contextlib.contextmanager
+def _search_bar() -> Iterator[Callable[[int, int], None]]:
+    """What is to be told of series searched, and of how many; on a terminal it shows a bar until the end."""
+    if not sys.stdout.isatty():
+        yield lambda _done, _all: None
+        return
+    with rich.progress.Progress(console=Terminal(), transient=True) as progress:
+        task = progress.add_task("series searched for changes", total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+def _draw(told: Sequence[Told], page: Path | None, wished: dict[Format, Path | None]) -> None:
+    from gpubench.report.export import rendered
+    from gpubench.report.history_page import HistoryInputs, drawings, html
+
     figures = [figure for one in told for figure in one.figures]
     inputs = HistoryInputs(
         sources=[one.source for one in told],
@@ -98,38 +136,20 @@ def _draw(told: Sequence[Told], page: Path | None, svg: Path | None, png: Path |
     if page:
         write_atomically(page, html(inputs))
         say(f"page: {page}")
-    wished: dict[Format, Path | None] = {"svg": svg, "png": png}
     for form, target in wished.items():
         if target is not None:
             write_images(rendered(drawings(inputs), inputs.templates, form), target, "no figure has a date")
 
 
-def show_changes(directories: Sequence[Path], *, as_json: bool) -> None:
-    """Print where the figures of a cell and version changed for good; raises UsageError where nothing is found."""
-    figures = [figure for one in tell(directories) for figure in one.figures]
-    if not figures:
-        warn("no figure has a date and a version, so there is no history to search")
-    with search_bar() as searching:
-        series = find(figures, VerdictSettings().seed, searching)
-    if as_json:
-        say_text(json.dumps(changes_json(series), indent=1))
-        return
-    for line in changes_lines(series):
-        say(line)
+def tell(kept: Campaign | ImportedResults) -> Told:
+    """The history that it holds; rules that come with gpubench may explain what is missing from an import."""
+    return _tell_campaign(kept) if isinstance(kept, Campaign) else _tell_import(kept)
 
 
-def tell(directories: Sequence[Path]) -> list[Told]:
-    """Every campaign and import that is named or stands in a named directory; raises UsageError where none does."""
-    rules = shipped_issues()
-    return [
-        tell_import(one, rules) if isinstance(one, ImportedResults) else _tell_campaign(one)
-        for one in all_opened(directories)
-    ]
-
-
-def tell_import(kept: ImportedResults, rules: Sequence[KnownIssue]) -> Told:
-    """The history that an import holds; ``rules`` may explain what is missing."""
+def _tell_import(kept: ImportedResults) -> Told:
     figures = list(observed.of_import(kept.name, points(kept.table), kept.note["documents"]))
+    issues = resources.root() / "issues" / "known.toml"
+    rules = load_known_issues(issues.read_text(encoding="utf-8"), "issues/known.toml")
     missing = missing_intervals.of_import(figures, rules)
     dates = sorted({str(one.date) for one in figures})
     span = f"{len(dates)} dates, {dates[0]} to {dates[-1]}" if dates else "no dates"
@@ -140,12 +160,12 @@ def tell_import(kept: ImportedResults, rules: Sequence[KnownIssue]) -> Told:
     )
 
 
-def read_campaign(campaign: Campaign) -> ReadTargets:
+def read_campaign(campaign: Campaign) -> ReadCampaign:
     """What stands in its directory now."""
     records = Records()
     outcomes = account_now(campaign, records).outcomes
     merged = merge_directory(campaign.runs_dir, records)
-    return ReadTargets(campaign, cells(campaign.plan, outcomes, merged), merged)
+    return ReadCampaign(campaign, cells(campaign.plan, outcomes, merged), merged)
 
 
 def _tell_campaign(campaign: Campaign) -> Told:
@@ -170,9 +190,3 @@ def _sizes(campaign: Campaign, merged: Merged) -> dict[tuple[str, str], int]:
             if (place := (workload, backend, params)) in known:
                 found[run, known[place]] = max(size or 0, found.get((run, known[place]), 0))
     return found
-
-
-def shipped_issues() -> list[KnownIssue]:
-    """The rules that come with gpubench."""
-    path = resources.root() / "issues" / "known.toml"
-    return load_known_issues(path.read_text(encoding="utf-8"), "issues/known.toml")
