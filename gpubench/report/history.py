@@ -10,6 +10,8 @@ from typing import Any
 
 from gpubench.history.changes import Changed, Series
 from gpubench.history.coverage import CoverageLine
+from gpubench.history.missing_intervals import Gap
+from gpubench.history.observed import Observed
 from gpubench.report import labels
 from gpubench.report.sections import Section, SectionPart, TextTable
 from gpubench.stats.change_points import FEWEST
@@ -27,6 +29,15 @@ class HistorySource:
     about: str
     dates: Sequence[str]
     lines: Sequence[CoverageLine]
+
+
+@dataclasses.dataclass(frozen=True)
+class Told:
+    """What a campaign or an import adds to a history."""
+
+    source: HistorySource
+    figures: Sequence[Observed]
+    missing: Sequence[Gap]
 
 
 def coverage_section(sources: Sequence[HistorySource]) -> Section:

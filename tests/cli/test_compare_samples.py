@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from gpubench.cli.app import app
 from gpubench.cli.results.options import FailOn, QuestionOptions
-from gpubench.cli.results.targets import compare as compare_targets
+from gpubench.cli.results.show import compare as compare_targets
 from gpubench.errors import DataError
 
 Compare = Callable[..., list[str]]

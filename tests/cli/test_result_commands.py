@@ -44,7 +44,7 @@ def test_who_types_an_old_name_is_told_the_new_one(gpubench: Run, old: str, new:
 
 @pytest.mark.parametrize(
     "inside",
-    ["runs", "plan.json", "jobs/*", "jobs/*/job.sh", "results.parquet", "runs/*/samples.jsonl", "runs/*"],
+    ["runs", "plan.json", "jobs/*", "jobs/*/specs", "results.parquet", "runs/*/samples.jsonl", "runs/*"],
 )
 def test_any_path_inside_a_campaign_names_it(outputs: Path, inside: str) -> None:
     whole = run("compare", "outputs/tiny")

@@ -77,7 +77,7 @@ def compare(
     have. The family for Holm's correction is every comparison that was planned (every cell of a table), whatever is
     shown. In a campaign's directory results.parquet and verdicts.json are written, also while it runs.
     """
-    from gpubench.cli.results.targets import compare as run
+    from gpubench.cli.results.show import compare as run
 
     if samples is not None and campaign is not None:
         raise UsageError("--samples and TARGET are two names of the same thing", then="leave --samples out")
@@ -122,8 +122,8 @@ def report(
     (speed-up, efficiency, scalability law); links between workers; coverage (what was measured when); changes over
     dates.
     """
-    from gpubench.cli.results.targets import ReportFiles
-    from gpubench.cli.results.targets import report as run
+    from gpubench.cli.results.show import ReportFiles
+    from gpubench.cli.results.show import report as run
 
     if as_json and only is None:
         raise UsageError("--json prints one section", then="name it with --only; the verdicts: gpubench compare --json")
@@ -193,11 +193,12 @@ def trend(
     Changes are searched in each cell and version of 8 dates or more, with what else changed there. A change is no
     verdict on a version: it compares days.
     """
+    from gpubench.cli.results.show import ReportFiles
     from gpubench.cli.results.trend import show_trend
 
     if (only or as_json) and (html or svg or png):
         raise UsageError("--only and --json print, --html, --svg and --png write files", then="choose one")
-    show_trend(directories, only, as_json=as_json, page=html, svg=svg, png=png)
+    show_trend(directories, only, "json" if as_json else "lines", ReportFiles(html, svg, png))
 
 
 def import_results(
@@ -217,7 +218,7 @@ def import_results(
 
     Exit 0 where a row was kept, 3 where none was. Nothing is made up: what a source never recorded stays unknown.
     """
-    from gpubench.cli.results.imported import import_results as run
+    from gpubench.cli.results.import_results import import_results as run
 
     run(form, paths, out, variant=variant, date=date, site=site)
 

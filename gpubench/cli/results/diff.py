@@ -9,14 +9,14 @@ from typing import Any
 
 from gpubench.cli.results.judge import expected_of
 from gpubench.cli.results.open_target import chosen_campaign, is_kept, root_of
-from gpubench.cli.say import say, say_text
+from gpubench.cli.results.show import show_section
 from gpubench.errors import DataError, UsageError
 from gpubench.merge.environment import PlannedEnvironment
 from gpubench.merge.explain import Seen, explain
 from gpubench.model.base import nearest
 from gpubench.model.plan import PlannedVariant
 from gpubench.report.explain import differences_section
-from gpubench.report.sections import Section, json_text, text_lines
+from gpubench.report.sections import Section
 from gpubench.store.accounting import RunOutcome, account
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import read_provenance, read_record, run_directories
@@ -83,12 +83,7 @@ def show_differences(first: str, second: str, where: Path | None, *, as_json: bo
         UsageError: there is no such thing, or several.
         DataError: the variants have no block in common, or a campaign has no run.
     """
-    section = _differences(first, second, where)
-    if as_json:
-        say_text(json_text(section))
-        return
-    for line in text_lines(section):
-        say(line)
+    show_section(_differences(first, second, where), "json" if as_json else "lines")
 
 
 def _differences(first: str, second: str, where: Path | None) -> Section:
