@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gpubench.history.changes import Changed, Series
-from gpubench.history.coverage import CoverageLine
-from gpubench.history.missing_intervals import Gap
+from gpubench.history.coverage import CoverageLine, Gap
 from gpubench.history.observed import Observed
 from gpubench.report import labels
 from gpubench.report.sections import Section, SectionPart, TextTable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpubench.importers.sizes import ImportedCurve
@@ -15,6 +15,7 @@ from gpubench.stats.scaling import Interval, Measured, Rule, Scaled, Sized, scal
 from gpubench.stats.usl import LEAST_SIZES, REACH, Usl, fit_usl
 
 SCHEMA = "gpubench/scaling/1"
+_PLACE = ("nodes", "workers_per_node", "threads_per_worker")
 RULES = {
     "weak": "weak: the work grows with the workers",
     "strong": "strong: the same work at every size",
@@ -30,36 +31,20 @@ def scaling_section(
     for curve, name in zip(curves, labels.cell_names([curve_key(one) for one in curves]), strict=True):
         sizes = sizes_of(curve.measured, curve.rule)
         law = None if curve.rule == "none" else fit_usl(curve.measured, curve.rule)
-        parts.append(_curve_part(name, curve, sizes, "nodes x workers", _place_words))
+        parts.append(_curve_part(name, curve, sizes, "nodes x workers", [_place_words(one.at) for one in sizes]))
         if sizes and curve.rule != "none":
             parts.append(SectionPart(lines=[_law_words(law)], depth=1))
-        plain.append(
-            {
-                "workload": curve.workload.name,
-                "backend": curve.workload.backend,
-                "params": curve.workload.params,
-                "variant": curve.variant,
-                "rule": curve.rule,
-                "sizes": [
-                    {
-                        "nodes": one.at.nodes,
-                        "workers_per_node": one.at.workers_per_node,
-                        "threads_per_worker": one.at.threads_per_worker,
-                        **plain_figures(one),
-                    }
-                    for one in sizes
-                ],
-                "law": None if law is None else {**dataclasses.asdict(law), "peak": law.peak},
-            }
-        )
+        places = [{name: getattr(one.at, name) for name in _PLACE} for one in sizes]
+        key = {"workload": curve.workload.name, "backend": curve.workload.backend, "params": curve.workload.params}
+        known = None if law is None else {**dataclasses.asdict(law), "peak": law.peak}
+        plain.append({**_plain(key, curve, sizes, places), "law": known})
     said = [
         f"the scheduler's share of {one.workload}, {one.variant}, {one.place[0]} x {one.place[1]}: "
         f"{percent(one.share)} ({one.runs} runs)"
         for one in shares
     ]
-    return _scaling(
-        campaign, [*parts, SectionPart(lines=[*said, *remarks])], plain, [dataclasses.asdict(one) for one in shares]
-    )
+    parts.append(SectionPart(lines=[*said, *remarks]))
+    return Section(parts, _document(campaign, plain, [dataclasses.asdict(one) for one in shares]))
 
 
 def imported_scaling_section(name: str, curves: Sequence[ImportedCurve]) -> Section:
@@ -67,37 +52,35 @@ def imported_scaling_section(name: str, curves: Sequence[ImportedCurve]) -> Sect
     parts, plain = [], []
     for curve, title in zip(curves, labels.cell_names([dict(one.key) for one in curves]), strict=True):
         sizes = sizes_of(curve.measured, curve.rule)
-        parts.append(_curve_part(title, curve, sizes, "workers", lambda at: str(at.units)))
-        plain.append(
-            {
-                **dict(curve.key),
-                "variant": curve.variant,
-                "rule": curve.rule,
-                "sizes": [{"workers": one.at.units, **plain_figures(one)} for one in sizes],
-            }
-        )
+        parts.append(_curve_part(title, curve, sizes, "workers", [str(one.at.units) for one in sizes]))
+        plain.append(_plain(dict(curve.key), curve, sizes, [{"workers": one.at.units} for one in sizes]))
     note = "sizes are compared over all their dates; what changed between the dates is in the intervals"
-    return _scaling(name, parts, plain, [], [note])
+    return Section(parts, _document(name, plain, []), [note])
 
 
-def _scaling(
-    name: str, parts: Sequence[SectionPart], curves: list[dict[str, Any]], shares: list[Any], notes: Sequence[str] = ()
-) -> Section:
-    return Section(parts, {"schema": SCHEMA, "campaign": name, "curves": curves, "scheduler_shares": shares}, notes)
+def _document(name: str, curves: list[dict[str, Any]], shares: list[Any]) -> dict[str, Any]:
+    return {"schema": SCHEMA, "campaign": name, "curves": curves, "scheduler_shares": shares}
+
+
+def _plain(
+    key: Mapping[str, Any],
+    curve: Curve | ImportedCurve,
+    sizes: Sequence[Sized],
+    places: Sequence[Mapping[str, int]],
+) -> dict[str, Any]:
+    figures = [{**place, **plain_figures(one)} for place, one in zip(places, sizes, strict=True)]
+    return {**key, "variant": curve.variant, "rule": curve.rule, "sizes": figures}
 
 
 def _curve_part(
-    name: str,
-    curve: Curve | ImportedCurve,
-    sizes: Sequence[Sized],
-    heading: str,
-    place: Callable[[Measured], str],
+    name: str, curve: Curve | ImportedCurve, sizes: Sequence[Sized], heading: str, places: Sequence[str]
 ) -> SectionPart:
     title = f"{name}, {curve.variant} ({RULES[curve.rule]})"
     if not sizes:
         return SectionPart(title, ["no run of it is ok"])
     rows = [
-        (place(one.at), labels.seconds(one.seconds.value), *ratio_words(one), str(len(one.at.logs))) for one in sizes
+        (place, labels.seconds(one.seconds.value), *ratio_words(one), str(len(one.at.logs)))
+        for place, one in zip(places, sizes, strict=True)
     ]
     return SectionPart(title, table=TextTable((heading, "seconds", "speed-up", "efficiency", "runs"), rows))
 

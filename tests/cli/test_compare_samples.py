@@ -14,7 +14,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from gpubench.cli.app import app
-from gpubench.cli.results.options import FailOn, QuestionOptions
+from gpubench.cli.results.options import CompareOptions
 from gpubench.cli.results.show import compare as compare_targets
 from gpubench.errors import DataError
 
@@ -53,9 +53,9 @@ def compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Compare:
         path = tmp_path / name
         path.write_bytes(content)
         baseline, candidate = variants.split()
-        asked = QuestionOptions(baseline=baseline, candidate=candidate)
+        asked = CompareOptions(baseline=baseline, candidate=candidate, by=by)
         with pytest.raises(typer.Exit) as ended:
-            compare_targets(path, None, None, asked, by=by, fail_on=FailOn.INCONCLUSIVE, form="lines")
+            compare_targets(path, None, None, asked)
         return [str(ended.value.exit_code), *capsys.readouterr().out.splitlines()]
 
     return compare

@@ -11,25 +11,22 @@ from gpubench.cli import completion, options
 from gpubench.cli.declared import with_options
 from gpubench.cli.results.options import (
     AsJson,
-    AsMarkdown,
-    Content,
+    CompareOptions,
     Directories,
-    FailOn,
+    File,
     Kept,
     Other,
-    QuestionOptions,
+    ReportOptions,
     Target,
-    TrendContent,
+    TrendOptions,
 )
-from gpubench.errors import UsageError
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands and the group."""
-    for command in (compare, report):
+    for command in (compare, report, trend):
         app.command()(with_options(command))
-    for other in (diff, trend):
-        app.command()(other)
+    app.command()(diff)
     group = _group("Results as files. Other tools' results, exports, packs, and whether files are whole.")
     exports = _group("Results as other tools read them. CSV, Parquet, the Draco tables, MLflow.")
     group.command("import")(import_results)
@@ -52,24 +49,7 @@ def _group(text: str) -> typer.Typer:
 
 
 def compare(
-    *,
-    campaign: Target = None,
-    other: Other = None,
-    samples: Annotated[
-        Path | None,
-        typer.Option(
-            help="Judge this table; the same as naming it as TARGET. CSV, JSONL or Parquet with columns workload nodes "
-            "variant block run rep wall_s, and optionally warmup order started_at."
-        ),
-    ] = None,
-    asked: QuestionOptions,
-    by: Annotated[str | None, typer.Option(help="Of a table: further columns that identify a cell.")] = None,
-    fail_on: Annotated[
-        FailOn, typer.Option(help="Exit with a failure for this and worse: regression makes code 21 a 0.")
-    ] = FailOn.INCONCLUSIVE,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
-    as_markdown: AsMarkdown = False,
-    outputs: options.Outputs = None,
+    *, campaign: Target = None, other: Other = None, asked: CompareOptions, outputs: options.Outputs = None
 ) -> None:
     """Verdicts: a row per cell. Exit 0 all equivalent or improved, 20 a regression or a broken one, 21 undecided.
 
@@ -79,41 +59,11 @@ def compare(
     """
     from gpubench.cli.results.show import compare as run
 
-    if samples is not None and campaign is not None:
-        raise UsageError("--samples and TARGET are two names of the same thing", then="leave --samples out")
-    if as_json and as_markdown:
-        raise UsageError("--json and --markdown exclude each other", then="choose one")
-    run(
-        samples or campaign,
-        other,
-        outputs,
-        asked,
-        by=by,
-        fail_on=fail_on,
-        form="json" if as_json else "markdown" if as_markdown else "lines",
-    )
+    run(campaign, other, outputs, asked)
 
 
 def report(
-    *,
-    campaign: Target = None,
-    other: Other = None,
-    only: Annotated[Content | None, typer.Option(help="Print this instead, and write no page.")] = None,
-    terminal: Annotated[bool, typer.Option("--terminal", help="Also draw effects and efficiency here.")] = False,
-    as_markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print Markdown instead, for a pull request, and write no page.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="With --only: print one JSON object.")] = False,
-    html: Annotated[
-        Path | None, typer.Option(help="With B: the page's file; default: B-against-A.html, by their names, here.")
-    ] = None,
-    svg: options.Svg = None,
-    png: options.Png = None,
-    workload: Annotated[
-        str | None, typer.Option(help="With --only links: of this workload.", autocompletion=completion.workloads)
-    ] = None,
-    asked: QuestionOptions,
-    outputs: options.Outputs = None,
+    *, campaign: Target = None, other: Other = None, asked: ReportOptions, outputs: options.Outputs = None
 ) -> None:
     """Judge, and write report.html and report.md. Opens offline; a pack's is NAME.report.html beside it.
 
@@ -122,27 +72,9 @@ def report(
     (speed-up, efficiency, scalability law); links between workers; coverage (what was measured when); changes over
     dates.
     """
-    from gpubench.cli.results.show import ReportFiles
     from gpubench.cli.results.show import report as run
 
-    if as_json and only is None:
-        raise UsageError("--json prints one section", then="name it with --only; the verdicts: gpubench compare --json")
-    if as_json and as_markdown:
-        raise UsageError("--json and --markdown exclude each other", then="choose one")
-    if workload and only is not Content.LINKS:
-        raise UsageError("--workload is for --only links", then="leave it out")
-    if (only or as_markdown) and (html or svg or png or terminal):
-        raise UsageError("--only and --markdown print, --html, --svg, --png and --terminal draw", then="choose one")
-    run(
-        campaign,
-        other,
-        outputs,
-        asked,
-        only=only,
-        workload=workload,
-        form="json" if as_json else "markdown" if as_markdown else "lines",
-        files=ReportFiles(html, svg, png, terminal),
-    )
+    run(campaign, other, outputs, asked)
 
 
 def diff(
@@ -177,28 +109,15 @@ def diff(
     show_differences(first, second, campaign, as_json=as_json)
 
 
-def trend(
-    directories: Directories,
-    only: Annotated[TrendContent | None, typer.Option(help="Print this alone; default: both.")] = None,
-    as_json: AsJson = False,
-    html: Annotated[
-        Path | None,
-        typer.Option(help="Write one page that opens offline: charts over dates, changes, what is missing."),
-    ] = None,
-    svg: options.Svg = None,
-    png: options.Png = None,
-) -> None:
+def trend(*, directories: Directories, asked: TrendOptions) -> None:
     """Results over time. What was measured when, why the rest wasn't, and where figures changed for good.
 
     Changes are searched in each cell and version of 8 dates or more, with what else changed there. A change is no
     verdict on a version: it compares days.
     """
-    from gpubench.cli.results.show import ReportFiles
     from gpubench.cli.results.trend import show_trend
 
-    if (only or as_json) and (html or svg or png):
-        raise UsageError("--only and --json print, --html, --svg and --png write files", then="choose one")
-    show_trend(directories, only, "json" if as_json else "lines", ReportFiles(html, svg, png))
+    show_trend(directories, asked)
 
 
 def import_results(
@@ -250,14 +169,14 @@ def fsck(directories: Directories, as_json: AsJson = False) -> None:
     look(directories, as_json=as_json)
 
 
-def csv(directory: Kept, path: Annotated[Path, typer.Argument(metavar="FILE", help="File to write.")]) -> None:
+def csv(directory: Kept, path: File) -> None:
     """Every sample as one CSV file."""
     from gpubench.cli.results.export import export_table
 
     export_table(directory, path, as_parquet=False)
 
 
-def parquet(directory: Kept, path: Annotated[Path, typer.Argument(metavar="FILE", help="File to write.")]) -> None:
+def parquet(directory: Kept, path: File) -> None:
     """Every sample as one Parquet file."""
     from gpubench.cli.results.export import export_table
 
@@ -276,7 +195,7 @@ def draco_csv(
 
 
 def mlflow(
-    campaign: options.MaybeResults = None,
+    campaign: Target = None,
     tracking_uri: Annotated[
         str | None, typer.Option(help="Tracking server, or database; default: sqlite:///outputs/mlflow.db.")
     ] = None,

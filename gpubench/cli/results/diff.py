@@ -36,16 +36,11 @@ class Chosen:
         return _variant(self.campaign, self.outcome.run.variant)
 
     @property
-    def name(self) -> str:
-        """The run's, with its attempt."""
-        return self.directory.name
-
-    @property
     def about(self) -> dict[str, Any]:
         """Which run this is."""
         record = self.outcome.record
         return {
-            "run": self.name,
+            "run": self.directory.name,
             "campaign": self.campaign.plan.campaign,
             "variant": self.outcome.run.variant,
             "block": self.outcome.block.block,
@@ -127,8 +122,8 @@ def _of_variants(campaign: Campaign, baseline: str, candidate: str) -> Section:
 
 
 def _of_runs(one: Chosen, other: Chosen, kind: str = "runs", notes: Sequence[str] = ()) -> Section:
-    pair = [(_seen(one), _seen(other))]
-    found = explain(pair, "A", "B", _expected(one, other), [one.document, other.document])
+    pair = [Seen(read_provenance(each.directory), each.outcome.record) for each in (one, other)]
+    found = explain([(pair[0], pair[1])], "A", "B", _expected(one, other), [one.document, other.document])
     about = [f"{side}: {_words(each.about)}" for side, each in (("A", one), ("B", other))]
     section = differences_section(found, kind, [one.about, other.about], ("A", "B"), about)
     return dataclasses.replace(section, notes=notes)
@@ -158,10 +153,6 @@ def _words(about: Mapping[str, Any]) -> str:
         f"run {about['run']} of {about['campaign']}, variant {about['variant']}, block {about['block']}, "
         f"{about['status']}{', ' + about['started_at'][:19] if about['started_at'] else ''}"
     )
-
-
-def _seen(chosen: Chosen) -> Seen:
-    return Seen(read_provenance(chosen.directory), chosen.outcome.record)
 
 
 def _of_directory(path: Path) -> Chosen:

@@ -8,7 +8,6 @@ import datetime as dt
 import fnmatch
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from gpubench import resources
 from gpubench.cli.campaign.running import account_now
@@ -132,7 +131,7 @@ def _judge_campaign(campaign: Campaign, question: Question | None) -> JudgedCamp
     if campaign.pack is None and campaign.directory.is_dir() and not os.access(campaign.directory, os.W_OK):
         warn(f"{campaign.results.name} and {campaign.verdicts.name} aren't renewed: {campaign.place} may only be read")
     elif campaign.pack is None:
-        write_results(judged)
+        write_atomically(campaign.results, parquet(judged.merged), parents=False)
         if question.is_the_planned_one:
             arrangement = campaign.plan.site.layout.arrangement
             data = verdicts_json(campaign.plan.campaign, verdicts, settings, arrangement)
@@ -150,11 +149,6 @@ def _seen(accounting: Accounting, protocol: str) -> tuple[dict[str, Facts], set[
             if is_crowded(provenance, protocol):
                 crowded.add(one.run.run)
     return seen, crowded
-
-
-def write_results(judged: JudgedCampaign) -> None:
-    """``results.parquet``, into the campaign or beside its pack; raises MissingToolError."""
-    write_atomically(judged.campaign.results, parquet(judged.merged), parents=False)
 
 
 def decided(judged: JudgedCampaign) -> list[Comparison]:
@@ -221,29 +215,22 @@ def tables_of(campaign: Campaign, outcomes: Iterable[RunOutcome]) -> list[LinkTa
 
 def report_inputs(judged: JudgedCampaign) -> ReportInputs:
     """What the report is made from, read from the campaign's directory; raises DataError where that is gone."""
-    campaign = judged.campaign
+    campaign, outcomes = judged.campaign, judged.accounting.outcomes
     with while_it_stands(campaign):
-        return _report_inputs(judged, campaign)
-
-
-def _report_inputs(judged: JudgedCampaign, campaign: Campaign) -> ReportInputs:
-    return ReportInputs(
-        plan=campaign.plan,
-        outcomes=judged.accounting.outcomes,
-        cells=judged.cells,
-        verdicts=judged.verdicts,
-        settings=judged.settings,
-        links=tables_of(campaign, judged.accounting.outcomes),
-        provenance=_provenance(judged),
-        changes=judged.changes,
-        manifests=campaign.manifests(),
-        warnings=judged.warnings,
-        generated_at=dt.datetime.now(dt.UTC),
-        templates=resources.texts("templates"),
-        calibration=calibration_sentence(read_calibrations(campaign.plan.site.name)),
-    )
-
-
-def _provenance(judged: JudgedCampaign) -> dict[str, Mapping[str, Any]]:
-    directories = [outcome.directory for outcome in judged.accounting.outcomes if outcome.directory]
-    return {directory.name: condensed(read_provenance(directory)) for directory in directories}
+        return ReportInputs(
+            plan=campaign.plan,
+            outcomes=outcomes,
+            cells=judged.cells,
+            verdicts=judged.verdicts,
+            settings=judged.settings,
+            links=tables_of(campaign, outcomes),
+            provenance={
+                one.directory.name: condensed(read_provenance(one.directory)) for one in outcomes if one.directory
+            },
+            changes=judged.changes,
+            manifests=campaign.manifests(),
+            warnings=judged.warnings,
+            generated_at=dt.datetime.now(dt.UTC),
+            templates=resources.texts("templates"),
+            calibration=calibration_sentence(read_calibrations(campaign.plan.site.name)),
+        )

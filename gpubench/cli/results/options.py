@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from gpubench.cli import completion, options
 from gpubench.cli.declared import Make
+from gpubench.errors import UsageError
 
 Target = Annotated[
     Path | None,
@@ -48,8 +49,9 @@ Kept = Annotated[
         autocompletion=completion.campaigns,
     ),
 ]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="File to write.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-AsMarkdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown, for a pull request.")]
+Form = Literal["lines", "json", "markdown"]
 
 
 class FailOn(StrEnum):
@@ -78,7 +80,7 @@ class TrendContent(StrEnum):
 
 @dataclasses.dataclass(frozen=True)
 class QuestionOptions:
-    """What to ask, other than what was planned."""
+    """What to ask, other than what was planned, and how the answer is printed."""
 
     baseline: Annotated[
         str | None,
@@ -103,3 +105,63 @@ class QuestionOptions:
         ),
     ] = None
     allow: options.Allow = None
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object: the verdicts, or what --only names.")
+    ] = False
+    as_markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print Markdown, for a pull request; write no page.")
+    ] = False
+
+    @property
+    def form(self) -> Form:
+        """How it is printed; raises UsageError for two ways."""
+        if self.as_json and self.as_markdown:
+            raise UsageError("--json and --markdown exclude each other", then="choose one")
+        return "json" if self.as_json else "markdown" if self.as_markdown else "lines"
+
+
+@dataclasses.dataclass(frozen=True)
+class CompareOptions(QuestionOptions):
+    """Of ``compare``."""
+
+    samples: Annotated[
+        Path | None,
+        typer.Option(
+            help="Judge this table; the same as naming it as TARGET. CSV, JSONL or Parquet with columns workload nodes "
+            "variant block run rep wall_s, and optionally warmup order started_at."
+        ),
+    ] = None
+    by: Annotated[str | None, typer.Option(help="Of a table: further columns that identify a cell.")] = None
+    fail_on: Annotated[
+        FailOn, typer.Option(help="Exit with a failure for this and worse: regression makes code 21 a 0.")
+    ] = FailOn.INCONCLUSIVE
+
+
+@dataclasses.dataclass(frozen=True)
+class ReportOptions(QuestionOptions):
+    """Of ``report``."""
+
+    only: Annotated[Content | None, typer.Option(help="Print this instead, and write no page.")] = None
+    workload: Annotated[
+        str | None, typer.Option(help="With --only links: of this workload.", autocompletion=completion.workloads)
+    ] = None
+    terminal: Annotated[bool, typer.Option("--terminal", help="Also draw effects and efficiency here.")] = False
+    html: Annotated[
+        Path | None, typer.Option(help="With B: the page's file; default: B-against-A.html, by their names, here.")
+    ] = None
+    svg: options.Svg = None
+    png: options.Png = None
+
+
+@dataclasses.dataclass(frozen=True)
+class TrendOptions:
+    """Of ``trend``."""
+
+    only: Annotated[TrendContent | None, typer.Option(help="Print this alone; default: both.")] = None
+    as_json: AsJson = False
+    html: Annotated[
+        Path | None,
+        typer.Option(help="Write one page that opens offline: charts over dates, changes, what is missing."),
+    ] = None
+    svg: options.Svg = None
+    png: options.Png = None

@@ -20,7 +20,7 @@ from gpubench.cli.results.sample_table import READERS, read_table
 from gpubench.cli.say import say, warn
 from gpubench.errors import DataError, UsageError
 from gpubench.files import write_atomically
-from gpubench.history import coverage, missing_intervals, observed, sides
+from gpubench.history import coverage, observed, sides
 from gpubench.history.changes import find
 from gpubench.history.observed import Observed, day_of
 from gpubench.importers import sizes
@@ -247,7 +247,7 @@ class CampaignResults(OneSide):
     def told(self) -> Told:
         """Its one day."""
         plan, table = self.campaign.plan, self._read[0]
-        missing = missing_intervals.of_campaign(plan, table, day_of(plan))
+        missing = coverage.gaps_of_campaign(plan, table, day_of(plan))
         versions = [f"{one.label} (UCX {one.image.ucx_version if one.image else 'not built'})" for one in plan.variants]
         day = str(day_of(plan))
         about = (
@@ -409,7 +409,7 @@ class ImportResults(OneSide):
         note = self.found.note
         figures = list(observed.of_import(self.name, points(self.found.table), note["documents"]))
         issues = resources.root() / "issues" / "known.toml"
-        missing = missing_intervals.of_import(
+        missing = coverage.gaps_of_import(
             figures, load_known_issues(issues.read_text(encoding="utf-8"), "issues/known.toml")
         )
         dates = sorted({str(one.date) for one in figures})

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import rich.console
 import typer
@@ -14,8 +13,8 @@ import typer
 from gpubench.cli.campaign.display import show_verdicts
 from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.results.judge import Question
-from gpubench.cli.results.options import Content, FailOn, QuestionOptions
-from gpubench.cli.results.result_sets import ResultSet, VerdictAnswer, result_set
+from gpubench.cli.results.options import CompareOptions, Content, FailOn, Form, QuestionOptions, ReportOptions
+from gpubench.cli.results.result_sets import ResultSet, TableResults, VerdictAnswer, result_set
 from gpubench.cli.say import say, say_text
 from gpubench.errors import EXIT_INCONCLUSIVE, UsageError
 from gpubench.files import write_atomically
@@ -26,71 +25,59 @@ if TYPE_CHECKING:
     from gpubench.report.export import Format
 
 PIPED_WIDTH = 80
-Form = Literal["lines", "json", "markdown"]
 
 
-@dataclasses.dataclass(frozen=True)
-class ReportFiles:
-    """What ``report`` draws besides: the page of two targets, charts as files, effects in the terminal."""
-
-    html: Path | None = None
-    svg: Path | None = None
-    png: Path | None = None
-    terminal: bool = False
-
-
-def compare(
-    target: Path | None,
-    other: Path | None,
-    outputs: Path | None,
-    asked: QuestionOptions,
-    *,
-    by: str | None,
-    fail_on: FailOn,
-    form: Form,
-) -> NoReturn:
+def compare(target: Path | None, other: Path | None, outputs: Path | None, asked: CompareOptions) -> NoReturn:
     """Print the verdicts; ends with their exit code."""
-    results = result_set(target, other, outputs)
-    answer = results.answer(_question(results, asked, by))
+    if asked.samples is not None and target is not None:
+        raise UsageError("--samples and TARGET are two names of the same thing", then="leave --samples out")
+    form = asked.form
+    results = result_set(target, other, outputs) if asked.samples is None else TableResults(asked.samples)
+    answer = results.answer(_question(results, asked, (asked.by or "").replace(",", " ").split()))
     _show_answer(answer, form)
     code = exit_code(answer.verdicts)
-    raise typer.Exit(0 if code == EXIT_INCONCLUSIVE and fail_on is FailOn.REGRESSION else code)
+    raise typer.Exit(0 if code == EXIT_INCONCLUSIVE and asked.fail_on is FailOn.REGRESSION else code)
 
 
-def report(
-    target: Path | None,
-    other: Path | None,
-    outputs: Path | None,
-    asked: QuestionOptions,
-    *,
-    only: Content | None,
-    workload: str | None,
-    form: Form,
-    files: ReportFiles,
-) -> None:
+def report(target: Path | None, other: Path | None, outputs: Path | None, asked: ReportOptions) -> None:
     """Print one section, or the verdicts and write the page."""
-    if other is None and files.html:
-        raise UsageError("--html is for two targets: the page of one stands beside it", then="leave it out")
-    if other is not None and (files.svg or files.png):
-        raise UsageError("--svg and --png are for one target", then="leave them out")
+    _refuse_what_excludes(asked, two=other is not None)
+    form = asked.form
     results = result_set(target, other, outputs)
-    question = _question(results, asked, None)
-    if only is Content.VERDICTS or (form == "markdown" and only is None):
+    question = _question(results, asked)
+    if asked.only is Content.VERDICTS or (form == "markdown" and asked.only is None):
         _show_answer(results.answer(question), form)
     elif other is None and question != Question(allow=question.allow):
         raise UsageError(
             "--baseline, --candidate, --margin and --summary are for two targets, or --only verdicts",
             then="name a second target",
         )
-    elif only is not None:
-        show_section(results.section(only, question, workload), form)
+    elif asked.only is not None:
+        show_section(results.section(asked.only, question, asked.workload), form)
     else:
-        drawn = results.write_page(question, files.html)
-        write_images(drawn.charts, {"svg": files.svg, "png": files.png}, drawn.why_none)
-        if files.terminal:
+        drawn = results.write_page(question, asked.html)
+        write_images(drawn.charts, {"svg": asked.svg, "png": asked.png}, drawn.why_none)
+        if asked.terminal:
             width = rich.console.Console().width if sys.stdout.isatty() else PIPED_WIDTH
             for line in (line for plot in drawn.plots(width) if (lines := list(plot)) for line in ("", *lines)):
                 say(line)
+
+
+def _refuse_what_excludes(asked: ReportOptions, *, two: bool) -> None:
+    draws = asked.html or asked.svg or asked.png or asked.terminal
+    for wrong, what, then in (
+        (not two and asked.html, "--html is for two targets: the page of one stands beside it", "leave it out"),
+        (two and (asked.svg or asked.png), "--svg and --png are for one target", "leave them out"),
+        (asked.as_json and not asked.only, "--json prints one section", "name it with --only, or: gpubench compare"),
+        (asked.workload and asked.only is not Content.LINKS, "--workload is for --only links", "leave it out"),
+        (
+            (asked.only or asked.as_markdown) and draws,
+            "--only and --markdown print, --html, --svg, --png and --terminal draw",
+            "choose one",
+        ),
+    ):
+        if wrong:
+            raise UsageError(what, then=then)
 
 
 def write_images(
@@ -130,15 +117,11 @@ def _show_answer(answer: VerdictAnswer, form: Form) -> None:
             say(f"note: {note}")
 
 
-def _question(results: ResultSet, asked: QuestionOptions, by: str | None) -> Question:
-    options = CampaignOptions(margin=asked.margin, summary=asked.summary)
+def _question(results: ResultSet, asked: QuestionOptions, by: Sequence[str] = ()) -> Question:
+    words = CampaignOptions(margin=asked.margin, summary=asked.summary)
+    summary = None if asked.summary is None else words.chosen_summary()
     question = Question(
-        options.chosen_margin(),
-        asked.baseline,
-        asked.candidate,
-        tuple(asked.allow or ()),
-        None if asked.summary is None else options.chosen_summary(),
-        tuple((by or "").replace(",", " ").split()),
+        words.chosen_margin(), asked.baseline, asked.candidate, tuple(asked.allow or ()), summary, tuple(by)
     )
     for name, why in results.cannot.items():
         if getattr(question, name):

@@ -10,11 +10,12 @@ from pathlib import Path
 import rich.progress
 
 from gpubench import resources
-from gpubench.cli.results.options import TrendContent
+from gpubench.cli.results.options import TrendContent, TrendOptions
 from gpubench.cli.results.result_sets import every_side
-from gpubench.cli.results.show import Form, ReportFiles, show_section, write_images
+from gpubench.cli.results.show import show_section, write_images
 from gpubench.cli.say import say, warn
 from gpubench.cli.terminal import Terminal
+from gpubench.errors import UsageError
 from gpubench.files import write_atomically
 from gpubench.history.changes import find
 from gpubench.report.history import Told, changes_section, coverage_section, trend_section
@@ -22,20 +23,16 @@ from gpubench.report.sections import Section
 from gpubench.stats.settings import VerdictSettings
 
 
-def show_trend(directories: Sequence[Path], only: TrendContent | None, form: Form, files: ReportFiles) -> None:
-    """Print what was measured when and where it changed, or write the page; raises UsageError where nothing is found.
-
-    Args:
-        directories: campaigns, imports, or directories that hold some.
-        only: one of the two.
-        form: how it is printed.
-        files: where the page over time and its charts go; with any of them nothing is printed.
-    """
+def show_trend(directories: Sequence[Path], asked: TrendOptions) -> None:
+    """Print what was measured when and where it changed, or write the page; raises UsageError."""
+    draws = asked.html or asked.svg or asked.png
+    if (asked.only or asked.as_json) and draws:
+        raise UsageError("--only and --json print, --html, --svg and --png write files", then="choose one")
     told = [one.told() for one in every_side(directories)]
-    if files == ReportFiles():
-        show_section(section_over_time(told, only), form)
+    if draws:
+        _draw(told, asked)
     else:
-        _draw(told, files)
+        show_section(section_over_time(told, asked.only), "json" if asked.as_json else "lines")
 
 
 def section_over_time(told: Sequence[Told], only: str | None) -> Section:
@@ -62,7 +59,7 @@ def _search_bar() -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
-def _draw(told: Sequence[Told], files: ReportFiles) -> None:
+def _draw(told: Sequence[Told], asked: TrendOptions) -> None:
     from gpubench.report.export import rendered
     from gpubench.report.history_page import HistoryInputs, drawings, html
 
@@ -74,11 +71,11 @@ def _draw(told: Sequence[Told], files: ReportFiles) -> None:
         series=find(figures, VerdictSettings().seed),
         templates=resources.texts("templates"),
     )
-    if files.html:
-        write_atomically(files.html, html(inputs))
-        say(f"page: {files.html}")
+    if asked.html:
+        write_atomically(asked.html, html(inputs))
+        say(f"page: {asked.html}")
     write_images(
         lambda form: rendered(drawings(inputs), inputs.templates, form),
-        {"svg": files.svg, "png": files.png},
+        {"svg": asked.svg, "png": asked.png},
         "no figure has a date",
     )
