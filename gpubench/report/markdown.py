@@ -9,6 +9,8 @@ from gpubench.report.inputs import ReportInputs
 from gpubench.report.sections import cell, inline
 from gpubench.store.accounting import RunOutcome
 
+__all__ = ["cell", "inline", "markdown"]
+
 
 def markdown(inputs: ReportInputs) -> str:
     """Answer, verdict table, and what became of the runs."""

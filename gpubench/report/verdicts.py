@@ -33,23 +33,28 @@ NARROWEST = 80
 """Columns of a terminal below which lines read better than a table."""
 
 
-def verdict_table(verdicts: Sequence[Verdict]) -> RenderableType:
-    """A table with one row per verdict, and below it why some of them are not a plain answer."""
+def verdict_table(verdicts: Sequence[Verdict], seconds: Sequence[tuple[float, float] | None] = ()) -> RenderableType:
+    """A table with one row per verdict, and below it why some of them are not a plain answer.
+
+    ``seconds`` are baseline and candidate of every verdict, None where no block has both; none at all: not shown.
+    """
     table = Table(box=None, header_style="dim", pad_edge=False)
     for heading in ("workload", "candidate vs baseline"):
         table.add_column(heading, overflow="fold")
+    if seconds:
+        table.add_column("seconds", justify="right", no_wrap=True)
     table.add_column("effect [interval]", justify="right", no_wrap=True)
     table.add_column("blocks", justify="right", no_wrap=True)
     table.add_column("verdict", min_width=len("inconclusive;"))  # how many more blocks may stand on a second line
-    for verdict, (name, pair, effect, blocks, word) in zip(verdicts, _rows(verdicts), strict=True):
+    for verdict, (name, pair, *figures, word) in zip(verdicts, _rows(verdicts, seconds), strict=True):
         style = _STYLES.get(verdict.verdict, "")
-        table.add_row(Text(name), Text(pair), effect, blocks, Text(word, style=style))
+        table.add_row(Text(name), Text(pair), *figures, Text(word, style=style))
     return Group(table, *(Text(f"  {line}", style="dim") for line in _notes(verdicts)))
 
 
-def verdict_lines(verdicts: Sequence[Verdict]) -> list[str]:
+def verdict_lines(verdicts: Sequence[Verdict], seconds: Sequence[tuple[float, float] | None] = ()) -> list[str]:
     """The same without colour or alignment, one line per verdict, cells parted by `` | ``."""
-    return list(text_lines(Section(_parts(verdicts), {})))
+    return list(text_lines(Section(_parts(verdicts, seconds), {})))
 
 
 def verdict_section(
@@ -81,17 +86,21 @@ def _plain(name: str, verdicts: Sequence[Verdict], settings: VerdictSettings, ar
     return {"schema": VERDICTS, "campaign": name, "settings": dataclasses.asdict(settings), "cells": cells}
 
 
-def _parts(verdicts: Sequence[Verdict]) -> list[SectionPart]:
-    headings = ("workload", "candidate vs baseline", "effect [interval]", "blocks", "verdict")
-    table = TextTable(headings, list(_rows(verdicts)), bare=True, joined=True)
+def _parts(verdicts: Sequence[Verdict], seconds: Sequence[tuple[float, float] | None] = ()) -> list[SectionPart]:
+    figures = (*(["seconds"] if seconds else []), "effect [interval]", "blocks", "verdict")
+    headings = ("workload", "candidate vs baseline", *figures)
+    table = TextTable(headings, list(_rows(verdicts, seconds)), bare=True, joined=True)
     return [SectionPart(table=table), SectionPart(lines=list(_notes(verdicts)), depth=1)]
 
 
-def _rows(verdicts: Sequence[Verdict]) -> Iterator[tuple[str, str, str, str, str]]:
-    for name, verdict in zip(labels.cell_names([one.key for one in verdicts]), verdicts, strict=True):
+def _rows(verdicts: Sequence[Verdict], seconds: Sequence[tuple[float, float] | None]) -> Iterator[tuple[str, ...]]:
+    names = labels.cell_names([one.key for one in verdicts])
+    for name, verdict, sides in zip(names, verdicts, seconds or [None] * len(verdicts), strict=True):
+        absolute = " → ".join(map(labels.seconds, sides)) if sides else ""
         effect = f"{labels.effect(verdict)} {labels.interval(verdict)}".rstrip()
         word = "; ".join(word for word in (verdict.verdict, verdict.leaning, labels.more(verdict)) if word)
-        yield name, labels.pair(verdict), effect, labels.blocks(verdict), word
+        figures = (absolute, effect) if seconds else (effect,)
+        yield name, labels.pair(verdict), *figures, labels.blocks(verdict), word
 
 
 def _notes(verdicts: Sequence[Verdict]) -> Iterator[str]:

@@ -31,13 +31,17 @@ def run(*words: str | Path) -> Result:
     return CliRunner().invoke(app, [str(word) for word in words])
 
 
-@pytest.mark.parametrize(("old", "new"), RETIRED.items())
-def test_who_types_an_old_name_is_told_the_new_one(gpubench: Run, old: str, new: str) -> None:
+OLD = "summary merge links scaling explain history changes import-results export pack fsck".split()
+
+
+@pytest.mark.parametrize("old", OLD)
+def test_who_types_an_old_name_is_told_the_new_one(gpubench: Run, old: str) -> None:
+    new = RETIRED[old]
     done = gpubench(old, "--json", "outputs/tiny")
-    said = f"gpubench: there is no command '{old}' any more; type: gpubench {new}\n"
+    said = f"gpubench: there is no command {old} any more; type: gpubench {new}\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
-    path = " ".join(word for word in new.split() if not word.startswith("--"))
-    assert f"## gpubench {path.split()[0]}" in (ROOT / "docs" / "commands.md").read_text()
+    path = new.partition(" --")[0]
+    assert f"\n## gpubench {path}" in (ROOT / "docs" / "commands.md").read_text()
     assert old not in gpubench("--help").stdout.split()
     assert "no command" in manual.fault(f"gpubench {old}")
 
@@ -79,7 +83,7 @@ def test_only_regressions_fail_where_that_is_asked_for(outputs: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["compare", "outputs/tiny", "--by", "nodes"], "--by: the comparisons of a campaign are planned"),
+        (["compare", "outputs/tiny", "--by", "nodes"], "--by is for tables of samples"),
         (["compare", "outputs/tiny", "--summary", "median"], "--summary: a campaign is judged by the number that was"),
         (["compare", "import", "--allow", "kernel"], "--allow: an import says nothing of its environment"),
         (["compare", "import", "outputs/tiny", "--allow", "kernel"], "--allow: two targets are compared as they stand"),

@@ -53,29 +53,34 @@ class JudgedCampaign:
 
 @dataclasses.dataclass(frozen=True)
 class Question:
-    """What to ask other than what was planned; of a campaign, the verdicts on disk stay as they are then.
-
-    ``by`` are further columns that identify a cell of a table. Not everything can be asked of everything.
-    """
+    """What to ask other than what was planned; of a campaign, the verdicts on disk stay as they are then."""
 
     margin: float | None = None
     baseline: str | None = None
     candidate: str | None = None
     allow: tuple[str, ...] = ()
     summary: Summary | None = None
-    by: tuple[str, ...] = ()
 
-    @property
-    def is_the_planned_one(self) -> bool:
-        """Nothing else was asked."""
-        return self == Question()
+    def settings(self, *plans: Plan) -> VerdictSettings:
+        """Margin and summary of results that were planned together, or of several that weren't.
 
-    def settings(self, planned: VerdictSettings) -> VerdictSettings:
-        """``planned``, but for the margin and the summary that are asked for."""
-        return dataclasses.replace(
-            planned,
-            margin=planned.margin if self.margin is None else self.margin,
-            summary=self.summary or planned.summary,
+        Raises:
+            UsageError: the plans differ in what isn't named here.
+        """
+        margins, summaries = {plan.margin for plan in plans}, {plan.summary for plan in plans}
+        if self.margin is None and len(margins) > 1:
+            low, high = sorted(margins)
+            raise UsageError(
+                f"one side was planned with a margin of {100 * low:g} %, the other with {100 * high:g} %",
+                then=f"say which counts: --margin {100 * low:g}%",
+            )
+        if self.summary is None and len(summaries) > 1:
+            words = " and the other ".join(sorted(summaries))
+            raise UsageError(f"one side was planned to judge the {words} of a run", then="say which: --summary mean")
+        defaults = VerdictSettings()
+        return VerdictSettings(
+            margin=next(iter(margins), defaults.margin) if self.margin is None else self.margin,
+            summary=next(iter(summaries), defaults.summary) if self.summary is None else self.summary,
         )
 
 
@@ -120,7 +125,7 @@ def _judge_campaign(campaign: Campaign, question: Question | None) -> JudgedCamp
     plan = campaign.plan.model_copy(update={"comparisons": _comparisons(campaign.plan, question)})
     table = cells(plan, accounting.outcomes, merged)
     look = None if plan.max_blocks is None else Looks(plan.max_blocks, ended=campaign.ended)
-    settings = question.settings(VerdictSettings(plan.margin, summary=plan.summary, seed=plan.seed, look=look))
+    settings = dataclasses.replace(question.settings(plan), seed=plan.seed, look=look)
     comparisons = family(plan, table, campaign.frozen)
     seen, crowded = _seen(accounting, plan.protocol)
     comparisons = with_crowds(comparisons, crowded)
@@ -132,7 +137,7 @@ def _judge_campaign(campaign: Campaign, question: Question | None) -> JudgedCamp
         warn(f"{campaign.results.name} and {campaign.verdicts.name} aren't renewed: {campaign.place} may only be read")
     elif campaign.pack is None:
         write_atomically(campaign.results, parquet(judged.merged), parents=False)
-        if question.is_the_planned_one:
+        if question == Question():
             arrangement = campaign.plan.site.layout.arrangement
             data = verdicts_json(campaign.plan.campaign, verdicts, settings, arrangement)
             write_atomically(campaign.verdicts, data, parents=False)

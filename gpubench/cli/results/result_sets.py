@@ -30,6 +30,7 @@ from gpubench.merge.directories import merge_directory
 from gpubench.merge.family import Cell, cells
 from gpubench.merge.table import Merged
 from gpubench.model.known_issue import load_known_issues
+from gpubench.model.plan import Plan
 from gpubench.report.history import HistorySource, Told
 from gpubench.report.provenance import unplanned
 from gpubench.report.sections import Section
@@ -99,8 +100,7 @@ class OneSide(ResultSet):
     kind: ClassVar[str]
     name: str
     variants: Sequence[str]
-    planned: VerdictSettings | None = None
-    """Margin and summary that were planned."""
+    plan: Plan | None = None
     caution: str = ""
 
     def told(self) -> Told:
@@ -156,15 +156,12 @@ class CampaignResults(OneSide):
     """A campaign, maybe packed."""
 
     kind = "campaign"
-    cannot: ClassVar[Mapping[str, str]] = {
-        "by": "the comparisons of a campaign are planned",
-        "summary": "a campaign is judged by the number that was planned",
-    }
+    cannot: ClassVar[Mapping[str, str]] = {"summary": "a campaign is judged by the number that was planned"}
 
     def __init__(self, campaign: Campaign) -> None:
         self.campaign, self.place, self.name = campaign, campaign.place, campaign.plan.campaign
         self.variants = [variant.label for variant in campaign.plan.variants]
-        self.planned = VerdictSettings(campaign.plan.margin, summary=campaign.plan.summary)
+        self.plan = campaign.plan
 
     def answer(self, question: Question) -> VerdictAnswer:
         """Of the whole family, or the pair that is asked for; writes ``results.parquet`` and ``verdicts.json``."""
@@ -293,7 +290,6 @@ class ImportResults(OneSide):
     kind = "import"
     cannot: ClassVar[Mapping[str, str]] = {
         "allow": "an import says nothing of its environment",
-        "by": "an import says itself what its cells are",
         "summary": "an import is judged by the mean of a date",
     }
 
@@ -321,7 +317,7 @@ class ImportResults(OneSide):
         return VerdictAnswer(shown, section, document=document if question == Question() else None)
 
     def _judged(self, question: Question) -> tuple[list[Verdict], VerdictSettings]:
-        settings, table = question.settings(VerdictSettings()), self.found.table
+        settings, table = question.settings(), self.found.table
         comparisons = family(table, question.baseline or default_baseline(points(table), table))
         if not comparisons:
             raise DataError(
@@ -431,14 +427,15 @@ class TableResults(ResultSet):
 
     def __init__(self, path: Path) -> None:
         self.place = path
+        self.columns: Sequence[str] = ()  # that identify a cell besides
 
     def answer(self, question: Question) -> VerdictAnswer:
         """Of every cell of the table."""
         if question.baseline is None or question.candidate is None:
             raise UsageError(f"{self.place} needs --baseline and --candidate", then="name two of its variants")
-        settings = question.settings(VerdictSettings())
-        columns = list(question.by)
-        comparisons = comparisons_from_frame(read_table(self.place), question.baseline, question.candidate, columns)
+        settings = question.settings()
+        frame = read_table(self.place)
+        comparisons = comparisons_from_frame(frame, question.baseline, question.candidate, list(self.columns))
         verdicts = judge(comparisons, settings)
         return VerdictAnswer(verdicts, verdict_section(str(self.place), verdicts, settings))
 
@@ -446,10 +443,7 @@ class TableResults(ResultSet):
 class TwoResults(ResultSet):
     """Two campaigns or imports: the second against the first, unpaired, cell by cell that both have."""
 
-    cannot: ClassVar[Mapping[str, str]] = {
-        "allow": "two targets are compared as they stand",
-        "by": "two targets say themselves what their cells are",
-    }
+    cannot: ClassVar[Mapping[str, str]] = {"allow": "two targets are compared as they stand"}
 
     def __init__(self, first: Path, second: Path) -> None:
         self.place, self.both = second, (one_side(first), one_side(second))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -33,7 +33,13 @@ def compare(target: Path | None, other: Path | None, outputs: Path | None, asked
         raise UsageError("--samples and TARGET are two names of the same thing", then="leave --samples out")
     form = asked.form
     results = result_set(target, other, outputs) if asked.samples is None else TableResults(asked.samples)
-    answer = results.answer(_question(results, asked, (asked.by or "").replace(",", " ").split()))
+    if isinstance(results, TableResults):
+        results.columns = (asked.by or "").replace(",", " ").split()
+    elif asked.by:
+        raise UsageError(
+            "--by is for tables of samples: others say themselves what their cells are", then="leave it out"
+        )
+    answer = results.answer(_question(results, asked))
     _show_answer(answer, form)
     code = exit_code(answer.verdicts)
     raise typer.Exit(0 if code == EXIT_INCONCLUSIVE and asked.fail_on is FailOn.REGRESSION else code)
@@ -117,12 +123,11 @@ def _show_answer(answer: VerdictAnswer, form: Form) -> None:
             say(f"note: {note}")
 
 
-def _question(results: ResultSet, asked: QuestionOptions, by: Sequence[str] = ()) -> Question:
+def _question(results: ResultSet, asked: QuestionOptions) -> Question:
     words = CampaignOptions(margin=asked.margin, summary=asked.summary)
     summary = None if asked.summary is None else words.chosen_summary()
-    question = Question(
-        words.chosen_margin(), asked.baseline, asked.candidate, tuple(asked.allow or ()), summary, tuple(by)
-    )
+    allow = tuple(asked.allow or ())
+    question = Question(words.chosen_margin(), asked.baseline, asked.candidate, allow, summary)
     for name, why in results.cannot.items():
         if getattr(question, name):
             raise UsageError(f"--{name}: {why}", then="leave it out")

@@ -11,7 +11,6 @@ from gpubench.errors import DataError, UsageError
 from gpubench.history.sides import match
 from gpubench.model.base import nearest
 from gpubench.report.sides import UNPAIRED, Side, SideBySide, judge_sides
-from gpubench.stats.settings import VerdictSettings
 
 _MOST = 8
 
@@ -26,7 +25,7 @@ def side_by_side(first: OneSide, second: OneSide, question: Question) -> SideByS
     """
     both = (first, second)
     chosen = _variants(first.variants, second.variants, question.baseline, question.candidate)
-    settings = _settings([one.planned for one in both if one.planned], question)
+    settings = question.settings(*(one.plan for one in both if one.plan))
     side_a, side_b = (
         Side(letter, one.kind, one.name, variant, one.side_cells(variant, settings.summary))
         for letter, one, variant in zip("AB", both, chosen, strict=True)
@@ -64,21 +63,6 @@ def _variants(
         f"{what}: A has {', '.join(first)}; B has {', '.join(second)}",
         then="say which: --baseline VARIANT-OF-A --candidate VARIANT-OF-B (one of them does where both have it)",
     )
-
-
-def _settings(planned: Sequence[VerdictSettings], question: Question) -> VerdictSettings:
-    """The question that both campaigns were planned with, but for what is named now; an import has none of its own."""
-    margins, summaries = ({getattr(one, name) for one in planned} for name in ("margin", "summary"))
-    if question.margin is None and len(margins) > 1:
-        low, high = sorted(margins)
-        raise UsageError(
-            f"one side was planned with a margin of {100 * low:g} %, the other with {100 * high:g} %",
-            then=f"say which counts: --margin {100 * low:g}%",
-        )
-    if question.summary is None and len(summaries) > 1:
-        words = " and the other ".join(sorted(summaries))
-        raise UsageError(f"one side was planned to judge the {words} of a run", then="say which: --summary mean")
-    return question.settings(planned[0] if planned else VerdictSettings())
 
 
 def _notes(shown: SideBySide, both: Sequence[OneSide]) -> list[str]:
