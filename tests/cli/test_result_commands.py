@@ -31,7 +31,19 @@ def run(*words: str | Path) -> Result:
     return CliRunner().invoke(app, [str(word) for word in words])
 
 
-OLD = "summary merge links scaling explain history changes import-results export pack fsck".split()
+OLD = [
+    "summary",
+    "merge",
+    "links",
+    "scaling",
+    "explain",
+    "history",
+    "changes",
+    "import-results",
+    "export",
+    "pack",
+    "fsck",
+]
 
 
 @pytest.mark.parametrize("old", OLD)
