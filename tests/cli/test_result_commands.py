@@ -32,17 +32,8 @@ def run(*words: str | Path) -> Result:
 
 
 OLD = [
-    "summary",
-    "merge",
-    "links",
-    "scaling",
-    "explain",
-    "history",
-    "changes",
-    "import-results",
-    "export",
-    "pack",
-    "fsck",
+    *("summary", "merge", "links", "scaling", "explain", "history", "changes"),
+    *("import-results", "export", "pack", "fsck"),
 ]
 
 
