@@ -53,7 +53,7 @@ images: $(VENV)/.tool ## a container image per UCX version: Dockerfile, build, p
 import: $(VENV)/.tool ## import pushed images into squashfs files (by enroot or Apptainer), here or as the site wants
 	@$(BY_MAKE) $(GPUBENCH) images import $(IMPORT_OPTIONS)
 
-report: $(VENV)/.tool ## merge, verdicts and report.html of CAMPAIGN (default: the newest with results)
+report: $(VENV)/.tool ## verdicts and report.html of CAMPAIGN (default: the newest with results)
 	@$(BY_MAKE) $(GPUBENCH) report $(REPORT_OPTIONS)
 
 test: $(VENV)/.dev ## unit, golden, property and integration tests

@@ -31,8 +31,8 @@
 #:   PUSH --push               To the site's registry; default: if it names one; PUSH=0: --no-push (images)
 #:   OUT --out                 Where to write Dockerfiles; default: outputs/images (images)
 #:   OUT --out                 Only write import.sh there; don't run it (import)
-#:   CAMPAIGN                  Directory of the campaign, or a pack, where nothing is changed; default: the newest with
-#:                             results in outputs/ (report)
+#:   CAMPAIGN                  A campaign (any path inside of it), a pack or an import; default: the newest with results
+#:                             in outputs/ (report)
 #: They count only on the command line: the environment of the shell never changes a benchmark.
 
 PLANNING = \

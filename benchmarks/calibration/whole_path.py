@@ -16,7 +16,7 @@ _STATUS = np.array(["ok", "lost", "failed"])
 
 
 def sample_table(campaigns: Campaigns, which: int, rng: np.random.Generator) -> pl.DataFrame:
-    """One campaign as the table that ``compare --samples`` reads, rows shuffled."""
+    """One campaign as the table that ``compare`` reads, rows shuffled."""
     times = campaigns.times[which]
     cell, block, side, rep = (axis.ravel() for axis in np.indices(times.shape))
     status = _STATUS[campaigns.status[which]][cell, block, side]

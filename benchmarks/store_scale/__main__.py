@@ -34,7 +34,7 @@ def main() -> None:
             campaign = Path(home) / "local-scale-20260101T000000Z"
             generate(campaign, runs, SAMPLES, asked.seed)
             ways: dict[str, list[str | Path]] = {
-                "merge (and verdicts)": [GPUBENCH, "merge", campaign],
+                "verdicts (and merge)": [GPUBENCH, "report", "--only", "verdicts", campaign],
                 "report (merge, verdicts, page)": [GPUBENCH, "report", campaign],
                 "pandas.read_json per file, concat": [sys.executable, "-c", SEED_WAY, campaign],
             }

@@ -15,7 +15,6 @@ from gpubench.cli import completion, node_command
 from gpubench.cli.campaign import commands as campaign_commands
 from gpubench.cli.clusters import commands as cluster_commands
 from gpubench.cli.images import commands as image_commands
-from gpubench.cli.results import archive_commands, export_commands
 from gpubench.cli.results import commands as result_commands
 from gpubench.cli.retired import Commands
 from gpubench.cli.say import complain
@@ -39,8 +38,6 @@ for group in (  # in the order in which --help lists them
     workload_commands,
     cluster_commands,
     result_commands,
-    archive_commands,
-    export_commands,
     image_commands,
     site_commands,
     prereqs_command,

@@ -70,23 +70,4 @@ MaybeCampaign = Annotated[
     ),
     Make(),
 ]
-MaybeResults = Annotated[
-    Path | None,
-    typer.Argument(
-        help="Directory of the campaign, or a pack, where nothing is changed; default: the newest with results in "
-        "outputs/.",
-        show_default=False,
-        autocompletion=completion.campaigns,
-    ),
-    Make(),
-]
-Other = Annotated[
-    Path | None,
-    typer.Argument(
-        metavar="B",
-        help="A second campaign or import, held against the first.",
-        show_default=False,
-        autocompletion=completion.campaigns,
-    ),
-]
 Outputs = Annotated[Path | None, typer.Option(help="Where campaigns live; default: as the profile says (outputs/).")]

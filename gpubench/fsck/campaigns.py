@@ -216,7 +216,7 @@ def _results(campaign: Campaign) -> Iterator[Finding]:
         yield torn(verdicts, "it holds no verdicts", f"gpubench report {campaign.directory}")
     if not campaign.results.exists():
         return
-    again = f"gpubench merge {campaign.directory}"
+    again = f"gpubench compare {campaign.directory}"
     try:
         table = pl.read_parquet(campaign.results)
     except (OSError, pl.exceptions.PolarsError):

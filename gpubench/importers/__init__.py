@@ -34,4 +34,4 @@ FORMATS: dict[str, Format] = {
     "rapidsmpf": rapidsmpf.FORMAT,
     "table": column_map.FORMAT,
 }
-"""By the name that ``import-results`` takes."""
+"""By the name that ``results import`` takes."""

@@ -67,7 +67,7 @@ class ImportedResults:
 
 
 def is_imported(directory: Path) -> bool:
-    """Whether ``import-results`` wrote it."""
+    """Whether ``results import`` wrote it."""
     return (directory / NOTE).is_file()
 
 

@@ -5,7 +5,6 @@ for.
 """
 
 from gpubench.report.inputs import ReportInputs
-from gpubench.report.record import verdicts_json
-from gpubench.report.terminal import verdict_lines, verdict_table
+from gpubench.report.verdicts import verdict_lines, verdict_table, verdicts_json
 
 __all__ = ["ReportInputs", "verdict_lines", "verdict_table", "verdicts_json"]

@@ -1,17 +1,21 @@
-"""History and change points as lines and as JSON."""
+"""Results over time: what was measured when, and where figures changed."""
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gpubench.history.changes import Changed, Series
-from gpubench.history.coverage import CoverageLine
+from gpubench.history.coverage import CoverageLine, Gap
+from gpubench.history.observed import Observed
 from gpubench.report import labels
+from gpubench.report.sections import Section, SectionPart, TextTable
 from gpubench.stats.change_points import FEWEST
 
-HISTORY, CHANGES = "gpubench/history/1", "gpubench/changes/1"
+HISTORY, CHANGES, TREND = "gpubench/history/1", "gpubench/changes/1", "gpubench/trend/1"
 _MOST_FIELDS = 6
 
 
@@ -26,66 +30,81 @@ class HistorySource:
     lines: Sequence[CoverageLine]
 
 
-def history_lines(sources: Sequence[HistorySource]) -> Iterator[str]:
-    """For people: per source its cells and versions, and why something isn't there."""
-    for source in sources:
-        yield f"{source.kind} {source.name}: {source.about}"
-        names = labels.cell_names([dict(line.key) for line in source.lines])
-        width = max((len(line.variant) for line in source.lines), default=0)
-        before = ""
-        for line, name in zip(source.lines, names, strict=True):
-            if name != before:
-                yield f"  {name}"
-                before = name
-            yield f"    {line.variant.ljust(width)}  {line.there:3} of {line.of}  {line.marks}".rstrip()
-        reasons: dict[str, int] = {}
-        for line in source.lines:
-            for why, count in line.reasons:
-                reasons[why] = reasons.get(why, 0) + count
-        if reasons:
-            yield "  what isn't there, and why:"
-        for why, count in sorted(reasons.items(), key=lambda item: -item[1]):
-            yield f"    {count} x {why}"
+@dataclasses.dataclass(frozen=True)
+class Told:
+    """What a campaign or an import adds to a history."""
+
+    source: HistorySource
+    figures: Sequence[Observed]
+    missing: Sequence[Gap]
 
 
-def history_json(sources: Sequence[HistorySource]) -> dict[str, Any]:
-    """The same, complete."""
+def coverage_section(sources: Sequence[HistorySource]) -> Section:
+    """What was measured when: per source its cells and versions, and why something isn't there."""
+    return Section(
+        [part for source in sources for part in _source_parts(source)],
+        {"schema": HISTORY, "sources": [_plain_source(source) for source in sources]},
+    )
+
+
+def _source_parts(source: HistorySource) -> Iterator[SectionPart]:
+    yield SectionPart(f"{source.kind} {source.name}: {source.about}")
+    names = labels.cell_names([dict(line.key) for line in source.lines])
+    width = max((len(line.variant) for line in source.lines), default=0)
+    for name, found in itertools.groupby(zip(names, source.lines, strict=True), lambda pair: pair[0]):
+        rows = [(one.variant.ljust(width), f"{one.there:3} of {one.of}", one.marks) for _, one in found]
+        yield SectionPart(name, table=TextTable(("version", "there", "dates"), rows, bare=True), depth=1)
+    reasons: Counter[str] = Counter()
+    for line in source.lines:
+        reasons.update(dict(line.reasons))
+    if reasons:
+        yield SectionPart(
+            "what isn't there, and why:", [f"{count} x {why}" for why, count in reasons.most_common()], depth=1
+        )
+
+
+def _plain_source(one: HistorySource) -> dict[str, Any]:
     return {
-        "schema": HISTORY,
-        "sources": [
+        "kind": one.kind,
+        "name": one.name,
+        "dates": list(one.dates),
+        "cells": [
             {
-                "kind": one.kind,
-                "name": one.name,
-                "dates": list(one.dates),
-                "cells": [
-                    {
-                        **dict(line.key),
-                        "variant": line.variant,
-                        "there": line.there,
-                        "of": line.of,
-                        "dates": line.marks,
-                        "missing": [{"reason": why, "count": count} for why, count in line.reasons],
-                    }
-                    for line in one.lines
-                ],
+                **dict(line.key),
+                "variant": line.variant,
+                "there": line.there,
+                "of": line.of,
+                "dates": line.marks,
+                "missing": [{"reason": why, "count": count} for why, count in line.reasons],
             }
-            for one in sources
+            for line in one.lines
         ],
     }
 
 
-def changes_lines(series: Sequence[Series]) -> Iterator[str]:
-    """For people: the changes by cell and version, then how many series were searched."""
+def changes_section(series: Sequence[Series]) -> Section:
+    """The changes by cell and version, then how many series were searched; numbers hold every figure (seconds)."""
     names = labels.cell_names([dict(one.key) for one in series])
-    for one, name in zip(series, names, strict=True):
-        if one.changes or one.unusual:
-            yield f"{name}, {one.variant} ({len(one.observed)} dates)"
-        for change in one.changes:
-            figures = f"{labels.percent(change.effect)}, {_p(change.p)}"
-            yield f"  {change.at} (before: {change.before}): {figures}; {why(change)}"
-        if one.unusual:
-            yield f"  unusual days (no test; beside the median of their stretch): {unusual_days(one)}"
-    yield from searched_lines(series)
+    parts = [_series_part(one, name) for one, name in zip(series, names, strict=True) if one.changes or one.unusual]
+    plain = [_plain_series(one) for one in series]
+    return Section([*parts, SectionPart(lines=list(searched_lines(series)))], {"schema": CHANGES, "series": plain})
+
+
+def trend_section(sources: Sequence[HistorySource], series: Sequence[Series]) -> Section:
+    """Both."""
+    both = coverage_section(sources), changes_section(series)
+    data = {"schema": TREND, "sources": both[0].data["sources"], "series": both[1].data["series"]}
+    return Section([*both[0].parts, *both[1].parts], data)
+
+
+def _series_part(one: Series, name: str) -> SectionPart:
+    lines = []
+    for change in one.changes:
+        figures = f"{labels.percent(change.effect)}, {_p(change.p)}"
+        lines.append(f"{change.at} (before: {change.before}): {figures}; {why(change)}")
+    if one.unusual:
+        lines.append(f"unusual days (no test; beside the median of their stretch): {unusual_days(one)}")
+    return SectionPart(f"{name}, {one.variant} ({len(one.observed)} dates)", lines)
 
 
 def unusual_days(one: Series) -> str:
@@ -114,30 +133,23 @@ def why(change: Changed) -> str:
     return said + (f"; {change.others} other series change there too" if change.others else "")
 
 
-def changes_json(series: Sequence[Series]) -> dict[str, Any]:
-    """The same, complete, with every figure of the series (seconds)."""
+def _plain_series(one: Series) -> dict[str, Any]:
     return {
-        "schema": CHANGES,
-        "series": [
+        **dict(one.key),
+        "variant": one.variant,
+        "searched": one.searched,
+        "figures": [{"date": str(day.date), "log_s": day.log_s, "source": day.source} for day in one.observed],
+        "unusual": [{"date": str(day), "effect": off} for day, off in one.unusual],
+        "changes": [
             {
-                **dict(one.key),
-                "variant": one.variant,
-                "searched": one.searched,
-                "figures": [{"date": str(day.date), "log_s": day.log_s, "source": day.source} for day in one.observed],
-                "unusual": [{"date": str(day), "effect": off} for day, off in one.unusual],
-                "changes": [
-                    {
-                        "at": str(change.at),
-                        "before": str(change.before),
-                        "effect": change.effect,
-                        "p": change.p,
-                        "fields": list(change.fields),
-                        "others": change.others,
-                    }
-                    for change in one.changes
-                ],
+                "at": str(change.at),
+                "before": str(change.before),
+                "effect": change.effect,
+                "p": change.p,
+                "fields": list(change.fields),
+                "others": change.others,
             }
-            for one in series
+            for change in one.changes
         ],
     }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpubench import __version__
 from gpubench.history.changes import Series
-from gpubench.history.missing_intervals import Gap
+from gpubench.history.coverage import Gap
 from gpubench.history.observed import Observed
 from gpubench.report import labels
 from gpubench.report.export import Chart

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpubench.history.changes import Series
-from gpubench.history.missing_intervals import Gap
+from gpubench.history.coverage import Gap
 from gpubench.history.observed import Observed
 from gpubench.report import charts, labels
 from gpubench.report.export import Chart

@@ -84,7 +84,7 @@ def _links(anchor: str, name: str, table: LinkTable, report: LinkReport, *, in_f
 def _outliers(report: LinkReport) -> list[str]:
     shown = [outlier_words(one) for one in report.outliers[:MOST_OUTLIERS]]
     more = len(report.outliers) - len(shown)
-    return [*shown, f"and {more} more, less slow: gpubench links names them all"] if more else shown
+    return [*shown, f"and {more} more, less slow: gpubench report --only links names them all"] if more else shown
 
 
 def _unit(middle: float) -> tuple[str, float]:

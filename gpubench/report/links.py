@@ -1,14 +1,14 @@
-"""Links in words and as JSON: classes, outliers, and the matrix of a small cluster."""
+"""Links between workers: classes, outliers, and the matrix of a small cluster."""
 
 from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from gpubench.merge.links import LinkTable
 from gpubench.report import labels
+from gpubench.report.sections import Section, SectionPart, TextTable
 from gpubench.spec.plain import canonical
 from gpubench.stats.links import MOST_WORKERS, LinkGroup, Outlier, judge_links
 
@@ -17,43 +17,35 @@ LARGEST_MATRIX = 12
 """Workers of which a terminal shows every pair."""
 
 
-def link_lines(tables: Sequence[LinkTable]) -> Iterator[str]:
-    """For people."""
-    names = labels.cell_names([table_key(table) for table in tables])
-    for table, name in zip(tables, names, strict=True):
+def links_section(campaign: str, tables: Sequence[LinkTable]) -> Section:
+    """Classes, outliers and the matrix of a small cluster; numbers are bytes per second, one rate of each run."""
+    parts, plain = [], []
+    for table, name in zip(tables, labels.cell_names([table_key(table) for table in tables]), strict=True):
         report = judge_links(table.links, table.nodes)
         nodes, workers = table.place
-        yield f"{name}, {table.variant}, {nodes} x {workers} workers, {table.runs} run{'' if table.runs == 1 else 's'}"
-        for group in report.groups:
-            yield f"  {group_words(group)}"
-        for one in report.outliers:
-            yield f"  {outlier_words(one)}"
-        if len(table.nodes) <= LARGEST_MATRIX:
-            yield from _matrix(table)
-
-
-def links_json(campaign: str, tables: Sequence[LinkTable]) -> dict[str, Any]:
-    """The same, complete: rates in bytes per second, one of each run."""
-    return {"schema": SCHEMA, "campaign": campaign, "tables": [_plain(table) for table in tables]}
-
-
-def _plain(table: LinkTable) -> dict[str, Any]:
-    report = judge_links(table.links, table.nodes)
-    return {
-        "workload": table.workload.name,
-        "backend": table.workload.backend,
-        "params": table.workload.params,
-        "variant": table.variant,
-        "nodes": table.place[0],
-        "workers_per_node": table.place[1],
-        "runs": table.runs,
-        "links": [
-            {**dataclasses.asdict(link), "bytes_per_run": table.bytes[link.sender, link.receiver]}
-            for link in table.links
-        ],
-        "classes": [dataclasses.asdict(group) for group in report.groups],
-        "outliers": [dataclasses.asdict(one) for one in report.outliers],
-    }
+        title = (
+            f"{name}, {table.variant}, {nodes} x {workers} workers, {table.runs} run{'' if table.runs == 1 else 's'}"
+        )
+        words = [*map(group_words, report.groups), *map(outlier_words, report.outliers)]
+        parts.append(SectionPart(title, words, _matrix(table) if len(table.nodes) <= LARGEST_MATRIX else None))
+        plain.append(
+            {
+                "workload": table.workload.name,
+                "backend": table.workload.backend,
+                "params": table.workload.params,
+                "variant": table.variant,
+                "nodes": nodes,
+                "workers_per_node": workers,
+                "runs": table.runs,
+                "links": [
+                    {**dataclasses.asdict(link), "bytes_per_run": table.bytes[link.sender, link.receiver]}
+                    for link in table.links
+                ],
+                "classes": [dataclasses.asdict(group) for group in report.groups],
+                "outliers": [dataclasses.asdict(one) for one in report.outliers],
+            }
+        )
+    return Section(parts, {"schema": SCHEMA, "campaign": campaign, "tables": plain})
 
 
 def table_key(table: LinkTable) -> dict[str, object]:
@@ -87,15 +79,13 @@ def outlier_words(one: Outlier) -> str:
     return f"slow {one.what}: {what} at {100 * one.ratio:.0f} % of what {others} ({one.group}, t {one.t:.1f})"
 
 
-def _matrix(table: LinkTable) -> Iterator[str]:
+def _matrix(table: LinkTable) -> TextTable | None:
     """Median rates; rows send, columns receive."""
     found = {(link.sender, link.receiver): statistics.median(link.rates) for link in table.links if link.rates}
     if not found:
-        return
-    names = list(table.nodes)
-    width = max(9, *map(len, names))
-    yield "  " + "from \\ to".ljust(width) + "".join(f"  {name:>{width}}" for name in names)
-    for sender in names:
-        rates = [found.get((sender, receiver)) for receiver in names]
-        words = ["-" if rate is None else _rate(rate) for rate in rates]
-        yield f"  {sender:<{width}}" + "".join(f"  {word:>{width}}" for word in words)
+        return None
+    rows = []
+    for sender in table.nodes:
+        rates = [found.get((sender, receiver)) for receiver in table.nodes]
+        rows.append([sender, *("-" if rate is None else _rate(rate) for rate in rates)])
+    return TextTable(["from \\ to", *table.nodes], rows, numbers=True)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import jinja2
 
-from gpubench.model.text import visible
 from gpubench.report import headline, labels, provenance
 from gpubench.report.inputs import ReportInputs
+from gpubench.report.sections import cell, inline
 from gpubench.store.accounting import RunOutcome
+
+__all__ = ["cell", "inline", "markdown"]
 
 
 def markdown(inputs: ReportInputs) -> str:
@@ -47,16 +49,3 @@ def markdown(inputs: ReportInputs) -> str:
 
 def _not_ok(inputs: ReportInputs) -> list[RunOutcome]:
     return [one for one in inputs.outcomes if one.status != "ok"]
-
-
-def cell(text: str) -> str:
-    """``inline``, in a table."""
-    return inline(text).replace("|", "\\|")
-
-
-def inline(text: str) -> str:
-    """One line without what Markdown or HTML would take for markup."""
-    plain = visible(" ".join(text.split())).replace("&", "&amp;").replace("<", "&lt;")
-    for sign in ("\\", "*", "_", "`", "["):
-        plain = plain.replace(sign, f"\\{sign}")
-    return plain

@@ -11,7 +11,7 @@ from typing import Any
 from scipy import special
 
 from gpubench.history.changes import Changed, Series
-from gpubench.history.missing_intervals import OUTSIDE, Gap, Span, spans
+from gpubench.history.coverage import OUTSIDE, Gap, Span, spans
 from gpubench.history.observed import Observed
 from gpubench.importers.pairing import Key
 from gpubench.report import labels, over_time_charts

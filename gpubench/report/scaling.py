@@ -1,18 +1,21 @@
-"""Scaling in words and as JSON: speed-up, efficiency, the law behind them, and the scheduler's share."""
+"""Scaling of a campaign or an import: speed-up, efficiency, the law behind them, and the scheduler's share."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpubench.importers.sizes import ImportedCurve
 from gpubench.merge.curves import ScalingCurve, SchedulerShare
 from gpubench.report import labels
+from gpubench.report.sections import Section, SectionPart, TextTable
 from gpubench.spec.plain import canonical
 from gpubench.stats.scaling import Interval, Rule, ScalingPoint, SpeedupAtSize, TimeAtSize, speedups, times_at_sizes
 from gpubench.stats.usl import LEAST_SIZES, REACH, Usl, fit_usl
 
 SCHEMA = "gpubench/scaling/1"
+_PLACE = ("nodes", "workers_per_node", "threads_per_worker")
 RULES = {
     "weak": "weak: the work grows with the workers",
     "strong": "strong: the same work at every size",
@@ -20,52 +23,71 @@ RULES = {
 }
 
 
-def scaling_lines(curves: Sequence[ScalingCurve], shares: Sequence[SchedulerShare]) -> Iterator[str]:
-    """For people: a table per workload and variant, aligned with blanks."""
-    names = labels.cell_names([curve_key(curve) for curve in curves])
-    for curve, name in zip(curves, names, strict=True):
-        yield f"{name}, {curve.variant} ({RULES[curve.rule]})"
+def scaling_section(
+    campaign: str, curves: Sequence[ScalingCurve], shares: Sequence[SchedulerShare], remarks: Sequence[str] = ()
+) -> Section:
+    """A table per workload and variant, with the law behind it, and the scheduler's share; numbers are seconds."""
+    parts, plain = [], []
+    for curve, name in zip(curves, labels.cell_names([curve_key(one) for one in curves]), strict=True):
         sizes = sizes_of(curve.measured, curve.rule)
-        if not sizes:
-            yield "  no run of it is ok"
-            continue
-        rows = [
-            ("nodes x workers", "seconds", "speed-up", "efficiency", "runs"),
-            *(_row(one) for one in sizes),
-        ]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-        for row in rows:
-            yield "  " + "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
-        if curve.rule != "none":
-            yield f"  {law_words(curve)}"
-    for one in shares:
-        yield (
-            f"the scheduler's share of {one.workload}, {one.variant}, {one.place[0]} x {one.place[1]}: "
-            f"{percent(one.share)} ({one.runs} runs)"
-        )
+        law = None if curve.rule == "none" else fit_usl(curve.measured, curve.rule)
+        parts.append(_curve_part(name, curve, sizes, "nodes x workers", [_place_words(one.at) for one in sizes]))
+        if sizes and curve.rule != "none":
+            parts.append(SectionPart(lines=[_law_words(law)], depth=1))
+        places = [{name: getattr(one.at, name) for name in _PLACE} for one in sizes]
+        key = {"workload": curve.workload.name, "backend": curve.workload.backend, "params": curve.workload.params}
+        known = None if law is None else {**dataclasses.asdict(law), "peak": law.peak}
+        plain.append({**_plain(key, curve, sizes, places), "law": known})
+    said = [
+        f"the scheduler's share of {one.workload}, {one.variant}, {one.place[0]} x {one.place[1]}: "
+        f"{percent(one.share)} ({one.runs} runs)"
+        for one in shares
+    ]
+    parts.append(SectionPart(lines=[*said, *remarks]))
+    return Section(parts, _document(campaign, plain, [dataclasses.asdict(one) for one in shares]))
 
 
-def scaling_json(campaign: str, curves: Sequence[ScalingCurve], shares: Sequence[SchedulerShare]) -> dict[str, Any]:
-    """The same, complete: seconds, ratios and shares as numbers."""
-    return {
-        "schema": SCHEMA,
-        "campaign": campaign,
-        "curves": [_plain(curve) for curve in curves],
-        "scheduler_shares": [dataclasses.asdict(one) for one in shares],
-    }
+def imported_scaling_section(name: str, curves: Sequence[ImportedCurve]) -> Section:
+    """A table per workload and version; ``workers`` are all of the cluster."""
+    parts, plain = [], []
+    for curve, title in zip(curves, labels.cell_names([dict(one.key) for one in curves]), strict=True):
+        sizes = sizes_of(curve.measured, curve.rule)
+        parts.append(_curve_part(title, curve, sizes, "workers", [str(one.at.units) for one in sizes]))
+        plain.append(_plain(dict(curve.key), curve, sizes, [{"workers": one.at.units} for one in sizes]))
+    note = "sizes are compared over all their dates; what changed between the dates is in the intervals"
+    return Section(parts, _document(name, plain, []), [note])
 
 
-def _plain(curve: ScalingCurve) -> dict[str, Any]:
-    law = None if curve.rule == "none" else fit_usl(curve.measured, curve.rule)
-    return {
-        "workload": curve.workload.name,
-        "backend": curve.workload.backend,
-        "params": curve.workload.params,
-        "variant": curve.variant,
-        "rule": curve.rule,
-        "sizes": [_plain_size(one) for one in sizes_of(curve.measured, curve.rule)],
-        "law": None if law is None else {**dataclasses.asdict(law), "peak": law.peak},
-    }
+def _document(name: str, curves: list[dict[str, Any]], shares: list[Any]) -> dict[str, Any]:
+    return {"schema": SCHEMA, "campaign": name, "curves": curves, "scheduler_shares": shares}
+
+
+def _plain(
+    key: Mapping[str, Any],
+    curve: ScalingCurve | ImportedCurve,
+    sizes: Sequence[TimeAtSize],
+    places: Sequence[Mapping[str, int]],
+) -> dict[str, Any]:
+    figures = [{**place, **plain_figures(one)} for place, one in zip(places, sizes, strict=True)]
+    return {**key, "variant": curve.variant, "rule": curve.rule, "sizes": figures}
+
+
+def _curve_part(
+    name: str, curve: ScalingCurve | ImportedCurve, sizes: Sequence[TimeAtSize], heading: str, places: Sequence[str]
+) -> SectionPart:
+    title = f"{name}, {curve.variant} ({RULES[curve.rule]})"
+    if not sizes:
+        return SectionPart(title, ["no run of it is ok"])
+    rows = [
+        (place, labels.seconds(one.seconds.value), *ratio_words(one), str(len(one.at.logs)))
+        for place, one in zip(places, sizes, strict=True)
+    ]
+    return SectionPart(title, table=TextTable((heading, "seconds", "speed-up", "efficiency", "runs"), rows))
+
+
+def _place_words(at: ScalingPoint) -> str:
+    threads = f" x {at.threads_per_worker} threads" if at.threads_per_worker > 1 else ""
+    return f"{at.nodes} x {at.workers_per_node}{threads}"
 
 
 def sizes_of(measured: Sequence[ScalingPoint], rule: Rule) -> Sequence[TimeAtSize]:
@@ -83,30 +105,10 @@ def plain_figures(one: TimeAtSize) -> dict[str, Any]:
     }
 
 
-def _plain_size(one: TimeAtSize) -> dict[str, Any]:
-    return {
-        "nodes": one.at.nodes,
-        "workers_per_node": one.at.workers_per_node,
-        "threads_per_worker": one.at.threads_per_worker,
-        **plain_figures(one),
-    }
-
-
 def curve_key(curve: ScalingCurve) -> dict[str, object]:
     """What ``labels.cell_names`` names a curve's workload by."""
     workload = curve.workload
     return {"workload": workload.name, "backend": workload.backend, "params": canonical(workload.params).decode()}
-
-
-def _row(one: TimeAtSize) -> tuple[str, ...]:
-    at = one.at
-    threads = f" x {at.threads_per_worker} threads" if at.threads_per_worker > 1 else ""
-    return (
-        f"{at.nodes} x {at.workers_per_node}{threads}",
-        f"{labels.seconds(one.seconds.value)}",
-        *ratio_words(one),
-        f"{len(at.logs)}",
-    )
 
 
 def ratio_words(one: TimeAtSize) -> tuple[str, str]:
@@ -118,7 +120,10 @@ def ratio_words(one: TimeAtSize) -> tuple[str, str]:
 
 def law_words(curve: ScalingCurve) -> str:
     """What the scalability law says of it, or why there is none."""
-    law = None if curve.rule == "none" else fit_usl(curve.measured, curve.rule)
+    return _law_words(None if curve.rule == "none" else fit_usl(curve.measured, curve.rule))
+
+
+def _law_words(law: Usl | None) -> str:
     if law is None:
         return f"no law fitted: that takes {LEAST_SIZES} sizes, and runs to spare"
     return f"contention {percent(law.contention)}, coherency {percent(law.coherency)}; {_peak(law)}"

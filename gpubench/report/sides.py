@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from gpubench.history.sides import Pair, SideCell
 from gpubench.importers.pairing import Key
 from gpubench.report import labels
 from gpubench.report.scaling import RULES, plain_figures, ratio_words, sizes_of
+from gpubench.report.sections import Section, SectionPart, TextTable
 from gpubench.stats.scaling import Rule, ScalingPoint, TimeAtSize
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.unpaired import JudgedUnpaired, judge_unpaired
@@ -172,23 +172,48 @@ _HEADINGS = {
 }
 
 
-def sides_lines(shown: SideBySide) -> Iterator[str]:
-    """For people: a table per workload, both sides in it, then why, and what can't be taken out."""
-    for side in (shown.first, shown.second):
-        yield f"{side.letter}: {side.kind} {side.name}, {side.variant}"
+def sides_section(shown: SideBySide) -> Section:
+    """A table per workload, both sides in it, then why; numbers are seconds, and ratios minus one."""
+    parts = [SectionPart(lines=[f"{side.letter}: {side.kind} {side.name}, {side.variant}" for side in _both(shown)])]
+    plain = []
     for one in curves(shown):
-        yield f"{one.name} ({RULES[one.rule]})"
         rows = size_rows(one)
-        table = [tuple(_HEADINGS.values()), *(tuple(row[column] for column in _HEADINGS) for row in rows)]
-        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        for row in table:
-            yield "  " + "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
-        for found in rows:
-            if found["verdict"] not in ("equivalent", "-"):
-                yield f"  {found['units']}: {found['reason']}"
-    yield from lone_lines(shown)
-    for note in shown.notes:
-        yield f"note: {note}"
+        table = TextTable(tuple(_HEADINGS.values()), [tuple(row[column] for column in _HEADINGS) for row in rows])
+        why = [f"{row['units']}: {row['reason']}" for row in rows if row["verdict"] not in ("equivalent", "-")]
+        parts += [SectionPart(f"{one.name} ({RULES[one.rule]})", table=table), SectionPart(lines=why, depth=1)]
+        plain.append(
+            {
+                **dict(one.question),
+                "params": json.loads(str(dict(one.question).get("params", "{}"))),
+                "rule": one.rule,
+                **{
+                    letter: [{"threads": size.at.units, **plain_figures(size)} for size in sizes]
+                    for letter, sizes in one.sizes.items()
+                },
+            }
+        )
+    lone = list(lone_lines(shown))
+    data = {
+        "schema": SIDES,
+        "sides": {
+            side.letter: {"kind": side.kind, "name": side.name, "variant": side.variant} for side in _both(shown)
+        },
+        "settings": dataclasses.asdict(shown.settings),
+        "curves": plain,
+        "cells": [
+            {**dict(verdict.key), **{k: v for k, v in dataclasses.asdict(verdict).items() if k != "key"}}
+            | {"blocks": [len(pair.first.blocks), len(pair.second.blocks)], "refused": bool(pair.refused)}
+            | {"layout": [str(pair.first.layout), str(pair.second.layout)]}
+            for pair, verdict in zip(shown.pairs, shown.verdicts, strict=True)
+        ],
+        "only": lone,
+        "notes": list(shown.notes),
+    }
+    return Section([*parts, SectionPart(lines=lone)], data, shown.notes)
+
+
+def _both(shown: SideBySide) -> tuple[Side, Side]:
+    return shown.first, shown.second
 
 
 def lone_lines(shown: SideBySide) -> Iterator[str]:
@@ -199,35 +224,3 @@ def lone_lines(shown: SideBySide) -> Iterator[str]:
     names = labels.cell_names([dict(question) for _, question in found])
     for ((letter, _), units), name in zip(found.items(), names, strict=True):
         yield f"only {letter} has {name} at {', '.join(map(str, sorted(units)))} threads"
-
-
-def sides_json(shown: SideBySide) -> dict[str, Any]:
-    """The same, complete: seconds and ratios as numbers, effects as ratios minus one."""
-    return {
-        "schema": SIDES,
-        "sides": {
-            side.letter: {"kind": side.kind, "name": side.name, "variant": side.variant}
-            for side in (shown.first, shown.second)
-        },
-        "settings": dataclasses.asdict(shown.settings),
-        "curves": [
-            {
-                **dict(one.question),
-                "params": json.loads(str(dict(one.question).get("params", "{}"))),
-                "rule": one.rule,
-                **{
-                    letter: [{"threads": size.at.units, **plain_figures(size)} for size in sizes]
-                    for letter, sizes in one.sizes.items()
-                },
-            }
-            for one in curves(shown)
-        ],
-        "cells": [
-            {**dict(verdict.key), **{k: v for k, v in dataclasses.asdict(verdict).items() if k != "key"}}
-            | {"blocks": [len(pair.first.blocks), len(pair.second.blocks)], "refused": bool(pair.refused)}
-            | {"layout": [str(pair.first.layout), str(pair.second.layout)]}
-            for pair, verdict in zip(shown.pairs, shown.verdicts, strict=True)
-        ],
-        "only": list(lone_lines(shown)),
-        "notes": list(shown.notes),
-    }

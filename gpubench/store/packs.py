@@ -173,7 +173,7 @@ def _opened(path: Path) -> zipfile.ZipFile:
             return zipfile.ZipFile(path)
         except (zipfile.BadZipFile, NotImplementedError, ValueError):
             what = f"{path} is no pack of gpubench, or it is cut off"
-            raise DataError(what, then="name a directory, or what gpubench pack wrote") from None
+            raise DataError(what, then="name a directory, or what gpubench results pack wrote") from None
 
 
 def _index(path: Path, archive: zipfile.ZipFile) -> Index:
@@ -182,7 +182,8 @@ def _index(path: Path, archive: zipfile.ZipFile) -> Index:
         plain = json.loads(b"".join(_read(archive, info, min(info.file_size, _MOST_INDEX_BYTES))))
     except (KeyError, ValueError, RecursionError, DataError):
         raise DataError(
-            f"{path} is no pack of gpubench: it has no {INDEX} that can be read", then="name what gpubench pack wrote"
+            f"{path} is no pack of gpubench: it has no {INDEX} that can be read",
+            then="name what gpubench results pack wrote",
         ) from None
     schema = plain.get("schema") if isinstance(plain, dict) else None
     if schema != PACK:

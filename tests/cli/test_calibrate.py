@@ -58,6 +58,6 @@ def test_a_slowed_candidate_waits_by_what_was_asked_and_nothing_else_differs(tmp
         slowed = record["workloads"][0]["details"].get("slowed_s", 0.0)
         # A wait ends late, by as long as somebody else had the processor.
         assert slowed >= total / 3 * 0.999 if record["variant"] == "b" else slowed == 0
-    explained = gpubench("explain", "--variants", "a", "b", "--campaign", campaign).stdout
+    explained = gpubench("diff", "a", "b", campaign).stdout
     assert "environment.GPUBENCH_SLOW: unset → 50%" in explained
     assert "Differences that the plan didn't ask for: none." in explained

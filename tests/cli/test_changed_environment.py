@@ -51,9 +51,9 @@ def test_compare_ends_undecided_until_the_field_is_allowed(gpubench: Run, campai
     assert campaign.verdicts.read_bytes() == planned
 
 
-def test_report_and_summary_say_it_too(gpubench: Run, campaign: Campaign) -> None:
-    for options in ((), ("--markdown",)):
-        done = gpubench("summary", campaign.directory, *options)
+def test_every_form_of_report_says_it_too(gpubench: Run, campaign: Campaign) -> None:
+    for options in (("--only", "verdicts"), ("--markdown",)):
+        done = gpubench("report", campaign.directory, *options)
         assert (done.returncode, SAID in done.stdout) == (0, True), done.stdout + done.stderr
     done = gpubench("report", campaign.directory, "--allow", "kernel")
     assert (done.returncode, "regression" in done.stdout) == (0, True), done.stdout + done.stderr
@@ -76,4 +76,4 @@ def test_what_the_profile_allows_is_part_of_the_plan(gpubench: Run, tmp_path: Pa
 def test_a_table_of_samples_has_no_environment_to_allow(gpubench: Run, tmp_path: Path) -> None:
     done = gpubench("compare", "--samples", tmp_path / "a.csv", "--allow", "kernel")
     assert done.returncode == 2
-    assert "--allow and --samples exclude each other" in done.stderr
+    assert "--allow: a table says nothing of its environment" in done.stderr

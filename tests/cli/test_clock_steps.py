@@ -48,6 +48,6 @@ def test_a_clock_that_is_set_twice_changes_neither_order_nor_deadlines(
     times = [moment for run in planned for moment in (found[run]["started_at"], found[run]["ended_at"])]
     assert times == sorted(times)
     assert "side by side" not in front.output
-    checked = gpubench("fsck", path)
+    checked = gpubench("results", "fsck", path)
     assert "no findings" in checked.stdout, checked.stdout
     assert json.loads((path / "verdicts.json").read_text())

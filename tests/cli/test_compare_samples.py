@@ -10,13 +10,19 @@ from pathlib import Path
 import polars as pl
 import pytest
 import typer
+from click.testing import Result
 from typer.testing import CliRunner
 
 from gpubench.cli.app import app
-from gpubench.cli.results.compare import compare_samples
-from gpubench.errors import DataError, UsageError
+from gpubench.cli.results.options import CompareOptions
+from gpubench.cli.results.show import compare as compare_targets
+from gpubench.errors import DataError
 
 Compare = Callable[..., list[str]]
+
+
+def run(*words: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(word) for word in words])
 
 
 def table(slower: float = 0.06, **further: str) -> pl.DataFrame:
@@ -47,8 +53,9 @@ def compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Compare:
         path = tmp_path / name
         path.write_bytes(content)
         baseline, candidate = variants.split()
+        asked = CompareOptions(baseline=baseline, candidate=candidate, by=by)
         with pytest.raises(typer.Exit) as ended:
-            compare_samples(path, baseline, candidate, margin=None, summary=None, by=by, as_json=False)
+            compare_targets(path, None, None, asked)
         return [str(ended.value.exit_code), *capsys.readouterr().out.splitlines()]
 
     return compare
@@ -115,13 +122,31 @@ def test_a_file_no_verdict_can_stand_on_is_refused_in_words(
     assert "\n" not in str(refused.value)
 
 
-def test_a_table_named_as_a_campaign_is_told_how_to_be_judged(tmp_path: Path) -> None:
+def test_a_table_is_known_by_the_end_of_its_name_and_samples_says_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "mine.CSV"
+    path.write_text(table().write_csv())
+    asked = ["--baseline", "A", "--candidate", "B"]
+    named, by_option = (run("compare", *words, *asked) for words in ([path], ["--samples", path]))
+    assert (named.exit_code, by_option.stdout) == (20, named.stdout)
+    assert str(run("compare", path).exception) == f"{path} needs --baseline and --candidate; name two of its variants"
+    assert "two names of the same thing" in str(run("compare", path, "--samples", path).exception)
+    assert "put both sides into one" in str(run("compare", path, path).exception)
+    assert "no page is made; gpubench compare" in str(run("report", path).exception)
+    assert run("report", path, "--only", "verdicts", *asked).stdout == named.stdout
+    assert "scaling isn't known of it" in str(run("report", path, "--only", "scaling").exception)
+
+
+def test_a_table_says_its_verdicts_in_markdown_and_json_too(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
-    path.write_text("workload\n")
-    error = CliRunner().invoke(app, ["compare", str(path)]).exception
-    assert str(error) == f"{path} is a table, no campaign; gpubench compare --samples {path}"
+    path.write_text(table().write_csv())
+    asked = [path, "--baseline", "A", "--candidate", "B"]
+    head, _, row, *_ = run("compare", *asked, "--markdown").stdout.splitlines()
+    assert head.startswith("| workload | candidate vs baseline | effect")
+    assert row.startswith("| w | B vs A | +6.2 %")
+    (found,) = json.loads(run("compare", *asked, "--json").stdout)["cells"]
+    assert found["verdict"] == "regression"
 
 
-def test_an_unknown_kind_of_file_is_refused(compare: Compare) -> None:
-    with pytest.raises(UsageError, match="unknown kind of file"):
-        compare(b"", "samples.txt")
+def test_an_unknown_kind_of_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "samples.txt").write_text("")
+    assert "is no pack" in str(run("compare", tmp_path / "samples.txt").exception)

@@ -1,4 +1,4 @@
-"""``gpubench explain`` on campaigns as they stand on disk, copied ones included."""
+"""``gpubench diff`` on campaigns as they stand on disk, copied ones included."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def run_of(campaign: Campaign, label: str, block: int) -> str:
 
 
 def test_between_variants_the_planned_is_told_apart_and_noise_stands_beside(gpubench: Run, campaign: Campaign) -> None:
-    done = gpubench("explain", "--variants", "1.17.0", "1.19.0", "--campaign", campaign.directory)
+    done = gpubench("diff", "1.17.0", "1.19.0", campaign.directory)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
     planned, unplanned = done.stdout.split("Differences that the plan didn't ask for:")
     assert "environment.UCX_RNDV_THRESH: unset → 8192  (in 6 of 6 blocks, separation 1.00)" in planned
@@ -62,7 +62,7 @@ def test_between_variants_the_planned_is_told_apart_and_noise_stands_beside(gpub
 
 
 def test_json_has_every_number(gpubench: Run, campaign: Campaign) -> None:
-    words = ("explain", "--variants", "1.17.0", "1.19.0", "--json", "--campaign", campaign.directory)
+    words = ("diff", "1.17.0", "1.19.0", "--json", campaign.directory)
     found = json.loads(gpubench(*words).stdout)
     (kernel,) = [one for one in found["differences"] if one["field"] == "kernel"]
     assert kernel == {
@@ -79,7 +79,7 @@ def test_runs_of_two_campaigns_are_named_by_id_or_directory(gpubench: Run, campa
     finish(there)
     theirs = next(there.runs_dir.iterdir())
     ours = run_of(campaign, "1.19.0", 2)
-    done = gpubench("explain", ours[:9], theirs, "--campaign", campaign.directory)
+    done = gpubench("diff", ours[:9], theirs, campaign.directory)
     assert done.returncode == 0, done.stdout + done.stderr
     planned, unplanned = done.stdout.split("Differences that the plan didn't ask for:")
     assert "plan.protocol: ucx → tcp" in planned
@@ -90,7 +90,7 @@ def test_runs_of_two_campaigns_are_named_by_id_or_directory(gpubench: Run, campa
 
 def test_two_runs_of_one_variant_differ_in_nothing_planned(gpubench: Run, campaign: Campaign) -> None:
     names = [run_of(campaign, "1.17.0", block) for block in (0, 1)]
-    done = gpubench("explain", *names, "--campaign", campaign.directory)
+    done = gpubench("diff", *names, campaign.directory)
     assert "Planned differences: none." in done.stdout
     assert "cpu_model: model 0 → model 1" in done.stdout
 
@@ -100,11 +100,11 @@ def test_two_runs_of_one_variant_differ_in_nothing_planned(gpubench: Run, campai
     [
         (("zzz", "zzz"), "no run 'zzz'"),
         (("", "1"), "no run ''"),
-        (("--variants", "1.17.0", "1.19"), "no variant '1.19' (did you mean '1.19.0'?)"),
+        (("1.17.0", "1.19"), "no variant '1.19' (did you mean '1.19.0'?)"),
     ],
 )
 def test_what_is_not_there_is_said(gpubench: Run, campaign: Campaign, words: tuple[str, ...], said: str) -> None:
-    done = gpubench("explain", *words, "--campaign", campaign.directory)
+    done = gpubench("diff", *words, campaign.directory)
     assert done.returncode == 2
     assert said in done.stderr
 
@@ -112,13 +112,13 @@ def test_what_is_not_there_is_said(gpubench: Run, campaign: Campaign, words: tup
 def test_an_ambiguous_beginning_is_refused(gpubench: Run, campaign: Campaign) -> None:
     names = [run.run for _, _, run in campaign.rows()]
     twice = next(one[0] for one in names if sum(other[0] == one[0] for other in names) > 1)
-    assert "write more of it" in gpubench("explain", twice, names[0], "--campaign", campaign.directory).stderr
+    assert "write more of it" in gpubench("diff", twice, names[0], campaign.directory).stderr
 
 
 def test_runs_without_provenance_are_compared_by_their_plans(gpubench: Run, campaign: Campaign) -> None:
     for path in campaign.runs_dir.glob("*/provenance.json"):
         path.unlink()
-    done = gpubench("explain", "--variants", "1.17.0", "1.19.0", "--campaign", campaign.directory)
+    done = gpubench("diff", "1.17.0", "1.19.0", campaign.directory)
     assert done.returncode == 0, done.stderr
     assert "settings.UCX_RNDV_THRESH: absent → 8192" in done.stdout
     assert "Noise: not recorded." in done.stdout

@@ -64,7 +64,7 @@ def test_a_growing_campaign_is_fetched_again_and_again_and_judged_in_between(
     away = run.rename(tmp_path / "away")
     first = gpubench("fetch", "local", far.directory)
     assert first.returncode == 0, first.stderr
-    assert gpubench("merge", home).returncode == 0
+    assert gpubench("compare", "--fail-on", "regression", home).returncode == 0
     merged = (home / "results.parquet").stat()
     kept = (home / "runs").iterdir()
     before = {path: path.stat().st_ino for path in kept for path in path.iterdir()}

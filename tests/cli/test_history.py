@@ -1,4 +1,4 @@
-"""``history``, ``changes``, ``scaling`` and ``report`` on the Draco archive."""
+"""``trend`` and ``report`` on the Draco archive."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def draco(tmp_path: Path) -> Path:
 
 
 def test_changes_and_unusual_days_of_the_archive_are_found_in_all_versions(gpubench: Run, draco: Path) -> None:
-    series = json.loads(gpubench("changes", draco, "--json").stdout)["series"]
+    series = json.loads(gpubench("trend", draco, "--only", "changes", "--json").stdout)["series"]
     november = {
         (one["workers"], one["variant"])
         for one in series
@@ -43,14 +43,14 @@ def test_changes_and_unusual_days_of_the_archive_are_found_in_all_versions(gpube
 
 
 def test_holes_of_the_archive_are_shown_with_what_may_have_been_their_reason(gpubench: Run, draco: Path) -> None:
-    said = gpubench("history", draco).stdout
+    said = gpubench("trend", draco, "--only", "coverage").stdout
     assert "28 of 28  ############################" in said
     assert "88 x never measured in this cell; no reason recorded, perhaps known issue ucx-8461" in said
     assert "no reason recorded" in said
 
 
 def test_scaling_and_report_read_an_import(gpubench: Run, draco: Path) -> None:
-    said = gpubench("scaling", draco).stdout
+    said = gpubench("report", draco, "--only", "scaling").stdout
     assert "merge dask, 1.12.1 (weak: the work grows with the workers)" in said
     assert "  128      5.155 s   1.85" in said
     done = gpubench("report", draco)

@@ -24,9 +24,9 @@ def run(*words: str | Path) -> Result:
     return CliRunner().invoke(app, [str(word) for word in words])
 
 
-def test_the_summary_of_an_import_has_its_verdicts_and_its_cautions_and_writes_nothing(imported: Path) -> None:
+def test_the_answer_of_an_import_has_its_verdicts_and_its_cautions_and_writes_nothing(imported: Path) -> None:
     before = sorted(imported.iterdir())
-    plain, markdown = run("summary", imported), run("summary", imported, "--markdown")
+    plain, markdown = run("report", imported, "--only", "verdicts"), run("report", imported, "--markdown")
     assert (plain.exit_code, markdown.exit_code) == (0, 0)
     assert "merge | 1.19 vs 1.17" in plain.stdout
     assert "note: imported" in plain.stdout
@@ -49,9 +49,9 @@ def test_the_charts_of_an_import_are_written_as_files_and_drawn_here(imported: P
     assert "merge: GB/s per worker over dates" in Path("drawn/over-time-merge.svg").read_text()
 
 
-@pytest.mark.parametrize("command", ["links", "status", "merge", "logs"])
+@pytest.mark.parametrize("command", ["report --only links", "status", "results export mlflow", "logs"])
 def test_what_an_import_has_nothing_for_says_so_in_one_line(command: str, imported: Path) -> None:
-    error = run(command, imported).exception
+    error = run(*command.split(), imported).exception
     assert isinstance(error, GpubenchError)
     assert "is an import: it has no runs and links of its own" in str(error)
     assert "\n" not in str(error)

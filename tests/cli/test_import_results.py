@@ -1,4 +1,4 @@
-"""``import-results`` and ``compare`` on what it wrote, as a user types them."""
+"""``results import`` and ``compare`` on what it wrote, as a user types them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def archive() -> Path:
 
 
 def test_the_draco_history_is_compared_by_version_at_each_number_of_gpus(gpubench: Run, archive: Path) -> None:
-    done = gpubench("import-results", "draco-csv", archive, "--out", "draco")
+    done = gpubench("results", "import", "draco-csv", archive, "--out", "draco")
     assert done.returncode == 0, done.stderr
     assert "653 of 788 rows of 1 files kept in draco: 28 dates, 2022-07-11 to 2023-02-13" in done.stdout
     assert f"refused draco-multi-node-merge.csv:655 and 134 more: {NO_MEASUREMENT}" in done.stderr
@@ -38,10 +38,10 @@ def test_the_draco_history_is_compared_by_version_at_each_number_of_gpus(gpubenc
 
 def test_nothing_usable_is_exit_code_3_with_file_and_line(gpubench: Run, tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("hello\nworld\n")
-    done = gpubench("import-results", "draco-csv", "x.csv", "--out", "out")
+    done = gpubench("results", "import", "draco-csv", "x.csv", "--out", "out")
     assert (done.returncode, "x.csv:1" in done.stderr) == (3, True)
 
 
 def test_an_unknown_format_names_the_known_ones(gpubench: Run) -> None:
-    done = gpubench("import-results", "draco", "x.csv", "--out", "out")
+    done = gpubench("results", "import", "draco", "x.csv", "--out", "out")
     assert (done.returncode, "draco-csv" in done.stderr) == (2, True)

@@ -80,12 +80,12 @@ def test_repetitions_take_turns_and_only_one_cluster_works(gpubench: Run, tmp_pa
     assert {one["arrangement"] for one in verdicts} == {"interleaved"}
     assert (
         "arrangement | interleaved: the clusters of a block were alive at the same time"
-        in gpubench("summary", campaign, "--markdown").stdout
+        in gpubench("compare", campaign, "--markdown").stdout
     )
-    assert gpubench("fsck", campaign).returncode == 0
+    assert gpubench("results", "fsck", campaign).returncode == 0
     turns_file = next(campaign.glob("jobs/*/specs/*-turns.json"))
     turns_file.write_text(turns_file.read_text().replace('"reps": 4', '"reps": 1', 1))
-    assert "the turns aren't those of the plan" in gpubench("fsck", campaign).stdout
+    assert "the turns aren't those of the plan" in gpubench("results", "fsck", campaign).stdout
     nothing_left(lambda: cluster_processes(campaign))
 
 

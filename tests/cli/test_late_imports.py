@@ -48,7 +48,7 @@ def test_help_imports_no_library_but_typer(tmp_path: Path) -> None:
     assert found & (STATISTICS | NETWORK | {"jinja2", "platformdirs", "pydantic", "rich", "tomllib", "uv"}) == set()
 
 
-@pytest.mark.parametrize("command", ["plan", "bench", "submit"])
+@pytest.mark.parametrize("command", ["plan", "bench", "submit", "compare", "report", "diff", "trend"])
 def test_help_of_a_command_imports_only_what_typer_reads_options_with(tmp_path: Path, command: str) -> None:
     found = imported(tmp_path, command, "--help")
     assert found & (STATISTICS | NETWORK | {"jinja2", "platformdirs", "rich", "tomllib", "uv"}) == set()
@@ -61,9 +61,11 @@ def test_plan_and_render_import_no_statistics_and_no_container_engine(tmp_path: 
     assert found & (STATISTICS | NETWORK | {"rich"}) == set()
 
 
-@pytest.mark.parametrize("command", ["merge", "summary"])
-def test_a_verdict_waits_for_no_chart_and_not_for_every_distribution_there_is(tmp_path: Path, command: str) -> None:
-    found = imported(tmp_path, command, shutil.copytree(CAMPAIGN, tmp_path / "tiny"))
+@pytest.mark.parametrize("command", [["compare", "--fail-on", "regression"], ["report", "--only", "verdicts"]])
+def test_a_verdict_waits_for_no_chart_and_not_for_every_distribution_there_is(
+    tmp_path: Path, command: list[str]
+) -> None:
+    found = imported(tmp_path, *command, shutil.copytree(CAMPAIGN, tmp_path / "tiny"))
     assert {"polars", "scipy.special"} <= found
     assert found & {"altair", "scipy.optimize", "scipy.stats", "statsmodels", "vl_convert"} == set()
 

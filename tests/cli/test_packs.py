@@ -51,7 +51,7 @@ def campaign(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def packed(campaign: Path, tmp_path: Path) -> Path:
-    assert run("pack", campaign).exit_code == 0
+    assert run("results", "pack", campaign).exit_code == 0
     return tmp_path / PACK
 
 
@@ -59,8 +59,8 @@ def test_the_same_content_gives_the_same_bytes_wherever_it_lies_and_whatever_was
     packed: Path, campaign: Path, tmp_path: Path
 ) -> None:
     copy = Path(shutil.copytree(campaign, tmp_path / "other", copy_function=shutil.copyfile))
-    assert run("merge", copy).exit_code == 0
-    assert run("pack", copy, "--out", "again.gpubench.zip").exit_code == 0
+    assert run("compare", copy).exit_code == 21
+    assert run("results", "pack", copy, "--out", "again.gpubench.zip").exit_code == 0
     assert (tmp_path / "again.gpubench.zip").read_bytes() == packed.read_bytes()
     with zipfile.ZipFile(packed) as archive:
         assert {info.date_time[0] for info in archive.infolist()} == {1980}
@@ -70,20 +70,19 @@ def test_the_same_content_gives_the_same_bytes_wherever_it_lies_and_whatever_was
 READERS = [
     ["compare", PACK],
     ["compare", PACK, "--json"],
-    ["summary", PACK],
-    ["summary", PACK, "--markdown"],
-    ["scaling", PACK],
-    ["links", PACK],
+    ["compare", PACK, "--markdown"],
+    ["report", PACK, "--markdown"],
+    *(["report", PACK, "--only", only] for only in ("verdicts", "scaling", "links", "coverage", "changes")),
     ["status", PACK],
-    ["history", PACK],
-    ["changes", PACK],
-    ["explain", "--variants", "a", "b", "--campaign", PACK],
-    ["export", "csv", PACK, "out.csv"],
+    ["trend", PACK],
+    ["trend", PACK, "--only", "changes"],
+    ["diff", "a", "b", PACK],
+    ["results", "export", "csv", PACK, "out.csv"],
     ["plan", PACK],
 ]
 
 
-@pytest.mark.parametrize("words", READERS, ids=lambda words: "-".join(words[:1] + words[2:3]))
+@pytest.mark.parametrize("words", READERS, ids=lambda words: "-".join(words[:1] + words[2:]))
 def test_a_reader_says_of_the_pack_what_it_says_of_the_directory(
     words: list[str], packed: Path, campaign: Path, tmp_path: Path
 ) -> None:
@@ -98,8 +97,10 @@ def test_a_reader_says_of_the_pack_what_it_says_of_the_directory(
 def test_reports_of_packs_stand_beside_them(packed: Path, tmp_path: Path) -> None:
     before = packed.read_bytes()
     assert "report: tiny.report.html" in run("report", PACK).stdout
-    assert "24 samples in tiny.results.parquet" in run("merge", PACK).stdout
-    assert run("pack", GOLDEN / "import", "--out", "old.gpubench.zip").exit_code == 0
+    assert (
+        "24 samples in tiny.results.parquet" in run("results", "export", "parquet", PACK, "tiny.results.parquet").stdout
+    )
+    assert run("results", "pack", GOLDEN / "import", "--out", "old.gpubench.zip").exit_code == 0
     assert "report: old.report.html" in run("report", "old.gpubench.zip").stdout
     made = ["far", "old.report.html", "old.report.md", "tiny.report.html", "tiny.report.md", "tiny.results.parquet"]
     there = {path.name for path in tmp_path.iterdir()} - {"state", PACK, "old.gpubench.zip"}
@@ -110,10 +111,10 @@ def test_reports_of_packs_stand_beside_them(packed: Path, tmp_path: Path) -> Non
 def test_history_finds_packs_in_a_directory_and_counts_no_campaign_twice(
     packed: Path, campaign: Path, tmp_path: Path
 ) -> None:
-    assert run("pack", GOLDEN / "import", "--out", "old.gpubench.zip").exit_code == 0
-    plain = json.loads(run("history", tmp_path, "--json").stdout)
+    assert run("results", "pack", GOLDEN / "import", "--out", "old.gpubench.zip").exit_code == 0
+    plain = json.loads(run("trend", tmp_path, "--json").stdout)
     assert json.dumps(plain).count('"import"') >= 1
-    both = run("history", campaign, packed)
+    both = run("trend", campaign, packed)
     assert "is here already: left out" in both.stderr
 
 
@@ -131,31 +132,31 @@ def test_a_pack_of_an_unfinished_campaign_says_what_is_missing(campaign: Path) -
     next(campaign.glob("runs/*-1/run.json")).unlink()
     for job in campaign.glob("jobs/*"):
         (job / "local.json").write_text(json.dumps({"pid": 1, "started": "0", "code": 1}))
-    done = run("pack", campaign)
+    done = run("results", "pack", campaign)
     assert (done.exit_code, "not in it: block" in done.stderr) == (0, True)
     of_pack, of_directory = run("status", PACK), run("status", campaign)
     assert [type(one.exception) for one in (of_pack, of_directory)] == [IncompleteError, IncompleteError]
     lost = [line for line in of_directory.stdout.splitlines() if ": lost: " in line]
     assert lost
     assert lost == [line for line in of_pack.stdout.splitlines() if ": lost: " in line]
-    assert "1 planned runs are not in it, the first: block" in run("fsck", PACK).stdout
+    assert "1 planned runs are not in it, the first: block" in run("results", "fsck", PACK).stdout
     assert "where the pack comes from" in str(of_pack.exception)
 
 
 def test_a_campaign_that_runs_is_not_packed_nor_links_nor_over_other_files(campaign: Path, tmp_path: Path) -> None:
     (tmp_path / PACK).write_text("my thesis")
-    assert "is no pack" in str(refusal("pack", campaign))
+    assert "is no pack" in str(refusal("results", "pack", campaign))
     assert (tmp_path / PACK).read_text() == "my thesis"
-    assert "lies in what" in str(refusal("pack", campaign, "--out", campaign / "x.zip"))
+    assert "lies in what" in str(refusal("results", "pack", campaign, "--out", campaign / "x.zip"))
     (campaign / "notes").symlink_to("/etc/hostname")
-    assert "is a link" in str(refusal("pack", campaign, "--out", "y.zip"))
+    assert "is a link" in str(refusal("results", "pack", campaign, "--out", "y.zip"))
     (campaign / "notes").unlink()
     next(campaign.glob("runs/*-1/run.json")).unlink()
     stat_line = Path("/proc/self/stat").read_text()
     pid, started = stat_line.split()[0], stat_line.rpartition(")")[2].split()[19]
     for job in campaign.glob("jobs/*"):
         (job / "local.json").write_text(json.dumps({"pid": int(pid), "started": started, "code": None}))
-    assert "is still running" in str(refusal("pack", campaign, "--out", "y.zip"))
+    assert "is still running" in str(refusal("results", "pack", campaign, "--out", "y.zip"))
     assert not (tmp_path / "y.zip").exists()
 
 
@@ -268,7 +269,7 @@ def test_a_pack_that_would_unpack_to_much_more_than_it_is_is_refused_before_a_by
     with pytest.raises(DataError, match=r"is no honest pack: its \d+ bytes would unpack to"):
         unpack(bomb, tmp_path / "into")
     assert list((tmp_path / "into").iterdir()) == []
-    assert "no honest pack" in run("fsck", bomb).stdout
+    assert "no honest pack" in run("results", "fsck", bomb).stdout
 
 
 def test_only_what_a_campaign_consists_of_is_unpacked(golden_pack: Path, tmp_path: Path) -> None:
@@ -277,7 +278,7 @@ def test_only_what_a_campaign_consists_of_is_unpacked(golden_pack: Path, tmp_pat
     unpack(more, tmp_path / "into")
     assert "plan.json" in (there := {path.name for path in (tmp_path / "into").iterdir()})
     assert "results.parquet" not in there
-    done = run("fsck", more)
+    done = run("results", "fsck", more)
     assert f"{more}:results.parquet: foreign: no campaign has such a file" in done.stdout
 
 
@@ -295,14 +296,14 @@ def test_fsck_names_each_edited_file_of_a_pack(golden_pack: Path) -> None:
             files[name] = files[name].replace(b"a", b"b")
 
     edited = rewritten(golden_pack, change)
-    done = run("fsck", edited)
+    done = run("results", "fsck", edited)
     assert done.exit_code == 3
     assert [line.partition(": ")[0] for line in done.stdout.splitlines()[:2]] == [
         f"{edited}:node.pyz",
         f"{edited}:plan.json",
     ]
     edited.write_bytes(golden_pack.read_bytes()[:-30])
-    assert "cut off" in run("fsck", edited).stdout
+    assert "cut off" in run("results", "fsck", edited).stdout
 
 
 @pytest.fixture

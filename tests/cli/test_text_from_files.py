@@ -77,25 +77,26 @@ OF_CAMPAIGNS = [
     ["plan", "X", "--json"],
     ["status", "X"],
     ["logs", "X"],
-    ["merge", "X"],
     ["compare", "X"],
     ["compare", "X", "--json"],
-    ["summary", "X"],
-    ["summary", "X", "--markdown"],
-    ["scaling", "X"],
-    ["links", "X"],
+    ["compare", "X", "--markdown"],
+    *(["report", "X", "--only", only] for only in ("verdicts", "scaling", "links")),
+    *(["report", "X", "--only", only, "--json"] for only in ("scaling", "links", "changes")),
+    *(["report", "X", "--only", only, "--markdown"] for only in ("scaling", "links", "coverage")),
     ["report", "X"],
-    ["history", "X"],
-    ["history", "X", "--json"],
-    ["changes", "X"],
-    ["fsck", "X"],
-    ["pack", "X"],
-    ["explain", "--variants", f"a{HOSTILE}", f"b{HOSTILE}", "--campaign", "X"],
-    ["explain", "--variants", f"no{HOSTILE}", "b", "--campaign", "X"],
+    ["trend", "X"],
+    ["trend", "X", "--json"],
+    ["trend", "X", "--only", "changes"],
+    ["results", "fsck", "X"],
+    ["results", "pack", "X"],
+    ["diff", f"a{HOSTILE}", f"b{HOSTILE}", "X"],
+    ["diff", f"no{HOSTILE}", "b", "X"],
 ]
 
 
-@pytest.mark.parametrize("words", OF_CAMPAIGNS, ids=lambda words: visible("-".join(words[:3:2])))
+@pytest.mark.parametrize(
+    "words", OF_CAMPAIGNS, ids=lambda words: visible("-".join(word for word in words if word != "X"))
+)
 def test_no_command_prints_what_a_record_says_to_the_terminal(gpubench: Run, campaign: Path, words: list[str]) -> None:
     done = gpubench(*(str(campaign) if word == "X" else word for word in words))
     assert done.returncode != 1, done.stderr
@@ -108,7 +109,7 @@ def test_no_command_prints_what_a_record_says_to_the_terminal(gpubench: Run, cam
 
 @pytest.mark.parametrize(
     "words",
-    [["history", "X"], ["summary", "X"], ["summary", "X", "--markdown"], ["compare", "X"], ["changes", "X"]],
+    [["trend", "X"], ["report", "X", "--markdown"], ["compare", "X"], ["compare", "X", "--markdown"]],
     ids=lambda words: "-".join(words[:1] + words[2:]),
 )
 def test_nor_what_an_import_says(gpubench: Run, imported: Path, words: list[str]) -> None:

@@ -47,7 +47,7 @@ def test_two_reports_at_once_both_succeed_and_their_files_are_whole(gpubench: Ru
     fronts = [Front(tmp_path, "report", str(campaign)) for _ in range(2)]
     assert [front.end() for front in fronts] == [0, 0], [front.output for front in fronts]
     assert (campaign / "report.html").read_text().rstrip().endswith("</html>")
-    checked = gpubench("fsck", campaign)
+    checked = gpubench("results", "fsck", campaign)
     assert checked.returncode == 0, checked.stdout
 
 
@@ -104,7 +104,7 @@ def test_the_rsync_of_a_killed_fetch_is_waited_for(gpubench: Run, tmp_path: Path
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
     (tmp_path / "go").touch()
     until(lambda: gpubench("fetch", "local", far).returncode == 0, "the next fetch")
-    assert gpubench("fsck", tmp_path / "outputs" / "tiny").returncode == 0
+    assert gpubench("results", "fsck", tmp_path / "outputs" / "tiny").returncode == 0
 
 
 def test_a_campaign_that_is_fetched_while_its_report_is_made_again_comes_whole(
@@ -114,7 +114,7 @@ def test_a_campaign_that_is_fetched_while_its_report_is_made_again_comes_whole(
     fetched = gpubench("fetch", "local", far)
     assert fetched.returncode == 0, fetched.stderr
     assert reporting.end() == 0, reporting.output
-    assert gpubench("fsck", tmp_path / "outputs" / "tiny").returncode == 0
+    assert gpubench("results", "fsck", tmp_path / "outputs" / "tiny").returncode == 0
 
 
 @pytest.mark.parametrize("at", [f"runs/{{run}}/{name}" for name in ("run.json", "samples.jsonl", "provenance.json")])

@@ -153,9 +153,9 @@ def _check_values(path: str, given: Mapping[str, Any]) -> None:
         known = CATALOGUE.get(given["workload"])
         if known is None and own is None:
             raise ValueError(f"no workload {given['workload']}")
-        settings = [one for one in settings if known and one.partition("=")[0] not in known.params]
-    for key in ("site", "name") if path.startswith("sites") and path != "sites new" else ("site",):
-        if isinstance(given.get(key), str) and path != "import-results":
+        settings = [one for one in settings if one.partition("=")[0] not in known.params]
+    for key in ("site", "name") if path.startswith("sites") else ("site",):
+        if isinstance(given.get(key), str) and path != "results import":
             site = load_site(given[key], settings)
     if given.get("suite"):
         suite, source = load_suite(given["suite"])

@@ -41,7 +41,7 @@ def test_the_gallery_shows_what_the_commands_print(gpubench: Run, tmp_path: Path
 
 @pytest.mark.system
 def test_its_charts_are_what_report_draws(gpubench: Run, archive: Path, tmp_path: Path) -> None:
-    gpubench("import-results", "draco-csv", archive.name, "--out", "draco", "--site", "draco")
+    gpubench("results", "import", "draco-csv", archive.name, "--out", "draco", "--site", "draco")
     done = gpubench("report", "draco", "--svg", "gallery")
     assert done.returncode == 0, done.stderr
     kept, page = sorted((ROOT / "docs" / "gallery").iterdir()), PAGE.read_text()

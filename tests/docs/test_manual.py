@@ -35,9 +35,9 @@ README = ROOT / "README.md"
 ID = {"ids": lambda page: page.name}
 
 ALWAYS = {
-    *("changes", "compare", "explain", "export csv", "export draco-csv", "export parquet", "fsck", "history"),
-    *("images list", "import-results", "links", "logs", "merge", "pack", "prereqs", "report", "scaling"),
-    *("sites list", "sites show", "summary", "version", "workloads"),
+    *("compare", "diff", "images list", "logs", "prereqs", "render", "report", "results export csv"),
+    *("results export draco-csv", "results export parquet", "results fsck", "results import", "results pack"),
+    *("sites list", "sites show", "trend", "version", "workloads"),
 }
 """Commands that run anywhere."""
 MOST_ROWS = 150
@@ -174,7 +174,7 @@ def run(command: Command, words: list[str], folder: Path) -> bool:
     if {"multi-node-merge.csv", "imports/draco"} & {*words} and not (folder / "multi-node-merge.csv").exists():
         return False  # this project has no copy of that history
     environment = {"HOME": str(folder), **own_queue(folder), "XDG_CACHE_HOME": str(Path.home() / ".cache")}
-    if words[0] in ("explain", "compare", "scaling") and not {"imports/draco", "samples.csv"} & {*words}:
+    if words[0] in ("compare", "diff", "report") and not {"imports/draco", "samples.csv"} & {*words}:
         words = [LABELS.get(word, word) for word in words]
     done = run_gpubench(words, folder, environment)
     assert done.returncode in FINDINGS, f"{command}: {done.returncode} {done.stderr}"

@@ -33,11 +33,11 @@ def campaign(tmp_path: Path) -> Path:
 def test_exported_tables_are_imported_again_with_the_same_figures(
     gpubench: Run, campaign: Path, tmp_path: Path
 ) -> None:
-    done = gpubench("export", "draco-csv", campaign, "multi-node-merge.csv", "multi-node-transpose.csv")
+    done = gpubench("results", "export", "draco-csv", campaign, "multi-node-merge.csv", "multi-node-transpose.csv")
     assert done.returncode == 0, done.stderr
     assert "4 rows in multi-node-merge.csv, 4 in multi-node-transpose.csv" in done.stdout
     assert "tasks (72 samples)" in done.stdout
-    gpubench("merge", campaign)
+    gpubench("compare", campaign)
     samples = pl.read_parquet(campaign / "results.parquet").filter(~pl.col("warmup"))
     files = [tmp_path / "multi-node-merge.csv", tmp_path / "multi-node-transpose.csv"]
     back = import_files("draco-csv", FORMATS["draco-csv"], files, tmp_path / "back", Given())
@@ -57,7 +57,7 @@ def test_exported_tables_are_imported_again_with_the_same_figures(
 def test_columns_are_those_of_the_original_and_the_transposes_clock_is_in_seconds(
     gpubench: Run, campaign: Path, tmp_path: Path
 ) -> None:
-    done = gpubench("export", "draco-csv", campaign, "m.csv", "t.csv")
+    done = gpubench("results", "export", "draco-csv", campaign, "m.csv", "t.csv")
     assert "are seconds here" in done.stdout
     merges, transposes = pl.read_csv(tmp_path / "m.csv"), pl.read_csv(tmp_path / "t.csv")
     assert (merges.columns, transposes.columns) == (list(MERGE), list(TRANSPOSE))
@@ -66,8 +66,8 @@ def test_columns_are_those_of_the_original_and_the_transposes_clock_is_in_second
 
 
 def test_csv_and_parquet_hold_every_sample(gpubench: Run, campaign: Path, tmp_path: Path) -> None:
-    gpubench("export", "parquet", campaign, "all.parquet")
-    done = gpubench("export", "csv", campaign, "all.csv")
+    gpubench("results", "export", "parquet", campaign, "all.parquet")
+    done = gpubench("results", "export", "csv", campaign, "all.csv")
     assert done.returncode == 0, done.stderr
     whole = pl.read_parquet(tmp_path / "all.parquet")
     assert whole.height == pl.read_csv(tmp_path / "all.csv").height == 3 * 2 * 2 * 3 * 7
@@ -75,7 +75,7 @@ def test_csv_and_parquet_hold_every_sample(gpubench: Run, campaign: Path, tmp_pa
 
 
 def test_without_mlflow_the_line_that_installs_it_is_said(gpubench: Run, campaign: Path) -> None:
-    done = gpubench("export", "mlflow", campaign, env={"PYTHONPATH": str(_no_mlflow(campaign.parent))})
+    done = gpubench("results", "export", "mlflow", campaign, env={"PYTHONPATH": str(_no_mlflow(campaign.parent))})
     assert (done.returncode, "pip install 'gpubench[mlflow]'" in done.stderr) == (5, True)
 
 
@@ -89,7 +89,7 @@ def _no_mlflow(directory: Path) -> Path:
 def test_mlflow_is_asked_about_the_newest_campaign_and_nothing_is_made_where_there_is_none(
     gpubench: Run, tmp_path: Path
 ) -> None:
-    done = gpubench("export", "mlflow")
+    done = gpubench("results", "export", "mlflow")
     assert (done.returncode, "there is no campaign in outputs" in done.stderr) == (2, True)
     assert not (tmp_path / "outputs").exists()
 
@@ -100,7 +100,7 @@ def test_no_cell_of_an_export_begins_a_formula_and_its_own_reader_gets_the_text_
     labels = ("=1+2", "-evil", "'@sum", "+1.5")
     directory = tmp_path / "campaign"
     finish(begin(directory, make_plan(tuple(variant(one) for one in labels), blocks=3, suite=SUITE[:1])))
-    assert gpubench("export", "csv", directory, "all.csv").returncode == 0
+    assert gpubench("results", "export", "csv", directory, "all.csv").returncode == 0
     with (tmp_path / "all.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert {row["variant"] for row in rows} == {"'=1+2", "'-evil", "''@sum", "'+1.5"}
@@ -116,7 +116,7 @@ def test_no_cell_of_an_export_begins_a_formula_and_its_own_reader_gets_the_text_
 def test_the_draco_tables_hold_text_as_text(gpubench: Run, campaign: Path, tmp_path: Path) -> None:
     for path in (campaign / "plan.json", *campaign.glob("runs/*/run.json"), *campaign.glob("runs/*/samples.jsonl")):
         path.write_text(path.read_text().replace('"dask"', '"=dask"'))
-    assert gpubench("export", "draco-csv", campaign, "multi-node-merge.csv", "t.csv").returncode == 0
+    assert gpubench("results", "export", "draco-csv", campaign, "multi-node-merge.csv", "t.csv").returncode == 0
     assert set(pl.read_csv(tmp_path / "multi-node-merge.csv")["backend"]) == {"'=dask"}
     files = [tmp_path / "multi-node-merge.csv"]
     back = import_files("draco-csv", FORMATS["draco-csv"], files, tmp_path / "back", Given())

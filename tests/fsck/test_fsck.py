@@ -55,7 +55,7 @@ def test_a_finished_campaign_and_an_import_are_clean_and_nothing_is_written(
     campaign: Path, imported: Path, gpubench: Run
 ) -> None:
     before = {path: path.stat().st_mtime_ns for path in campaign.parent.rglob("*")}
-    done = gpubench("fsck", campaign, imported)
+    done = gpubench("results", "fsck", campaign, imported)
     assert (done.returncode, done.stderr) == (0, "")
     assert f"{campaign}: campaign, no findings" in done.stdout
     assert "unproven" not in done.stdout
@@ -161,7 +161,7 @@ def test_another_node_half_contradicts_every_run_and_spec(campaign: Path) -> Non
 
 
 def test_a_table_with_a_row_of_no_run_was_edited(campaign: Path) -> None:
-    assert run("merge", campaign).exit_code == 0
+    assert run("compare", "--fail-on", "regression", campaign).exit_code == 0
     assert found(campaign) == []
     table = pl.read_parquet(campaign / "results.parquet")
     table.with_columns(pl.col("wall_s") * 0.5).write_parquet(campaign / "results.parquet")
@@ -179,10 +179,10 @@ def test_a_campaign_that_runs_is_no_finding_and_the_command_says_so(campaign: Pa
         fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
         for one in (job, job.with_name("j002-n1")):
             (one / "local.json").write_text(json.dumps({"pid": process.pid, "started": fields[19], "code": None}))
-        running = run("fsck", campaign)
+        running = run("results", "fsck", campaign)
         process.kill()
     assert (running.exit_code, "may still be running" in running.stdout) == (0, True)
-    killed = run("fsck", campaign)
+    killed = run("results", "fsck", campaign)
     assert (killed.exit_code, ".run.json.ab_1c2d3: torn" in killed.stdout) == (3, True)
     assert "count as lost" in killed.stdout
 
@@ -207,19 +207,19 @@ def test_an_import_whose_table_or_note_was_edited(imported: Path) -> None:
 
 def test_a_directory_of_many_is_searched_and_json_has_the_same_lines(campaign: Path, imported: Path) -> None:
     (first_run(campaign) / "logs.zip").unlink()
-    done = run("fsck", campaign.parent, "--json")
+    done = run("results", "fsck", campaign.parent, "--json")
     plain = json.loads(done.stdout)
     assert done.exit_code == 3
     assert [(one["what"], len(one["findings"])) for one in plain["checked"]] == [("campaign", 1), ("import", 0)]
-    assert "no campaign and no import" in str(run("fsck", campaign / "runs").exception)
+    assert "no campaign and no import" in str(run("results", "fsck", campaign / "runs").exception)
 
 
 def test_of_several_directories_those_without_results_are_named_and_left_out(campaign: Path, gpubench: Run) -> None:
     (campaign.parent / "checks").mkdir()
-    done = gpubench("fsck", campaign, campaign.parent / "checks")
+    done = gpubench("results", "fsck", campaign, campaign.parent / "checks")
     assert (done.returncode, f"{campaign}: campaign, no findings" in done.stdout) == (0, True), done.stderr
     assert f"{campaign.parent / 'checks'} is left out: it is no campaign" in done.stderr
-    absent = gpubench("fsck", campaign, campaign.parent / "typo")
+    absent = gpubench("results", "fsck", campaign, campaign.parent / "typo")
     assert (absent.returncode, absent.stdout) == (2, "")
     assert f"there is no {campaign.parent / 'typo'}" in absent.stderr
 

@@ -7,9 +7,9 @@ import datetime as dt
 import random
 from collections.abc import Mapping
 
-from gpubench.history import coverage, missing_intervals
+from gpubench.history import coverage
 from gpubench.history.changes import find
-from gpubench.history.missing_intervals import Gap
+from gpubench.history.coverage import Gap
 from gpubench.history.observed import Observed
 from gpubench.model.known_issue import Conditions, KnownIssue, UcxRange
 
@@ -91,7 +91,7 @@ def test_every_hole_of_an_import_has_a_reason() -> None:
     new = [one for one in history("1.13.1", count=8) if one.date >= day(3) and one.date != day(5)]
     wide = [one for one in history("1.12.0", count=10, cell="wide") if one.date != day(4)]
     observed = [*old, *new, *wide]
-    found = coverage.of_import(observed, missing_intervals.of_import(observed, [rule]))
+    found = coverage.of_import(observed, coverage.gaps_of_import(observed, [rule]))
     lines = {(dict(one.key)["workload"], one.variant): one for one in found}
     assert lines["merge", "1.12.0"].marks == "##########"
     assert lines["merge", "1.13.1"].marks == "...##.##.."
@@ -115,7 +115,7 @@ def gap(number: int, reason: str = "failed: out of memory") -> Gap:
 
 
 def test_what_is_missing_for_one_reason_on_dates_that_follow_each_other_is_one_span() -> None:
-    found = missing_intervals.spans(
+    found = coverage.spans(
         [gap(3), gap(1), gap(2), gap(7), gap(8, "failed: hangs")], [day(number) for number in range(9)]
     )
     assert [(one.dates, one.reason, one.missing, one.of) for one in found] == [
@@ -126,5 +126,5 @@ def test_what_is_missing_for_one_reason_on_dates_that_follow_each_other_is_one_s
 
 
 def test_dates_on_which_nothing_of_a_history_was_measured_don_t_part_a_span() -> None:
-    (one,) = missing_intervals.spans([gap(1), gap(5)], [day(1), day(5)])
+    (one,) = coverage.spans([gap(1), gap(5)], [day(1), day(5)])
     assert one.dates == (day(1), day(5))

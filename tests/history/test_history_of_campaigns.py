@@ -36,16 +36,16 @@ def weekly(tmp_path: Path) -> Path:
 def test_every_campaign_says_what_it_has_of_what_was_planned_and_why_the_rest_is_missing(
     gpubench: Run, weekly: Path
 ) -> None:
-    done = gpubench("history", weekly)
+    done = gpubench("trend", weekly)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("campaign week-") == WEEKS
     assert "1 x failed: worker 1 died" in done.stdout
-    cells = json.loads(gpubench("history", weekly / "week-2", "--json").stdout)["sources"][0]["cells"]
+    cells = json.loads(gpubench("trend", weekly / "week-2", "--json").stdout)["sources"][0]["cells"]
     assert [(one["variant"], one["there"], one["of"]) for one in cells] == [("1.17.0", 2, 2), ("1.19.0", 1, 2)]
 
 
 def test_a_change_is_annotated_with_the_provenance_that_changed_there(gpubench: Run, weekly: Path) -> None:
-    done = gpubench("changes", weekly, "--json")
+    done = gpubench("trend", weekly, "--only", "changes", "--json")
     assert done.returncode == 0, done.stderr
     series = json.loads(done.stdout)["series"]
     assert len(series) == 2
@@ -57,7 +57,7 @@ def test_a_change_is_annotated_with_the_provenance_that_changed_there(gpubench: 
 
 
 def test_the_page_over_time_draws_campaigns_their_changes_and_their_failed_runs(gpubench: Run, weekly: Path) -> None:
-    done = gpubench("history", weekly, "--html", "over-time.html", "--svg", "charts")
+    done = gpubench("trend", weekly, "--html", "over-time.html", "--svg", "charts")
     assert done.returncode == 0, done.stderr
     page = (weekly.parent / "over-time.html").read_text()
     specs = json.loads(page.partition('id="specs">')[2].partition("</script>")[0])
@@ -78,5 +78,5 @@ def test_the_page_over_time_draws_campaigns_their_changes_and_their_failed_runs(
 
 
 def test_a_page_and_json_at_once_are_refused(gpubench: Run, weekly: Path) -> None:
-    done = gpubench("history", weekly, "--json", "--html", "x.html")
+    done = gpubench("trend", weekly, "--json", "--html", "x.html")
     assert (done.returncode, "--json" in done.stderr) == (2, True)

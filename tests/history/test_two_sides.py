@@ -44,7 +44,9 @@ def test_every_size_of_every_workload_gets_a_verdict_that_says_what_it_cannot_ta
     gpubench: Run, tmp_path: Path
 ) -> None:
     slurm, kubernetes = campaign(tmp_path / "slurm"), campaign(tmp_path / "kubernetes", slower=1.2)
-    done = gpubench("scaling", slurm, kubernetes, "--html", "sides.html", "--json")
+    written = gpubench("report", slurm, kubernetes, "--html", "sides.html")
+    assert (written.returncode, written.stdout.splitlines()[-1]) == (0, "page: sides.html"), written.stderr
+    done = gpubench("report", slurm, kubernetes, "--only", "scaling", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     verdicts = {(one["workload"], one["workers"]): one for one in found["cells"]}
@@ -118,9 +120,9 @@ def test_dask_benchs_own_files_are_refused_since_they_never_recorded_the_layout(
     for name, seconds in (("slurm", 1.0), ("kubernetes", 2.0)):
         rows = [f"array,Sum the transpose,{n},MB/s,{seconds},{seconds},1,2,0.1" for n in (2, 4)]
         (tmp_path / f"{name}_arrays.csv").write_text("\n".join([HEADING, *rows]))
-        done = gpubench("import-results", "dask-bench", f"{name}_arrays.csv", "--out", name, "--date", "20261107")
+        done = gpubench("results", "import", "dask-bench", f"{name}_arrays.csv", "--out", name, "--date", "20261107")
         assert done.returncode == 0, done.stderr
-    done = gpubench("scaling", "slurm", "kubernetes")
+    done = gpubench("report", "slurm", "kubernetes")
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("layout: processes and threads not recorded against") == 2
     assert "its Slurm runs are n processes of one thread" in done.stdout
@@ -135,7 +137,7 @@ def test_imports_are_compared_by_their_dates(gpubench: Run, tmp_path: Path) -> N
             f"2022-07-{day:02},8,dask,ucx-1.12.1,{seconds + 0.001 * (day % 3)},1e10,4e7,0.6,30" for day in range(1, 9)
         ]
         (tmp_path / f"{name}-merge.csv").write_text("\n".join([DRACO, *rows]))
-        assert gpubench("import-results", "draco-csv", f"{name}-merge.csv", "--out", name).returncode == 0
+        assert gpubench("results", "import", "draco-csv", f"{name}-merge.csv", "--out", name).returncode == 0
     done = gpubench("compare", "first", "second", "--json")
     (cell,) = json.loads(done.stdout)["cells"]
     assert (done.returncode, cell["verdict"], cell["blocks"]) == (20, "regression", 8)
@@ -147,7 +149,7 @@ def test_a_side_from_an_import_is_judged_by_the_same_number_of_a_run(
     gpubench: Run, tmp_path: Path, summary: Summary, expected: float
 ) -> None:
     (tmp_path / "x-merge.csv").write_text(f"{DRACO}\n2022-07-01,8,dask,ucx-1.12.1,0.5,1e10,4e7,0.6,30")
-    assert gpubench("import-results", "draco-csv", "x-merge.csv", "--out", "x").returncode == 0
+    assert gpubench("results", "import", "draco-csv", "x-merge.csv", "--out", "x").returncode == 0
     table = pl.read_parquet(tmp_path / "x" / "results.parquet")
     one_of_ten = [0.5] * 9 + [5.0]
     run = pl.concat([table.with_columns(pl.lit(seconds).alias("wall_s")) for seconds in one_of_ten])
@@ -174,7 +176,7 @@ def test_the_planned_question_is_judged_and_of_two_different_ones_one_must_be_na
         refused.stderr
     )
     assert gpubench("compare", a, narrow, "--margin", "30%").returncode == 0
-    refused = gpubench("scaling", a, mean)
+    refused = gpubench("report", a, mean)
     assert refused.returncode == 2
     assert "planned to judge the mean and the other median of a run; say which: --summary mean" in refused.stderr
     named = gpubench("compare", a, mean, "--summary", "mean", "--json")

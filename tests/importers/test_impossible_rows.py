@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gpubench.cli.results.imported import import_lines
+from gpubench.cli.results.import_results import import_lines
 from gpubench.errors import DataError
 from gpubench.importers import FORMATS
 from gpubench.importers.base import plain_version, positive

@@ -118,7 +118,7 @@ def _faults(seen: Seen, directory: Path, home: Path, expected: Counter[tuple[Any
         if (record := read_record(one.path)) and record.status == "ok"
     )
     yield from (f"run {run} is ok {times} times" for run, times in oks.items() if times > 1)
-    checked = run_gpubench(["fsck", str(directory)], home, own_queue(home), one_stream=True)
+    checked = run_gpubench(["results", "fsck", str(directory)], home, own_queue(home), one_stream=True)
     if checked.returncode or "no findings" not in checked.stdout:
         yield f"fsck: {checked.stdout.strip()}"
     found = _table(directory)

@@ -51,19 +51,19 @@ def kills(words: list[str], directory: Path, call: str) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("command", "made"),
     [
-        ("import-results draco-csv {archive} --date 2025-11-07 --out made", ("import.json", "results.parquet")),
-        ("merge far/tiny", ("results.parquet", "verdicts.json")),
+        ("results import draco-csv {archive} --date 2025-11-07 --out made", ("import.json", "results.parquet")),
+        ("compare --fail-on regression far/tiny", ("results.parquet", "verdicts.json")),
         ("report far/tiny", ("report.html", "report.md", "results.parquet", "verdicts.json")),
-        ("pack far/tiny --out made/tiny.gpubench.zip", ("tiny.gpubench.zip",)),
+        ("results pack far/tiny --out made/tiny.gpubench.zip", ("tiny.gpubench.zip",)),
         ("fetch local far/tiny", ("plan.json",)),
     ],
-    ids=["import-results", "merge", "report", "pack", "fetch"],
+    ids=["import", "compare", "report", "pack", "fetch"],
 )
 def test_a_command_that_was_killed_is_repeated(
     gpubench: Run, tmp_path: Path, campaign: Path, *, command: str, made: tuple[str, ...], call: str
 ) -> None:
     words = [word.format(archive=draco_archive()) for word in command.split()]
-    places = {"fetch": tmp_path / "outputs" / "tiny", "merge": campaign, "report": campaign}
+    places = {"fetch": tmp_path / "outputs" / "tiny", "compare": campaign, "report": campaign}
     place = places.get(words[0], tmp_path / "made")
     points = []
     for point in kills(words, tmp_path, call):
@@ -73,8 +73,8 @@ def test_a_command_that_was_killed_is_repeated(
         assert set(made) <= {path.name for path in place.iterdir()}, point
         left = [path for path in tmp_path.rglob(".*") if is_temporary(path.name) or path.name.startswith(".fetch")]
         assert not left, f"{point}: {left}"
-        if words[0] != "pack":
-            checked = gpubench("fsck", place)
+        if words[1] != "pack":
+            checked = gpubench("results", "fsck", place)
             assert checked.returncode == 0, f"{point}: {checked.stdout}"
         if place != campaign:
             shutil.rmtree(place)

@@ -10,7 +10,8 @@ from typing import Any
 from campaign_builder import begin, finish, make_plan
 
 from gpubench.merge.links import LinkTable, RunLinks, link_tables, processes_by_address
-from gpubench.report.links import link_lines, links_json
+from gpubench.report.links import links_section
+from gpubench.report.sections import text_lines
 from gpubench.store.accounting import account
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import read_links, read_provenance
@@ -74,19 +75,19 @@ def test_a_worker_is_the_same_one_in_every_run_whatever_its_port(tmp_path: Path)
 
 
 def test_classes_and_the_matrix_are_shown(tmp_path: Path) -> None:
-    lines = list(link_lines(tables(with_links(tmp_path / "c"))))
+    lines = list(text_lines(links_section("c", tables(with_links(tmp_path / "c")))))
     assert lines[0] == "message, 1.17.0, 1 x 2 workers, 3 runs"
     assert lines[1].startswith("  same node: 4 links, median 1 GB/s (1 GB/s to 1 GB/s); too few")
     assert lines[2].startswith("  two nodes: 8 links, median 200 MB/s")
     assert lines[4].split() == ["n0/0", "-", "1", "GB/s", "200", "MB/s", "200", "MB/s"]
-    plain = links_json("c", tables(with_links(tmp_path / "d")))
+    plain = links_section("c", tables(with_links(tmp_path / "d"))).data
     assert (plain["schema"], len(plain["tables"][0]["links"])) == ("gpubench/links/1", 12)
 
 
 def test_the_matrix_shows_the_medians_that_its_classes_are_judged_by(tmp_path: Path) -> None:
     table = tables(with_links(tmp_path / "c"))[0]
     links = [dataclasses.replace(link, rates=(1e6, 3e6)) for link in table.links if link.sender == "n0/0"]
-    _, inside, *_, matrix, _, _, _ = link_lines([dataclasses.replace(table, links=links)])
+    _, inside, *_, matrix, _, _, _ = text_lines(links_section("c", [dataclasses.replace(table, links=links)]))
     assert inside.startswith("  same node: 1 link, median 2 MB/s")
     assert matrix.split() == ["n0/0", "-", *["2", "MB/s"] * 3]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import reports
 
-from gpubench.cli.results.charts import write_charts
+from gpubench.cli.results.show import write_images
 from gpubench.errors import MissingToolError
 from gpubench.merge.curves import curves
 from gpubench.report import ReportInputs
@@ -71,7 +71,7 @@ def test_a_png_is_one(inputs: ReportInputs) -> None:
 def test_a_directory_that_cannot_be_is_said_by_its_name(inputs: ReportInputs, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(MissingToolError, match=str(tmp_path / "file")):
-        write_charts(inputs, tmp_path / "file", "png")
+        write_images(lambda form: images(inputs, form), {"png": tmp_path / "file"}, "none")
 
 
 def test_a_campaign_without_a_sample_has_no_chart(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 import reports
 
 from gpubench.history.changes import find
-from gpubench.history.missing_intervals import Gap
+from gpubench.history.coverage import Gap
 from gpubench.history.observed import Observed
 from gpubench.report.history import HistorySource
 from gpubench.report.history_page import HistoryInputs, html

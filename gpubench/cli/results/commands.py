@@ -1,4 +1,4 @@
-"""What came out: merge, compare, scaling, links, explain, report."""
+"""What came out: ``compare``, ``report``, ``diff``, ``trend``, and the group ``results``."""
 
 from __future__ import annotations
 
@@ -8,239 +8,243 @@ from typing import Annotated
 import typer
 
 from gpubench.cli import completion, options
-from gpubench.cli.campaign.options import CampaignOptions
-from gpubench.errors import UsageError
+from gpubench.cli.declared import with_options
+from gpubench.cli.results.options import (
+    AsJson,
+    CompareOptions,
+    Directories,
+    File,
+    Kept,
+    Other,
+    ReportOptions,
+    Target,
+    TrendOptions,
+)
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    for command in (merge, compare, summary, scaling, links, explain, report):
-        app.command()(command)
+    """Add the commands and the group."""
+    for command in (compare, report, trend):
+        app.command()(with_options(command))
+    app.command()(diff)
+    group = _group("Results as files. Other tools' results, exports, packs, and whether files are whole.")
+    exports = _group("Results as other tools read them. CSV, Parquet, the Draco tables, MLflow, OpenMetrics.")
+    group.command("import")(import_results)
+    group.add_typer(exports, name="export")
+    for kept in (pack, fsck, submit, check):
+        group.command()(kept)
+    for form in (csv, parquet, mlflow, openmetrics):
+        exports.command()(form)
+    exports.command("draco-csv")(draco_csv)
+    app.add_typer(group, name="results")
 
 
-def merge(campaign: options.MaybeResults = None, outputs: options.Outputs = None) -> None:
-    """Join all samples into results.parquet. Also on a copy, and while the campaign runs. Of a pack: beside it."""
-    from gpubench.cli.results.judge import judge_campaign, write_results
-    from gpubench.cli.results.open_target import chosen_campaign
-    from gpubench.cli.say import say
-
-    judged = judge_campaign(chosen_campaign(campaign, outputs, with_results=True))
-    write_results(judged)
-    say(f"{judged.merged.height} samples in {judged.campaign.results}")
-
-
-def compare(
-    campaign: options.MaybeResults = None,
-    other: options.Other = None,
-    samples: Annotated[
-        Path | None,
-        typer.Option(
-            help="Judge this CSV, JSONL or Parquet instead: columns workload nodes variant block run rep wall_s, and "
-            "optionally warmup order started_at."
-        ),
-    ] = None,
-    baseline: Annotated[
-        str | None,
-        typer.Option(
-            help="Variant compared against; default: the first planned. With B: the variant of A.",
-            autocompletion=completion.variants,
-        ),
-    ] = None,
-    candidate: Annotated[
-        str | None,
-        typer.Option(
-            help="Variant judged; default: every other. With B: the variant of B.", autocompletion=completion.variants
-        ),
-    ] = None,
-    margin: options.Margin = None,
-    by: Annotated[str | None, typer.Option(help="With --samples: further columns that identify a cell.")] = None,
-    summary: Annotated[
-        str | None,
-        typer.Option(
-            help="With --samples or B: mean, geomean or median; chosen before looking. With B: default as planned."
-        ),
-    ] = None,
-    allow: options.Allow = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
-    outputs: options.Outputs = None,
-) -> None:
-    """Verdicts: a row per cell. Exit 0 all equivalent or improved, 20 a regression or a broken one, 21 undecided.
-
-    The family for Holm's correction is every comparison that was planned (every cell of the file), whatever is shown.
-    With a second campaign or import: B against A, unpaired, cell by cell that both have under one variant.
-    """
-    from gpubench.cli.results import compare
-    from gpubench.cli.results.open_target import is_import
-
-    margin_given = CampaignOptions(margin=margin).chosen_margin()
-    if campaign is not None and other is not None:
-        from gpubench.cli.results.side_by_side import compare_sides
-
-        if allow or samples or by:
-            raise UsageError(
-                "two directories are compared as they stand: without --allow, --samples and --by",
-                then="leave them out",
-            )
-        compare_sides(campaign, other, baseline, candidate, margin=margin_given, summary=summary, as_json=as_json)
-    if samples is not None:
-        if allow:
-            raise UsageError("--allow and --samples exclude each other: a table says nothing of its environment")
-        compare.compare_samples(
-            samples, baseline, candidate, margin=margin_given, summary=summary, by=by, as_json=as_json
-        )
-    if campaign is not None and campaign.is_file() and campaign.suffix.lower() in compare.READERS:
-        raise UsageError(f"{campaign} is a table, no campaign", then=f"gpubench compare --samples {campaign}")
-    if campaign is not None and is_import(campaign):
-        from gpubench.cli.results.imported import compare_imported
-
-        if allow:
-            raise UsageError("--allow: an import says nothing of its environment", then="leave it out")
-        compare_imported(campaign, baseline, candidate, margin=margin_given, as_json=as_json)
-    compare.compare_campaign(
-        campaign, outputs, baseline, candidate, margin=margin_given, allow=allow or (), as_json=as_json
+def _group(text: str) -> typer.Typer:
+    return typer.Typer(
+        help=text,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
     )
 
 
-def summary(
-    campaign: options.MaybeResults = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="As Markdown, for a pull request.")] = False,
-    allow: options.Allow = None,
-    outputs: options.Outputs = None,
+def compare(
+    *, campaign: Target = None, other: Other = None, asked: CompareOptions, outputs: options.Outputs = None
 ) -> None:
-    """What came out, in few lines."""
-    from gpubench.cli.campaign.display import show_notes, show_verdicts
-    from gpubench.cli.results.judge import judge_campaign, report_inputs
-    from gpubench.cli.results.open_target import chosen_campaign, is_import
-    from gpubench.cli.say import say_text
-    from gpubench.stats.question import Question
+    """Verdicts: a row per cell. Exit 0 all equivalent or improved, 20 a regression or a broken one, 21 undecided.
 
-    if campaign is not None and is_import(campaign):
-        from gpubench.cli.results.imported import summarise_imported
-
-        if allow:
-            raise UsageError("--allow: an import says nothing of its environment", then="leave it out")
-        summarise_imported(campaign, as_markdown=markdown)
-        return
-    judged = judge_campaign(chosen_campaign(campaign, outputs, with_results=True), Question(allow=tuple(allow or ())))
-    if markdown:
-        from gpubench.report.markdown import markdown as written
-
-        say_text(written(report_inputs(judged)))
-    else:
-        show_verdicts(judged.verdicts, judged.accounting)
-        show_notes(judged)
-
-
-def scaling(
-    campaign: options.MaybeResults = None,
-    other: options.Other = None,
-    baseline: Annotated[str | None, typer.Option(help="With B: the variant of A; default: the common one.")] = None,
-    candidate: Annotated[str | None, typer.Option(help="With B: the variant of B; default: the common one.")] = None,
-    margin: options.Margin = None,
-    summary: Annotated[
-        str | None, typer.Option(help="With B: mean, geomean or median of a run; default: as planned.")
-    ] = None,
-    html: Annotated[Path | None, typer.Option(help="With B: write one page that opens offline, too.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    outputs: options.Outputs = None,
-) -> None:
-    """Speed-up and efficiency over nodes and workers. With intervals, the scalability law, the scheduler's share.
-
-    With a second campaign or import (the same suite on Slurm and on Kubernetes, say): both curves side by side, with a
-    verdict at every size that both have. Sizes whose workers are laid out otherwise are refused, not compared.
+    TARGET may also be a table of samples (CSV, JSONL, Parquet). With B: B against A, unpaired, cell by cell that both
+    have. The family for Holm's correction is every comparison that was planned (every cell of a table), whatever is
+    shown. In a campaign's directory results.parquet and verdicts.json are written, also while it runs.
     """
-    if campaign is not None and other is not None:
-        from gpubench.cli.results.side_by_side import scale_sides
+    from gpubench.cli.results.show import compare as run
 
-        margin_given = CampaignOptions(margin=margin).chosen_margin()
-        scale_sides(
-            campaign, other, baseline, candidate, margin=margin_given, summary=summary, as_json=as_json, page=html
-        )
-        return
-    if baseline or candidate or margin or summary or html:
-        raise UsageError(
-            "--baseline, --candidate, --margin, --summary and --html are for two directories", then="name a second"
-        )
-    from gpubench.cli.results.open_target import is_import
-    from gpubench.cli.results.scaling import show_scaling
-
-    if campaign is not None and is_import(campaign):
-        from gpubench.cli.results.imported import scale_imported
-
-        scale_imported(campaign, as_json=as_json)
-        return
-    show_scaling(campaign, outputs, as_json=as_json)
-
-
-def links(
-    campaign: options.MaybeResults = None,
-    workload: Annotated[
-        str | None,
-        typer.Option(
-            help="Only this workload; default: all that moved something.", autocompletion=completion.workloads
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    outputs: options.Outputs = None,
-) -> None:
-    """How fast each pair of workers was, by class of link. Slow links and nodes, where there are enough to tell."""
-    from gpubench.cli.results.links import show_links
-
-    show_links(campaign, outputs, workload, as_json=as_json)
-
-
-def explain(
-    first: Annotated[
-        str, typer.Argument(metavar="A", help="A run: its id, the beginning of it, or its directory. Or a variant.")
-    ],
-    second: Annotated[str, typer.Argument(metavar="B", help="The other run, also of another campaign, or variant.")],
-    variants: Annotated[
-        bool, typer.Option("--variants", help="A and B are variants, compared over all blocks.")
-    ] = False,
-    campaign: Annotated[
-        Path | None,
-        typer.Option(
-            help="Campaign of the runs or variants; default: the newest with results in outputs/.",
-            autocompletion=completion.campaigns,
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-) -> None:
-    """What differs between two runs or two variants. Planned or not, with the noise of both beside it."""
-    from gpubench.cli.results import explain
-
-    which = explain.explain_variants if variants else explain.explain_runs
-    which(first, second, campaign, as_json=as_json)
+    run(campaign, other, outputs, asked)
 
 
 def report(
-    campaign: options.MaybeResults = None,
-    svg: options.Svg = None,
-    png: options.Png = None,
-    terminal: Annotated[bool, typer.Option("--terminal", help="Also draw effects and efficiency here.")] = False,
-    allow: options.Allow = None,
+    *, campaign: Target = None, other: Other = None, asked: ReportOptions, outputs: options.Outputs = None
+) -> None:
+    """Judge, and write report.html and report.md. Opens offline; a pack's is NAME.report.html beside it.
+
+    With B (the same suite on Slurm and on Kubernetes, say): one page with both curves, and a verdict at every size that
+    both have. Sizes whose workers are laid out otherwise are refused, not compared. With --only: verdicts; scaling
+    (speed-up, efficiency, scalability law); links between workers; coverage (what was measured when); changes over
+    dates.
+    """
+    from gpubench.cli.results.show import report as run
+
+    run(campaign, other, outputs, asked)
+
+
+def diff(
+    first: Annotated[
+        str,
+        typer.Argument(
+            metavar="A",
+            help="A variant; a run: its id, the beginning of it, or its directory; or a campaign.",
+            autocompletion=completion.variants,
+        ),
+    ],
+    second: Annotated[
+        str, typer.Argument(metavar="B", help="The other one, of the same kind.", autocompletion=completion.variants)
+    ],
+    campaign: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Campaign of the variants, or of runs that are named by their ids; default: the newest with results.",
+            show_default=False,
+            autocompletion=completion.campaigns,
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """What differs between two variants, runs or campaigns. Planned or not, with the noise of both beside it.
+
+    Variants are compared over all blocks. Of two campaigns: their plans, and the first run of each that is ok; whether
+    that matters says compare A B.
+    """
+    from gpubench.cli.results.diff import show_differences
+
+    show_differences(first, second, campaign, as_json=as_json)
+
+
+def trend(*, directories: Directories, asked: TrendOptions) -> None:
+    """Results over time. What was measured when, why the rest wasn't, and where figures changed for good.
+
+    Changes are searched in each cell and version of 8 dates or more, with what else changed there. A change is no
+    verdict on a version: it compares days.
+    """
+    from gpubench.cli.results.trend import show_trend
+
+    show_trend(directories, asked)
+
+
+def import_results(
+    form: Annotated[
+        str,
+        typer.Argument(
+            metavar="FORMAT",
+            help="dask-cuda, draco-csv, parsl-perf, mlflow, dask-bench, osu, ucx-perftest, ucxx, nccl-tests, "
+            "cudf-polars, rapidsmpf or table.",
+        ),
+    ],
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="PATH", help="Files, or directories that hold some; LABEL=PATH says of which version."),
+    ],
+    out: Annotated[Path, typer.Option(help="Directory to write, like a campaign's: compare and others read it.")],
+    variant: Annotated[str | None, typer.Option(help="Version that was measured, where the files don't say.")] = None,
+    date: Annotated[str | None, typer.Option(help="YYYYMMDD of the measurement, where the files don't say.")] = None,
+    site: Annotated[str | None, typer.Option(help="What you call the machine.")] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(metavar="FIELD=COLUMN,...", help="What a table's columns hold: wall_s=seconds,variant=build."),
+    ] = None,
+) -> None:
+    """Read what other tools wrote. What can't be read is named by file and line, and the rest is kept.
+
+    Exit 0 where rows were kept, 3 where none was, or where most rows of a file were refused. Nothing is made up: what a
+    source never recorded stays unknown.
+    """
+    from gpubench.cli.results.import_results import import_results as run
+
+    run(form, paths, out, variant=variant, date=date, site=site, columns=columns)
+
+
+def pack(
+    campaign: Kept,
+    out: Annotated[Path | None, typer.Option(help="File to write; default: NAME.gpubench.zip here.")] = None,
+) -> None:
+    """One file that readers take in place of a directory. A zip archive with a list of hashes.
+
+    The same content gives the same bytes. What is derived (results, verdicts, reports) is left out: readers make it
+    anew. Refused while a job runs; runs that are missing are named, also in the pack. What changes a campaign takes no
+    pack: unzip it first.
+    """
+    from gpubench.cli.results.pack import pack as write
+
+    write(campaign, out)
+
+
+def fsck(directories: Directories, as_json: AsJson = False) -> None:
+    """Find torn, foreign and edited files. What contradicts what else is there; exit 0 where none is found, else 3.
+
+    Plan against the hashes in it, records against the plan, files against their record's hashes, tables against their
+    runs. Nothing is written. A campaign that still runs is no finding; what can't be proven is said. Not found out is
+    who edits a file and every hash of it; nor what no id in plan.json is made of, like the margin.
+    """
+    from gpubench.cli.results.fsck import fsck as look
+
+    look(directories, as_json=as_json)
+
+
+def submit(
+    pack: Annotated[Path, typer.Argument(metavar="PACK", help="What results pack wrote.")],
+    repository: Annotated[Path, typer.Option("--to", help="Directory of a repository of contributions.")],
+    allow_homes: Annotated[
+        bool, typer.Option("--allow-homes", help="Publish paths of people's homes; the index says so.")
+    ] = False,
+) -> None:
+    """Put a pack into a repository that several sites add to. After checks: hashes, provenance, secrets, homes, size.
+
+    It becomes contributions/SITE/CAMPAIGN.gpubench.zip with an entry in contributions/index.json: commit both. A
+    signature of ssh-keygen beside the pack (PACK.sig) goes along. Exit 3 where something may not be published.
+    """
+    from gpubench.cli.results.contribute import submit as run
+
+    run(pack, repository, homes=allow_homes)
+
+
+def check(
+    repository: Annotated[Path, typer.Argument(metavar="REPO", help="Directory of a repository of contributions.")],
+) -> None:
+    """Check a repository of contributions, as its CI does. Every pack by itself, and against the index; else exit 3."""
+    from gpubench.cli.results.contribute import check as run
+
+    run(repository)
+
+
+def csv(directory: Kept, path: File) -> None:
+    """Every sample as one CSV file."""
+    from gpubench.cli.results.export import export_table
+
+    export_table(directory, path, as_parquet=False)
+
+
+def parquet(directory: Kept, path: File) -> None:
+    """Every sample as one Parquet file."""
+    from gpubench.cli.results.export import export_table
+
+    export_table(directory, path, as_parquet=True)
+
+
+def draco_csv(
+    campaign: Kept,
+    merges: Annotated[Path, typer.Argument(metavar="MERGE.csv", help="Table of the joins to write.")],
+    transposes: Annotated[Path, typer.Argument(metavar="TRANSPOSE.csv", help="Table of the transpose sums to write.")],
+) -> None:
+    """The two tables of dask-cuda-benchmarks. Old plots keep working; what they get wrong is put right."""
+    from gpubench.cli.results.export import export_draco
+
+    export_draco(campaign, merges, transposes)
+
+
+def mlflow(
+    campaign: Target = None,
+    tracking_uri: Annotated[
+        str | None, typer.Option(help="Tracking server, or database; default: sqlite:///outputs/mlflow.db.")
+    ] = None,
     outputs: options.Outputs = None,
 ) -> None:
-    """Merge, judge, and write report.html and report.md. Opens offline; a pack's is NAME.report.html beside it."""
-    from gpubench.cli.campaign.display import show_verdicts, write_report
-    from gpubench.cli.results.charts import show_charts, write_charts
-    from gpubench.cli.results.judge import judge_campaign
-    from gpubench.cli.results.open_target import chosen_campaign, is_import
-    from gpubench.stats.question import Question
+    """A campaign as nested runs of MLflow, with its report. A second time only what is new. Needs gpubench[mlflow]."""
+    from gpubench.cli.results.export import export_mlflow
 
-    if campaign is not None and is_import(campaign):
-        from gpubench.cli.results.imported import report_imported
+    export_mlflow(campaign, outputs, tracking_uri)
 
-        if allow:
-            raise UsageError("--allow: an import says nothing of its environment", then="leave it out")
-        report_imported(campaign, {"svg": svg, "png": png}, terminal=terminal)
-        return
-    judged = judge_campaign(chosen_campaign(campaign, outputs, with_results=True), Question(allow=tuple(allow or ())))
-    show_verdicts(judged.verdicts, judged.accounting)
-    inputs = write_report(judged)
-    if svg:
-        write_charts(inputs, svg, "svg")
-    if png:
-        write_charts(inputs, png, "png")
-    if terminal:
-        show_charts(inputs)
+
+def openmetrics(campaign: Kept, path: File) -> None:
+    """Verdicts for Prometheus' textfile collector. Gauges of effects, intervals, blocks and verdicts, with labels."""
+    from gpubench.cli.results.export import export_openmetrics
+
+    export_openmetrics(campaign, path)

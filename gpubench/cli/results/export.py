@@ -1,4 +1,4 @@
-"""``gpubench export``: a campaign's results as other tools want them."""
+"""``gpubench results export``: a campaign's results as other tools want them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 import polars as pl
 
 from gpubench.cli.results.judge import JudgedCampaign, judge_campaign
-from gpubench.cli.results.open_target import chosen_campaign, is_import, opened
+from gpubench.cli.results.open_target import chosen_campaign, opened
 from gpubench.cli.say import say
-from gpubench.errors import DataError, UsageError
+from gpubench.errors import DataError
 from gpubench.exporters import draco_csv, tracked
 from gpubench.exporters.tracker import EXPERIMENT, Tracker
 from gpubench.files import write_atomically
@@ -53,10 +53,18 @@ def export_table(directory: Path, path: Path, *, as_parquet: bool) -> None:
     say(f"{table.height} samples in {path}")
 
 
+def export_openmetrics(directory: Path, path: Path) -> None:
+    """Write the verdicts of a campaign; the file is replaced as a whole, which the collector asks for."""
+    # Late: nobody else needs its library.
+    from gpubench.exporters import openmetrics
+
+    judged = judge_campaign(chosen_campaign(directory, None))
+    write_atomically(path, openmetrics.text(judged.campaign.plan, judged.verdicts))
+    say(f"{len(judged.verdicts)} verdicts in {path}")
+
+
 def export_mlflow(directory: Path | None, outputs: Path | None, uri: str | None) -> None:
     """Tell a tracker; raises MissingToolError where MLflow or the tracker isn't there."""
-    if directory is not None and is_import(directory):
-        raise UsageError(f"{directory} is an import", then="export campaigns; an import keeps its own history")
     campaign = chosen_campaign(directory, outputs, with_results=True)
     local = uri is None
     if local:

@@ -1,4 +1,4 @@
-"""``gpubench fsck``: torn, foreign and edited files, one line each."""
+"""``gpubench results fsck``: torn, foreign and edited files, one line each."""
 
 from __future__ import annotations
 

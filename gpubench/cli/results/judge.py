@@ -8,11 +8,9 @@ import datetime as dt
 import fnmatch
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from gpubench import resources
 from gpubench.cli.campaign.running import account_now
-from gpubench.cli.results.links import tables_of
 from gpubench.cli.say import warn
 from gpubench.errors import DataError
 from gpubench.files import write_atomically
@@ -28,6 +26,7 @@ from gpubench.merge.environment import (
     with_oversubscription,
 )
 from gpubench.merge.family import Cell, cells, family
+from gpubench.merge.links import LinkTable, RunLinks, link_tables, processes_by_address
 from gpubench.merge.table import Merged, merge_directory, parquet
 from gpubench.model.base import nearest
 from gpubench.model.plan import Comparison, Plan
@@ -37,10 +36,10 @@ from gpubench.report.provenance import condensed
 from gpubench.stats.question import Decision, Question
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import Verdict, judge
-from gpubench.store.accounting import Accounting
+from gpubench.store.accounting import Accounting, RunOutcome
 from gpubench.store.calibrations import read_calibrations
 from gpubench.store.campaign import Campaign
-from gpubench.store.rundirs import Records, read_provenance
+from gpubench.store.rundirs import Records, read_links, read_provenance
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,7 +112,7 @@ def _judge_campaign(campaign: Campaign, question: Question | None) -> JudgedCamp
     if campaign.pack is None and campaign.directory.is_dir() and not os.access(campaign.directory, os.W_OK):
         warn(f"{campaign.results.name} and {campaign.verdicts.name} aren't renewed: {campaign.place} may only be read")
     elif campaign.pack is None:
-        write_results(judged)
+        write_atomically(campaign.results, parquet(judged.merged), parents=False)
         if question == Question():
             arrangement = campaign.plan.site.layout.arrangement
             data = verdicts_json(campaign.plan.campaign, verdicts, settings, arrangement)
@@ -150,11 +149,6 @@ def added_later(campaign: Campaign) -> tuple[str, ...]:
     )
 
 
-def write_results(judged: JudgedCampaign) -> None:
-    """``results.parquet``, into the campaign or beside its pack; raises MissingToolError."""
-    write_atomically(judged.campaign.results, parquet(judged.merged), parents=False)
-
-
 def decided(judged: JudgedCampaign) -> list[Comparison]:
     """Comparisons that need no further block: equivalent, rejected after Holm, or broken."""
     return [
@@ -186,32 +180,35 @@ def _warn_of_patterns_without_use(patterns: Iterable[str], changes: Changes) -> 
             warn(f"--allow {pattern}: nothing of that name changed{nearest(pattern, changes.values)}")
 
 
+def tables_of(campaign: Campaign, outcomes: Iterable[RunOutcome]) -> list[LinkTable]:
+    """All links of those of the campaign's runs that are ok."""
+    runs = [
+        RunLinks(one, rows, processes_by_address(read_provenance(one.directory)))
+        for one in outcomes
+        if one.directory and one.status == "ok" and (rows := read_links(one.directory))
+    ]
+    return link_tables(campaign.plan, runs)
+
+
 def report_inputs(judged: JudgedCampaign) -> ReportInputs:
     """What the report is made from, read from the campaign's directory; raises DataError where that is gone."""
-    campaign = judged.campaign
+    campaign, outcomes = judged.campaign, judged.accounting.outcomes
     with while_it_stands(campaign):
-        return _report_inputs(judged, campaign)
-
-
-def _report_inputs(judged: JudgedCampaign, campaign: Campaign) -> ReportInputs:
-    return ReportInputs(
-        plan=campaign.plan,
-        outcomes=judged.accounting.outcomes,
-        cells=judged.cells,
-        verdicts=judged.verdicts,
-        settings=judged.settings,
-        links=tables_of(campaign, judged.accounting.outcomes),
-        provenance=_provenance(judged),
-        changes=judged.changes,
-        manifests=campaign.manifests(),
-        warnings=judged.warnings,
-        generated_at=dt.datetime.now(dt.UTC),
-        templates=resources.texts("templates"),
-        calibration=calibration_sentence(read_calibrations(campaign.plan.site.name)),
-        target=str(campaign.place),
-    )
-
-
-def _provenance(judged: JudgedCampaign) -> dict[str, Mapping[str, Any]]:
-    directories = [outcome.directory for outcome in judged.accounting.outcomes if outcome.directory]
-    return {directory.name: condensed(read_provenance(directory)) for directory in directories}
+        return ReportInputs(
+            plan=campaign.plan,
+            outcomes=outcomes,
+            cells=judged.cells,
+            verdicts=judged.verdicts,
+            settings=judged.settings,
+            links=tables_of(campaign, outcomes),
+            provenance={
+                one.directory.name: condensed(read_provenance(one.directory)) for one in outcomes if one.directory
+            },
+            changes=judged.changes,
+            manifests=campaign.manifests(),
+            warnings=judged.warnings,
+            generated_at=dt.datetime.now(dt.UTC),
+            templates=resources.texts("templates"),
+            calibration=calibration_sentence(read_calibrations(campaign.plan.site.name)),
+            target=str(campaign.place),
+        )

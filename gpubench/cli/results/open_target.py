@@ -1,7 +1,8 @@
 """Which campaign? And what is it that a path names: a campaign, an import, or a pack of one?
 
-Commands that read take any of them; those that change a campaign take its directory, and ``Campaign.open`` refuses a
-pack. A pack is unpacked once per process, into a directory of our own that goes when the process does.
+A path inside of one names it, too. Commands that read take any of them; those that change a campaign take its
+directory, and ``Campaign.open`` refuses a pack. A pack is unpacked once per process, into a directory of our own that
+goes when the process does.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from gpubench.importers.directory import ImportedResults
 
 IMPORT_FILE = "import.json"
+CONTRIBUTED = f"contributions/*/*{SUFFIX}"
+"""Packs in a repository of contributions."""
 
 
 def chosen_campaign(directory: Path | None, outputs: Path | None, *, with_results: bool = False) -> Campaign:
@@ -43,7 +46,7 @@ def chosen_campaign(directory: Path | None, outputs: Path | None, *, with_result
 
 def campaign_to_change(directory: Path | None, outputs: Path | None) -> Campaign:
     """As ``chosen_campaign``, but a directory: a pack is never changed."""
-    return Campaign.open(directory or newest(outputs))
+    return Campaign.open(root_of(directory) if directory else newest(outputs))
 
 
 def newest(outputs: Path | None, *, with_results: bool = False) -> Path:
@@ -53,8 +56,17 @@ def newest(outputs: Path | None, *, with_results: bool = False) -> Path:
     return found
 
 
+def root_of(path: Path) -> Path:
+    """The campaign, import or pack that a path is or lies in; the path itself where it is in none."""
+    if is_kept(path) or not path.exists():
+        return path
+    above = () if ".." in path.parts else path.parents
+    return next(filter(is_kept, (*above, *path.resolve().parents)), path)
+
+
 def opened(path: Path) -> Campaign | ImportedResults:
     """What a path names, to be read; raises UsageError, DataError."""
+    path = root_of(path)
     if path.is_file():
         pack, directory = unpacked(path)
         if pack.index.what == "campaign":
@@ -68,25 +80,13 @@ def opened(path: Path) -> Campaign | ImportedResults:
     return dataclasses.replace(open_imported(directory), pack=pack)
 
 
-def is_import(path: Path | None) -> bool:
-    """Whether it is an import, packed or not; raises DataError for a file that is no pack."""
-    if path is not None and path.is_file():
-        return unpacked(path)[0].index.what == "import"
-    return path is not None and (path / IMPORT_FILE).is_file()
-
-
-def opened_import(path: Path) -> ImportedResults:
-    """The named import, for which ``is_import`` holds."""
-    kept = opened(path)
-    assert not isinstance(kept, Campaign)
-    return kept
-
-
 def all_opened(paths: Sequence[Path]) -> Iterator[Campaign | ImportedResults]:
     """Each path, or the campaigns, imports and packs in it; sorted as named, those inside by name."""
     seen: set[str] = set()
     for path in paths:
-        inside = [path] if path.is_file() or is_kept(path) else sorted(filter(is_kept, path.glob("*")))
+        inside = [] if is_kept(path) else sorted(filter(is_kept, [*path.glob("*"), *path.glob(CONTRIBUTED)]))
+        if not inside and (path.is_file() or is_kept(root_of(path))):
+            inside = [root_of(path)]
         if not inside:
             raise UsageError(f"{path} is no campaign and no import, and holds none", then="name some")
         for one in sorted(inside, key=lambda each: each.is_file()):  # what is packed besides is left out

@@ -1,4 +1,4 @@
-"""``gpubench pack``: a campaign or an import as one file."""
+"""``gpubench results pack``: a campaign or an import as one file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpubench.cli.campaign.running import account_now, open_states
-from gpubench.cli.results.open_target import is_import, opened_import
+from gpubench.cli.results.open_target import opened, root_of
 from gpubench.cli.say import say, warn
 from gpubench.errors import DataError, UsageError
 from gpubench.importers.directory import NOTE, TABLE
@@ -28,16 +28,17 @@ def pack(directory: Path, out: Path | None) -> None:
         UsageError: no campaign and no import, a job of it runs, ``out`` is something else already or lies inside.
         DataError: a link, or a file that is none, in a campaign.
     """
+    directory = root_of(directory)
     if directory.is_file():
         raise UsageError(f"{directory} is a file", then="name the directory of a campaign or of an import")
     target = out or Path(f"{directory.resolve().name}{SUFFIX}")
     _refuse_to_harm(directory, target)
-    if is_import(directory):
-        index = Index("import", opened_import(directory).name, {})
-        files = {name: directory / name for name in (NOTE, TABLE)}
+    kept = opened(directory)
+    if isinstance(kept, Campaign):
+        index, files = _index(kept), dict(_files(directory))
     else:
-        campaign = Campaign.open(directory)
-        index, files = _index(campaign), dict(_files(directory))
+        index = Index("import", kept.name, {})
+        files = {name: directory / name for name in (NOTE, TABLE)}
     written = write_pack(target, index, files)
     for line in index.missing[:_MOST_LINES]:
         warn(f"not in it: {line}")

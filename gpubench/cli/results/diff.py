@@ -1,22 +1,22 @@
-"""``gpubench explain``: what differs between two runs, also of two campaigns, or between two variants."""
+"""``gpubench diff``: what differs between two variants, between two runs, or between two campaigns."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gpubench.cli.results.judge import expected_of
-from gpubench.cli.results.open_target import chosen_campaign, newest
-from gpubench.cli.say import say, say_text
+from gpubench.cli.results.open_target import chosen_campaign, is_kept, root_of
+from gpubench.cli.results.show import show_section
 from gpubench.errors import DataError, UsageError
 from gpubench.merge.environment import PlannedEnvironment
 from gpubench.merge.explain import RunEvidence, explain
 from gpubench.model.base import nearest
 from gpubench.model.plan import PlannedVariant
-from gpubench.report.explain import explain_json, explain_lines
+from gpubench.report.explain import differences_section
+from gpubench.report.sections import Section
 from gpubench.store.accounting import RunOutcome, account
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import read_provenance, read_record, run_directories
@@ -36,16 +36,11 @@ class Chosen:
         return _variant(self.campaign, self.outcome.run.variant)
 
     @property
-    def name(self) -> str:
-        """The run's, with its attempt."""
-        return self.directory.name
-
-    @property
     def about(self) -> dict[str, Any]:
         """Which run this is."""
         record = self.outcome.record
         return {
-            "run": self.name,
+            "run": self.directory.name,
             "campaign": self.campaign.plan.campaign,
             "variant": self.outcome.run.variant,
             "block": self.outcome.block.block,
@@ -71,14 +66,45 @@ class Chosen:
         }
 
 
-def explain_variants(baseline: str, candidate: str, directory: Path | None, *, as_json: bool) -> None:
-    """Print what differs between two variants of a campaign.
+def show_differences(first: str, second: str, where: Path | None, *, as_json: bool) -> None:
+    """Print what differs between two variants of a campaign, two runs, or two campaigns.
+
+    Args:
+        first, second: labels of variants; ids of runs, the beginning of them, or their directories; or campaigns.
+        where: campaign of variants and ids; None: the newest with results.
+        as_json: one object instead of lines.
 
     Raises:
-        UsageError: no such variant.
-        DataError: they have no block in common.
+        UsageError: there is no such thing, or several.
+        DataError: the variants have no block in common, or a campaign has no run.
     """
-    campaign = chosen_campaign(directory, None, with_results=True)
+    show_section(_differences(first, second, where), "json" if as_json else "lines")
+
+
+def _differences(first: str, second: str, where: Path | None) -> Section:
+    names, paths = (first, second), (Path(first), Path(second))
+    runs = [_is_run(path) for path in paths]
+    if where is None and not any(runs) and all(name and is_kept(root_of(Path(name))) for name in names):
+        return _of_campaigns(*paths)
+    if all(runs):
+        return _of_runs(_of_directory(paths[0]), _of_directory(paths[1]))
+    campaign = chosen_campaign(where, None, with_results=True)
+    if not any(runs) and {variant.label for variant in campaign.plan.variants} & {*names}:
+        return _of_variants(campaign, first, second)
+    chosen = [
+        _of_directory(path) if run else _named(name, campaign)
+        for name, path, run in zip(names, paths, runs, strict=True)
+    ]
+    return _of_runs(chosen[0], chosen[1])
+
+
+def _is_run(path: Path) -> bool:
+    """Whether it is a run's directory."""
+    runs = path.resolve().parent
+    return path.is_dir() and runs.name == "runs" and is_kept(runs.parent)
+
+
+def _of_variants(campaign: Campaign, baseline: str, candidate: str) -> Section:
     one, other = (_variant(campaign, label) for label in (baseline, candidate))
     blocks: dict[tuple[Any, int], dict[str, RunEvidence]] = {}
     for outcome in account(campaign).outcomes:
@@ -90,32 +116,36 @@ def explain_variants(baseline: str, candidate: str, directory: Path | None, *, a
         raise DataError(f"{campaign.place}: {baseline} and {candidate} ran together in no block")
     documents = [{"image": _manifest(campaign, each), "settings": each.env} for each in (one, other)]
     found = explain(pairs, baseline, candidate, expected_of(campaign), documents)
-    if as_json:
-        sides = [{"campaign": campaign.plan.campaign, "variant": label} for label in (baseline, candidate)]
-        say_text(json.dumps(explain_json(found, "variants", sides), indent=1, ensure_ascii=False))
-        return
-    about = [f"{baseline} → {candidate}, {found.blocks} block{'s'[: found.blocks != 1]} of {campaign.plan.campaign}"]
-    for line in explain_lines(found, (baseline, candidate), about):
-        say(line)
+    sides = [{"campaign": campaign.plan.campaign, "variant": label} for label in (baseline, candidate)]
+    about = f"{baseline} → {candidate}, {found.blocks} block{'s'[: found.blocks != 1]} of {campaign.plan.campaign}"
+    return differences_section(found, "variants", sides, (baseline, candidate), [about])
 
 
-def explain_runs(first: str, second: str, directory: Path | None, *, as_json: bool) -> None:
-    """Print what differs between two runs, each named by (the beginning of) its id or by its directory.
-
-    Raises:
-        UsageError: no such run, or several.
-    """
-    if directory is None and not (Path(first).is_dir() and Path(second).is_dir()):
-        directory = newest(None, with_results=True)
-    one, other = (_chosen(name, directory) for name in (first, second))
-    pair = [(_seen(one), _seen(other))]
-    found = explain(pair, "A", "B", _expected(one, other), [one.document, other.document])
-    if as_json:
-        say_text(json.dumps(explain_json(found, "runs", [one.about, other.about]), indent=1, ensure_ascii=False))
-        return
+def _of_runs(one: Chosen, other: Chosen, kind: str = "runs", notes: Sequence[str] = ()) -> Section:
+    pair = [RunEvidence(read_provenance(each.directory), each.outcome.record) for each in (one, other)]
+    found = explain([(pair[0], pair[1])], "A", "B", _expected(one, other), [one.document, other.document])
     about = [f"{side}: {_words(each.about)}" for side, each in (("A", one), ("B", other))]
-    for line in explain_lines(found, ("A", "B"), about):
-        say(line)
+    section = differences_section(found, kind, [one.about, other.about], ("A", "B"), about)
+    return dataclasses.replace(section, notes=notes)
+
+
+def _of_campaigns(first: Path, second: Path) -> Section:
+    """Of the first run of each that is ok, under a variant that both have where there is one."""
+    if root_of(first).resolve() == root_of(second).resolve():
+        raise UsageError(f"{first} is named twice", then="its own variants are compared by: gpubench diff A B DIR")
+    campaigns = [chosen_campaign(path, None) for path in (first, second)]
+    labels = [[one.plan.baseline, *(variant.label for variant in one.plan.variants)] for one in campaigns]
+    common = next((label for label in labels[0] if label in labels[1]), None)
+    one, other = (_first_run(campaign, common or campaign.plan.baseline) for campaign in campaigns)
+    said = "of each campaign the first run that is ok; whether the differences matter"
+    return _of_runs(one, other, "campaigns", [f"{said}: gpubench compare {first} {second}"])
+
+
+def _first_run(campaign: Campaign, label: str) -> Chosen:
+    for one in account(campaign).outcomes:
+        if one.directory and one.status == "ok" and one.run.variant == label:
+            return Chosen(campaign, one, one.directory)
+    raise DataError(f"{campaign.place}: no run of {label} is ok", then="gpubench status says what became of them")
 
 
 def _words(about: Mapping[str, Any]) -> str:
@@ -125,26 +155,24 @@ def _words(about: Mapping[str, Any]) -> str:
     )
 
 
-def _seen(chosen: Chosen) -> RunEvidence:
-    return RunEvidence(read_provenance(chosen.directory), chosen.outcome.record)
+def _of_directory(path: Path) -> Chosen:
+    path = path.resolve()
+    campaign = Campaign.open(path.parent.parent)
+    named = {one.path.name: one.run for one in run_directories(campaign.runs_dir)}
+    found = {one.run.run: one for one in account(campaign).outcomes}.get(named.get(path.name, ""))
+    if found is None:
+        raise UsageError(f"{path} is no run directory of {campaign.directory}")
+    return Chosen(campaign, dataclasses.replace(found, record=read_record(path)), path)
 
 
-def _chosen(name: str, directory: Path | None) -> Chosen:
-    path = Path(name)
-    if name and path.is_dir():
-        path = path.resolve()
-        campaign = Campaign.open(path.parent.parent)
-        named = {one.path.name: one.run for one in run_directories(campaign.runs_dir)}
-        found = {one.run.run: one for one in account(campaign).outcomes}.get(named.get(path.name, ""))
-        if found is None:
-            raise UsageError(f"{name} is no run directory of {campaign.directory}")
-        return Chosen(campaign, dataclasses.replace(found, record=read_record(path)), path)
-    campaign = chosen_campaign(directory, None, with_results=True)
+def _named(name: str, campaign: Campaign) -> Chosen:
     outcomes = [one for one in account(campaign).outcomes if one.directory]
     matching = [one for one in outcomes if one.directory and one.directory.name.startswith(name)]
     if not matching or not name:
+        variants = [variant.label for variant in campaign.plan.variants]
         raise UsageError(
-            f"{campaign.place} has no run '{name}'", then="its runs stand in runs/; or name a run's directory"
+            f"{campaign.place} has no run '{name}', and no variant of that name{nearest(name, variants)}",
+            then="its runs stand in runs/; or name a run's directory",
         )
     if len(matching) > 1:
         raise UsageError(f"'{name}' begins {len(matching)} runs of {campaign.place}", then="write more of it")

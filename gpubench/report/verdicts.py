@@ -1,17 +1,23 @@
-"""The verdicts on a terminal, and as plain lines where there is none."""
+"""Verdicts as a section, as the rich table of a wide terminal, and as ``verdicts.json``."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from gpubench.report import labels
+from gpubench.report.sections import Section, SectionPart, TextTable, text_lines
+from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import WIDE, Verdict
 
+VERDICTS = "gpubench/verdicts/1"
 _STYLES = {
     "regression": "bold red",
     "broken": "bold red",
@@ -42,12 +48,48 @@ def verdict_table(verdicts: Sequence[Verdict], seconds: Sequence[tuple[float, fl
     for verdict, (name, pair, *figures, word) in zip(verdicts, _rows(verdicts, seconds), strict=True):
         style = _STYLES.get(verdict.verdict, "")
         table.add_row(Text(name), Text(pair), *figures, Text(word, style=style))
-    return Group(table, *(Text(line, style="dim") for line in _notes(verdicts)))
+    return Group(table, *(Text(f"  {line}", style="dim") for line in _notes(verdicts)))
 
 
 def verdict_lines(verdicts: Sequence[Verdict], seconds: Sequence[tuple[float, float] | None] = ()) -> list[str]:
     """The same without colour or alignment, one line per verdict, cells parted by `` | ``."""
-    return [*(" | ".join(row) for row in _rows(verdicts, seconds)), *_notes(verdicts)]
+    return list(text_lines(Section(_parts(verdicts, seconds), {})))
+
+
+def verdict_section(
+    name: str,
+    verdicts: Sequence[Verdict],
+    settings: VerdictSettings,
+    arrangement: str = "",
+    notes: Sequence[str] = (),
+) -> Section:
+    """Verdicts with what a reader must know beside them; numbers are those of ``verdicts_json``."""
+    return Section(_parts(verdicts), _plain(name, verdicts, settings, arrangement), notes)
+
+
+def verdicts_json(name: str, verdicts: Sequence[Verdict], settings: VerdictSettings, arrangement: str = "") -> bytes:
+    """``verdicts.json``: all numbers of every verdict (effects are ratios minus one), and the settings that made them.
+
+    The parts of a cell's key stand beside its figures, as columns of one flat row; so does how blocks ran their
+    variants, where that is known.
+    """
+    document = _plain(name, verdicts, settings, arrangement)
+    return (json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def _plain(name: str, verdicts: Sequence[Verdict], settings: VerdictSettings, arrangement: str) -> dict[str, Any]:
+    cells = []
+    for one in verdicts:
+        figures = dataclasses.asdict(one)
+        cells.append({**figures.pop("key"), **figures, **({"arrangement": arrangement} if arrangement else {})})
+    return {"schema": VERDICTS, "campaign": name, "settings": dataclasses.asdict(settings), "cells": cells}
+
+
+def _parts(verdicts: Sequence[Verdict], seconds: Sequence[tuple[float, float] | None] = ()) -> list[SectionPart]:
+    figures = (*(["seconds"] if seconds else []), "effect [interval]", "blocks", "verdict")
+    headings = ("workload", "candidate vs baseline", *figures)
+    table = TextTable(headings, list(_rows(verdicts, seconds)), bare=True, joined=True)
+    return [SectionPart(table=table), SectionPart(lines=list(_notes(verdicts)), depth=1)]
 
 
 def _rows(verdicts: Sequence[Verdict], seconds: Sequence[tuple[float, float] | None]) -> Iterator[tuple[str, ...]]:
@@ -74,21 +116,21 @@ def _notes(verdicts: Sequence[Verdict]) -> Iterator[str]:
         for flag in verdict.flags:
             flags.setdefault(flag, []).append(name)
     for reason, cells in reasons.items():
-        yield f"  {_whose(cells, names)}: {reason}"
+        yield f"{_whose(cells, names)}: {reason}"
     together: dict[tuple[str, ...], list[str]] = {}
     for flag, cells in flags.items():
         together.setdefault(tuple(cells), []).append(flag)
     for which, same in together.items():
-        yield f"  {_whose(which, names)}: flags: {', '.join(same)}"
+        yield f"{_whose(which, names)}: flags: {', '.join(same)}"
     margin = next((found[0] for one in verdicts if (found := _MARGIN.search(one.reason))), "within the margin")
     if any(one.verdict == "equivalent" for one in verdicts):
-        yield f"  equivalent: {margin}"
+        yield f"equivalent: {margin}"
     if any(_is_wide(one) for one in verdicts):
-        yield f"  inconclusive: neither {margin} nor different after Holm over the planned family"
+        yield f"inconclusive: neither {margin} nor different after Holm over the planned family"
     if any(one.shown != (one.low, one.high) for one in verdicts):
-        yield "  intervals: at the level of Holm's step; of equivalent comparisons: 95 %"
+        yield "intervals: at the level of Holm's step; of equivalent comparisons: 95 %"
     if any(one.one_job for one in verdicts):
-        yield "  several blocks share one job: the verdicts hold on these nodes"
+        yield "several blocks share one job: the verdicts hold on these nodes"
 
 
 def _whose(cells: Sequence[str], all_cells: Sequence[str]) -> str:

@@ -1,0 +1,167 @@
+"""What can be asked of results, declared once."""
+
+from __future__ import annotations
+
+import dataclasses
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from gpubench.cli import completion, options
+from gpubench.cli.declared import Make
+from gpubench.errors import UsageError
+
+Target = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="TARGET",
+        help="A campaign (any path inside of it), a pack or an import; default: the newest with results in outputs/.",
+        show_default=False,
+        autocompletion=completion.campaigns,
+    ),
+    Make(),
+]
+Other = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="B",
+        help="A second campaign, pack or import, which is compared with the first.",
+        show_default=False,
+        autocompletion=completion.campaigns,
+    ),
+]
+Directories = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="DIR",
+        help="Campaigns, imports, packs, or directories that hold some.",
+        autocompletion=completion.campaigns,
+    ),
+]
+Kept = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DIR",
+        help="A campaign or an import, also packed.",
+        show_default=False,
+        autocompletion=completion.campaigns,
+    ),
+]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="File to write.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Form = Literal["lines", "json", "markdown"]
+
+
+class FailOn(StrEnum):
+    """The weakest finding that ``compare`` fails for."""
+
+    REGRESSION = "regression"
+    INCONCLUSIVE = "inconclusive"
+
+
+class Content(StrEnum):
+    """What can be shown of results."""
+
+    VERDICTS = "verdicts"
+    SCALING = "scaling"
+    LINKS = "links"
+    COVERAGE = "coverage"
+    CHANGES = "changes"
+
+
+class TrendContent(StrEnum):
+    """What ``trend`` shows."""
+
+    COVERAGE = "coverage"
+    CHANGES = "changes"
+
+
+@dataclasses.dataclass(frozen=True)
+class QuestionOptions:
+    """What to ask, other than what was planned, and how the answer is printed."""
+
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            help="Variant compared against; default: the first planned. With B: the variant of A.",
+            autocompletion=completion.variants,
+        ),
+    ] = None
+    candidate: Annotated[
+        str | None,
+        typer.Option(
+            help="Variant judged; default: every other. With B: the variant of B.", autocompletion=completion.variants
+        ),
+    ] = None
+    margin: options.Margin = None
+    summary: Annotated[
+        str | None,
+        typer.Option(
+            help="Of a table, or with B: mean, geomean or median of a run; chosen before looking. With B: default as "
+            "planned.",
+            autocompletion=completion.summaries,
+        ),
+    ] = None
+    allow: options.Allow = None
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object: the verdicts, or what --only names.")
+    ] = False
+    as_markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print Markdown, for a pull request; write no page.")
+    ] = False
+
+    @property
+    def form(self) -> Form:
+        """How it is printed; raises UsageError for two ways."""
+        if self.as_json and self.as_markdown:
+            raise UsageError("--json and --markdown exclude each other", then="choose one")
+        return "json" if self.as_json else "markdown" if self.as_markdown else "lines"
+
+
+@dataclasses.dataclass(frozen=True)
+class CompareOptions(QuestionOptions):
+    """Of ``compare``."""
+
+    samples: Annotated[
+        Path | None,
+        typer.Option(
+            help="Judge this table; the same as naming it as TARGET. CSV, JSONL or Parquet with columns workload nodes "
+            "variant block run rep wall_s, and optionally warmup order started_at."
+        ),
+    ] = None
+    by: Annotated[str | None, typer.Option(help="Of a table: further columns that identify a cell.")] = None
+    fail_on: Annotated[
+        FailOn, typer.Option(help="Exit with a failure for this and worse: regression makes code 21 a 0.")
+    ] = FailOn.INCONCLUSIVE
+
+
+@dataclasses.dataclass(frozen=True)
+class ReportOptions(QuestionOptions):
+    """Of ``report``."""
+
+    only: Annotated[Content | None, typer.Option(help="Print this instead, and write no page.")] = None
+    workload: Annotated[
+        str | None, typer.Option(help="With --only links: of this workload.", autocompletion=completion.workloads)
+    ] = None
+    terminal: Annotated[bool, typer.Option("--terminal", help="Also draw effects and efficiency here.")] = False
+    html: Annotated[
+        Path | None, typer.Option(help="With B: the page's file; default: B-against-A.html, by their names, here.")
+    ] = None
+    svg: options.Svg = None
+    png: options.Png = None
+
+
+@dataclasses.dataclass(frozen=True)
+class TrendOptions:
+    """Of ``trend``."""
+
+    only: Annotated[TrendContent | None, typer.Option(help="Print this alone; default: both.")] = None
+    as_json: AsJson = False
+    html: Annotated[
+        Path | None,
+        typer.Option(help="Write one page that opens offline: charts over dates, changes, what is missing."),
+    ] = None
+    svg: options.Svg = None
+    png: options.Png = None

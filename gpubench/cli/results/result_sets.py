@@ -1,0 +1,487 @@
+"""What has results: a campaign, an import, a table of samples, or two of them; and what each says when it is asked."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import polars as pl
+
+from gpubench import resources
+from gpubench.cli.campaign.display import show_verdicts, write_report
+from gpubench.cli.campaign.running import account_now
+from gpubench.cli.results.judge import judge_campaign, report_inputs, tables_of
+from gpubench.cli.results.open_target import all_opened, newest, opened, root_of
+from gpubench.cli.results.options import Content
+from gpubench.cli.results.sample_table import READERS, read_table
+from gpubench.cli.say import say, warn
+from gpubench.errors import DataError, UsageError
+from gpubench.files import write_atomically
+from gpubench.history import coverage, observed, sides
+from gpubench.history.changes import find
+from gpubench.history.observed import Observed, day_of
+from gpubench.importers import sizes
+from gpubench.importers.directory import TABLE, ImportedResults
+from gpubench.importers.pairing import default_baseline, family, points, reworded
+from gpubench.merge.family import Cell, cells
+from gpubench.merge.table import Merged, merge_directory
+from gpubench.model.known_issue import load_known_issues
+from gpubench.model.plan import Plan
+from gpubench.report.history import HistorySource, Told
+from gpubench.report.provenance import unplanned
+from gpubench.report.sections import Section
+from gpubench.report.verdicts import verdict_section
+from gpubench.spec.plain import canonical
+from gpubench.spec.records import LINKS_FILE, SAMPLES_FILE
+from gpubench.stats.question import Question
+from gpubench.stats.settings import Summary, VerdictSettings
+from gpubench.stats.table import comparisons_from_frame
+from gpubench.stats.verdict import Verdict, judge
+from gpubench.store.accounting import Accounting
+from gpubench.store.campaign import Campaign
+from gpubench.store.rundirs import Records, read_provenance
+
+if TYPE_CHECKING:
+    from gpubench.report.export import Format
+    from gpubench.report.imported_page import ImportedInputs
+    from gpubench.report.sides import SideBySide
+
+OWN_TABLES = (TABLE, SAMPLES_FILE, LINKS_FILE)
+"""Files of campaigns and imports that would be tables of samples elsewhere."""
+
+
+@dataclasses.dataclass(frozen=True)
+class VerdictAnswer:
+    """Verdicts, and what stands beside them; ``document`` is the whole answer as Markdown, where there is more."""
+
+    verdicts: Sequence[Verdict]
+    section: Section
+    accounting: Accounting | None = None
+    document: Callable[[], str] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Drawings:
+    """Charts as files, by format, with the reason where there is none, and plots in characters, by columns."""
+
+    charts: Callable[[Format], Iterable[tuple[str, bytes]]]
+    why_none: str
+    plots: Callable[[int], Sequence[Iterable[str]]]
+
+
+class ResultSet:
+    """Anything that has results. ``cannot`` says of options that it can't heed, why."""
+
+    cannot: ClassVar[Mapping[str, str]] = {}
+    place: Path
+
+    def answer(self, question: Question) -> VerdictAnswer:
+        """Its verdicts."""
+        raise NotImplementedError
+
+    def section(self, content: Content, _question: Question, _workload: str | None) -> Section:
+        """What it has of this content, which isn't verdicts; raises UsageError, DataError for nothing."""
+        raise UsageError(f"{self.place}: {content} isn't known of it", then="name a campaign")
+
+    def write_page(self, _question: Question, _page: Path | None) -> Drawings:
+        """Print verdicts and write the page."""
+        raise UsageError(
+            f"{self.place} is a table of samples, of which no page is made",
+            then=f"gpubench compare {self.place} --baseline A --candidate B",
+        )
+
+
+class OneSide(ResultSet):
+    """A campaign or an import: what may be held against another, and has a history."""
+
+    kind: ClassVar[str]
+    name: str
+    variants: Sequence[str]
+    plan: Plan | None = None
+    caution: str = ""
+
+    def told(self) -> Told:
+        """What it adds to a history."""
+        raise NotImplementedError
+
+    def side_cells(self, variant: str, summary: Summary) -> list[sides.SideCell]:
+        """Its cells under a variant."""
+        raise NotImplementedError
+
+    def circumstances(self, _variant: str) -> tuple[Mapping[str, str], Observed | None] | None:
+        """Of the site, and of the first figure of a variant; None where they aren't recorded."""
+        return None
+
+    def section(self, content: Content, _question: Question, _workload: str | None) -> Section:
+        """What it has of coverage and changes."""
+        from gpubench.cli.results.trend import section_over_time
+
+        return section_over_time([self.told()], content)
+
+
+def result_set(target: Path | None, other: Path | None, outputs: Path | None) -> ResultSet:
+    """What is named, else the newest campaign with results; raises UsageError, DataError."""
+    if target is None:
+        return CampaignResults(Campaign.open(newest(outputs, with_results=True)))
+    if other is not None:
+        return TwoResults(target, other)
+    return TableResults(target) if _is_table(target) else one_side(target)
+
+
+def one_side(path: Path) -> OneSide:
+    """The named campaign or import; raises UsageError, DataError."""
+    if _is_table(path):
+        raise UsageError(f"{path} is a table of samples", then="put both sides into one, as two variants")
+    return _of(opened(path))
+
+
+def every_side(paths: Sequence[Path]) -> Iterator[OneSide]:
+    """The campaigns and imports that are named or stand in a named directory; raises UsageError where none does."""
+    return map(_of, all_opened(paths))
+
+
+def _of(kept: Campaign | ImportedResults) -> OneSide:
+    return CampaignResults(kept) if isinstance(kept, Campaign) else ImportResults(kept)
+
+
+def _is_table(path: Path) -> bool:
+    """Whether it is called as tables are, and is no file of a campaign or an import."""
+    return path.suffix.lower() in READERS and not (path.name in OWN_TABLES and root_of(path) != path)
+
+
+class CampaignResults(OneSide):
+    """A campaign, maybe packed."""
+
+    kind = "campaign"
+    cannot: ClassVar[Mapping[str, str]] = {"summary": "a campaign is judged by the number that was planned"}
+
+    def __init__(self, campaign: Campaign) -> None:
+        self.campaign, self.place, self.name = campaign, campaign.place, campaign.plan.campaign
+        self.variants = [variant.label for variant in campaign.plan.variants]
+        self.plan = campaign.plan
+
+    def answer(self, question: Question) -> VerdictAnswer:
+        """Of the whole family, or the pair that is asked for; writes ``results.parquet`` and ``verdicts.json``."""
+        judged = judge_campaign(self.campaign, question)
+        plan = judged.campaign.plan
+        base = question.baseline or plan.baseline
+        shown = [
+            one
+            for one in judged.verdicts
+            if one.baseline == base and (question.candidate is None or one.candidate == question.candidate)
+        ]
+        notes = list(unplanned(plan, judged.changes))
+        section = verdict_section(self.name, shown, judged.settings, plan.site.layout.arrangement, notes)
+
+        def document() -> str:
+            from gpubench.report.markdown import markdown
+
+            return markdown(report_inputs(judged))
+
+        whole = question.baseline is None and question.candidate is None
+        return VerdictAnswer(shown, section, judged.accounting, document if whole else None)
+
+    def section(self, content: Content, question: Question, workload: str | None) -> Section:
+        """Any."""
+        if content is Content.SCALING:
+            return self._scaling()
+        return self._links(workload) if content is Content.LINKS else super().section(content, question, workload)
+
+    def _scaling(self) -> Section:
+        from gpubench.merge.curves import curves, scheduler_shares
+        from gpubench.report.scaling import scaling_section
+
+        judged = judge_campaign(self.campaign)
+        plan = self.campaign.plan
+        found = curves(plan, judged.cells)
+        if not any(one.logs for curve in found for one in curve.measured):
+            raise DataError(f"{self.place} has no run that is ok", then="gpubench status says what became of them")
+        remarks = ['one size only: plan several, as --nodes "1 2 4" or --workers "1 2 4"'] * (len(plan.places) == 1)
+        return scaling_section(plan.campaign, found, scheduler_shares(plan, judged.cells), remarks)
+
+    def _links(self, workload: str | None) -> Section:
+        from gpubench.report.links import links_section
+
+        tables = tables_of(self.campaign, account_now(self.campaign).outcomes)
+        tables = [table for table in tables if workload in (None, table.workload.name)]
+        if not tables:
+            whose = f" of {workload}" if workload else ""
+            raise DataError(
+                f"{self.place}: no run that is ok recorded a link{whose} between workers that it names",
+                then="a workload that moves something between workers: suite fabric, merge, transpose-sum",
+            )
+        return links_section(self.name, tables)
+
+    def write_page(self, question: Question, _page: Path | None) -> Drawings:
+        """``report.html`` and ``report.md`` into its directory, or beside its pack."""
+        from gpubench.merge.curves import curves
+        from gpubench.report.export import images
+        from gpubench.report.plots import effect_plot, efficiency_plot
+
+        judged = judge_campaign(self.campaign, question)
+        show_verdicts(judged.verdicts, judged.accounting)
+        inputs = write_report(judged)
+        return Drawings(
+            lambda form: images(inputs, form),
+            f"no run of {self.name} has a sample",
+            lambda width: [
+                effect_plot(inputs.verdicts, inputs.settings.margin, width),
+                efficiency_plot(curves(inputs.plan, inputs.cells), width),
+            ],
+        )
+
+    @functools.cached_property
+    def _read(self) -> tuple[list[Cell], Merged]:
+        """Its cells and the merged samples, as they stand now."""
+        records = Records()
+        outcomes = account_now(self.campaign, records).outcomes
+        merged = merge_directory(self.campaign.runs_dir, records)
+        return cells(self.campaign.plan, outcomes, merged), merged
+
+    def told(self) -> Told:
+        """Its one day."""
+        plan, table = self.campaign.plan, self._read[0]
+        missing = coverage.gaps_of_campaign(plan, table, day_of(plan))
+        versions = [f"{one.label} (UCX {one.image.ucx_version if one.image else 'not built'})" for one in plan.variants]
+        day = str(day_of(plan))
+        about = (
+            f"{day}, site {plan.site.name}, suite {plan.suite}, {', '.join(versions)}; runs that are ok of those "
+            "planned"
+        )
+        source = HistorySource(self.kind, self.name, about, [day], coverage.of_campaign(plan, table, missing))
+        return Told(source, self._figures(), missing)
+
+    def _figures(self) -> list[Observed]:
+        table, merged = self._read
+        found = {one.outcome.run.run: one.outcome.directory for one in table}
+        provenance = {run: read_provenance(directory) for run, directory in found.items() if directory}
+        nominal = _nominal_bytes(self.campaign, merged)
+        return list(observed.of_campaign(self.campaign.plan, table, provenance, self.campaign.manifests(), nominal))
+
+    def side_cells(self, variant: str, summary: Summary) -> list[sides.SideCell]:
+        """Of runs that are ok."""
+        return sides.of_campaign(self.campaign.plan, self._read[0], variant, summary)
+
+    def circumstances(self, variant: str) -> tuple[Mapping[str, str], Observed | None] | None:
+        """What its plan and its runs recorded."""
+        site = self.campaign.plan.site
+        fields = {name: str(getattr(site, name)) for name in ("name", "scheduler", "launcher", "runtime")}
+        return fields, next((figure for figure in self._figures() if figure.variant == variant), None)
+
+
+def _nominal_bytes(campaign: Campaign, merged: Merged) -> dict[tuple[str, str], int]:
+    """Of each run's workloads, by run and ``params_id``."""
+    known = {(one.name, one.backend, canonical(one.params).decode()): one.params_id for one in campaign.plan.workloads}
+    found: dict[tuple[str, str], int] = {}
+    for part in merged.parts:
+        most = part.whole().group_by("run", "workload", "backend", "params").agg(pl.col("bytes").max())
+        for run, workload, backend, params, size in most.iter_rows():
+            if (place := (workload, backend, params)) in known:
+                found[run, known[place]] = max(size or 0, found.get((run, known[place]), 0))
+    return found
+
+
+class ImportResults(OneSide):
+    """Results of another tool, maybe packed: dates in place of blocks."""
+
+    kind = "import"
+    cannot: ClassVar[Mapping[str, str]] = {
+        "allow": "an import says nothing of its environment",
+        "summary": "an import is judged by the mean of a date",
+    }
+
+    def __init__(self, found: ImportedResults) -> None:
+        self.found, self.place, self.name = found, found.place, found.name
+        self.variants = sides.variants_of_import(found.table)
+        self.caution = str(found.note["caution"] or "")
+
+    def answer(self, question: Question) -> VerdictAnswer:
+        """Of the whole family against one version."""
+        verdicts, settings = self._judged(question)
+        shown = [one for one in verdicts if question.candidate in (None, one.candidate)]
+        if not shown:
+            there = sorted({one.candidate for one in verdicts})
+            raise UsageError(
+                f"no variant '{question.candidate}' beside the baseline", then=f"there are {', '.join(there)}"
+            )
+
+        def document() -> str:
+            from gpubench.report.imported_page import markdown
+
+            return markdown(self._inputs())
+
+        section = verdict_section(self.name, shown, settings, notes=list(self._cautions()))
+        return VerdictAnswer(shown, section, document=document if question == Question() else None)
+
+    def _judged(self, question: Question) -> tuple[list[Verdict], VerdictSettings]:
+        settings, table = question.settings(), self.found.table
+        comparisons = family(table, question.baseline or default_baseline(points(table), table))
+        if not comparisons:
+            raise DataError(
+                f"{self.place} has no cell with two versions, so there is nothing to compare",
+                then="import the files of another version too, or name another --baseline",
+            )
+        return list(reworded(judge(comparisons, settings), comparisons)), settings
+
+    def _cautions(self) -> Iterator[str]:
+        """What pairs by date can show and what they can't."""
+        table = self.found.table
+        if table["date"].null_count() == table.height:
+            yield (
+                "no blocks and no dates are recorded, so no verdict can stand; import with --date where you know the "
+                "day"
+            )
+            return
+        yield (
+            "imported: a 'block' is a date on which both versions were measured. That takes out what differs between "
+            "days; it can't take out what goes with the version within a day"
+        )
+        if self.caution:
+            yield self.caution
+        if (table["reps"] != 1).any():
+            yield "a date's figure is one mean of many repetitions: stragglers and noise within a run can't be seen"
+
+    def section(self, content: Content, question: Question, workload: str | None) -> Section:
+        """Any but links."""
+        if content is Content.LINKS:
+            raise UsageError(
+                f"{self.place} is an import: it has no runs and links of its own, which this asks for",
+                then="name a campaign",
+            )
+        if content is not Content.SCALING:
+            return super().section(content, question, workload)
+        from gpubench.report.scaling import imported_scaling_section
+
+        curves = sizes.curves(self.found.table)
+        if not curves:
+            raise DataError(
+                f"{self.place}: the source recorded no number of workers", then="there is nothing to scale by"
+            )
+        return imported_scaling_section(self.name, curves)
+
+    def write_page(self, _question: Question, _page: Path | None) -> Drawings:
+        """``report.html`` and ``report.md``: verdicts, change points, charts over dates, what is missing."""
+        from gpubench.report.export import rendered
+        from gpubench.report.imported_page import drawings, html, markdown
+        from gpubench.report.plots import effect_plot
+
+        inputs = self._inputs()
+        show_verdicts(inputs.verdicts)
+        for name, data in (("report.html", html(inputs)), ("report.md", markdown(inputs))):
+            write_atomically(self.found.derived(name), data)
+        say(f"report: {self.found.derived('report.html')}")
+        return Drawings(
+            lambda form: rendered(drawings(inputs), inputs.templates, form),
+            f"no figure of {self.name} has a date",
+            lambda width: [effect_plot(inputs.verdicts, inputs.settings.margin, width)],
+        )
+
+    def _inputs(self) -> ImportedInputs:
+        from gpubench.report.imported_page import ImportedInputs
+
+        told = self.told()
+        try:
+            verdicts, settings = self._judged(Question())
+        except DataError as error:  # one version alone has a history too
+            warn(str(error))
+            verdicts, settings = [], VerdictSettings()
+        return ImportedInputs(
+            note=self.found.note,
+            verdicts=verdicts,
+            settings=settings,
+            observed=told.figures,
+            missing=told.missing,
+            series=find(told.figures, settings.seed),
+            source=told.source,
+            cautions=list(self._cautions()),
+            templates=resources.texts("templates"),
+        )
+
+    def told(self) -> Told:
+        """All of its dates; rules that come with gpubench may explain what is missing."""
+        note = self.found.note
+        figures = list(observed.of_import(self.name, points(self.found.table), note["documents"]))
+        issues = resources.root() / "issues" / "known.toml"
+        missing = coverage.gaps_of_import(
+            figures, load_known_issues(issues.read_text(encoding="utf-8"), "issues/known.toml")
+        )
+        dates = sorted({str(one.date) for one in figures})
+        span = f"{len(dates)} dates, {dates[0]} to {dates[-1]}" if dates else "no dates"
+        versions = ", ".join(sorted({one.variant for one in figures}))
+        about = f"{note['format']}, {span}, versions {versions}; each sign is a date, # measured, . not"
+        source = HistorySource(self.kind, self.name, about, dates, coverage.of_import(figures, missing))
+        return Told(source, figures, missing)
+
+    def side_cells(self, variant: str, summary: Summary) -> list[sides.SideCell]:
+        """Of rows of known size."""
+        return sides.of_import(self.found.table, variant, summary)
+
+
+class TableResults(ResultSet):
+    """Anybody's table of samples."""
+
+    cannot: ClassVar[Mapping[str, str]] = {"allow": "a table says nothing of its environment"}
+
+    def __init__(self, path: Path) -> None:
+        self.place = path
+        self.columns: Sequence[str] = ()  # that identify a cell besides
+
+    def answer(self, question: Question) -> VerdictAnswer:
+        """Of every cell of the table."""
+        if question.baseline is None or question.candidate is None:
+            raise UsageError(f"{self.place} needs --baseline and --candidate", then="name two of its variants")
+        settings = question.settings()
+        frame = read_table(self.place)
+        comparisons = comparisons_from_frame(frame, question.baseline, question.candidate, list(self.columns))
+        verdicts = judge(comparisons, settings)
+        return VerdictAnswer(verdicts, verdict_section(str(self.place), verdicts, settings))
+
+
+class TwoResults(ResultSet):
+    """Two campaigns or imports: the second against the first, unpaired, cell by cell that both have."""
+
+    cannot: ClassVar[Mapping[str, str]] = {"allow": "two targets are compared as they stand"}
+
+    def __init__(self, first: Path, second: Path) -> None:
+        self.place, self.both = second, (one_side(first), one_side(second))
+        self.roots = [root_of(path) for path in (first, second)]
+        if self.roots[0].resolve() == self.roots[1].resolve():
+            raise UsageError(f"{first} is named twice", then="its own variants are compared by: gpubench compare DIR")
+
+    def _judged(self, question: Question) -> SideBySide:
+        from gpubench.cli.results.side_by_side import side_by_side
+
+        return side_by_side(*self.both, question)
+
+    def answer(self, question: Question) -> VerdictAnswer:
+        """The verdicts alone."""
+        shown = self._judged(question)
+        name = f"{shown.second.label} against {shown.first.label}"
+        section = verdict_section(name, shown.verdicts, shown.settings, notes=shown.notes)
+        return VerdictAnswer(shown.verdicts, section)
+
+    def section(self, content: Content, question: Question, workload: str | None) -> Section:
+        """Both curves of every workload."""
+        from gpubench.report.sides import sides_section
+
+        if content is not Content.SCALING:
+            return super().section(content, question, workload)
+        return sides_section(self._judged(question))
+
+    def write_page(self, question: Question, page: Path | None) -> Drawings:
+        """One page with both curves of every workload."""
+        from gpubench.cli.results.show import show_section
+        from gpubench.report.plots import effect_plot
+        from gpubench.report.sides import sides_section
+        from gpubench.report.sides_page import html
+
+        shown = self._judged(question)
+        first, second = (root.resolve().name for root in self.roots)
+        page = page or Path(f"{second}-against-{first}.html")
+        write_atomically(page, html(shown, resources.texts("templates")))
+        show_section(sides_section(shown), "lines")
+        say(f"page: {page}")
+        return Drawings(lambda _form: (), "", lambda width: [effect_plot(shown.verdicts, shown.settings.margin, width)])

@@ -1,0 +1,81 @@
+"""``gpubench trend``: results of campaigns and imports over time."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import rich.progress
+
+from gpubench import resources
+from gpubench.cli.results.options import TrendContent, TrendOptions
+from gpubench.cli.results.result_sets import every_side
+from gpubench.cli.results.show import show_section, write_images
+from gpubench.cli.say import say, warn
+from gpubench.cli.terminal import Terminal
+from gpubench.errors import UsageError
+from gpubench.files import write_atomically
+from gpubench.history.changes import find
+from gpubench.report.history import Told, changes_section, coverage_section, trend_section
+from gpubench.report.sections import Section
+from gpubench.stats.settings import VerdictSettings
+
+
+def show_trend(directories: Sequence[Path], asked: TrendOptions) -> None:
+    """Print what was measured when and where it changed, or write the page; raises UsageError."""
+    draws = asked.html or asked.svg or asked.png
+    if (asked.only or asked.as_json) and draws:
+        raise UsageError("--only and --json print, --html, --svg and --png write files", then="choose one")
+    told = [one.told() for one in every_side(directories)]
+    if draws:
+        _draw(told, asked)
+    else:
+        show_section(section_over_time(told, asked.only), "json" if asked.as_json else "lines")
+
+
+def section_over_time(told: Sequence[Told], only: str | None) -> Section:
+    """``coverage`` or ``changes``, or both."""
+    sources = [one.source for one in told]
+    if only == TrendContent.COVERAGE:
+        return coverage_section(sources)
+    figures = [figure for one in told for figure in one.figures]
+    if not figures:
+        warn("no figure has a date and a version, so there is no history to search")
+    with _search_bar() as searching:
+        series = find(figures, VerdictSettings().seed, searching)
+    return changes_section(series) if only == TrendContent.CHANGES else trend_section(sources, series)
+
+
+@contextlib.contextmanager
+def _search_bar() -> Iterator[Callable[[int, int], None]]:
+    """What is to be told of series searched, and of how many; on a terminal it shows a bar until the end."""
+    if not sys.stdout.isatty():
+        yield lambda _done, _all: None
+        return
+    with rich.progress.Progress(console=Terminal(), transient=True) as progress:
+        task = progress.add_task("series searched for changes", total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+def _draw(told: Sequence[Told], asked: TrendOptions) -> None:
+    from gpubench.report.export import rendered
+    from gpubench.report.history_page import HistoryInputs, drawings, html
+
+    figures = [figure for one in told for figure in one.figures]
+    inputs = HistoryInputs(
+        sources=[one.source for one in told],
+        observed=figures,
+        missing=[gap for one in told for gap in one.missing],
+        series=find(figures, VerdictSettings().seed),
+        templates=resources.texts("templates"),
+    )
+    if asked.html:
+        write_atomically(asked.html, html(inputs))
+        say(f"page: {asked.html}")
+    write_images(
+        lambda form: rendered(drawings(inputs), inputs.templates, form),
+        {"svg": asked.svg, "png": asked.png},
+        "no figure has a date",
+    )

@@ -1,0 +1,148 @@
+"""How results are named, what their commands are called, and what each of them can't do."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from gpubench.cli.app import app
+from gpubench.cli.retired import RETIRED
+from tests.conftest import ROOT, Run
+from tests.docs import manual
+from tests.store.campaign_builder import QUICK, begin, finish, make_plan
+
+GOLDEN = ROOT / "tests" / "golden" / "schemas" / "1"
+
+
+@pytest.fixture
+def outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(GOLDEN / "campaign", tmp_path / "outputs" / "tiny")
+    shutil.copytree(GOLDEN / "import", tmp_path / "import")
+    return tmp_path / "outputs"
+
+
+def run(*words: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+OLD = [
+    *("summary", "merge", "links", "scaling", "explain", "history", "changes"),
+    *("import-results", "export", "pack", "fsck"),
+]
+
+
+@pytest.mark.parametrize("old", OLD)
+def test_who_types_an_old_name_is_told_the_new_one(gpubench: Run, old: str) -> None:
+    new = RETIRED[old]
+    done = gpubench(old, "--json", "outputs/tiny")
+    said = f"gpubench: there is no command {old} any more; type: gpubench {new}\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+    path = new.partition(" --")[0]
+    assert f"\n## gpubench {path}" in (ROOT / "docs" / "commands.md").read_text()
+    assert old not in gpubench("--help").stdout.split()
+    assert "no command" in manual.fault(f"gpubench {old}")
+
+
+@pytest.mark.parametrize(
+    "inside",
+    ["runs", "plan.json", "jobs/*", "jobs/*/specs", "results.parquet", "runs/*/samples.jsonl", "runs/*"],
+)
+def test_any_path_inside_a_campaign_names_it(outputs: Path, inside: str) -> None:
+    whole = run("compare", "outputs/tiny")
+    path = next(Path("outputs/tiny").glob(inside))
+    assert (run("compare", path).stdout, whole.exit_code) == (whole.stdout, 21)
+    assert run("status", path).stdout == run("status", "outputs/tiny").stdout
+    assert run("trend", path).stdout == run("trend", "outputs/tiny").stdout
+
+
+def test_so_does_the_directory_in_which_somebody_stands(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = run("compare", "outputs/tiny").stdout
+    monkeypatch.chdir(next((outputs / "tiny" / "runs").iterdir()))
+    assert run("compare", ".").stdout == run("compare", "..").stdout == run("compare", "../..").stdout == whole
+    assert str(run("compare", "nothing").exception).startswith("nothing is no campaign")
+
+
+def test_a_table_that_lies_in_a_campaign_and_is_no_file_of_its_own_is_a_table(outputs: Path) -> None:
+    table = "outputs/tiny/mine.csv"
+    assert run("results", "export", "csv", "outputs/tiny", table).exit_code == 0
+    assert "needs --baseline" in str(run("compare", table).exception)
+    assert run("compare", table, "--baseline", "a", "--candidate", "b").exit_code == 21
+
+
+def test_only_regressions_fail_where_that_is_asked_for(outputs: Path, tmp_path: Path) -> None:
+    assert run("compare", outputs / "tiny", "--fail-on", "inconclusive").exit_code == 21
+    assert run("compare", outputs / "tiny", "--fail-on", "regression").exit_code == 0
+    slower = begin(tmp_path / "slower", make_plan(suite=QUICK[3:]))
+    finish(slower, lambda label, _: 1.5 if label == "1.19.0" else 1.0)
+    assert run("compare", slower.directory, "--fail-on", "regression").exit_code == 20
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["compare", "outputs/tiny", "--by", "nodes"], "--by is for tables of samples"),
+        (["compare", "outputs/tiny", "--summary", "median"], "--summary: a campaign is judged by the number that was"),
+        (["compare", "import", "--allow", "kernel"], "--allow: an import says nothing of its environment"),
+        (["compare", "import", "outputs/tiny", "--allow", "kernel"], "--allow: two targets are compared as they stand"),
+        (["compare", "outputs/tiny", "--json", "--markdown"], "--json and --markdown exclude each other"),
+        (["report", "outputs/tiny", "--json"], "--json prints one section; name it with --only"),
+        (["report", "outputs/tiny", "--only", "links", "--svg", "x"], "--only and --markdown print"),
+        (["report", "outputs/tiny", "--html", "x.html"], "--html is for two targets"),
+        (["report", "outputs/tiny", "--margin", "3%"], "are for two targets, or --only verdicts"),
+        (["report", "import", "--only", "links"], "is an import: it has no runs and links of its own"),
+        (["report", "outputs/tiny", "outputs/tiny/runs"], "outputs/tiny is named twice"),
+        (["report", "outputs/tiny", "--workload", "merge"], "--workload is for --only links"),
+        (["diff", "outputs/tiny", "outputs/tiny/runs"], "is named twice"),
+        (["diff", "outputs/tiny", "import"], "is an import: it has no runs"),
+    ],
+    ids=lambda words: "-".join(words) if isinstance(words, list) else "",
+)
+def test_what_cant_be_asked_of_a_target_is_said_in_one_line(outputs: Path, words: list[str], said: str) -> None:
+    error = run(*words).exception
+    assert said in str(error)
+    assert "\n" not in str(error)
+    assert sorted(path.name for path in outputs.parent.iterdir()) == ["import", "outputs"], "nothing is written"
+
+
+def test_two_campaigns_differ_in_their_plans_and_in_a_run_of_each(tmp_path: Path) -> None:
+    first, second = (
+        begin(tmp_path / name, make_plan(suite=QUICK[4:], blocks=1).model_copy(update={"protocol": protocol}))
+        for name, protocol in (("first", "ucx"), ("second", "tcp"))
+    )
+    for campaign in (first, second):
+        finish(campaign)
+    done = run("diff", first.directory, second.directory / "plan.json")
+    assert done.exit_code == 0, done.exception
+    assert "plan.protocol: ucx → tcp" in done.stdout
+    assert "variant 1.17.0, block 0, ok" in " ".join(done.stdout.split())
+    assert f"whether the differences matter: gpubench compare {first.directory} " in done.stdout
+    found = json.loads(run("diff", first.directory, second.directory, "--json").stdout)
+    assert (found["schema"], found["kind"]) == ("gpubench/explain/1", "campaigns")
+
+
+def test_the_page_of_two_targets_is_called_by_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        finish(begin(tmp_path / name, make_plan(suite=QUICK[4:], blocks=3)))
+    done = run("report", "a/plan.json", "b", "--baseline", "1.17.0", "--terminal")
+    assert done.exit_code == 0, done.exception
+    assert "page: b-against-a.html" in done.stdout
+    assert "effect in %" in done.stdout
+    assert "<html" in Path("b-against-a.html").read_text()
+
+
+def test_json_of_a_trend_holds_both_of_its_contents(outputs: Path) -> None:
+    both, *parts = (
+        json.loads(run("trend", outputs, *only, "--json").stdout)
+        for only in ([], ["--only", "coverage"], ["--only", "changes"])
+    )
+    assert [one["schema"] for one in (both, *parts)] == [
+        "gpubench/trend/1", "gpubench/history/1", "gpubench/changes/1"
+    ]  # fmt: skip
+    assert (both["sources"], both["series"]) == (parts[0]["sources"], parts[1]["series"])
