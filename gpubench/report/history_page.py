@@ -12,9 +12,9 @@ from gpubench.history.missing_intervals import Gap
 from gpubench.history.observed import Observed
 from gpubench.report import labels
 from gpubench.report.export import Chart
+from gpubench.report.frame import render
 from gpubench.report.history import HistorySource, searched_lines, unusual_days, why
 from gpubench.report.over_time import OverTime, over_time
-from gpubench.report.page import render
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,11 +11,11 @@ from gpubench.history.missing_intervals import Gap
 from gpubench.history.observed import Observed
 from gpubench.report import charts, labels
 from gpubench.report.export import Chart
+from gpubench.report.frame import render
 from gpubench.report.history import HistorySource
 from gpubench.report.history_page import change_rows, over_time_drawings, searched_sentence, source_rows, unusual_rows
 from gpubench.report.markdown import cell, inline
 from gpubench.report.over_time import over_time
-from gpubench.report.page import render
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import Verdict
 

@@ -26,7 +26,7 @@ class ReportInputs:
     what stands in its ``provenance.json`` (keys may be missing), ``manifests`` a manifest's hash to the manifest.
     ``changes`` are what differed within blocks, for each verdict. ``warnings`` are lines for the reader: of the merge,
     of the accounting. ``templates`` maps paths below ``templates/`` to their text. ``calibration`` is a sentence about
-    the gate on this site.
+    the gate on this site. ``target`` is what a user types for the campaign: its directory or pack.
     """
 
     plan: Plan
@@ -42,3 +42,4 @@ class ReportInputs:
     generated_at: dt.datetime
     templates: Mapping[str, str]
     calibration: str = calibration_sentence({})
+    target: str = ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gpubench.model.quantities import format_bytes
@@ -74,6 +74,14 @@ def pair(verdict: Verdict) -> str:
 def baselines(verdicts: Sequence[Verdict]) -> list[str]:
     """Variants that others were compared with, in order of appearance: usually one, the first planned."""
     return list(dict.fromkeys(one.baseline for one in verdicts))
+
+
+def listed(words: Iterable[str], most: int = 3) -> str:
+    """``a, b, c and 4 more``."""
+    found = list(words)
+    if len(found) <= most:
+        return " and ".join(filter(None, (", ".join(found[:-1]), *found[-1:])))
+    return f"{', '.join(found[:most])} and {len(found) - most} more"
 
 
 def seconds(value: float) -> str:

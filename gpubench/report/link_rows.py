@@ -20,6 +20,7 @@ _LEAST_LINKS = 250
 """A chart weighs as much as so many links before its first one."""
 MOST_OUTLIERS = 12
 """In words, per table; the slowest first."""
+_FEWEST = 3
 LARGE = 12
 """Workers above which the numbers are left out on paper."""
 
@@ -41,7 +42,12 @@ class Links:
 
 
 def links(inputs: ReportInputs) -> list[Links]:
-    """All tables. Those with outliers come first, then those that moved most: the others may not be shown in full."""
+    """All tables. Those with outliers come first, then those that moved most: the others may not be shown in full.
+
+    None where every table is of two workers on one host: a single link has nothing to be compared with.
+    """
+    if all(len(table.nodes) < _FEWEST and len(set(table.nodes.values())) == 1 for table in inputs.links):
+        return []
     names = labels.cell_names([table_key(table) for table in inputs.links])
     judged = [
         (table, f"{name}, {table.variant}, {table.place[0]} x {table.place[1]} workers", _judge(table))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import re
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,6 +33,15 @@ class Fact:
         """Whether the variants differ in this."""
         return len(set(self.values)) > 1
 
+    @property
+    def shown(self) -> list[tuple[str, str]]:
+        """Each value with hashes and paths cut, and the whole value where something was cut."""
+        cut = [_PATH.sub(r"…\1", _HASH.sub(r"\1…", value)) for value in self.values]
+        return [(short, value if short != value else "") for short, value in zip(cut, self.values, strict=True)]
+
+
+_HASH = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{12,}\b")
+_PATH = re.compile(r"(?:/[^/\s,]+){2,}((?:/[^/\s,]+){3})")
 
 _OF_PROCESS, _OF_NODE = ("python", "node_half", "versions"), ("host", "cpu_model", "cores", "memory", "kernel", "load")
 _OF_RUN = ("transport", "registered_s", "speed")

@@ -10,7 +10,7 @@ import altair as alt
 from gpubench import __version__
 from gpubench.report import charts, labels
 from gpubench.report.chart_parts import by_variant, finish
-from gpubench.report.page import render
+from gpubench.report.frame import render
 from gpubench.report.scaling import RULES, percent
 from gpubench.report.sides import Curves, SideBySide, curves, lone_lines, size_rows
 from gpubench.stats.scaling import Scaled

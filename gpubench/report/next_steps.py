@@ -1,0 +1,125 @@
+"""What to do next: commands to type, why, and what they cost."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import statistics
+from collections.abc import Iterator, Sequence
+
+from gpubench.model.quantities import format_seconds
+from gpubench.render.quote import words
+from gpubench.report import labels
+from gpubench.report.inputs import ReportInputs
+from gpubench.stats.verdict import Verdict
+
+_MOST_BLOCKS = 100
+"""Of a command that is proposed; beyond it a quieter machine is the better way."""
+
+
+@dataclasses.dataclass(frozen=True)
+class NextStep:
+    """``command`` may be empty: then ``why`` says what no command can do."""
+
+    command: str
+    why: str
+
+
+def next_steps(inputs: ReportInputs) -> list[NextStep]:
+    """What the campaign needs most comes first."""
+    return [*_repair(inputs), *_more_blocks(inputs), *_causes(inputs)] or [
+        NextStep("", "Nothing has to be run: every comparison is decided.")
+    ]
+
+
+def typed(action: str, target: str, *more: str) -> str:
+    """The command line of an action on a campaign: the one place that spells them.
+
+    Args:
+        action: ``go on``, ``more blocks`` (``more``: how many) or ``differences`` (``more``: two variants).
+        target: the campaign, as the user names it.
+    """
+    spelled = {
+        "go on": ["bench", "--campaign", target],
+        "more blocks": ["bench", "--campaign", target, "--blocks", *(f"+{count}" for count in more)],
+        "differences": ["diff", *more, target],
+    }
+    return words(["gpubench", *spelled[action]])
+
+
+def _target(inputs: ReportInputs) -> str:
+    return inputs.target or inputs.plan.campaign
+
+
+def _block_s(inputs: ReportInputs) -> float:
+    """Seconds of a block over all sizes of the cluster: the median of those that ran, else as planned."""
+    spans: dict[tuple[str, int], list[dt.datetime]] = {}
+    for one in inputs.outcomes:
+        if one.record:
+            times = [dt.datetime.fromisoformat(at) for at in (one.record.started_at, one.record.ended_at)]
+            spans.setdefault((one.job.job, one.block.block), []).extend(times)
+    seconds = [(max(times) - min(times)).total_seconds() for times in spans.values()]
+    return len(inputs.plan.places) * (statistics.median(seconds) if seconds else inputs.plan.time.block_s)
+
+
+def _repair(inputs: ReportInputs) -> Iterator[NextStep]:
+    replaced = {one.block.replaces for one in inputs.outcomes}
+    missing = [
+        one
+        for one in inputs.outcomes
+        if one.status in ("lost", "pending")
+        and one.block.block not in replaced
+        and not inputs.plan.skip_reason(one.job.nodes, one.run.variant)
+    ]
+    if missing:
+        blocks = len({one.block.block for one in missing})
+        price = format_seconds(blocks * _block_s(inputs))
+        count = f"{len(missing)} run{'s are' if len(missing) > 1 else ' is'} missing"
+        yield NextStep(typed("go on", _target(inputs)), f"{count}: about {price}")
+
+
+def _more_blocks(inputs: ReportInputs) -> Iterator[NextStep]:
+    names = labels.cell_names([one.key for one in inputs.verdicts])
+    several = len({one.candidate for one in inputs.verdicts}) > 1
+    wanting = [
+        (one.more_blocks, f"{name} ({one.candidate})" if several else name, one)
+        for one, name in zip(inputs.verdicts, names, strict=True)
+        if one.more_blocks
+    ]
+    counts = sorted({count for count, _, _ in wanting if count <= _MOST_BLOCKS})
+    for count in dict.fromkeys([*counts[:1], *counts[-1:]]):
+        decided = [(name, one) for more, name, one in wanting if more <= count]
+        price = format_seconds(count * _block_s(inputs))
+        verb = "may decide" if any("may" in labels.more(one) for _, one in decided) else "decides"
+        found = [name for name, _ in decided]
+        said = "everything that is undecided" if len(found) == _undecided(inputs.verdicts) > 3 else labels.listed(found)
+        yield NextStep(typed("more blocks", _target(inputs), str(count)), f"about {price}, {verb} {said}")
+    hopeless = [name for count, name, _ in wanting if count > _MOST_BLOCKS]
+    hopeless += [
+        name
+        for one, name in zip(inputs.verdicts, names, strict=True)
+        if one.verdict == "inconclusive" and not one.more_blocks and one.reason.startswith("wide")
+    ]
+    if hopeless:
+        margin = f"±{100 * inputs.settings.margin:g} %"
+        which = labels.listed(dict.fromkeys(hopeless))
+        yield NextStep(
+            "",
+            f"For {which} the noise is too large: more than {_MOST_BLOCKS} further blocks would be needed. "
+            f"A quieter machine, more repetitions or a margin above {margin} help more.",
+        )
+
+
+def _undecided(verdicts: Sequence[Verdict]) -> int:
+    return sum(one.verdict == "inconclusive" for one in verdicts)
+
+
+def _causes(inputs: ReportInputs) -> Iterator[NextStep]:
+    differing = [
+        one for one in inputs.verdicts if one.verdict in ("regression", "improvement", "broken") or one.leaning
+    ]
+    for baseline, candidate in list(dict.fromkeys((one.baseline, one.candidate) for one in differing))[:2]:
+        yield NextStep(
+            typed("differences", _target(inputs), baseline, candidate),
+            f"what differs between {baseline} and {candidate} that may be the cause",
+        )
