@@ -27,7 +27,7 @@ def figure(version: str, date: dt.date, workers: int, slower: float, name: str =
 
 
 def history() -> list[Observed]:
-    """1.9.0 on all dates; 1.12.0 on half of them, 20 % slower on 128 workers; 1.10.0 on one date, four times as slow."""
+    """1.9.0 on all dates; 1.12.0 on half, 20 % slower on 128 workers; 1.10.0 on one date, a quarter as fast."""
     found = [figure("1.9.0", date, workers, 1.0) for date in DATES for workers in SIZES]
     found += [figure("1.12.0", date, size, 1.25 if size == 128 else 1.0) for date in DATES[::2] for size in SIZES]
     return [*found, figure("1.10.0", DATES[3], 8, 4.0)]
@@ -42,13 +42,10 @@ def page_of(observed: list[Observed]) -> HistoryInputs:
 def test_the_first_sentence_names_the_largest_difference_and_leaves_single_dates_out() -> None:
     compared = compare_versions(history())
     assert compared.baseline == "1.9.0"
-    assert (
-        re.fullmatch(
-            r"Largest differences from 1\.9\.0: 1\.12\.0 is 20\.\d % slower in merge on 128 workers \(10 dates\)\.",
-            compared.sentence,
-        )
-        or "19.9 % slower" in compared.sentence
-    )
+    said = r"Largest differences from 1\.9\.0: 1\.12\.0 is (\S+) % slower in merge on 128 workers \(10 dates\)\."
+    found = re.fullmatch(said, compared.sentence)
+    assert found
+    assert abs(float(found[1]) - 20) < 0.2
     page = html(page_of(history())).decode()
     assert page.index("<h1>Largest differences from 1.9.0: 1.12.0 is ") < page.index('id="versions"')
 
@@ -84,7 +81,7 @@ def test_seconds_are_drawn_upside_down_so_that_up_is_faster_and_rates_are_not() 
 
     def reversed_(chart: dict) -> set[bool]:  # type: ignore[type-arg]
         panels = [panel.get("layer") or panel["vconcat"][0]["layer"] for panel in chart["concat"]]
-        return {layer["encoding"]["y"]["scale"]["reverse"] for layers in panels for layer in layers}
+        return {y["scale"]["reverse"] for layers in panels for layer in layers if (y := layer["encoding"].get("y"))}
 
     assert reversed_(seconds.chart) == {True}
     assert seconds.unit == "seconds, less is up"
@@ -113,16 +110,12 @@ def test_one_version_has_nothing_to_be_compared_with() -> None:
 
 
 def test_numbers_in_names_are_numbers() -> None:
-    assert sorted(["1.12.0", "1.9.0", "master", "1.12.0rc1"], key=version_key) == [
-        "1.9.0",
-        "1.12.0",
-        "1.12.0rc1",
-        "master",
-    ] or sorted(["1.12.0", "1.9.0"], key=version_key) == ["1.9.0", "1.12.0"]
+    found = sorted(["1.12.0", "1.9.0", "master", "1.12.0rc1"], key=version_key)
+    assert found == ["1.9.0", "1.12.0", "1.12.0rc1", "master"]
     slower = [
         figure("1.9.0", date, workers, 1.5 if number >= 10 else 1.0)
         for number, date in enumerate(DATES)
         for workers in SIZES
     ]
     rows = change_rows(find(slower, 1))
-    assert [row[0].split()[1] for row in rows] == ["8", "16", "128"]
+    assert [row[0].split()[1] for row in rows if row[1] == str(DATES[10])] == ["8", "16", "128"]
