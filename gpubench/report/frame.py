@@ -115,12 +115,6 @@ def script_safe(specs: Mapping[str, Any]) -> markupsafe.Markup:
     return markupsafe.Markup(text.replace("<", "\\u003c"))  # noqa: S704 - escaped in this very line
 
 
-def marked(text: str, **values: object) -> markupsafe.Markup:
-    """A text of ours with markup, and with values of others as text."""
-    shown = {name: _shown(value) for name, value in values.items()}
-    return markupsafe.Markup(text).format(**shown)  # noqa: S704 - the text is ours, values are escaped
-
-
 def _shown(value: Any) -> Any:
     """What stands between ``{{`` and ``}}``; markup is ours."""
     return visible(value) if isinstance(value, str) and not isinstance(value, markupsafe.Markup) else value

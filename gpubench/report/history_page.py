@@ -15,6 +15,7 @@ from gpubench.report.chart_parts import Chart
 from gpubench.report.frame import render
 from gpubench.report.history import HistorySource, searched_lines, unusual_days, why
 from gpubench.report.over_time import OverTime, over_time
+from gpubench.report.tables import NUMBER, SHORT, WHY, Table, marked
 from gpubench.report.versions import compare_versions, version_key
 
 
@@ -34,7 +35,7 @@ def html(inputs: HistoryInputs) -> bytes:
     context = {
         **trend_context(inputs.observed, inputs.missing, inputs.series),
         "span": _span(inputs),
-        "sources": source_rows(inputs.sources),
+        "sources": source_tables(inputs.sources),
         "version": __version__,
     }
     return render("report/history.html.j2", inputs.templates, context)
@@ -51,7 +52,7 @@ def trend_context(observed: Sequence[Observed], missing: Sequence[Gap], series: 
         "versions": [{"anchor": anchor, "name": name.removeprefix("versions ")} for anchor, name, _ in compared],
         "over_time": shown,
         "searched": searched_sentence(series),
-        "changes": change_rows(series),
+        "changes": Table(_CHANGES, _CHANGE_COLUMNS, change_rows(series), "sortable cards"),
         "unusual": unusual_rows(series),
         "specs": {anchor: spec for anchor, _, spec in [*compared, *_over_time_charts(shown)]},
     }
@@ -105,29 +106,38 @@ def unusual_rows(series: Sequence[Series]) -> list[tuple[str, str]]:
     return [(f"{name}, {one.variant}", unusual_days(one)) for one, name in found if one.unusual]
 
 
-def source_rows(sources: Sequence[HistorySource]) -> list[dict[str, Any]]:
+_CHANGES = "Change points by series, with what else changed there"
+_CHANGE_COLUMNS = (
+    ("Series", ""),
+    ("First date of it", SHORT),
+    ("Change of the time", NUMBER),
+    ("p", NUMBER),
+    ("What else changed there", WHY),
+)
+
+
+def source_tables(sources: Sequence[HistorySource]) -> list[dict[str, Any]]:
     """Per source its cells and versions, with what is there of what was planned."""
-    return [
-        {
-            "kind": source.kind,
-            "name": source.name,
-            "about": source.about,
-            "marked": any(line.marks for line in source.lines),
-            "rows": [
-                {
-                    "name": name,
-                    "variant": line.variant,
-                    "there": f"{line.there} of {line.of}",
-                    "marks": line.marks,
-                    "reasons": [f"{count} x {reason}" for reason, count in line.reasons],
-                }
-                for line, name in zip(
-                    source.lines, labels.cell_names([dict(line.key) for line in source.lines]), strict=True
-                )
-            ],
-        }
-        for source in sources
+    return [{"kind": one.kind, "name": one.name, "about": one.about, "table": _coverage(one)} for one in sources]
+
+
+def _coverage(source: HistorySource) -> Table:
+    marks = any(line.marks for line in source.lines)
+    columns = [("Workload", ""), ("Version", SHORT), ("There", NUMBER)]
+    columns += [("Each sign is a date", "")] if marks else []
+    names = labels.cell_names([dict(line.key) for line in source.lines])
+    rows = [
+        [
+            name,
+            line.variant,
+            f"{line.there} of {line.of}",
+            *([marked("<code>{marks}</code>", marks=line.marks)] if marks else []),
+            "; ".join(f"{count} x {reason}" for reason, count in line.reasons),
+        ]
+        for line, name in zip(source.lines, names, strict=True)
     ]
+    caption = f"What {source.name} has of what was planned"
+    return Table(caption, [*columns, ("What is missing, and why", WHY)], rows, "cards")
 
 
 def _span(inputs: HistoryInputs) -> str:

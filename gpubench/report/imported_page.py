@@ -13,8 +13,9 @@ from gpubench.report import charts, labels
 from gpubench.report.chart_parts import Chart
 from gpubench.report.frame import render
 from gpubench.report.history import HistorySource
-from gpubench.report.history_page import change_rows, source_rows, trend_charts, trend_context
+from gpubench.report.history_page import change_rows, source_tables, trend_charts, trend_context
 from gpubench.report.markdown import cell, inline
+from gpubench.report.tables import NUMBER, SHORT, WHY, Table, marked
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import Verdict
 
@@ -42,8 +43,8 @@ def html(inputs: ImportedInputs) -> bytes:
         "note": inputs.note,
         "cautions": inputs.cautions,
         "forest": forest is not None,
-        "verdicts": verdict_rows(inputs.verdicts),
-        "sources": source_rows([inputs.source]),
+        "verdicts": _table(inputs.verdicts),
+        "sources": source_tables([inputs.source]),
         "refused": reasons(inputs.note["refused"]),
         "specs": ({"forest": forest} if forest else {}) | context["specs"],
     }
@@ -98,6 +99,29 @@ def verdict_rows(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
         }
         for one, name in zip(verdicts, _names(verdicts), strict=True)
     ]
+
+
+def _table(verdicts: Sequence[Verdict]) -> Table:
+    rows = [
+        [
+            row["name"],
+            row["pair"],
+            row["effect"],
+            str(row["blocks"]),
+            marked('<span class="verdict {verdict}">{word}</span>', verdict=row["verdict"], word=row["word"]),
+            row["reason"],
+        ]
+        for row in verdict_rows(verdicts)
+    ]
+    columns = (
+        ("Workload", ""),
+        ("Versions", SHORT),
+        ("Change [interval]", NUMBER),
+        ("Dates", NUMBER),
+        ("Verdict", ""),
+        ("Why", WHY),
+    )
+    return Table(f"Verdicts of all {len(rows)} comparisons", columns, rows, "sortable cards")
 
 
 def reasons(refused: Sequence[Mapping[str, Any]]) -> list[tuple[str, int, str]]:

@@ -18,6 +18,7 @@ from gpubench.report import labels, over_time_charts
 from gpubench.report.chart_parts import short
 from gpubench.report.history import why
 from gpubench.report.over_time_charts import Edges
+from gpubench.report.tables import NUMBER, SHORT, WHY, Table
 
 _SIZES = ("nodes", "workers", "workers_per_node")
 _Panel = tuple[int, int]
@@ -25,13 +26,13 @@ _Panel = tuple[int, int]
 
 @dataclasses.dataclass(frozen=True)
 class OverTime:
-    """One workload over dates. ``missing`` has a row per span: where, variant, dates, reason."""
+    """One workload over dates. ``missing`` has a row per span."""
 
     anchor: str
     name: str
     unit: str
     chart: dict[str, Any]
-    missing: list[tuple[str, str, str, str, str]]
+    missing: Table
 
 
 def over_time(observed: Sequence[Observed], missing: Sequence[Gap], series: Sequence[Series]) -> list[OverTime]:
@@ -102,7 +103,11 @@ def _shown(
         )
         for one in absent
     ]
-    return OverTime(anchor, name, unit, chart, rows)
+    caption = f"Dates on which figures of {name} are missing, with the reason"
+    return OverTime(anchor, name, unit, chart, Table(caption, _MISSING_COLUMNS, rows, "sortable"))
+
+
+_MISSING_COLUMNS = (("Size", SHORT), ("Version", SHORT), ("Dates", SHORT), ("Missing", NUMBER), ("Why", WHY))
 
 
 def _panel_names(found: Sequence[_Panel]) -> dict[str, str]:

@@ -103,7 +103,7 @@ def _context(inputs: ReportInputs) -> dict[str, Any]:
         "provenance": provenance.by_variant(inputs),
         "differing": differing,
         "hosts": provenance.hosts(inputs),
-        "noise": _noise(inputs),
+        "noise": provenance.runs(inputs),
         "warnings": [
             *provenance.unplanned(inputs.plan, inputs.changes),
             *inputs.plan.notes,
@@ -118,12 +118,3 @@ def _context(inputs: ReportInputs) -> dict[str, Any]:
 def _by_weight(chart: tuple[str, str, dict[str, Any]]) -> bool:
     """Charts of samples come last: where not all are drawn beforehand, the others are."""
     return chart[1].startswith(("samples ", "histogram "))
-
-
-def _noise(inputs: ReportInputs) -> list[dict[str, Any]]:
-    recorded = [(one, one.directory.name) for one in inputs.outcomes if one.directory and one.record]
-    return [
-        {"run": name, "block": one.block.block, "variant": one.run.variant}
-        | provenance.run_noise(inputs.provenance.get(name, {}))
-        for one, name in condense.thinned(recorded)
-    ]

@@ -16,7 +16,10 @@ from gpubench.merge.environment import Changes
 from gpubench.merge.run_noise import entries, series, slowest
 from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.model.quantities import format_bytes
+from gpubench.report import condense
 from gpubench.report.inputs import ReportInputs
+from gpubench.report.tables import NUMBER, Table, linked
+from gpubench.spec.records import PROVENANCE_FILE
 
 Provenance = Mapping[str, Any]
 
@@ -94,24 +97,51 @@ def by_variant(inputs: ReportInputs) -> list[Fact]:
     ]
 
 
-def hosts(inputs: ReportInputs) -> list[dict[str, str]]:
+def hosts(inputs: ReportInputs) -> Table:
     """Every node that took part, once."""
     nodes: dict[str, list[Provenance]] = {}
     for node in _nodes(inputs.provenance.values()):
         nodes.setdefault(str(node.get("host", "?")), []).append(node)
-    return [
-        {
-            "host": host,
-            "cpu": str(seen[0].get("cpu_model") or "not recorded"),
-            "cores": str(seen[0].get("cores", "?")),
-            "memory": format_bytes(seen[0]["memory"]) if seen[0].get("memory") else "?",
-            "kernel": str(seen[0].get("kernel") or "?"),
-            "load": _load(seen, "load1", "{:.2f}") or "?",
-            "busy": _load(seen, "busy", "{:.0f} %") or "?",
-            "steal": _steal(seen) or "?",
-        }
+    rows = [
+        (
+            host,
+            str(seen[0].get("cpu_model") or "not recorded"),
+            str(seen[0].get("cores", "?")),
+            format_bytes(seen[0]["memory"]) if seen[0].get("memory") else "?",
+            str(seen[0].get("kernel") or "?"),
+            _load(seen, "load1", "{:.2f}") or "?",
+            _load(seen, "busy", "{:.0f} %") or "?",
+            _steal(seen) or "?",
+        )
         for host, seen in sorted(nodes.items())
     ]
+    return Table("Nodes that took part", _HOST_COLUMNS, rows)
+
+
+_NOISE_COLUMNS = (("Load, mean", NUMBER), ("Stolen, mean | most", NUMBER))
+_HOST_COLUMNS = (
+    *(("Host", ""), ("CPU", ""), ("Cores", NUMBER), ("Memory", NUMBER), ("Kernel", "")),
+    *(_NOISE_COLUMNS[0], ("Busy, mean", NUMBER), _NOISE_COLUMNS[1]),
+)
+
+
+def runs(inputs: ReportInputs) -> Table:
+    """UCX, transport, load and steal of every run, or of as many as a page holds."""
+    recorded = [(one, one.directory.name) for one in inputs.outcomes if one.directory and one.record]
+    rows = [
+        (
+            str(one.block.block),
+            one.run.variant,
+            *run_noise(inputs.provenance.get(name, {})).values(),
+            linked("provenance", f"runs/{name}/{PROVENANCE_FILE}"),
+        )
+        for one, name in condense.thinned(recorded)
+    ]
+    columns = (
+        *(("Block", NUMBER), ("Variant", ""), ("UCX loaded", ""), ("Transport", "")),
+        *(*_NOISE_COLUMNS, ("File", "unsorted")),
+    )
+    return Table("UCX, transport, load and steal of every finished run", columns, rows, "sortable")
 
 
 def run_noise(provenance: Provenance) -> dict[str, str]:
