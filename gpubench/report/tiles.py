@@ -14,7 +14,7 @@ from gpubench.report.seconds import seconds, words
 from gpubench.stats.verdict import Verdict
 
 MOST = 12
-"""Of a page; with more the table has the others."""
+"""Comparisons that have room on a first screen; the table has the others."""
 _CLIP = 4.0
 _ORDER = ("broken", "regression", "improvement", "inconclusive", "equivalent")
 
@@ -46,16 +46,17 @@ class TileLine:
 def tiles(inputs: ReportInputs, names: Sequence[str], anchors: Sequence[str]) -> tuple[list[Tile], int]:
     """Of each workload and size one, in the order of the plan; and how many are left out.
 
-    Where there are more than ``MOST``, those that say most are kept: what broke or differs, then what may.
+    Of more than ``MOST`` comparisons those that say most are kept: what broke or differs, then what may.
     """
-    several = len({labels.pair(one) for one in inputs.verdicts}) > 1
+    pairs = {labels.pair(one) for one in inputs.verdicts}
+    named = labels.pair if len(labels.baselines(inputs.verdicts)) > 1 else lambda one: str(one.candidate)
     margin, bound = inputs.settings.margin, _bound(inputs.verdicts, inputs.settings.margin)
     found: dict[str, Tile] = {}
     weights: dict[str, tuple[int, float]] = {}
     for one, pair, name, anchor in zip(inputs.verdicts, seconds(inputs), names, anchors, strict=True):
         before, after = words(pair)
         line = TileLine(
-            candidate=labels.pair(one) if several else "",
+            candidate=named(one) if len(pairs) > 1 else "",
             verdict=one.verdict,
             word=one.leaning.partition(",")[0] or one.verdict,
             mark=labels.MARKS.get(one.verdict, ""),
@@ -68,7 +69,7 @@ def tiles(inputs: ReportInputs, names: Sequence[str], anchors: Sequence[str]) ->
         found.setdefault(anchor, Tile(name, anchor, [])).lines.append(line)
         weight = (_ORDER.index(one.verdict) - bool(one.leaning), -abs(one.effect or 0.0))
         weights[anchor] = min(weights.get(anchor, weight), weight)
-    kept = sorted(weights, key=lambda anchor: weights[anchor])[:MOST]
+    kept = sorted(weights, key=lambda anchor: weights[anchor])[: MOST // max(len(pairs), 1) or 1]
     return [tile for anchor, tile in found.items() if anchor in kept], len(found) - len(kept)
 
 
