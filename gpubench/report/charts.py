@@ -24,17 +24,23 @@ MOST_SAMPLES = 120_000
 """Above this many in a campaign the charts show each run's mean only, to keep the page below 3 MB."""
 
 _BINS = 40
-_LINE_HEIGHT = 15
+_ROW = 25
+_PARTED = " · "
 _CLIP = 4.0
 
 
 def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> dict[str, Any]:
-    """Effects with their intervals, one row per comparison, over the band of ±margin. Percent, slower to the right."""
-    pairs = len({labels.pair(one) for one in verdicts}) > 1
-    named = labels.pair if len(labels.baselines(verdicts)) > 1 else _candidate
+    """Effects with their intervals over the band of ±margin, in percent, slower to the right.
+
+    Rows stand together by pair of variants, below a heading where there are several. The axis is almost even within
+    the margin and logarithmic beyond: so a workload that is ten times noisier leaves the margin to be seen.
+    """
+    shown = [(one, name) for one, name in zip(verdicts, names, strict=True) if one.effect is not None]
+    pairs = list(dict.fromkeys(labels.pair(one) for one, _ in shown))
+    shown.sort(key=lambda pair: pairs.index(labels.pair(pair[0])))
     rows: list[dict[str, Any]] = [
         {
-            "row": f"{name} · {named(one)}" if pairs else name,
+            "row": f"{name}{_PARTED}{labels.pair(one)}",
             "effect": _percent(one.effect),
             "low": _percent(one.shown[0]),
             "high": _percent(one.shown[1]),
@@ -42,35 +48,38 @@ def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> 
             "text": f"{labels.effect(one)} {labels.interval(one)}",
             "pair": labels.pair(one),
         }
-        for one, name in zip(verdicts, names, strict=True)
-        if one.effect is not None
+        for one, name in shown
     ]
     bounds = _domain(rows, 100 * margin)
-    domain = alt.Scale(domain=bounds, nice=True, zero=False)
+    domain = alt.Scale(type="symlog", constant=100 * margin, domain=bounds, nice=False, zero=False, padding=8)
     # What lies beyond the picture says so at its edge.
     for row in rows:
         row["beyond"] = 1 if row["effect"] > bounds[1] else -1 if row["effect"] < bounds[0] else None
         row["arrow"] = f"{row['text'].strip()} →" if row["effect"] > 0 else f"← {row['text'].strip()}"
-    order = [str(row["row"]) for row in rows]
-    # Two short lines leave room for the picture on a telephone.
+    order: list[str] = []
+    for row in rows:
+        heading = f"{_PARTED}{row['pair']}"
+        order += [heading] if len(pairs) > 1 and heading not in order else []
+        order.append(row["row"])
+    heads = f"indexof(datum.value, '{_PARTED}') == 0"
     lines = alt.Axis(
-        labelExpr="split(datum.value, ' · ')",
-        labelLineHeight=_LINE_HEIGHT,
-        labelOffset=-_LINE_HEIGHT / 2 if pairs else 0,
+        labelExpr=f"{heads} ? split(datum.value, '{_PARTED}')[1] : split(datum.value, '{_PARTED}')[0]",
+        labelFontWeight={"condition": {"test": heads, "value": "bold"}, "value": "normal"},
         labelLimit=200,
         labelPadding=8,
         ticks=False,
         domain=False,
     )
-    y = alt.Y("row:N", sort=order, title=None, axis=lines)
-    words = alt.Scale(domain=list(VERDICT_WORDS), range=[f"var(--{word})" for word in VERDICT_WORDS])
+    y = alt.Y("row:N", sort=order, scale=alt.Scale(domain=order), title=None, axis=lines)
+    verdict_words = alt.Scale(domain=list(VERDICT_WORDS), range=[f"var(--{word})" for word in VERDICT_WORDS])
     shapes = alt.Scale(domain=list(VERDICT_WORDS), range=list(_VERDICT_SHAPES))
-    colour = alt.Color("verdict:N", scale=words, legend=None)
-    tip = [alt.Tooltip("row:N", title="comparison"), alt.Tooltip("pair:N", title="variants"), "text:N", "verdict:N"]
+    colour = alt.Color("verdict:N", scale=verdict_words, legend=None)
+    tip = [alt.Tooltip("row:N", title="comparison"), "text:N", "verdict:N"]
     data = alt.Chart(alt.NamedData("rows"))
     band = alt.Chart(alt.NamedData("band")).mark_rect(color="var(--band)", clip=True)
     zero = alt.Chart(alt.NamedData("zero")).mark_rule(color="var(--ink)", strokeWidth=1)
-    x = alt.X("low:Q", scale=domain, title="effect in %, slower →", axis=alt.Axis(tickCount=7, labelExpr=_SIGNED))
+    ticks = alt.Axis(values=_ticks(bounds, 100 * margin), labelExpr=_SIGNED, labelOverlap="greedy")
+    x = alt.X("low:Q", scale=domain, title="change of the time in %, slower →", axis=ticks)
     layers = alt.layer(
         band.encode(x=x, x2="high:Q"),
         zero.encode(x=alt.X("at:Q", scale=domain)),
@@ -90,9 +99,9 @@ def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> 
             if any(row["beyond"] == way for row in rows)
         ),
     )
-    height = len(rows) * (_LINE_HEIGHT * (2 if pairs else 1) + 11)
     values = {"rows": rows, "band": [{"low": -100 * margin, "high": 100 * margin}], "zero": [{"at": 0}]}
-    return finish(layers.properties(width="container", height=height), "Effects with their intervals", values)
+    whole = layers.properties(width="container", height=_ROW * len(order))
+    return finish(whole, "Effects with their intervals", values)
 
 
 def samples(
@@ -245,8 +254,12 @@ def _block_axis(rows: Sequence[Mapping[str, Any]]) -> tuple[list[int], alt.Axis]
     return starts[1:], alt.Axis(values=middles, labelExpr=name, grid=False, ticks=False, labelOverlap=True)
 
 
-def _candidate(one: Verdict) -> str:
-    return one.candidate
+def _ticks(bounds: Sequence[float], margin: float) -> list[float]:
+    """Zero, the margin, and round numbers beyond it, in percent."""
+    beyond = [step * 10**power for power in range(4) for step in (1, 3)]
+    sizes = [margin, *(size for size in beyond if size > 1.6 * margin)]
+    ticks = [0, *sizes, *(-size for size in [*sizes, 60, 90])]
+    return [tick for tick in ticks if bounds[0] <= tick <= bounds[1]]
 
 
 def _domain(rows: Sequence[Mapping[str, Any]], margin: float) -> list[float]:

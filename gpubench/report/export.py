@@ -11,6 +11,7 @@ import vl_convert
 
 from gpubench.errors import DataError
 from gpubench.model.text import all_visible
+from gpubench.report.chart_parts import Chart
 from gpubench.report.inputs import ReportInputs
 from gpubench.report.page import parts
 
@@ -20,10 +21,6 @@ _STYLE = "report/style.css.j2"
 _WIDTH = 760
 _SHARPNESS = 2.0
 _FONT = "sans-serif"  # nobody knows which fonts stand where the file is looked at
-
-
-Chart = tuple[str, str, dict[str, Any]]
-"""Anchor on the page, name, and Vega-Lite spec."""
 
 
 def images(inputs: ReportInputs, form: Format) -> Iterator[tuple[str, bytes]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.report import labels
@@ -22,14 +22,10 @@ ENOUGH_FOR_STRAGGLERS = 30
 
 
 def answer(inputs: ReportInputs) -> list[str]:
-    """One sentence per candidate, e.g. ``1.19.0 is slower than 1.17.0 in 1 of 5 comparisons.``"""
-    return [_sentence(rows, inputs) for rows in by_candidate(inputs.verdicts)] or ["No comparison was planned."]
-
-
-def findings(inputs: ReportInputs) -> list[str]:
-    """One line per candidate with the numbers behind the answer."""
+    """One sentence per candidate, e.g. ``1.19.0 is slower than 1.17.0 in 1 of 5 comparisons: merge +12.3 %.``"""
     names = dict(zip(map(id, inputs.verdicts), labels.cell_names([one.key for one in inputs.verdicts]), strict=True))
-    return [_finding(rows, names) for rows in by_candidate(inputs.verdicts)]
+    margin = f"±{inputs.settings.margin.percent}"
+    return [_sentence(rows, names, margin) for rows in by_candidate(inputs.verdicts)] or ["No comparison was planned."]
 
 
 def certainty(inputs: ReportInputs) -> str:
@@ -74,6 +70,21 @@ def _equivalent(inputs: ReportInputs) -> str:
     if inputs.settings.look is not None:
         return f"at some look both one-sided tests put the effect within {margin}"
     return f"the {100 * (1 - 2 * inputs.settings.alpha):g} % interval lies within {margin}"
+
+
+def about(inputs: ReportInputs) -> str:
+    """What was compared, where and when, in a line."""
+    plan = inputs.plan
+    blocks = len({one.block.block for one in inputs.outcomes})
+    compared = " and ".join(f"{others} against {baseline}" for baseline, others in _compared(inputs).items())
+    return f"{compared} · suite {plan.suite} on {plan.site.name} · {blocks} blocks · {moment(inputs.generated_at)}"
+
+
+def _compared(inputs: ReportInputs) -> dict[str, str]:
+    found: dict[str, list[str]] = {}
+    for one in inputs.verdicts:
+        found.setdefault(one.baseline, []).append(one.candidate)
+    return {baseline: ", ".join(dict.fromkeys(others)) for baseline, others in found.items()}
 
 
 def facts(inputs: ReportInputs) -> list[tuple[str, str]]:
@@ -138,41 +149,30 @@ def _identity(plan: Plan, variant: PlannedVariant) -> tuple[object, ...]:
     return image, sorted({**plan.site.env, **variant.env}.items())
 
 
-def _count(rows: Sequence[Verdict], word: str) -> int:
-    return sum(one.verdict == word for one in rows)
-
-
-def _sentence(rows: Sequence[Verdict], inputs: ReportInputs) -> str:
+def _sentence(rows: Sequence[Verdict], names: Mapping[int, str], margin: str) -> str:
+    """The differences that were shown, with their size; else what is likely; and how many of the rest are undecided."""
     candidate, baseline, total = rows[0].candidate, rows[0].baseline, len(rows)
-    slower, faster, broken, unknown = (
-        _count(rows, word) for word in ("regression", "improvement", "broken", "inconclusive")
-    )
+    found = {word: [one for one in rows if one.verdict == word] for word in labels.MARKS}
     of = f"of {total} comparison{'' if total == 1 else 's'}"
-    parts = [f"breaks in {broken}"] if broken else []
-    parts += [f"is slower than {baseline} in {slower}"] if slower else []
-    parts += [f"is faster {'' if slower else f'than {baseline} '}in {faster}"] if faster else []
+    parts: list[str] = []
+    named: list[str] = []
+    for word, what in (("broken", "breaks"), ("regression", "is slower"), ("improvement", "is faster")):
+        if found[word]:
+            than = f" than {baseline}" if word != "broken" and f"than {baseline}" not in " ".join(parts) else ""
+            parts.append(f"{what}{than} in {len(found[word])}")
+            largest = sorted(found[word], key=lambda one: -abs(one.effect or 0.0))
+            named.append(labels.listed(_named(one, names) for one in largest))
+    unknown = len(found["inconclusive"])
     if parts:
-        found = " and ".join(parts)
-        return f"{candidate} {found} {of}."
+        rest = f"; {unknown} inconclusive" if unknown else ""
+        return f"{candidate} {' and '.join(parts)} {of}: {'; '.join(named)}{rest}."
     if not unknown:
-        return f"{candidate} is as fast as {baseline} in all {total}, to within ±{inputs.settings.margin.percent}."
-    return f"{candidate} against {baseline}: no difference shown, {unknown} {of} inconclusive."
+        return f"{candidate} is as fast as {baseline} in all {total}, to within {margin}."
+    likely = labels.listed(_named(one, names) for one in rows if one.leaning)
+    known = f"; {total - unknown} equivalent to within {margin}" if unknown < total else ""
+    leaning = f"; likely, but not proven: {likely}" if likely else ""
+    return f"{candidate} against {baseline}: undecided in {unknown} {of}{known}{leaning}."
 
 
-def _finding(rows: Sequence[Verdict], names: dict[int, str]) -> str:
-    told = []
-    for word, title in (("broken", "broken"), ("regression", "slower"), ("improvement", "faster")):
-        found = [one for one in rows if one.verdict == word]
-        if found:
-            told.append(f"{title} in {', '.join(_with_numbers(one, names[id(one)]) for one in found)}")
-    for word in ("equivalent", "inconclusive"):
-        found = [one for one in rows if one.verdict == word]
-        if found:
-            told.append(f"{word} in {', '.join(names[id(one)] for one in found)}")
-    return f"{labels.pair(rows[0])}: {'; '.join(told)}."
-
-
-def _with_numbers(one: Verdict, name: str) -> str:
-    if one.effect is None or not labels.interval(one):
-        return name
-    return f"{name} ({labels.percent(one.effect)}, interval {labels.interval(one)} %, {labels.blocks(one)})"
+def _named(one: Verdict, names: Mapping[int, str]) -> str:
+    return names[id(one)] if one.effect is None or one.verdict == "broken" else f"{names[id(one)]} {labels.effect(one)}"

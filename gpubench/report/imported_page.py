@@ -10,12 +10,12 @@ from gpubench.history.changes import Series
 from gpubench.history.coverage import Gap
 from gpubench.history.observed import Observed
 from gpubench.report import charts, labels
-from gpubench.report.export import Chart
+from gpubench.report.chart_parts import Chart
+from gpubench.report.frame import render
 from gpubench.report.history import HistorySource
-from gpubench.report.history_page import change_rows, over_time_drawings, searched_sentence, source_rows, unusual_rows
+from gpubench.report.history_page import change_rows, source_tables, trend_charts, trend_context
 from gpubench.report.markdown import cell, inline
-from gpubench.report.over_time import over_time
-from gpubench.report.page import render
+from gpubench.report.tables import NUMBER, SHORT, WHY, Table, marked
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import Verdict
 
@@ -37,22 +37,16 @@ class ImportedInputs:
 
 def html(inputs: ImportedInputs) -> bytes:
     """The page: one file that asks no network for anything."""
-    shown = over_time(inputs.observed, inputs.missing, inputs.series)
-    specs = {one.anchor: one.chart for one in shown}
-    if forest := _forest(inputs):
-        specs["forest"] = forest
-    context = {
+    forest = _forest(inputs)
+    context = trend_context(inputs.observed, inputs.missing, inputs.series)
+    context |= {
         "note": inputs.note,
         "cautions": inputs.cautions,
-        "over_time": shown,
-        "forest": "forest" in specs,
-        "verdicts": verdict_rows(inputs.verdicts),
-        "changes": change_rows(inputs.series),
-        "unusual": unusual_rows(inputs.series),
-        "searched": searched_sentence(inputs.series),
-        "sources": source_rows([inputs.source]),
+        "forest": forest is not None,
+        "verdicts": _table(inputs.verdicts),
+        "sources": source_tables([inputs.source]),
         "refused": reasons(inputs.note["refused"]),
-        "specs": specs,
+        "specs": ({"forest": forest} if forest else {}) | context["specs"],
     }
     return render("report/imported.html.j2", inputs.templates, context)
 
@@ -60,8 +54,8 @@ def html(inputs: ImportedInputs) -> bytes:
 def drawings(inputs: ImportedInputs) -> list[Chart]:
     """Every chart: figures over dates per workload, and the effects where there are some."""
     forest = _forest(inputs)
-    shown = over_time(inputs.observed, inputs.missing, inputs.series)
-    return [*over_time_drawings(shown), *([("forest", "effects", forest)] if forest else [])]
+    charts_ = trend_charts(inputs.observed, inputs.missing, inputs.series)
+    return [*charts_, *([("forest", "effects", forest)] if forest else [])]
 
 
 def _forest(inputs: ImportedInputs) -> dict[str, Any] | None:
@@ -105,6 +99,29 @@ def verdict_rows(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
         }
         for one, name in zip(verdicts, _names(verdicts), strict=True)
     ]
+
+
+def _table(verdicts: Sequence[Verdict]) -> Table:
+    rows = [
+        [
+            row["name"],
+            row["pair"],
+            row["effect"],
+            str(row["blocks"]),
+            marked('<span class="verdict {verdict}">{word}</span>', verdict=row["verdict"], word=row["word"]),
+            row["reason"],
+        ]
+        for row in verdict_rows(verdicts)
+    ]
+    columns = (
+        ("Workload", ""),
+        ("Versions", SHORT),
+        ("Change [interval]", NUMBER),
+        ("Dates", NUMBER),
+        ("Verdict", ""),
+        ("Why", WHY),
+    )
+    return Table(f"Verdicts of all {len(rows)} comparisons", columns, rows, "sortable cards")
 
 
 def reasons(refused: Sequence[Mapping[str, Any]]) -> list[tuple[str, int, str]]:

@@ -11,6 +11,7 @@ from gpubench.report import labels
 from gpubench.report.inputs import ReportInputs
 from gpubench.report.link_charts import heat_map, median_rates
 from gpubench.report.links import group_words, outlier_words, table_key
+from gpubench.report.tables import NUMBER, Table
 from gpubench.spec.records import LINKS_FILE
 from gpubench.stats.links import LinkReport, judge_links
 
@@ -20,28 +21,33 @@ _LEAST_LINKS = 250
 """A chart weighs as much as so many links before its first one."""
 MOST_OUTLIERS = 12
 """In words, per table; the slowest first."""
+_FEWEST = 3
 LARGE = 12
 """Workers above which the numbers are left out on paper."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Links:
-    """One workload under one variant at one place; ``numbers`` are rows of rates, in ``unit``."""
+    """One workload under one variant at one place; ``numbers`` are rates in ``unit``, or no rows."""
 
     anchor: str
     name: str
     found: list[str]
     slow: int
     chart: dict[str, Any] | None
-    workers: list[str]
     unit: str
-    numbers: list[tuple[str, list[str]]]
+    numbers: Table
     large: bool
     files: list[str]
 
 
 def links(inputs: ReportInputs) -> list[Links]:
-    """All tables. Those with outliers come first, then those that moved most: the others may not be shown in full."""
+    """All tables. Those with outliers come first, then those that moved most: the others may not be shown in full.
+
+    None where every table is of two workers on one host: a single link has nothing to be compared with.
+    """
+    if all(len(table.nodes) < _FEWEST and len(set(table.nodes.values())) == 1 for table in inputs.links):
+        return []
     names = labels.cell_names([table_key(table) for table in inputs.links])
     judged = [
         (table, f"{name}, {table.variant}, {table.place[0]} x {table.place[1]} workers", _judge(table))
@@ -73,9 +79,13 @@ def _links(anchor: str, name: str, table: LinkTable, report: LinkReport, *, in_f
         found=[*map(group_words, report.groups), *_outliers(report)],
         slow=len(report.outliers),
         chart=heat_map(table, report.outliers, title) if in_full else None,
-        workers=workers,
         unit=unit,
-        numbers=[(sender, [words.get((sender, to), "") for to in workers]) for sender in workers] if in_full else [],
+        numbers=Table(
+            f"{name}: median rates in {unit}; rows send, columns receive",
+            [("from, to", ""), *((to, NUMBER) for to in workers)],
+            [[sender, *(words.get((sender, to), "") for to in workers)] for sender in workers] if in_full else [],
+            "rates",
+        ),
         large=len(workers) > LARGE,
         files=[f"runs/{directory}/{LINKS_FILE}" for directory in table.directories],
     )

@@ -90,7 +90,7 @@ def _more_blocks(inputs: ReportInputs) -> Iterator[NextStep]:
     for count in dict.fromkeys([*counts[:1], *counts[-1:]]):
         decided = [(name, one) for more, name, one in wanting if more <= count]
         price = format_seconds(count * _block_s(inputs))
-        verb = "may decide" if any("may" in labels.more(one) for _, one in decided) else "decides"
+        verb = "may decide" if any("may" in labels.more(one) for _, one in decided) else "would decide"
         found = [name for name, _ in decided]
         said = "everything that is undecided" if len(found) == _undecided(inputs.verdicts) > 3 else labels.listed(found)
         yield NextStep(typed("more blocks", _target(inputs), str(count)), f"about {price}, {verb} {said}")
@@ -101,7 +101,7 @@ def _more_blocks(inputs: ReportInputs) -> Iterator[NextStep]:
         if one.verdict == "inconclusive" and not one.more_blocks and one.reason.startswith("wide")
     ]
     if hopeless:
-        margin = f"±{100 * inputs.settings.margin:g} %"
+        margin = f"±{inputs.settings.margin.percent}"
         which = labels.listed(dict.fromkeys(hopeless))
         yield NextStep(
             "",

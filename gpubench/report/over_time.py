@@ -18,6 +18,7 @@ from gpubench.report import labels, over_time_charts
 from gpubench.report.chart_parts import short
 from gpubench.report.history import why
 from gpubench.report.over_time_charts import Edges
+from gpubench.report.tables import NUMBER, SHORT, WHY, Table
 
 _SIZES = ("nodes", "workers", "workers_per_node")
 _Panel = tuple[int, int]
@@ -25,13 +26,13 @@ _Panel = tuple[int, int]
 
 @dataclasses.dataclass(frozen=True)
 class OverTime:
-    """One workload over dates. ``missing`` has a row per span: where, variant, dates, reason."""
+    """One workload over dates. ``missing`` has a row per span."""
 
     anchor: str
     name: str
     unit: str
     chart: dict[str, Any]
-    missing: list[tuple[str, str, str, str, str]]
+    missing: Table
 
 
 def over_time(observed: Sequence[Observed], missing: Sequence[Gap], series: Sequence[Series]) -> list[OverTime]:
@@ -44,12 +45,12 @@ def over_time(observed: Sequence[Observed], missing: Sequence[Gap], series: Sequ
     """
     groups: dict[Key, tuple[list[Observed], list[Gap], list[Series]]] = {}
     for one in observed:
-        groups.setdefault(_group(one.key), ([], [], []))[0].append(one)
+        groups.setdefault(group_key(one.key), ([], [], []))[0].append(one)
     for gap in missing:
         if gap.kind != OUTSIDE:
-            groups.setdefault(_group(gap.key), ([], [], []))[1].append(gap)
+            groups.setdefault(group_key(gap.key), ([], [], []))[1].append(gap)
     for run in series:
-        groups[_group(run.key)][2].append(run)
+        groups[group_key(run.key)][2].append(run)
     names = labels.cell_names([dict(key) for key in groups])
     every: list[Observed | Gap] = [*observed, *missing]
     variants = sorted({one.variant for one in every})
@@ -59,11 +60,13 @@ def over_time(observed: Sequence[Observed], missing: Sequence[Gap], series: Sequ
     ]
 
 
-def _group(key: Key) -> Key:
+def group_key(key: Key) -> Key:
+    """What figures of one picture share: all of a cell but the size of the cluster."""
     return tuple(part for part in key if part[0] not in _SIZES)
 
 
-def _panel(key: Key, workers: int | None) -> _Panel:
+def panel_key(key: Key, workers: int | None) -> _Panel:
+    """Workers in all, and nodes; 0 where not recorded."""
     return workers or 0, int(dict(key).get("nodes") or 0)
 
 
@@ -73,7 +76,7 @@ def _shown(
     observed, missing, series = found
     # Throughput only where it is one for all: two kinds of numbers in a picture would be compared.
     rated = bool(observed) and all(one.bytes and one.workers for one in observed)
-    unit = "GB/s per worker" if rated else "seconds"
+    unit = "GB/s per worker" if rated else "seconds, less is up"
     every: list[Observed | Gap] = [*observed, *missing]
     dates = sorted({one.date for one in every})
     edges = Edges(dates)
@@ -81,26 +84,40 @@ def _shown(
     figures = [_figure(one, rated=rated) for one in sorted(observed, key=lambda one: (one.variant, one.date))]
     chart = over_time_charts.panels(
         f"{name}: {unit} over dates",
-        names=_panel_names([_panel(one.key, one.workers) for one in every]),
+        names=_panel_names([panel_key(one.key, one.workers) for one in every]),
         figures=figures,
         missing=[_missing(one, edges) for one in absent],
         changes=_changes(series, figures),
+        unusual=_unusual(series, figures),
+        reverse=not rated,
         variants=variants,
         edges=edges,
     )
     rows = [
-        (_where(_panel(one.key, one.workers)), one.variant, _days(one.dates), f"{one.missing} of {one.of}", one.reason)
+        (
+            panel_words(panel_key(one.key, one.workers)),
+            one.variant,
+            _days(one.dates),
+            f"{one.missing} of {one.of}",
+            one.reason,
+        )
         for one in absent
     ]
-    return OverTime(anchor, name, unit, chart, rows)
+    caption = f"Dates on which figures of {name} are missing, with the reason"
+    return OverTime(anchor, name, unit, chart, Table(caption, _MISSING_COLUMNS, rows, "sortable"))
+
+
+_MISSING_COLUMNS = (("Size", SHORT), ("Version", SHORT), ("Dates", SHORT), ("Missing", NUMBER), ("Why", WHY))
 
 
 def _panel_names(found: Sequence[_Panel]) -> dict[str, str]:
     """A heading by panel, the smallest cluster first."""
-    return {_where(place): _where(place) if place[0] else "workers not recorded" for place in sorted(set(found))}
+    return {
+        panel_words(place): panel_words(place) if place[0] else "workers not recorded" for place in sorted(set(found))
+    }
 
 
-def _where(place: _Panel) -> str:
+def panel_words(place: _Panel) -> str:
     """``8 workers on 2 nodes``."""
     workers, nodes = place
     return f"{workers} workers" + (f" on {nodes} node{'s' if nodes > 1 else ''}" if nodes else "")
@@ -114,7 +131,7 @@ def _figure(one: Observed, *, rated: bool) -> dict[str, Any]:
     wide = float(-special.stdtrit(one.runs - 1, 0.025)) if one.runs > 1 else 1.96
     half = None if one.se is None else wide * one.se
     return {
-        "panel": _where(_panel(one.key, one.workers)),
+        "panel": panel_words(panel_key(one.key, one.workers)),
         "date": over_time_charts.moment(one.date),
         "day": str(one.date),
         "variant": one.variant,
@@ -128,7 +145,7 @@ def _figure(one: Observed, *, rated: bool) -> dict[str, Any]:
 
 def _missing(one: Span, edges: Edges) -> dict[str, Any]:
     return {
-        "panel": _where(_panel(one.key, one.workers)),
+        "panel": panel_words(panel_key(one.key, one.workers)),
         "variant": one.variant,
         "start": edges.before(one.dates[0]),
         "end": edges.after(one.dates[-1]),
@@ -144,7 +161,7 @@ def _changes(series: Sequence[Series], figures: Sequence[Mapping[str, Any]]) -> 
     values = {(row["panel"], row["variant"], row["day"]): row["value"] for row in figures}
     found: list[dict[str, Any]] = []
     for one in series:
-        panel = _where(_panel(one.key, one.observed[0].workers))
+        panel = panel_words(panel_key(one.key, one.observed[0].workers))
         for change in one.changes:
             row = {
                 "panel": panel,
@@ -157,6 +174,18 @@ def _changes(series: Sequence[Series], figures: Sequence[Mapping[str, Any]]) -> 
             }
             found.append(row)
     return found
+
+
+def _unusual(series: Sequence[Series], figures: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A row per unusual day, at its figure."""
+    values = {(row["panel"], row["variant"], row["day"]): row for row in figures}
+    return [
+        {name: values[place][name] for name in ("panel", "variant", "date", "value")}
+        | {"said": f"{day}: time {labels.percent(off)} beside the median of its stretch"}
+        for one in series
+        for day, off in one.unusual
+        if (place := (panel_words(panel_key(one.key, one.observed[0].workers)), one.variant, str(day))) in values
+    ]
 
 
 def _why(change: Changed) -> str:

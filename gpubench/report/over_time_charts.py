@@ -17,6 +17,8 @@ from gpubench.report.chart_parts import by_variant, dress
 _WIDTH, _HEIGHT, _LANE, _COLUMNS = 330, 170, 11, 2
 _AXIS = 58
 """Pixels for the labels of the vertical axis: as many in every panel, so that panels stand below each other."""
+_NARROW, _LOW, _MOST_COLUMNS = 200, 130, 3
+_SIGNED = "(datum.value > 0 ? '+' : '') + format(datum.value, '~r') + ' %'"
 _CHOSEN = "chosen == '' || datum.variant == chosen"
 _ROOM = 0.4
 _WEEKS, _TICKS = 84, 7
@@ -96,6 +98,8 @@ def panels(
     figures: Sequence[Mapping[str, Any]],
     missing: Sequence[Mapping[str, Any]],
     changes: Sequence[Mapping[str, Any]],
+    unusual: Sequence[Mapping[str, Any]],
+    reverse: bool,
     variants: Sequence[str],
     edges: Edges,
 ) -> dict[str, Any]:
@@ -107,6 +111,8 @@ def panels(
         figures: rows with ``panel date day variant value low high text source``; bounds may be None.
         missing: rows with ``panel variant start end kind days missing reason``.
         changes: rows with ``panel date variant value slower said why``.
+        unusual: rows with ``panel date variant value said``.
+        reverse: whether small values stand on top, so that up is faster.
         variants: labels of the whole page, which decide colour and shape.
         edges: of the dates.
     """
@@ -121,16 +127,58 @@ def panels(
                 coloured=coloured,
                 lanes=lanes,
                 edges=edges,
+                reverse=reverse,
             )
         )
         for panel, heading in names.items()
     ]
     drawn = [{**row, "colour": KINDS[row["kind"]][0], "fill": KINDS[row["kind"]][1]} for row in missing]
-    values = {"figures": list(figures), "missing": drawn, "changes": list(changes)}
+    values = {"figures": list(figures), "missing": drawn, "changes": list(changes), "unusual": list(unusual)}
+    return _together(stacked, title, values, _COLUMNS, _WIDTH)
+
+
+def against(title: str, rows: Sequence[Mapping[str, Any]], variants: Sequence[str]) -> dict[str, Any]:
+    """Speed against the baseline in percent, up is faster: a panel per version, in it the sizes of the cluster.
+
+    Args:
+        title: what it shows, for those who can't see it.
+        rows: ``variant size place speed low high said beyond dates``; ``beyond`` is the number of a dot at the edge.
+        variants: labels of the whole page, which decide the colour.
+    """
+    shown = list(dict.fromkeys(row["variant"] for row in rows))
+    sizes = sorted({row["size"] for row in rows}, key=lambda size: [float(part) for part in size.split(" / ")])
+    ends = [row[name] for row in rows for name in ("low", "high")]
+    room = 0.06 * max(max(ends) - min(ends), 5)
+    y = alt.Y(
+        "speed:Q",
+        title=None,
+        scale=alt.Scale(domain=[min([0, *ends]) - room, max([0, *ends]) + room], nice=False),
+        axis=alt.Axis(minExtent=_AXIS, maxExtent=_AXIS, tickCount=5, labelExpr=_SIGNED),
+    )
+    x = alt.X("size:N", sort=sizes, title="workers", scale=alt.Scale(domain=sizes), axis=alt.Axis(labelAngle=0))
+    tip = [alt.Tooltip(f"{name}:N") for name in ("variant", "place", "said", "dates")]
+    colour = by_variant(rows, variants)["color"].legend(None)
+    panels_ = []
+    for label in shown:
+        data = alt.Chart(alt.NamedData("versions")).transform_filter(f"datum.variant == {label!r}")
+        zero = alt.Chart(alt.NamedData("zero")).mark_rule(color="var(--ink)").encode(y=alt.Y("at:Q", title=None))
+        bars = data.mark_rule(strokeWidth=2.5, opacity=0.55).encode(x=x, y="low:Q", y2="high:Q", color=colour)
+        dots = data.mark_point(filled=True, size=70, opacity=1).encode(x=x, y=y, color=colour, tooltip=tip)
+        far = data.transform_filter("datum.beyond != ''").mark_text(dy=-10, fontSize=11, color="var(--muted)")
+        edge = far.encode(x=x, y=y, text="beyond:N")
+        heading = alt.Title(label, anchor="start", fontSize=12, color="var(--ink)")
+        panels_.append(_plain(alt.layer(zero, bars, dots, edge).properties(width=_NARROW, height=_LOW, title=heading)))
+    return _together(panels_, title, {"versions": list(rows), "zero": [{"at": 0}]}, _MOST_COLUMNS, _NARROW)
+
+
+def _together(
+    stacked: Sequence[Mapping[str, Any]], title: str, values: Mapping[str, Any], columns: int, least: int
+) -> dict[str, Any]:
+    """Panels beside each other; the page fits them into its width."""
     # Put together by hand: alt.concat copies every panel several times over, which took two thirds of a page's time.
     whole = {
-        "concat": stacked,
-        "columns": _COLUMNS,
+        "concat": list(stacked),
+        "columns": columns,
         "spacing": {"row": 26, "column": 22},
         # Each series may be chosen: the page makes the legend's entries buttons for that.
         "params": [{"name": "chosen", "value": ""}],
@@ -138,7 +186,7 @@ def panels(
     }
     spec = dress(whole, title, values)
     del spec["config"]["autosize"]  # panels have sizes of their own; fitted to the page they vanish
-    return spec | {"usermeta": {"panels": {"columns": _COLUMNS, "axis": _AXIS, "spacing": 22, "least": _WIDTH}}}
+    return spec | {"usermeta": {"panels": {"columns": columns, "axis": _AXIS, "spacing": 22, "least": least}}}
 
 
 def _plain(panel: alt.LayerChart | alt.FacetChart | alt.VConcatChart) -> dict[str, Any]:
@@ -155,11 +203,14 @@ def _panel(
     coloured: Mapping[str, Any],
     lanes: Sequence[str],
     edges: Edges,
+    reverse: bool,
 ) -> alt.LayerChart | alt.FacetChart | alt.VConcatChart:
     scale = alt.Scale(domain=edges.domain, nice=False, zero=False)
     below = bool(lanes)
     axis = edges.axis
-    upper = _figures(panel, rows, coloured, alt.X("date:Q", title=None, scale=scale, axis=None if below else axis))
+    upper = _figures(
+        panel, rows, coloured, alt.X("date:Q", title=None, scale=scale, axis=None if below else axis), reverse=reverse
+    )
     upper = upper.properties(
         width=_WIDTH, height=_HEIGHT, title=alt.Title(heading, anchor="start", fontSize=12, color="var(--ink)")
     )
@@ -189,26 +240,27 @@ def _panel(
 
 
 def _figures(
-    panel: str, rows: Sequence[Mapping[str, Any]], coloured: Mapping[str, Any], x: alt.X
+    panel: str, rows: Sequence[Mapping[str, Any]], coloured: Mapping[str, Any], x: alt.X, *, reverse: bool
 ) -> alt.LayerChart | alt.FacetChart:
     """Bands, lines, points and changes of one panel."""
     here = f"datum.panel == {panel!r}"
     labels = alt.Axis(minExtent=_AXIS, maxExtent=_AXIS, tickCount=5)
-    scale = alt.Scale(domain=_domain(rows), nice=False, zero=False)
+    scale = alt.Scale(domain=_domain(rows), nice=False, zero=False, reverse=reverse)
     y = alt.Y("value:Q", title=None, scale=scale, axis=labels)
     faded = alt.condition(_CHOSEN, alt.value(1), alt.value(0.12))
     named = {"day": "date", "variant": "version", "value": "value", "text": "time", "source": "source"}
     tip = [alt.Tooltip(f"{field}:N", title=title) for field, title in named.items()]
     data = alt.Chart(alt.NamedData("figures")).transform_filter(here)
     colour = {"color": coloured["color"]} if coloured else {}
-    band = (
+    # Bars of errors, not areas: those of several versions would cover each other's lines.
+    bars = (
         data.transform_filter("isValid(datum.low) && isValid(datum.high)")
-        .mark_area(clip=True)
+        .mark_rule(clip=True, strokeWidth=1)
         .encode(
             x=x,
             y=alt.Y("low:Q", title=None, scale=scale, axis=labels),
             y2="high:Q",
-            opacity=alt.condition(_CHOSEN, alt.value(0.13), alt.value(0.02)),
+            opacity=alt.condition(_CHOSEN, alt.value(0.35), alt.value(0.03)),
             **colour,
         )
     )
@@ -224,9 +276,13 @@ def _figures(
         changed.transform_filter(which)
         .mark_point(filled=False, size=110, strokeWidth=1.6, color="var(--ink)", shape=shape, clip=True)
         .encode(x=x, y=y, opacity=faded, tooltip=words)
-        for which, shape in (("datum.slower", "triangle-up"), ("!datum.slower", "triangle-down"))
+        for which, shape in (("datum.slower", "triangle-down"), ("!datum.slower", "triangle-up"))
     ]
-    return alt.layer(band, line, rule, points, *signs)
+    odd = alt.Chart(alt.NamedData("unusual")).transform_filter(here)
+    rings = odd.mark_point(filled=False, size=120, strokeWidth=1.4, color="var(--regression)", clip=True).encode(
+        x=x, y=y, opacity=faded, tooltip=[alt.Tooltip("variant:N"), alt.Tooltip("said:N", title="unusual")]
+    )
+    return alt.layer(bars, line, rule, points, rings, *signs)
 
 
 def _domain(rows: Sequence[Mapping[str, Any]]) -> list[float]:

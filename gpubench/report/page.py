@@ -1,47 +1,23 @@
-"""``report.html``: one file that holds everything it needs, and asks no network for anything."""
+"""``report.html``: the page of a campaign, its answer first."""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import functools
-import hashlib
-import json
-from collections.abc import Iterator, Mapping
-from importlib import metadata
-from pathlib import Path
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
-import jinja2
-import markupsafe
-import platformdirs
-import vl_convert
-
-from gpubench.errors import MissingToolError
-from gpubench.files import write_atomically
-from gpubench.model.text import all_visible, visible
 from gpubench.report import charts, condense, headline, labels, link_rows, provenance, rows, scaling_rows
+from gpubench.report.frame import render
 from gpubench.report.inputs import ReportInputs
+from gpubench.report.next_steps import next_steps
+from gpubench.report.tiles import tiles
 from gpubench.store.accounting import run_warnings
 
 
 def html(inputs: ReportInputs) -> bytes:
     """The page, to be written beside ``runs/``: its links to raw files are relative."""
     return render("report/page.html.j2", inputs.templates, _context(inputs))
-
-
-def render(name: str, templates: Mapping[str, str], context: Mapping[str, Any]) -> bytes:
-    """A page that extends ``report/base.html.j2``; ``specs`` of the context are its charts by anchor."""
-    environment = jinja2.Environment(
-        loader=jinja2.DictLoader(dict(templates)),
-        autoescape=True,
-        finalize=_shown,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    held = {"specs": script_safe(context["specs"]), "bundle": bundle()}
-    return environment.get_template(name).render({**context, **held}).encode()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,11 +68,18 @@ def parts(inputs: ReportInputs) -> Parts:
 
 def _context(inputs: ReportInputs) -> dict[str, Any]:
     shown = parts(inputs)
+    drawn, left_out = tiles(inputs, shown.names, [rows.anchor(one) for one in inputs.verdicts])
+    counts = Counter(one.status for one in inputs.outcomes)
+    differing = provenance.differing(inputs)
+    found = {one.verdict for one in inputs.verdicts}
     return {
         "plan": inputs.plan,
         "variants": [one.label for one in inputs.plan.variants],
+        "about": headline.about(inputs),
         "answer": headline.answer(inputs),
-        "findings": headline.findings(inputs),
+        "tiles": drawn,
+        "tiles_left_out": left_out,
+        "steps": next_steps(inputs),
         "certainty": headline.certainty(inputs),
         "calibration": inputs.calibration,
         "same_twice": headline.same_twice(inputs.plan),
@@ -104,7 +87,9 @@ def _context(inputs: ReportInputs) -> dict[str, Any]:
         "baselines": labels.baselines(inputs.verdicts) or [inputs.plan.baseline],
         "margin": f"{100 * inputs.settings.margin:g}",
         "verdicts": rows.verdict_rows(inputs, shown.names),
-        "verdict_marks": labels.MARKS,
+        "reasons": rows.reasons(inputs, shown.names),
+        "verdict_marks": {word: mark for word, mark in labels.MARKS.items() if word in found},
+        "drawn_effects": shown.forest is not None,
         "groups": shown.groups,
         "means_only": rows.means_only(inputs),
         "condensed": condense.sentence(inputs),
@@ -113,55 +98,23 @@ def _context(inputs: ReportInputs) -> dict[str, Any]:
         "links": shown.links,
         "jobs": rows.matrix(inputs),
         "marks": labels.RUN_MARKS,
+        "run_counts": ", ".join(f"{counts[word]} {word}" for word in labels.RUN_MARKS if word in counts),
+        "all_ok": set(counts) <= {"ok"},
         "provenance": provenance.by_variant(inputs),
-        "differing": provenance.differing(inputs),
+        "differing": differing,
         "hosts": provenance.hosts(inputs),
-        "noise": _noise(inputs),
+        "noise": provenance.runs(inputs),
         "warnings": [
             *provenance.unplanned(inputs.plan, inputs.changes),
             *inputs.plan.notes,
             *inputs.warnings,
             *run_warnings(inputs.outcomes),
         ],
-        "specs": {anchor: spec for anchor, _, spec in shown.charts()},
+        "specs": {anchor: spec for anchor, _, spec in sorted(shown.charts(), key=_by_weight)},
         "generated": headline.moment(inputs.generated_at),
     }
 
 
-def _noise(inputs: ReportInputs) -> list[dict[str, Any]]:
-    recorded = [(one, one.directory.name) for one in inputs.outcomes if one.directory and one.record]
-    return [
-        {"run": name, "block": one.block.block, "variant": one.run.variant}
-        | provenance.run_noise(inputs.provenance.get(name, {}))
-        for one, name in condense.thinned(recorded)
-    ]
-
-
-def script_safe(specs: Mapping[str, Any]) -> markupsafe.Markup:
-    """The specs as JSON for inside of a script element."""
-    # Inside <script> only "<" could end the element early; JSON lets it be written as an escape.
-    text = json.dumps(all_visible(specs), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return markupsafe.Markup(text.replace("<", "\\u003c"))  # noqa: S704 - escaped in this very line
-
-
-def _shown(value: Any) -> Any:
-    """What stands between ``{{`` and ``}}``; markup is ours."""
-    return visible(value) if isinstance(value, str) and not isinstance(value, markupsafe.Markup) else value
-
-
-@functools.cache
-def bundle() -> markupsafe.Markup:
-    """The library that draws, once for a page. Putting it together takes seconds, so the user's cache keeps it."""
-    path = Path(platformdirs.user_cache_dir("gpubench")) / f"vega-{metadata.version('vl-convert-python')}.js"
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        head, _, code = path.read_bytes().decode().partition("\n")
-        if head == _head(code):
-            return markupsafe.Markup(code)  # noqa: S704 - the code of our own dependency, not data
-    code = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
-    with contextlib.suppress(MissingToolError):  # without a cache it takes seconds each time, and no more
-        write_atomically(path, f"{_head(code)}\n{code}".encode())
-    return markupsafe.Markup(code)  # noqa: S704 - see above
-
-
-def _head(code: str) -> str:
-    return f"// SHA-256 of what follows: {hashlib.sha256(code.encode()).hexdigest()}"
+def _by_weight(chart: tuple[str, str, dict[str, Any]]) -> bool:
+    """Charts of samples come last: where not all are drawn beforehand, the others are."""
+    return chart[1].startswith(("samples ", "histogram "))

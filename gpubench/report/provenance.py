@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import re
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +16,10 @@ from gpubench.merge.environment import Changes
 from gpubench.merge.run_noise import entries, series, slowest
 from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.model.quantities import format_bytes
+from gpubench.report import condense
 from gpubench.report.inputs import ReportInputs
+from gpubench.report.tables import NUMBER, Table, linked
+from gpubench.spec.records import PROVENANCE_FILE
 
 Provenance = Mapping[str, Any]
 
@@ -32,6 +36,15 @@ class Fact:
         """Whether the variants differ in this."""
         return len(set(self.values)) > 1
 
+    @property
+    def shown(self) -> list[tuple[str, str]]:
+        """Each value with hashes and paths cut, and the whole value where something was cut."""
+        cut = [_PATH.sub(r"…\1", _HASH.sub(r"\1…", value)) for value in self.values]
+        return [(short, value if short != value else "") for short, value in zip(cut, self.values, strict=True)]
+
+
+_HASH = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{12,}\b")
+_PATH = re.compile(r"(?:/[^/\s,]+){2,}((?:/[^/\s,]+){3})")
 
 _OF_PROCESS, _OF_NODE = ("python", "node_half", "versions"), ("host", "cpu_model", "cores", "memory", "kernel", "load")
 _OF_RUN = ("transport", "registered_s", "speed")
@@ -84,24 +97,51 @@ def by_variant(inputs: ReportInputs) -> list[Fact]:
     ]
 
 
-def hosts(inputs: ReportInputs) -> list[dict[str, str]]:
+def hosts(inputs: ReportInputs) -> Table:
     """Every node that took part, once."""
     nodes: dict[str, list[Provenance]] = {}
     for node in _nodes(inputs.provenance.values()):
         nodes.setdefault(str(node.get("host", "?")), []).append(node)
-    return [
-        {
-            "host": host,
-            "cpu": str(seen[0].get("cpu_model") or "not recorded"),
-            "cores": str(seen[0].get("cores", "?")),
-            "memory": format_bytes(seen[0]["memory"]) if seen[0].get("memory") else "?",
-            "kernel": str(seen[0].get("kernel") or "?"),
-            "load": _load(seen, "load1", "{:.2f}") or "?",
-            "busy": _load(seen, "busy", "{:.0f} %") or "?",
-            "steal": _steal(seen) or "?",
-        }
+    rows = [
+        (
+            host,
+            str(seen[0].get("cpu_model") or "not recorded"),
+            str(seen[0].get("cores", "?")),
+            format_bytes(seen[0]["memory"]) if seen[0].get("memory") else "?",
+            str(seen[0].get("kernel") or "?"),
+            _load(seen, "load1", "{:.2f}") or "?",
+            _load(seen, "busy", "{:.0f} %") or "?",
+            _steal(seen) or "?",
+        )
         for host, seen in sorted(nodes.items())
     ]
+    return Table("Nodes that took part", _HOST_COLUMNS, rows)
+
+
+_NOISE_COLUMNS = (("Load, mean", NUMBER), ("Stolen, mean | most", NUMBER))
+_HOST_COLUMNS = (
+    *(("Host", ""), ("CPU", ""), ("Cores", NUMBER), ("Memory", NUMBER), ("Kernel", "")),
+    *(_NOISE_COLUMNS[0], ("Busy, mean", NUMBER), _NOISE_COLUMNS[1]),
+)
+
+
+def runs(inputs: ReportInputs) -> Table:
+    """UCX, transport, load and steal of every run, or of as many as a page holds."""
+    recorded = [(one, one.directory.name) for one in inputs.outcomes if one.directory and one.record]
+    rows = [
+        (
+            str(one.block.block),
+            one.run.variant,
+            *run_noise(inputs.provenance.get(name, {})).values(),
+            linked("provenance", f"runs/{name}/{PROVENANCE_FILE}"),
+        )
+        for one, name in condense.thinned(recorded)
+    ]
+    columns = (
+        *(("Block", NUMBER), ("Variant", ""), ("UCX loaded", ""), ("Transport", "")),
+        *(*_NOISE_COLUMNS, ("File", "unsorted")),
+    )
+    return Table("UCX, transport, load and steal of every finished run", columns, rows, "sortable")
 
 
 def run_noise(provenance: Provenance) -> dict[str, str]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpubench.merge.family import Cell
 from gpubench.model.plan import Place
 from gpubench.report import charts, condense, labels
 from gpubench.report.inputs import ReportInputs
+from gpubench.report.seconds import seconds, words
 from gpubench.spec.records import LOGS_FILE, PROVENANCE_FILE, RUN_FILE, SAMPLES_FILE
 from gpubench.stats.verdict import Verdict
 from gpubench.store.accounting import RunOutcome
@@ -32,7 +34,23 @@ class RowGroup:
 def verdict_rows(inputs: ReportInputs, names: Sequence[str]) -> list[dict[str, Any]]:
     """One row per verdict; ``sort_…`` hold what the column is sorted by."""
     several = len(labels.baselines(inputs.verdicts)) > 1
-    return [_verdict_row(one, name, several) for one, name in zip(inputs.verdicts, names, strict=True)]
+    common = _common_reasons(inputs.verdicts)
+    return [
+        _verdict_row(one, name, both, several, common)
+        for one, name, both in zip(inputs.verdicts, names, seconds(inputs), strict=True)
+    ]
+
+
+def reasons(inputs: ReportInputs, names: Sequence[str]) -> list[tuple[str, str]]:
+    """What several rows of the verdict table share, each once: a word of the rows, and what it means."""
+    wide = [name for one, name in zip(inputs.verdicts, names, strict=True) if _obstacle(one) == _WIDE]
+    notes = []
+    if wide:
+        margin, family = f"±{inputs.settings.margin.percent}", len(inputs.verdicts)
+        after = f" (after Holm’s correction over {family} comparisons)" if family > 1 else ""
+        text = f"the blocks show neither a difference{after} nor that it lies within {margin}"
+        notes.append((f"inconclusive in {_count(len(wide), 'row')}", text))
+    return [*notes, *((word, reason.partition(": ")[2]) for reason, word in _common_reasons(inputs.verdicts).items())]
 
 
 def matrix(inputs: ReportInputs) -> list[dict[str, Any]]:
@@ -73,22 +91,53 @@ def groups(inputs: ReportInputs, names: Sequence[str]) -> list[RowGroup]:
     """Charts and run means in the order of the verdicts."""
     found: dict[str, RowGroup] = {}
     for verdict, name in zip(inputs.verdicts, names, strict=True):
-        anchor = _anchor(verdict)
+        at = anchor(verdict)
         place = (verdict.key["params_id"], (verdict.key["nodes"], verdict.key["workers_per_node"]))
-        group, modes = found.get(anchor), "multimodal" in verdict.flags
+        group, modes = found.get(at), "multimodal" in verdict.flags
         if group is None or (modes and group.histogram is None):
             cells = [cell for cell in inputs.cells if (cell.workload.params_id, cell.outcome.job.place) == place]
-            group = group or _group(anchor, name, cells, inputs, verdict.baseline)
+            group = group or _group(at, name, cells, inputs, verdict.baseline)
             if modes:
                 group = dataclasses.replace(group, histogram=_histogram(name, cells, inputs))
-            found[anchor] = group
+            found[at] = group
         group.beside.append(_beside(verdict))
     return list(found.values())
 
 
-def _verdict_row(one: Verdict, name: str, several_baselines: bool) -> dict[str, Any]:
+_WIDE = "wide"
+
+
+def _obstacle(one: Verdict) -> str:
+    """The word that begins the reason of an inconclusive comparison; ``wide`` where it is nothing but noise."""
+    return one.reason.partition(":")[0] if one.verdict == "inconclusive" else ""
+
+
+def _common_reasons(verdicts: Sequence[Verdict]) -> dict[str, str]:
+    """Reasons that several comparisons share word by word, and the word that stands for each."""
+    counts = Counter(one.reason for one in verdicts if _obstacle(one) not in ("", _WIDE))
+    return {reason: reason.partition(":")[0] for reason, count in counts.items() if count > 1}
+
+
+def _why(one: Verdict, common: Mapping[str, str]) -> str:
+    """What the other columns don't say, and no line for all rows."""
+    decided = one.reason.partition("; ")[2] if one.verdict != "inconclusive" else ""
+    if one.verdict in ("regression", "improvement"):
+        return "; ".join(filter(None, (one.reason.partition(" after Holm")[0], decided)))
+    if one.verdict == "equivalent":
+        return decided
+    return one.leaning if _obstacle(one) == _WIDE else common.get(one.reason, one.reason)
+
+
+def _verdict_row(
+    one: Verdict, name: str, both: tuple[float, float] | None, several_baselines: bool, common: Mapping[str, str]
+) -> dict[str, Any]:
+    before, after = words(both)
     return {
-        "anchor": _anchor(one),
+        "before": before,
+        "sort_before": "" if both is None else both[0],
+        "after": after,
+        "sort_after": "" if both is None else both[1],
+        "anchor": anchor(one),
         "name": name,
         "candidate": labels.pair(one) if several_baselines else one.candidate,
         "effect": labels.effect(one),
@@ -99,7 +148,7 @@ def _verdict_row(one: Verdict, name: str, several_baselines: bool) -> dict[str, 
         "verdict": one.verdict,
         "mark": labels.MARKS.get(one.verdict, ""),
         "sort_verdict": charts.VERDICT_WORDS.index(one.verdict),
-        "reason": one.reason,
+        "reason": _why(one, common),
         "more": labels.more(one),
         "beyond": one.beyond_margin,
         "flags": list(one.flags),
@@ -108,13 +157,13 @@ def _verdict_row(one: Verdict, name: str, several_baselines: bool) -> dict[str, 
 
 def _beside(one: Verdict) -> str:
     """The other numbers of a verdict, in a line."""
-    words = [f"mean {labels.effect(one)} {labels.interval(one)}".rstrip()]
-    words += [f"95 % by itself {labels.between(one.low, one.high)}"] if one.shown != (one.low, one.high) else []
-    words += [f"median {labels.percent(one.median_effect)}"] if one.median_effect is not None else []
-    words += [f"geometric mean {labels.percent(one.geomean_effect)}"] if one.geomean_effect is not None else []
-    words += [f"{name} {p:.2g}" for name, p in _p_values(one) if p is not None]
-    words += [one.straggler_note] if one.straggler_note else []
-    return f"{labels.pair(one)}: {'; '.join(words)}"
+    said = [f"mean {labels.effect(one)} {labels.interval(one)}".rstrip()]
+    said += [f"95 % by itself {labels.between(one.low, one.high)}"] if one.shown != (one.low, one.high) else []
+    said += [f"median {labels.percent(one.median_effect)}"] if one.median_effect is not None else []
+    said += [f"geometric mean {labels.percent(one.geomean_effect)}"] if one.geomean_effect is not None else []
+    said += [f"{name} {p:.2g}" for name, p in _p_values(one) if p is not None]
+    said += [one.straggler_note] if one.straggler_note else []
+    return f"{labels.pair(one)}: {'; '.join([*said, one.reason])}"
 
 
 def _p_values(one: Verdict) -> list[tuple[str, float | None]]:
@@ -130,7 +179,8 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def _anchor(one: Verdict) -> str:
+def anchor(one: Verdict) -> str:
+    """Of the samples that a verdict rests on."""
     return f"samples-{one.key['params_id']}-{one.key['nodes']}-{one.key['workers_per_node']}"
 
 
@@ -188,7 +238,11 @@ def _group(anchor: str, name: str, cells: list[Cell], inputs: ReportInputs, base
     title = f"{name}: samples of every run in order of time"
     few, many = means_only(inputs), condense.needed(inputs)
     chart = charts.samples(timed, variants, title, means_only=few, condensed=many) if timed else None
-    params = ", ".join(f"{key} = {value}" for key, value in cells[0].workload.params.items()) if cells else ""
+    params = (
+        ", ".join(f"{key} = {value}" for key, value in cells[0].workload.params.items() if value not in ("", []))
+        if cells
+        else ""
+    )
     means = _pooled_means(cells, variants, baseline) if many else _means(cells, variants, baseline)
     return RowGroup(anchor, name, params, chart, None, means, [])
 

@@ -11,6 +11,7 @@ from gpubench.model.plan import Place
 from gpubench.report import labels, scaling_charts
 from gpubench.report.inputs import ReportInputs
 from gpubench.report.scaling import RULES, curve_key, law_words, percent, ratio_words, sizes_of
+from gpubench.report.tables import NUMBER, Table, linked
 from gpubench.spec.plain import canonical
 
 
@@ -23,7 +24,7 @@ class Scaling:
     rule: str
     chart: dict[str, Any] | None
     laws: list[tuple[str, str]]
-    sizes: list[dict[str, str]]
+    table: Table
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Overhead:
     """The scheduler's share of every workload that was also measured with tasks that do nothing."""
 
     chart: dict[str, Any]
-    rows: list[dict[str, str]]
+    table: Table
 
 
 def scaling(inputs: ReportInputs, anchors: Sequence[str]) -> list[Scaling]:
@@ -62,17 +63,17 @@ def overhead(inputs: ReportInputs, anchors: Sequence[str]) -> Overhead | None:
     bars = [f"{name} · {one.variant}" if several else name for one, name in zip(shares, names, strict=True)]
     ids = {(one.name, canonical(one.params)): one.params_id for one in inputs.plan.workloads if one.backend == "dask"}
     rows = [
-        {
-            "name": name,
-            "variant": one.variant,
-            "place": f"{one.place[0]} x {one.place[1]}",
-            "share": percent(one.share),
-            "runs": str(one.runs),
-            "link": _link(ids[one.workload, canonical(one.params)], one.place, anchors),
-        }
+        (
+            linked(name, _link(ids[one.workload, canonical(one.params)], one.place, anchors)),
+            one.variant,
+            f"{one.place[0]} x {one.place[1]}",
+            percent(one.share),
+            str(one.runs),
+        )
         for one, name in zip(shares, names, strict=True)
     ]
-    return Overhead(scaling_charts.overhead(shares, bars), rows)
+    caption = "The scheduler’s share of each workload’s time by variant, with 95 % intervals"
+    return Overhead(scaling_charts.overhead(shares, bars), Table(caption, _SHARE_COLUMNS, rows))
 
 
 def _is_scaled(several: Sequence[ScalingCurve]) -> bool:
@@ -89,20 +90,37 @@ def _scaling(several: Sequence[ScalingCurve], name: str, inputs: ReportInputs, a
         rule=RULES[rule],
         chart=scaling_charts.efficiency(several, labels_, title),
         laws=[] if rule == "none" else [(curve.variant, law_words(curve)) for curve in several],
-        sizes=[
-            {
-                "variant": curve.variant,
-                "place": f"{one.at.nodes} x {one.at.workers_per_node}",
-                "threads": str(one.at.units),
-                "seconds": labels.seconds(one.seconds.value),
-                **dict(zip(("speedup", "efficiency"), ratio_words(one), strict=True)),
-                "runs": str(len(one.at.logs)),
-                "link": _link(workload.params_id, (one.at.nodes, one.at.workers_per_node), anchors),
-            }
-            for curve in several
-            for one in sizes_of(curve.measured, curve.rule)
-        ],
+        table=Table(
+            f"Seconds, speed-up and efficiency of {name} by variant and size, with 95 % intervals",
+            _SIZE_COLUMNS,
+            [
+                (
+                    curve.variant,
+                    f"{one.at.nodes} x {one.at.workers_per_node}",
+                    str(one.at.units),
+                    linked(
+                        labels.seconds(one.seconds.value),
+                        _link(workload.params_id, (one.at.nodes, one.at.workers_per_node), anchors),
+                    ),
+                    *ratio_words(one),
+                    str(len(one.at.logs)),
+                )
+                for curve in several
+                for one in sizes_of(curve.measured, curve.rule)
+            ],
+        ),
     )
+
+
+_SIZE_COLUMNS = (
+    ("Variant", ""),
+    *((name, NUMBER) for name in ("Nodes x workers", "Threads", "Time", "Speed-up", "Efficiency", "Runs")),
+)
+_SHARE_COLUMNS = (
+    ("Workload", ""),
+    ("Variant", ""),
+    *((name, NUMBER) for name in ("Nodes x workers", "Scheduler’s share", "Runs")),
+)
 
 
 def _share_key(one: SchedulerShare) -> dict[str, object]:

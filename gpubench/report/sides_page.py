@@ -10,9 +10,10 @@ import altair as alt
 from gpubench import __version__
 from gpubench.report import charts, labels
 from gpubench.report.chart_parts import by_variant, finish
-from gpubench.report.page import render
+from gpubench.report.frame import render
 from gpubench.report.scaling import RULES, percent
 from gpubench.report.sides import Curves, SideBySide, curves, lone_lines, size_rows
+from gpubench.report.tables import NUMBER, WHY, Table, marked
 from gpubench.stats.scaling import SpeedupAtSize
 
 _WIDTH, _HEIGHT, _AXIS, _SPACING = 330, 210, 58, 22
@@ -34,7 +35,7 @@ def html(shown: SideBySide, templates: Mapping[str, str]) -> bytes:
         "notes": shown.notes,
         "forest": "forest" in specs,
         "curves": [
-            {"anchor": f"sides-{number}", "name": one.name, "rule": RULES[one.rule], "rows": size_rows(one)}
+            {"anchor": f"sides-{number}", "name": one.name, "rule": RULES[one.rule], "table": _table(one)}
             for number, one in enumerate(found)
         ],
         "lone": list(lone_lines(shown)),
@@ -42,6 +43,21 @@ def html(shown: SideBySide, templates: Mapping[str, str]) -> bytes:
         "specs": specs,
     }
     return render("report/sides.html.j2", templates, context)
+
+
+def _table(one: Curves) -> Table:
+    fields = ("units", "seconds_A", "efficiency_A", "seconds_B", "efficiency_B", "effect")
+    rows = [
+        [
+            *(row[field] for field in fields),
+            marked('<span class="verdict {verdict}">{mark} {verdict}</span>', verdict=row["verdict"], mark=row["mark"]),
+            row["reason"],
+        ]
+        for row in size_rows(one)
+    ]
+    names = ("Threads", "A time", "A efficiency", "B time", "B efficiency", "B against A [interval]")
+    columns = [*((name, NUMBER) for name in names), ("Verdict", ""), ("Why", WHY)]
+    return Table(f"Both sides of {one.name} at every size, with verdicts", columns, rows, "cards")
 
 
 def _counts(shown: SideBySide) -> str:

@@ -61,8 +61,10 @@ def test_the_page_over_time_draws_campaigns_their_changes_and_their_failed_runs(
     assert done.returncode == 0, done.stderr
     page = (weekly.parent / "over-time.html").read_text()
     specs = json.loads(page.partition('id="specs">')[2].partition("</script>")[0])
-    (chart,) = specs.values()
-    sets = chart["datasets"]
+    assert list(specs) == ["versions-0", "over-time-0"]
+    (compared,) = specs["versions-0"]["datasets"]["versions"]
+    assert (compared["variant"], compared["place"], compared["dates"]) == ("1.19.0", "2 workers on 1 node", WEEKS)
+    sets = specs["over-time-0"]["datasets"]
     assert len(sets["figures"]) == 2 * WEEKS
     assert {row["panel"] for row in sets["figures"]} == {"2 workers on 1 node"}
     assert all(row["low"] < row["value"] < row["high"] for row in sets["figures"] if row["low"] is not None)
@@ -72,9 +74,9 @@ def test_the_page_over_time_draws_campaigns_their_changes_and_their_failed_runs(
     assert [(row["variant"], row["slower"]) for row in sets["changes"]] == [("1.17.0", True), ("1.19.0", True)]
     assert all("6.9.9" in row["why"] for row in sets["changes"])
     assert "1 x failed: worker 1 died" in page
-    (svg,) = (weekly.parent / "charts").iterdir()
-    assert svg.name == "over-time-merge.svg"
-    assert "var(--" not in svg.read_text()
+    files = sorted((weekly.parent / "charts").iterdir())
+    assert [svg.name for svg in files] == ["over-time-merge.svg", "versions-merge.svg"]
+    assert not any("var(--" in svg.read_text() for svg in files)
 
 
 def test_a_page_and_json_at_once_are_refused(gpubench: Run, weekly: Path) -> None:

@@ -19,7 +19,7 @@ from gpubench.report.history_page import HistoryInputs, html
 pytestmark = pytest.mark.system
 
 DATES = [dt.date(2026, 1, 5) + dt.timedelta(weeks=number) for number in range(20)]
-LEGEND = "[...document.querySelectorAll('.role-legend-label text')]"
+LEGEND = "[...document.querySelectorAll('#chart-over-time-0 .role-legend-label text')]"
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,8 @@ def test_it_renders_without_a_word_on_the_console_and_without_the_network(page: 
 
 
 def test_panels_stand_below_each_other_on_a_telephone(page: browser.Page, report: Path) -> None:
-    places = "[...document.querySelectorAll('.chart svg text')].filter((one) => one.textContent.endsWith('workers'))"
+    texts = "[...document.querySelectorAll('#chart-over-time-0 svg text')]"
+    places = f"{texts}.filter((one) => one.textContent.endsWith('workers'))"
     lefts = f"{places}.map((one) => Math.round(one.getBoundingClientRect().left))"
     page.open(report.as_uri())
     assert len(set(page.evaluate(lefts))) == 2
@@ -71,8 +72,9 @@ def test_panels_stand_below_each_other_on_a_telephone(page: browser.Page, report
 
 def test_changes_and_failed_spans_are_drawn_and_told(page: browser.Page, report: Path) -> None:
     page.open(report.as_uri())
-    assert page.evaluate("document.querySelectorAll('.chart .mark-rule.role-mark line').length") == 2
-    assert page.evaluate("document.querySelectorAll('.chart .mark-rect.role-mark path').length") == 2
+    here = "document.querySelectorAll('#chart-over-time-0 {}').length"
+    assert page.evaluate(here.format(".mark-rule.role-mark line[stroke-dasharray]")) == 2
+    assert page.evaluate(here.format(".mark-rect.role-mark path")) == 2
     words = page.evaluate("document.getElementById('over-time-0').textContent")
     assert "2026-01-26 to 2026-02-02, 2 dates" in words
     assert "failed: worker 1 died" in words
@@ -81,9 +83,8 @@ def test_changes_and_failed_spans_are_drawn_and_told(page: browser.Page, report:
 @pytest.mark.parametrize("how", ["click", "keydown"])
 def test_a_version_of_the_legend_stands_out_and_steps_back_again(page: browser.Page, report: Path, how: str) -> None:
     page.open(report.as_uri())
-    lines = (
-        "[...document.querySelectorAll('.chart .mark-line.role-mark path')].map((one) => one.getAttribute('opacity'))"
-    )
+    drawn = "[...document.querySelectorAll('#chart-over-time-0 .mark-line.role-mark path')]"
+    lines = f"{drawn}.map((one) => one.getAttribute('opacity'))"
     kind = {"click": "MouseEvent", "keydown": "KeyboardEvent"}[how]
     event = f"{LEGEND}[1].dispatchEvent(new {kind}('{how}', {{key: 'Enter'}}))"
     assert page.evaluate(lines) == ["1"] * 4

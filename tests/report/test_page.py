@@ -8,7 +8,7 @@ import pytest
 import reports
 from campaign_builder import QUICK, Writer, begin, finish, make_plan, variant
 
-from gpubench.report import ReportInputs, charts, labels, page, provenance, rows, verdicts_json
+from gpubench.report import ReportInputs, charts, frame, labels, provenance, rows, verdicts_json
 from gpubench.report.markdown import markdown
 from gpubench.report.page import html
 from gpubench.stats.verdict import Verdict
@@ -75,9 +75,9 @@ def test_the_headline_says_what_was_found_and_how_sure(
 ) -> None:
     text = campaigns["story"][2].decode()
     heading = re.sub(r"<[^>]+>", "", re.search(r"<h1>(.*?)</h1>", text, re.S)[1])  # type: ignore[index]
-    slower, same = "1.19.0 is slower than 1.17.0 in 1 of 5 comparisons.", "1.19.0-proto1 is as fast as 1.17.0 in all 5"
-    assert heading.strip() == f"{slower} {same}, to within ±3 %."
-    assert "message 10 MB (+48.3 %, interval [+46, +50] %, 8 blocks)" in text
+    slower = "1.19.0 is slower than 1.17.0 in 1 of 5 comparisons: message 10 MB +48.3 %."
+    same = "1.19.0-proto1 is as fast as 1.17.0 in all 5"
+    assert heading.strip().replace("\xa0", " ") == f"{slower} {same}, to within ±3 %."
     assert "at most 5 % of cases, over all 10 comparisons" in text
     assert "A against A" not in text
 
@@ -191,7 +191,7 @@ def test_provenance_may_lack_anything(
     known = {} if found is None else dict.fromkeys(inputs.provenance, found)
     thin = reports.with_provenance(dataclasses.replace(inputs, manifests={}), known)
     assert {fact.name: fact.values[0] for fact in provenance.by_variant(thin)}["libucp"] == "not recorded"
-    assert len(provenance.hosts(thin)) <= 1
+    assert len(provenance.hosts(thin).rows) <= 1
     assert provenance.run_noise(found or {})["transport"] == "not recorded"
     assert [fact.name for fact in provenance.differing(thin)] == ["setting UCX_PROTO_ENABLE"]
 
@@ -323,6 +323,23 @@ def test_one_hopeless_interval_does_not_hide_the_others(
     assert (low, high) == pytest.approx((-99.0, 193.0), abs=1)
 
 
+def test_effects_stand_together_by_variant_on_an_axis_that_shows_the_margin(
+    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
+) -> None:
+    _, inputs, _ = campaigns["story"]
+    names = labels.cell_names([one.key for one in inputs.verdicts])
+    spec = charts.forest(inputs.verdicts, names, 0.03)
+    order = spec["layer"][2]["encoding"]["y"]["sort"]
+    heads = [row for row in order if row.startswith(" · ")]
+    assert heads == [" · 1.19.0 vs 1.17.0", " · 1.19.0-proto1 vs 1.17.0"]
+    assert [row.rpartition(" · ")[2] for row in order] == ["1.19.0 vs 1.17.0"] * 6 + ["1.19.0-proto1 vs 1.17.0"] * 6
+    across = spec["layer"][0]["encoding"]["x"]
+    assert (across["scale"]["type"], across["scale"]["constant"]) == ("symlog", 3)
+    assert across["axis"]["values"] == [0, 3, 10, 30, -3]
+    alone = [one for one in inputs.verdicts if one.candidate == "1.19.0"]
+    assert len(charts.forest(alone, names[:5], 0.03)["layer"][2]["encoding"]["y"]["sort"]) == 5
+
+
 def test_an_effect_without_an_interval_does_not_press_the_others_flat_and_is_told_at_the_edge(
     campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
 ) -> None:
@@ -355,7 +372,9 @@ def test_the_shape_of_verdicts_json(campaigns: dict[str, tuple[Campaign, ReportI
 
 def test_markdown_for_a_pull_request(campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]]) -> None:
     text = markdown(campaigns["troubled"][1])
-    assert text.startswith("**1.19.0 is slower than 1.17.0 in 1 of 5 comparisons.")
+    assert text.startswith(
+        "**1.19.0 is slower than 1.17.0 in 1 of 5 comparisons: message 10 MB +48.1 %; 2 inconclusive."
+    )
     assert "| message 10 MB | 1.19.0 vs 1.17.0 | +48.1 % \\[+44, +53] | 5 | ▲ regression |" in text
     assert "- block 2, 1.19.0: lost: job n1-1 ended before this run started" in text
 
@@ -385,7 +404,7 @@ def test_verdicts_against_another_baseline_name_it_everywhere(
 
     def heading(verdicts: list[Verdict]) -> str:
         page = html(dataclasses.replace(inputs, verdicts=verdicts)).decode()
-        found = re.search(r"Candidate <span[^>]*>(.*?)</span>", page)
+        found = re.search(r"Variant <span[^>]*>(.*?)</span>", page)
         assert found
         return found[1]
 
@@ -405,13 +424,13 @@ def test_the_library_that_draws_is_kept_in_the_users_cache_and_made_anew_when_th
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    code = page.bundle.__wrapped__()
+    code = frame.bundle.__wrapped__()
     (kept,) = tmp_path.rglob("vega-*.js")
     with monkeypatch.context() as patched:
-        patched.setattr(page.vl_convert, "javascript_bundle", lambda _: pytest.fail("made again"))
-        assert page.bundle.__wrapped__() == code
+        patched.setattr(frame.vl_convert, "javascript_bundle", lambda _: pytest.fail("made again"))
+        assert frame.bundle.__wrapped__() == code
     kept.write_text(kept.read_text().replace("function", "fiction", 1))
-    assert page.bundle.__wrapped__() == code
+    assert frame.bundle.__wrapped__() == code
     kept.unlink()
     kept.mkdir()
-    assert page.bundle.__wrapped__() == code
+    assert frame.bundle.__wrapped__() == code

@@ -26,7 +26,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Campaign, ReportInpu
 
 
 def section(page: str, name: str) -> str:
-    found = re.search(rf'<section id="{name}">.*?</section>', page, re.S)
+    found = re.search(rf'<section [^>]*id="{name}">.*?</section>', page, re.S)
     return found[0] if found else ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,9 +83,9 @@ def test_text_is_readable_in_both_schemes(page: browser.Page, report: Path) -> N
 def test_the_table_sorts_by_number_and_by_keyboard(page: browser.Page, report: Path) -> None:
     page.open(report.as_uri())
     effects = (
-        "[...document.querySelectorAll('#verdict-table tbody tr')].map((row) => Number(row.cells[2].dataset.sort))"
+        "[...document.querySelectorAll('#verdict-table tbody tr')].map((row) => Number(row.cells[4].dataset.sort))"
     )
-    heading = "document.querySelector('#verdict-table thead th:nth-child(3)')"
+    heading = "document.querySelector('#verdict-table thead th:nth-child(5)')"
     page.evaluate(f"{heading}.querySelector('button').click()")
     rising = page.evaluate(effects)
     assert rising == sorted(rising)
@@ -105,6 +106,7 @@ def test_a_telephone_shows_it_without_sideways_scrolling(page: browser.Page, rep
 
 def test_tables_keep_their_meaning_for_screen_readers(page: browser.Page, report: Path) -> None:
     page.open(report.as_uri(), width=375, height=800, mobile=True)
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     nodes = page.call("Accessibility.getFullAXTree")["nodes"]
     roles = [node["role"]["value"] for node in nodes if "role" in node]
     assert roles.count("table") >= 5
@@ -113,10 +115,60 @@ def test_tables_keep_their_meaning_for_screen_readers(page: browser.Page, report
     assert "Effects with their intervals" in names
 
 
-def test_it_prints(page: browser.Page, report: Path) -> None:
-    page.open(report.as_uri(), dark=True)
-    assert page.pdf().startswith(b"%PDF")
-    assert page.evaluate("[...document.querySelectorAll('details')].every((one) => one.open)")
+def pages_of(pdf: bytes) -> int:
+    return len(re.findall(rb"/Type\s*/Page\b", pdf))
+
+
+def test_it_prints_on_six_pages_with_its_charts_and_without_what_is_folded(page: browser.Page, tmp_path: Path) -> None:
+    campaign = reports.story(tmp_path / "c")
+    campaign.report.write_bytes(html(reports.collect(campaign)))
+    page.open(campaign.report.as_uri(), dark=True)
+    assert 2 <= pages_of(page.pdf()) <= 6
+    page.call("Emulation.setEmulatedMedia", media="print")
+    height = "(id) => document.getElementById(id).getBoundingClientRect().height"
+    assert page.evaluate(f"({height})('chart-forest')") > 100
+    assert page.evaluate("[...document.querySelectorAll('.chart')].every((one) => one.clientHeight > 50)")
+    assert page.evaluate(f"({height})('runs')") < 30
+    page.call("Emulation.setEmulatedMedia", media="")
+
+
+def test_the_first_screen_answers_and_says_what_to_do(page: browser.Page, report: Path) -> None:
+    page.open(report.as_uri(), width=1400, height=900)
+    for part in ("h1", ".tiles", ".next"):
+        assert page.evaluate(f"document.querySelector('{part}').getBoundingClientRect().bottom") < 900
+    assert page.evaluate("document.querySelectorAll('.tile svg').length") == 10
+
+
+def test_without_scripts_every_chart_is_a_picture_in_the_readers_colours(page: browser.Page, report: Path) -> None:
+    page.call("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        for options in ({}, {"dark": True}, {"width": 390, "mobile": True}):
+            page.open(report.as_uri(), **options)
+            sizes = page.evaluate(
+                "[...document.querySelectorAll('.chart')].map((one) => one.querySelector('svg').clientHeight)"
+            )
+            assert len(sizes) == 6
+            assert min(sizes) > 100
+            assert page.evaluate("document.documentElement.scrollWidth") == page.evaluate("innerWidth")
+        paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        mark = "getComputedStyle(document.querySelector('#chart-forest defs path')).fill"
+        assert (paper, page.evaluate(mark)) == ("rgb(255, 255, 255)", "rgb(128, 86, 0)")
+    finally:
+        page.call("Emulation.setScriptExecutionDisabled", value=False)
+
+
+def test_what_is_folded_opens_by_its_link_and_draws_its_charts_then(page: browser.Page, tmp_path: Path) -> None:
+    campaign = reports.scaled(tmp_path / "c", blocks=2)
+    campaign.report.write_bytes(html(reports.collect(campaign)))
+    page.open(campaign.report.as_uri())
+    embedded = "document.querySelector('#chart-overhead').classList.contains('vega-embed')"
+    assert not page.evaluate(embedded)
+    assert page.evaluate(
+        "new Promise((done) => { addEventListener('hashchange', () => setTimeout(done, 0)); "
+        "location.hash = 'overhead' }).then(() => window.chartsDone).then(() => 1)"
+    )
+    assert page.evaluate("document.querySelector('#overhead > details').open")
+    assert page.evaluate(f"window.chartsDone.then(() => {embedded})")
 
 
 def test_a_campaign_without_a_sample(page: browser.Page, tmp_path: Path) -> None:
@@ -133,6 +185,9 @@ def test_scaling_scheduler_and_links_are_drawn(page: browser.Page, tmp_path: Pat
     campaign.report.write_bytes(html(reports.collect(campaign)))
     for options in ({}, {"dark": True}, {"width": 375, "mobile": True}):
         page.open(campaign.report.as_uri(), **options)
+        page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+        # The event of an opened part comes later; what it starts is awaited then.
+        page.evaluate("new Promise((done) => setTimeout(done, 0)).then(() => window.chartsDone).then(() => 1)")
         assert (page.console, page.errors) == ([], [])
         assert page.evaluate("[...document.querySelectorAll('.chart')].every((one) => one.querySelector('svg'))")
         # Eight workers without their own diagonal, and a cross on its ring.

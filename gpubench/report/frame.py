@@ -1,0 +1,138 @@
+"""The frame of every page: one file that holds everything it needs, and asks no network for anything.
+
+Its charts are pictures (SVG) that need no script; where scripts run, an embedded library draws them anew, to be used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import markupsafe
+import platformdirs
+import vl_convert
+
+from gpubench.errors import MissingToolError
+from gpubench.files import write_atomically
+from gpubench.model.text import all_visible, visible
+
+Spec = dict[str, Any]
+
+LARGEST_PICTURE, ALL_PICTURES = 40_000, 160_000
+"""Bytes of specs whose charts are drawn beforehand: of one chart, and of a page. A picture takes about five times as
+much; with these a page of many charts needs three more seconds and less than a megabyte."""
+
+_WIDTH = 720
+"""Pixels of a picture whose chart would fill its page."""
+
+
+def render(name: str, templates: Mapping[str, str], context: Mapping[str, Any]) -> bytes:
+    """A page that extends ``report/base.html.j2``.
+
+    Args:
+        name: the template's path.
+        templates: paths below ``templates/``, and their text.
+        context: what the template needs; ``specs`` are the page's charts by anchor, the most important first.
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.DictLoader(dict(templates)),
+        autoescape=True,
+        finalize=_shown,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    held = {
+        "pictures": pictures(context["specs"]),
+        "all_specs": script_safe(context["specs"]),
+        "bundle": bundle() if context["specs"] else "",
+    }
+    return environment.get_template(name).render({**context, **held}).encode()
+
+
+def pictures(specs: Mapping[str, Spec]) -> dict[str, markupsafe.Markup]:
+    """The charts that are drawn beforehand, by anchor: the first ones that fit into ``ALL_PICTURES``."""
+    found: dict[str, markupsafe.Markup] = {}
+    left = ALL_PICTURES
+    for anchor, spec in specs.items():
+        size = len(json.dumps(spec["datasets"]))
+        if size <= min(left, LARGEST_PICTURE):
+            found[anchor] = picture(anchor, spec)
+            left -= size
+    return found
+
+
+def picture(anchor: str, spec: Spec) -> markupsafe.Markup:
+    """A chart as SVG for inside of a page, whose style sheet gives its colours and fonts."""
+    still = all_visible(spec)
+    still = {**still, "config": {**still["config"], "aria": False}}
+    if still.get("width") == "container":
+        still["width"] = _WIDTH
+    # No address may be fetched: the specs hold their data.
+    text = str(vl_convert.vegalite_to_svg(still, allowed_base_urls=[]))
+    return markupsafe.Markup(_slim(text, anchor, markupsafe.escape(spec["description"])))  # noqa: S704 - Vega escapes
+
+
+_MARK = re.compile(r'<path transform="translate\(([-0-9.e]+),([-0-9.e]+)\)" (d="[^"]+"[^>]*)/>')
+_CLIP = re.compile(r"\bclip[0-9]+\b")
+_LENGTHS = re.compile(r' (?:transform|d|x|y|x2|y2|width|height)="[^"]*"')
+_NEEDLESS = re.compile(r' (?:(?:font-family|aria-[a-z]+|role|class|pointer-events)="[^"]*"|opacity="1")')
+
+
+def _slim(svg: str, anchor: str, title: str) -> str:
+    """A third of it: marks that look alike are one shape that is used many times, and lengths are tenths of pixels."""
+    shapes: dict[str, str] = {}
+    clips: dict[str, int] = {}
+
+    def used(found: re.Match[str]) -> str:
+        name = shapes.setdefault(found[3], f"{anchor}-m{len(shapes)}")
+        return f'<use href="#{name}" x="{found[1]}" y="{found[2]}"/>'
+
+    def tag(found: re.Match[str]) -> str:
+        text = _LENGTHS.sub(lambda length: re.sub(r"(\.\d)\d+", r"\1", length[0]), _NEEDLESS.sub("", found[0]))
+        # Vega numbers its clipping paths over all charts of a process.
+        return _CLIP.sub(lambda clip: f"{anchor}-c{clips.setdefault(clip[0], len(clips))}", text)
+
+    opening, _, rest = svg.partition(">")
+    body = _MARK.sub(used, rest)
+    defined = "".join(f'<path id="{name}" {look}/>' for look, name in shapes.items())
+    size = "".join(re.findall(r' (?:width|viewBox)="[^"]*"', opening))
+    return f'<svg role="img" aria-label="{title}"{size}>' + re.sub("<[^>]+>", tag, f"<defs>{defined}</defs>{body}")
+
+
+def script_safe(specs: Mapping[str, Any]) -> markupsafe.Markup:
+    """The specs as JSON for inside of a script element."""
+    # Inside <script> only "<" could end the element early; JSON lets it be written as an escape.
+    text = json.dumps(all_visible(specs), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return markupsafe.Markup(text.replace("<", "\\u003c"))  # noqa: S704 - escaped in this very line
+
+
+def _shown(value: Any) -> Any:
+    """What stands between ``{{`` and ``}}``; markup is ours."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, markupsafe.Markup) else value
+
+
+@functools.cache
+def bundle() -> markupsafe.Markup:
+    """The library that draws, once for a page. Putting it together takes seconds, so the user's cache keeps it."""
+    path = Path(platformdirs.user_cache_dir("gpubench")) / f"vega-{metadata.version('vl-convert-python')}.js"
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        head, _, code = path.read_bytes().decode().partition("\n")
+        if head == _head(code):
+            return markupsafe.Markup(code)  # noqa: S704 - the code of our own dependency, not data
+    code = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
+    with contextlib.suppress(MissingToolError):  # without a cache it takes seconds each time, and no more
+        write_atomically(path, f"{_head(code)}\n{code}".encode())
+    return markupsafe.Markup(code)  # noqa: S704 - see above
+
+
+def _head(code: str) -> str:
+    return f"// SHA-256 of what follows: {hashlib.sha256(code.encode()).hexdigest()}"

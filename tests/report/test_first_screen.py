@@ -1,0 +1,175 @@
+"""What a reader sees first: the answer, a tile per workload, what to do next; and what the page leaves out or folds."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+
+import pytest
+import reports
+from campaign_builder import QUICK, begin, finish, make_plan, variant
+
+from gpubench.report import ReportInputs, frame, labels, provenance, rows
+from gpubench.report.next_steps import next_steps
+from gpubench.report.page import html, parts
+from gpubench.report.seconds import seconds
+from gpubench.report.tiles import MOST, tiles
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> ReportInputs:
+    return dataclasses.replace(reports.collect(reports.story(tmp_path_factory.mktemp("c") / "story")), target="out/c")
+
+
+@pytest.fixture(scope="module")
+def troubled(tmp_path_factory: pytest.TempPathFactory) -> ReportInputs:
+    return dataclasses.replace(reports.collect(reports.troubled(tmp_path_factory.mktemp("c") / "c")), target="out/a b")
+
+
+def text_of(page: bytes) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page.decode().partition("<body>")[2].partition("<script")[0]))
+
+
+def tiles_of(inputs: ReportInputs) -> tuple[list[object], int]:
+    names = labels.cell_names([one.key for one in inputs.verdicts])
+    found, left_out = tiles(inputs, names, [rows.anchor(one) for one in inputs.verdicts])
+    return list(found), left_out
+
+
+@pytest.mark.parametrize("summary", ["mean", "median", "geomean"])
+def test_seconds_of_both_sides_agree_with_the_effect(story: ReportInputs, summary: str) -> None:
+    settings = dataclasses.replace(story.settings, summary=summary)
+    field = {"mean": "effect", "median": "median_effect", "geomean": "geomean_effect"}[summary]
+    for one, pair in zip(story.verdicts, seconds(dataclasses.replace(story, settings=settings)), strict=True):
+        assert pair is not None
+        assert pair[1] / pair[0] - 1 == pytest.approx(getattr(one, field), abs=1e-9)
+
+
+def test_seconds_are_of_the_blocks_that_the_verdict_used(tmp_path: Path, troubled: ReportInputs) -> None:
+    """Lost, failed and skipped runs are in no pair; blocks after the look that decided don't count."""
+    for inputs in (troubled, reports.collect(reports.looked_at(tmp_path / "c"))):
+        for one, pair in zip(inputs.verdicts, seconds(inputs), strict=True):
+            assert pair is not None
+            assert pair[1] / pair[0] - 1 == pytest.approx(one.effect, abs=1e-9)
+    assert set(seconds(reports.collect(reports.empty(tmp_path / "empty")))) == {None}
+
+
+def test_the_answer_stands_before_tiles_commands_chart_table_samples_and_everything_else(story: ReportInputs) -> None:
+    page = html(story).decode().partition("<body>")[2]
+    marks = ("<h1>", 'class="tiles"', 'class="next"', 'id="chart-forest"', 'id="verdict-table"', 'id="samples"')
+    folded = ('id="runs"', 'id="provenance"', 'id="campaign"', 'id="notes"')
+    places = [page.index(one) for one in (*marks, *folded)]
+    assert places == sorted(places)
+    assert page.index(story.plan.campaign) > page.index('id="samples"')
+    for one in folded:
+        assert re.search(rf"<section [^>]*{one}>\s*<details>", page), f"{one} is open"
+
+
+def test_a_tile_per_workload_has_both_sides_in_seconds_the_change_and_the_verdict(story: ReportInputs) -> None:
+    found, left_out = tiles_of(story)
+    assert (len(found), left_out) == (5, 0)
+    message = text_of(html(story)).partition("message 10 MB 1.19.0 ▲")[2][:120]
+    assert "regression 5.192 ms → 7.7 ms +48.3 % [+46, +50]" in message
+
+
+def test_of_many_workloads_those_with_a_finding_keep_their_tile(tmp_path: Path) -> None:
+    inputs = reports.collect(reports.scaled(tmp_path / "c"))
+    assert len({rows.anchor(one) for one in inputs.verdicts}) == 15
+    found, left_out = tiles_of(inputs)
+    assert (len(found), left_out) == (MOST // 2, 9)
+    shown = {tile.anchor for tile in found}  # type: ignore[attr-defined]
+    differing = {rows.anchor(one) for one in inputs.verdicts if one.verdict == "regression"}
+    assert differing
+    assert differing <= shown
+    assert "9 more workloads and sizes stand in the table" in text_of(html(inputs))
+
+
+def test_what_to_do_next_names_commands_with_their_price(story: ReportInputs, troubled: ReportInputs) -> None:
+    (cause,) = next_steps(story)
+    assert cause.command == "gpubench diff 1.17.0 1.19.0 out/c"
+    more, *others = next_steps(troubled)
+    assert more.command == "gpubench bench --campaign 'out/a b' --blocks +5"
+    assert re.fullmatch(r"about \S+, would decide message 1 KiB \(1\.19\.0\)", more.why)
+    assert others[0].command == "gpubench bench --campaign 'out/a b' --blocks +68"
+    assert others[0].why.endswith("would decide message 1 KiB (1.19.0) and transpose-sum (1.19.0-proto1)")
+    assert others[1].command == "gpubench diff 1.17.0 1.19.0 'out/a b'"
+
+
+def test_missing_runs_come_first_and_a_decided_campaign_needs_none(tmp_path: Path, story: ReportInputs) -> None:
+    first, *_ = next_steps(dataclasses.replace(reports.collect(reports.empty(tmp_path / "c")), target="d"))
+    assert first.command == "gpubench bench --campaign d"
+    assert first.why.startswith("24 runs are missing: about ")
+    calm = [one for one in story.verdicts if one.verdict == "equivalent"]
+    assert [one.command for one in next_steps(dataclasses.replace(story, verdicts=calm))] == [""]
+
+
+def test_a_reason_that_several_rows_share_stands_once(tmp_path: Path) -> None:
+    few = reports.collect(reports.scaled(tmp_path / "c", blocks=1))
+    assert len({one.reason for one in few.verdicts}) == 1
+    table = text_of(html(few)).partition("Effects and verdicts")[2].partition("How sure this is")[0]
+    assert table.count("can't carry a verdict") + table.count("can&#39;t carry a verdict") == 1
+    assert "few blocks : 1 block can" in table
+
+
+def test_noise_as_a_reason_is_said_once_for_all_rows(troubled: ReportInputs) -> None:
+    wide = [one for one in troubled.verdicts if one.reason.startswith("wide")]
+    noted = dict(rows.reasons(troubled, labels.cell_names([one.key for one in troubled.verdicts])))
+    assert noted[f"inconclusive in {len(wide)} row{'s' if len(wide) > 1 else ''}"].startswith("the blocks show neither")
+    page = text_of(html(troubled))
+    assert "don&#39;t show the difference" not in page.partition("How sure this is")[0]
+
+
+def test_every_chart_is_there_without_a_script(story: ReportInputs) -> None:
+    page = html(story).decode()
+    assert [anchor for anchor, _, _ in parts(story).charts()]
+    for anchor, _, spec in parts(story).charts():
+        drawn = page.partition(f'id="chart-{anchor}">')[2].partition("</svg>")[0]
+        assert drawn.startswith("<svg role=")
+        marks = [row for row in spec["datasets"].get("runs", spec["datasets"].get("rows", [])) if row]
+        assert drawn.count("<use ") >= sum(len(row.get("s", [0])) for row in marks)
+        assert "var(--" in drawn
+
+
+def test_charts_beyond_what_a_page_may_hold_say_that_they_need_a_script(
+    story: ReportInputs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = {anchor: len(json.dumps(spec["datasets"])) for anchor, _, spec in parts(story).charts()}
+    monkeypatch.setattr(frame, "ALL_PICTURES", sizes["forest"] + 100)
+    page = html(story).decode()
+    assert page.count('<svg role="img"') == 1
+    assert page.count("<noscript>This chart is too large") == len(sizes) - 1
+    assert page.index('<svg role="img"') > page.index('id="chart-forest"')
+
+
+def test_labels_that_look_like_markup_stay_text_in_pictures(tmp_path: Path) -> None:
+    evil = 'a<b class="x"'
+    plan = make_plan((variant(evil, "1.17.0"), variant("b", "1.19.0")), blocks=6, suite=QUICK[2:3])
+    campaign = begin(tmp_path / "c", plan)
+    finish(campaign)
+    drawn = html(reports.collect(campaign)).decode()
+    assert '<b class="x"' not in drawn
+    assert 'a&lt;b class="x"' in drawn
+
+
+def test_links_of_two_workers_on_one_host_say_nothing_and_are_left_out(tmp_path: Path) -> None:
+    inputs = reports.collect(reports.scaled(tmp_path / "c", blocks=1))
+    table = inputs.links[0]
+    pair = list(table.nodes)[:2]
+    two = dataclasses.replace(
+        table,
+        nodes=dict.fromkeys(pair, "n0"),
+        links=[link for link in table.links if {link.sender, link.receiver} <= set(pair)],
+    )
+    assert parts(dataclasses.replace(inputs, links=[two])).links == []
+    apart = dataclasses.replace(two, nodes=dict(zip(pair, ("n0", "n1"), strict=True)))
+    assert len(parts(dataclasses.replace(inputs, links=[apart])).links) == 1
+
+
+def test_hashes_and_paths_are_cut_and_what_all_variants_share_says_so(story: ReportInputs) -> None:
+    long = "/root/.cache/gpubench/venvs/0123456789abcdef/lib/python3.11/site-packages/libucx/lib/libucp.so.0"
+    fact = provenance.Fact("libucp", [long, "0123456789abcdef0123456789abcdef"])
+    assert fact.shown == [("…/libucx/lib/libucp.so.0", long), ("0123456789ab…", "0123456789abcdef0123456789abcdef")]
+    page = html(story).decode()
+    assert re.search(r'colspan="3"[^>]*><span class="quiet">all:</span> 2025.7.0, 2025.7.0<', page)

@@ -1,0 +1,121 @@
+"""What the page over time says of versions, and that up is faster in all of its charts."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import random
+import re
+
+import reports
+
+from gpubench.history.changes import find
+from gpubench.history.observed import Observed
+from gpubench.report.history import HistorySource
+from gpubench.report.history_page import HistoryInputs, change_rows, drawings, html
+from gpubench.report.over_time import over_time
+from gpubench.report.versions import compare_versions, version_key
+
+DATES = [dt.date(2026, 1, 5) + dt.timedelta(weeks=number) for number in range(20)]
+SIZES = (8, 16, 128)
+
+
+def figure(version: str, date: dt.date, workers: int, slower: float, name: str = "merge") -> Observed:
+    key = (("workload", name), ("backend", "dask"), ("workers", workers))
+    noise = random.Random(f"{version}{date}{workers}{name}").gauss(0, 0.001)
+    return Observed(key, version, date, "c", math.log(2.0 * slower) + noise, 4, 0.01, workers, None)
+
+
+def history() -> list[Observed]:
+    """1.9.0 on all dates; 1.12.0 on half, 20 % slower on 128 workers; 1.10.0 on one date, a quarter as fast."""
+    found = [figure("1.9.0", date, workers, 1.0) for date in DATES for workers in SIZES]
+    found += [figure("1.12.0", date, size, 1.25 if size == 128 else 1.0) for date in DATES[::2] for size in SIZES]
+    return [*found, figure("1.10.0", DATES[3], 8, 4.0)]
+
+
+def page_of(observed: list[Observed]) -> HistoryInputs:
+    return HistoryInputs(
+        [HistorySource("campaign", "c", "", [], [])], observed, [], find(observed, 1), reports.TEMPLATES
+    )
+
+
+def test_the_first_sentence_names_the_largest_difference_and_leaves_single_dates_out() -> None:
+    compared = compare_versions(history())
+    assert compared.baseline == "1.9.0"
+    said = r"Largest differences from 1\.9\.0: 1\.12\.0 is (\S+) % slower in merge on 128 workers \(10 dates\)\."
+    found = re.fullmatch(said, compared.sentence)
+    assert found
+    assert abs(float(found[1]) - 20) < 0.2
+    page = html(page_of(history())).decode()
+    assert page.index("<h1>Largest differences from 1.9.0: 1.12.0 is ") < page.index('id="versions"')
+
+
+def test_a_difference_is_the_median_over_the_dates_that_both_versions_have() -> None:
+    found = {(one.variant, one.size[0]): one for one in compare_versions(history()).found}
+    assert set(found) == {("1.10.0", 8), *(("1.12.0", size) for size in SIZES)}
+    slow = found["1.12.0", 128]
+    assert abs(slow.speed + 0.2) < 0.002
+    assert slow.low <= slow.speed <= slow.high
+    assert slow.dates == 10
+
+
+def test_versions_and_sizes_are_panels_in_the_order_of_their_numbers_and_up_is_faster() -> None:
+    (name, spec) = next((name, spec) for anchor, name, spec in drawings(page_of(history())) if anchor == "versions-0")
+    assert name == "versions merge"
+    assert [panel["title"]["text"] for panel in spec["concat"]] == ["1.10.0", "1.12.0"]
+    across = spec["concat"][0]["layer"][1]["encoding"]["x"]
+    assert across["sort"] == ["8", "16", "128"]
+    rows = {(row["variant"], row["size"]): row for row in spec["datasets"]["versions"]}
+    assert rows["1.12.0", "128"]["speed"] < -19
+    low, high = spec["concat"][0]["layer"][2]["encoding"]["y"]["scale"]["domain"]
+    assert low < rows["1.12.0", "128"]["low"] < 0 < high
+    # A single date far below neither stretches the picture nor vanishes from it.
+    assert rows["1.10.0", "8"]["beyond"].startswith("-75")
+    assert low <= rows["1.10.0", "8"]["speed"] < rows["1.12.0", "128"]["low"]
+
+
+def test_seconds_are_drawn_upside_down_so_that_up_is_faster_and_rates_are_not() -> None:
+    (seconds,) = over_time(history(), [], [])
+    rated = [Observed(one.key, one.variant, one.date, "c", one.log_s, 4, 0.01, one.workers, 10**9) for one in history()]
+    (rates,) = over_time(rated, [], [])
+
+    def reversed_(chart: dict) -> set[bool]:  # type: ignore[type-arg]
+        panels = [panel.get("layer") or panel["vconcat"][0]["layer"] for panel in chart["concat"]]
+        return {y["scale"]["reverse"] for layers in panels for layer in layers if (y := layer["encoding"].get("y"))}
+
+    assert reversed_(seconds.chart) == {True}
+    assert seconds.unit == "seconds, less is up"
+    assert reversed_(rates.chart) == {False}
+
+
+def test_unusual_days_are_marked_at_their_figures() -> None:
+    observed = [one for one in history() if one.variant == "1.9.0"]
+    at = next(number for number, one in enumerate(observed) if (one.date, one.workers) == (DATES[7], 16))
+    observed[at] = figure("1.9.0", DATES[7], 16, 1.5)
+    series = find(observed, 1)
+    assert [day for one in series for day, _ in one.unusual] == [DATES[7]]
+    (shown,) = over_time(observed, [], series)
+    (mark,) = shown.chart["datasets"]["unusual"]
+    assert (mark["panel"], mark["variant"]) == ("16 workers", "1.9.0")
+    assert mark["value"] in {row["value"] for row in shown.chart["datasets"]["figures"] if row["panel"] == "16 workers"}
+    assert "time +5" in mark["said"]
+
+
+def test_one_version_has_nothing_to_be_compared_with() -> None:
+    alone = [one for one in history() if one.variant == "1.9.0"]
+    assert compare_versions(alone).sentence == ""
+    page = html(page_of(alone)).decode()
+    assert "<h1>20 dates, 2026-01-05 to 2026-05-18: 1.9.0</h1>" in page
+    assert 'id="versions"' not in page
+
+
+def test_numbers_in_names_are_numbers() -> None:
+    found = sorted(["1.12.0", "1.9.0", "master", "1.12.0rc1"], key=version_key)
+    assert found == ["1.9.0", "1.12.0", "1.12.0rc1", "master"]
+    slower = [
+        figure("1.9.0", date, workers, 1.5 if number >= 10 else 1.0)
+        for number, date in enumerate(DATES)
+        for workers in SIZES
+    ]
+    rows = change_rows(find(slower, 1))
+    assert [row[0].split()[1] for row in rows if row[1] == str(DATES[10])] == ["8", "16", "128"]
