@@ -103,7 +103,7 @@ def check_specs(campaign: Campaign, node_half: str) -> Iterator[Finding]:
 
 def _against_plan(plan: Plan, row: Row, spec: dict[str, Any]) -> list[str]:
     job, _, run = row
-    variant = next((one for one in plan.variants if one.label == run.variant), None)
+    variant = plan.variant(run.variant)
     image = (variant.image if variant else None) or UNRESOLVED
     env = {**image.env, **plan.site.env, **plan.workarounds(job.nodes), **(variant.env if variant else {})}
     said = {**planned_of_run(plan, row), "image": image.id, "manifest": image.manifest, "env": env}

@@ -75,12 +75,12 @@ def _against_plan(
     plan: Plan, row: Row, directory: RunDirectory, record: RunRecord
 ) -> Iterator[tuple[str, object, object]]:
     run = row[2]
-    image = next((one.image for one in plan.variants if one.label == run.variant), None)
+    variant = plan.variant(run.variant)
     planned: dict[str, object] = {**planned_of_run(plan, row), "attempt": directory.attempt, "site": plan.site.name}
     if plan.device != "auto":  # settled on the node
         planned["device"] = plan.device
-    if image is not None:
-        planned |= {"image": image.id, "ucx_version": image.ucx_version}
+    if variant and variant.image:
+        planned |= {"image": variant.image.id, "ucx_version": variant.image.ucx_version}
     yield from ((name, getattr(record, name), value) for name, value in planned.items())
     if record.workloads:
         names = sorted(one.params_id for one in record.workloads)
@@ -131,7 +131,7 @@ def _by_content(plan: Plan, row: Row, path: Path, record: RunRecord) -> Iterator
 
 def _environments(plan: Plan, row: Row, provenance: Mapping[str, Any]) -> Iterator[str]:
     """Where manifest and ``UCX_*`` of the run's processes aren't the planned ones, which every run checked itself."""
-    variant = next((one for one in plan.variants if one.label == row[2].variant), None)
+    variant = plan.variant(row[2].variant)
     if variant is None or variant.image is None:
         return
     if provenance.get("manifest") != variant.image.manifest:

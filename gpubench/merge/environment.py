@@ -236,13 +236,10 @@ class PlannedEnvironment:
         return {**PROCESS_DEFAULTS, **image, **self.plan.site.env, **variant.env}
 
     def _in_manifests(self, baseline: str, candidate: str, field: str) -> bool:
-        one, other = (self._manifest(label) for label in (baseline, candidate))
+        images = (self._variant(baseline).image, self._variant(candidate).image)
+        found = [self.manifests.get(image.manifest) if image else None for image in images]
+        one, other = (manifest if isinstance(manifest, Mapping) else {} for manifest in found)
         return bool(one and other) and any(_is_about(path, field) for path, _, _ in differences(one, other))
-
-    def _manifest(self, label: str) -> Mapping[str, Any]:
-        image = self._variant(label).image
-        found = self.manifests.get(image.manifest) if image else None
-        return found if isinstance(found, Mapping) else {}
 
     def _variant(self, label: str) -> PlannedVariant:
         return next(one for one in self.plan.variants if one.label == label)

@@ -190,6 +190,10 @@ class Plan(Record):
         """All of them, ascending."""
         return sorted({job.place for job in self.jobs})
 
+    def variant(self, label: str) -> PlannedVariant | None:
+        """The one of that label."""
+        return next((one for one in self.variants if one.label == label), None)
+
     def memory_limit(self, place: Place) -> int:
         """Bytes per worker there; 0: worked out on the node."""
         return next(job.memory_limit for job in self.jobs if job.place == place)

@@ -109,7 +109,8 @@ def check_steps(steps: Sequence[ResourceSetStep], *, nodes: int, cores: int, gpu
     """
     lines, used = [], {"cores": 0, "GPUs": 0}
     for step in steps:
-        on_host = step.per_host or max(1, min(step.sets, _fitting(step, cores, gpus)))
+        fitting = min(cores // step.cores if step.cores else cores, gpus // step.gpus if step.gpus else step.sets)
+        on_host = step.per_host or max(1, min(step.sets, fitting))
         if step.sets > on_host * nodes:
             raise PlanRefusedError(
                 f"{step.what}: {step.sets} resource sets, {on_host} per node on {nodes} nodes are {on_host * nodes}",
@@ -130,11 +131,6 @@ def check_steps(steps: Sequence[ResourceSetStep], *, nodes: int, cores: int, gpu
             )
     _check_binding(steps[0], threads)
     return lines
-
-
-def _fitting(step: ResourceSetStep, cores: int, gpus: int) -> int:
-    by_cores = cores // step.cores if step.cores else cores
-    return min(by_cores, gpus // step.gpus) if step.gpus else by_cores
 
 
 def _check_binding(step: ResourceSetStep, threads: int) -> None:

@@ -109,8 +109,10 @@ def read_links(path: Path) -> list[Mapping[str, Any]]:
             row = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if isinstance(row, dict) and row.keys() >= _LINK and all(_is_number(row[name]) for name in _LINK_NUMBERS):
-            rows.append(row)
+        if isinstance(row, dict) and row.keys() >= _LINK:
+            numbers = [row[name] for name in _LINK_NUMBERS]
+            if all(isinstance(value, int | float) and 0 <= value < math.inf for value in numbers):
+                rows.append(row)
     return rows
 
 
@@ -120,10 +122,6 @@ def _parsed(data: bytes) -> Any:
         return pydantic_core.from_json(data)
     except ValueError:
         return json.loads(data)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and 0 <= value < math.inf
 
 
 _BEYOND = 2**31

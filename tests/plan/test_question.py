@@ -1,0 +1,44 @@
+"""What is asked of results: what isn't named is as it was planned, and two plans that disagree are refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpubench.errors import UsageError
+from gpubench.stats.question import Decision, Question
+from gpubench.stats.settings import Looks, VerdictSettings
+from tests.plan.requests_by_hand import plan as planned
+
+
+def test_of_nothing_planned_the_defaults_hold():
+    assert Question().settings() == VerdictSettings()
+    assert Question(0.05, summary="median").settings() == VerdictSettings(margin=0.05, summary="median")
+
+
+def test_a_campaign_is_judged_as_planned_but_for_what_is_asked():
+    plan = planned("a=1.17.0 b=1.19.0 c=1.20.0", margin=0.02, summary="geomean", max_blocks=8)
+    asked = Decision.of(plan, Question(), ended=True)
+    assert asked.settings == VerdictSettings(0.02, "geomean", seed=plan.seed, look=Looks(8, ended=True))
+    assert asked.comparisons == plan.comparisons
+    other = Decision.of(plan, Question(margin=0.1, baseline="b", candidate="a"))
+    assert (other.settings.margin, other.settings.summary, other.settings.look) == (0.1, "geomean", Looks(8))
+    pairs = [(one.baseline, one.candidate) for one in other.comparisons]
+    assert pairs == [("b", "a")] * 2 + [("a", "c")] * 2, "in place of its mirror image, before the others"
+
+
+def test_a_variant_that_the_plan_lacks_is_refused():
+    with pytest.raises(UsageError, match="no variant 'd'"):
+        Decision.of(planned(), Question(candidate="d"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "question", "said"),
+    [
+        ({"margin": 0.01}, Question(), "margin of 1 %, the other with 3 %; say which counts: --margin 1%"),
+        ({"summary": "median"}, Question(), "planned to judge the mean and the other median of a run"),
+    ],
+)
+def test_two_plans_that_disagree_are_asked_about(fields, question, said):
+    with pytest.raises(UsageError, match=said):
+        question.settings(planned(), planned(**fields))
+    assert Question(0.02, summary="mean").settings(planned(), planned(**fields)) == VerdictSettings(margin=0.02)
