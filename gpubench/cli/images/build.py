@@ -18,6 +18,7 @@ from gpubench.errors import GpubenchError, MissingToolError, PlanRefusedError, S
 from gpubench.files import write_atomically
 from gpubench.images import images_root
 from gpubench.images.container_builds import build_all_images, contexts, steps
+from gpubench.images.docker.buildx import find_buildx
 from gpubench.images.docker.engine import Engine, PushProgress
 from gpubench.images.kinds.base import Step
 from gpubench.images.kinds.conda import make_prefix
@@ -76,6 +77,7 @@ def _build_containers(request: BuildRequest) -> None:
         raise silent
     try:
         engine = Engine.connect()
+        find_buildx()
         rendered = contexts(known, engine, gpubench=__version__)
     except MissingToolError as error:
         raise MissingToolError(f"{error.what}; Dockerfiles written to {_folder(request)}", then=error.then) from None
