@@ -198,7 +198,7 @@ def test_prune_lists_what_nobody_names_and_removes_it_only_when_told(site: Site,
     before = site.run("images", "prune")
     assert "docker image" not in before.stdout, before.stdout  # BuildKit leaves none of its own
     with contextlib.closing(daemon.client()) as client:
-        made = client.containers.create(stack, ["-"])
+        made = client.containers.create(min(named), ["-"])
         leftover = made.commit().id  # ours by its labels, and nobody names it
         made.remove()
     listed = site.run("images", "prune")

@@ -3,7 +3,7 @@
 import pytest
 
 from gpubench.errors import PlanRefusedError, UsageError
-from gpubench.images.docker import RepositoryPlace, require_architecture
+from gpubench.images.docker import Repository, require_architecture
 from gpubench.images.docker.names import docker_architecture, is_loopback, split_reference, uname_architecture
 
 DIGEST = f"sha256:{'a' * 64}"
@@ -22,28 +22,28 @@ DIGEST = f"sha256:{'a' * 64}"
         ("index.docker.io/team/ucx", "docker.io/team/ucx", "https://registry-1.docker.io/v2/"),
     ],
 )
-def test_a_place_is_read_as_docker_reads_it(text: str, name: str, api: str) -> None:
-    place = RepositoryPlace.parse(text)
-    assert (place.name, place.api) == (name, api)
+def test_a_repository_is_read_as_docker_reads_it(text: str, name: str, api: str) -> None:
+    repository = Repository.parse(text)
+    assert (repository.name, repository.api) == (name, api)
 
 
 @pytest.mark.parametrize("text", ["", "host.example/", "host.example/Team", "ftp://host/ucx", "a b", "host.io/x:1"])
-def test_what_is_no_place_is_refused_by_name(text: str) -> None:
+def test_what_is_no_repository_is_refused_by_name(text: str) -> None:
     with pytest.raises(UsageError, match=r"is no repository of a registry; write HOST"):
-        RepositoryPlace.parse(text)
+        Repository.parse(text)
 
 
 @pytest.mark.parametrize("address", ["https://me:planted@host.example/ucx", "me:planted@host.example/ucx"])
 def test_a_login_in_an_address_is_refused_and_not_printed(address: str) -> None:
     with pytest.raises(UsageError, match=r"host\.example/ucx' is no repository .*docker login") as refused:
-        RepositoryPlace.parse(address)
+        Repository.parse(address)
     assert "planted" not in str(refused.value)
 
 
 def test_a_tag_and_a_digest_are_joined_each_in_its_way() -> None:
-    place = RepositoryPlace.parse("host.example/ucx")
-    assert place.at("v1") == "host.example/ucx:v1"
-    assert place.at(DIGEST) == f"host.example/ucx@{DIGEST}"
+    repository = Repository.parse("host.example/ucx")
+    assert repository.at("v1") == "host.example/ucx:v1"
+    assert repository.at(DIGEST) == f"host.example/ucx@{DIGEST}"
 
 
 def test_the_port_of_a_host_is_no_tag() -> None:

@@ -18,6 +18,7 @@ from gpubench.errors import GpubenchError, MissingToolError, PlanRefusedError, S
 from gpubench.files import write_atomically
 from gpubench.images import images_root
 from gpubench.images.container_builds import build_all_images, contexts, steps
+from gpubench.images.docker.buildx import find_buildx
 from gpubench.images.docker.engine import Engine, PushProgress
 from gpubench.images.kinds.base import Step
 from gpubench.images.kinds.conda import make_prefix
@@ -47,50 +48,51 @@ class BuildRequest:
     at_once: int = 2
 
 
-def build(wish: BuildRequest) -> None:
+def build(request: BuildRequest) -> None:
     """Build (and push) an image per spec."""
-    kind = kind_of(wish.site)
+    kind = kind_of(request.site)
     if kind not in _BUILDERS:
         raise PlanRefusedError(f"images of kind {kind} aren't built by gpubench")
-    _BUILDERS[kind](wish)
+    _BUILDERS[kind](request)
 
 
-def _build_venvs(wish: BuildRequest) -> None:
-    if wish.push or wish.out:
+def _build_venvs(request: BuildRequest) -> None:
+    if request.push or request.out:
         raise UsageError("images of kind venv are neither pushed nor written to --out", then="--runtime docker does")
-    found = obtain_images(wish.site, wish.specs, CampaignOptions())
+    found = obtain_images(request.site, request.specs, CampaignOptions())
     for spec, entry in found.items():
         if entry:
             say(f"{spec}: {entry[0].id} {entry[0].python}")
 
 
-def _build_containers(wish: BuildRequest) -> None:
-    registry = _registry(wish.site) if wish.push else wish.site.image.registry
-    wanted = recipes(wish.specs, wish.site, stack=wish.stack)
+def _build_containers(request: BuildRequest) -> None:
+    registry = _registry(request.site) if request.push else request.site.image.registry
+    wanted = recipes(request.specs, request.site, stack=request.stack)
     for spec, context in contexts(wanted, None, gpubench=__version__).items():
-        _write(wish, spec, context.files)
+        _write(request, spec, context.files)
     open_refs = [recipe for recipe in wanted if unresolved(recipe)]
     known = [recipe for recipe in wanted if not unresolved(recipe)]
-    silent = _unresolved(open_refs, f"Dockerfiles written to {_folder(wish)}") if open_refs else None
+    silent = _unresolved(open_refs, f"Dockerfiles written to {_folder(request)}") if open_refs else None
     if silent and not known:
         raise silent
     try:
         engine = Engine.connect()
+        find_buildx()
         rendered = contexts(known, engine, gpubench=__version__)
     except MissingToolError as error:
-        raise MissingToolError(f"{error.what}; Dockerfiles written to {_folder(wish)}", then=error.then) from None
+        raise MissingToolError(f"{error.what}; Dockerfiles written to {_folder(request)}", then=error.then) from None
     for spec, context in rendered.items():
-        _write(wish, spec, context.files)
+        _write(request, spec, context.files)
     with build_display(steps(known)) as show:
         built = build_all_images(
             engine,
             known,
             rendered,
-            root=images_root(wish.site.paths.images),
-            date=wish.date,
-            push=bool(registry) if wish.push is None else wish.push,
+            root=images_root(request.site.paths.images),
+            date=request.date,
+            push=bool(registry) if request.push is None else request.push,
             show=show,
-            at_once=wish.at_once,
+            at_once=request.at_once,
             keep=lambda row: add_rows([row]),
         )
     for row in filter(None, (one.row for one in built)):
@@ -106,39 +108,39 @@ def _build_containers(wish: BuildRequest) -> None:
         raise silent
 
 
-def _build_conda(wish: BuildRequest) -> None:
+def _build_conda(request: BuildRequest) -> None:
     """Write the scripts of every prefix, and run them one after the other; finished prefixes are left alone."""
-    _refuse_push(wish)
-    wanted = recipes(wish.specs, wish.site, stack=wish.stack)
-    root = images_root(wish.site.paths.images).resolve()
+    _refuse_push(request)
+    wanted = recipes(request.specs, request.site, stack=request.stack)
+    root = images_root(request.site.paths.images).resolve()
     templates, sources = resources.texts("templates", "conda/*.j2"), resources.docker_sources()
     makers: dict[str, Make] = {}
     for recipe in wanted:
         prefix = render_prefix(recipe, templates, sources, str(root))
-        folder = _write(wish, recipe.spec, prefix.files)
+        folder = _write(request, recipe.spec, prefix.files)
         makers[recipe.spec] = functools.partial(make_prefix, recipe, prefix, folder, root)
     for recipe in filter(unresolved, wanted):
-        raise _unresolved([recipe], f"scripts written to {_folder(wish, recipe.spec)}")
-    _make(wish, makers)
+        raise _unresolved([recipe], f"scripts written to {_folder(request, recipe.spec)}")
+    _make(request, makers)
 
 
-def _build_modules(wish: BuildRequest) -> None:
+def _build_modules(request: BuildRequest) -> None:
     """Write the load lines for every version, load them, and lock what they bring."""
-    _refuse_push(wish)
-    site, settings = wish.site, wish.site.image
+    _refuse_push(request)
+    site, settings = request.site, request.site.image
     if not settings.modules and not settings.prefix:
         raise UsageError(f"site {site.name} names neither modules nor a prefix", then="see image.modules, image.prefix")
-    if wish.stack:
+    if request.stack:
         raise UsageError("--stack is for packages that gpubench installs; modules bring their own")
     root = images_root(site.paths.images).resolve()
     templates = resources.texts("templates", "modules/*.j2")
     makers: dict[str, Make] = {}
-    for spec in wish.specs:
+    for spec in request.specs:
         parse(spec)
         text = render_modules(site.name, settings, spec, templates)
-        load = _write(wish, spec, {SCRIPT: text.encode()}) / SCRIPT
+        load = _write(request, spec, {SCRIPT: text.encode()}) / SCRIPT
         makers[spec] = functools.partial(describe_modules, spec, site, load, root)
-    _make(wish, makers)
+    _make(request, makers)
 
 
 _BUILDERS: dict[str, Callable[[BuildRequest], None]] = {
@@ -150,7 +152,7 @@ _BUILDERS: dict[str, Callable[[BuildRequest], None]] = {
 }
 
 
-def _make(wish: BuildRequest, makers: Mapping[str, Make]) -> None:
+def _make(request: BuildRequest, makers: Mapping[str, Make]) -> None:
     """One that fails leaves the others; then which failed, or the one failure itself."""
     failed: dict[str, GpubenchError] = {}
     rows: list[LockRow] = []
@@ -164,7 +166,7 @@ def _make(wish: BuildRequest, makers: Mapping[str, Make]) -> None:
                     show.fail(spec, str(error))
                 continue
             show.done(spec)
-            rows.append(_dated(row, wish.date))
+            rows.append(_dated(row, request.date))
     add_rows(rows)
     for row in rows:
         say(f"{row.spec}: {row.digest} {row.python}")
@@ -180,14 +182,14 @@ def _dated(row: LockRow, date: str) -> LockRow:
     return row.model_copy(update={"date": date or dt.datetime.now().astimezone().strftime("%Y%m%d")})
 
 
-def _folder(wish: BuildRequest, spec: str = "") -> Path:
+def _folder(request: BuildRequest, spec: str = "") -> Path:
     """Where every file that a build reads is written, for people and for engines elsewhere; of one spec, or of all."""
-    folder = wish.out or Path(wish.site.paths.outputs) / "images"
-    return folder / f"{wish.site.name}-{spec.replace('/', '_')}" if spec else folder
+    folder = request.out or Path(request.site.paths.outputs) / "images"
+    return folder / f"{request.site.name}-{spec.replace('/', '_')}" if spec else folder
 
 
-def _write(wish: BuildRequest, spec: str, files: Mapping[str, bytes]) -> Path:
-    folder = _folder(wish, spec)
+def _write(request: BuildRequest, spec: str, files: Mapping[str, bytes]) -> Path:
+    folder = _folder(request, spec)
     for name, data in files.items():
         path = folder / name
         if not path.exists() or path.read_bytes() != data:
@@ -212,10 +214,10 @@ def _summary(
     return kind(f"{len(failed)} of {count} images failed: {', '.join(failed)}", then=then)
 
 
-def _refuse_push(wish: BuildRequest) -> None:
-    if wish.push:
+def _refuse_push(request: BuildRequest) -> None:
+    if request.push:
         raise UsageError(
-            f"images of runtime {wish.site.runtime} lie on a file system and aren't pushed", then="leave --push out"
+            f"images of runtime {request.site.runtime} lie on a file system and aren't pushed", then="leave --push out"
         )
 
 

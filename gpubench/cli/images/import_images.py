@@ -42,7 +42,7 @@ def import_images(site: Site, specs: Sequence[str], date: str, out: Path | None)
     if not rows:
         raise UsageError(f"images.lock.toml has no image for site {site.name}", then="gpubench images build --push")
     items = [_item(row) for row in rows]
-    folder = ImagePaths.of(site).squashes
+    folder = ImagePaths.of(site).squashfs
     own = RUNTIMES[site.runtime].PROGRAM
     program = site.imports.program or (own if own in PROGRAMS else "enroot")
     templates = resources.texts("templates", "importing/**/*.j2")

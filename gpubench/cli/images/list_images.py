@@ -19,7 +19,7 @@ from gpubench.cli.ways import typed
 from gpubench.errors import UsageError
 from gpubench.images import images_root, manifests
 from gpubench.images.kinds import KINDS
-from gpubench.images.kinds.base import Entry, ImagePaths, Order, of_lock
+from gpubench.images.kinds.base import Entry, ImagePaths, ImageRequest, of_lock
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
 
@@ -33,9 +33,9 @@ def list_images(site: str | None, *, as_json: bool) -> None:
     chosen = [load_site(name) for name in ([site] if site else site_names())]
     rows = read_lock().image
     found = of_lock([row for row in rows if row.site == chosen[0].name] if site else rows)
-    for places in sorted({ImagePaths.of(one) for one in chosen}):
+    for paths in sorted({ImagePaths.of(one) for one in chosen}):
         for kind in KINDS.values():
-            found += kind.entries(places)
+            found += kind.entries(paths)
     entries = list({(one.kind, one.spec, one.site, one.date, one.where): one for one in found}.values())
     if as_json:
         say_text(json.dumps({"images": [entry.plain() for entry in entries]}, indent=1))
@@ -59,8 +59,8 @@ def show_image(site: Site, spec: str, asked: CampaignOptions) -> None:
             )
         document, head = found, row.model_dump()
     else:
-        order = Order([spec], site, images_root(site.paths.images), read_lock(), build=False, progress=say)
-        entry = KINDS[kind_of(site)].obtain(order).images[spec]
+        request = ImageRequest([spec], site, images_root(site.paths.images), read_lock(), build=False, progress=say)
+        entry = KINDS[kind_of(site)].obtain(request).images[spec]
         if entry is None:
             raise UsageError(
                 f"there is no image {spec} for site {site.name}", then=typed("images build", site=site.name, ucx=spec)

@@ -10,7 +10,7 @@ from gpubench.cli.say import say
 from gpubench.errors import UsageError
 from gpubench.images import images_root
 from gpubench.images.kinds import KINDS
-from gpubench.images.kinds.base import Found, Order
+from gpubench.images.kinds.base import Found, ImageRequest
 from gpubench.model.base import nearest
 from gpubench.model.image import Image
 from gpubench.model.images_lock import LockRow
@@ -43,7 +43,7 @@ def obtain_images(
 
     None stands for an image that must be built first. ``look_only``: nothing is built, whatever its kind.
     """
-    order = Order(
+    request = ImageRequest(
         specs=specs,
         site=site,
         root=images_root(site.paths.images),
@@ -54,7 +54,7 @@ def obtain_images(
         look_only=look_only,
         progress=(lambda _line: None) if quiet else say,
     )
-    obtained = KINDS[kind_of(site)].obtain(order)
+    obtained = KINDS[kind_of(site)].obtain(request)
     add_rows(obtained.rows)
     return obtained.images
 

@@ -2,7 +2,7 @@
 
 from gpubench.images.docker.build import BuildJob, BuildOutcome, Display, build_all
 from gpubench.images.docker.engine import Engine, LocalImage
-from gpubench.images.docker.names import RepositoryPlace, require_architecture
+from gpubench.images.docker.names import Repository, require_architecture
 from gpubench.images.docker.registry import FoundImage, Registry
 
 __all__ = [
@@ -13,7 +13,7 @@ __all__ = [
     "FoundImage",
     "LocalImage",
     "Registry",
-    "RepositoryPlace",
+    "Repository",
     "build_all",
     "require_architecture",
 ]

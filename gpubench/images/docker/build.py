@@ -16,7 +16,7 @@ from typing import Protocol
 from gpubench.errors import GpubenchError, InterruptedByUserError
 from gpubench.images.docker.buildx import build_image, find_buildx
 from gpubench.images.docker.engine import Cancelled, Engine, PushProgress
-from gpubench.images.docker.names import RepositoryPlace, require_architecture
+from gpubench.images.docker.names import Repository, require_architecture
 from gpubench.images.process import Log
 
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
@@ -76,7 +76,7 @@ class BuildJob:
         """The name of the finished image, ``REPOSITORY:TAG``."""
         if ":" in self.tag:
             return self.tag
-        return f"{RepositoryPlace.parse(self.push).name if self.push else LOCAL_REPOSITORY}:{self.tag}"
+        return f"{Repository.parse(self.push).name if self.push else LOCAL_REPOSITORY}:{self.tag}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,7 +119,7 @@ def build_all(
         UsageError: a name that no image can have.
     """
     for job in jobs:
-        RepositoryPlace.parse(job.push or LOCAL_REPOSITORY)
+        Repository.parse(job.push or LOCAL_REPOSITORY)
     stop = threading.Event()
     waiting: queue.SimpleQueue[BuildJob] = queue.SimpleQueue()
     outcomes = {job.name: concurrent.futures.Future[BuildOutcome]() for job in jobs}
@@ -214,7 +214,7 @@ class _Builder:
 
         tag = job.reference.rpartition(":")[2]
         digest = self._engine.push(image, job.push, tag, on_progress, self._cancelled)
-        log.write(f"pushed {RepositoryPlace.parse(job.push).at(digest)}")
+        log.write(f"pushed {Repository.parse(job.push).at(digest)}")
         return digest
 
 

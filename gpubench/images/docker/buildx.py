@@ -58,10 +58,10 @@ class BuildStep:
     words: str
 
     def __str__(self) -> str:
-        return f"step {self.place} {self.words}"
+        return f"step {self.position} {self.words}"
 
     @property
-    def place(self) -> str:
+    def position(self) -> str:
         """Which of how many, of which stage."""
         return f"{self.stage} {self.number}/{self.of}".lstrip()
 
@@ -116,7 +116,7 @@ class BuildLines:
         """One line: the step, the last line that it printed, and what BuildKit says."""
         name = self._names.get(self._failed, "")
         step = _step(name)
-        what = f"{step.place} ({one_line(step.words)[:80]})" if step else name.removeprefix("[internal] ")
+        what = f"{step.position} ({one_line(step.words)[:80]})" if step else name.removeprefix("[internal] ")
         what = f"build step {what}" if what else "read the Dockerfile"
         printed = one_line(self._printed.get(self._failed, ""))
         said = one_line(_WRAPPED.sub("", self._said)) or "buildx ended without an image"

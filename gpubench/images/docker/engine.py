@@ -21,7 +21,7 @@ from gpubench.images.docker import archive
 from gpubench.images.docker.credentials import find_credentials
 from gpubench.images.docker.failures import ENGINE_ERRORS, cause, engine_failure, no_engine, one_line, reason, too_slow
 from gpubench.images.docker.names import (
-    RepositoryPlace,
+    Repository,
     is_digest,
     split_reference,
     uname_architecture,
@@ -168,7 +168,7 @@ class Engine:
     def push(
         self,
         image: str,
-        repository: str,
+        name: str,
         tag: str,
         on_progress: Callable[[PushProgress], None],
         cancelled: Cancelled = never,
@@ -179,15 +179,15 @@ class Engine:
             SchedulerError: the registry is down, refuses, is full or slow.
             InterruptedByUserError: ``cancelled`` said so.
         """
-        place = RepositoryPlace.parse(repository)
-        auth = _auth(place.host)
-        self.tag(image, place.at(tag))
-        layers, digest, what = Layers(), "", f"push {place.at(tag)}"
+        repository = Repository.parse(name)
+        auth = _auth(repository.host)
+        self.tag(image, repository.at(tag))
+        layers, digest, what = Layers(), "", f"push {repository.at(tag)}"
 
         def begin(client: docker.APIClient) -> Iterator[dict[str, Any]]:
-            yield from client.push(place.name, tag, stream=True, decode=True, auth_config=auth)
+            yield from client.push(repository.name, tag, stream=True, decode=True, auth_config=auth)
 
-        with contextlib.closing(self._transfer(begin, cancelled, what=what, host=place.host)) as answers:
+        with contextlib.closing(self._transfer(begin, cancelled, what=what, host=repository.host)) as answers:
             for message in answers:
                 digest = str((message.get("aux") or {}).get("Digest", digest))
                 if progress := layers.note(message):
@@ -205,15 +205,15 @@ class Engine:
             InterruptedByUserError: ``cancelled`` said so.
         """
         name, word = split_reference(reference)
-        place = RepositoryPlace.parse(name)
-        auth = _auth(place.host)
+        repository = Repository.parse(name)
+        auth = _auth(repository.host)
 
         def begin(client: docker.APIClient) -> Iterator[dict[str, Any]]:
-            yield from client.pull(place.name, tag=word, stream=True, decode=True, auth_config=auth)
+            yield from client.pull(repository.name, tag=word, stream=True, decode=True, auth_config=auth)
 
-        for _ in self._transfer(begin, cancelled, what=f"pull {reference}", host=place.host):
+        for _ in self._transfer(begin, cancelled, what=f"pull {reference}", host=repository.host):
             pass
-        return str(self._inspect(place.at(word))["Id"])
+        return str(self._inspect(repository.at(word))["Id"])
 
     def read_file(self, image: str, path: str) -> bytes:
         """The content of a small file of an image, which isn't started.

@@ -22,21 +22,21 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "ppc64le": "ppc64le"}
 
 
 @dataclasses.dataclass(frozen=True)
-class RepositoryPlace:
+class Repository:
     """A repository of a registry.
 
     Args:
         host: with its port, ``docker.io`` for Docker's own.
-        repository: below the host, with the ``library/`` that Docker adds to short names of its own registry.
+        path: below the host, with the ``library/`` that Docker adds to short names of its own registry.
         scheme: ``http`` or ``https``.
     """
 
     host: str
-    repository: str
+    path: str
     scheme: str
 
     @staticmethod
-    def parse(text: str) -> RepositoryPlace:
+    def parse(text: str) -> Repository:
         """``[http://|https://]HOST[:PORT]/REPOSITORY``; a name without a host is Docker's own registry.
 
         Without a scheme this machine itself is asked over http and any other over https, as Docker does it.
@@ -56,12 +56,12 @@ class RepositoryPlace:
                 f"'{_LOGIN.sub('', text)}' is no repository of a registry",
                 then="write HOST[:PORT]/REPOSITORY, in lower case; logins are docker login's",
             )
-        return RepositoryPlace(host, repository, scheme or ("http" if is_loopback(host) else "https"))
+        return Repository(host, repository, scheme or ("http" if is_loopback(host) else "https"))
 
     @property
     def name(self) -> str:
         """As Docker's commands take it."""
-        return f"{self.host}/{self.repository}"
+        return f"{self.host}/{self.path}"
 
     @property
     def api(self) -> str:

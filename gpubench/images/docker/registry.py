@@ -22,7 +22,7 @@ from gpubench.images.docker import archive
 from gpubench.images.docker.credentials import Credentials, find_credentials
 from gpubench.images.docker.failures import cause, refused
 from gpubench.images.docker.names import (
-    RepositoryPlace,
+    Repository,
     docker_architecture,
     is_digest,
     is_loopback,
@@ -70,7 +70,7 @@ def parse_challenge(header: str) -> tuple[str, dict[str, str]]:
     return scheme.lower(), {key.lower(): re.sub(r"\\(.)", r"\1", value) for key, value in _PARAMETER.findall(rest)}
 
 
-def log_in(challenge: str, place: RepositoryPlace, login: Credentials | None, send: Send) -> requests.auth.AuthBase:
+def log_in(challenge: str, repository: Repository, login: Credentials | None, send: Send) -> requests.auth.AuthBase:
     """What answers a registry's 401.
 
     Raises:
@@ -79,28 +79,31 @@ def log_in(challenge: str, place: RepositoryPlace, login: Credentials | None, se
     """
     scheme, parameters = parse_challenge(challenge)
     if scheme == "bearer":
-        return Header(f"Bearer {_token(parameters, place, login, send)}")
+        return Header(f"Bearer {_token(parameters, repository, login, send)}")
     if scheme != "basic":
-        raise refused(place.host, f"show {place.repository}", f"401, asks for '{scheme}'")
+        raise refused(repository.host, f"show {repository.path}", f"401, asks for '{scheme}'")
     if login is None or login.token:
-        raise refused(place.host, f"show {place.repository}", "401, it wants a login")
+        raise refused(repository.host, f"show {repository.path}", "401, it wants a login")
     return requests.auth.HTTPBasicAuth(login.user.encode(), login.password.encode())
 
 
-def _token(parameters: dict[str, str], place: RepositoryPlace, login: Credentials | None, send: Send) -> str:
+def _token(parameters: dict[str, str], repository: Repository, login: Credentials | None, send: Send) -> str:
     realm = parameters.get("realm", "")
     plain_text = realm.startswith("http://") and not is_loopback(realm[7:].partition("/")[0])
-    if not realm.startswith("https://") and (place.scheme == "https" or not realm.startswith("http://") or plain_text):
+    if not realm.startswith("https://") and (
+        repository.scheme == "https" or not realm.startswith("http://") or plain_text
+    ):
         raise SchedulerError(
-            f"registry {place.host} sends logins to '{realm}', which isn't encrypted", then="tell its administrator"
+            f"registry {repository.host} sends logins to '{realm}', which isn't encrypted",
+            then="tell its administrator",
         )
     asked = {
         "service": parameters.get("service", ""),
-        "scope": parameters.get("scope") or f"repository:{place.repository}:pull",
+        "scope": parameters.get("scope") or f"repository:{repository.path}:pull",
     }
     answer = _ask(realm, asked, login, send)
     if answer.status_code in (400, 401, 403):
-        raise refused(place.host, f"show {place.repository}", f"{answer.status_code} from {realm}")
+        raise refused(repository.host, f"show {repository.path}", f"{answer.status_code} from {realm}")
     answer.raise_for_status()
     return _read(answer, realm)
 
@@ -144,10 +147,10 @@ class _Patience(urllib3.Retry):
 
 
 class Transport:
-    """GET requests to one place."""
+    """GET requests to one repository."""
 
-    def __init__(self, place: RepositoryPlace) -> None:
-        self.place = place
+    def __init__(self, repository: Repository) -> None:
+        self.repository = repository
         self._session: requests.Session
         self._auth: requests.auth.AuthBase = Header()
 
@@ -160,7 +163,7 @@ class Transport:
         # One session per request, closed after it: a login node's front end asks a handful, and none may keep a socket.
         with requests.Session() as self._session:
             # A proxy of the environment is for other machines.
-            self._session.trust_env = not is_loopback(self.place.host)
+            self._session.trust_env = not is_loopback(self.repository.host)
             return self._attempts(path, limit, what, accept)
 
     def _attempts(self, path: str, limit: int, what: str, accept: str) -> RegistryResponse:
@@ -180,7 +183,7 @@ class Transport:
             except urllib3.exceptions.MaxRetryError:
                 state = {"too slow": "is too slow", "status 429": "is overloaded"}.get(why, "doesn't answer")
                 raise SchedulerError(
-                    f"registry {self.place.host} {state}: could not {what} ({why}, {ATTEMPTS} attempts)",
+                    f"registry {self.repository.host} {state}: could not {what} ({why}, {ATTEMPTS} attempts)",
                     then="check its name and the network, and run it again",
                 ) from None
             left.sleep(asked)
@@ -189,16 +192,16 @@ class Transport:
         """One attempt; a login is made, or renewed when its time was over."""
         answer = self._one(path, limit, accept)
         if answer.status == 401:
-            login = find_credentials(self.place.host)
-            self._auth = log_in(answer.headers.get("WWW-Authenticate", ""), self.place, login, self._send)
+            login = find_credentials(self.repository.host)
+            self._auth = log_in(answer.headers.get("WWW-Authenticate", ""), self.repository, login, self._send)
             answer = self._one(path, limit, accept)
         if answer.status in (401, 403):
-            raise refused(self.place.host, what, str(answer.status))
+            raise refused(self.repository.host, what, str(answer.status))
         return answer
 
     def _one(self, path: str, limit: int, accept: str) -> RegistryResponse:
         deadline = time.monotonic() + WHOLE_S
-        url = self.place.api + path
+        url = self.repository.api + path
         # The bytes as they are stored: it is them that a digest is of.
         headers = {"Accept": accept, "Accept-Encoding": "identity"}
         with self._send("GET", url, headers=headers, auth=self._auth, stream=True) as answer:
@@ -207,7 +210,7 @@ class Transport:
             while piece := answer.raw.read1(_PIECE):
                 body += piece
                 if len(body) > limit:
-                    raise SchedulerError(f"registry {self.place.host} sends more than {limit} bytes for {path}")
+                    raise SchedulerError(f"registry {self.repository.host} sends more than {limit} bytes for {path}")
                 if time.monotonic() > deadline:
                     raise requests.Timeout
             return RegistryResponse(answer.status_code, answer.headers, bytes(body))
@@ -250,12 +253,12 @@ class Registry:
     """One repository.
 
     Raises:
-        UsageError: ``place`` is no ``HOST[:PORT]/REPOSITORY``.
+        UsageError: ``name`` is no ``HOST[:PORT]/REPOSITORY``.
     """
 
-    def __init__(self, place: str) -> None:
-        self.place = RepositoryPlace.parse(place)
-        self._transport = Transport(self.place)
+    def __init__(self, name: str) -> None:
+        self.repository = Repository.parse(name)
+        self._transport = Transport(self.repository)
 
     def tags(self) -> list[str]:
         """Every tag, sorted.
@@ -264,15 +267,15 @@ class Registry:
             SchedulerError: no such repository, or a registry that is down, slow or refuses.
         """
         found: set[str] = set()
-        path = f"{self.place.repository}/tags/list?n=1000"
+        path = f"{self.repository.path}/tags/list?n=1000"
         while path:
-            answer = self._get(path, f"list the tags of {self.place.name}")
+            answer = self._get(path, f"list the tags of {self.repository.name}")
             if answer.status == 404:
                 raise SchedulerError(
-                    f"registry {self.place.host} has no repository {self.place.repository}",
+                    f"registry {self.repository.host} has no repository {self.repository.path}",
                     then="push an image there first, or correct image.registry of the site",
                 )
-            found.update(_json(answer, self.place.name).get("tags") or ())
+            found.update(_json(answer, self.repository.name).get("tags") or ())
             path = _next_page(answer.headers.get("Link", ""))
         return sorted(found)
 
@@ -284,7 +287,7 @@ class Registry:
             PlanRefusedError: there is no image of that architecture.
             DataError: what the registry sends isn't what its digest says.
         """
-        name = self.place.at(reference)
+        name = self.repository.at(reference)
         answer = self._manifest(reference)
         digest = _digest(answer.body)
         said = answer.headers.get("Docker-Content-Digest", digest)
@@ -335,7 +338,7 @@ class Registry:
         if architecture and document.get("architecture") != docker_architecture(architecture):
             raise _other_architecture(name, architecture, [document.get("architecture", "unknown")])
         return FoundImage(
-            reference=self.place.at(digest),
+            reference=self.repository.at(digest),
             digest=digest,
             labels=(document.get("config") or {}).get("Labels") or {},
             architecture=uname_architecture(document.get("architecture", "")),
@@ -344,21 +347,24 @@ class Registry:
         )
 
     def _manifest(self, reference: str) -> RegistryResponse:
-        name = self.place.at(reference)
-        answer = self._get(f"{self.place.repository}/manifests/{reference}", f"look up {name}", accept=_ACCEPT)
+        name = self.repository.at(reference)
+        answer = self._get(f"{self.repository.path}/manifests/{reference}", f"look up {name}", accept=_ACCEPT)
         if answer.status == 404:
             near = ", ".join(difflib.get_close_matches(reference, self.tags(), n=3, cutoff=0.5))
-            raise SchedulerError(f"registry {self.place.host} has no {name}", then=f"nearest: {near}" if near else "")
+            raise SchedulerError(
+                f"registry {self.repository.host} has no {name}", then=f"nearest: {near}" if near else ""
+            )
         if answer.status != 200:
-            raise SchedulerError(f"registry {self.place.host} doesn't show {name} (status {answer.status})")
+            raise SchedulerError(f"registry {self.repository.host} doesn't show {name} (status {answer.status})")
         return answer
 
     def _blob(self, digest: str, limit: int, name: str) -> bytes:
-        path = f"{self.place.repository}/blobs/{digest}"
+        path = f"{self.repository.path}/blobs/{digest}"
         answer = self._get(path, f"fetch a part of {name}", limit=limit)
         if answer.status != 200:
             raise SchedulerError(
-                f"registry {self.place.host} has lost a part of {name} (status {answer.status})", then="push it again"
+                f"registry {self.repository.host} has lost a part of {name} (status {answer.status})",
+                then="push it again",
             )
         if _digest(answer.body) != digest:
             raise _damaged(name)

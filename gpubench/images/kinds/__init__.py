@@ -5,24 +5,24 @@ from __future__ import annotations
 from typing import Protocol
 
 from gpubench.images.kinds import conda, containers, modules, squashfs, venvs
-from gpubench.images.kinds.base import Entry, ImagePaths, Leftover, Needed, Obtained, Order
+from gpubench.images.kinds.base import Entry, ImagePaths, ImageRequest, Leftover, Needed, Obtained
 from gpubench.model.image import Image
 
 
 class Kind(Protocol):
     """An adapter to a kind of image."""
 
-    def obtain(self, order: Order) -> Obtained:
+    def obtain(self, request: ImageRequest) -> Obtained:
         """One image per spec, built where that is asked for; raises as its module says."""
 
     @property
     def ON_DEMAND(self) -> bool:  # noqa: N802 - a module's constant
         """Whether a campaign builds them when it needs them, so that nobody has to ask for them by name."""
 
-    def entries(self, places: ImagePaths) -> list[Entry]:
+    def entries(self, paths: ImagePaths) -> list[Entry]:
         """What lies there that ``images.lock.toml`` doesn't name."""
 
-    def leftovers(self, places: ImagePaths, needed: Needed) -> list[Leftover]:
+    def leftovers(self, paths: ImagePaths, needed: Needed) -> list[Leftover]:
         """What may be removed: not needed by anybody, or left by a build or an import that was killed."""
 
     def ready(self, image: Image) -> None:

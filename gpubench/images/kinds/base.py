@@ -27,7 +27,7 @@ Step = Callable[[str, float], None]
 
 
 @dataclasses.dataclass(frozen=True)
-class Order:
+class ImageRequest:
     """One image per UCX spec.
 
     Args:
@@ -63,10 +63,10 @@ class Obtained:
 
 @dataclasses.dataclass(frozen=True, order=True)
 class ImagePaths:
-    """``root`` is ``paths.images``; ``squashes`` the folder of imported squashfs files, which may lie elsewhere."""
+    """``root`` is ``paths.images``; ``squashfs`` the folder of imported squashfs files, which may lie elsewhere."""
 
     root: Path
-    squashes: Path
+    squashfs: Path
 
     @staticmethod
     def of(site: Site) -> ImagePaths:
@@ -161,10 +161,13 @@ class Leftover:
     remove: Callable[[], object]
 
 
-def obtain_installed(order: Order, kind: str, image_of: Callable[[LockRow], Image]) -> Obtained:
+def obtain_installed(request: ImageRequest, kind: str, image_of: Callable[[LockRow], Image]) -> Obtained:
     """What ``images build`` has locked; nothing is built now."""
-    rows = {spec: order.lock.find(kind=kind, spec=spec, site=order.site.name, date=order.date) for spec in order.specs}
-    return Obtained({spec: _installed(order.root, row, image_of(row)) if row else None for spec, row in rows.items()})
+    rows = {
+        spec: request.lock.find(kind=kind, spec=spec, site=request.site.name, date=request.date)
+        for spec in request.specs
+    }
+    return Obtained({spec: _installed(request.root, row, image_of(row)) if row else None for spec, row in rows.items()})
 
 
 def installed_ready(image: Image) -> None:

@@ -15,10 +15,10 @@ from gpubench.images import manifests
 from gpubench.images.kinds.base import (
     Entry,
     ImagePaths,
+    ImageRequest,
     Leftover,
     Needed,
     Obtained,
-    Order,
     Step,
     installed_ready,
     obtain_installed,
@@ -107,21 +107,21 @@ def _run_script(script: Path, log: Path, step: Step) -> tuple[str, int]:
     return last.removeprefix("gpubench: "), process.returncode
 
 
-def obtain(order: Order) -> Obtained:
+def obtain(request: ImageRequest) -> Obtained:
     """What ``images build`` has locked; a prefix takes too long to make it by the way."""
-    return obtain_installed(order, "conda", prefix_image)
+    return obtain_installed(request, "conda", prefix_image)
 
 
-def entries(places: ImagePaths) -> list[Entry]:  # noqa: ARG001 - of every kind
+def entries(paths: ImagePaths) -> list[Entry]:  # noqa: ARG001 - of every kind
     """None: a prefix that no row names belongs to nobody, see ``images prune``."""
     return []
 
 
-def leftovers(places: ImagePaths, needed: Needed) -> list[Leftover]:
+def leftovers(paths: ImagePaths, needed: Needed) -> list[Leftover]:
     """Prefixes that no row and no campaign names, finished or not, but for those that somebody is making now."""
     return [
         Leftover(f"conda prefix {path}", 0, functools.partial(_remove, path))
-        for path in sorted(lock.with_suffix("") for lock in (places.root.resolve() / "conda").glob("*-*.lock"))
+        for path in sorted(lock.with_suffix("") for lock in (paths.root.resolve() / "conda").glob("*-*.lock"))
         if path.is_dir()
         and not needed.path(path)
         and not any(row.python.startswith(f"{path}/") for row in needed.rows)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gpubench import __version__
 from gpubench.errors import MissingToolError
 from gpubench.images import manifests
-from gpubench.images.kinds.base import Entry, Found, ImagePaths, Leftover, Needed, Obtained, Order
+from gpubench.images.kinds.base import Entry, Found, ImagePaths, ImageRequest, Leftover, Needed, Obtained
 from gpubench.images.recipes import recipes
 from gpubench.images.rows import STAGE_LABEL, docker_image
 from gpubench.model.image import Image
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 ON_DEMAND = False
 
 
-def obtain(order: Order) -> Obtained:
-    """What is locked; what isn't is built on this machine's engine where ``order.build`` says so, and not pushed.
+def obtain(request: ImageRequest) -> Obtained:
+    """What is locked; what isn't is built on this machine's engine where ``request.build`` says so, and not pushed.
 
     Raises:
         MissingToolError: Docker isn't running, an image can't be pulled.
         PlanRefusedError, UsageError: as ``recipes``.
         SchedulerError: a build failed.
     """
-    rows: dict[str, LockRow | None] = {spec: _row(order, spec) for spec in order.specs}
+    rows: dict[str, LockRow | None] = {spec: _row(request, spec) for spec in request.specs}
     missing = [spec for spec, row in rows.items() if row is None]
     built: list[BuiltContainer] = []
-    if missing and order.build:
-        built = _build(order, missing)
+    if missing and request.build:
+        built = _build(request, missing)
         rows |= {one.recipe.spec: one.row for one in built}
     return Obtained(
-        {spec: _found(order, row) if row else None for spec, row in rows.items()},
+        {spec: _found(request, row) if row else None for spec, row in rows.items()},
         tuple(one.row for one in built if one.row),
     )
 
@@ -46,12 +46,12 @@ def ready(image: Image) -> None:
     _engine().ensure(image.reference)
 
 
-def entries(places: ImagePaths) -> list[Entry]:  # noqa: ARG001 - containers lie in an engine or a registry
+def entries(paths: ImagePaths) -> list[Entry]:  # noqa: ARG001 - containers lie in an engine or a registry
     """None: a container image that no row names belongs to nobody, see ``images prune``."""
     return []
 
 
-def leftovers(places: ImagePaths, needed: Needed) -> list[Leftover]:  # noqa: ARG001 - as above
+def leftovers(paths: ImagePaths, needed: Needed) -> list[Leftover]:  # noqa: ARG001 - as above
     """Images of the local engine that were built by gpubench, and that nobody names; none where no engine runs.
 
     What a named image was built on is no leftover: the engine refuses to remove it, and it takes no space of its own.
@@ -90,46 +90,51 @@ def _engine() -> Engine:
     return Engine.connect()
 
 
-def _row(order: Order, spec: str) -> LockRow | None:
-    find = functools.partial(order.lock.find, kind="docker", spec=spec, site=order.site.name)
-    row = find(date=order.date)
-    if row is None or not order.build:
+def _row(request: ImageRequest, spec: str) -> LockRow | None:
+    find = functools.partial(request.lock.find, kind="docker", spec=spec, site=request.site.name)
+    row = find(date=request.date)
+    if row is None or not request.build:
         return row
     if not row.registry and not _engine().has(row.digest):
         row = find(date=row.date, pushed=True)  # the local one lies on another machine
-    return row if row and order.base in ("", row.base) else None
+    return row if row and request.base in ("", row.base) else None
 
 
-def _build(order: Order, specs: list[str]) -> list[BuiltContainer]:
+def _build(request: ImageRequest, specs: list[str]) -> list[BuiltContainer]:
     from gpubench.images.container_builds import Plain, build_all_images, contexts  # noqa: PLC0415 - as above
 
     engine = _engine()
-    wanted = recipes(specs, order.site)
+    wanted = recipes(specs, request.site)
     built = build_all_images(
-        engine, wanted, contexts(wanted, engine, gpubench=__version__), root=order.root, date=order.date, push=False,
-        show=Plain(order.progress),
-    )  # fmt: skip
+        engine,
+        wanted,
+        contexts(wanted, engine, gpubench=__version__),
+        root=request.root,
+        date=request.date,
+        push=False,
+        show=Plain(request.progress),
+    )
     for one in built:
         if one.error:
             raise one.error
     return built
 
 
-def _found(order: Order, row: LockRow) -> Found:
+def _found(request: ImageRequest, row: LockRow) -> Found:
     image = docker_image(row)
-    document = manifests.find(order.root, row.manifest)
+    document = manifests.find(request.root, row.manifest)
     if document is None:
-        document = _ask(order, row, image)
-        manifests.keep(order.root, document)
+        document = _ask(request, row, image)
+        manifests.keep(request.root, document)
     return image, document
 
 
-def _ask(order: Order, row: LockRow, image: Image) -> dict[str, Any]:
+def _ask(request: ImageRequest, row: LockRow, image: Image) -> dict[str, Any]:
     """The manifest out of the engine's image, which the campaign will need there; without an engine the registry's."""
     try:
         engine = _engine()
     except MissingToolError:
-        found = manifests.manifest_of(order.root, row)
+        found = manifests.manifest_of(request.root, row)
         if found is None:
             raise
         return found

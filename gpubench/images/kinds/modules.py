@@ -20,10 +20,10 @@ from gpubench.images import manifests
 from gpubench.images.kinds.base import (
     Entry,
     ImagePaths,
+    ImageRequest,
     Leftover,
     Needed,
     Obtained,
-    Order,
     Step,
     installed_ready,
     obtain_installed,
@@ -166,21 +166,21 @@ def _bash(load: Path, words: Sequence[str]) -> str:
     return done.stdout
 
 
-def obtain(order: Order) -> Obtained:
+def obtain(request: ImageRequest) -> Obtained:
     """What ``images build`` has locked: what is loaded must not be asked anew on every day."""
-    return obtain_installed(order, "modules", functools.partial(modules_image, order.root))
+    return obtain_installed(request, "modules", functools.partial(modules_image, request.root))
 
 
-def entries(places: ImagePaths) -> list[Entry]:  # noqa: ARG001 - of every kind
+def entries(paths: ImagePaths) -> list[Entry]:  # noqa: ARG001 - of every kind
     """None: all that there is to an image is its row."""
     return []
 
 
-def leftovers(places: ImagePaths, needed: Needed) -> list[Leftover]:
+def leftovers(paths: ImagePaths, needed: Needed) -> list[Leftover]:
     """Load lines that no row and no campaign names."""
-    kept = {modules_folder(places.root, row) for row in needed.rows if row.kind == "modules"}
+    kept = {modules_folder(paths.root, row) for row in needed.rows if row.kind == "modules"}
     return [
         Leftover(f"load lines {path}", 0, functools.partial(shutil.rmtree, path))
-        for path in sorted((places.root.resolve() / "modules").glob("*-*"))
+        for path in sorted((paths.root.resolve() / "modules").glob("*-*"))
         if path.is_dir() and path not in kept and not needed.path(path)
     ]

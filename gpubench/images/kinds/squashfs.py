@@ -14,7 +14,7 @@ from pathlib import Path
 
 from gpubench.errors import DataError
 from gpubench.images import manifests
-from gpubench.images.kinds.base import Entry, Found, ImagePaths, Leftover, Needed, Obtained, Order, folder_of
+from gpubench.images.kinds.base import Entry, Found, ImagePaths, ImageRequest, Leftover, Needed, Obtained, folder_of
 from gpubench.images.rows import docker_image
 from gpubench.model.image import Image
 from gpubench.render.importing import SIDECAR, link_name, squashfs_name
@@ -155,18 +155,18 @@ def discard(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def obtain(order: Order) -> Obtained:
+def obtain(request: ImageRequest) -> Obtained:
     """What ``images build`` has locked and ``images import`` has brought here; nothing is built or imported now."""
-    folder = folder_of(order.site, order.root)
-    return Obtained({spec: _find(order, folder, spec) for spec in order.specs})
+    folder = folder_of(request.site, request.root)
+    return Obtained({spec: _find(request, folder, spec) for spec in request.specs})
 
 
-def _find(order: Order, folder: Path, spec: str) -> Found | None:
-    row = order.lock.find(kind="docker", spec=spec, site=order.site.name, date=order.date)
+def _find(request: ImageRequest, folder: Path, spec: str) -> Found | None:
+    row = request.lock.find(kind="docker", spec=spec, site=request.site.name, date=request.date)
     if row is None:
         return None
     imported = find_import(folder, row.digest)
-    manifest = manifests.manifest_of(order.root, row) if imported else None
+    manifest = manifests.manifest_of(request.root, row) if imported else None
     if imported is None or manifest is None:
         return None
     check(imported, deep=False)
@@ -185,7 +185,7 @@ def ready(image: Image) -> None:
     check(imported, deep=False)
 
 
-def entries(places: ImagePaths) -> list[Entry]:
+def entries(paths: ImagePaths) -> list[Entry]:
     """The imported files."""
     return [
         Entry(
@@ -197,17 +197,17 @@ def entries(places: ImagePaths) -> list[Entry]:
             date=one.date,
             size=one.size,
         )
-        for one in imported(places.squashes)
+        for one in imported(paths.squashfs)
     ]
 
 
-def leftovers(places: ImagePaths, needed: Needed) -> list[Leftover]:
+def leftovers(paths: ImagePaths, needed: Needed) -> list[Leftover]:
     """Files whose digest nobody names, and what killed imports left."""
     killed = [
-        Leftover(str(path), size_of(path), functools.partial(discard, path)) for path in abandoned(places.squashes)
+        Leftover(str(path), size_of(path), functools.partial(discard, path)) for path in abandoned(paths.squashfs)
     ]
     return killed + [
         Leftover(str(one.path), one.size, one.remove)
-        for one in imported(places.squashes)
+        for one in imported(paths.squashfs)
         if not needed.digest(one.digest)
     ]

@@ -36,7 +36,7 @@ from gpubench.images import folders
 from gpubench.images.compatibility import Stack, choose, stacks
 from gpubench.images.folders import Folder, Progress
 from gpubench.images.installer import WHEELS_ONLY, environment, program, run_uv
-from gpubench.images.kinds.base import Entry, ImagePaths, Leftover, Needed, Obtained, Order
+from gpubench.images.kinds.base import Entry, ImagePaths, ImageRequest, Leftover, Needed, Obtained
 from gpubench.images.manifests import MANIFEST, manifest_id
 from gpubench.images.specs import Wheel, resolve
 from gpubench.model.base import nearest
@@ -417,20 +417,20 @@ def manifest(built: BuiltVenv) -> dict[str, Any]:
     }
 
 
-def obtain(order: Order) -> Obtained:
+def obtain(request: ImageRequest) -> Obtained:
     """All on one stack, built where missing or damaged: no decision of anybody's. Raises as ``ensure``."""
-    if order.look_only:
-        return Obtained(dict(find(order.specs, order.root)))
-    return Obtained(dict(ensure(order.specs, order.root, order.progress)))
+    if request.look_only:
+        return Obtained(dict(find(request.specs, request.root)))
+    return Obtained(dict(ensure(request.specs, request.root, request.progress)))
 
 
 ready = verify
 
 
-def entries(places: ImagePaths) -> list[Entry]:
+def entries(paths: ImagePaths) -> list[Entry]:
     """The stacks and the UCX versions, which any of the stacks can run."""
     found = []
-    for path in sorted((places.root / "venv").glob("*-*/image.json")):
+    for path in sorted((paths.root / "venv").glob("*-*/image.json")):
         try:
             folder = folders.read(path.parent)
         except DataError:  # whoever wants to use it is told; a list must not end at it
@@ -450,10 +450,10 @@ def entries(places: ImagePaths) -> list[Entry]:
     return found
 
 
-def leftovers(places: ImagePaths, needed: Needed) -> list[Leftover]:
+def leftovers(paths: ImagePaths, needed: Needed) -> list[Leftover]:
     """Folders that no campaign runs on."""
     return [
         Leftover(one.where, one.size, functools.partial(shutil.rmtree, one.where))
-        for one in entries(places)
+        for one in entries(paths)
         if not needed.path(Path(one.where))
     ]
