@@ -11,9 +11,10 @@ import shutil
 import socket
 from pathlib import Path
 
-from gpubench.cli.campaign.running import planned_images, unbuilt
+from gpubench.cli.campaign.running import planned_images
 from gpubench.cli.images.obtain import make_ready
-from gpubench.errors import MissingToolError, UsageError
+from gpubench.cli.ways import typed
+from gpubench.errors import MissingToolError, PlanRefusedError, UsageError
 from gpubench.files import write_atomically
 from gpubench.images import images_root
 from gpubench.model.image import Image
@@ -128,3 +129,25 @@ def require_scheduler(campaign: Campaign) -> None:
             + (f"{load or build}, then the same command" if build or load else f"gpubench submit {campaign.directory}"),
         )
     planned_images(campaign)
+
+
+def planned_images(campaign: Campaign) -> list[Image]:
+    """The image of every variant; raises PlanRefusedError where one isn't built."""
+    missing = [variant.label for variant in campaign.plan.variants if variant.image is None]
+    if missing:
+        raise PlanRefusedError(
+            f"no image yet for variant {', '.join(missing)}",
+            then=f"make what is missing, and plan anew: {' && '.join(filter(None, unbuilt(campaign)))}",
+        )
+    return [variant.image for variant in campaign.plan.variants if variant.image]
+
+
+def unbuilt(campaign: Campaign) -> tuple[str, str]:
+    """The commands that build the images which the plan lacks, and that import them; empty where none is needed."""
+    specs = dict.fromkeys(variant.ucx for variant in campaign.plan.variants if variant.image is None)
+    site = campaign.plan.site
+    built = not_imported(site, specs)
+    missing = [spec for spec in specs if spec not in built]
+    imported = bool(specs) and RUNTIMES[site.runtime].KIND == "squashfs"
+    build = typed("images build", site=site.name, ucx=" ".join(missing)) if missing else ""
+    return build, typed("images import", site=site.name, ucx=" ".join(specs)) if imported else ""

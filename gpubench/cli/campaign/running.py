@@ -11,8 +11,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
 
-from gpubench.cli.campaign.preflight import require_sound_images
-from gpubench.cli.images.obtain import make_ready, not_imported
+from gpubench.cli.campaign.preflight import planned_images, require_sound_images
+from gpubench.cli.images.obtain import make_ready
 from gpubench.cli.progress import Progress, progress_for
 from gpubench.cli.say import say
 from gpubench.cli.ways import typed
@@ -20,14 +20,11 @@ from gpubench.errors import (
     GpubenchError,
     InterruptedByUserError,
     MissingToolError,
-    PlanRefusedError,
     SchedulerError,
     UsageError,
 )
-from gpubench.model.image import Image
 from gpubench.model.plan import PlannedJob
 from gpubench.polling import poll_until
-from gpubench.runtimes import RUNTIMES
 from gpubench.schedulers import BATCH, LOCAL, POLLED, SCHEDULERS, Allocation, JobState, QueuedScheduler, Running
 from gpubench.schedulers import submitted as jobs_known
 from gpubench.schedulers.client import inherited
@@ -78,28 +75,6 @@ def run_jobs(
         for job in jobs:
             chosen = [block.block for block in job.blocks] if blocks is None else list(blocks[job.job])
             _run_job(campaign, job, chosen, interrupted=interrupted, progress=progress, budget=budget)
-
-
-def planned_images(campaign: Campaign) -> list[Image]:
-    """The image of every variant; raises PlanRefusedError where one isn't built."""
-    missing = [variant.label for variant in campaign.plan.variants if variant.image is None]
-    if missing:
-        raise PlanRefusedError(
-            f"no image yet for variant {', '.join(missing)}",
-            then=f"make what is missing, and plan anew: {' && '.join(filter(None, unbuilt(campaign)))}",
-        )
-    return [variant.image for variant in campaign.plan.variants if variant.image]
-
-
-def unbuilt(campaign: Campaign) -> tuple[str, str]:
-    """The commands that build the images which the plan lacks, and that import them; empty where none is needed."""
-    specs = dict.fromkeys(variant.ucx for variant in campaign.plan.variants if variant.image is None)
-    site = campaign.plan.site
-    built = not_imported(site, specs)
-    missing = [spec for spec in specs if spec not in built]
-    imported = bool(specs) and RUNTIMES[site.runtime].KIND == "squashfs"
-    build = typed("images build", site=site.name, ucx=" ".join(missing)) if missing else ""
-    return build, typed("images import", site=site.name, ucx=" ".join(specs)) if imported else ""
 
 
 def _run_job(
