@@ -148,9 +148,7 @@ def plan_campaign(wanted: Wanted, *, quiet: bool = False) -> Campaign:
     write_node_half(directory, wanted.own)
     for image, manifest in filter(None, built.values()):
         Campaign(directory, plan).write_manifest(image.manifest, manifest)
-    campaign = Campaign.begin(
-        directory, plan
-    )  # behind all that can't be made again: what has a plan lacks scripts only
+    campaign = Campaign.begin(directory, plan)  # behind all else: what has a plan lacks nothing but scripts
     write_scripts(campaign)
     return campaign
 
