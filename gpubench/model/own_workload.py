@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import math
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -50,7 +51,8 @@ def parse_own(file: str, attribute: str, source: bytes, where: str) -> OwnWorklo
         UsageError: the file isn't Python, has no such name, or what has that name can't be called as a workload.
     """
     try:
-        tree = ast.parse(source)
+        with warnings.catch_warnings(action="ignore"):  # of the user's text, which runs elsewhere
+            tree = ast.parse(source)
     except SyntaxError as error:
         at = f"{where}:{error.lineno}" if error.lineno else where
         raise UsageError(f"{at}: not Python: {error.msg}") from None

@@ -19,7 +19,7 @@ def load(workloads: Iterable[WorkloadSpec]) -> None:
     for planned in workloads:
         importlib.import_module("gpubench.workloads." + described(planned.name).factory.partition(":")[0])
         if is_own(planned.name):
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(Exception, SystemExit):
                 importlib.import_module("gpubench.workloads." + module_name(planned.params))
 
 

@@ -25,7 +25,7 @@ def located(name: str, params: Mapping[str, Any]) -> Iterator[None]:
     """What the user's file raises becomes an OwnWorkloadError with its line; the whole traceback goes to the log."""
     try:
         yield
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         # A time limit, a stop request or a worker without memory interrupt the user's code and aren't its error.
         if type(error).__module__.startswith("gpubench.node."):
             raise
@@ -35,7 +35,7 @@ def located(name: str, params: Mapping[str, Any]) -> Iterator[None]:
         raise OwnWorkloadError(f"{file}:{line}: {said}" if line else f"{file}: {said}") from error
 
 
-def _line(error: Exception, module_file: str) -> int:
+def _line(error: BaseException, module_file: str) -> int:
     """The last line of the user's file that the error passed; 0 where it passed none."""
     if isinstance(error, SyntaxError) and str(error.filename).endswith(module_file):
         return error.lineno or 0
@@ -131,4 +131,6 @@ def _finished(client: Any, result: Any) -> Any:
     for future in futures:
         if future.status != "finished":
             future.result()
-    return dict(zip(result, items)) if isinstance(result, dict) else items
+    if isinstance(result, dict):
+        return dict(zip(result, items))
+    return tuple(items) if isinstance(result, tuple) else items

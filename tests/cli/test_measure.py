@@ -148,6 +148,23 @@ def test_a_running_cluster_is_measured_and_left_as_it_was(gpubench: Run, tmp_pat
 
 
 @pytest.mark.system
+def test_a_function_of_the_users_is_measured_on_a_running_cluster(gpubench: Run, tmp_path: Path, foreign: Path) -> None:
+    before = state(foreign)
+    (tmp_path / "mine.py").write_text(
+        "def double(number):\n    return 2 * number\n\n"
+        "class Doubled:\n"
+        "    def setup(self, client, params):\n        self.client, self.number = client, params['number']\n"
+        "    def once(self):\n        return self.client.submit(double, self.number, pure=False)\n"
+        "    def check(self, future):\n        return future.result() == 42\n"
+    )
+    done = gpubench(*attached(foreign, "mine.py:Doubled", "--set", "number=21", "--json"))
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["workload"], found["status"], found["answer"]) == ("mine.py:Doubled", "ok", "ok")
+    until(lambda: state(foreign) == before, "a cluster as it was")
+
+
+@pytest.mark.system
 def test_links_of_a_running_cluster_are_those_that_a_campaign_keeps(gpubench: Run, foreign: Path) -> None:
     done = gpubench(*attached(foreign, "message", "--set", "size=1KB", "--set", "round_trips=4", "--json"))
     assert done.returncode == 0, done.stderr

@@ -24,6 +24,7 @@ class Whole:
     def once(self): ...
 class Derived(Whole): ...
 made = join
+pattern = "\\d"
 """
 
 

@@ -42,6 +42,9 @@ def fails():
 def in_a_task(client, params):
     return {"x": client.submit(fails, pure=False)}
 
+def leaves(client, params):
+    raise SystemExit("enough")
+
 def here(client, params):
     raise ValueError("two\\nlines")
 
@@ -145,6 +148,7 @@ def line_of(text: str) -> int:
     ("name", "line", "said"),
     [
         ("here", '    raise ValueError("two\\nlines")', "ValueError: two"),
+        ("leaves", '    raise SystemExit("enough")', "SystemExit: enough"),
         ("in_a_task", '    raise KeyError("a task")', "KeyError: 'a task'"),
     ],
 )

@@ -54,7 +54,10 @@ def _parted(word: str) -> tuple[str, str]:
     if path.endswith(".py"):
         return path, attribute
     for point in metadata.entry_points(group=ENTRY_POINTS, name=word):
-        module = importlib.util.find_spec(point.module)
+        try:
+            module = importlib.util.find_spec(point.module)
+        except (ImportError, ValueError):
+            module = None
         if module is None or not (module.origin or "").endswith(".py"):
             raise UsageError(f"entry point {word} names module {point.module}, which is no Python file here")
         return str(module.origin), point.attr
