@@ -142,11 +142,7 @@ def plan_campaign(wanted: Wanted, *, out: Path | None = None, quiet: bool = Fals
     write_node_half(directory, wanted.own)
     for image, manifest in filter(None, built.values()):
         Campaign(directory, plan).write_manifest(image.manifest, manifest)
-<<<<<<< HEAD
     campaign = Campaign.begin(directory, plan)  # last of what can't be made again: what has a plan lacks scripts only
-=======
-    campaign = Campaign.begin(directory, plan)  # behind all else: what has a plan lacks nothing but scripts
->>>>>>> refs/heads/sites
     write_scripts(campaign)
     return campaign
 

@@ -11,8 +11,7 @@ import shutil
 import socket
 from pathlib import Path
 
-from gpubench.cli.campaign.running import planned_images
-from gpubench.cli.images.obtain import make_ready
+from gpubench.cli.images.obtain import make_ready, not_imported
 from gpubench.cli.ways import typed
 from gpubench.errors import MissingToolError, PlanRefusedError, UsageError
 from gpubench.files import write_atomically
