@@ -166,7 +166,12 @@ class BatchScheduler(abc.ABC):
         if done.returncode and self.state(job_dir).alive:
             raise SchedulerError(f"{' '.join(kill)} failed: {said(done)}")
         now = poll_until(
-            lambda: self.state(job_dir), lambda now: not now.alive, interval_s=0.5, timeout_s=self.CANCEL_S
+            lambda: self.state(job_dir),
+            lambda now: not now.alive,
+            interval_s=0.5,
+            timeout_s=self.CANCEL_S,
+            growth=1.5,  # a busy controller isn't asked twice a second for a minute
+            longest_s=3.0,
         )
         if now.alive:
             raise self.cancel_timeout(now)

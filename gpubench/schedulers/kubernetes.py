@@ -302,7 +302,13 @@ def _delete(job_dir: Path) -> None:
 
 def _await_deletion(job_dir: Path, kind: str) -> bool:
     """Whether all objects of the kind are gone, at the latest CANCEL_S seconds from now."""
-    return poll_until(lambda: all(one["kind"] != kind for one in _objects(job_dir)), interval_s=0.5, timeout_s=CANCEL_S)
+    return poll_until(
+        lambda: all(one["kind"] != kind for one in _objects(job_dir)),
+        interval_s=0.5,
+        timeout_s=CANCEL_S,
+        growth=1.5,
+        longest_s=3.0,
+    )
 
 
 def _kubectl(job_dir: Path, *words: str) -> Any:
