@@ -78,7 +78,7 @@ def picture(anchor: str, spec: Spec) -> markupsafe.Markup:
         still["width"] = _WIDTH
     # No address may be fetched: the specs hold their data.
     text = str(vl_convert.vegalite_to_svg(still, allowed_base_urls=[]))
-    return markupsafe.Markup(_slim(text, anchor, markupsafe.escape(spec["description"])))  # noqa: S704 - Vega escapes
+    return markupsafe.Markup(_slim(text, anchor, markupsafe.escape(still["description"])))  # noqa: S704 - Vega escapes
 
 
 _MARK = re.compile(r'<path transform="translate\(([-0-9.e]+),([-0-9.e]+)\)" (d="[^"]+"[^>]*)/>')

@@ -15,7 +15,7 @@ from gpubench.report.chart_parts import Chart
 from gpubench.report.frame import render
 from gpubench.report.history import HistorySource, searched_lines, unusual_days, why
 from gpubench.report.over_time import OverTime, over_time
-from gpubench.report.tables import NUMBER, SHORT, WHY, Table, marked
+from gpubench.report.tables import NUMBER, SHORT, WHY, PageTable, marked
 from gpubench.report.versions import compare_versions, version_key
 
 
@@ -52,7 +52,7 @@ def trend_context(observed: Sequence[Observed], missing: Sequence[Gap], series: 
         "versions": [{"anchor": anchor, "name": name.removeprefix("versions ")} for anchor, name, _ in compared],
         "over_time": shown,
         "searched": searched_sentence(series),
-        "changes": Table(_CHANGES, _CHANGE_COLUMNS, change_rows(series), "sortable cards"),
+        "changes": PageTable(_CHANGES, _CHANGE_COLUMNS, change_rows(series), "sortable cards"),
         "unusual": unusual_rows(series),
         "specs": {anchor: spec for anchor, _, spec in [*compared, *_over_time_charts(shown)]},
     }
@@ -121,7 +121,7 @@ def source_tables(sources: Sequence[HistorySource]) -> list[dict[str, Any]]:
     return [{"kind": one.kind, "name": one.name, "about": one.about, "table": _coverage(one)} for one in sources]
 
 
-def _coverage(source: HistorySource) -> Table:
+def _coverage(source: HistorySource) -> PageTable:
     marks = any(line.marks for line in source.lines)
     columns = [("Workload", ""), ("Version", SHORT), ("There", NUMBER)]
     columns += [("Each sign is a date", "")] if marks else []
@@ -137,7 +137,7 @@ def _coverage(source: HistorySource) -> Table:
         for line, name in zip(source.lines, names, strict=True)
     ]
     caption = f"What {source.name} has of what was planned"
-    return Table(caption, [*columns, ("What is missing, and why", WHY)], rows, "cards")
+    return PageTable(caption, [*columns, ("What is missing, and why", WHY)], rows, "cards")
 
 
 def _span(inputs: HistoryInputs) -> str:

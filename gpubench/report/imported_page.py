@@ -15,7 +15,7 @@ from gpubench.report.frame import render
 from gpubench.report.history import HistorySource
 from gpubench.report.history_page import change_rows, source_tables, trend_charts, trend_context
 from gpubench.report.markdown import cell, inline
-from gpubench.report.tables import NUMBER, SHORT, WHY, Table, marked
+from gpubench.report.tables import NUMBER, SHORT, WHY, PageTable, marked
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import Verdict
 
@@ -101,7 +101,7 @@ def verdict_rows(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
     ]
 
 
-def _table(verdicts: Sequence[Verdict]) -> Table:
+def _table(verdicts: Sequence[Verdict]) -> PageTable:
     rows = [
         [
             row["name"],
@@ -121,7 +121,7 @@ def _table(verdicts: Sequence[Verdict]) -> Table:
         ("Verdict", ""),
         ("Why", WHY),
     )
-    return Table(f"Verdicts of all {len(rows)} comparisons", columns, rows, "sortable cards")
+    return PageTable(f"Verdicts of all {len(rows)} comparisons", columns, rows, "sortable cards")
 
 
 def reasons(refused: Sequence[Mapping[str, Any]]) -> list[tuple[str, int, str]]:

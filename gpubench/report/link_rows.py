@@ -11,7 +11,7 @@ from gpubench.report import labels
 from gpubench.report.inputs import ReportInputs
 from gpubench.report.link_charts import heat_map, median_rates
 from gpubench.report.links import group_words, outlier_words, table_key
-from gpubench.report.tables import NUMBER, Table
+from gpubench.report.tables import NUMBER, PageTable
 from gpubench.spec.records import LINKS_FILE
 from gpubench.stats.links import LinkReport, judge_links
 
@@ -36,7 +36,7 @@ class Links:
     slow: int
     chart: dict[str, Any] | None
     unit: str
-    numbers: Table
+    numbers: PageTable
     large: bool
     files: list[str]
 
@@ -80,7 +80,7 @@ def _links(anchor: str, name: str, table: LinkTable, report: LinkReport, *, in_f
         slow=len(report.outliers),
         chart=heat_map(table, report.outliers, title) if in_full else None,
         unit=unit,
-        numbers=Table(
+        numbers=PageTable(
             f"{name}: median rates in {unit}; rows send, columns receive",
             [("from, to", ""), *((to, NUMBER) for to in workers)],
             [[sender, *(words.get((sender, to), "") for to in workers)] for sender in workers] if in_full else [],

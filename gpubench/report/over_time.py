@@ -18,7 +18,7 @@ from gpubench.report import labels, over_time_charts
 from gpubench.report.chart_parts import short
 from gpubench.report.history import why
 from gpubench.report.over_time_charts import Edges
-from gpubench.report.tables import NUMBER, SHORT, WHY, Table
+from gpubench.report.tables import NUMBER, SHORT, WHY, PageTable
 
 _SIZES = ("nodes", "workers", "workers_per_node")
 _Panel = tuple[int, int]
@@ -32,7 +32,7 @@ class OverTime:
     name: str
     unit: str
     chart: dict[str, Any]
-    missing: Table
+    missing: PageTable
 
 
 def over_time(observed: Sequence[Observed], missing: Sequence[Gap], series: Sequence[Series]) -> list[OverTime]:
@@ -104,7 +104,7 @@ def _shown(
         for one in absent
     ]
     caption = f"Dates on which figures of {name} are missing, with the reason"
-    return OverTime(anchor, name, unit, chart, Table(caption, _MISSING_COLUMNS, rows, "sortable"))
+    return OverTime(anchor, name, unit, chart, PageTable(caption, _MISSING_COLUMNS, rows, "sortable"))
 
 
 _MISSING_COLUMNS = (("Size", SHORT), ("Version", SHORT), ("Dates", SHORT), ("Missing", NUMBER), ("Why", WHY))

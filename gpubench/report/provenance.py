@@ -18,7 +18,7 @@ from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.model.quantities import format_bytes
 from gpubench.report import condense
 from gpubench.report.inputs import ReportInputs
-from gpubench.report.tables import NUMBER, Table, linked
+from gpubench.report.tables import NUMBER, PageTable, linked
 from gpubench.spec.records import PROVENANCE_FILE
 
 Provenance = Mapping[str, Any]
@@ -97,7 +97,7 @@ def by_variant(inputs: ReportInputs) -> list[Fact]:
     ]
 
 
-def hosts(inputs: ReportInputs) -> Table:
+def hosts(inputs: ReportInputs) -> PageTable:
     """Every node that took part, once."""
     nodes: dict[str, list[Provenance]] = {}
     for node in _nodes(inputs.provenance.values()):
@@ -115,7 +115,7 @@ def hosts(inputs: ReportInputs) -> Table:
         )
         for host, seen in sorted(nodes.items())
     ]
-    return Table("Nodes that took part", _HOST_COLUMNS, rows)
+    return PageTable("Nodes that took part", _HOST_COLUMNS, rows)
 
 
 _NOISE_COLUMNS = (("Load, mean", NUMBER), ("Stolen, mean | most", NUMBER))
@@ -125,7 +125,7 @@ _HOST_COLUMNS = (
 )
 
 
-def runs(inputs: ReportInputs) -> Table:
+def runs(inputs: ReportInputs) -> PageTable:
     """UCX, transport, load and steal of every run, or of as many as a page holds."""
     recorded = [(one, one.directory.name) for one in inputs.outcomes if one.directory and one.record]
     rows = [
@@ -141,7 +141,7 @@ def runs(inputs: ReportInputs) -> Table:
         *(("Block", NUMBER), ("Variant", ""), ("UCX loaded", ""), ("Transport", "")),
         *(*_NOISE_COLUMNS, ("File", "unsorted")),
     )
-    return Table("UCX, transport, load and steal of every finished run", columns, rows, "sortable")
+    return PageTable("UCX, transport, load and steal of every finished run", columns, rows, "sortable")
 
 
 def run_noise(provenance: Provenance) -> dict[str, str]:

@@ -11,7 +11,7 @@ from gpubench.model.plan import Place
 from gpubench.report import labels, scaling_charts
 from gpubench.report.inputs import ReportInputs
 from gpubench.report.scaling import RULES, curve_key, law_words, percent, ratio_words, sizes_of
-from gpubench.report.tables import NUMBER, Table, linked
+from gpubench.report.tables import NUMBER, PageTable, linked
 from gpubench.spec.plain import canonical
 
 
@@ -24,7 +24,7 @@ class Scaling:
     rule: str
     chart: dict[str, Any] | None
     laws: list[tuple[str, str]]
-    table: Table
+    table: PageTable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Overhead:
     """The scheduler's share of every workload that was also measured with tasks that do nothing."""
 
     chart: dict[str, Any]
-    table: Table
+    table: PageTable
 
 
 def scaling(inputs: ReportInputs, anchors: Sequence[str]) -> list[Scaling]:
@@ -73,7 +73,7 @@ def overhead(inputs: ReportInputs, anchors: Sequence[str]) -> Overhead | None:
         for one, name in zip(shares, names, strict=True)
     ]
     caption = "The scheduler’s share of each workload’s time by variant, with 95 % intervals"
-    return Overhead(scaling_charts.overhead(shares, bars), Table(caption, _SHARE_COLUMNS, rows))
+    return Overhead(scaling_charts.overhead(shares, bars), PageTable(caption, _SHARE_COLUMNS, rows))
 
 
 def _is_scaled(several: Sequence[ScalingCurve]) -> bool:
@@ -90,7 +90,7 @@ def _scaling(several: Sequence[ScalingCurve], name: str, inputs: ReportInputs, a
         rule=RULES[rule],
         chart=scaling_charts.efficiency(several, labels_, title),
         laws=[] if rule == "none" else [(curve.variant, law_words(curve)) for curve in several],
-        table=Table(
+        table=PageTable(
             f"Seconds, speed-up and efficiency of {name} by variant and size, with 95 % intervals",
             _SIZE_COLUMNS,
             [

@@ -13,7 +13,7 @@ from gpubench.report.chart_parts import by_variant, finish
 from gpubench.report.frame import render
 from gpubench.report.scaling import RULES, percent
 from gpubench.report.sides import Curves, SideBySide, curves, lone_lines, size_rows
-from gpubench.report.tables import NUMBER, WHY, Table, marked
+from gpubench.report.tables import NUMBER, WHY, PageTable, marked
 from gpubench.stats.scaling import SpeedupAtSize
 
 _WIDTH, _HEIGHT, _AXIS, _SPACING = 330, 210, 58, 22
@@ -45,7 +45,7 @@ def html(shown: SideBySide, templates: Mapping[str, str]) -> bytes:
     return render("report/sides.html.j2", templates, context)
 
 
-def _table(one: Curves) -> Table:
+def _table(one: Curves) -> PageTable:
     fields = ("units", "seconds_A", "efficiency_A", "seconds_B", "efficiency_B", "effect")
     rows = [
         [
@@ -57,7 +57,7 @@ def _table(one: Curves) -> Table:
     ]
     names = ("Threads", "A time", "A efficiency", "B time", "B efficiency", "B against A [interval]")
     columns = [*((name, NUMBER) for name in names), ("Verdict", ""), ("Why", WHY)]
-    return Table(f"Both sides of {one.name} at every size, with verdicts", columns, rows, "cards")
+    return PageTable(f"Both sides of {one.name} at every size, with verdicts", columns, rows, "cards")
 
 
 def _counts(shown: SideBySide) -> str:

@@ -14,7 +14,7 @@ NUMBER, SHORT, WHY = "number", "short", "why unsorted"
 
 
 @dataclasses.dataclass(frozen=True)
-class Table:
+class PageTable:
     """``columns`` are headings with their looks; the first cell of a row names it.
 
     Args:
