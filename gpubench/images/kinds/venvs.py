@@ -44,7 +44,6 @@ from gpubench.model.quantities import format_seconds
 from gpubench.resources import docker_file
 from gpubench.spec.plain import content_id
 
-_STAND_IN = "venv/libucx.py"
 ON_DEMAND = True
 
 
@@ -81,8 +80,11 @@ def _printed(*words: str) -> str:
     return done.stdout.strip()
 
 
+_STAND_IN = "venv/libucx.py"
+
+
 def stack_folder(stack: Stack, home: Path, progress: Progress) -> Folder:
-    """The stack's folder below ``home``, built if it is missing; raises as ``build_venvs``."""
+    """The stack's folder below ``home``, built if it is missing; raises as ``venv.build``."""
     python = find_python(stack)
     lock, stand_in = stack.lock_file.read_bytes(), docker_file(_STAND_IN).read_bytes()
     lock_hash = hashlib.sha256(lock).hexdigest()
