@@ -45,7 +45,6 @@ from gpubench.model.quantities import format_seconds
 from gpubench.resources import docker_file
 from gpubench.spec.plain import content_id
 
-_STAND_IN = "venv/libucx.py"
 ON_DEMAND = True
 
 
