@@ -81,6 +81,7 @@ def _printed(*words: str) -> str:
     return done.stdout.strip()
 
 
+_STAND_IN = "venv/libucx.py"
 _LOCKED = re.compile(r"^([a-z0-9][a-z0-9.-]*)==(\S+)", re.MULTILINE)
 _LOCK_NAME = "gpubench-lock.txt"
 _RELEASED_TOGETHER = (frozenset({"dask", "distributed"}),)
