@@ -15,6 +15,7 @@ from gpubench.merge.environment import PlannedEnvironment
 from gpubench.merge.explain import RunEvidence, explain
 from gpubench.model.base import nearest
 from gpubench.model.plan import PlannedVariant
+from gpubench.render.quote import words
 from gpubench.report.explain import differences_section
 from gpubench.report.sections import Section
 from gpubench.store.accounting import RunOutcome, account
@@ -137,8 +138,9 @@ def _of_campaigns(first: Path, second: Path) -> Section:
     labels = [[one.plan.baseline, *(variant.label for variant in one.plan.variants)] for one in campaigns]
     common = next((label for label in labels[0] if label in labels[1]), None)
     one, other = (_first_run(campaign, common or campaign.plan.baseline) for campaign in campaigns)
-    said = "of each campaign the first run that is ok; whether the differences matter"
-    return _of_runs(one, other, "campaigns", [f"{said}: gpubench compare {first} {second}"])
+    judge = words(["gpubench", "compare", str(first), str(second)])
+    note = f"of each campaign the first run that is ok; whether the differences matter: {judge}"
+    return _of_runs(one, other, "campaigns", [note])
 
 
 def _first_run(campaign: Campaign, label: str) -> Chosen:
