@@ -211,10 +211,10 @@ def judge(comparisons: Sequence[ComparisonInput], settings: VerdictSettings) -> 
         pairs = pairs.head(settings.look.maximum)
     decisions = decide(pairs, circumstances(cells), settings)
     difference = pairs.differences(settings.summary)
-    counted = (decisions.obstacle == 0) & (pairs.blocks >= FEWEST_BLOCKS)
+    enough = (decisions.obstacle == 0) & (pairs.blocks >= FEWEST_BLOCKS)
     flips = (
-        np.where(counted, flip_p(difference, pairs.blocks, settings.seed), np.nan),
-        family_flip_p(difference, pairs.mask, pairs.group, counted, settings.seed),
+        np.where(enough, flip_p(difference, pairs.blocks, settings.seed), np.nan),
+        family_flip_p(difference, pairs.mask, pairs.group, enough, settings.seed),
     )
     levels = holm_levels(decisions.estimates.p, decisions.p_holm <= settings.alpha, settings.alpha)
     frozen = np.array([cell.comparison.frozen_at is not None for cell in cells])
