@@ -49,6 +49,8 @@ def certainty(inputs: ReportInputs) -> str:
             "than those of a fixed plan."
         )
     rule += _rare_stragglers(inputs)
+    if unchecked := sorted({str(one.key["workload"]) for one in inputs.verdicts if "unchecked" in one.flags}):
+        rule += f" Nobody checked the answers of {', '.join(unchecked)}: what is fast because it is wrong counts, too."
     if any(one.one_job for one in inputs.verdicts):
         rule += " Several blocks share an allocation, so the answer holds on these nodes."
     return rule
