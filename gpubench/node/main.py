@@ -147,7 +147,7 @@ def _act(options: argparse.Namespace, spec: RunSpec) -> int:
             watched = ["--preload", roles.REGISTRY]
         roles.run_scheduler([*roles.scheduler_arguments(started, options.scheduler_file), *watched])
     elif options.role == "worker":
-        from gpubench.node import probe  # noqa: F401 - what the client asks for first; likewise
+        from gpubench.node import probe  # noqa: F401 - the client asks for it first: imported while the scheduler starts
 
         become_worker = roles.WORKERS[spec.device]()  # imports, while the scheduler does the same
         address = roles.address_in(options.address, spec.deadlines.start_s)
