@@ -54,9 +54,7 @@ def compare(command: Path, home: Path, blocks: int, rounds: int) -> None:
         assert written == ROWS * blocks, f"ReFrame wrote {written} scripts"
         shutil.rmtree(directory)
     print(f"\n{ROWS * blocks} runs, {rounds} rounds; before: {before}; after: {machine()}\n")
-    print(
-        f"| ms a run | gpubench plan --out | reframe {reframe.VERSION} --dry-run | theirs over ours |\n|---|---|---|---|"
-    )
+    print(f"| ms a run | gpubench plan | reframe {reframe.VERSION} --dry-run | theirs over ours |\n|---|---|---|---|")
     for name, field in (("clock", "wall_s"), ("CPU", "cpu_s")):
         a, b = ([getattr(each, field) for each in taken] for taken in (ours, theirs))
         figures = [f"{1000 * statistics.median(taken) / (ROWS * blocks):.1f}" for taken in (a, b)]
