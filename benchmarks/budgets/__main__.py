@@ -57,7 +57,7 @@ def main() -> None:
             "gpubench --help": [BIN / "gpubench", "--help"],
             "verdicts of a tiny campaign": [BIN / "gpubench", "report", "--only", "verdicts", quick],
             "plan": [BIN / "gpubench", "plan", "--site", "local-slurm", "--outputs", Path(home) / "outputs"],
-            f"plan of {asked.runs} runs": [BIN / "gpubench", *plan],
+            f"plan of {asked.runs} runs, printed": [BIN / "gpubench", *plan],
             f"status of {asked.runs} runs": [BIN / "gpubench", "status", large],
             "changes in 20 series of 2,000 dates, none there": [*python, CHANGES, "20", "2000", "0"],
             "the same, two in each": [*python, CHANGES, "20", "2000", "1"],

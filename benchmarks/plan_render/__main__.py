@@ -1,4 +1,4 @@
-"""``python -m benchmarks.plan_render``: ``gpubench render`` beside a ReFrame dry run; memory as campaigns grow."""
+"""``python -m benchmarks.plan_render``: ``gpubench plan --out`` beside a ReFrame dry run; memory as campaigns grow."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def compare(command: Path, home: Path, blocks: int, rounds: int) -> None:
         assert written == ROWS * blocks, f"ReFrame wrote {written} scripts"
         shutil.rmtree(directory)
     print(f"\n{ROWS * blocks} runs, {rounds} rounds; before: {before}; after: {machine()}\n")
-    print(f"| ms a run | gpubench render | reframe {reframe.VERSION} --dry-run | theirs over ours |\n|---|---|---|---|")
+    print(f"| ms a run | gpubench plan | reframe {reframe.VERSION} --dry-run | theirs over ours |\n|---|---|---|---|")
     for name, field in (("clock", "wall_s"), ("CPU", "cpu_s")):
         a, b = ([getattr(each, field) for each in taken] for taken in (ours, theirs))
         figures = [f"{1000 * statistics.median(taken) / (ROWS * blocks):.1f}" for taken in (a, b)]
@@ -65,7 +65,7 @@ def render(out: Path, blocks: int) -> list[str | Path]:
     """Plans ``blocks`` blocks of every variant at every node count, each block in a job of its own."""
     variants = " ".join(f"{name}=1.22.0,UCX_RNDV_THRESH={number + 1}k" for number, name in enumerate(VARIANTS))
     return [
-        *(GPUBENCH, "render", "--site", "local-slurm", "--out", out, "--variants", variants, "--blocks", str(blocks)),
+        *(GPUBENCH, "plan", "--site", "local-slurm", "--out", out, "--variants", variants, "--blocks", str(blocks)),
         *("--nodes", " ".join(map(str, NODES)), "--set", "limits.job=6m", "--seed", "1"),
     ]
 

@@ -128,6 +128,7 @@ def test_a_campaign_and_options_that_plan_another_exclude_each_other(
         (["bench", "--campaign", "c", "--blocks", "2"], "c is planned already"),
         (["submit", "--campaign", "c", "--here"], "--campaign stands alone; leave CAMPAIGN and --here out"),
         (["submit", "c", "--campaign", "c"], "--campaign stands alone; leave CAMPAIGN and --here out"),
+        (["bench", "--campaign", "c", "--over-budget"], "--over-budget is said of a budget; add --budget"),
         (["plan", "--blocks", "+2"], "--blocks +2 is said of a campaign"),
         (["plan", "--blocks", "0"], "--blocks '0' is no count from 1 to "),
         (["plan", "--blocks", "two"], "--blocks 'two' is no count from 1 to "),

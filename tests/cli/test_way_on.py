@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.cli.campaign.display import job_lines, require_complete
+from gpubench.cli.campaign.display import job_lines, require_complete, show_next_steps
 from gpubench.cli.makefile import TARGETS
+from gpubench.cli.results.judge import judge_campaign, report_inputs
+from gpubench.cli.ways import as_typed
 from gpubench.errors import IncompleteError
 from gpubench.schedulers import JobState, submitted
 from gpubench.store.accounting import account
@@ -111,6 +113,30 @@ def test_a_campaign_that_runs_on_this_machine_is_waited_for_not_started_once_mor
     watch = f"jobs still wait or run: gpubench status --watch {campaign.directory}"
     assert way_on(campaign, alive={job}, running=True) == watch
     assert way_on(campaign, alive={job}) == f"to run what is missing: gpubench bench --campaign {campaign.directory}"
+
+
+def test_commands_of_bench_are_spelled_for_who_typed_make_and_others_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    more, other = "gpubench bench --campaign 'a b' --blocks +3", "gpubench diff a b outputs/c"
+    assert (as_typed(more), as_typed(other), as_typed("")) == (more, other, "")
+    monkeypatch.setenv("GPUBENCH_BY_MAKE", "1")
+    assert (as_typed(more), as_typed(other), as_typed("")) == ("make bench CAMPAIGN='a b' BLOCKS=+3", other, "")
+
+
+def test_what_to_type_next_has_a_price_and_names_only_commands_that_there_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    golden = ROOT / "tests" / "golden" / "schemas" / "1" / "campaign"
+    campaign = Campaign.open(Path(shutil.copytree(golden, tmp_path / "c")))
+    inputs = report_inputs(judge_campaign(campaign))
+    capsys.readouterr()
+    show_next_steps(inputs, {"bench"})
+    blank, line = capsys.readouterr().out.splitlines()
+    assert blank == ""
+    assert re.fullmatch(
+        rf"gpubench bench --campaign {campaign.directory} --blocks \+3   # about .+, may decide .+", line
+    )
+    show_next_steps(inputs, {"compare"})
+    assert capsys.readouterr().out == ""
 
 
 def test_a_job_that_failed_is_told_so_also_when_every_record_of_its_runs_is_well(tmp_path: Path) -> None:

@@ -112,3 +112,17 @@ def test_numbers_carry_units() -> None:
         "2 GB",
         "1.5 KiB",
     ]
+
+
+def test_seconds_of_both_sides_stand_beside_the_change_where_they_are_known(story: ReportInputs) -> None:
+    sides = [(0.223, 0.2614), *[None] * (len(story.verdicts) - 1)]
+    first, second, *_ = verdict_lines(story.verdicts, sides)
+    assert first.split(" | ")[2] == "223 ms → 261.4 ms"
+    assert second.split(" | ")[2] == ""
+    assert [line.split(" | ")[:2] for line in (first, second)] == [
+        line.split(" | ")[:2] for line in verdict_lines(story.verdicts)[:2]
+    ]
+    out = io.StringIO()
+    Console(file=out, width=140).print(verdict_table(story.verdicts, sides))
+    assert "223 ms → 261.4 ms" in out.getvalue()
+    assert "seconds" in out.getvalue().splitlines()[0]

@@ -83,6 +83,19 @@ def test_a_killed_worker_fails_its_run_with_the_cause_and_the_next_runs_go_on(
     assert slurm.job(job_ids(campaign)["j001-n1"])["JobState"] == "COMPLETED"
 
 
+def test_bench_waits_for_the_jobs_of_a_campaign_that_are_in_the_queue_and_judges(
+    slurm: SlurmCluster, login: Login
+) -> None:
+    campaign = login.plan("--nodes", "2", reps=20)
+    login.run("submit", campaign)
+    said = login.run("bench", "--campaign", campaign)
+    assert "nothing is missing" in said
+    assert f"report: {campaign}/report.html" in said
+    assert "runs: 2 ok" in said
+    assert len(records(campaign)) == 2
+    leave_no_process(slurm)
+
+
 def test_cancelling_accounts_for_every_run_and_leaves_no_process(slurm: SlurmCluster, login: Login) -> None:
     campaign = login.plan("--nodes", "2", reps=5000)
     login.run("submit", campaign)

@@ -51,6 +51,8 @@ def bench(
     from gpubench.cli.results.open_target import only_one
 
     more = asked.more_blocks()
+    if over_budget and asked.budget is None:
+        raise UsageError("--over-budget is said of a budget", then="add --budget, or leave it out")
     if campaign is not None:
         only_one(campaign, dataclasses.replace(asked, blocks=None) if more else asked)
         if dry_run:

@@ -235,7 +235,7 @@ def show_verdicts(
     from gpubench.report.verdicts import NARROWEST, verdict_lines, verdict_table
 
     console = Terminal()
-    if sys.stdout.isatty() and console.width >= NARROWEST:
+    if sys.stdout.isatty() and console.width >= NARROWEST + (OF_SECONDS if seconds else 0):
         console.print(verdict_table(verdicts, seconds))
     else:
         for line in verdict_lines(verdicts, seconds):

@@ -92,6 +92,8 @@ def _go_on(campaign: Campaign, *, more: int, stop: bool, gate: bool) -> None:
             require_complete(campaign, account_now(campaign))
             campaign = _end(campaign)
     else:
+        if more:
+            prepare(campaign)  # what can't be run isn't appended
         campaign, blocks = missing_blocks(campaign, more)
         if blocks:
             _run_ready(campaign, blocks)
