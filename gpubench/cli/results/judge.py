@@ -222,7 +222,7 @@ def _report_inputs(judged: JudgedCampaign, campaign: Campaign) -> ReportInputs:
         generated_at=dt.datetime.now(dt.UTC),
         templates=resources.texts("templates"),
         calibration=calibration_sentence(read_calibrations(campaign.plan.site.name)),
-        target=str(campaign.place),
+        target=campaign.plan.campaign if campaign.pack else str(campaign.directory),
     )
 
 
