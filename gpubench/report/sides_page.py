@@ -65,7 +65,7 @@ def _counts(shown: SideBySide) -> str:
     words = [verdict.verdict for verdict, pair in zip(shown.verdicts, shown.pairs, strict=True) if not pair.refused]
     said = [f"{words.count(word)} {word}" for word in labels.MARKS if word in words]
     said += [f"{refused} refused: unlike layouts or devices"] if refused else []
-    return f"{len(shown.pairs)} cells that both sides have: {', '.join(said)}"
+    return f"B against A in the {len(shown.pairs)} cells that both have: {', '.join(said)}"
 
 
 def curve_chart(one: Curves, shown: SideBySide) -> dict[str, Any]:
