@@ -20,6 +20,7 @@ Format = Literal["svg", "png"]
 _STYLE = "report/style.css.j2"
 _WIDTH = 760
 _SHARPNESS = 2.0
+_PADDING = {"left": 36, "right": 12, "top": 12, "bottom": 12}  # room for letters that are wider where it is looked at
 _FONT = "sans-serif"  # nobody knows which fonts stand where the file is looked at
 
 
@@ -54,7 +55,7 @@ def standalone(spec: dict[str, Any], colours: dict[str, str]) -> dict[str, Any]:
     if plain.get("width") == "container":
         plain["width"] = _WIDTH
     title = {"text": plain["description"], "anchor": "start", "fontSize": 14, "offset": 12, "color": colours["ink"]}
-    return plain | {"title": title, "padding": 12}
+    return plain | {"title": title, "padding": _PADDING}
 
 
 def _render(name: str, spec: dict[str, Any], form: Format) -> bytes:

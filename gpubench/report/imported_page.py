@@ -15,7 +15,7 @@ from gpubench.report.frame import render
 from gpubench.report.history import HistorySource
 from gpubench.report.history_page import change_rows, source_tables, trend_charts, trend_context
 from gpubench.report.markdown import cell, inline
-from gpubench.report.tables import NUMBER, SHORT, WHY, PageTable, marked
+from gpubench.report.tables import NUMBER, SHORT, WHY, PageTable, verdict_mark
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import Verdict
 
@@ -76,52 +76,37 @@ def markdown(inputs: ImportedInputs) -> str:
         "| workload | versions | effect [interval] | dates | verdict | why |",
         "|---|---|--:|--:|---|---|",
     ]
-    rows = ["| " + " | ".join(cell(str(row[key])) for key in _VERDICT) + " |" for row in verdict_rows(inputs.verdicts)]
+    told = [[*row[:4], f"{labels.MARKS.get(row[4], '')} {row[4]}", row[5]] for row in _rows(inputs.verdicts)]
+    rows = ["| " + " | ".join(map(cell, row)) + " |" for row in told]
     changed = ["", "| series | first date of it | effect | p | why |", "|---|---|--:|--:|---|"]
     changes = ["| " + " | ".join(cell(str(word)) for word in row) + " |" for row in change_rows(inputs.series)]
     return "\n".join([*head, *rows, *changed, *changes]) + "\n"
 
 
-_VERDICT = ("name", "pair", "effect", "blocks", "word", "reason")
-
-
-def verdict_rows(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
-    """A row per comparison."""
+def _rows(verdicts: Sequence[Verdict]) -> list[list[str]]:
+    """Name, variants, effect, dates, verdict and reason of each comparison."""
     return [
-        {
-            "name": name,
-            "pair": labels.pair(one),
-            "effect": f"{labels.effect(one)} {labels.interval(one)}".rstrip(),
-            "blocks": one.blocks,
-            "verdict": one.verdict,
-            "word": f"{labels.MARKS.get(one.verdict, '')} {one.verdict}",
-            "reason": "; ".join([one.reason, *one.flags]),
-        }
+        [
+            name,
+            labels.pair(one),
+            f"{labels.effect(one)} {labels.interval(one)}".rstrip(),
+            str(one.blocks),
+            one.verdict,
+            "; ".join([one.reason, *one.flags]),
+        ]
         for one, name in zip(verdicts, _names(verdicts), strict=True)
     ]
 
 
+_COLUMNS = (
+    *(("Workload", ""), ("Versions", SHORT), ("Change [interval]", NUMBER)),
+    *(("Dates", NUMBER), ("Verdict", ""), ("Why", WHY)),
+)
+
+
 def _table(verdicts: Sequence[Verdict]) -> PageTable:
-    rows = [
-        [
-            row["name"],
-            row["pair"],
-            row["effect"],
-            str(row["blocks"]),
-            marked('<span class="verdict {verdict}">{word}</span>', verdict=row["verdict"], word=row["word"]),
-            row["reason"],
-        ]
-        for row in verdict_rows(verdicts)
-    ]
-    columns = (
-        ("Workload", ""),
-        ("Versions", SHORT),
-        ("Change [interval]", NUMBER),
-        ("Dates", NUMBER),
-        ("Verdict", ""),
-        ("Why", WHY),
-    )
-    return PageTable(f"Verdicts of all {len(rows)} comparisons", columns, rows, "sortable cards")
+    rows = [[*row[:4], verdict_mark(row[4]), row[5]] for row in _rows(verdicts)]
+    return PageTable(f"Verdicts of all {len(rows)} comparisons", _COLUMNS, rows, "sortable cards")
 
 
 def reasons(refused: Sequence[Mapping[str, Any]]) -> list[tuple[str, int, str]]:

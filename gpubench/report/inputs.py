@@ -26,7 +26,8 @@ class ReportInputs:
     what stands in its ``provenance.json`` (keys may be missing), ``manifests`` a manifest's hash to the manifest.
     ``changes`` are what differed within blocks, for each verdict. ``warnings`` are lines for the reader: of the merge,
     of the accounting. ``templates`` maps paths below ``templates/`` to their text. ``calibration`` is a sentence about
-    the gate on this site. ``target`` is what a user types for the campaign: its directory or pack.
+    the gate on this site. ``target`` is what a user types for the campaign: its directory, or its
+    name where only a pack is here.
     """
 
     plan: Plan

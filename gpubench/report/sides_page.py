@@ -13,7 +13,7 @@ from gpubench.report.chart_parts import by_variant, finish
 from gpubench.report.frame import render
 from gpubench.report.scaling import RULES, percent
 from gpubench.report.sides import Curves, SideBySide, curves, lone_lines, size_rows
-from gpubench.report.tables import NUMBER, WHY, PageTable, marked
+from gpubench.report.tables import NUMBER, WHY, PageTable, verdict_mark
 from gpubench.stats.scaling import SpeedupAtSize
 
 _WIDTH, _HEIGHT, _AXIS, _SPACING = 330, 210, 58, 22
@@ -50,7 +50,7 @@ def _table(one: Curves) -> PageTable:
     rows = [
         [
             *(row[field] for field in fields),
-            marked('<span class="verdict {verdict}">{mark} {verdict}</span>', verdict=row["verdict"], mark=row["mark"]),
+            verdict_mark(row["verdict"]),
             row["reason"],
         ]
         for row in size_rows(one)
@@ -65,7 +65,7 @@ def _counts(shown: SideBySide) -> str:
     words = [verdict.verdict for verdict, pair in zip(shown.verdicts, shown.pairs, strict=True) if not pair.refused]
     said = [f"{words.count(word)} {word}" for word in labels.MARKS if word in words]
     said += [f"{refused} refused: unlike layouts or devices"] if refused else []
-    return f"{len(shown.pairs)} cells that both sides have: {', '.join(said)}"
+    return f"B against A in the {len(shown.pairs)} cells that both have: {', '.join(said)}"
 
 
 def curve_chart(one: Curves, shown: SideBySide) -> dict[str, Any]:

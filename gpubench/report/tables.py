@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import markupsafe
 
 from gpubench.model.text import visible
+from gpubench.report import labels
 
 NUMBER, SHORT, WHY = "number", "short", "why unsorted"
 """Looks of a column: numbers to the right; words that aren't broken; sentences, by which nobody sorts."""
@@ -39,3 +40,9 @@ def marked(text: str, /, **values: str) -> markupsafe.Markup:
 def linked(text: str, link: str) -> str:
     """The text, as a link where there is one."""
     return marked('<a href="{link}">{text}</a>', link=link, text=text) if link else text
+
+
+def verdict_mark(verdict: str) -> markupsafe.Markup:
+    """A verdict in its colour, with its sign."""
+    sign = labels.MARKS.get(verdict, "")
+    return marked('<span class="verdict {verdict}">{sign} {verdict}</span>', verdict=verdict, sign=sign)

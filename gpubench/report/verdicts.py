@@ -32,6 +32,8 @@ NARROWEST = 80
 """Columns of a terminal below which lines read better than a table."""
 OF_SECONDS = 23
 """Columns more that a table with seconds takes."""
+OF_SECONDS = 23
+"""Columns more that a table with seconds takes."""
 
 
 def verdict_table(verdicts: Sequence[Verdict], seconds: Sequence[tuple[float, float] | None] = ()) -> RenderableType:

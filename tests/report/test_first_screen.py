@@ -105,6 +105,16 @@ def test_missing_runs_come_first_and_a_decided_campaign_needs_none(tmp_path: Pat
     assert [one.command for one in next_steps(dataclasses.replace(story, verdicts=calm))] == [""]
 
 
+def test_an_adaptive_campaign_goes_on_by_its_own_looks(tmp_path: Path) -> None:
+    inputs = dataclasses.replace(reports.collect(reports.looked_at(tmp_path / "c")), target="d")
+    undecided = [one for one in inputs.verdicts if one.verdict == "inconclusive"]
+    assert undecided
+    step, *_ = next_steps(inputs)
+    assert (step.command, "next look" in step.why) == ("gpubench bench --campaign d", True)
+    ended = dataclasses.replace(inputs.settings, look=dataclasses.replace(inputs.settings.look, ended=True))
+    assert not any("bench" in one.command for one in next_steps(dataclasses.replace(inputs, settings=ended)))
+
+
 def test_a_reason_that_several_rows_share_stands_once(tmp_path: Path) -> None:
     few = reports.collect(reports.scaled(tmp_path / "c", blocks=1))
     assert len({one.reason for one in few.verdicts}) == 1
@@ -139,7 +149,7 @@ def test_charts_beyond_what_a_page_may_hold_say_that_they_need_a_script(
     monkeypatch.setattr(frame, "ALL_PICTURES", sizes["forest"] + 100)
     page = html(story).decode()
     assert page.count('<svg role="img"') == 1
-    assert page.count("<noscript>This chart is too large") == len(sizes) - 1
+    assert page.count("<noscript>This chart isn’t drawn beforehand") == len(sizes) - 1
     assert page.index('<svg role="img"') > page.index('id="chart-forest"')
 
 

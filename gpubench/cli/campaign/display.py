@@ -232,7 +232,7 @@ def show_verdicts(
     seconds: Sequence[tuple[float, float] | None] = (),
 ) -> None:
     """The verdict table: aligned and in colour on a terminal that is wide enough, a line each elsewhere."""
-    from gpubench.report.verdicts import NARROWEST, verdict_lines, verdict_table
+    from gpubench.report.verdicts import NARROWEST, OF_SECONDS, verdict_lines, verdict_table
 
     console = Terminal()
     if sys.stdout.isatty() and console.width >= NARROWEST + (OF_SECONDS if seconds else 0):

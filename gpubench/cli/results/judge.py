@@ -210,5 +210,5 @@ def report_inputs(judged: JudgedCampaign) -> ReportInputs:
             generated_at=dt.datetime.now(dt.UTC),
             templates=resources.texts("templates"),
             calibration=calibration_sentence(read_calibrations(campaign.plan.site.name)),
-            target=str(campaign.place),
+            target=campaign.plan.campaign if campaign.pack else str(campaign.directory),
         )
