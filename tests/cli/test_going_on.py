@@ -34,7 +34,7 @@ def test_blocks_are_added_and_judged_with_those_before_them(gpubench: Run, tmp_p
     assert "were added after the results had been looked at" in (campaign / "report.html").read_text()
     (row,) = [line for line in more.stdout.splitlines() if line.startswith("tasks | ")]
     assert " → " in row
-    assert gpubench("fsck", campaign).returncode == 0
+    assert gpubench("results", "fsck", campaign).returncode == 0
 
 
 def test_a_budget_is_a_bound_and_what_it_left_no_time_for_can_be_run_later(gpubench: Run, tmp_path: Path) -> None:

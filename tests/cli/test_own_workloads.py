@@ -49,7 +49,7 @@ def write(folder: Path, *entries: str) -> Path:
 def test_a_suite_names_a_file_beside_it_and_the_campaign_keeps_its_content(gpubench: Run, tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
     suite = write(tmp_path / "inner", "total", "Total")
-    done = gpubench("render", "--suite", suite.relative_to(tmp_path), "--variants", "a=1.22.0 b=1.22.0", "--out", "out")
+    done = gpubench("plan", "--suite", suite.relative_to(tmp_path), "--variants", "a=1.22.0 b=1.22.0", "--out", "out")
     assert done.returncode == 0, done.stderr
     plan = json.loads((tmp_path / "out" / "plan.json").read_text())
     digest = hashlib.sha256(TWO.encode()).hexdigest()
@@ -60,7 +60,7 @@ def test_a_suite_names_a_file_beside_it_and_the_campaign_keeps_its_content(gpube
     with zipfile.ZipFile(tmp_path / "out" / "node.pyz") as archive:
         assert archive.read(f"gpubench/workloads/own_{digest[:16]}.py") == TWO.encode()
     (suite.parent / "mine.py").write_text(TWO + "\n")
-    done = gpubench("render", "--suite", suite.relative_to(tmp_path), "--variants", "a=1.22.0 b=1.22.0", "--out", "out")
+    done = gpubench("plan", "--suite", suite.relative_to(tmp_path), "--variants", "a=1.22.0 b=1.22.0", "--out", "out")
     assert "already holds another campaign" in one_line(done)
 
 
@@ -94,7 +94,7 @@ def test_a_package_offers_a_workload_by_an_entry_point(
     (info / "entry_points.txt").write_text("[gpubench.workloads]\ntheir-total = theirs:total\n")
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path / "site")])
     (tmp_path / "mine.toml").write_text('name = "mine"\n[[workload]]\nname = "their-total"\n')
-    done = gpubench("render", "--suite", "mine.toml", "--variants", "a=1.22.0 b=1.22.0", "--out", "out")
+    done = gpubench("plan", "--suite", "mine.toml", "--variants", "a=1.22.0 b=1.22.0", "--out", "out")
     assert done.returncode == 0, done.stderr
     (workload,) = json.loads((tmp_path / "out" / "plan.json").read_text())["workloads"]
     assert (workload["name"], workload["params"]) == (
@@ -110,7 +110,7 @@ def test_a_new_suite_is_written_once_and_can_be_planned(gpubench: Run, tmp_path:
     assert "gpubench measure work.py:Join" in done.stdout
     schema = (tmp_path / "work.toml").read_text().split("\n")[0].removeprefix("#:schema file://")
     assert json.loads(Path(schema).read_text())["title"] == "Suite"
-    done = gpubench("render", "--suite", "work.toml", "--variants", "a=1.22.0 b=1.22.0", "--out", "out")
+    done = gpubench("plan", "--suite", "work.toml", "--variants", "a=1.22.0 b=1.22.0", "--out", "out")
     assert done.returncode == 0, done.stderr
     before = (tmp_path / "work.py").read_text()
     (tmp_path / "work.toml").unlink()

@@ -80,7 +80,7 @@ def _wait(url: str, process: subprocess.Popen[bytes]) -> None:
 
 def export(python: Path, directory: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [str(python.with_name("gpubench")), "export", "mlflow", *words],
+        [str(python.with_name("gpubench")), "results", "export", "mlflow", *words],
         cwd=directory,
         env=plain_environment(own_queue(directory)),
         capture_output=True,

@@ -149,7 +149,7 @@ def test_where_most_files_are_refused_nothing_is_imported_and_copies_are_no_loss
 
 def test_the_command_takes_a_map_and_exits_with_3_where_most_is_refused(gpubench: Run, tmp_path: Path) -> None:
     (tmp_path / "join.csv").write_text(TABLE)
-    words = ("import-results", "table", str(tmp_path / "join.csv"), "--out", str(tmp_path / "out"))
+    words = ("results", "import", "table", str(tmp_path / "join.csv"), "--out", str(tmp_path / "out"))
     done = gpubench(*words, "--columns", MAP)
     assert done.returncode == 0, done.stderr
     assert "2 of 2 rows of 1 files kept" in done.stdout
