@@ -36,7 +36,7 @@ def test_the_version_is_an_option_as_people_expect(gpubench: Run) -> None:
 
 
 def test_commands_and_options_are_completed(gpubench: Run) -> None:
-    assert completed(gpubench, "re") == ["resume", "render", "report", "results"]
+    assert completed(gpubench, "re") == ["report", "results"]
     assert completed(gpubench, "cluster", "gr") == ["grow"]
     assert completed(gpubench, "bench", "--runt") == ["--runtime"]
     assert "--install-completion" in completed(gpubench, "--")
@@ -72,7 +72,7 @@ def test_campaigns_are_completed_by_their_directories(gpubench: Run, tmp_path: P
     both = ["outputs/one", "outputs/two"]
     for command in (
         ["status"],
-        ["resume"],
+        ["cancel"],
         ["compare"],
         ["bench", "--campaign"],
         ["results", "export", "csv"],

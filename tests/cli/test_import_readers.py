@@ -37,7 +37,7 @@ def test_the_answer_of_an_import_has_its_verdicts_and_its_cautions_and_writes_no
 def test_the_charts_of_an_import_are_written_as_files_and_drawn_here(imported: Path) -> None:
     done = run("report", imported, "--svg", "drawn", "--png", "drawn", "--terminal")
     assert done.exit_code == 0, done.output
-    assert "charts: 2 in drawn" in done.stdout
+    assert "charts: 3 in drawn" in done.stdout
     assert "effect in %" in done.stdout
     files = {path.name: path.read_bytes()[:5] for path in Path("drawn").iterdir()}
     assert files == {
@@ -45,6 +45,8 @@ def test_the_charts_of_an_import_are_written_as_files_and_drawn_here(imported: P
         "effects.svg": b"<svg ",
         "over-time-merge.png": b"\x89PNG\r",
         "effects.png": b"\x89PNG\r",
+        "versions-merge.svg": b"<svg ",
+        "versions-merge.png": b"\x89PNG\r",
     }
     assert "merge: GB/s per worker over dates" in Path("drawn/over-time-merge.svg").read_text()
 

@@ -154,7 +154,7 @@ def _check_values(path: str, given: Mapping[str, Any]) -> None:
         if known is None and own is None:
             raise ValueError(f"no workload {given['workload']}")
         settings = [one for one in settings if one.partition("=")[0] not in known.params]
-    for key in ("site", "name") if path.startswith("sites") else ("site",):
+    for key in ("site", "name") if path.startswith("sites") and path != "sites new" else ("site",):
         if isinstance(given.get(key), str) and path != "results import":
             site = load_site(given[key], settings)
     if given.get("suite"):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from distributed import Future
 
 import gpubench.workloads
 from gpubench.spec import WorkloadSpec
@@ -107,6 +108,8 @@ def file(tmp_path_factory: pytest.TempPathFactory, cluster: WorkloadContext) -> 
     yield
     cluster.client.run(place, False)
     gpubench.workloads.__path__.remove(str(folder))
+    # Errors hold the frames that raised them, and these the futures of tasks: the next tests want workers without any.
+    cluster.client.cancel([Future(key, cluster.client) for key in list(cluster.client.futures)], force=True)
 
 
 def own(cluster: WorkloadContext, name: str) -> Measurement:
