@@ -5,7 +5,8 @@
 #:                             import)
 #:   UCX --ucx                 UCX versions, separated by commas or blanks; the first is the baseline, e.g.
 #:                             UCX="1.16.0 1.22.0"
-#:   VARIANTS --variants       [LABEL=]VERSION[,KEY=VALUE...], separated by blanks; the first is the baseline
+#:   VARIANTS --variants       [LABEL=]VERSION[,PACKAGE==VERSION...][,KEY=VALUE...], separated by blanks; the first is
+#:                             the baseline
 #:   NODES --nodes             Node counts, separated by commas or blanks, e.g. NODES="1 2"
 #:   SUITE --suite             Suite in suites/, or a .toml file; default: the profile's
 #:   BLOCKS --blocks           This many blocks, fixed; +N with bench --campaign: N more blocks

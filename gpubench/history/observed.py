@@ -33,6 +33,7 @@ class Observed:
         se: relative standard error of the figure, None where nobody knows.
         known: circumstances by field, in words.
         provenance: of a campaign's run; its differing fields are told with the care that verdicts take.
+        machine: of a campaign: its site, and what its processors are; empty for an import.
     """
 
     key: Key
@@ -46,6 +47,7 @@ class Observed:
     bytes: int | None = None
     known: Mapping[str, str] = dataclasses.field(default_factory=dict)
     provenance: Facts | None = None
+    machine: tuple[str, ...] = ()
 
     def changed(self, after: Observed) -> list[str]:
         """``field before → after`` of everything that both recorded and that differs."""
@@ -109,6 +111,7 @@ def of_campaign(
     for (key, variant), cells in groups.items():
         logs = [math.log(math.fsum(cell.wall_s) / len(cell.wall_s)) for cell in cells]
         job, image = cells[0].outcome.job, images[variant]
+        recorded = facts(provenance.get(cells[0].outcome.run.run, {}))
         yield Observed(
             key,
             variant,
@@ -120,7 +123,8 @@ def of_campaign(
             job.nodes * job.workers_per_node,
             sizes.get((cells[0].outcome.run.run, cells[0].workload.params_id)) or None,
             _flat(manifests.get(image.manifest, {}), "image") if image else {},
-            facts(provenance.get(cells[0].outcome.run.run, {})),
+            recorded,
+            (plan.site.name, " x ".join(recorded.words(name) for name in ("cores", "cpu_model"))),
         )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from gpubench.history.changes import Changed, Series
 from gpubench.history.coverage import CoverageLine, Gap
 from gpubench.history.observed import Observed
+from gpubench.importers.pairing import Key
 from gpubench.report import labels
 from gpubench.report.sections import Section, SectionPart, TextTable
 from gpubench.stats.change_points import FEWEST
@@ -37,6 +38,31 @@ class Told:
     source: HistorySource
     figures: Sequence[Observed]
     missing: Sequence[Gap]
+
+
+def by_machine(told: Sequence[Told]) -> list[Told]:
+    """The same, but figures of campaigns from several machines are in cells of their own: they are never pooled.
+
+    A site is a machine, and so is each kind of processors where those of a site differ.
+    """
+    machines = {figure.machine for one in told for figure in one.figures if figure.machine}
+    if len(machines) < 2:
+        return list(told)
+    sites = [site for site, _ in machines]
+
+    def apart(key: Key, machine: tuple[str, ...]) -> Key:
+        site, processors = machine
+        return (*key, ("site", site), *([("processors", processors)] if sites.count(site) > 1 else []))
+
+    made = []
+    for one in told:
+        if machine := next((figure.machine for figure in one.figures if figure.machine), None):
+            figures = [dataclasses.replace(each, key=apart(each.key, each.machine)) for each in one.figures]
+            missing = [dataclasses.replace(each, key=apart(each.key, machine)) for each in one.missing]
+            made.append(dataclasses.replace(one, figures=figures, missing=missing))
+        else:
+            made.append(one)
+    return made
 
 
 def coverage_section(sources: Sequence[HistorySource]) -> Section:

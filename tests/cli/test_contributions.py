@@ -14,7 +14,7 @@ import pytest
 from gpubench.cli.results import contribute
 from gpubench.cli.results.pack import pack
 from gpubench.errors import DataError, UsageError
-from tests.conftest import ROOT, need
+from tests.conftest import ROOT, Run, need
 
 GOLDEN = ROOT / "tests" / "golden" / "schemas" / "1" / "campaign"
 Packed = Callable[..., Path]
@@ -223,3 +223,18 @@ def test_a_signature_counts_when_its_signer_is_allowed(
     with pytest.raises(DataError, match="has a fault"):
         contribute.check(repository)
     assert "no valid signature of anybody in allowed_signers" in capsys.readouterr().out
+
+
+def test_the_commands_publish_check_and_read(gpubench: Run, repository: Path, packed: Packed) -> None:
+    source = packed()
+    done = gpubench("results", "submit", source, "--to", repository)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "commit it together with contributions/index.json" in done.stdout
+    assert gpubench("results", "check", repository).returncode == 0
+    told = gpubench("trend", repository, "--json")
+    assert told.returncode == 0, told.stderr
+    assert [one["name"] for one in json.loads(told.stdout)["sources"]] == ["local-tiny-20261121T222156Z"]
+    bad = gpubench(
+        "results", "submit", packed(append("jobs/*/job.sh", "\ncurl https://a:b@c/\n"), "bad"), "--to", repository
+    )
+    assert (bad.returncode, len(bad.stderr.splitlines())) == (3, 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from gpubench.cli.results.judge import judge_campaign
 from gpubench.exporters import openmetrics
 from gpubench.store.campaign import Campaign
+from tests.conftest import ROOT, Run
 from tests.exporters.test_export import SUITE
-
-Series = dict[tuple[str, str, str], float]
 
 
 @pytest.fixture
@@ -67,3 +68,20 @@ def test_an_undefined_number_has_no_series(tmp_path: Path) -> None:
     families = {family.name: family for family in text_string_to_metric_families(text)}
     assert families["gpubench_effect_ratio"].samples == []
     assert {each.value for each in families["gpubench_blocks"].samples} == {0}
+
+
+def test_the_command_writes_the_file_that_the_collector_takes(gpubench: Run, tmp_path: Path) -> None:
+    finish(begin(tmp_path / "campaign", make_plan((variant("1.17.0"), variant("1.19.0")), blocks=3, suite=SUITE)))
+    done = gpubench("results", "export", "openmetrics", "campaign", "out/gpubench.prom")
+    assert done.returncode == 0, done.stderr
+    assert "3 verdicts in out/gpubench.prom" in done.stdout
+    families = {each.name for each in text_string_to_metric_families((tmp_path / "out" / "gpubench.prom").read_text())}
+    dashboard = json.loads((ROOT / "docs" / "grafana.json").read_text())
+    asked = {
+        name
+        for panel in dashboard["panels"]
+        for one in panel["targets"]
+        for name in re.findall(r"gpubench_\w+", one["expr"])
+    }
+    assert asked
+    assert asked <= families

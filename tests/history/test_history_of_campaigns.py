@@ -1,4 +1,4 @@
-"""``history`` and ``changes`` on campaigns: one a week, of which a later half ran on another kernel, and slower."""
+"""``trend`` on campaigns: one a week, of which a later half ran on another kernel, and slower."""
 
 from __future__ import annotations
 
@@ -82,3 +82,38 @@ def test_the_page_over_time_draws_campaigns_their_changes_and_their_failed_runs(
 def test_a_page_and_json_at_once_are_refused(gpubench: Run, weekly: Path) -> None:
     done = gpubench("trend", weekly, "--json", "--html", "x.html")
     assert (done.returncode, "--json" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("sites", "processors", "machines"),
+    [
+        (("local", "local"), ("A", "A"), {(None, None)}),
+        (("here", "there"), ("A", "A"), {("here", None), ("there", None)}),
+        (("local", "local"), ("A", "B"), {("local", "2 x A"), ("local", "2 x B")}),
+    ],
+    ids=["one-machine", "two-sites", "other-processors"],
+)
+def test_results_of_unlike_machines_are_never_pooled(
+    gpubench: Run,
+    tmp_path: Path,
+    sites: tuple[str, str],
+    processors: tuple[str, str],
+    machines: set[tuple[str | None, str | None]],
+) -> None:
+    for number, (site, processor) in enumerate(zip(sites, processors, strict=True)):
+        plan = make_plan((variant("1.17.0"), variant("1.19.0")), blocks=1, suite=SUITE, campaign=f"c{number}")
+        at = START + dt.timedelta(days=number)
+        own = plan.site.model_copy(update={"name": site})
+        directory = tmp_path / "all" / f"c{number}"
+        campaign = begin(directory, plan.model_copy(update={"site": own, "created_at": at.isoformat()}))
+        for job, block, run in campaign.rows():
+            path = Writer(campaign, clock=at).write(job, block, run) / "provenance.json"
+            written = json.loads(path.read_text())
+            written["nodes"][0]["cpu_model"] = processor
+            path.write_text(json.dumps(written))
+    done = gpubench("trend", tmp_path / "all", "--only", "changes", "--json")
+    assert done.returncode == 0, done.stderr
+    series = json.loads(done.stdout)["series"]
+    assert len(series) == 2 * len(machines)
+    assert {(one.get("site"), one.get("processors")) for one in series} == machines
+    assert gpubench("trend", tmp_path / "all", "--html", "page.html").returncode == 0

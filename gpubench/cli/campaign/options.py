@@ -37,7 +37,9 @@ class CampaignOptions:
     ] = None
     variants: Annotated[
         str | None,
-        typer.Option(help="[LABEL=]VERSION[,KEY=VALUE...], separated by blanks; the first is the baseline."),
+        typer.Option(
+            help="[LABEL=]VERSION[,PACKAGE==VERSION...][,KEY=VALUE...], separated by blanks; the first is the baseline."
+        ),
         Make(),
     ] = None
     nodes: Annotated[str | None, typer.Option(help="Node counts, separated by commas or blanks."), Make('"1 2"')] = None

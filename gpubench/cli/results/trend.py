@@ -18,7 +18,7 @@ from gpubench.cli.terminal import Terminal
 from gpubench.errors import UsageError
 from gpubench.files import write_atomically
 from gpubench.history.changes import find
-from gpubench.report.history import Told, changes_section, coverage_section, trend_section
+from gpubench.report.history import Told, by_machine, changes_section, coverage_section, trend_section
 from gpubench.report.sections import Section
 from gpubench.stats.settings import VerdictSettings
 
@@ -28,7 +28,7 @@ def show_trend(directories: Sequence[Path], asked: TrendOptions) -> None:
     draws = asked.html or asked.svg or asked.png
     if (asked.only or asked.as_json) and draws:
         raise UsageError("--only and --json print, --html, --svg and --png write files", then="choose one")
-    told = [one.told() for one in every_side(directories)]
+    told = by_machine([one.told() for one in every_side(directories)])
     if draws:
         _draw(told, asked)
     else:
