@@ -133,7 +133,7 @@ def test_own_workloads_run_and_are_judged_and_one_without_a_check_says_so(gpuben
     verdicts = json.loads((campaign / "verdicts.json").read_text())["cells"]
     flags = {one["workload"]: "unchecked" in one["flags"] for one in verdicts}
     assert flags == {"mine.py:total": True, "mine.py:Total": False}
-    assert gpubench("fsck", campaign).returncode == 0
+    assert gpubench("results", "fsck", campaign).returncode == 0
     for page in ("report.html", "report.md"):
         assert "Nobody checked the answers of mine.py:total:" in (campaign / page).read_text()
     done = gpubench("measure", "mine.py:breaks", "--protocol", "tcp", "--ucx", "1.22.0")

@@ -41,7 +41,7 @@ def test_two_blocks_of_two_versions_on_two_nodes_come_home_over_the_log_one_job_
     assert [path.name for path in sorted(campaign.glob("jobs/*/job.yaml"))] == ["job.yaml"] * 2
     cluster.run("submit", campaign)
     assert len(cluster.store.all("Job")) == 1
-    assert "waits for g-tiny" in cluster.run("status", campaign, code=4)
+    assert "waits for g-planned" in cluster.run("status", campaign, code=4)
     said = cluster.run("status", "--watch", campaign)
     assert "[4/4] block 2" in said
     found = sorted(records(campaign).values(), key=lambda record: str(record["started_at"]))
@@ -110,7 +110,7 @@ def test_an_image_that_cannot_be_pulled_is_told_while_it_waits_and_at_the_deadli
     campaign = cluster.plan(*ONE_VERSION, *(word for one in times for word in ("--set", one)), reps=7)
     cluster.run("submit", campaign)
     said = cluster.run("status", "--watch", campaign, code=4)
-    assert "DeadlineExceeded: pod g-tiny" in said
+    assert "DeadlineExceeded: pod g-planned" in said
     assert "container unpack: ImagePullBackOff: Back-off pulling image" in said
     assert list(campaign.glob("runs/*")) == []
     assert list(cluster.pods()) == []
