@@ -33,11 +33,11 @@ def libraries(pid: str) -> Set[str]:
 def program() -> Dict[str, str]:
     """``library``: the libucp in this process; ``program``: its ``ucx_perftest``, empty where it came without one.
 
-    It is looked for in the ``bin`` of each folder above the library: ``PREFIX/bin`` for ``PREFIX/lib/libucp.so``, and
-    ``/usr/bin`` for ``/usr/lib/x86_64-linux-gnu/libucp.so``.
+    It is looked for in the ``bin`` of the three folders above the library: ``PREFIX/bin`` for ``PREFIX/lib/libucp.so``,
+    and ``/usr/bin`` for ``/usr/lib/x86_64-linux-gnu/libucp.so``.
     """
     library = next(iter(sorted(libraries("self"))), "")
-    found = [parent / "bin" / PROGRAM for parent in Path(library).parents] if library else []
+    found = [parent / "bin" / PROGRAM for parent in [*Path(library).parents][:3]] if library else []
     return {"library": library, "program": next((str(path) for path in found if os.access(path, os.X_OK)), "")}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -138,12 +137,12 @@ def test_the_page_gives_the_action_only_inputs_that_it_has_and_all_that_it_needs
 
 
 def test_the_shell_of_the_steps_passes_shellcheck(tmp_path: Path) -> None:
-    assert shutil.which("shellcheck")
+    shellcheck = Path(sys.executable).with_name("shellcheck")
     for number, (_, command, _) in enumerate(
         [*steps_of(GITHUB["jobs"]["compare"]["steps"], {"github.token": "", "github.event.number": ""})]
     ):
         (tmp_path / f"{number}.sh").write_text(f"#!/bin/bash\n{command}\n")
     done = subprocess.run(
-        ["shellcheck", *map(str, sorted(tmp_path.glob("*.sh")))], capture_output=True, text=True, check=False
+        [str(shellcheck), *map(str, sorted(tmp_path.glob("*.sh")))], capture_output=True, text=True, check=False
     )
     assert done.stdout == ""
