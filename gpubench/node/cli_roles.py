@@ -22,6 +22,7 @@ FLAGS = {
     "parent": "--parent",
     "registry": "--registry",
     "turns": "--turns",
+    "members": "--members",
 }
 
 # (may be given, must be given). With a spec, what the spec says can't be said twice.
@@ -30,6 +31,7 @@ WITH_SPEC: Dict[str, Tuple[Tuple[str, ...], Tuple[str, ...]]] = {
     "scheduler": (("device", "protocol", "parent", "registry", "scheduler_file"), ()),
     "worker": (("device", "protocol", "parent", "local_directory"), ("address", "name")),
     "client": (("device", "protocol", "parent", "turns"), ("address", "run_dir")),
+    "forks": (("device", "parent"), ("members",)),
 }
 _WORKER = ("device", "protocol", "address", "scheduler_file", "name")
 _WORKER_LIMITS = ("nthreads", "memory_limit", "local_directory", "death_timeout")

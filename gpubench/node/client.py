@@ -24,6 +24,7 @@ from gpubench.spec.records import workload_record
 from gpubench.spec.turns import END
 from gpubench.spec.waiting import crowded_hosts
 from gpubench.workloads.base import UnavailableError, WorkloadContext
+from gpubench.workloads.bindings import adapter
 from gpubench.workloads.families import load
 from gpubench.workloads.measure import slowness
 from gpubench.writer.atomic import write_atomic
@@ -56,18 +57,21 @@ def run_client(spec: RunSpec, address: str, scratch: Path, run_dir: Path, turns:
     load(spec.workloads)
     outcome = ClientOutcome(dask_config=dict(dask.config.config))
     address = address_in(address, spec.deadlines.start_s)
+    if spec.protocol == "ucx" and spec.binding == "ucxx":
+        adapter(spec.binding).keep_notifier()
     started = time.monotonic()
     client = Client(address, timeout=spec.deadlines.start_s, name="gpubench", set_as_default=True)
     probes: List[Dict[str, Any]] = []
     try:
-        context = _ready(client, spec, outcome, probes, started=started, shared=str(run_dir))
+        context = _ready(client, spec, outcome, started=started, shared=str(run_dir))
         outcome.ready_s = time.monotonic() - started
         if turns:
             turns.end()
-        whole = _measure_all(context, spec, outcome, run_dir, turns)
+        _measure_all(context, spec, outcome, run_dir, turns, probes=probes)
+        outcome.speed, outcome.warnings = speed.table(probes), [*outcome.warnings, *speed.warnings(probes)]
         if turns:
             turns.begin(END)
-        _at_end(context, spec, outcome, probes, whole=whole)
+        _at_end(context, spec, outcome)
     except checks.CheckError as error:
         outcome.error = outcome.error or str(error)
     for planned in spec.workloads[len(outcome.workloads) :]:
@@ -76,11 +80,9 @@ def run_client(spec: RunSpec, address: str, scratch: Path, run_dir: Path, turns:
     return 0
 
 
-def _ready(
-    client: Any, spec: RunSpec, outcome: ClientOutcome, probes: List[Dict[str, Any]], *, started: float, shared: str
-) -> WorkloadContext:
+def _ready(client: Any, spec: RunSpec, outcome: ClientOutcome, *, started: float, shared: str) -> WorkloadContext:
     """Every planned worker is connected, and every process is what was planned: one question to the scheduler, one to
-    all workers. The workers' speed goes to ``probes``.
+    all workers.
     """
     where = spec.build_manifest
     mine = probe.describe("client", where)
@@ -97,10 +99,8 @@ def _ready(
         raise checks.CheckError(f"{connected} workers connected, {spec.workers} planned")
     outcome.registered_at = _by_our_clock(client, spec, cluster["registered_at"])
     answers = client.run(probe.worker_at_start, build_manifest=where, kind=spec.device)
-    workers = [dict(answer["process"], address=worker) for worker, answer in sorted(answers.items())]
+    workers = [dict(answer, address=worker) for worker, answer in sorted(answers.items())]
     outcome.processes = [cluster["process"], *workers, mine]
-    probes.append({worker: answer["speed"] for worker, answer in answers.items()})
-    outcome.speed = speed.table(probes)
     checks.check_protocol(spec, [process["address"] for process in (cluster["process"], *workers)])
     checks.check_processes(spec, outcome.processes)
     checks.check_pools(spec, workers)
@@ -125,9 +125,18 @@ def _by_our_clock(client: Any, spec: RunSpec, registered_at: List[float]) -> Lis
 
 
 def _measure_all(
-    context: WorkloadContext, spec: RunSpec, outcome: ClientOutcome, run_dir: Path, turns: Optional[ClientTurns] = None
-) -> bool:
-    """Every workload in turn, each on the same clean workers; False when one may have hurt the cluster."""
+    context: WorkloadContext,
+    spec: RunSpec,
+    outcome: ClientOutcome,
+    run_dir: Path,
+    turns: Optional[ClientTurns] = None,
+    *,
+    probes: List[Dict[str, Any]],
+) -> None:
+    """Every workload in turn, each on the same clean workers, until one may have hurt the cluster.
+
+    The workers' speed before the first and after the last goes to ``probes``: other clusters are quiet then.
+    """
     hurt = ""
     for place, planned in enumerate(spec.workloads):
         record = workload_record(planned, "ok")
@@ -142,16 +151,22 @@ def _measure_all(
                 limit = stack.enter_context(Limit(planned.timeout_s))
                 stack.enter_context(watched(context.client, limit.end))
                 checks.check_same_workers(context.workers, context.client.run_on_scheduler(probe.worker_addresses))
+                if not place:
+                    probes.append(context.client.run(speed.probe))
                 rounds = [turn.reps for turn in spec.turns if turn.workload == place]
                 options: Dict[str, Any] = {"rounds": rounds, "slow": slowness(spec.env), "clean": True}
                 if turns:
                     options["between"] = functools.partial(turns.switch, place, limit)
-                result = measure_into(run_dir, context, planned, record, **options)
-                senders = [row["sender"] for row in result.links]
-                checks.check_same_workers(context.workers, result.answered)
-                checks.check_moved(spec, planned.name, result.seen_bytes, result.least_moved_bytes, senders)
-        except UnavailableError as error:  # the workload measured nothing; the others can run
-            record.status, record.reason = "skipped", str(error)
+                try:
+                    result = measure_into(run_dir, context, planned, record, **options)
+                    senders = [row["sender"] for row in result.links]
+                    checks.check_same_workers(context.workers, result.answered)
+                    checks.check_moved(spec, planned.name, result.seen_bytes, result.least_moved_bytes, senders)
+                except UnavailableError as error:  # the workload measured nothing; the others can run
+                    record.status, record.reason = "skipped", str(error)
+                if place == len(spec.workloads) - 1:
+                    probes.append(context.client.run(speed.probe))
+                    checks.check_same_workers(context.workers, probes[-1])
         except checks.CheckError as error:  # the cluster is wrong: no sample of it counts
             record.status, record.reason = "failed", str(error)
             outcome.error = outcome.error or str(error)
@@ -159,31 +174,13 @@ def _measure_all(
         except Exception as error:  # noqa: BLE001 - any error of a workload is its result
             record.status, record.reason = "failed", describe_error(error)
             hurt = planned.name
-    return not hurt
 
 
-def _at_end(
-    context: WorkloadContext,
-    spec: RunSpec,
-    outcome: ClientOutcome,
-    probes: List[Dict[str, Any]],
-    *,
-    whole: bool,
-) -> None:
-    """Each worker's speed once more, unless a workload may have hurt the cluster, and the transports that UCX used: by
-    now every connection that the workloads needed has been made.
-    """
-    logged = spec.protocol == "ucx"
-    answers: Dict[str, Any] = {}
-    if whole or logged:
-        answers = context.client.run(probe.worker_at_end, probed=whole, logged=logged)
-    if whole:
-        checks.check_same_workers(context.workers, answers)
-        probes.append({worker: answer["speed"] for worker, answer in answers.items()})
-    outcome.speed, outcome.warnings = speed.table(probes), [*outcome.warnings, *speed.warnings(probes)]
-    if not logged:
+def _at_end(context: WorkloadContext, spec: RunSpec, outcome: ClientOutcome) -> None:
+    """The transports that UCX used: by now every connection that the workloads needed has been made."""
+    if spec.protocol != "ucx":
         return
-    logs = {worker: answer["ucx_log"] for worker, answer in answers.items()}
+    logs = dict(context.client.run(probe.ucx_log))
     logs["scheduler"] = context.client.run_on_scheduler(probe.ucx_log)
     logs["client"] = probe.ucx_log()
     outcome.warnings += checks.unused_variables(spec, [unused for _, unused in logs.values()])

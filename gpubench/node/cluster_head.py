@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import sys
 import time
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
@@ -13,7 +12,7 @@ from gpubench.node.cluster_state import ClusterStateFile
 from gpubench.node.control_channel import ControlServer, Message
 from gpubench.node.net import interface_address
 from gpubench.node.node import RunNode
-from gpubench.node.process import Child, archive
+from gpubench.node.process import Child, command
 from gpubench.node.stop import StopRequest
 from gpubench.spec.cluster import GONE, JOINED, REQUESTS, RETIRED, SCHEDULER_FILE, ClusterSpec
 from gpubench.workloads import clock
@@ -65,10 +64,9 @@ class ClusterHead:
             self.state_file.joined(self.node.rank, self.cluster.job, str(self.node.facts["host"]), planned, 0.0)
         self.state_file.write()
         file = self.node.scratch / SCHEDULER_FILE
-        scheduler = self.node.start(
-            "scheduler", "scheduler", "--scheduler-file", str(file), "--registry", str(self._registry)
-        )
-        self.node.start_workers()
+        words = ("--scheduler-file", str(file), "--registry", str(self._registry))
+        self.node.start([self.node.planned("scheduler", "scheduler", *words), *self.node.workers()])
+        scheduler = self.node.children[0]
         address = self._address(scheduler)
         self.node.tell_address(address)
         rendezvous.publish(self.rendezvous, self.token, {"scheduler": address, "server": [server.host, server.port]})
@@ -190,7 +188,7 @@ class ClusterHead:
                 answer.unlink()
             words = ["--address", self.state_file.state.address, "--answer", str(answer), "--parent", str(os.getpid())]
             words += ["--ranks", ",".join(map(str, ranks))]
-            child = Child("retire", [sys.executable, archive(), "retire", *words], self.node.env, self.node.scratch)
+            child = Child("retire", command("retire", *words), self.node.env, self.node.scratch)
             self.node.children.append(child)
             self._retiring = (child, ranks, answer, told)
         if self._retiring is None or self._retiring[0].code is None:

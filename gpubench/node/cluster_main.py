@@ -97,7 +97,7 @@ def follow_head(node: RunNode, cluster: ClusterSpec, directory: Path, token: str
         ClusterEndedError: every worker of this node died.
     """
     began = time.monotonic()
-    node.start_workers()
+    node.start(node.workers())
     path = rendezvous.path_for(directory, cluster.cluster, token)
     said = {"job": cluster.job, "host": node.facts["host"], "planned": node.spec.workers_per_node, "began": began}
     connection, scheduler = _meet(node, path, token, stop, said)

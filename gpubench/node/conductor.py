@@ -4,17 +4,18 @@ A process of its own on the first node. A run that ends, fails or falls silent l
 """
 
 import contextlib
+import itertools
 import sys
 import time
 from pathlib import Path
-from typing import List, Set
+from typing import List, Sequence, Set
 
 from gpubench.node import rendezvous
 from gpubench.node.control_channel import ControlServer, Message
 from gpubench.node.net import interface_address
 from gpubench.node.stop import StopRequest
 from gpubench.node.turns import DONE, OVER, TURN
-from gpubench.spec.turns import END, Turn, TurnsSpec, rendezvous_name
+from gpubench.spec.turns import END, START, Turn, TurnsSpec, rendezvous_name
 from gpubench.writer.run_dir import finished
 
 TICK_S = 0.1
@@ -35,31 +36,35 @@ class Conductor:
         self.gone |= {int(order) for order in self.spec.runs} - set(self.server.connections)
 
     def conduct(self) -> None:
-        """All turns, in the order of the plan."""
-        for turn in self.spec.turns:
-            if turn.order not in self.gone:
-                self._give(turn)
+        """All turns, in the order of the plan: one run at a time has one, but all clusters start and end together."""
+        for workload, turns in itertools.groupby(self.spec.turns, key=lambda turn: turn.workload):
+            together = list(turns)
+            for given in [together] if workload in (START, END) else [[turn] for turn in together]:
+                self._give(given)
 
-    def _give(self, turn: Turn) -> None:
-        self.server.send(turn.order, {"kind": TURN, "workload": turn.workload})
+    def _give(self, turns: Sequence[Turn]) -> None:
+        """One turn to each of these runs, until each has given it back or is gone."""
+        waiting = {turn.order: turn for turn in turns if turn.order not in self.gone}
+        for order, turn in waiting.items():
+            self.server.send(order, {"kind": TURN, "workload": turn.workload})
         deadline = time.monotonic() + self.spec.turn_s
-        while turn.order not in self.gone:
-            is_returned = any(
-                message["rank"] == turn.order and message["kind"] == DONE and turn.workload != END
-                for message in self._receive()
-            )
-            if is_returned:
-                return
+        while waiting:
+            for message in self._receive():
+                known = waiting.get(message["rank"])
+                if known is not None and message["kind"] == DONE and known.workload != END:
+                    del waiting[known.order]
             if time.monotonic() > deadline:
                 reason = f"it didn't give its turn back within {self.spec.turn_s:g} s; the block's other runs go on"
-                self.server.send(turn.order, {"kind": OVER, "reason": reason})
-                self._await_end(turn.order)
-                self.gone.add(turn.order)
+                for order in waiting:
+                    self.server.send(order, {"kind": OVER, "reason": reason})
+                self._await_end(set(waiting))
+                self.gone.update(waiting)
+            waiting = {order: turn for order, turn in waiting.items() if order not in self.gone}
 
-    def _await_end(self, order: int) -> None:
-        """Its cluster must not be measured beside the others' turns, as far as that can be had."""
+    def _await_end(self, orders: Set[int]) -> None:
+        """Their clusters must not be measured beside the others' turns, as far as that can be had."""
         deadline = time.monotonic() + self.spec.silence_s
-        while order not in self.gone and time.monotonic() < deadline:
+        while orders - self.gone and time.monotonic() < deadline:
             self._receive()
 
     def _receive(self) -> List[Message]:

@@ -29,8 +29,7 @@ def follow(node: RunNode, token: str, stop: StopRequest) -> None:
     """
     spec, refused = node.spec, None
     try:
-        node.start_scheduler()
-        node.start_workers()
+        node.start([*node.scheduler(), *node.workers()])
     except OSError as error:  # reported to rank 0 below
         refused = error
     connection = _meet(node, token, stop)

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import List, Optional
 
-from gpubench.node import cli_roles, environment, roles  # noqa: F401 - see above
+from gpubench.node import cli_roles, environment, forked, roles  # noqa: F401 - see above
 from gpubench.node.gpu import DEVICES, resolve
 from gpubench.node.process import die_with_parent
 from gpubench.node.rank import RankError
@@ -128,9 +128,12 @@ def _act(options: argparse.Namespace, spec: RunSpec) -> int:
         from gpubench.node.run import supervise
 
         return supervise(options, spec)
+    die_with_parent(options.parent)
+    if options.role == forked.ROLE:
+        _import_for_all(spec)
+        return main(forked.become(Path(options.members), options.parent))
     from gpubench.node import admission
 
-    die_with_parent(options.parent)
     admission.close_to_others()
     # Scheduler and workers are started as planned, or with the protocol that the command line names.
     started = dataclasses.replace(spec, protocol=options.protocol or spec.protocol)
@@ -166,12 +169,30 @@ def _act(options: argparse.Namespace, spec: RunSpec) -> int:
     return EXIT_OK
 
 
+def _import_for_all(spec: RunSpec) -> None:
+    """What scheduler, workers and client import, but for the binding and for users' files, which may start threads."""
+    import contextlib
+    import importlib
+
+    from gpubench.node import client, probe  # noqa: F401
+    from gpubench.workloads import families
+    from gpubench.workloads.catalogue.own import is_own
+
+    roles.WORKERS[spec.device]()
+    importlib.import_module("distributed.cli.dask_scheduler")
+    if spec.protocol == "ucx":
+        with contextlib.suppress(ImportError):  # of what the bindings import, this takes longest
+            importlib.import_module("numba.cuda")
+    families.load(one for one in spec.workloads if not is_own(one.name))
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="gpubench")
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="one run of a campaign on this node, or one role of it", allow_abbrev=False)
     run.add_argument("--spec", help="the run spec (JSON) that gpubench wrote; roles by hand need none")
-    run.add_argument("--role", choices=("auto", "scheduler", "worker", "client"), default="auto")
+    named = ("auto", "scheduler", "worker", "client")
+    run.add_argument("--role", choices=(*named, forked.ROLE), metavar=f"{{{','.join(named)}}}", default="auto")
     run.add_argument("--rank", type=int, help="rank of this node, from 0; default: as the launcher says")
     run.add_argument("--device", choices=DEVICES, help="auto asks NVML; default: as the spec says")
     run.add_argument("--protocol", help="another protocol than the planned one, for trying; such a run can't be ok")
@@ -188,6 +209,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--parent", type=int, help=argparse.SUPPRESS)
     run.add_argument("--turns", type=int, metavar="FD", help=argparse.SUPPRESS)
     run.add_argument("--registry", help=argparse.SUPPRESS)
+    run.add_argument("--members", metavar="FILE", help=argparse.SUPPRESS)
     steps = commands.add_parser("pod", help="one container of a pod of a Kubernetes Indexed Job")
     steps.add_argument("step", choices=POD_STEPS)
     steps.add_argument("--spec", help="the run spec; of the first run for arrive")

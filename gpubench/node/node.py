@@ -10,10 +10,10 @@ import time
 from pathlib import Path
 from typing import Dict, List, Optional, Sequence
 
-from gpubench.node import gpu, machine, scratch
+from gpubench.node import forked, gpu, machine, scratch
 from gpubench.node.environment import build
 from gpubench.node.net import answers, split_address
-from gpubench.node.process import Child, maps_anywhere, role_command, stop_all, supervisor_of
+from gpubench.node.process import Child, Planned, command, maps_anywhere, role_words, stop_all, supervisor_of
 from gpubench.node.roles import LATE
 from gpubench.spec import RunSpec
 from gpubench.spec.run import LAUNCH_NODE
@@ -107,17 +107,25 @@ class RunNode:
             raise NotCleanError(f"node not clean: process {sorted(owners)} of {whose} lives on")
         scratch.clear(self._scratches)
 
-    def start(self, role: str, name: str, *options: str, pass_fds: Sequence[int] = ()) -> Child:
-        """Start one process of the cluster."""
-        options = (*options, "--device", self.spec.device, *self._protocol)
-        child = Child(name, role_command(role, self.spec_path, *options), self.env, self.scratch, pass_fds)
-        self.children.append(child)
-        return child
+    def start(self, planned: Sequence[Planned]) -> None:
+        """Start processes of the cluster: several on a CPU as forks of one process."""
+        if len(planned) > 1 and self.spec.device == "cpu":
+            forks = role_words(forked.ROLE, self.spec_path, "--device", self.spec.device)
+            self.children += forked.fork(forks, planned, self.env, self.scratch)
+            return
+        for one in planned:
+            self.children.append(Child(one.name, command(*one.words), self.env, self.scratch, one.handles))
 
-    def start_scheduler(self) -> None:
-        """Start the scheduler if this rank has it."""
-        if self.rank == self.spec.scheduler_rank:
-            self.start("scheduler", "scheduler", "--scheduler-file", str(self._scheduler_file))
+    def planned(self, role: str, name: str, *options: str, handles: Sequence[int] = ()) -> Planned:
+        """One process of the cluster."""
+        options = (*options, "--device", self.spec.device, *self._protocol)
+        return Planned(name, role_words(role, self.spec_path, *options), handles)
+
+    def scheduler(self) -> List[Planned]:
+        """The scheduler, if this rank has it."""
+        if self.rank != self.spec.scheduler_rank:
+            return []
+        return [self.planned("scheduler", "scheduler", "--scheduler-file", str(self._scheduler_file))]
 
     def scheduler_address(self) -> str:
         """The address of the scheduler that was started here, once it answers; empty before, and elsewhere."""
@@ -127,13 +135,13 @@ class RunNode:
             return ""
         return address if address and answers(*split_address(address)[1:]) else ""
 
-    def start_workers(self) -> None:
-        """Start this node's workers. They import what they need, and wait until ``tell_address`` is called."""
+    def workers(self) -> List[Planned]:
+        """This node's workers. They import what they need, and wait until ``tell_address`` is called."""
         if not self.spec.has_workers(self.rank):
-            return
-        for index in range(gpu.worker_processes(self.spec.device, self.spec.workers_per_node)):
-            name = f"worker-{self.rank}-{index}"
-            self.start("worker", name, "--address", self.address, "--name", name)
+            return []
+        count = gpu.worker_processes(self.spec.device, self.spec.workers_per_node)
+        names = [f"worker-{self.rank}-{index}" for index in range(count)]
+        return [self.planned("worker", name, "--name", name, "--address", self.address) for name in names]
 
     def tell_address(self, address: str) -> None:
         """Write the scheduler's address, for which this node's workers and client wait."""

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
-from gpubench.node import build, speed, ucx
+from gpubench.node import build, forked, ucx
 from gpubench.node.environment import AT_START, ucx_variables
 from gpubench.node.process import hash_of_archive
 from gpubench.workloads import dask_compat, device
@@ -44,6 +44,7 @@ def describe(role: str, build_manifest: str = "") -> Dict[str, Any]:
         "pid": os.getpid(),
         "python": platform.python_version(),
         "executable": sys.executable,
+        "forked": forked.ROLE in sys.argv,
         "node_half": hash_of_archive(),
         "affinity": sorted(os.sched_getaffinity(0)),
         "ucx": {
@@ -93,18 +94,8 @@ async def cluster_when_complete(
 
 
 def worker_at_start(dask_worker: Any, build_manifest: str, kind: str) -> Dict[str, Any]:
-    """For ``Client.run``: ``speed`` (first, so that all workers measure it at the same time), ``process`` (with
-    ``memory_pool``); ``kind`` is the device.
-    """
-    figures = speed.probe(dask_worker)
-    process = dict(describe_worker(dask_worker, build_manifest), memory_pool=device.memory_pool(kind))
-    return {"speed": figures, "process": process}
-
-
-def worker_at_end(dask_worker: Any, *, probed: bool, logged: bool) -> Dict[str, Any]:
-    """For ``Client.run``: ``speed`` if ``probed``, and ``ucx_log`` (see ``ucx_log``) if ``logged``."""
-    figures = speed.probe(dask_worker) if probed else {}
-    return {"speed": figures, "ucx_log": ucx_log() if logged else ([], {})}
+    """``describe_worker`` with ``memory_pool``, for ``Client.run``; ``kind`` is the device."""
+    return dict(describe_worker(dask_worker, build_manifest), memory_pool=device.memory_pool(kind))
 
 
 def ucx_log() -> Tuple[List[str], Dict[str, str]]:

@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import dataclasses
 import hashlib
 import os
 import signal
@@ -29,6 +30,15 @@ def die_with_parent(parent: Optional[int], number: int = signal.SIGKILL) -> None
         os._exit(1)
 
 
+@dataclasses.dataclass(frozen=True)
+class Planned:
+    """A process of the cluster that is to start: its name, its words after ``gpubench``, and handles that it gets."""
+
+    name: str
+    words: List[str]
+    handles: Sequence[int] = ()
+
+
 class Child:
     """One process of the cluster, in its own session, with its own log file."""
 
@@ -54,10 +64,14 @@ class Child:
         """Exit code, None while it lives."""
         return self.process.poll()
 
+    def wait(self) -> None:
+        """Come back when it has ended."""
+        self.process.wait()
+
     def cause(self) -> Dict[str, object]:
         """How it ended, with its last log lines; why it could write none, if so."""
         disk = scratch.fault(self.log.parent)
-        how = describe_exit(self.process.returncode)
+        how = describe_exit(self.code)
         return {"process": self.name, "how": how, "last_lines": self.tail(), **({"disk": disk} if disk else {})}
 
     def tail(self, lines: int = TAIL_LINES) -> List[str]:
@@ -93,23 +107,17 @@ def stop_all(children: Iterable[Child], grace_s: float) -> None:
     for child in alive:
         child.signal(signal.SIGKILL)  # also children of a dead child, in its session
     for child in alive:
-        child.process.wait()
+        child.wait()
 
 
-def role_command(role: str, spec_path: Path, *options: str) -> List[str]:
-    """The command that starts ``role`` from the same file as this process: never by ``-m``, which looks in the cwd."""
-    return [
-        sys.executable,
-        archive(),
-        "run",
-        "--role",
-        role,
-        "--spec",
-        str(spec_path),
-        "--parent",
-        str(os.getpid()),
-        *options,
-    ]
+def command(*words: str) -> List[str]:
+    """The command ``gpubench WORDS`` from the same file as this process: never by ``-m``, which looks in the cwd."""
+    return [sys.executable, archive(), *words]
+
+
+def role_words(role: str, spec_path: Path, *options: str) -> List[str]:
+    """Words after ``gpubench`` that start ``role`` as a child of this process."""
+    return ["run", "--role", role, "--spec", str(spec_path), "--parent", str(os.getpid()), *options]
 
 
 def archive() -> str:

@@ -105,15 +105,15 @@ class Leader:
         server = self.server = ControlServer(
             interface_address(self.spec.interface), self.token, port=where[1] if where else 0, order=self.spec.order
         )
-        self.node.start_scheduler()
-        self.node.start_workers()
         words = ["--address", self.node.address, "--run-dir", str(self.run_dir)]
         handles = []
         if self.turns:
             self.turns.wake(server)
             handles = [self.turns.clients_end.fileno()]
             words += ["--turns", str(handles[0])]
-        client = self.node.start("client", "client", *words, pass_fds=handles)
+        planned = self.node.planned("client", "client", *words, handles=handles)
+        self.node.start([*self.node.scheduler(), *self.node.workers(), planned])
+        client = self.node.children[-1]
         if where:
             server.greeting = {"kind": FACTS}
         else:

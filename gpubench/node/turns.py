@@ -151,7 +151,7 @@ def resume(children: List[Child]) -> None:
 
 
 class ClientTurns:
-    """The client's end. The first turn, in which the cluster starts, is on when the client starts."""
+    """The client's end. The first turn, in which the clusters start, is on when the client starts."""
 
     def __init__(self, handle: int) -> None:
         self._sock = socket.socket(fileno=handle)

@@ -55,9 +55,12 @@ def plan_turns(runs: Sequence[PlannedRun], reps: Mapping[str, int], rng: random.
     """
     turns: list[PlannedTurn] = []
     for workload in runs[0].workloads:
-        rounds = max(1, min(MOST_ROUNDS, reps[workload] // LEAST_REPS))
+        rounds = reps[workload]
         each, more = divmod(reps[workload], rounds)
-        for number, order in enumerate(balanced_orders(len(runs), rounds, rng)):
+        base = rng.sample(range(len(runs)), len(runs))
+        for number, order in enumerate([base, base[::-1]] * ((rounds + 1) // 2)):
+            if number >= rounds:
+                break
             timed = each + (number < more)
             for variant in (runs[at].variant for at in order):
                 goes_on = bool(turns) and (turns[-1].variant, turns[-1].workload) == (variant, workload)

@@ -48,19 +48,40 @@ def drawn(
 ) -> Any:
     """A two-dimensional array of blocks that ``draw`` (device, entropy + (i, j), shape) gives: settled, or to be drawn.
 
-    Settled blocks are dealt out in row-major order, an equal contiguous share to every worker in the order of
+    Settled blocks are placed as ``placed`` says.
+    """
+    blocks = {
+        (name, i, j): (draw, context.device, (*entropy, i, j), (rows, columns))
+        for i, rows in enumerate(chunks[0])
+        for j, columns in enumerate(chunks[1])
+    }
+    return _array(context, name, placed(context, blocks) if settled else blocks, chunks, dtype)
+
+
+def placed(context: WorkloadContext, blocks: Dict[Tuple[str, int, int], Any]) -> Dict[Tuple[str, int, int], Any]:
+    """The future of each block, (function, *arguments), once all are there.
+
+    They are dealt out in row-major order, an equal contiguous share to every worker in the order of
     ``context.workers``. Left to itself, Dask places them by the moment's load: between no and all of a transpose's
     block pairs then lie apart, differently in each repetition, and that would be most of what one measures.
     """
-    places = [(i, j) for i in range(len(chunks[0])) for j in range(len(chunks[1]))]
-    graph: Dict[Tuple[str, int, int], Any] = {}
-    for position, (i, j) in enumerate(places):
-        task = (draw, context.device, (*entropy, i, j), (chunks[0][i], chunks[1][j]))
-        worker = context.workers[position * len(context.workers) // len(places)]
-        key = (name, i, j)
-        graph[key] = context.client.submit(*task, key=key, workers=[worker]) if settled else task
-    if settled:
-        distributed.wait(list(graph.values()))
+    workers = context.workers
+    futures = {
+        key: context.client.submit(*task, key=key, workers=[workers[position * len(workers) // len(blocks)]])
+        for position, (key, task) in enumerate(blocks.items())
+    }
+    distributed.wait(list(futures.values()))
+    return futures
+
+
+def scaled(block: Any, factor: float) -> Any:
+    """A new block of other numbers."""
+    return block * factor
+
+
+def _array(
+    context: WorkloadContext, name: str, graph: Dict[Any, Any], chunks: Tuple[Tuple[int, ...], ...], dtype: str
+) -> Any:
     meta = device.array_module(context.device).empty((0, 0), dtype=dtype)
     return dask.array.Array(graph, name, chunks, meta=meta)
 
@@ -77,6 +98,9 @@ class ArraySum(LazyMeasurement):
         self._round = 0
         self._data: Any = None
         self._graph: Any = None
+        self._original: Any = None
+        self._factor = 1.0
+        self._reference = 0.0
 
     @property
     def size(self) -> int:
@@ -100,18 +124,46 @@ class ArraySum(LazyMeasurement):
     def moments(self) -> Tuple[float, float]:
         """Expectation and standard deviation of the answer over all random arrays."""
 
-    def array(self, settled: bool) -> Any:
-        """Other numbers in every repetition: blocks that lie on their workers, or ones still to be drawn."""
+    @property
+    def is_settled(self) -> bool:
+        """Whether the blocks lie on their workers before the clock starts."""
+        return True
+
+    @property
+    def constant(self) -> float:
+        """The answer where all numbers are 0; beside that it is proportional to them."""
+        return 0.0
+
+    def _drawn(self) -> Any:
+        """Other numbers in every repetition."""
         name = f"{type(self).__name__}-{self._token}-{self._round}"
         chunks = dask.array.core.normalize_chunks(int(self.params["chunk"]), (self.size, self.size))
-        return drawn(self.context, name, type(self).draw, (self.context.seed, self._round), chunks, settled=settled)
+        return drawn(
+            self.context, name, type(self).draw, (self.context.seed, self._round), chunks, settled=self.is_settled
+        )
 
     def prepare(self) -> None:
-        """Draw the next array and build the graph of what will be timed."""
-        self.teardown()
+        """Make the next array and build the graph of what will be timed.
+
+        Other numbers than before, so that an old answer is a wrong one: drawn anew, or the original's times a factor.
+        """
+        self._data = self._graph = None
         self._round += 1
-        self._data = self.array(settled=True)
+        self._data = self._scaled() if self.keeps_originals and self.is_settled else self._drawn()
         self._graph = self.operation(self._data)
+
+    def _scaled(self) -> Any:
+        if self._original is None:
+            self._original = self._drawn()
+            self._reference = float(self.context.client.compute(self.reference(self._original)).result())
+        original, name = self._original, f"{type(self).__name__}-{self._token}-{self._round}-scaled"
+        self._factor = 1.0 + self._round / 1024
+        held = dask_compat.block_futures(self.context.client, original)
+        blocks = {
+            (name, i, j): (scaled, held[str((original.name, i, j))], self._factor)
+            for i, j in np.ndindex(*original.numblocks)
+        }
+        return _array(self.context, name, placed(self.context, blocks), original.chunks, str(original.dtype))
 
     def lazy(self) -> Any:
         """Built before the clock."""
@@ -128,9 +180,14 @@ class ArraySum(LazyMeasurement):
 
     def check(self, held: Any) -> Answer:
         """Against the other way of adding up, and against the distribution's moments."""
-        client = self.context.client
-        answer, reference = map(float, client.gather(client.compute([held, self.reference(self._data)])))
+        client, scale = self.context.client, self._factor
+        if self._original is None:
+            answer, reference = map(float, client.gather(client.compute([held, self.reference(self._data)])))
+        else:
+            answer = float(client.compute(held).result())
+            reference = scale * (self._reference - self.constant) + self.constant
         mean, deviation = self.moments()
+        mean, deviation = scale * (mean - self.constant) + self.constant, scale * deviation
         sigmas = abs(answer - mean) / deviation
         is_ok = abs(answer - reference) <= ROUNDING * abs(reference) and sigmas <= SIGMAS
         details = {"answer": answer, "reference": reference, "expected": mean, "sigmas": round(sigmas, 3)}
@@ -141,5 +198,5 @@ class ArraySum(LazyMeasurement):
         return dask_compat.holders(self.context.client, self._data)
 
     def teardown(self) -> None:
-        """Drop the array."""
-        self._data = self._graph = None
+        """Drop the array, and what it was copied from."""
+        self._data = self._graph = self._original = None

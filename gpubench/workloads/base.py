@@ -38,6 +38,11 @@ class Answer:
     details: Dict[str, Any]
 
 
+KEPT_BYTES = 64 * 1024**2
+"""Data of up to so many bytes on a worker is generated once and copied before each repetition, in a tenth of the time.
+Larger data is generated anew, because memory may not hold it twice; on a GPU always."""
+
+
 class Measurement(abc.ABC):
     """One workload on one cluster, from data generation to clean-up.
 
@@ -72,6 +77,11 @@ class Measurement(abc.ABC):
         A floor from where the data lies, which is the same in every repetition: asked once, after the first ``prepare``
         and before ``once``, which leaves copies behind. What Dask really moves is more.
         """
+
+    @property
+    def keeps_originals(self) -> bool:
+        """Whether data is copied before each repetition instead of being generated anew."""
+        return self.context.device == "cpu" and self.nominal_bytes <= KEPT_BYTES * len(self.context.workers)
 
     @property
     def moved_bytes_own(self) -> int:

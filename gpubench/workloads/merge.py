@@ -13,9 +13,6 @@ from gpubench.workloads.noop import LazyMeasurement
 
 COLUMN_BYTES = 8
 COLUMNS = 2
-KEPT_BYTES = 64 * 1024**2
-"""Frames of up to so many bytes on a worker are generated once and copied before each repetition, in a tenth of the
-time: they are the same in all. Larger ones are generated anew, because memory may not hold them twice."""
 BROADCAST = {"default": None, "shuffle": False, "broadcast": True}
 
 Joined = Tuple[List[merge_data.Figures], List[List[int]]]
@@ -104,7 +101,7 @@ class Merge(LazyMeasurement):
         device_name = self.context.device
         parts = [(generate, number, self.rows, chunks, *extra, device_name) for number in range(chunks)]
         meta = generate(0, 4, 1, *extra, device_name)
-        if device_name == "cpu" and self.nominal_bytes <= KEPT_BYTES * len(self.context.workers):
+        if self.keeps_originals:  # both frames are the same in all repetitions
             if name not in self._originals:
                 self._originals[name] = frames.placed(self.context, f"{name}-{self._token}-original", parts)
             parts = [(merge_data.copied, original) for original in self._originals[name]]

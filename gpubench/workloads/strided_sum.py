@@ -21,9 +21,15 @@ class StridedSum(ArraySum):
         """Elements that are added up."""
         return math.ceil(self.size / 2) ** 2
 
-    def array(self, settled: bool) -> Any:
+    @property
+    def is_settled(self) -> bool:
         """DeepOps times drawing and adding up together; here that is a choice."""
-        return super().array(settled and not self.params["generate"])
+        return not self.params["generate"]
+
+    @property
+    def constant(self) -> float:
+        """One is added to each element."""
+        return float(self.count)
 
     def operation(self, data: Any) -> Any:
         """What is timed."""

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+IMPORT = """
+import os, threading, time
+if os.environ.get("IMPORT") == "thread":
+    threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+if os.environ.get("IMPORT") == "hangs":
+    print("imports", flush=True)
+    time.sleep(600)
+"""
 SCHEDULER = """
 import json, os, socket, time
 class main:
@@ -18,10 +26,11 @@ class main:
         time.sleep(600)
 """
 WORKER = """
-import time
+import sys, time
 class main:
     @staticmethod
     def main(args, prog_name):
+        print(*sys.argv[2:4], flush=True)
         print("worker stands", flush=True)
         time.sleep(600)
 """
@@ -55,7 +64,7 @@ def write_dask(directory: Path) -> Path:
     files = {
         "dask/__init__.py": "class config:\n    config = {}\n",
         "distributed/__init__.py": CLIENT,
-        "distributed/cli/__init__.py": "",
+        "distributed/cli/__init__.py": IMPORT,
         "distributed/cli/dask_scheduler.py": SCHEDULER,
         "distributed/cli/dask_worker.py": WORKER,
         "distributed/comm/__init__.py": "",

@@ -134,7 +134,7 @@ def test_bytes_over_another_protocol_fail_the_workload_and_skip_what_follows(
     spec = dataclasses.replace(SPEC, protocol="tls", workloads=[TASKS, ARRAY, dataclasses.replace(TASKS, reps=2)])
     outcome = ClientOutcome()
     workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
-    _measure_all(WorkloadContext(client, workers, 2, "cpu", "tcp"), spec, outcome, tmp_path)
+    _measure_all(WorkloadContext(client, workers, 2, "cpu", "tcp"), spec, outcome, tmp_path, probes=[])
     assert outcome.error.endswith("speaks tcp, planned tls (protocol tls)")
     assert [(record.workload, record.status) for record in outcome.workloads] == [
         ("tasks", "ok"),
@@ -184,7 +184,7 @@ def test_a_worker_that_joins_while_workloads_run_fails_the_run(
     try:
         client.wait_for_workers(3, timeout=60)
         (address,) = set(client.scheduler_info(n_workers=-1)["workers"]) - set(workers)
-        _measure_all(WorkloadContext(client, workers, 2, "cpu", "tcp"), SPEC, outcome, tmp_path)
+        _measure_all(WorkloadContext(client, workers, 2, "cpu", "tcp"), SPEC, outcome, tmp_path, probes=[])
     finally:
         late.kill()
         until(lambda: len(client.scheduler_info(n_workers=-1)["workers"]) == 2)
@@ -222,20 +222,20 @@ def test_scheduler_and_workers_are_asked_once_at_the_start_and_twice_per_workloa
     with Counting(cluster.address, timeout=60) as client:
         # This client is of no archive; by then it knows all that is checked.
         with pytest.raises(CheckError, match="imported node half not from an archive"):
-            _ready(client, spec, outcome, probes, started=time.monotonic(), shared=str(tmp_path))
+            _ready(client, spec, outcome, started=time.monotonic(), shared=str(tmp_path))
         assert asked == ["cluster_when_complete", "worker_at_start"]
         assert [process["role"] for process in outcome.processes] == ["scheduler", "worker", "worker", "client"]
         assert all(process["affinity"] and process["packages"] for process in outcome.processes)
         workers = sorted(process["address"] for process in outcome.processes[1:3])
-        assert sorted(probes[0]) == workers
         asked.clear()
         context = WorkloadContext(client, workers, 2, "cpu", "tcp")
-        assert _measure_all(context, spec, outcome, tmp_path)
-        arrays, tasks = ["worker_addresses", "_cut", "_since", "_drained"], ["worker_addresses", *["_drained"] * 3]
-        assert asked == [*arrays, *tasks]
+        _measure_all(context, spec, outcome, tmp_path, probes=probes)
+        assert [record.status for record in outcome.workloads] == ["ok", "ok"]
+        arrays, tasks = ["_cut", "_since", "_drained"], ["worker_addresses", *["_drained"] * 3]
+        assert asked == ["worker_addresses", "probe", *arrays, *tasks, "probe"]
         asked.clear()
-        _at_end(context, spec, outcome, probes, whole=True)
-        assert asked == ["worker_at_end"]
+        _at_end(context, spec, outcome)
+        assert asked == []
     assert [sorted(probe) for probe in probes] == [workers] * 2
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.node.process import Child, describe_exit, maps_anywhere, role_command, stop_all
+from gpubench.node.process import Child, command, describe_exit, maps_anywhere, role_words, stop_all
 from gpubench.workloads.process_reaper import marked
 from tests.node.specs_by_hand import quiet_environment
 
@@ -150,8 +150,8 @@ def test_a_role_is_started_from_the_very_file_that_the_supervisor_runs_and_never
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["../node.pyz", "run"])
     monkeypatch.chdir(tmp_path)
-    command = role_command("worker", Path("/c/specs/1.json"), "--name", "w")
-    assert command == [
+    words = role_words("worker", Path("/c/specs/1.json"), "--name", "w")
+    assert command(*words) == [
         *(sys.executable, f"{tmp_path.parent}/node.pyz", "run", "--role", "worker"),
         *("--spec", "/c/specs/1.json", "--parent", str(os.getpid()), "--name", "w"),
     ]

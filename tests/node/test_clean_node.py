@@ -112,8 +112,8 @@ def test_the_processes_of_a_node_carry_the_mark_of_their_run_and_end_with_it(
     python.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(python))
     node = make(workers_per_node=2)
-    node.start("scheduler", "scheduler")
-    node.start_workers()
+    for one in (*node.scheduler(), *node.workers()):
+        node.start([one])
     node.tell_address("tcp://127.0.0.1:1")
     until(lambda: living(runs) == [f"{runs}:{RUN}:t:0"] * 3)
     assert node.dead() is None

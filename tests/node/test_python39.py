@@ -133,7 +133,7 @@ def test_a_cluster_that_does_not_start_is_a_failed_run_with_cause_and_last_lines
     ]
     assert record.warnings == ["dropped from the environment: UCX_TLS"]
     with zipfile.ZipFile(runner.run_dir() / "logs.zip") as logs:
-        assert b"No module named 'distributed'" in logs.read("rank0/scheduler.log")
+        assert b"No module named 'distributed'" in logs.read("rank0/forks.log")
     provenance = json.loads((runner.run_dir() / "provenance.json").read_text(encoding="utf-8"))
     assert [node["rank"] for node in provenance["nodes"]] == [0]
     assert "UCX_TLS" not in provenance["nodes"][0]["environment"]

@@ -43,7 +43,7 @@ def run(tmp_path: Path) -> Iterator[Start]:
             runner.start("--rank", str(rank), GPUBENCH_STOP_AT_EOF="1")
         if scheduler_only and len(runner.spec.ranks) > ranks:
             runner.start("--role", "scheduler", GPUBENCH_STOP_AT_EOF="1")
-        if "CLIENT" not in spec_env:
+        if "CLIENT" not in spec_env and spec_env.get("IMPORT") != "hangs":
             until(lambda: stands(directory, "scheduler") and stands(directory, "client"))
             until(lambda: all(stands(directory, f"worker-{rank}-0") for rank in range(ranks)))
         return runner
@@ -98,6 +98,58 @@ def test_a_process_that_dies_on_any_node_fails_the_run_with_cause_and_last_lines
         assert {"rank0/scheduler.log", "rank0/worker-0-0.log", "rank1/worker-1-0.log"} <= set(logs.namelist())
     provenance = json.loads((runner.run_dir() / "provenance.json").read_text(encoding="utf-8"))
     assert [node["rank"] for node in provenance["nodes"]] == [0, 1]
+
+
+def parent(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def log(runner: Runner, name: str) -> str:
+    return "".join(path.read_text() for path in runner.directory.glob(f"gpubench-*/{name}.log"))
+
+
+def test_the_processes_of_a_node_are_forks_each_a_child_of_the_supervisor_with_its_own_session_log_and_title(
+    run: Start,
+) -> None:
+    runner = run(workers_per_node=2)
+    found = {name: pid(runner, name) for name in ("scheduler", "worker-0-0", "worker-0-1", "client")}
+    assert {parent(process) for process in found.values()} == {runner.processes[0].pid}
+    assert {os.getsid(process) for process in found.values()} == set(found.values())
+    assert sorted(living(runner)) == sorted(found.values())  # what forked them is gone
+    assert Path(f"/proc/{found['worker-0-1']}/comm").read_text() == "worker-0-1\n"
+    for name in ("worker-0-0", "worker-0-1"):
+        assert log(runner, name) == "--role forks\nworker stands\n"
+    os.kill(found["worker-0-1"], signal.SIGKILL)
+    assert codes(runner) == [0]
+    assert runner.record().reason == "worker-0-1 ended: killed by SIGKILL"
+
+
+def test_where_an_import_starts_a_thread_no_process_is_a_fork(run: Start) -> None:
+    runner = run(env={"IMPORT": "thread"})
+    assert log(runner, "worker-0-0") == "--role worker\nworker stands\n"
+    assert parent(pid(runner, "worker-0-0")) == runner.processes[0].pid
+    os.kill(pid(runner, "client"), signal.SIGKILL)
+    assert codes(runner) == [0]
+    assert runner.record().reason == "the client ended: killed by SIGKILL"
+
+
+def test_a_process_that_dies_before_it_forks_fails_the_run(run: Start) -> None:
+    runner = run(env={"IMPORT": "hangs"})
+    until(lambda: log(runner, "forks") == "imports\n")
+    os.kill(pid(runner, "forks"), signal.SIGKILL)
+    assert codes(runner) == [0]
+    record = runner.record()
+    assert (record.status, record.reason) == ("failed", "the scheduler ended while starting: exit code 1")
+    assert record.cause["last_lines"] == ["imports"]
+
+
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGKILL])
+def test_a_run_that_ends_before_its_processes_are_forked_leaves_none(run: Start, by: signal.Signals) -> None:
+    runner = run(env={"IMPORT": "hangs"})
+    until(lambda: log(runner, "forks") == "imports\n")
+    runner.processes[0].send_signal(by)
+    assert runner.processes[0].wait(150) == (40 if by is signal.SIGTERM else -by)
+    until(lambda: living(runner) == {})
 
 
 def test_a_client_that_fails_fails_the_run_with_its_last_lines(run: Start) -> None:

@@ -88,16 +88,43 @@ def conducted(runs: Path, what: TurnsSpec) -> Iterator[Callable[[int], Member]]:
 
 
 def test_turns_come_in_the_order_of_the_plan_one_at_a_time(tmp_path: Path) -> None:
-    turns = [Turn(0, START), Turn(1, START), Turn(1, 0, 2), Turn(0, 0, 2), Turn(0, END), Turn(1, END)]
+    turns = [Turn(1, 0, 2), Turn(0, 0, 2), Turn(0, 1, 2), Turn(1, 1, 2)]
     with conducted(tmp_path, spec(turns)) as come:
         members = [come(order) for order in (0, 1)]
         for turn in turns:
             assert members[turn.order].hear() == {"kind": TURN, "workload": turn.workload}
             assert not members[1 - turn.order].line.receive()  # nobody else works meanwhile
-            if turn.workload == END:
-                members[turn.order].line.close()
-            else:
-                members[turn.order].done()
+            members[turn.order].done()
+
+
+def test_clusters_start_together_and_end_together_and_none_works_before_all_stand(tmp_path: Path) -> None:
+    turns = [Turn(0, START), Turn(1, START), Turn(0, 0, 2), Turn(0, END), Turn(1, END)]
+    with conducted(tmp_path, spec(turns)) as come:
+        members = [come(order) for order in (0, 1)]
+        for member in members:
+            assert member.hear() == {"kind": TURN, "workload": START}
+        members[0].done()
+        time.sleep(0.2)
+        assert not members[0].line.receive()
+        members[1].done()
+        assert members[0].hear() == {"kind": TURN, "workload": 0}
+        assert not members[1].line.receive()
+        members[0].done()
+        for member in reversed(members):
+            assert member.hear() == {"kind": TURN, "workload": END}
+            member.line.close()
+
+
+def test_of_clusters_that_start_together_one_that_hangs_is_given_up_and_the_other_goes_on(tmp_path: Path) -> None:
+    turns = [Turn(0, START), Turn(1, START), Turn(0, 0, 2), Turn(1, 0, 2)]
+    with conducted(tmp_path, spec(turns, turn_s=0.3, silence_s=30.0)) as come:
+        hanging, other = (come(order) for order in (0, 1))
+        assert other.hear() == hanging.hear() == {"kind": TURN, "workload": START}
+        other.done()
+        assert hanging.hear()["kind"] == OVER
+        hanging.line.close()
+        assert other.hear() == {"kind": TURN, "workload": 0}
+        other.done()
 
 
 def test_a_run_that_is_gone_loses_its_turns_and_the_other_goes_on(tmp_path: Path) -> None:

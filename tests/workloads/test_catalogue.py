@@ -27,6 +27,7 @@ OPTIONAL = {
     "dask_cudf": {"device.py"},
     "rmm": {"device.py"},
     "ucxx": {"bindings/ucxx.py"},
+    "distributed_ucxx": {"bindings/ucxx.py"},
     "ucp": {"bindings/ucx_py.py"},
     "parsl": {"tasks_parsl.py"},
     "dask_cuda": {"explicit_comms.py"},
