@@ -55,12 +55,9 @@ def plan_turns(runs: Sequence[PlannedRun], reps: Mapping[str, int], rng: random.
     """
     turns: list[PlannedTurn] = []
     for workload in runs[0].workloads:
-        rounds = reps[workload]
+        rounds = max(1, min(MOST_ROUNDS, reps[workload] // LEAST_REPS))
         each, more = divmod(reps[workload], rounds)
-        base = rng.sample(range(len(runs)), len(runs))
-        for number, order in enumerate([base, base[::-1]] * ((rounds + 1) // 2)):
-            if number >= rounds:
-                break
+        for number, order in enumerate(balanced_orders(len(runs), rounds, rng)):
             timed = each + (number < more)
             for variant in (runs[at].variant for at in order):
                 goes_on = bool(turns) and (turns[-1].variant, turns[-1].workload) == (variant, workload)
