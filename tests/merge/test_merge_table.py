@@ -37,7 +37,8 @@ def test_exactly_the_columns_of_the_design(runs: tuple[RunFiles, ...]) -> None:
     frame = merge(runs).frame
     design = (
         "campaign site job block run attempt order variant image ucx_version transport protocol device nodes "
-        "workers_per_node threads_per_worker workload backend params rep warmup wall_s bytes answer started_at"
+        "workers_per_node threads_per_worker workload backend params rep warmup wall_s bytes answer started_at "
+        "cpu_s energy_j throttle"
     )
     assert frame.columns == [*design.split(), "run_status", "workload_status"]
     assert dict(frame.schema) == COLUMNS
