@@ -1,4 +1,4 @@
-"""What of the samples is judged: cells that hold another metric than seconds, and what readers must know of it. Pure."""
+"""What of the samples is judged: cells that hold another metric than seconds, and what to know of it. Pure."""
 
 from __future__ import annotations
 

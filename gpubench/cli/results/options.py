@@ -11,6 +11,7 @@ import typer
 
 from gpubench.cli import completion, options
 from gpubench.cli.declared import Make
+from gpubench.cli.notify import Notify
 from gpubench.errors import UsageError
 from gpubench.stats.settings import Metric
 
@@ -143,6 +144,7 @@ class CompareOptions(QuestionOptions):
     fail_on: Annotated[
         FailOn, typer.Option(help="Exit with a failure for this and worse: regression makes code 21 a 0.")
     ] = FailOn.INCONCLUSIVE
+    notify: Notify = None
 
 
 @dataclasses.dataclass(frozen=True)
