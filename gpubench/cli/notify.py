@@ -21,7 +21,8 @@ Notify = Annotated[
     typer.Option(
         metavar="CMD",
         help="Shell command to run on the finished verdicts, whose JSON is its standard input. It gets "
-        "GPUBENCH_CAMPAIGN, GPUBENCH_VERDICT (the worst) and GPUBENCH_EXIT_CODE, and has 60 s. Its failure is a warning.",
+        "GPUBENCH_CAMPAIGN, GPUBENCH_VERDICT (the worst) and GPUBENCH_EXIT_CODE, and has 60 s. If it fails, that is a "
+        "warning.",
     ),
 ]
 _WORST_FIRST = ("broken", "regression", "inconclusive", "improvement", "equivalent")
@@ -43,7 +44,7 @@ def notify(command: str, document: str, *, name: str, verdicts: Sequence[Verdict
     }
     try:
         done = subprocess.run(
-            ["sh", "-c", command],  # noqa: S607 - the user's own command, in the user's shell
+            ["sh", "-c", command],
             input=document.encode(),
             env={**os.environ, **told},
             stdout=subprocess.DEVNULL,

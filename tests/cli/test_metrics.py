@@ -52,7 +52,7 @@ def test_each_metric_has_verdicts_of_its_own(campaign: Path) -> None:
 def test_bytes_of_a_run_are_judged_though_nothing_varies_and_only_where_some_moved(campaign: Path) -> None:
     assert verdicts(campaign, "bytes_moved") == {("merge", "regression")}
     said = compare(campaign, "--metric", "bytes_moved").output
-    assert f"note: no bytes_moved, so in no comparison: transpose-sum" in said
+    assert "note: no bytes_moved, so in no comparison: transpose-sum" in said
     assert "more is worse: +5 % is 5 % more" in said
 
 

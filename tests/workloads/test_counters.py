@@ -224,7 +224,7 @@ class Slow(Measurement):
         begun = time.perf_counter()
         return time.perf_counter() - begun, ""
 
-    def check(self, answer: Any) -> Answer:
+    def check(self, _answer: Any) -> Answer:
         self.params["notes"].append("check")
         return Answer("ok", {})
 

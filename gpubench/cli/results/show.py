@@ -12,9 +12,9 @@ import typer
 
 from gpubench.cli.campaign.display import show_verdicts
 from gpubench.cli.campaign.options import CampaignOptions
+from gpubench.cli.notify import notify
 from gpubench.cli.results.options import CompareOptions, Content, FailOn, Form, QuestionOptions, ReportOptions
 from gpubench.cli.results.result_sets import ResultSet, TableResults, VerdictAnswer, result_set
-from gpubench.cli.notify import notify
 from gpubench.cli.say import say, say_text, warn
 from gpubench.errors import EXIT_INCONCLUSIVE, UsageError
 from gpubench.files import write_atomically
