@@ -21,8 +21,8 @@ MEANING: dict[Metric, str] = {
 }
 _WITHOUT: dict[Metric, str] = {
     Metric.CPU_S: "an older gpubench measured it, or only workloads that have none; measure again",
-    Metric.ENERGY_J: "an older gpubench measured it, or its nodes let nobody read NVML or RAPL; docs/metrics.md says "
-    "how to let them",
+    Metric.ENERGY_J: "an older gpubench measured it, or its nodes let nobody read NVML or RAPL; the manual's "
+    "page on metrics says how to let them",
     Metric.BYTES_MOVED: "its workloads move nothing between workers; take one that does: merge, transpose-sum",
 }
 
