@@ -24,6 +24,7 @@ from gpubench.fsck.findings import (
     torn,
 )
 from gpubench.fsck.runs import check_run
+from gpubench.merge.samples import OPTIONAL
 from gpubench.merge.table import COLUMNS, merge_directory
 from gpubench.model.plan import Plan
 from gpubench.plan.block_design import run_id
@@ -222,10 +223,14 @@ def _results(campaign: Campaign) -> Iterator[Finding]:
     except (OSError, pl.exceptions.PolarsError):
         yield torn(campaign.results, "it can't be read", again)
         return
+    # An older gpubench wrote none of these, and read none.
+    table = table.with_columns(
+        pl.lit(None, dtype=COLUMNS[name]).alias(name) for name in OPTIONAL if name not in table.columns
+    )
     if dict(table.schema) != COLUMNS:
         yield edited(campaign.results, "its columns aren't those of this gpubench", again)
         return
-    merged = merge_directory(campaign.runs_dir).frame
+    table, merged = table.select(*COLUMNS), merge_directory(campaign.runs_dir).frame
     if not table.equals(merged):
         strange = table.join(merged, on=list(COLUMNS), how="anti", nulls_equal=True).height
         if strange:

@@ -11,6 +11,7 @@ import polars as pl
 
 from gpubench.fsck.findings import Checked, Finding, edited, read_object, sha256, stray, torn
 from gpubench.importers.directory import IMPORT, NOTE, TABLE
+from gpubench.merge.samples import OPTIONAL
 from gpubench.merge.table import COLUMNS
 from gpubench.spec.plain import content_id
 
@@ -55,7 +56,7 @@ def _table(path: Path, note: dict[str, Any]) -> Iterator[Finding]:
         yield edited(path, "it isn't what the import wrote: import.json has another hash", _AGAIN)
     elif rows.height != note.get("kept"):
         yield edited(path, f"{rows.height} rows, import.json says {note.get('kept')}", _AGAIN)
-    missing = sorted(COLUMNS.keys() - set(rows.columns))
+    missing = sorted(COLUMNS.keys() - set(rows.columns) - set(OPTIONAL))
     if missing:
         yield edited(path, f"it lacks column {', '.join(missing)}", _AGAIN)
 

@@ -8,11 +8,12 @@ from collections.abc import Iterable
 import polars as pl
 
 from gpubench.importers.base import Duplicate, Refused, Row
+from gpubench.merge.samples import OPTIONAL
 from gpubench.merge.table import COLUMNS
 from gpubench.spec.plain import canonical
 
 IMPORTED_COLUMNS: dict[str, pl.DataType] = {
-    **COLUMNS,
+    **{name: kind for name, kind in COLUMNS.items() if name not in OPTIONAL},
     "date": pl.Date(),
     "workers": pl.Int32(),
     "reps": pl.Int32(),
@@ -21,8 +22,9 @@ IMPORTED_COLUMNS: dict[str, pl.DataType] = {
     "line": pl.Int32(),
     "extra": pl.String(),
 }
-"""Our columns and seven more: ``wall_s`` may be a mean of ``reps`` with its standard error, ``workers`` are those of
-the whole cluster, ``extra`` every field of the source as JSON. ``block``, ``job`` and ``order`` are always null."""
+"""Our columns, less what only our own runs read, and seven more: ``wall_s`` may be a mean of ``reps`` with its standard
+error, ``workers`` are those of the whole cluster, ``extra`` every field of the source as JSON. ``block``, ``job`` and
+``order`` are always null."""
 
 _OURS = ("variant", "ucx_version", "protocol", "device", "nodes", "workers_per_node", "threads_per_worker", "workload")
 _TOO = (

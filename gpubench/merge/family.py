@@ -15,6 +15,7 @@ from gpubench.model.plan import Comparison, Frozen, Place, Plan, PlannedWorkload
 from gpubench.spec import RUN_STATUSES
 from gpubench.spec.plain import canonical
 from gpubench.stats.data import ComparisonInput, RunSamples, Status
+from gpubench.stats.settings import Metric
 from gpubench.store.accounting import RunOutcome
 
 
@@ -50,13 +51,16 @@ _Side = tuple[str, Place, str]
 _CellKey = tuple[str, int, str, str, str]
 
 
-def cells(plan: Plan, outcomes: Iterable[RunOutcome], merged: Merged) -> list[Cell]:
-    """Every workload of every planned run, in planned order, with its samples in the merged table."""
+def cells(plan: Plan, outcomes: Iterable[RunOutcome], merged: Merged, metric: Metric = Metric.WALL_S) -> list[Cell]:
+    """Every workload of every planned run, in planned order, with its samples in the merged table.
+
+    ``metric``: the column of a sample that the cells' ``wall_s`` hold. A cell without it is ``skipped``.
+    """
     workloads = {workload.params_id: workload for workload in plan.workloads}
     params = {workload.params_id: canonical(workload.params).decode() for workload in plan.workloads}
-    timed = _timed(merged)
+    timed = _timed(merged, metric)
     return [
-        _cell(outcome, workloads[params_id], params[params_id], timed)
+        _cell(outcome, workloads[params_id], params[params_id], timed, metric)
         for outcome in outcomes
         for params_id in outcome.run.workloads
         if params_id in workloads
@@ -125,11 +129,15 @@ def _run(cell: Cell) -> RunSamples:
     )
 
 
-def _cell(outcome: RunOutcome, workload: PlannedWorkload, params: str, timed: Mapping[_CellKey, _Timed]) -> Cell:
+def _cell(
+    outcome: RunOutcome, workload: PlannedWorkload, params: str, timed: Mapping[_CellKey, _Timed], metric: Metric
+) -> Cell:
     found = timed.get((outcome.run.run, outcome.attempt, workload.name, workload.backend, params))
     status, reason = _ending(outcome, workload, found)
     if found is None:
         return Cell(outcome, workload, status, reason)
+    if None in found.wall_s:
+        return Cell(outcome, workload, "skipped" if status == "ok" else status, reason or f"no {metric}")
     return Cell(outcome, workload, status, reason, found.wall_s, found.started_at, found.unchecked)
 
 
@@ -150,7 +158,7 @@ def _ending(outcome: RunOutcome, workload: PlannedWorkload, found: _Timed | None
     return "ok", ""
 
 
-def _timed(merged: Merged) -> dict[_CellKey, _Timed]:
+def _timed(merged: Merged, metric: Metric) -> dict[_CellKey, _Timed]:
     found: dict[_CellKey, _Timed] = {}
     for part in merged.parts:
         timed = part.samples.filter(~pl.col("warmup"))
@@ -161,7 +169,7 @@ def _timed(merged: Merged) -> dict[_CellKey, _Timed]:
         wrong = np.logical_or.reduceat((timed["answer"] == "wrong").to_numpy(), starts).tolist()
         unchecked = np.logical_or.reduceat((timed["answer"] == "unchecked").to_numpy(), starts).tolist()
         begun = np.minimum.reduceat(timed["started_at"].to_physical().to_numpy(), starts).tolist()
-        wall_s = timed["wall_s"].to_list()
+        wall_s = timed[metric].to_list()
         ends = [*starts[1:].tolist(), len(wall_s)]
         keys = part.about.select("run", "attempt", "workload", "backend", "params")[at[starts]].iter_rows()
         facts = zip(keys, starts.tolist(), ends, wrong, begun, unchecked, strict=True)

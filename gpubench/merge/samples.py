@@ -22,6 +22,9 @@ from gpubench.spec.records import ANSWERS, WorkloadRecord
 from gpubench.stats.runs import Ints
 
 _FIELDS = frozenset(field.name for field in dataclasses.fields(SampleLine))
+OPTIONAL = ("cpu_s", "energy_j", "throttle")
+"""Those that stand in a line where they could be read."""
+MOST_COST, MOST_MASK = 1e15, 2**63
 MOST_REPS = 2**31
 """The table's column of them is this narrow."""
 LEAST_S, MOST_S = 0.0, 1e8
@@ -74,8 +77,9 @@ def parse_samples(text: str, source: str, known: Mapping[str, WorkloadRecord]) -
 
 
 def _sample(plain: object, known: Mapping[str, WorkloadRecord]) -> tuple[SampleLine, int]:
-    if not isinstance(plain, dict) or plain.keys() != _FIELDS:
-        raise ValueError(f"not a sample with exactly the fields {' '.join(sorted(_FIELDS))}")
+    if not isinstance(plain, dict) or not _FIELDS.difference(OPTIONAL) <= plain.keys() <= _FIELDS:
+        needed = " ".join(sorted(_FIELDS.difference(OPTIONAL)))
+        raise ValueError(f"not a sample with exactly the fields {needed}, and maybe {' '.join(OPTIONAL)}")
     line = SampleLine(**plain)
     if line.params_id not in known:
         raise ValueError(f"params_id {line.params_id} is no workload of this run's record")
@@ -87,6 +91,12 @@ def _sample(plain: object, known: Mapping[str, WorkloadRecord]) -> tuple[SampleL
         raise ValueError(f"rep and bytes must be whole numbers from 0 to {MOST_REPS - 1} and {2**63 - 1}")
     if isinstance(line.wall_s, bool) or not isinstance(line.wall_s, int | float) or not LEAST_S < line.wall_s < MOST_S:
         raise ValueError(f"wall_s = {line.wall_s} is no duration")
+    for name in ("cpu_s", "energy_j"):
+        cost = getattr(line, name)
+        if name in plain and (isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < MOST_COST):
+            raise ValueError(f"{name} = {cost} is no cost")
+    if "throttle" in plain and not _is_count(line.throttle, below=MOST_MASK):
+        raise ValueError(f"throttle = {line.throttle} is no set of bits")
     return line, _microseconds(line.started_at)
 
 
@@ -112,6 +122,9 @@ LINE: dict[str, pl.DataType] = {
     "bytes": pl.Int64(),
     "answer": pl.String(),
     "started_at": pl.String(),
+    "cpu_s": pl.Float64(),
+    "energy_j": pl.Float64(),
+    "throttle": pl.Int64(),
 }
 """Fields of ``SampleLine`` and their types."""
 _MOMENT = "%Y-%m-%dT%H:%M:%S%.f%:z"
@@ -153,15 +166,15 @@ def whole_samples(runs: Sequence[RunFiles], workloads: Sequence[WorkloadLines]) 
 
     Returns:
         ``at`` is the place of the sample's workload in ``workloads``; besides ``rep warmup wall_s bytes answer
-        started_at`` of the line.
+        started_at`` of the line, and OPTIONAL.
     """
     counts = [run.samples.count("\n") for run in runs]
     text = "".join(run.samples for run in runs)
-    if not _is_plain(runs, text, sum(counts)):
+    if any(run.samples and not run.samples.endswith("\n") for run in runs):
         return None
     try:
         lines = pl.read_ndjson(io.BytesIO(text.encode()), schema=LINE) if text else pl.DataFrame(schema=LINE)
-        if lines.height != sum(counts):
+        if lines.height != sum(counts) or not _is_plain(lines, text):
             return None
         places = _places(lines, np.repeat(np.arange(len(runs)), counts), workloads)
         checked = None if places is None else _checked(lines, places)
@@ -199,23 +212,24 @@ def _checked(lines: pl.DataFrame, places: Ints) -> pl.DataFrame | None:
         pl.Series(AT, places.astype(np.uint32)),
         *("rep", "warmup", "wall_s", "bytes", "answer"),
         pl.col("started_at").str.to_datetime(_MOMENT, time_unit="us", time_zone="UTC", strict=False),
+        *OPTIONAL,
     )
     rules = (
-        ~pl.any_horizontal(pl.all().is_null())
+        ~pl.any_horizontal(pl.exclude(OPTIONAL).is_null())
         & pl.col("rep").is_between(0, MOST_REPS, closed="left")
         & (pl.col("bytes") >= 0)
         & pl.col("wall_s").is_between(LEAST_S, MOST_S, closed="none")
         & pl.col("started_at").is_between(FIRST_DAY, LAST_DAY, closed="left")
         & pl.col("answer").is_in(list(ANSWERS))
+        & pl.all_horizontal(pl.col("cpu_s", "energy_j").is_between(0, MOST_COST, closed="left")).fill_null(value=True)
+        & (pl.col("throttle") >= 0).fill_null(value=True)
     )
     return frame if not frame.height or frame.select(rules.all()).item() else None
 
 
-def _is_plain(runs: Sequence[RunFiles], text: str, count: int) -> bool:
-    """Whether all end with a whole line, and have as many fields as so many samples: polars would drop one too many.
+def _is_plain(lines: pl.DataFrame, text: str) -> bool:
+    """Whether the text has as many fields as these lines, less those that are left out: polars would drop another.
 
     One too many here and one too few there are as many, but what is missing is null.
     """
-    if any(run.samples and not run.samples.endswith("\n") for run in runs):
-        return False
-    return text.count('":') == count * len(LINE)
+    return text.count('":') == lines.height * len(LINE) - sum(lines[name].null_count() for name in OPTIONAL)

@@ -16,7 +16,7 @@ from polars.io.plugins import register_io_source
 
 from gpubench.errors import DataError
 from gpubench.files import reading
-from gpubench.merge.samples import AT, ParsedLines, RunFiles, parse_samples, whole_samples, workloads_of
+from gpubench.merge.samples import AT, OPTIONAL, ParsedLines, RunFiles, parse_samples, whole_samples, workloads_of
 from gpubench.spec import RunRecord
 from gpubench.spec.plain import canonical
 from gpubench.spec.records import SAMPLES_FILE
@@ -103,6 +103,9 @@ COLUMNS: dict[str, pl.DataType] = {
     "bytes": pl.Int64(),
     "answer": pl.String(),
     "started_at": pl.Datetime("us", "UTC"),
+    "cpu_s": pl.Float64(),
+    "energy_j": pl.Float64(),
+    "throttle": pl.Int64(),
     "run_status": pl.String(),
     "workload_status": pl.String(),
 }
@@ -115,7 +118,7 @@ finished run is kept, and only those with ``ok`` in both may enter a verdict.
 # What makes a sample itself. Two samples that agree in all of this and differ elsewhere can't both be true.
 _KEY = ["campaign", "nodes", "block", "order", "run", "attempt", "workload", "backend", "params", "warmup", "rep"]
 _KEY_DESCENDING = [name == "warmup" for name in _KEY]  # warm-ups first, as they happened
-_OF_LINE = ("rep", "warmup", "wall_s", "bytes", "answer", "started_at")
+_OF_LINE = ("rep", "warmup", "wall_s", "bytes", "answer", "started_at", *OPTIONAL)
 _OF_WORKLOAD = [name for name in COLUMNS if name not in _OF_LINE]
 """Columns that vary with every sample, and those that are the same in all samples of a run's workload."""
 
@@ -224,7 +227,8 @@ def _line_by_line(runs: Sequence[RunFiles]) -> tuple[pl.DataFrame, list[ParsedLi
         for line, started_us in parsed.samples:
             *names, status = about_workload[line.params_id]
             timing = (line.rep, line.warmup, float(line.wall_s), line.bytes, line.answer, started_us)
-            rows.append((*about_run, *names, *timing, run.record.status, status))
+            costs = (line.cpu_s, line.energy_j, line.throttle)
+            rows.append((*about_run, *names, *timing, *costs, run.record.status, status))
     # started_at travels as microseconds: building a million aware datetime objects is what would be slow here.
     as_built = {name: pl.Int64() if name == "started_at" else kind for name, kind in COLUMNS.items()}
     started_at = pl.col("started_at").cast(COLUMNS["started_at"])

@@ -23,6 +23,7 @@ from gpubench.spec.plain import to_plain
 from gpubench.spec.records import workload_record
 from gpubench.spec.turns import END
 from gpubench.spec.waiting import crowded_hosts
+from gpubench.workloads import counters
 from gpubench.workloads.base import UnavailableError, WorkloadContext
 from gpubench.workloads.bindings import adapter
 from gpubench.workloads.families import load
@@ -112,6 +113,7 @@ def _ready(client: Any, spec: RunSpec, outcome: ClientOutcome, *, started: float
         device=spec.device,
         binding=spec.binding if spec.protocol == "ucx" else spec.protocol,
         shared=shared,
+        counters=counters.of_run(client, mine["host"], outcome.processes),
     )
 
 

@@ -24,7 +24,8 @@ class SampleLine:
     """One timed repetition: only what varies inside a run.
 
     ``wall_s`` in seconds, ``bytes`` the workload's nominal size, ``started_at`` UTC in ISO 8601 with microseconds,
-    ``answer`` one of ``ok wrong unchecked``.
+    ``answer`` one of ``ok wrong unchecked``. The last three are those of ``workloads.counters.Cost``; what couldn't be
+    read stands in no line.
     """
 
     workload: str
@@ -36,6 +37,9 @@ class SampleLine:
     bytes: int
     answer: str
     started_at: str
+    cpu_s: Optional[float] = None
+    energy_j: Optional[float] = None
+    throttle: Optional[int] = None
 
 
 @dataclasses.dataclass

@@ -7,7 +7,7 @@ import dataclasses
 from gpubench.errors import UsageError
 from gpubench.model.base import nearest
 from gpubench.model.plan import Comparison, Plan
-from gpubench.stats.settings import Looks, Margin, Summary, VerdictSettings
+from gpubench.stats.settings import Looks, Margin, Metric, Summary, VerdictSettings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,6 +19,7 @@ class Question:
         baseline, candidate: labels of variants, for another pair than planned.
         allow: patterns of fields that may change with the variant besides those planned.
         summary: another number of a run than planned.
+        metric: what of a sample is judged.
     """
 
     margin: float | None = None
@@ -26,6 +27,7 @@ class Question:
     candidate: str | None = None
     allow: tuple[str, ...] = ()
     summary: Summary | None = None
+    metric: Metric = Metric.WALL_S
 
     def settings(self, *plans: Plan) -> VerdictSettings:
         """Margin and summary of results; raises UsageError where the plans differ in what isn't named here."""
@@ -43,6 +45,7 @@ class Question:
         return VerdictSettings(
             margin=Margin(next(iter(margins), defaults.margin) if self.margin is None else self.margin),
             summary=next(iter(summaries), defaults.summary) if self.summary is None else self.summary,
+            metric=self.metric,
         )
 
 

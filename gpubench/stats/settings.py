@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from enum import StrEnum
 from typing import Literal, get_args
 
 from gpubench.errors import UsageError
 
 Summary = Literal["mean", "geomean", "median"]
+
+
+class Metric(StrEnum):
+    """What of a sample is judged. More of each is worse.
+
+    ``bytes_moved`` is a count of a whole run: it has no noise within runs, and may have none at all.
+    """
+
+    WALL_S = "wall_s"
+    CPU_S = "cpu_s"
+    ENERGY_J = "energy_j"
+    BYTES_MOVED = "bytes_moved"
 
 
 class Margin(float):
@@ -70,6 +83,7 @@ class VerdictSettings:
         alpha: family-wise error rate of the test, and error rate of each of the two one-sided tests.
         seed: of the sign flips that are drawn where there are too many to enumerate.
         look: None for a fixed plan, which is looked at once.
+        metric: what the numbers are.
 
     Raises:
         UsageError: a value that no verdict can be made with.
@@ -80,6 +94,7 @@ class VerdictSettings:
     alpha: float = 0.05
     seed: int = 20260101
     look: Looks | None = None
+    metric: Metric = Metric.WALL_S
 
     def __post_init__(self) -> None:
         if not 0 < self.margin < 1:

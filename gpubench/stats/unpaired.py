@@ -151,7 +151,7 @@ def _judged(
         found.p,
         p_holm,
         word,
-        reason_of_times(word, _counts(blocks), (p_holm, members), (low, high), settings.margin),
+        reason_of_times(word, _counts(blocks), (p_holm, members), (low, high), settings),
         settings.margin.is_exceeded(word, low_adjusted, high_adjusted),
         low_adjusted,
         high_adjusted,

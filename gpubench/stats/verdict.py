@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from gpubench.stats.data import ComparisonInput
 from gpubench.stats.decision import (
     FEW_BLOCKS,
     INCONCLUSIVE,
+    NO_VARIATION,
     OBSTACLES,
     WORDS,
     Decisions,
@@ -28,11 +30,12 @@ from gpubench.stats.flags import raise_flags
 from gpubench.stats.paired_blocks import BASELINE, CANDIDATE, CellBlocks, Pairs, arrange, masked_mean, read_cell
 from gpubench.stats.power import blocks_to_decide
 from gpubench.stats.runs import Floats
-from gpubench.stats.settings import Margin, VerdictSettings
+from gpubench.stats.settings import Metric, VerdictSettings
 from gpubench.stats.sign_flip import FEWEST_BLOCKS, family_flip_p, flip_p
 
 WIDE = "wide"
 """Begins the reason of a comparison that is inconclusive by nothing but noise."""
+_LEANING = re.compile(rf"{WIDE}: (likely \w+, not proven);")
 _MOST_FIELDS = 3
 _MOST_LETTERS = 60
 
@@ -59,13 +62,13 @@ def reason(cell: CellBlocks, row: int, decisions: Decisions, settings: VerdictSe
             return f"no look yet: {blocks} so far, the first look is at 5"
     effect, half = decisions.estimates.difference.effect[row], decisions.estimates.half_width[row]
     held = (decisions.p_holm[row], len(decisions.word))
-    text = reason_of_times(word, blocks, held, (effect - half, effect + half), settings.margin)
+    text = reason_of_times(word, blocks, held, (effect - half, effect + half), settings)
     decided = "" if cell.comparison.frozen_at is None else f"; decided at block {cell.comparison.frozen_at}"
     return f"{text}{', on these nodes' if cell.one_job else ''}{'' if word == 'inconclusive' else decided}"
 
 
 def reason_of_times(
-    word: str, blocks: str, holm: tuple[float, int], interval: tuple[float, float], margin: Margin
+    word: str, blocks: str, holm: tuple[float, int], interval: tuple[float, float], settings: VerdictSettings
 ) -> str:
     """What times alone say for a verdict.
 
@@ -74,21 +77,22 @@ def reason_of_times(
         blocks: how many, in words.
         holm: p-value after Holm, and the comparisons of the family.
         interval: made without regard to the family, in logs or as ratios minus one.
-        margin: of the equivalence.
+        settings: the margin of the equivalence, and what the numbers are.
     """
-    within, p = f"within ±{margin.percent}", "< 0.0001" if holm[0] < 0.0001 else f"{holm[0]:.2g}"
+    within, p = f"within ±{settings.margin.percent}", "< 0.0001" if holm[0] < 0.0001 else f"{holm[0]:.2g}"
     p = f"p {p} after Holm over {holm[1]}"
     if word == "inconclusive":
-        likely = f"{words}; " if (words := leaning(*interval)) else ""
+        likely = f"{words}; " if (words := leaning(*interval, settings.metric)) else ""
         return f"{WIDE}: {likely}{blocks} don't show the difference to be {within}, and {p}"
     return f"{within if word == 'equivalent' else p} in {blocks}"
 
 
-def leaning(low: float | None, high: float | None) -> str:
+def leaning(low: float | None, high: float | None, metric: Metric = Metric.WALL_S) -> str:
     """What an interval that was made without regard to the family says of an inconclusive comparison."""
+    more, less = ("slower", "faster") if metric is Metric.WALL_S else ("more", "less")
     if low is not None and low > 0:
-        return "likely slower, not proven"
-    return "likely faster, not proven" if high is not None and high < 0 else ""
+        return f"likely {more}, not proven"
+    return f"likely {less}, not proven" if high is not None and high < 0 else ""
 
 
 def _obstacle(obstacle: str, cell: CellBlocks, blocks: str) -> str:
@@ -178,7 +182,8 @@ class Verdict:
     @property
     def leaning(self) -> str:
         """``likely slower, not proven``: by itself it would differ, in its family it doesn't; empty for others."""
-        return leaning(self.low, self.high) if self.reason.startswith(WIDE) else ""
+        said = _LEANING.match(self.reason)
+        return said[1] if said else ""
 
     @property
     def straggler_note(self) -> str:
@@ -311,7 +316,7 @@ def _more_blocks(cell: CellBlocks, row: int, decisions: Decisions, settings: Ver
         return FEW_BLOCKS - blocks
     more = blocks_to_decide(
         float(difference.effect[row]),
-        float(difference.sd[row]),
+        max(float(difference.sd[row]), NO_VARIATION),
         blocks,
         margin=settings.margin,
         family=len(decisions.word),

@@ -5,7 +5,9 @@ Node half: Python 3.9; dask, distributed, numpy, pandas as the image has them (2
 
 import abc
 import dataclasses
-from typing import Any, Dict, List, Mapping, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from gpubench.workloads.counters import Counters
 
 
 @dataclasses.dataclass(frozen=True)
@@ -14,7 +16,8 @@ class WorkloadContext:
 
     ``client`` is a ``distributed.Client``; ``workers`` the addresses of all workers, sorted; ``device`` is ``cpu`` or
     ``gpu``; ``binding`` names the communication library that Dask uses (``tcp ucxx ucx-py``). ``shared`` is a directory
-    that all nodes see, for data that is read from files; empty where none is known.
+    that all nodes see, for data that is read from files; empty where none is known. ``counters`` are read around each
+    repetition, None: no counter is.
     """
 
     client: Any
@@ -24,6 +27,7 @@ class WorkloadContext:
     binding: str
     seed: int = 20221107
     shared: str = ""
+    counters: Optional[Counters] = None
 
 
 class UnavailableError(Exception):
@@ -77,6 +81,14 @@ class Measurement(abc.ABC):
         A floor from where the data lies, which is the same in every repetition: asked once, after the first ``prepare``
         and before ``once``, which leaves copies behind. What Dask really moves is more.
         """
+
+    @property
+    def has_cost(self) -> bool:
+        """Whether processor seconds and joules of a repetition can be compared.
+
+        No where it works in processes of its own, or where how much it does follows from its speed.
+        """
+        return True
 
     @property
     def keeps_originals(self) -> bool:

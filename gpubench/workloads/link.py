@@ -40,6 +40,11 @@ class LinkTest(Measurement):
         return self._ways * int(self.params["size"]) * int(self.params["iterations"]) * len(self.pairs)
 
     @property
+    def has_cost(self) -> bool:
+        """No: the program is a process of its own."""
+        return False
+
+    @property
     def least_moved_bytes(self) -> int:
         """Everything: the two sides of a pair are processes of their own."""
         return self.nominal_bytes

@@ -4,12 +4,13 @@ import contextlib
 import dataclasses
 import itertools
 import time
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from gpubench.spec import SampleLine, WorkloadSpec
 from gpubench.workloads import dask_compat
 from gpubench.workloads.base import Answer, Measurement, UnavailableError
 from gpubench.workloads.clock import utc_now
+from gpubench.workloads.counters import Cost
 from gpubench.workloads.links import Link, collect, mark, summed, total_bytes
 
 SLOW = "GPUBENCH_SLOW"
@@ -24,7 +25,7 @@ class Result:
     ``seen_bytes`` were seen to, in Dask's transfer logs or by the workload itself; ``links`` are the same bytes by pair
     of workers (the clock's part only). ``floor`` is what one repetition can't do without: data lies in the same places
     in all of them. ``slowed_s`` are the seconds waited because of ``slow``; ``answered`` are the addresses of the
-    workers that were there at the end.
+    workers that were there at the end; ``energy_of`` the counters of the last repetition's joules.
     The caller fails the run when ``seen_bytes < least_moved_bytes``.
     """
 
@@ -39,6 +40,7 @@ class Result:
     floor: Optional[int] = None
     answered: List[str] = dataclasses.field(default_factory=list)
     figures: Dict[str, Any] = dataclasses.field(default_factory=dict)
+    energy_of: Tuple[str, ...] = ()
 
     @property
     def details(self) -> Dict[str, Any]:
@@ -51,6 +53,7 @@ class Result:
             "seen_bytes": self.seen_bytes,
             "keys_left": self.keys_left,
             **({"slowed_s": self.slowed_s} if self.slowed_s else {}),
+            **({"energy_of": list(self.energy_of)} if self.energy_of else {}),
         }
 
 
@@ -158,6 +161,8 @@ def _repeat(measurement: Measurement, result: Result, is_warmup: bool, slow: flo
     if result.floor is None:
         result.floor = measurement.least_moved_bytes
     marks = mark(client) if measurement.uses_transfer_log else None
+    counters = measurement.context.counters if measurement.has_cost else None
+    before = counters.before() if counters else {}
     started_at = utc_now()
     wall_s, outcome = measurement.once()
     if slow:
@@ -165,6 +170,8 @@ def _repeat(measurement: Measurement, result: Result, is_warmup: bool, slow: flo
         waited = _busy_wait(slow * wall_s)
         wall_s += waited
         result.slowed_s += waited
+    cost = counters.since(before) if counters else Cost()
+    result.energy_of = cost.energy_of
     traffic = collect(client, marks) if marks else []
     answer = measurement.check(outcome)
     result.answers.append(answer)
@@ -177,6 +184,9 @@ def _repeat(measurement: Measurement, result: Result, is_warmup: bool, slow: flo
         "bytes": measurement.nominal_bytes,
         "answer": answer.status,
         "started_at": started_at,
+        "cpu_s": cost.cpu_s,
+        "energy_j": cost.energy_j,
+        "throttle": cost.throttle,
     }
 
 

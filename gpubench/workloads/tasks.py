@@ -42,6 +42,11 @@ class Tasks(Measurement):
         return 0
 
     @property
+    def has_cost(self) -> bool:
+        """Of a fixed number of tasks that this process submits."""
+        return (self.backend, self.params["mode"], self.params["clients"]) == ("dask", "fixed", 1)
+
+    @property
     def figures(self) -> Dict[str, Any]:
         """What submitted, and every batch of every repetition, warm-ups first."""
         return {**(self._submitter.about if self._submitter else {}), "repetitions": self._kept}

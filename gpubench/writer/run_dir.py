@@ -69,7 +69,8 @@ def attempt_of(path: Path) -> int:
 
 def append_sample(path: Path, *samples: SampleLine) -> None:
     """Append a line each to ``samples.jsonl``; what was appended survives a crash of this process."""
-    _append(path / SAMPLES_FILE, map(to_plain, samples))
+    lines = map(to_plain, samples)
+    _append(path / SAMPLES_FILE, ({name: value for name, value in line.items() if value is not None} for line in lines))
 
 
 def append_links(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

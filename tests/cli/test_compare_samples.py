@@ -150,3 +150,27 @@ def test_a_table_says_its_verdicts_in_markdown_and_json_too(tmp_path: Path) -> N
 def test_an_unknown_kind_of_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "samples.txt").write_text("")
     assert "is no pack" in str(run("compare", tmp_path / "samples.txt").exception)
+
+
+def judged_by(metric: str, tmp_path: Path, frame: pl.DataFrame) -> Result:
+    path = tmp_path / "costs.csv"
+    frame.write_csv(path)
+    return run("compare", path, "--baseline", "A", "--candidate", "B", "--metric", metric, "--json")
+
+
+def test_a_column_of_costs_is_judged_as_seconds_are(tmp_path: Path) -> None:
+    joules = table(0.0).with_columns(energy_j=table(0.06)["wall_s"] * 200)
+    assert run_verdict(judged_by("wall_s", tmp_path, joules)) == ("wall_s", "equivalent")
+    assert run_verdict(judged_by("energy_j", tmp_path, joules)) == ("energy_j", "regression")
+    assert run_verdict(judged_by("energy_j", tmp_path, joules.drop("wall_s"))) == ("energy_j", "regression")
+
+
+def run_verdict(done: Result) -> tuple[str, str]:
+    found = json.loads(done.stdout)
+    return found["settings"]["metric"], found["cells"][0]["verdict"]
+
+
+def test_a_table_without_the_metric_is_refused(tmp_path: Path) -> None:
+    error = judged_by("cpu_s", tmp_path, table()).exception
+    assert isinstance(error, DataError)
+    assert "the table has no column cpu_s" in str(error)

@@ -37,7 +37,8 @@ def test_exactly_the_columns_of_the_design(runs: tuple[RunFiles, ...]) -> None:
     frame = merge(runs).frame
     design = (
         "campaign site job block run attempt order variant image ucx_version transport protocol device nodes "
-        "workers_per_node threads_per_worker workload backend params rep warmup wall_s bytes answer started_at"
+        "workers_per_node threads_per_worker workload backend params rep warmup wall_s bytes answer started_at "
+        "cpu_s energy_j throttle"
     )
     assert frame.columns == [*design.split(), "run_status", "workload_status"]
     assert dict(frame.schema) == COLUMNS
@@ -221,6 +222,20 @@ def test_many_runs_at_once_and_line_by_line_are_the_same_table(runs: tuple[RunFi
         assert parquet(one_by_one.frame) == parquet(together.frame)
 
 
+def test_costs_are_columns_where_they_were_read_and_null_elsewhere(runs: tuple[RunFiles, ...]) -> None:
+    costs = '"answer":"ok","cpu_s":0.5,"energy_j":3,"throttle":4'
+    some = [damaged(runs[0], runs[0].samples.replace('"answer":"ok"', costs)), *runs[1:]]
+    workloads = workloads_of(some)
+    assert workloads is not None
+    assert whole_samples(some, workloads) is not None
+    together = merge(some)
+    blank = damaged(some[0], some[0].samples.replace("\n", "\n\n", 1))
+    assert parquet(merge([blank, *runs[1:]]).frame) == parquet(together.frame)
+    read = together.frame.select("cpu_s", "energy_j", "throttle").unique().sort("cpu_s").rows()
+    assert read == [(None, None, None), (0.5, 3.0, 4)]
+    assert together.errors == ()
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -235,6 +250,10 @@ def test_many_runs_at_once_and_line_by_line_are_the_same_table(runs: tuple[RunFi
         ('"wall_s":', '"wall_s":NaN,"x":'),
         ('"bytes":', '"bytes":-'),
         ('"answer":"ok"', '"answer":"fine"'),
+        ('"answer":"ok"', '"answer":"ok","cpu_s":-1'),
+        ('"answer":"ok"', '"answer":"ok","energy_j":"1"'),
+        ('"answer":"ok"', '"answer":"ok","throttle":0.5'),
+        ('"answer":"ok"', '"answer":"ok","cpu_s":null'),
         ('"params_id":"', '"params_id":"0'),
         ('"started_at":"', '"started_at":"x'),
         ('"started_at":"20', '"started_at":"10'),

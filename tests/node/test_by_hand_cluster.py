@@ -21,6 +21,7 @@ from gpubench.node import speed
 from gpubench.node.checks import CheckError
 from gpubench.node.client import ClientOutcome, _at_end, _measure_all, _ready
 from gpubench.spec import Deadlines, WorkloadSpec
+from gpubench.workloads import counters
 from gpubench.workloads.base import WorkloadContext
 from tests.node.runners import until
 from tests.node.specs_by_hand import node_half, quiet_environment, run_spec, write_campaign
@@ -228,7 +229,8 @@ def test_scheduler_and_workers_are_asked_once_at_the_start_and_twice_per_workloa
         assert all(process["affinity"] and process["packages"] for process in outcome.processes)
         workers = sorted(process["address"] for process in outcome.processes[1:3])
         asked.clear()
-        context = WorkloadContext(client, workers, 2, "cpu", "tcp")
+        read = counters.of_run(client, outcome.processes[-1]["host"], outcome.processes)
+        context = WorkloadContext(client, workers, 2, "cpu", "tcp", counters=read)
         _measure_all(context, spec, outcome, tmp_path, probes=probes)
         assert [record.status for record in outcome.workloads] == ["ok", "ok"]
         arrays, tasks = ["_cut", "_since", "_drained"], ["worker_addresses", *["_drained"] * 3]
@@ -236,6 +238,12 @@ def test_scheduler_and_workers_are_asked_once_at_the_start_and_twice_per_workloa
         asked.clear()
         _at_end(context, spec, outcome)
         assert asked == []
+        # Reading counters costs no round trip on the client's host, and two per repetition where others are.
+        read = counters.of_run(client, "elsewhere", [{**one, "host": "n"} for one in outcome.processes[1:3]])
+        measure_one = dataclasses.replace(spec, workloads=[TASKS])
+        context = dataclasses.replace(context, counters=read)
+        _measure_all(context, measure_one, outcome, tmp_path, probes=[])
+        assert asked.count("read_here") == 2
     assert [sorted(probe) for probe in probes] == [workers] * 2
 
 

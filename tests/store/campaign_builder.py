@@ -185,6 +185,8 @@ class Writer:
         default_factory=lambda: {workload(name, params, 1).params_id: typical for name, params, _, typical in QUICK}
     )
     clock: dt.datetime = START
+    costs: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
+    """By variant, per second: ``cpu_s``, ``energy_j``."""
 
     def write(
         self,
@@ -240,6 +242,7 @@ class Writer:
                     bytes=int(planned.params.get("size", 48_000_000)),
                     answer="ok",
                     started_at=self.clock.isoformat(timespec="microseconds"),
+                    **{name: rate * wall_s for name, rate in self.costs.get(label, {}).items()},
                 )
             )
         return lines

@@ -1,13 +1,12 @@
 """Every line that is about GPUs runs, on stand-ins: a real cluster whose ``cupy`` is numpy and ``cudf`` is pandas.
 
-All such lines stand in two files. That they fit the real libraries this can't show.
+All such lines stand in three files. That they fit the real libraries this can't show.
 """
 
 from __future__ import annotations
 
 import dis
 import json
-import shutil
 import subprocess
 import sys
 import types
@@ -21,13 +20,12 @@ import gpubench
 from gpubench.node.checks import CheckError, check_pools
 from gpubench.spec import Deadlines, WorkloadSpec
 from gpubench.workloads.catalogue import CATALOGUE
-from tests.conftest import need
 from tests.node.runners import Runner
 from tests.node.specs_by_hand import node_half, quiet_environment, run_spec
 
 STAND_INS = Path(__file__).parents[1] / "stand_ins" / "gpu"
 PACKAGE = Path(gpubench.__file__).parent
-FILES = ("gpubench/workloads/device.py", "gpubench/node/gpu.py")
+FILES = ("gpubench/workloads/device.py", "gpubench/workloads/nvml.py", "gpubench/node/gpu.py")
 SMALLER = 2e-2
 POOL = 1 << 30
 
@@ -57,16 +55,12 @@ def specs() -> list[WorkloadSpec]:
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+def environment(tmp_path_factory: pytest.TempPathFactory, nvml: Path) -> Environment:
     """Variables of a process that finds the stand-ins, and tells its lines to a directory of the module."""
-    compiler = shutil.which("gcc") or ""
-    need(bool(compiler), "gcc, for the stand-in of libnvidia-ml.so.1")
-    library, lines = tmp_path_factory.mktemp("nvml"), tmp_path_factory.mktemp("lines")
-    target = str(library / "libnvidia-ml.so.1")
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", target, str(STAND_INS / "nvml.c")], check=True)
+    lines = tmp_path_factory.mktemp("lines")
 
     def variables(**more: str) -> dict[str, str]:
-        found = {"PYTHONPATH": str(STAND_INS), "LD_LIBRARY_PATH": str(library)}
+        found = {"PYTHONPATH": str(STAND_INS), "LD_LIBRARY_PATH": str(nvml)}
         return found | {"STAND_IN_LINES": str(lines), "STAND_IN_LINES_OF": ":".join(FILES)} | more
 
     return variables
@@ -157,6 +151,8 @@ def test_every_workload_runs_on_gpu_workers_and_every_line_about_gpus_is_execute
     for more in ({}, {"STAND_IN_NVML_INIT": "9"}, {"LD_LIBRARY_PATH": ""}):
         ask(environment(**more), COUNT)
     ask(variables, "from gpubench.node import gpu; gpu.worker_options('cpu', 'default')")
+    for more in ({}, {"STAND_IN_NVML_INIT": "9"}, {"LD_LIBRARY_PATH": ""}):
+        ask(environment(**more), "from gpubench.workloads import counters; counters.HostCounters([]).read()")
     ask(variables, CPU.format(folder=tmp_path))
     ask(variables, "from gpubench.workloads import device; print(device.memory_pool('cpu'))")
     seen = {line for path in Path(variables["STAND_IN_LINES"]).iterdir() for line in path.read_text().split()}

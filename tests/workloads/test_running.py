@@ -30,8 +30,9 @@ WORKLOADS: list[tuple[str, dict[str, Any]]] = [
     ("strided-sum", ARRAY | {"generate": True}),
     ("tasks", {"count": 10}),
     ("message", MESSAGE),
+    ("copy", {"size": 8000, "times": 3}),
 ]
-NOTHING_MOVES = {"tasks"}
+NOTHING_MOVES = {"tasks", "copy"}
 
 
 @pytest.mark.parametrize(("name", "params"), WORKLOADS, ids=str)
@@ -251,3 +252,16 @@ def test_a_worker_that_is_another_process_than_before_is_an_error_and_not_less_t
     marks = dict.fromkeys(cluster.workers, 0)
     with pytest.raises(RuntimeError, match="restarted"):
         links.collect(cluster.client, marks)
+
+
+def test_a_copy_that_lacks_one_number_is_called_wrong(cluster: WorkloadContext) -> None:
+    measurement = families.create("copy", cluster, "dask", {"size": 8000, "times": 2})
+    measurement.setup()
+    measurement.prepare()
+    _, taken = measurement.once()
+    assert measurement.check(taken).status == "ok"
+    assert measurement.nominal_bytes == 2 * 8000 * 2 * 2
+    measurement.prepare()  # the target holds none of the numbers that are there now
+    found = measurement.check(taken)
+    assert (found.status, found.details["wrong_items"]) == ("wrong", 2 * 1000)
+    measurement.teardown()

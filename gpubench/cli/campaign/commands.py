@@ -11,6 +11,7 @@ import typer
 from gpubench.cli import completion, options
 from gpubench.cli.campaign.options import CalibrateOptions, CampaignOptions
 from gpubench.cli.declared import Make, with_options
+from gpubench.cli.notify import Notify
 from gpubench.errors import UsageError
 
 
@@ -41,6 +42,7 @@ def bench(
         bool,
         typer.Option("--stop", help="With --campaign, an adaptive one: end it; this look spends all that is left."),
     ] = False,
+    notify: Notify = None,
     asked: CampaignOptions,
 ) -> None:
     """Compare UCX versions: build images, plan, run, judge. Or go on with a campaign, by --campaign DIR.
@@ -53,19 +55,21 @@ def bench(
     more = asked.more_blocks()
     if over_budget and asked.budget is None:
         raise UsageError("--over-budget is said of a budget", then="add --budget, or leave it out")
+    if notify is not None and dry_run:
+        raise UsageError("--notify is said of verdicts, and --dry-run makes none", then="leave one of them out")
     if campaign is not None:
         only_one(campaign, dataclasses.replace(asked, blocks=None) if more else asked)
         if dry_run:
             raise UsageError("--dry-run shows a new plan", then=f"what is missing: gpubench status {campaign}")
         if more and stop:
             raise UsageError("--stop ends the campaign, and --blocks +N goes on with it", then="leave one of them out")
-        lifecycle.go_on(campaign, more=more, stop=stop, gate=gate)
+        lifecycle.go_on(campaign, more=more, stop=stop, gate=gate, notify=notify)
     elif stop:
         raise UsageError("--stop is said of a campaign", then="name it: gpubench bench --campaign DIR")
     elif dry_run:
         _show_plan(None, asked)
     else:
-        lifecycle.bench(asked, gate=gate, over_budget=over_budget)
+        lifecycle.bench(asked, gate=gate, over_budget=over_budget, notify=notify)
 
 
 def plan(

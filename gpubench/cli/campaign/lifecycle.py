@@ -32,6 +32,7 @@ from gpubench.cli.campaign.running import (
     submit_jobs,
     watch_jobs,
 )
+from gpubench.cli.notify import notify as tell
 from gpubench.cli.say import say
 from gpubench.cli.ways import typed
 from gpubench.errors import InterruptedByUserError, UsageError
@@ -44,7 +45,7 @@ from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import remove_leftovers
 
 
-def bench(asked: CampaignOptions, *, gate: bool, over_budget: bool) -> None:
+def bench(asked: CampaignOptions, *, gate: bool, over_budget: bool, notify: str | None = None) -> None:
     """Everything, from words to report; no block ends beyond a budget that the user gave, unless ``over_budget``."""
     began = time.monotonic()
     wanted = with_repetitions(read_wishes(asked))
@@ -56,26 +57,26 @@ def bench(asked: CampaignOptions, *, gate: bool, over_budget: bool) -> None:
     say("")
     with at_work_on(campaign.directory):
         firm = asked.budget is not None and campaign.plan.budget_s is not None and not over_budget
-        _bench(campaign, Budget(campaign.plan.budget_s or 0.0) if firm else None, gate=gate)
+        _bench(campaign, Budget(campaign.plan.budget_s or 0.0) if firm else None, gate=gate, notify=notify)
 
 
-def _bench(campaign: Campaign, budget: Budget | None, *, gate: bool) -> None:
+def _bench(campaign: Campaign, budget: Budget | None, *, gate: bool, notify: str | None) -> None:
     _run_ready(campaign, None, budget)
     while campaign.plan.max_blocks is not None and not campaign.ended and not not_begun(account_now(campaign)):
         campaign = _advance(campaign, budget)
-    _conclude(campaign, gate=gate)
+    _conclude(campaign, gate=gate, notify=notify)
 
 
-def go_on(directory: Path, *, more: int = 0, stop: bool = False, gate: bool = False) -> None:
+def go_on(directory: Path, *, more: int = 0, stop: bool = False, gate: bool = False, notify: str | None = None) -> None:
     """Run what is missing, ``more`` blocks, and what the looks of an adaptive campaign ask for; or ``stop`` it; judge.
 
     Jobs that wait or run in a queue are waited for first.
     """
     with at_work_on(directory):
-        _go_on(Campaign.open(directory), more=more, stop=stop, gate=gate)
+        _go_on(Campaign.open(directory), more=more, stop=stop, gate=gate, notify=notify)
 
 
-def _go_on(campaign: Campaign, *, more: int, stop: bool, gate: bool) -> None:
+def _go_on(campaign: Campaign, *, more: int, stop: bool, gate: bool, notify: str | None) -> None:
     adaptive = campaign.plan.max_blocks is not None
     if stop and not adaptive:
         raise UsageError(f"{campaign.directory} has a fixed number of blocks", then="leave --stop out")
@@ -102,7 +103,7 @@ def _go_on(campaign: Campaign, *, more: int, stop: bool, gate: bool) -> None:
         while adaptive and not campaign.ended:
             require_complete(campaign, account_now(campaign))
             campaign = _advance(campaign)
-    _conclude(campaign, gate=gate)
+    _conclude(campaign, gate=gate, notify=notify)
 
 
 def submit_what_is_missing(directory: Path) -> None:
@@ -244,9 +245,10 @@ def _end(campaign: Campaign) -> Campaign:
     return campaign.append(PlanAddition(created_at=now, reason="advance: ended by the user", jobs=[], ended=True))
 
 
-def _conclude(campaign: Campaign, *, gate: bool) -> None:
+def _conclude(campaign: Campaign, *, gate: bool, notify: str | None) -> None:
     # Late: scipy takes a second, which belongs behind the measurements.
     from gpubench.cli.results.judge import judge_campaign, report_inputs
+    from gpubench.report import verdicts_json
     from gpubench.report.seconds import seconds
     from gpubench.stats.verdict import exit_code
 
@@ -264,8 +266,12 @@ def _conclude(campaign: Campaign, *, gate: bool) -> None:
         )
     show_next_steps(inputs, _commands())
     require_complete(campaign, judged.accounting)
+    code = exit_code(judged.verdicts)
+    if notify is not None:
+        name = campaign.plan.campaign
+        document = verdicts_json(name, judged.verdicts, judged.settings, campaign.plan.site.layout.arrangement).decode()
+        tell(notify, document, name=name, verdicts=judged.verdicts, code=code)
     if gate:
-        code = exit_code(judged.verdicts)
         if code:
             say(f"gate: exit {code}")
         raise typer.Exit(code)

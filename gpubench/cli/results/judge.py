@@ -25,8 +25,9 @@ from gpubench.merge.environment import (
     with_changes,
     with_oversubscription,
 )
-from gpubench.merge.family import Cell, cells, family
+from gpubench.merge.family import Cell, family
 from gpubench.merge.links import LinkTable, RunLinks, link_tables, processes_by_address
+from gpubench.merge.metrics import cells_of, remarks, without
 from gpubench.merge.table import Merged, merge_directory, parquet
 from gpubench.model.base import nearest
 from gpubench.model.plan import Comparison, Plan
@@ -34,7 +35,7 @@ from gpubench.report import ReportInputs, verdicts_json
 from gpubench.report.calibration import calibration_sentence
 from gpubench.report.provenance import condensed
 from gpubench.stats.question import Decision, Question
-from gpubench.stats.settings import VerdictSettings
+from gpubench.stats.settings import Metric, VerdictSettings
 from gpubench.stats.verdict import Verdict, judge
 from gpubench.store.accounting import Accounting, RunOutcome
 from gpubench.store.calibrations import read_calibrations
@@ -46,7 +47,8 @@ from gpubench.store.rundirs import Records, read_links, read_provenance
 class JudgedCampaign:
     """A campaign as it stands: what became of every run, the merged samples, and the verdicts.
 
-    ``changes`` are what differed within blocks, planned or not, of each verdict.
+    ``changes`` are what differed within blocks, planned or not, of each verdict; ``notes`` what stands beside verdicts
+    on another metric than seconds.
     """
 
     campaign: Campaign
@@ -57,6 +59,7 @@ class JudgedCampaign:
     changes: Changes
     settings: VerdictSettings
     warnings: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 @contextlib.contextmanager
@@ -100,15 +103,20 @@ def _judge_campaign(campaign: Campaign, question: Question | None) -> JudgedCamp
         warn(warning)
     decision = Decision.of(campaign.plan, question, ended=campaign.ended)
     settings = decision.settings
-    plan = campaign.plan.model_copy(update={"comparisons": decision.comparisons})
-    table = cells(plan, accounting.outcomes, merged)
-    comparisons = family(plan, table, campaign.frozen)
+    moved = _moved(accounting.outcomes) if settings.metric is Metric.BYTES_MOVED else {}
+    table = cells_of(campaign.plan, accounting.outcomes, merged, settings.metric, moved)
+    lacking = without(table, settings.metric, str(campaign.place))
+    family_of_metric = [one for one in decision.comparisons if one.params_id not in lacking]
+    plan = campaign.plan.model_copy(update={"comparisons": family_of_metric})
+    # What an earlier look has decided are seconds.
+    comparisons = family(plan, table, campaign.frozen if settings.metric is Metric.WALL_S else ())
     seen, crowded = _seen(accounting, plan.protocol)
     comparisons = with_oversubscription(comparisons, crowded)
     changes = find_changes(comparisons, seen, expected_of(campaign, question.allow))
     verdicts = judge(with_changes(comparisons, changes), settings)
     _warn_of_patterns_without_use(question.allow, changes)
-    judged = JudgedCampaign(campaign, accounting, merged, table, verdicts, changes, settings, warnings)
+    notes = tuple(remarks(plan, settings.metric, lacking))
+    judged = JudgedCampaign(campaign, accounting, merged, table, verdicts, changes, settings, warnings, notes)
     if campaign.pack is None and campaign.directory.is_dir() and not os.access(campaign.directory, os.W_OK):
         warn(f"{campaign.results.name} and {campaign.verdicts.name} aren't renewed: {campaign.place} may only be read")
     elif campaign.pack is None:
@@ -130,6 +138,17 @@ def _seen(accounting: Accounting, protocol: str) -> tuple[dict[str, Facts], set[
             if is_oversubscribed(provenance, protocol):
                 crowded.add(one.run.run)
     return seen, crowded
+
+
+def _moved(outcomes: Iterable[RunOutcome]) -> dict[str, dict[str, int]]:
+    """Bytes that each workload of each run moved, by run and ``params_id``."""
+    moved: dict[str, dict[str, int]] = {}
+    for one in outcomes:
+        for row in read_links(one.directory) if one.directory else ():
+            of_run = moved.setdefault(one.run.run, {})
+            name = str(row.get("params_id"))
+            of_run[name] = of_run.get(name, 0) + int(row["bytes"])
+    return moved
 
 
 def added_later(campaign: Campaign) -> tuple[str, ...]:

@@ -11,7 +11,9 @@ import typer
 
 from gpubench.cli import completion, options
 from gpubench.cli.declared import Make
+from gpubench.cli.notify import Notify
 from gpubench.errors import UsageError
+from gpubench.stats.settings import Metric
 
 Target = Annotated[
     Path | None,
@@ -104,6 +106,13 @@ class QuestionOptions:
             autocompletion=completion.summaries,
         ),
     ] = None
+    metric: Annotated[
+        Metric,
+        typer.Option(
+            help="What is judged: wall_s, seconds; cpu_s, processor seconds of all processes of the run; energy_j, "
+            "joules of processors and GPUs; bytes_moved between workers. More is worse."
+        ),
+    ] = Metric.WALL_S
     allow: options.Allow = None
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object: the verdicts, or what --only names.")
@@ -135,6 +144,7 @@ class CompareOptions(QuestionOptions):
     fail_on: Annotated[
         FailOn, typer.Option(help="Exit with a failure for this and worse: regression makes code 21 a 0.")
     ] = FailOn.INCONCLUSIVE
+    notify: Notify = None
 
 
 @dataclasses.dataclass(frozen=True)

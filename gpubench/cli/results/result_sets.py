@@ -37,8 +37,8 @@ from gpubench.report.verdicts import verdict_section
 from gpubench.spec.plain import canonical
 from gpubench.spec.records import LINKS_FILE, SAMPLES_FILE
 from gpubench.stats.question import Question
-from gpubench.stats.settings import Summary, VerdictSettings
-from gpubench.stats.table import comparisons_from_frame
+from gpubench.stats.settings import Metric, Summary, VerdictSettings
+from gpubench.stats.table import comparisons_from_frame, with_metric
 from gpubench.stats.verdict import Verdict, judge
 from gpubench.store.accounting import Accounting
 from gpubench.store.campaign import Campaign
@@ -173,7 +173,7 @@ class CampaignResults(OneSide):
             for one in judged.verdicts
             if one.baseline == base and (question.candidate is None or one.candidate == question.candidate)
         ]
-        notes = list(unplanned(plan, judged.changes))
+        notes = [*judged.notes, *unplanned(plan, judged.changes)]
         section = verdict_section(self.name, shown, judged.settings, plan.site.layout.arrangement, notes)
 
         def document() -> str:
@@ -181,7 +181,8 @@ class CampaignResults(OneSide):
 
             return markdown(report_inputs(judged))
 
-        whole = question.baseline is None and question.candidate is None
+        planned = question.baseline is None and question.candidate is None
+        whole = planned and question.metric is Metric.WALL_S  # the page's sentences and charts are about seconds
         return VerdictAnswer(shown, section, judged.accounting, document if whole else None)
 
     def section(self, content: Content, question: Question, workload: str | None) -> Section:
@@ -290,6 +291,7 @@ class ImportResults(OneSide):
     kind = "import"
     cannot: ClassVar[Mapping[str, str]] = {
         "allow": "an import says nothing of its environment",
+        "metric": "an import has seconds alone",
         "summary": "an import is judged by the mean of a date",
     }
 
@@ -434,7 +436,7 @@ class TableResults(ResultSet):
         if question.baseline is None or question.candidate is None:
             raise UsageError(f"{self.place} needs --baseline and --candidate", then="name two of its variants")
         settings = question.settings()
-        frame = read_table(self.place)
+        frame = with_metric(read_table(self.place), question.metric)
         comparisons = comparisons_from_frame(frame, question.baseline, question.candidate, list(self.columns))
         verdicts = judge(comparisons, settings)
         return VerdictAnswer(verdicts, verdict_section(str(self.place), verdicts, settings))
@@ -443,7 +445,10 @@ class TableResults(ResultSet):
 class TwoResults(ResultSet):
     """Two campaigns or imports: the second against the first, unpaired, cell by cell that both have."""
 
-    cannot: ClassVar[Mapping[str, str]] = {"allow": "two targets are compared as they stand"}
+    cannot: ClassVar[Mapping[str, str]] = {
+        "allow": "two targets are compared as they stand",
+        "metric": "two targets are compared in seconds",
+    }
 
     def __init__(self, first: Path, second: Path) -> None:
         self.place, self.both = second, (one_side(first), one_side(second))

@@ -12,14 +12,16 @@ import typer
 
 from gpubench.cli.campaign.display import show_verdicts
 from gpubench.cli.campaign.options import CampaignOptions
+from gpubench.cli.notify import notify
 from gpubench.cli.results.options import CompareOptions, Content, FailOn, Form, QuestionOptions, ReportOptions
 from gpubench.cli.results.result_sets import ResultSet, TableResults, VerdictAnswer, result_set
-from gpubench.cli.say import say, say_text
+from gpubench.cli.say import say, say_text, warn
 from gpubench.errors import EXIT_INCONCLUSIVE, UsageError
 from gpubench.files import write_atomically
 from gpubench.report.sections import Section, json_text, markdown_text, text_lines
 from gpubench.stats.question import Question
 from gpubench.stats.verdict import exit_code
+from gpubench.store.accounting import PENDING
 
 if TYPE_CHECKING:
     from gpubench.report.export import Format
@@ -42,6 +44,12 @@ def compare(target: Path | None, other: Path | None, outputs: Path | None, asked
     answer = results.answer(_question(results, asked))
     _show_answer(answer, form)
     code = exit_code(answer.verdicts)
+    pending = answer.accounting.counts().get(PENDING, 0) if answer.accounting else 0
+    if asked.notify is not None and pending:
+        warn(f"--notify is for finished verdicts: {pending} runs are still to come, so it isn't run")
+    elif asked.notify is not None:
+        document = json_text(answer.section)
+        notify(asked.notify, document, name=results.place.name, verdicts=answer.verdicts, code=code)
     raise typer.Exit(0 if code == EXIT_INCONCLUSIVE and asked.fail_on is FailOn.REGRESSION else code)
 
 
@@ -55,7 +63,7 @@ def report(target: Path | None, other: Path | None, outputs: Path | None, asked:
         _show_answer(results.answer(question), form)
     elif other is None and question != Question(allow=question.allow):
         raise UsageError(
-            "--baseline, --candidate, --margin and --summary are for two targets, or --only verdicts",
+            "--baseline, --candidate, --margin, --summary and --metric are for two targets, or --only verdicts",
             then="name a second target",
         )
     elif asked.only is not None:
@@ -127,8 +135,8 @@ def _question(results: ResultSet, asked: QuestionOptions) -> Question:
     words = CampaignOptions(margin=asked.margin, summary=asked.summary)
     summary = None if asked.summary is None else words.chosen_summary()
     allow = tuple(asked.allow or ())
-    question = Question(words.chosen_margin(), asked.baseline, asked.candidate, allow, summary)
+    question = Question(words.chosen_margin(), asked.baseline, asked.candidate, allow, summary, asked.metric)
     for name, why in results.cannot.items():
-        if getattr(question, name):
+        if getattr(question, name) != getattr(Question(), name):
             raise UsageError(f"--{name}: {why}", then="leave it out")
     return question

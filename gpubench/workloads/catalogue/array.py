@@ -21,6 +21,10 @@ def _strided_held(params: Mapping[str, Any], shape: Shape) -> int:
     return square_held(0.0 if params["generate"] else 1.0, params, shape)
 
 
+def _copy_held(params: Mapping[str, Any], _shape: Shape) -> int:
+    return 3 * int(params["size"])
+
+
 WORKLOADS = (
     Workload(
         name="transpose-sum",
@@ -63,5 +67,25 @@ WORKLOADS = (
         held=_strided_held,
         held_text="size² × 8 B / workers unless drawn inside the clock; 2 chunks per thread in work",
         grows=(("size", 0.5), ("chunk", 0.5)),
+    ),
+    Workload(
+        name="copy",
+        factory="copy:Copy",
+        family="array",
+        source="STREAM's Copy",
+        scaling="weak",
+        backends=("dask",),
+        devices=BOTH_DEVICES,
+        params={
+            "size": Param("size", 200_000_000, "bytes of the array that each worker copies, float64"),
+            "times": Param("count", 5, "copies of a repetition"),
+        },
+        timed="copying one array onto another in the memory of each worker, all at once; the slowest worker's seconds",
+        graph="none",
+        counted="2 × size × times × workers: read and written",
+        oracle="each target holds the numbers of this repetition",
+        held=_copy_held,
+        held_text="3 × size: source, target, and what the target is compared with",
+        grows=(("size", 1.0),),
     ),
 )

@@ -1,4 +1,5 @@
-/* Stand-in for libnvidia-ml.so.1: as many GPUs as STAND_IN_GPUS says; init answers STAND_IN_NVML_INIT (0: success).
+/* Stand-in for libnvidia-ml.so.1: as many GPUs as STAND_IN_GPUS says; init answers STAND_IN_NVML_INIT (0: success),
+ * likewise STAND_IN_NVML_ENERGY and STAND_IN_NVML_THROTTLE. Each GPU uses a joule between two readings.
  * Names and return types as in NVML's API reference. */
 #include <stdlib.h>
 
@@ -16,4 +17,24 @@ int nvmlDeviceGetCount_v2(unsigned int *count)
 {
     *count = (unsigned int)number("STAND_IN_GPUS", 2);
     return 0;
+}
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned int index, void **device)
+{
+    *device = (void *)(unsigned long)(index + 1);
+    return 0;
+}
+
+int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millijoules)
+{
+    static unsigned long long readings[64];
+    unsigned long index = (unsigned long)device - 1;
+    *millijoules = 12500 + 100000 * index + 1000 * readings[index]++;
+    return number("STAND_IN_NVML_ENERGY", 0);
+}
+
+int nvmlDeviceGetCurrentClocksThrottleReasons(void *device, unsigned long long *reasons)
+{
+    *reasons = device == (void *)1 ? 4 : 64; /* SwPowerCap, HwThermalSlowdown */
+    return number("STAND_IN_NVML_THROTTLE", 0);
 }
