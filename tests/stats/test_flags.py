@@ -73,6 +73,18 @@ def test_block_differences_that_resemble_their_neighbours_are_flagged():
     assert "autocorrelation" in one(swing).flags
 
 
+def test_samples_that_resemble_their_neighbours_but_little_are_not_flagged():
+    def hardly(_, times, rng):
+        return np.exp(signal.lfilter([0.01], [1, -0.12], rng.standard_normal(len(times))))
+
+    assert "autocorrelation" not in one(with_times(hardly, reps=300)).flags
+
+
+def test_few_samples_that_resemble_their_neighbours_are_not_flagged():
+    rising = (0.99, 1.0, 1.01)
+    assert "autocorrelation" not in one(blocks_of(noisy(3), wobble=rising)).flags
+
+
 def test_fewer_pairs_than_planned_are_flagged():
     runs = without(blocks_of(noisy(8)), (2, "A"), status="skipped")
     assert "incomplete" in one(runs).flags

@@ -246,7 +246,9 @@ def test_a_variant_compared_with_itself_is_refused():
         judge([type(given)(given.key, "A", "A", given.runs, 1)], VerdictSettings())
 
 
-@pytest.mark.parametrize("wrong", [{"margin": 0.0}, {"margin": 3.0}, {"alpha": 0.0}, {"summary": "trimmed"}])
+@pytest.mark.parametrize(
+    "wrong", [{"margin": 0.0}, {"margin": 1.0}, {"margin": 3.0}, {"alpha": 0.0}, {"alpha": 0.5}, {"summary": "trimmed"}]
+)
 def test_settings_that_no_verdict_can_be_made_with_are_refused(wrong):
     with pytest.raises(UsageError):
         VerdictSettings(**wrong)
