@@ -83,10 +83,12 @@ def test_blocks_to_decide_falls_with_precision_and_grows_towards_the_margin():
     assert more(0.1, 0.05) < more(0.05, 0.05)
 
 
-@pytest.mark.parametrize(("effect", "failed"), [(0.0, False), (0.01, False), (0.06, False), (-0.06, False), (0.06, True)])
+@pytest.mark.parametrize(
+    ("effect", "failed"), [(0.0, False), (0.01, False), (0.06, False), (-0.06, False), (0.06, True)]
+)
 @pytest.mark.parametrize("have", [2, 8, 12])
 def test_blocks_to_decide_are_those_that_the_usual_formulas_still_lack(effect, failed, have):
-    """θ·√n/σ at least t_{1-α/2m} + t_{0.8} for a difference, and for equivalence the same from the margin, at t_{1-α}."""
+    """θ·√n/σ at least t_{1-α/2m} + t_{0.8} for a difference; for equivalence from the margin, at t_{1-α}."""
     sd, family = 0.04, 6
 
     def decides(blocks):
