@@ -243,7 +243,7 @@ def test_a_time_that_is_not_positive_and_finite_is_refused(time):
 
 
 def test_finite_times_whose_mean_is_none_are_refused_too():
-    with pytest.raises(DataError, match="run 'B1' .*positive and finite"):
+    with pytest.raises(DataError, match=r"run 'B1' .*positive and finite"):
         one([run(1, "A", (1.0,)), run(1, "B", (1e308, 1e308))])
 
 
