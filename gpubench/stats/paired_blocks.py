@@ -216,8 +216,8 @@ def _check(run: RunSamples, first: RunSamples) -> None:
     # NaN makes a sum that isn't finite, wherever it stands.
     if not (min(run.wall_s) > 0 and math.isfinite(sum(run.wall_s))):
         raise DataError(
-            f"run '{run.run}' (variant '{run.variant}', block {run.block}) has a time that is not positive and finite, or "
-            "times too large to add",
+            f"run '{run.run}' (variant '{run.variant}', block {run.block}) has a time that is not positive and finite, "
+            "or times too large to add",
             then="no verdict can stand on it; mark the run failed or correct the file",
         )
 
