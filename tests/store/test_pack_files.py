@@ -17,7 +17,12 @@ import pytest
 from gpubench.errors import DataError, MissingToolError
 from gpubench.store.packs import INDEX, Index, faults, is_plain, read_index, unknown, unpack, write_pack
 
-CONTENT = {"runs/r-1/run.json": b"{}", "plan.json": b'{"plan": 1}', "jobs/j1/job.log": b"said\n" * 1000}
+CONTENT = {
+    "runs/r-1/run.json": b"{}",
+    "runs/r-1/links.jsonl": b"",
+    "plan.json": b'{"plan": 1}',
+    "jobs/j1/job.log": b"said\n" * 1000,
+}
 
 
 @pytest.fixture
@@ -158,6 +163,7 @@ def test_each_changed_missing_or_added_file_is_a_fault_of_its_own(pack: Path) ->
     assert dict(faults(out)) == {
         "new": "pack.json doesn't name it",
         "runs/r-1/run.json": "it is missing",
+        "runs/r-1/links.jsonl": "it is missing",
         "plan.json": "it is longer than it was when it was packed",
         "jobs/j1/job.log": "it isn't what was packed",
     }
