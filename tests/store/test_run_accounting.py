@@ -30,6 +30,14 @@ def test_every_run_ends_as_one_of_four_with_a_reason(tmp_path: Path) -> None:
     assert accounting.warnings == ()
 
 
+def test_only_a_run_that_is_ok_has_no_reason(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "c", make_plan(blocks=1))
+    writer, (first, second) = Writer(campaign), list(campaign.rows())
+    writer.write(*first)
+    writer.write(*second, status="failed", reason="")
+    assert statuses(campaign) == [("ok", ""), ("failed", "no reason given")]
+
+
 def test_a_whole_campaign_is_complete(tmp_path: Path) -> None:
     campaign = begin(tmp_path / "c")
     finish(campaign)
