@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpubench.plan.cluster_checks import (
+    WorkerAffinity,
     check_count,
     check_processes,
     check_versions,
@@ -79,9 +80,8 @@ def test_two_workers_on_one_gpu_and_a_worker_that_gave_no_answer_are_wrong() -> 
     assert reasons(workers) == ["shares GPU 0 with worker-0-0, worker-0-2", "", workers_why(workers)]
     other_host = worker(3, [8], gpus="1", host="n2")
     assert reasons([workers[1], other_host]) == ["", ""]
-    assert reasons([{"name": "worker-0-4", "threads": 1, "error": "no answer within 60 s"}]) == [
-        "no answer within 60 s"
-    ]
+    silent = {"name": "worker-0-4", "threads": 1, "error": "no answer within 60 s"}
+    assert judge_affinity([silent]) == [WorkerAffinity("worker-0-4", "?", "?", "", "", "", "no answer within 60 s")]
 
 
 def workers_why(workers: Sequence[dict[str, Any]]) -> str:

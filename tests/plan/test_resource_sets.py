@@ -179,3 +179,7 @@ def test_a_node_holds_whole_sets_only(asked: str) -> None:
     assert on_summit(f"-n 2 {asked} -b rs", nodes=2, threads=4)
     with pytest.raises(PlanRefusedError, match="workers: 3 resource sets, 1 per node on 2 nodes are 2"):
         on_summit(f"-n 3 {asked} -b rs", nodes=2, threads=4)
+
+
+def test_without_options_a_step_is_one_set_of_one_task_on_one_core() -> None:
+    assert jsrun("") == ResourceSetStep("workers", 1, 0, 1, 1, 0, "packed:1")
