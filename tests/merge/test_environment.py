@@ -378,6 +378,7 @@ def test_probes_that_hold_no_times_are_left_out(times: object) -> None:
 def test_runs_whose_environments_agree_share_what_is_compared() -> None:
     one, other = whole(), whole()
     other["processes"][0]["pid"] = 1
+    other["processes"][0]["ucx"] |= {"loaded": "1.0", "path": "/elsewhere", "env_at_start": {}}
     other["nodes"][0]["load"] = []
     other["nodes"][0].setdefault("environment", {})["TMPDIR"] = "/elsewhere"
     assert facts(one) is facts(other)
