@@ -23,7 +23,7 @@ from gpubench.merge.environment import (
     with_oversubscription,
 )
 from gpubench.merge.family import cells, family
-from gpubench.merge.run_noise import noise
+from gpubench.merge.run_noise import noise, slowest
 from gpubench.model.plan import Plan
 from gpubench.stats.data import ComparisonInput, RunSamples
 from gpubench.store.accounting import account
@@ -382,6 +382,13 @@ def test_probes_that_hold_no_times_are_left_out(times: object) -> None:
     found = noise({"speed": probes})
     assert found["slowest"] in (1.0, 3.0)
     assert found["speed_ms"] in (500.0, 875.0)
+
+
+def test_the_slowest_worker_is_named_beside_the_median_of_its_probe() -> None:
+    probes = [{"name": "w0", "wall_s": [1.0, 2.0]}, {"name": "w1", "wall_s": [1.5, 5.0]}, {"wall_s": [1.0, 2.0]}]
+    assert slowest([{"speed": probes}]) == (2.5, "w1")
+    assert slowest([{"speed": [{"wall_s": [1.0]}, {"wall_s": [1.0]}, {"wall_s": [3.0]}]}]) == (3.0, "?")
+    assert slowest([{"speed": []}]) == (0.0, "")
 
 
 def test_runs_whose_environments_agree_share_what_is_compared() -> None:

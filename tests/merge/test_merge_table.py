@@ -133,6 +133,15 @@ def test_an_impossible_sample_is_an_error(runs: tuple[RunFiles, ...], change: di
     assert merged.frame.height == len(lines) - 1
 
 
+@pytest.mark.parametrize("change", [{"rep": -1}, {"bytes": 2**63}])
+def test_counts_that_are_none_are_refused_with_what_would_be(
+    runs: tuple[RunFiles, ...], change: dict[str, object]
+) -> None:
+    line = json.dumps(json.loads(runs[0].samples.splitlines()[0]) | change)
+    (error,) = merge([damaged(runs[0], f"{line}\n")]).errors
+    assert f"whole numbers from 0 to {2**31 - 1} and {2**63 - 1}" in str(error)
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -11,7 +11,7 @@ import pytest
 
 from gpubench.errors import PlanRefusedError
 from gpubench.model.site import LaunchSettings, Layout, Node, Site
-from gpubench.plan.placement import check_placement
+from gpubench.plan.placement import check_placement, own_set
 from gpubench.plan.resource_sets import ResourceSetStep, check_steps, parse
 from tests.plan.requests_by_hand import plan, site
 
@@ -183,3 +183,16 @@ def test_a_node_holds_whole_sets_only(asked: str) -> None:
 
 def test_without_options_a_step_is_one_set_of_one_task_on_one_core() -> None:
     assert jsrun("") == ResourceSetStep("workers", 1, 0, 1, 1, 0, "packed:1")
+
+
+def test_supervisors_are_no_mpi_programs_and_one_that_fails_does_not_end_the_others() -> None:
+    assert own_set() == {
+        "nrs": "1",
+        "rs_per_host": "1",
+        "tasks_per_rs": "1",
+        "cpu_per_rs": "1",
+        "gpu_per_rs": "0",
+        "bind": "rs",
+        "smpiargs": "off",
+        "exit_on_error": "0",
+    }
