@@ -87,7 +87,7 @@ def test_a_pack_larger_than_what_is_free_is_not_begun(
     size, usage = sum(map(len, CONTENT.values())), namedtuple("usage", ("total", "used", "free"))
     (tmp_path / "into").mkdir()
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**9, 0, size - 1))
-    with pytest.raises(MissingToolError, match=f"takes {size} bytes in .*free some space"):
+    with pytest.raises(MissingToolError, match=f"takes {size} bytes in .*; free some space, or set TMPDIR$"):
         unpack(pack, tmp_path / "into")
     assert list((tmp_path / "into").iterdir()) == []
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**9, 0, size))
