@@ -40,7 +40,7 @@ def test_plan_and_additions_read_back_in_order(tmp_path: Path) -> None:
 
 def test_a_plan_is_never_rewritten(tmp_path: Path) -> None:
     begin(tmp_path / "c")
-    with pytest.raises(UsageError, match="already holds a campaign"):
+    with pytest.raises(UsageError, match="already holds a campaign; name another directory"):
         Campaign.begin(tmp_path / "c", make_plan(blocks=1))
     assert len(Campaign.open(tmp_path / "c").plan.jobs[0].blocks) == 8
 
@@ -87,7 +87,7 @@ def test_manifests_read_back(tmp_path: Path) -> None:
     campaign = begin(tmp_path / "c")
     assert {one["ucx"]["version"] for one in campaign.manifests().values()} == {"1.17.0", "1.19.0"}
     next((campaign.directory / "manifests").iterdir()).write_text("{")
-    with pytest.raises(DataError, match="manifests"):
+    with pytest.raises(DataError, match=r"manifests.* is cut off or not JSON; restore it from a copy of the campaign"):
         campaign.manifests()
 
 

@@ -63,6 +63,12 @@ def test_the_list_of_a_pack_is_read_back_with_sizes_and_hashes(pack: Path) -> No
     assert list(faults(pack)) == []
 
 
+def test_an_import_is_packed_like_a_campaign(tmp_path: Path) -> None:
+    (tmp_path / "import.json").write_text("{}")
+    write_pack(tmp_path / "old.gpubench.zip", Index("import", "old", {}), {"import.json": tmp_path / "import.json"})
+    assert read_index(tmp_path / "old.gpubench.zip").what == "import"
+
+
 def test_a_pack_is_sorted_plain_compressed_files_with_the_list_behind_them(pack: Path) -> None:
     with zipfile.ZipFile(pack) as archive:
         entries = archive.infolist()
