@@ -70,6 +70,13 @@ def test_a_run_planned_twice_is_refused_before_it_is_written(tmp_path: Path) -> 
     assert not (tmp_path / "c" / "plan.d").exists()
 
 
+def test_a_campaign_in_which_a_run_is_planned_twice_is_not_opened(tmp_path: Path) -> None:
+    additions = begin(tmp_path / "c").append(addition(1, 8)).directory / "plan.d"
+    shutil.copy(additions / "001.json", additions / "002.json")
+    with pytest.raises(DataError, match=r"run \w+ \(block 8\) is planned twice"):
+        Campaign.open(tmp_path / "c")
+
+
 def test_damage_is_named(tmp_path: Path) -> None:
     campaign = begin(tmp_path / "c").append(addition(1, 8)).append(addition(2, 9))
     (campaign.directory / "plan.d" / "001.json").unlink()
