@@ -52,8 +52,7 @@ def check_combination(site: Site) -> None:
             raise PlanRefusedError(f"site {site.name}: there is no {kind} '{word}'{nearest(word, known)}")
     if triple not in VALID:
         own = sorted(words for words in VALID if words[0] == site.scheduler)
-        valid = "; ".join(" + ".join(words[1:]) for words in own) or "; ".join(sorted({words[0] for words in VALID}))
         raise PlanRefusedError(
             f"site {site.name}: scheduler, launcher and runtime {' + '.join(triple)} don't go together",
-            then=f"with {site.scheduler}: {valid}" if own else f"schedulers: {valid}",
+            then=f"with {site.scheduler}: {'; '.join(' + '.join(words[1:]) for words in own)}",
         )

@@ -213,12 +213,11 @@ def _check(run: RunSamples, first: RunSamples) -> None:
             f"runs '{first.run}' and '{run.run}' are both variant '{run.variant}' in block {run.block}",
             then="give every cluster lifetime its own block",
         )
-    if min(run.wall_s) > 0 and math.isfinite(sum(run.wall_s)):
-        return  # what follows says the same of every time, and takes longer
-    # NaN fails this comparison too.
-    if not all(0 < time < float("inf") for time in run.wall_s):
+    # NaN makes a sum that isn't finite, wherever it stands.
+    if not (min(run.wall_s) > 0 and math.isfinite(sum(run.wall_s))):
         raise DataError(
-            f"run '{run.run}' (variant '{run.variant}', block {run.block}) has a time that is not positive and finite",
+            f"run '{run.run}' (variant '{run.variant}', block {run.block}) has a time that is not positive and finite, "
+            "or times too large to add",
             then="no verdict can stand on it; mark the run failed or correct the file",
         )
 

@@ -12,9 +12,18 @@ from campaign_builder import QUICK, Writer, begin, finish, make_plan, provenance
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench.merge.environment import Change, Changes, PlannedEnvironment, facts, find_changes, with_changes
+from gpubench.merge.environment import (
+    Change,
+    Changes,
+    PlannedEnvironment,
+    facts,
+    find_changes,
+    is_oversubscribed,
+    with_changes,
+    with_oversubscription,
+)
 from gpubench.merge.family import cells, family
-from gpubench.merge.run_noise import noise
+from gpubench.merge.run_noise import noise, slowest
 from gpubench.model.plan import Plan
 from gpubench.stats.data import ComparisonInput, RunSamples
 from gpubench.store.accounting import account
@@ -375,11 +384,42 @@ def test_probes_that_hold_no_times_are_left_out(times: object) -> None:
     assert found["speed_ms"] in (500.0, 875.0)
 
 
+def test_the_slowest_worker_is_named_beside_the_median_of_its_probe() -> None:
+    probes = [{"name": "w0", "wall_s": [1.0, 2.0]}, {"name": "w1", "wall_s": [1.5, 5.0]}, {"wall_s": [1.0, 2.0]}]
+    assert slowest([{"speed": probes}]) == (2.5, "w1")
+    assert slowest([{"speed": [{"wall_s": [1.0]}, {"wall_s": [1.0]}, {"wall_s": [3.0]}]}]) == (3.0, "?")
+    assert slowest([{"speed": []}]) == (0.0, "")
+
+
 def test_runs_whose_environments_agree_share_what_is_compared() -> None:
     one, other = whole(), whole()
     other["processes"][0]["pid"] = 1
+    other["processes"][0]["ucx"] |= {"loaded": "1.0", "path": "/elsewhere", "env_at_start": {}}
     other["nodes"][0]["load"] = []
     other["nodes"][0].setdefault("environment", {})["TMPDIR"] = "/elsewhere"
     assert facts(one) is facts(other)
     other["nodes"][0]["kernel"] = "6.2.0"
     assert "kernel" in set(facts(one).differing(facts(other)))
+
+
+def polling(host: str, cores: list[int]) -> Provenance:
+    return {"host": host, "affinity": cores, "ucx": {"env": {}}}
+
+
+def test_a_run_is_oversubscribed_where_more_processes_poll_than_their_host_has_cores() -> None:
+    two, three = ([polling("n1", [0, 1])] * count for count in (2, 3))
+    assert is_oversubscribed({"processes": three}, "ucx")
+    assert not is_oversubscribed({"processes": two}, "ucx")
+    assert not is_oversubscribed({"processes": three}, "tcp")
+
+
+@pytest.mark.parametrize("hole", [{}, {"processes": None}, {"processes": [{"host": "n1"}]}, {"processes": ["n1"]}])
+def test_a_run_that_says_nothing_of_its_processes_is_not_called_oversubscribed(hole: Provenance) -> None:
+    assert is_oversubscribed(hole, "ucx") is False
+
+
+def test_a_comparison_with_one_oversubscribed_run_says_so() -> None:
+    runs = [RunSamples(f"{variant}1", 1, variant, 0, None, (1.0,), "ok") for variant in "AB"]
+    given = [ComparisonInput({"workload": name}, "A", "B", runs, 1) for name in "xy"]
+    assert [one.oversubscribed for one in with_oversubscription(given, {"B1"})] == [True, True]
+    assert [one.oversubscribed for one in with_oversubscription(given, {"C1"})] == [False, False]

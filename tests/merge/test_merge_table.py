@@ -109,6 +109,11 @@ def test_a_torn_line_in_the_middle_is_an_error_and_the_rest_is_merged(runs: tupl
         {"backend": "another"},
         {"started_at": "0001-01-01T00:00:00.000000+00:00"},
         {"started_at": "9999-12-31T00:00:00.000000+00:00"},
+        {"started_at": "1999-12-31T23:59:59.999999+00:00"},
+        {"started_at": "2100-01-01T00:00:00.000000+00:00"},
+        {"wall_s": 1e8},
+        {"rep": -1},
+        {"bytes": -1},
         {"rep": True},
         {"rep": 1.5},
         {"rep": 2**31},
@@ -127,6 +132,41 @@ def test_an_impossible_sample_is_an_error(runs: tuple[RunFiles, ...], change: di
     merged = merge([damaged(runs[0], "\n".join(lines) + "\n")])
     assert [str(error).split(":")[0] for error in merged.errors] == [f"{runs[0].source}, line 3"]
     assert merged.frame.height == len(lines) - 1
+
+
+@pytest.mark.parametrize("change", [{"rep": -1}, {"bytes": 2**63}])
+def test_counts_that_are_none_are_refused_with_what_would_be(
+    runs: tuple[RunFiles, ...], change: dict[str, object]
+) -> None:
+    line = json.dumps(json.loads(runs[0].samples.splitlines()[0]) | change)
+    (error,) = merge([damaged(runs[0], f"{line}\n")]).errors
+    assert f"whole numbers from 0 to {2**31 - 1} and {2**63 - 1}" in str(error)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"wall_s": 99_999_999.0},
+        {"wall_s": 1e-9},
+        {"rep": 2**31 - 1},
+        {"bytes": 0},
+        {"started_at": "2000-01-01T00:00:00.000000+00:00"},
+        {"started_at": "2099-12-31T23:59:59.999999+00:00"},
+    ],
+)
+def test_a_sample_at_the_edge_of_what_is_possible_is_kept_and_looked_at_with_all_others(
+    runs: tuple[RunFiles, ...], change: dict[str, object]
+) -> None:
+    lines = runs[0].samples.splitlines()
+    lines[2] = json.dumps(json.loads(lines[2]) | change, separators=(",", ":"))
+    edge = damaged(runs[0], "\n".join(lines) + "\n")
+    workloads = workloads_of([edge])
+    assert workloads is not None
+    assert whole_samples([edge], workloads) is not None
+    together, one_by_one = merge([edge]), merge([damaged(edge, edge.samples + "\n")])
+    assert together.errors == one_by_one.errors == ()
+    assert together.frame.height == len(lines)
+    assert parquet(together.frame) == parquet(one_by_one.frame)
 
 
 # Two levels and short texts reach every kind of value that a line may hold.

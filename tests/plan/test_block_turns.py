@@ -63,6 +63,12 @@ def test_every_variant_has_all_repetitions_and_no_switch_leads_to_the_same_varia
         check(block, {item.params_id: item.reps for item in workloads})
 
 
+@pytest.mark.parametrize(("reps", "turns"), [(1, [1, 1]), (3, [3, 3]), (4, [2, 4, 2]), (5, [3, 5, 2])])
+def test_two_variants_have_two_rounds_from_four_repetitions_on(reps: int, turns: list[int]) -> None:
+    made = interleaved("a=1.17.0 b=1.18.0", workloads=[workload(reps=reps)], blocks=2)
+    assert [[turn.reps for turn in block.turns] for block in blocks(made)] == [turns] * 2
+
+
 def test_the_same_seed_gives_the_same_turns_and_blocks_differ() -> None:
     first, again, other = (interleaved(seed=seed, blocks=3) for seed in (7, 7, 8))
     assert first.jobs == again.jobs
@@ -114,5 +120,5 @@ def test_where_clusters_cannot_live_side_by_side_the_plan_is_refused(changes: di
 
 def test_what_cannot_be_stopped_is_refused() -> None:
     parsl = workload()
-    with pytest.raises(PlanRefusedError, match="Parsl's executors live outside"):
+    with pytest.raises(PlanRefusedError, match=r"Parsl's executors live outside .* and can't be stopped; take"):
         interleaved(workloads=[type(parsl)(**{**parsl.__dict__, "backend": "parsl"})])

@@ -61,7 +61,10 @@ def test_a_workload_that_needs_more_workers_is_left_out_where_there_are_too_few_
 
 def test_a_place_where_nothing_can_be_measured_is_refused() -> None:
     message = workload("message", size=1024, round_trips=2)
-    with pytest.raises(PlanRefusedError, match="nothing can be measured on 1 node x 1 worker: message needs"):
+    with pytest.raises(
+        PlanRefusedError,
+        match="1 worker: message needs at least 2 workers; more --workers or --nodes, or another suite",
+    ):
         plan(workloads=[message], workers=[1])
 
 

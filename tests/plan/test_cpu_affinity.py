@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpubench.plan.cluster_checks import (
+    WorkerAffinity,
     check_count,
     check_processes,
     check_versions,
@@ -37,6 +38,7 @@ def reasons(workers: Sequence[dict[str, Any]], cpus: int | None = None) -> list[
 def test_one_core_for_each_worker_is_right() -> None:
     found = judge_affinity([worker(number, range(4 * number, 4 * number + 4)) for number in range(6)])
     assert [(one.why, one.allowed, one.numa) for one in found[3:5]] == [("", "12-15", "0"), ("", "16-19", "8")]
+    assert {(one.host, one.expected, one.gpu, one.note) for one in found} == {("n1", ">= 1", "-", "")}
 
 
 def test_workers_that_may_run_anywhere_on_a_large_enough_node_are_right() -> None:
@@ -78,9 +80,8 @@ def test_two_workers_on_one_gpu_and_a_worker_that_gave_no_answer_are_wrong() -> 
     assert reasons(workers) == ["shares GPU 0 with worker-0-0, worker-0-2", "", workers_why(workers)]
     other_host = worker(3, [8], gpus="1", host="n2")
     assert reasons([workers[1], other_host]) == ["", ""]
-    assert reasons([{"name": "worker-0-4", "threads": 1, "error": "no answer within 60 s"}]) == [
-        "no answer within 60 s"
-    ]
+    silent = {"name": "worker-0-4", "threads": 1, "error": "no answer within 60 s"}
+    assert judge_affinity([silent]) == [WorkerAffinity("worker-0-4", "?", "?", "", "", "", "no answer within 60 s")]
 
 
 def workers_why(workers: Sequence[dict[str, Any]]) -> str:
@@ -112,13 +113,24 @@ def test_another_ucx_than_the_planned_one_is_wrong() -> None:
     (wrong,) = check_processes(processes, "1.19.0")
     assert (wrong.ok, wrong.what) == (False, "UCX 1.19.0, but worker worker 1.17.0")
     assert not next(check_processes(processes[:1], "none")).ok
-    assert next(check_processes(processes[:1], None)).ok
+    alike = [processes[0], {**processes[0], "role": "worker"}, {**processes[0], "role": "worker", "packages": "q"}]
+    right, others = check_processes(alike, None)
+    assert (right.ok, right.what) == (True, "UCX 1.19.0 is loaded in scheduler and 2 workers")
+    assert (others.ok, others.what) == (True, "2 different sets of packages, which may or may not matter")
+    without = [{**one, "ucx": {"loaded": "none"}} for one in alike[:2]]
+    assert [finding.what for finding in check_processes(without, "none")] == [
+        "no UCX is loaded in scheduler and 1 workers"
+    ]
 
 
 def test_workers_are_counted_and_told_by_host() -> None:
     workers = [
         {"host": host, "threads": 2, "memory_limit": 2**30, "gpus": gpu} for host, gpu in (("a", "0"), ("b", "0,1"))
     ]
-    assert next(iter(host_lines(workers))) == "2 workers, 4 threads, 2.0 GiB, 2 GPUs on 2 hosts"
+    assert list(host_lines(workers)) == [
+        "2 workers, 4 threads, 2.0 GiB, 2 GPUs on 2 hosts",
+        "  a: 1 worker, 2 threads, 1.0 GiB, 1 GPUs",
+        "  b: 1 worker, 2 threads, 1.0 GiB, 1 GPUs",
+    ]
     assert [check_count(2, planned).ok for planned in (None, 2, 3)] == [True, True, False]
     assert not check_count(0, None).ok

@@ -224,3 +224,9 @@ def test_the_users_wishes_beat_the_profile() -> None:
     assert (made.places, made.margin) == ([(1, 5)], 0.1)
     assert plan(margin=0.0).margin == 0.0
     assert (plan().places, plan().margin) == ([(1, 2)], 0.03)
+
+
+def test_a_plan_says_why_its_blocks_are_not_interleaved():
+    why = "runtime enroot starts one run at a time"
+    assert f"sequential: {why}" in plan(not_interleaved=why).notes
+    assert not [note for note in plan().notes if note.startswith("sequential")]

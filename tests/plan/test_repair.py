@@ -71,6 +71,7 @@ def test_broken_blocks_of_each_node_count_go_into_a_job_of_their_own() -> None:
     repair = plan_repair(PLAN, status(PLAN, b1=broken, b3=broken, b9=broken, b12="lost lost lost"), NOW)
     assert repair.again == {"j002-n2": [12]}
     assert repair.addition is not None
+    assert repair.addition.reason == "resume: replaces broken block 1, 3, 9"
     assert [(job.job, job.nodes) for job in repair.addition.jobs] == [("j003-n1", 1), ("j004-n2", 2)]
     assert [(block.block, block.replaces) for job in repair.addition.jobs for block in job.blocks] == [
         (13, 1),

@@ -91,6 +91,20 @@ def test_one_untruth_is_one_wrong_line(old: str, new: str, message: str) -> None
     assert message in what
 
 
+def test_an_interface_may_have_fifteen_letters() -> None:
+    assert wrong(cluster('"ibp132s0"', '"enp0s31f6000000"')) == []
+
+
+def test_the_steps_of_the_largest_node_count_are_checked() -> None:
+    sets = '[launch]\noptions = ["-n", "2", "-a", "1"]\n[layout]\nworkers = 1\n[node]\ncores = 8\n[defaults]\nnodes = '
+    plain = BATCH[: BATCH.index("[env]")].replace("slurm", "lsf").replace("srun", "jsrun").replace("pyxis", "venv")
+    found = Site.load(plain.replace('"gpu"', '"cpu"') + sets + "[1, 2, 3]", "cluster.toml")
+    assert [what for what in wrong(found) if "resource sets" in what] == [
+        "site cluster: 2 resource sets of 1 tasks for 3 nodes: every node has one supervisor, which starts its "
+        "workers; leave -n and -a out of launch.options"
+    ]
+
+
 def test_what_cannot_be_known_is_called_unchecked() -> None:
     plain = cluster().model_copy(update={"paths": site().paths, "node": site().node, "device": "auto"})
     assert wrong(plain) == []
@@ -104,6 +118,7 @@ def test_what_cannot_be_known_is_called_unchecked() -> None:
         ("login secret", "login ", "a file of this machine is read on every node: n1 has nothing"),
         ("ibp132s0, lo", "ib0, lo", "interface ibp132s0 is on every node: n1 has ib0, lo"),
         ("addresses 10.0.0.1/24 fe80::1/64", "addresses ", "interface ibp132s0 has an address: n1 has nothing"),
+        ("addresses 10.0.0.1/24 fe80::1/64\n", "", "interface ibp132s0 has an address: n1 has nothing"),
         ("gpus 8", "gpus 7", "8 GPUs on every node: n1 has 7"),
         ("memlock unlimited", "memlock 64", "memlock is unlimited, as NICs want it: n1 has 64"),
         ("cores 16", "cores 7", "cores for 8 worker threads: n1 has 7"),
@@ -134,6 +149,8 @@ def test_a_node_that_left_nothing_is_missed() -> None:
         (INSIDE, ["ok", "ok", "ok"]),
         (INSIDE.replace("uverbs0", ""), ["ok", "wrong", "ok"]),
         (INSIDE.replace("rc_verbs", "posix"), ["ok", "ok", "wrong"]),
+        (INSIDE.replace("rc_verbs", "dc_mlx5"), ["ok", "ok", "ok"]),
+        (INSIDE.replace("rc_verbs", "ud_verbs"), ["ok", "ok", "ok"]),
         ("host n1\nfabric uverbs0\n", ["ok", "ok", "not checked"]),
     ],
 )

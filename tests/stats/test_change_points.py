@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gpubench.stats.change_points import FEWEST, LONGEST, change_points
+from gpubench.stats.change_points import FEWEST, LEAST, LONGEST, change_points
 
 
 def series(draw: np.random.Generator, *stretches: tuple[int, float], noise: float = 0.01) -> list[float]:
@@ -28,6 +28,31 @@ def test_a_step_is_found_where_it_is_with_its_size() -> None:
     assert [one.at for one in found] == [14]
     assert found[0].effect == pytest.approx(0.105, abs=0.01)
     assert found[0].p <= 0.001
+
+
+def energy(values: np.ndarray, split: int, end: int) -> float:
+    """Matteson & James' Q of ``values[:end]`` parted at ``split``, from their definition."""
+
+    def distances(some: np.ndarray, others: np.ndarray) -> float:
+        return float(np.abs(some[:, None] - others[None, :]).sum())
+
+    left, right = values[:split], values[split:end]
+    m, n = len(left), len(right)
+    own = distances(left, left) / (m * (m - 1)) + distances(right, right) / (n * (n - 1))
+    return m * n / (m + n) * (2 * distances(left, right) / (m * n) - own)
+
+
+def test_a_change_is_where_the_energy_statistic_is_greatest() -> None:
+    draw = np.random.default_rng(10)
+    many = [series(draw, (place, 0.0), (18 - place, 0.025)) for place in (4, 6, 8, 10, 12, 14) for _ in range(2)]
+    compared = 0
+    for values, found in zip(many, change_points(many, seed=10), strict=True):
+        places = [(split, end) for end in range(2 * LEAST, 19) for split in range(LEAST, end - LEAST + 1)]
+        best, _ = max(places, key=lambda place: energy(np.array(values), *place))
+        if len(found) == 1:
+            assert found[0].at == best
+            compared += 1
+    assert compared >= 8
 
 
 def test_a_bump_of_three_points_is_two_changes() -> None:

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from campaign_by_hand import blocks_of, comparison, noisy, one, run, without
-from scipy import signal
+from scipy import signal, stats
 
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import judge
@@ -73,6 +73,18 @@ def test_block_differences_that_resemble_their_neighbours_are_flagged():
     assert "autocorrelation" in one(swing).flags
 
 
+def test_samples_that_resemble_their_neighbours_but_little_are_not_flagged():
+    def hardly(_, times, rng):
+        return np.exp(signal.lfilter([0.01], [1, -0.12], rng.standard_normal(len(times))))
+
+    assert "autocorrelation" not in one(with_times(hardly, reps=300)).flags
+
+
+def test_few_samples_that_resemble_their_neighbours_are_not_flagged():
+    rising = (0.99, 1.0, 1.01)
+    assert "autocorrelation" not in one(blocks_of(noisy(3), wobble=rising)).flags
+
+
 def test_fewer_pairs_than_planned_are_flagged():
     runs = without(blocks_of(noisy(8)), (2, "A"), status="skipped")
     assert "incomplete" in one(runs).flags
@@ -93,6 +105,87 @@ def test_flags_are_rare_where_nothing_is_wrong():
     raised = [flag for verdict in judge(family, VerdictSettings()) for flag in verdict.flags]
     # Six kinds of flags at 1 % or less each over 300 cells: 18 expected at the most.
     assert len(raised) < 32
+
+
+def any_campaign(rng):
+    """3 to 12 blocks in which tail, drift, order, warm-up and neighbours differ by about what a flag asks for."""
+    count, reps = int(rng.integers(3, 13)), int(rng.integers(3, 9))
+    slope, second, cold, tail = rng.choice([0, 1], 4) * rng.uniform(0, [0.02, 0.06, 0.1, 0.2]) * rng.choice([-1, 1], 4)
+    noise, sticky = rng.choice([0.001, 0.01, 0.03]), rng.choice([0, 0.4, 0.8])
+    first, runs = rng.integers(0, 2, count), []
+    between = signal.lfilter([1], [1, -sticky], 0.01 * rng.standard_normal(count))
+    for block in range(count):
+        for side, variant in enumerate("AB"):
+            order = int(side != first[block])
+            samples = signal.lfilter([1], [1, -sticky], noise * rng.standard_normal(reps))
+            samples[0] += cold
+            samples[reps // 2] += tail * side
+            level = slope * block + second * order + between[block] * side
+            runs.append(run(block + 1, variant, np.exp(level + samples), order=order))
+    return runs
+
+
+def t_half_width(values, level):
+    return stats.t.isf(level / 2, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
+
+
+def lag1(values):
+    centred = values - np.mean(values)
+    return float(np.dot(centred[1:], centred[:-1]) / np.dot(centred, centred))
+
+
+def by_scipy(runs):
+    """The five flags that rest on times, from their definitions, cell by cell."""
+    sides = [[np.array(r.wall_s) for r in runs if r.variant == variant] for variant in "AB"]
+    first = np.array([1 if r.order == 0 else -1 for r in runs if r.variant == "A"])
+    mean, median = (np.log([[f(times) for times in side] for side in sides]) for f in (np.mean, np.median))
+    difference, half_margin, margin, count = mean[1] - mean[0], np.log(1.015), np.log(1.03), len(first)
+    gap, turned = difference - (median[1] - median[0]), difference * first
+    trend = stats.linregress(np.arange(count), mean.mean(axis=0))
+    logs = [np.log(times) for side in sides for times in side]
+    excess = [one[0] - np.median(one[1:]) for one in logs]
+    freed = [lag1(one) + 1 / len(one) for one in logs]
+    bound = (stats.norm.isf(0.01) * np.sqrt(count - 2) - 1) / (count - 1)
+    within = sum(freed) > stats.norm.isf(0.01) * np.sqrt(sum(1 / len(one) for one in logs)) and np.mean(freed) > 0.2
+    raised = {
+        "tail": abs(np.mean(gap)) > max(half_margin, t_half_width(gap, 0.05)),
+        "drift": count >= 5 and trend.pvalue < 0.01 and abs(trend.slope) * (count - 1) > margin,
+        "order": min(sum(first > 0), sum(first < 0)) >= 2
+        and count >= 5
+        and abs(np.mean(turned)) > max(half_margin, t_half_width(turned, 0.01)),
+        "autocorrelation": within or (count >= 8 and lag1(difference) > bound),
+        "warm-up": len(logs[0]) >= 4 and np.mean(excess) > max(half_margin, t_half_width(excess, 0.01)),
+    }
+    return {name for name, flag in raised.items() if flag}
+
+
+def test_flags_that_rest_on_times_are_those_of_their_definitions():
+    rng = np.random.default_rng(20260101)
+    campaigns = [any_campaign(rng) for _ in range(200)]
+    family = [comparison(runs, workload=str(number)) for number, runs in enumerate(campaigns)]
+    expected, found = [by_scipy(runs) for runs in campaigns], judge(family, VerdictSettings())
+    for name in ("tail", "drift", "order", "autocorrelation", "warm-up"):
+        assert 10 < sum(name in flags for flags in expected) < 190, name
+        assert [name in verdict.flags for verdict in found] == [name in flags for flags in expected], name
+
+
+@pytest.mark.parametrize(
+    ("firsts", "flagged"), [("AAAAAABB", False), ("AAAAAAAB", True), ("BBBBBBBA", True), ("AAA", False), ("AAAA", True)]
+)
+def test_one_variant_first_in_more_than_three_quarters_of_four_blocks_or_more_is_flagged(firsts, flagged):
+    runs = [
+        run(r.block, r.variant, r.wall_s, order=int(firsts[r.block - 1] != r.variant))
+        for r in blocks_of(noisy(len(firsts)))
+    ]
+    assert ("order-unbalanced" in one(runs).flags) is flagged
+
+
+@pytest.mark.parametrize(
+    ("lost_b", "lost_a", "flagged"), [((1,), (), False), ((1, 2), (3,), True), ((1, 2), (3, 4), False)]
+)
+def test_a_candidate_lost_twice_and_more_often_than_the_baseline_is_flagged(lost_b, lost_a, flagged):
+    gone = [(block, "B") for block in lost_b] + [(block, "A") for block in lost_a]
+    assert ("lost" in one(without(blocks_of(noisy(8)), *gone, status="lost")).flags) is flagged
 
 
 def test_a_comparison_whose_processes_polled_on_too_few_cores_says_so():

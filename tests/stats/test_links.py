@@ -87,6 +87,13 @@ def test_a_handful_of_links_is_described_but_not_judged() -> None:
     assert report.groups[0].slowest < report.groups[0].fastest
 
 
+def test_the_only_link_of_a_worker_says_nothing_and_stands_in_nobodys_way() -> None:
+    links, places = matrix(8, 1, seed=4, slow={(2, 5): 0.5})
+    alone = LinkRates("n8-0", "n0-0", "two nodes", (RATE / 100,) * 5)
+    report = judge_links([*links, alone], {**places, "n8-0": "n8"})
+    assert [one.names for one in report.outliers if one.what == "link"] == [("n2-0", "n5-0")]
+
+
 def test_links_without_a_rate_are_left_out() -> None:
     report = judge_links([LinkRates("a", "b", "same node", ())], {"a": "n1", "b": "n1"})
     assert report.groups == report.outliers == []

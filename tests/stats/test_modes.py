@@ -85,6 +85,11 @@ def test_of_many_samples_an_even_choice_is_looked_at() -> None:
     assert len(pooled([tuple(np.exp(RNG.standard_normal(5 * MOST)))])) == MOST
 
 
+def test_of_few_samples_each_is_held_against_the_second_fastest_of_its_run() -> None:
+    values = pooled([(1.0, 4.0, 2.0), (5.0,), (12.0, 3.0, 6.0, 3.0), (1.0, 2.0)])
+    assert values == pytest.approx(np.log([1 / 2, 2, 1, 2, 4]))
+
+
 def test_one_uniform_sample_in_a_hundred_is_called_multimodal() -> None:
     """The rate at which it is wrong for the flattest single mode there is; 1000 samples of 100 values."""
     alarms = int((excess_mass(RNG.random((1000, 100))) * 10 > _CRITICAL).sum())

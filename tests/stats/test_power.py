@@ -53,7 +53,7 @@ def test_equivalence_blocks_is_the_fewest_with_that_power():
     assert power.equivalence_power(0.03, 0.0219, blocks) >= 0.9 > power.equivalence_power(0.03, 0.0219, blocks - 1)
 
 
-@pytest.mark.parametrize(("cells", "factor"), [(1, 1.73), (6, 1.18), (45, 1.06)])
+@pytest.mark.parametrize(("cells", "factor"), [(1, 1.73), (2, 1.40), (6, 1.18), (45, 1.06)])
 def test_a_pilot_of_four_blocks_is_used_at_its_upper_limit(cells, factor):
     pilot = [[0.01, -0.01, 0.01, -0.01]] * cells
     sigma = power.sigma_from_history(pilot)[0]
@@ -81,3 +81,44 @@ def test_blocks_to_decide_falls_with_precision_and_grows_towards_the_margin():
     assert more(0.0, 0.03) < more(0.0, 0.05) < more(0.01, 0.05)
     assert more(0.0, 0.03, failed=True) is None
     assert more(0.1, 0.05) < more(0.05, 0.05)
+
+
+@pytest.mark.parametrize(
+    ("effect", "failed"), [(0.0, False), (0.01, False), (0.06, False), (-0.06, False), (0.06, True)]
+)
+@pytest.mark.parametrize("have", [2, 8, 12])
+def test_blocks_to_decide_are_those_that_the_usual_formulas_still_lack(effect, failed, have):
+    """θ·√n/σ at least t_{1-α/2m} + t_{0.8} for a difference; for equivalence from the margin, at t_{1-α}."""
+    sd, family = 0.04, 6
+
+    def decides(blocks):
+        precision, luck = math.sqrt(blocks) / sd, stats.t.ppf(0.8, blocks - 1)
+        differs = abs(effect) * precision >= stats.t.ppf(1 - 0.05 / (2 * family), blocks - 1) + luck
+        same = (math.log(1.03) - abs(effect)) * precision >= stats.t.ppf(0.95, blocks - 1) + luck
+        return (differs and (effect > 0 or not failed)) or (same and not failed)
+
+    total = next(blocks for blocks in range(max(have + 1, 5), 201) if decides(blocks))
+    found = power.blocks_to_decide(effect, sd, have, margin=0.03, family=family, failed=failed)
+    assert found == total - have
+
+
+def test_what_more_than_200_blocks_would_decide_is_left_undecided():
+    assert power.blocks_to_decide(0.0, 0.2, 8, margin=0.03, family=6) is None
+
+
+@pytest.mark.parametrize("sd", [0.01, 0.05])
+def test_a_prediction_asks_for_blocks_at_the_upper_limit_of_the_noise(sd):
+    sigma = power.Sigma(sd, 1.5 * sd, 3)
+    found = power.predict(sigma, blocks=8, family=6, margin=0.03, power=0.9)
+    assert found == {
+        "sigma": sd,
+        "sigma_upper": 1.5 * sd,
+        "detectable": power.detectable_effect(sd, 8, 6, 0.9),
+        "detectable_upper": power.detectable_effect(1.5 * sd, 8, 6, 0.9),
+        "blocks_for_margin": power.blocks_needed(0.03, 1.5 * sd, 6, 0.9),
+        "blocks_for_equivalence": power.equivalence_blocks(0.03, 1.5 * sd, 0.9),
+    }
+
+
+def test_noise_from_its_parts_is_that_of_a_difference_of_two_runs():
+    assert power.sigma_from_parts(0.03, 0.08, 4) == pytest.approx(math.sqrt(2 * (0.03**2 + 0.04**2)))

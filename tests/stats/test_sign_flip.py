@@ -25,11 +25,11 @@ def test_all_patterns_are_enumerated_while_there_are_at_most_ten_thousand():
 
 
 def test_drawn_patterns_toss_every_coin_fairly_and_apart_from_the_others() -> None:
-    signs = patterns(40)
+    signs = patterns(45)
     assert set(np.unique(signs)) == {-1.0, 1.0}
     chance = 5 / np.sqrt(MOST_FLIPS)
     assert np.abs(signs.mean(axis=0)).max() < chance
-    assert np.abs(signs.T @ signs / MOST_FLIPS - np.eye(40)).max() < chance
+    assert np.abs(signs.T @ signs / MOST_FLIPS - np.eye(45)).max() < chance
 
 
 def test_six_differences_of_one_sign_have_the_smallest_p_of_two_in_sixty_four():

@@ -58,10 +58,14 @@ def test_a_table_read_from_csv_text_gives_the_same_verdicts():
     assert verdicts(pl.read_csv(frame.write_csv().encode())) == verdicts(frame)
 
 
-@pytest.mark.parametrize("true", [True, "true", "True", "1"])
-def test_warm_up_rows_are_left_out(true):
+@pytest.mark.parametrize(
+    ("true", "false"),
+    [(True, False), ("true", "false"), ("True", "False"), ("1", "0"), (" yes", "no "), ("YES", ""), ("yes", None)],
+)
+def test_warm_up_rows_are_left_out(true, false):
     cold = table().filter(pl.col("rep") == 0).with_columns(rep=pl.lit(99, pl.Int64), wall_s=pl.lit(50.0))
-    frame = pl.concat([table().with_columns(warmup=pl.lit(type(true)(0))), cold.with_columns(warmup=pl.lit(true))])
+    warm = table().with_columns(warmup=pl.lit(false, pl.Boolean if true is True else pl.String))
+    frame = pl.concat([warm, cold.with_columns(warmup=pl.lit(true))])
     assert verdicts(frame) == verdicts(table())
 
 

@@ -43,6 +43,21 @@ def test_the_words_are_those_of_paired_verdicts() -> None:
     assert found[1].low < math.expm1(0.1) < found[1].high
 
 
+def test_equivalent_is_the_ninety_percent_interval_within_the_margin() -> None:
+    first, second = side(8, 0.02), side(8, 0.02, seed=2)
+    known = stats.ttest_ind(second, first, equal_var=False)
+    reach = (known.confidence_interval(0.9).high - known.confidence_interval(0.9).low) / 2
+    apart, delta = float(np.mean(second) - np.mean(first)), math.log(1.03)
+    for effect, equivalent in (
+        (delta - reach - 1e-6, True),
+        (delta - reach + 1e-6, False),
+        (-delta + reach + 1e-6, True),
+        (-delta + reach - 1e-6, False),
+    ):
+        (found,) = judge_unpaired([(first, [one - apart + effect for one in second])], VerdictSettings())
+        assert (found.word == "equivalent") is equivalent, effect
+
+
 @pytest.mark.parametrize(("count", "word"), [(0, "no data"), (1, "few blocks"), (2, "few blocks")])
 def test_fewer_than_three_blocks_on_a_side_carry_no_verdict_and_keep_their_place(count: int, word: str) -> None:
     clear = (side(6, 0.001), [one + 0.1 for one in side(6, 0.001, seed=2)])

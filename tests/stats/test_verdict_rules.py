@@ -149,8 +149,9 @@ def test_one_block_gives_an_effect_and_nothing_else():
 
 
 def test_two_blocks_give_an_interval_but_never_a_verdict():
-    verdict = one([0.2, 0.2001])
-    assert verdict.low < verdict.effect < verdict.high
+    verdict = one([0.2, 0.6])
+    interval = stats.ttest_1samp([0.2, 0.6], 0).confidence_interval(0.95)
+    assert (math.log1p(verdict.low), math.log1p(verdict.high)) == pytest.approx((interval.low, interval.high))
     assert (verdict.p, verdict.verdict) == (None, "inconclusive")
 
 
@@ -236,8 +237,14 @@ def test_two_runs_of_a_variant_in_one_block_are_refused():
 
 @pytest.mark.parametrize("time", [0.0, -1.0, math.nan, math.inf])
 def test_a_time_that_is_not_positive_and_finite_is_refused(time):
-    with pytest.raises(DataError, match="positive and finite"):
-        one([run(1, "A", (1.0, time)), run(1, "B", (1.0,))])
+    for times in ((1.0, time), (time, 1.0)):
+        with pytest.raises(DataError, match="positive and finite"):
+            one([run(1, "A", times), run(1, "B", (1.0,))])
+
+
+def test_finite_times_whose_mean_is_none_are_refused_too():
+    with pytest.raises(DataError, match=r"run 'B1' .*positive and finite"):
+        one([run(1, "A", (1.0,)), run(1, "B", (1e308, 1e308))])
 
 
 def test_a_variant_compared_with_itself_is_refused():
@@ -246,7 +253,9 @@ def test_a_variant_compared_with_itself_is_refused():
         judge([type(given)(given.key, "A", "A", given.runs, 1)], VerdictSettings())
 
 
-@pytest.mark.parametrize("wrong", [{"margin": 0.0}, {"margin": 3.0}, {"alpha": 0.0}, {"summary": "trimmed"}])
+@pytest.mark.parametrize(
+    "wrong", [{"margin": 0.0}, {"margin": 1.0}, {"margin": 3.0}, {"alpha": 0.0}, {"alpha": 0.5}, {"summary": "trimmed"}]
+)
 def test_settings_that_no_verdict_can_be_made_with_are_refused(wrong):
     with pytest.raises(UsageError):
         VerdictSettings(**wrong)

@@ -5,11 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from campaign_builder import START, begin, make_block, make_plan
+from campaign_builder import START, Writer, begin, make_block, make_plan
 
 from gpubench.errors import DataError, PlanRefusedError, UsageError
-from gpubench.model.plan import PlanAddition, PlannedJob
+from gpubench.model.plan import Frozen, PlanAddition, PlannedJob
 from gpubench.store.campaign import Campaign, create_campaign, newest_campaign
+from gpubench.store.packs import Index, Pack
 
 
 def addition(number: int, block: int) -> PlanAddition:
@@ -39,7 +40,7 @@ def test_plan_and_additions_read_back_in_order(tmp_path: Path) -> None:
 
 def test_a_plan_is_never_rewritten(tmp_path: Path) -> None:
     begin(tmp_path / "c")
-    with pytest.raises(UsageError, match="already holds a campaign"):
+    with pytest.raises(UsageError, match="already holds a campaign; name another directory"):
         Campaign.begin(tmp_path / "c", make_plan(blocks=1))
     assert len(Campaign.open(tmp_path / "c").plan.jobs[0].blocks) == 8
 
@@ -69,6 +70,13 @@ def test_a_run_planned_twice_is_refused_before_it_is_written(tmp_path: Path) -> 
     assert not (tmp_path / "c" / "plan.d").exists()
 
 
+def test_a_campaign_in_which_a_run_is_planned_twice_is_not_opened(tmp_path: Path) -> None:
+    additions = begin(tmp_path / "c").append(addition(1, 8)).directory / "plan.d"
+    shutil.copy(additions / "001.json", additions / "002.json")
+    with pytest.raises(DataError, match=r"run \w+ \(block 8\) is planned twice"):
+        Campaign.open(tmp_path / "c")
+
+
 def test_damage_is_named(tmp_path: Path) -> None:
     campaign = begin(tmp_path / "c").append(addition(1, 8)).append(addition(2, 9))
     (campaign.directory / "plan.d" / "001.json").unlink()
@@ -86,7 +94,7 @@ def test_manifests_read_back(tmp_path: Path) -> None:
     campaign = begin(tmp_path / "c")
     assert {one["ucx"]["version"] for one in campaign.manifests().values()} == {"1.17.0", "1.19.0"}
     next((campaign.directory / "manifests").iterdir()).write_text("{")
-    with pytest.raises(DataError, match="manifests"):
+    with pytest.raises(DataError, match=r"manifests.* is cut off or not JSON; restore it from a copy of the campaign"):
         campaign.manifests()
 
 
@@ -115,6 +123,61 @@ def test_newest_goes_by_the_plan_not_by_name_or_disk(tmp_path: Path) -> None:
     (tmp_path / "empty-and-newer").mkdir()
     shutil.copytree(tmp_path / "zzz", tmp_path / "copied-today")
     assert newest_campaign(tmp_path).name == "aaa"
+
+
+def test_the_newest_with_results_has_a_run_that_ended(tmp_path: Path) -> None:
+    for day in (1, 5, 9):
+        plan = make_plan(blocks=1).model_copy(update={"created_at": f"2025-11-{day:02d}T00:00:00+00:00"})
+        campaign = Campaign.begin(tmp_path / f"day{day}", plan)
+        Writer(campaign).write(*next(campaign.rows()), record=day != 9)
+    assert newest_campaign(tmp_path, with_results=True).name == "day5"
+    assert newest_campaign(tmp_path).name == "day9"
+    for record in tmp_path.glob("*/runs/*/run.json"):
+        record.unlink()
+    with pytest.raises(UsageError, match=r"no campaign in .* has results yet; see gpubench status .*day9"):
+        newest_campaign(tmp_path, with_results=True)
+
+
+def test_what_was_decided_and_that_it_ended_is_read_from_the_additions(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "c")
+    assert (campaign.frozen, campaign.ended) == ([], False)
+    decided = [Frozen(params_id="p", nodes=1, workers_per_node=2, candidate="1.19.0", block=block) for block in (5, 6)]
+    for number, last in enumerate((False, True)):
+        more = addition(number + 1, 8 + number).model_copy(update={"frozen": [decided[number]], "ended": last})
+        campaign = campaign.append(more)
+        assert campaign.ended is last
+    assert Campaign.open(campaign.directory).frozen == decided
+    assert len(list(campaign.whole_plan.runs())) == 20
+
+
+def test_what_is_derived_of_a_pack_stands_beside_it_and_its_files_are_shown_within_it(tmp_path: Path) -> None:
+    plan, index = make_plan(), Index("campaign", "c", {})
+    for name in ("tiny.gpubench.zip", "tiny.zip"):
+        packed = Campaign(tmp_path / "unpacked", plan, pack=Pack(tmp_path / name, index))
+        derived = [packed.results, packed.verdicts, packed.report, packed.summary]
+        names = ["results.parquet", "verdicts.json", "report.html", "report.md"]
+        assert derived == [tmp_path / f"tiny.{one}" for one in names]
+        assert packed.place == tmp_path / name
+        assert packed.shown(packed.runs_dir / "r-1") == f"{tmp_path / name}:runs/r-1"
+        plain = Campaign(tmp_path / "c", plan)
+        assert [plain.results, plain.verdicts, plain.report, plain.summary] == [tmp_path / "c" / one for one in names]
+        assert (plain.place, plain.shown(plain.node_half)) == (tmp_path / "c", str(tmp_path / "c" / "node.pyz"))
+
+
+def test_a_manifest_is_written_once(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "c")
+    campaign.write_manifest("0a1b", {"b": "ü", "a": 1})
+    campaign.write_manifest("0a1b", {"another": 1})
+    assert campaign.manifest_path("0a1b").read_text() == '{\n "a": 1,\n "b": "ü"\n}\n'
+    assert campaign.manifests()["0a1b"] == {"a": 1, "b": "ü"}
+
+
+def test_a_file_is_no_campaign_and_a_pack_is_unzipped_first(tmp_path: Path) -> None:
+    (tmp_path / "tiny.gpubench.zip").write_text("")
+    with pytest.raises(
+        UsageError, match=r"a pack is read, and never changed; .*unzip .*tiny\.gpubench\.zip -d outputs/tiny$"
+    ):
+        Campaign.open(tmp_path / "tiny.gpubench.zip")
 
 
 def test_a_damaged_newest_campaign_is_not_passed_over_in_silence(tmp_path: Path) -> None:

@@ -1,11 +1,12 @@
 import json
 from pathlib import Path
 
+import pytest
 from campaign_builder import Writer, begin, finish, make_plan
 
 from gpubench.store.accounting import account, run_warnings
 from gpubench.store.campaign import Campaign
-from gpubench.store.rundirs import read_provenance
+from gpubench.store.rundirs import Records, read_links, read_provenance, run_directories
 
 
 def statuses(campaign: Campaign, **options: object) -> list[tuple[str, str]]:
@@ -27,6 +28,14 @@ def test_every_run_ends_as_one_of_four_with_a_reason(tmp_path: Path) -> None:
     assert "started, but left no record" in accounting.outcomes[3].reason
     assert "before this run started" in accounting.outcomes[4].reason
     assert accounting.warnings == ()
+
+
+def test_only_a_run_that_is_ok_has_no_reason(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "c", make_plan(blocks=1))
+    writer, (first, second) = Writer(campaign), list(campaign.rows())
+    writer.write(*first)
+    writer.write(*second, status="failed", reason="")
+    assert statuses(campaign) == [("ok", ""), ("failed", "no reason given")]
 
 
 def test_a_whole_campaign_is_complete(tmp_path: Path) -> None:
@@ -107,6 +116,73 @@ def test_a_record_that_cannot_be_believed_is_a_lost_run(tmp_path: Path) -> None:
     for (status, reason), word in zip(found, words, strict=False):
         assert status == "lost"
         assert word in reason
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"block": -1}, "block = -1 is no number"),
+        ({"block": 2**31}, "block = 2147483648 is no number"),
+        ({"block": 2**31 - 1}, "another run"),
+        ({"warnings": "slow"}, "warnings = 'slow' is not list"),
+        ({"schema": None}, "is not a gpubench/run/1"),
+        ({"status": "lost"}, ""),
+    ],
+)
+def test_a_field_that_no_record_of_ours_has_makes_a_lost_run(
+    changes: dict[str, object], said: str, tmp_path: Path
+) -> None:
+    campaign = begin(tmp_path / "c", make_plan(blocks=1))
+    path = Writer(campaign).write(*next(campaign.rows())) / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    status, reason = statuses(campaign)[0]
+    assert (status, said in reason) == ("lost", True), reason
+
+
+def test_of_a_workload_too_the_status_is_one_of_four(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "c", make_plan(blocks=1))
+    path = Writer(campaign).write(*next(campaign.rows())) / "run.json"
+    plain = json.loads(path.read_text())
+    plain["workloads"][-1]["status"] = "fine"
+    path.write_text(json.dumps(plain))
+    assert "status 'fine' is none of ok, failed, skipped, lost" in statuses(campaign)[0][1]
+
+
+def test_other_names_in_the_directory_of_runs_are_left_alone(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "c", make_plan(blocks=1))
+    assert run_directories(campaign.runs_dir) == []
+    for name in ("r-2", "r-10", "a-b-1", "r-0", "r-01", "r", "-1", "r-1.tmp"):
+        (campaign.runs_dir / name).mkdir(parents=True)
+    (campaign.runs_dir / "file-1").write_text("")
+    found = [(one.run, one.attempt, one.path.name) for one in run_directories(campaign.runs_dir)]
+    assert found == [("a-b", 1, "a-b-1"), ("r", 2, "r-2"), ("r", 10, "r-10")]
+
+
+def test_a_record_is_read_once_and_one_that_comes_later_is_found(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "c", make_plan(blocks=1))
+    row = next(campaign.rows())
+    directory, records = Writer(campaign).write(*row, record=False), Records()
+    assert records.read(directory) is None
+    Writer(campaign).write(*row, attempt=2)
+    (campaign.runs_dir / f"{row[2].run}-2" / "run.json").rename(directory / "run.json")
+    found = records.read(directory)
+    assert found is not None
+    (directory / "run.json").unlink()
+    assert records.read(directory) is found
+
+
+def test_lines_of_links_that_are_damaged_or_lack_a_figure_are_left_out(tmp_path: Path) -> None:
+    whole = {"workload": "w", "params_id": "p", "sender": "a", "receiver": "b", "bytes": 1, "count": 0, "seconds": 0.5}
+    lines = [
+        whole | {"more": 1},
+        *({name: value for name, value in whole.items() if name != gone} for gone in whole),
+        *(whole | {name: bad} for name in ("bytes", "count", "seconds") for bad in (-1, float("inf"), "1", None)),
+        [1],
+        whole | {"sender": "c"},
+    ]
+    assert read_links(tmp_path) == []
+    (tmp_path / "links.jsonl").write_text("\n".join(["{", *map(json.dumps, lines), '{"workload": "w"']))
+    assert read_links(tmp_path) == [lines[0], lines[-1]]
 
 
 def test_provenance_is_read_where_it_is_there(tmp_path: Path) -> None:
