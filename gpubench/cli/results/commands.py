@@ -125,7 +125,7 @@ def import_results(
         str,
         typer.Argument(
             metavar="FORMAT",
-            help="dask-cuda, draco-csv, parsl-perf, mlflow, dask-bench, osu, ucx-perftest, ucxx, nccl-tests, "
+            help="dask-cuda, draco-csv, nightly, parsl-perf, mlflow, dask-bench, osu, ucx-perftest, ucxx, nccl-tests, "
             "cudf-polars, rapidsmpf or table.",
         ),
     ],
