@@ -25,7 +25,7 @@ from gpubench.errors import DataError, MissingToolError, UsageError
 from gpubench.files import create_exclusively, reading, write_atomically
 from gpubench.model.quantities import format_bytes
 from gpubench.model.secrets import holds_secret, secrets
-from gpubench.model.text import shortened
+from gpubench.model.text import counted, shortened
 from gpubench.store.campaign import Campaign
 from gpubench.store.packs import SUFFIX
 from gpubench.store.rundirs import read_provenance
@@ -73,7 +73,7 @@ def submit(pack: Path, repository: Path, *, homes: bool = False) -> None:
         with reading(signature):
             write_atomically(target.with_name(target.name + SIGNATURE), signature.read_bytes())
     _write_index(repository, {**entries, entry["pack"]: entry})
-    say(f"{target}: {entry['runs']} runs of {entry['campaign']}; commit it together with {FOLDER}/{INDEX}")
+    say(f"{target}: {counted(entry['runs'], 'run')} of {entry['campaign']}; commit it together with {FOLDER}/{INDEX}")
     if not signature.is_file():
         say(f"not signed; to sign it first: ssh-keygen -Y sign -n {NAMESPACE} -f KEY {pack}")
 
@@ -111,7 +111,7 @@ def check(repository: Path) -> None:
                 own.append(f"{path}: the index {'says something else of it' if said else 'lacks it'}")
         wrong += own or list(_signed(path, repository / SIGNERS))
     _refuse(wrong, folder)
-    say(f"{folder}: {len(found)} packs, nothing wrong")
+    say(f"{folder}: {counted(len(found), 'pack')}, nothing wrong")
 
 
 def faults(pack: Path, *, homes: bool) -> Iterator[str]:

@@ -79,7 +79,9 @@ def as_samples(frame: pl.DataFrame, path: Path, columns: str | None) -> pl.DataF
     if missing and missing != ["block"]:
         what = "none of the columns" if missing == list(_NEEDED) else "no column"
         header = shortened(visible(",".join(frame.columns)), 60)
-        raise DataError(f"{path} has {what} {', '.join(missing)}; its header reads '{header}'", then=_way(frame, missing))
+        raise DataError(
+            f"{path} has {what} {', '.join(missing)}; its header reads '{header}'", then=_way(frame, missing)
+        )
     given = {"workload": pl.lit(path.stem), "nodes": pl.lit(1)}
     if not {"run", "rep"} & set(frame.columns):
         row = pl.int_range(1, pl.len() + 1).cast(pl.String)
