@@ -78,9 +78,9 @@ def _equivalent(inputs: ReportInputs) -> str:
 def about(inputs: ReportInputs) -> str:
     """What was compared, where and when, in a line."""
     plan = inputs.plan
-    blocks = len({one.block.block for one in inputs.outcomes})
+    blocks = counted(len({one.block.block for one in inputs.outcomes}), "block")
     compared = " and ".join(f"{others} against {baseline}" for baseline, others in _compared(inputs).items())
-    return f"{compared} · suite {plan.suite} on {plan.site.name} · {counted(blocks, 'block')} · {moment(inputs.generated_at)}"
+    return f"{compared} · suite {plan.suite} on {plan.site.name} · {blocks} · {moment(inputs.generated_at)}"
 
 
 def _compared(inputs: ReportInputs) -> dict[str, str]:
