@@ -31,7 +31,21 @@ def answer_shells() -> None:
     """Make the command line answer a shell that asks what a word may become."""
     from typer._completion_classes import completion_init
 
+    _join_options_and_values()
     completion_init()
+
+
+def _join_options_and_values() -> None:
+    """Bash parts ``--site=dr`` into three words, and typer takes the sign for the option's value: leave it out."""
+    lines = os.environ.get("COMP_WORDS", "").split("\n")
+    at = os.environ.get("COMP_CWORD", "")
+    if os.environ.get(COMPLETE) != "complete_bash" or not at.isdecimal():
+        return
+    before = lines[: int(at) + 1]
+    signs = [place for place, word in enumerate(before) if word == "=" and before[place - 1].startswith("--")]
+    if signs:
+        os.environ["COMP_WORDS"] = "\n".join(word for place, word in enumerate(before) if place not in signs)
+        os.environ["COMP_CWORD"] = str(int(at) - sum(place < int(at) for place in signs))
 
 
 def show(shell: Shell | None) -> None:

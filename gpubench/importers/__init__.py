@@ -12,6 +12,7 @@ from gpubench.importers import (
     draco_csv,
     mlflow_files,
     nccl_tests,
+    nightly,
     osu,
     parsl_perf,
     rapidsmpf,
@@ -23,6 +24,7 @@ from gpubench.importers.base import Format
 FORMATS: dict[str, Format] = {
     "dask-cuda": dask_cuda.FORMAT,
     "draco-csv": draco_csv.FORMAT,
+    "nightly": nightly.FORMAT,
     "parsl-perf": parsl_perf.FORMAT,
     "mlflow": mlflow_files.FORMAT,
     "dask-bench": dask_bench.FORMAT,

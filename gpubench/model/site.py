@@ -342,7 +342,10 @@ class Site(Settings):
     env_allow: list[str] = pydantic.Field(default_factory=list)
     """Names of variables that a run may inherit from the shell."""
     expect_transport: list[str] = pydantic.Field(default_factory=list)
-    """Transports that UCX may use here. A run that used another one is failed. Empty: not checked."""
+    """Transports that UCX may use here, by the names that ``ucx_info -d`` lists: ``tcp``; ``rc_mlx5``, ``rc_verbs``,
+    ``dc_mlx5``, ``ud_mlx5``, ``ud_verbs`` over InfiniBand and RoCE; ``posix``, ``sysv``, ``cma``, ``xpmem``, ``knem``
+    inside a node; ``cuda_copy``, ``cuda_ipc``, ``gdr_copy`` for GPU memory. A run that used another one is failed.
+    Empty: not checked."""
     known_issues: str = ""
     """A file of rules beside those that come with gpubench (``issues/known.toml``)."""
     image: ImageSettings = ImageSettings()

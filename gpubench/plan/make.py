@@ -238,9 +238,11 @@ def _notes(request: Request, shapes: Sequence[ClusterShape], blocks: int) -> lis
     if request.max_blocks:
         notes.append(f"adaptive: looks after 5, 6, then every second block, and at {request.max_blocks} at most")
     elif blocks < request.blocks:
-        notes.append(f"{blocks} blocks instead of {request.blocks}: the most whole balanced sets within the budget")
+        notes.append(
+            f"{counted(blocks, 'block')} instead of {request.blocks}: the most whole balanced sets within the budget"
+        )
     if blocks < 5 and len(request.variants) > 1:
-        notes.append(f"{blocks} blocks: with fewer than 5 hardly any difference can be confirmed")
+        notes.append(f"{counted(blocks, 'block')}: with fewer than 5 hardly any difference can be confirmed")
     busy = max(nodes * workers for nodes, workers in (shape.place for shape in shapes)) * request.site.layout.threads
     if request.site.layout.one_machine and busy > request.machine_cores > 0:
         notes.append(

@@ -15,6 +15,12 @@ from gpubench.plan.feasibility import check_counts, interface_fault
 from gpubench.plan.make import PROTOCOLS
 from gpubench.plan.placement import check_placement, check_steps_of
 
+_GROUPS = frozenset(
+    ("all", "sm", "shm", "mm", "ib", *("rc", "rc_v", "rc_x", "ud", "ud_v", "ud_x", "dc", "dc_x"), "cuda", "rocm")
+)
+"""Words of UCX_TLS that stand for several transports, or for another name (UCX's FAQ): no run reports them."""
+_NO_CUDA = frozenset(("debian", "ubuntu", "rockylinux", "almalinux", "centos", "fedora"))
+"""Distributions' own images."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -107,11 +113,37 @@ def _words(site: Site) -> Iterator[SiteFinding]:
     named = {"env": [*site.env], "env_allow": site.env_allow}
     wrong = [f"{key}: '{name}'" for key, names in named.items() for name in names if not _VARIABLE.fullmatch(name)]
     yield SiteFinding(not wrong, f"names of variables{': ' + ', '.join(wrong) if wrong else ''}")
+    groups = [one for one in site.expect_transport if one in _GROUPS]
+    if site.expect_transport:
+        named_by_ucx = f"{', '.join(groups)} in UCX_TLS stands for several; name those that ucx_info -d lists"
+        yield SiteFinding(not groups, f"expect_transport: {named_by_ucx if groups else 'names of single transports'}")
     mounts = [mount for mount in site.container.mounts if not 2 <= len(mount.split(":")) <= 3]
     if site.container.mounts:
         yield SiteFinding(
             not mounts, f"container.mounts{': not HOST:INSIDE[:ro]: ' + ', '.join(mounts) if mounts else ''}"
         )
+
+
+def check_base(site: Site) -> Iterator[SiteFinding]:
+    """Whether a container's base has the CUDA that the profile names; of a base with a name of its own nobody knows."""
+    base, cuda = site.image.base, site.image.cuda
+    name, _, tag = base.rpartition(":")
+    if not cuda:
+        return
+    if name.rpartition("/")[2] in _NO_CUDA:
+        yield SiteFinding(
+            False, f"image.cuda = {cuda}, and image.base {base} has no CUDA: take one that has, like nvidia/cuda"
+        )
+    elif name.endswith("nvidia/cuda"):
+        has = re.match(r"\d+\.\d+", tag)
+        fits = has is not None and _release(has[0]) <= _release(cuda)
+        yield SiteFinding(fits, f"image.base {base} {'has' if fits else 'is newer than'} image.cuda = {cuda}")
+    else:
+        yield SiteFinding(None, f"image.cuda = {cuda}: whether image.base {base} has it")
+
+
+def _release(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", text))
 
 
 def _paths(site: Site) -> Iterator[SiteFinding]:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from gpubench.model.plan import Plan, PlannedVariant
+from gpubench.model.text import counted
 from gpubench.report import labels
 from gpubench.report.inputs import ReportInputs
 from gpubench.spec.turns import INTERLEAVED, SEQUENTIAL
@@ -77,9 +78,9 @@ def _equivalent(inputs: ReportInputs) -> str:
 def about(inputs: ReportInputs) -> str:
     """What was compared, where and when, in a line."""
     plan = inputs.plan
-    blocks = len({one.block.block for one in inputs.outcomes})
+    blocks = counted(len({one.block.block for one in inputs.outcomes}), "block")
     compared = " and ".join(f"{others} against {baseline}" for baseline, others in _compared(inputs).items())
-    return f"{compared} · suite {plan.suite} on {plan.site.name} · {blocks} blocks · {moment(inputs.generated_at)}"
+    return f"{compared} · suite {plan.suite} on {plan.site.name} · {blocks} · {moment(inputs.generated_at)}"
 
 
 def _compared(inputs: ReportInputs) -> dict[str, str]:

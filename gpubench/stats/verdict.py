@@ -51,7 +51,7 @@ def reason(cell: CellBlocks, row: int, decisions: Decisions, settings: VerdictSe
     blocks = counted(count, "block")
     if word == "broken":
         numbers = ", ".join(map(str, cell.broken_blocks))
-        return f"the candidate failed in {len(cell.broken_blocks)} blocks where the baseline ran ({numbers})"
+        return f"the candidate failed in {counted(len(cell.broken_blocks), 'block')} where the baseline ran ({numbers})"
     if word == "inconclusive":
         if obstacle := OBSTACLES[int(decisions.obstacle[row])]:
             return f"{obstacle}: {_obstacle(obstacle, cell, blocks)}"

@@ -57,6 +57,7 @@ class Index:
         missing: planned runs without a result, in words.
         open_jobs: jobs that nobody could tell the end of.
         ends: how jobs ended, by name, where their runs are missing.
+        homes_replaced: paths of homes were replaced before it was packed, and the hashes in it made anew.
     """
 
     what: What
@@ -65,6 +66,7 @@ class Index:
     missing: Sequence[str] = ()
     open_jobs: Sequence[str] = ()
     ends: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    homes_replaced: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -217,7 +219,8 @@ def _parsed(plain: Mapping[str, Any]) -> Index:
         if not isinstance(plain[name], list):
             raise TypeError(f"{plain[name]!r} is no list of lines")
     missing, open_jobs = (tuple(map(str, plain[name])) for name in ("missing", "open_jobs"))
-    return Index(plain["what"], str(plain["name"]), files, missing, open_jobs, ends)
+    replaced = plain.get("homes_replaced") is True
+    return Index(plain["what"], str(plain["name"]), files, missing, open_jobs, ends, replaced)
 
 
 def is_plain(name: str) -> bool:

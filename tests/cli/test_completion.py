@@ -110,13 +110,22 @@ def test_bash_completes_with_the_script_that_is_shown(tmp_path: Path) -> None:
         COMP_WORDS=(gpubench plan --site dr) COMP_CWORD=3
         _gpubench_completion gpubench
         printf '%s\\n' "${COMPREPLY[@]}"
+        COMP_WORDS=(gpubench plan --site = dr) COMP_CWORD=4  # how bash parts --site=dr
+        _gpubench_completion gpubench
+        printf '%s\\n' "${COMPREPLY[@]}"
+        COMP_WORDS=(gpubench plan --protocol = --seed 1) COMP_CWORD=3
+        _gpubench_completion gpubench
+        printf '%s\\n' "${COMPREPLY[@]}"
     """
     path = f"{GPUBENCH.parent}{os.pathsep}{os.environ['PATH']}"
     env = plain_environment({**own_queue(tmp_path), "PATH": path})
     done = subprocess.run(
         [str(bash), "--norc", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, check=True
     )
-    assert done.stdout.splitlines() == ["complete -o default -F _gpubench_completion gpubench", "draco"]
+    assert done.stdout.splitlines() == [
+        "complete -o default -F _gpubench_completion gpubench",
+        *["draco", "draco", "tcp", "ucx"],
+    ]
 
 
 @pytest.mark.parametrize(

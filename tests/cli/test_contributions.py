@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import shutil
 import subprocess
@@ -12,8 +14,10 @@ from pathlib import Path
 import pytest
 
 from gpubench.cli.results import contribute
+from gpubench.cli.results.fsck import check_pack
 from gpubench.cli.results.pack import pack
 from gpubench.errors import DataError, UsageError
+from gpubench.spec.plain import content_id
 from tests.conftest import ROOT, Run, need
 
 GOLDEN = ROOT / "tests" / "golden" / "schemas" / "1" / "campaign"
@@ -66,7 +70,7 @@ def test_a_sound_pack_is_published_under_its_site_and_campaign_and_the_repositor
     capsys.readouterr()
     contribute.check(repository)
     said = capsys.readouterr()
-    assert "1 packs, nothing wrong" in said.out
+    assert "1 pack, nothing wrong" in said.out
     assert "not signed" in said.err
 
 
@@ -103,7 +107,7 @@ def test_what_may_not_be_published_is_named_and_nothing_is_written(
     said: str,
 ) -> None:
     bad = packed(change)
-    with pytest.raises(DataError, match=r"has (a fault|\d+ faults); nothing was published"):
+    with pytest.raises(DataError, match=r"has (a fault|\d+ faults); mend what is named above; nothing was published"):
         contribute.submit(bad, repository)
     lines = capsys.readouterr().out
     assert said in lines
@@ -238,3 +242,61 @@ def test_the_commands_publish_check_and_read(gpubench: Run, repository: Path, pa
         "results", "submit", packed(append("jobs/*/job.sh", "\ncurl https://a:b@c/\n"), "bad"), "--to", repository
     )
     assert (bad.returncode, len(bad.stderr.splitlines())) == (3, 1)
+
+
+def at_home(directory: Path) -> None:
+    """As a campaign in somebody's home is: in plan, manifests, scripts, records and logs, with hashes that fit."""
+    (plan,) = directory.glob("plan.json")
+    for path in [plan, *directory.glob("jobs/*/specs/*.json"), *directory.glob("runs/*/provenance.json")]:
+        path.write_text(path.read_text().replace("/usr/bin", "/home/ada/bin"))
+    for manifest in directory.glob("manifests/*.json"):
+        plain = {**json.loads(manifest.read_text()), "built_in": "/home/ada/build"}
+        name = content_id(plain, len(manifest.stem))
+        manifest.unlink()
+        (manifest.parent / f"{name}.json").write_text(json.dumps(plain))
+        for path in directory.rglob("*.json"):
+            path.write_text(path.read_text().replace(manifest.stem, name))
+    append("jobs/*/job.sh", "\n# see /home/ada/notes\n")(directory)
+    for run in directory.glob("runs/*"):
+        with zipfile.ZipFile(run / "logs.zip", "a") as archive:
+            archive.writestr("extra.log", "started in /home/ada/work\n")
+        record = json.loads((run / "run.json").read_text())
+        record["files"] = {name: hashlib.sha256((run / name).read_bytes()).hexdigest() for name in record["files"]}
+        (run / "run.json").write_text(json.dumps(record))
+
+
+def test_a_campaign_from_a_home_is_published_after_its_pack_replaced_the_homes(
+    repository: Path, packed: Packed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(DataError):
+        contribute.submit(packed(at_home), repository)
+    lines = capsys.readouterr().out
+    assert "logs.zip: line 1 of extra.log holds the path of a home; results pack --no-homes replaces it" in lines
+    assert "manifests/" in lines
+    clean = tmp_path / "clean.gpubench.zip"
+    pack(tmp_path / "campaigns" / "mine", clean, homes=False)
+    contribute.submit(clean, repository)
+    with zipfile.ZipFile(clean) as archive:
+        (logs,) = [name for name in archive.namelist() if name.endswith("logs.zip")][:1]
+        assert not any(b"/home/ada" in archive.read(name) for name in archive.namelist())
+        with zipfile.ZipFile(io.BytesIO(archive.read(logs))) as inner:
+            assert inner.read("extra.log") == b"started in /home/user/work\n"
+    checked = check_pack(clean)
+    assert checked.findings == ()
+    assert any("/home/user stands for every home" in note for note in checked.notes)
+
+
+def test_a_pack_without_homes_in_it_is_the_same_with_them_replaced(packed: Packed, tmp_path: Path) -> None:
+    source = packed()
+    clean = tmp_path / "clean.gpubench.zip"
+    pack(tmp_path / "campaigns" / "mine", clean, homes=False)
+    with zipfile.ZipFile(source) as one, zipfile.ZipFile(clean) as other:
+        names = [name for name in one.namelist() if name != "pack.json"]
+        assert [one.read(name) for name in names] == [other.read(name) for name in names]
+
+
+def test_a_check_says_nothing_of_publishing(repository: Path, packed: Packed) -> None:
+    contribute.submit(packed(), repository)
+    only_pack(repository).write_bytes(b"no pack")
+    with pytest.raises(DataError, match="mend or remove what is named above"):
+        contribute.check(repository)

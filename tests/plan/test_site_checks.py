@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpubench.model.site import Site
-from gpubench.plan.site_checks import check_images, check_nodes, check_site, parse_facts
+from gpubench.plan.site_checks import check_base, check_images, check_nodes, check_site, parse_facts
 from tests.plan.requests_by_hand import site
 
 BATCH = """
@@ -171,3 +171,29 @@ def test_without_a_fabric_ucx_must_see_the_interface() -> None:
 def test_without_an_image_nothing_is_said_of_it() -> None:
     (only,) = check_images(cluster(), [parse_facts(HOST)], None)
     assert str(only).startswith("not checked: what UCX sees")
+
+
+@pytest.mark.parametrize(
+    ("base", "ok", "what"),
+    [
+        ("debian:12", False, "image.cuda = 12.4, and image.base debian:12 has no CUDA"),
+        ("docker.io/library/ubuntu:22.04", False, "has no CUDA"),
+        ("nvidia/cuda:12.4.1-devel-ubuntu22.04", True, "has image.cuda = 12.4"),
+        ("nvidia/cuda:12.8.1-devel-ubuntu22.04", False, "is newer than image.cuda = 12.4"),
+        ("registry.example.org/hpc/base:3", None, "whether image.base registry.example.org/hpc/base:3 has it"),
+    ],
+)
+def test_a_base_without_the_cuda_of_the_profile_is_wrong(base: str, ok: bool | None, what: str) -> None:
+    (finding,) = check_base(cluster('fabric = ["verbs"]', f'cuda = "12.4"\nbase = "{base}"'))
+    assert finding.ok is ok
+    assert what in finding.what
+
+
+def test_a_profile_without_cuda_has_any_base() -> None:
+    assert list(check_base(cluster())) == []
+
+
+def test_a_group_of_transports_is_none_that_a_run_reports() -> None:
+    (what,) = wrong(cluster('interface = "ibp132s0"', 'interface = "ibp132s0"\nexpect_transport = ["rc", "rc_mlx5"]'))
+    assert what.startswith("expect_transport: rc in UCX_TLS stands for several")
+    assert wrong(cluster('interface = "ibp132s0"', 'interface = "ibp132s0"\nexpect_transport = ["rc_mlx5"]')) == []

@@ -36,6 +36,7 @@ from pathlib import Path
 from gpubench.cli.campaign.running import account_now
 from gpubench.errors import DataError, UsageError
 from gpubench.model.base import nearest
+from gpubench.model.text import counted
 from gpubench.spec.records import LOGS_FILE
 
 
@@ -60,8 +61,9 @@ def plan_lines(campaign: Campaign) -> Iterator[str]:
         yield f"  {variant.label}: UCX {version}{settings}{role}"
     nodes, workers = (", ".join(map(str, sorted(set(counts)))) for counts in zip(*plan.places, strict=True))
     yield (
-        f"  {blocks} blocks x {len(plan.variants)} variants = {len(runs)} runs of suite {plan.suite} "
-        f"on site {plan.site.name}, nodes {nodes}, workers per node {workers}, {len(plan.comparisons)} comparisons, "
+        f"  {counted(blocks, 'block')} x {counted(len(plan.variants), 'variant')} = {counted(len(runs), 'run')} "
+        f"of suite {plan.suite} on site {plan.site.name}, nodes {nodes}, workers per node {workers}, "
+        f"{counted(len(plan.comparisons), 'comparison')}, "
         f"seed {plan.seed}"
     )
     yield f"  about {format_seconds(plan.time.total_s)}: {format_seconds(plan.time.run_s)} a run ({plan.time.source})"
@@ -70,7 +72,7 @@ def plan_lines(campaign: Campaign) -> Iterator[str]:
         layout = f" x {cost.workers_per_node} worker{'s' if cost.workers_per_node > 1 else ''}" if sweep else ""
         yield (
             f"    {cost.nodes} node{'s' if cost.nodes > 1 else ''}{layout}: {cost.jobs} job"
-            f"{'s' if cost.jobs > 1 else ''}, {cost.runs} runs, about {format_seconds(cost.seconds)} = "
+            f"{'s' if cost.jobs > 1 else ''}, {counted(cost.runs, 'run')}, about {format_seconds(cost.seconds)} = "
             f"{cost.node_hours:.2g} node-hours"
         )
     for line in issue_lines(plan.known_issues):
@@ -95,10 +97,10 @@ def _finds(plan: Plan) -> Iterator[str]:
         )
         yield from (f"  {line}" for line in assumed if line not in plan.notes)
         return
-    these = f"at most {blocks} blocks" if plan.max_blocks else f"{blocks} blocks"
+    these = f"{'at most ' if plan.max_blocks else ''}{counted(blocks, 'block')}"
     yield f"  what {these} can find, with {100 * plan.power:g} % power and the noise of an earlier campaign like this:"
     for one, name in zip(plan.foreseen, _foreseen_names(plan), strict=True):
-        least = f"{100 * one.detectable:.2g} % or more (or {100 * one.detectable_upper:.2g} %, as that noise is known)"
+        least = f"{_percent(one.detectable)} % or more (or {_percent(one.detectable_upper)} %, as that noise is known)"
         ways = [
             f"{what} would take {_price(plan, needed)}"
             for needed, what in (
@@ -110,6 +112,11 @@ def _finds(plan: Plan) -> Iterator[str]:
         yield f"    {name}: differences of {'; '.join([least, *ways])}"
 
 
+def _percent(ratio: float) -> str:
+    """Two digits that count, never as a power of ten."""
+    return f"{float(f'{100 * ratio:.2g}'):.7g}"
+
+
 def plan_blocks(plan: Plan) -> int:
     """Blocks at each place; of an adaptive campaign at most."""
     at = Counter(job.place for job in plan.jobs for _ in job.blocks)
@@ -119,7 +126,7 @@ def plan_blocks(plan: Plan) -> int:
 def _price(plan: Plan, blocks: int | None) -> str:
     if blocks is None:
         return "over 200 blocks"
-    return f"{blocks} blocks (about {format_seconds(blocks * plan.time.block_s * len(plan.places))})"
+    return f"{counted(blocks, 'block')} (about {format_seconds(blocks * plan.time.block_s * len(plan.places))})"
 
 
 def _foreseen_names(plan: Plan) -> list[str]:
@@ -148,7 +155,7 @@ def _undecidable(plan: Plan) -> str:
     least = min(one.detectable for one in plan.foreseen)
     return (
         f"caution: at its noise this plan can decide nothing at the margin of {100 * plan.margin:g} %, in no workload; "
-        f"it finds differences of {100 * least:.2g} % at least"
+        f"it finds differences of {_percent(least)} % at least"
     )
 
 

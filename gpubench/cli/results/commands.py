@@ -125,7 +125,7 @@ def import_results(
         str,
         typer.Argument(
             metavar="FORMAT",
-            help="dask-cuda, draco-csv, parsl-perf, mlflow, dask-bench, osu, ucx-perftest, ucxx, nccl-tests, "
+            help="dask-cuda, draco-csv, nightly, parsl-perf, mlflow, dask-bench, osu, ucx-perftest, ucxx, nccl-tests, "
             "cudf-polars, rapidsmpf or table.",
         ),
     ],
@@ -155,6 +155,9 @@ def import_results(
 def pack(
     campaign: Kept,
     out: Annotated[Path | None, typer.Option(help="File to write; default: NAME.gpubench.zip here.")] = None,
+    no_homes: Annotated[
+        bool, typer.Option("--no-homes", help="Replace every home by /home/user, with the hashes made anew.")
+    ] = False,
 ) -> None:
     """One file that readers take in place of a directory. A zip archive with a list of hashes.
 
@@ -164,7 +167,7 @@ def pack(
     """
     from gpubench.cli.results.pack import pack as write
 
-    write(campaign, out)
+    write(campaign, out, homes=not no_homes)
 
 
 def fsck(directories: Directories, as_json: AsJson = False) -> None:

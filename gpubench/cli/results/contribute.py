@@ -20,12 +20,13 @@ from typing import Any
 from gpubench.cli.campaign.running import account_now
 from gpubench.cli.results.fsck import check_pack
 from gpubench.cli.results.open_target import opened
+from gpubench.cli.results.without_homes import HOME
 from gpubench.cli.say import say, warn
 from gpubench.errors import DataError, MissingToolError, UsageError
 from gpubench.files import create_exclusively, reading, write_atomically
 from gpubench.model.quantities import format_bytes
 from gpubench.model.secrets import holds_secret, secrets
-from gpubench.model.text import shortened
+from gpubench.model.text import counted, shortened
 from gpubench.store.campaign import Campaign
 from gpubench.store.packs import SUFFIX
 from gpubench.store.rundirs import read_provenance
@@ -38,17 +39,16 @@ NAMESPACE = "gpubench"
 PROVEN = ("processes", "nodes")
 """Parts of a run's provenance without which nobody can say what ran where."""
 
-_HOME = re.compile(r"/(?:home|Users)/(?!(?:user|runner|Shared)\b)[^/\s\"':;,)]+")
-"""A home that names a person: ``/root``, a placeholder, and that of CI's machines name none."""
 _EXPANDED = re.compile(r"\b[A-Z_][A-Z0-9_]*=[\"']?\$\S*")
 _MOST_FAULTS = 20
+_HOMES = "; results pack --no-homes replaces it, submit --allow-homes publishes it"
 
 
 def submit(pack: Path, repository: Path, *, homes: bool = False) -> None:
     """Check the pack, copy it into the repository, and write its entry into the index.
 
     ``homes``: paths of homes may stand in it. Each run records ``HOME`` and ``PATH``, so that a pack of somebody
-    who works at home has some; the entry then says so, for everybody to see.
+    who works at home has some, unless ``results pack --no-homes`` made it; the entry says so, for everybody to see.
 
     Raises:
         DataError: the pack may not be published, each reason was printed; or another one of its name is there.
@@ -56,7 +56,7 @@ def submit(pack: Path, repository: Path, *, homes: bool = False) -> None:
     """
     if not repository.is_dir():
         raise UsageError(f"{repository} is no directory", then="clone the repository of contributions first")
-    _refuse(list(faults(pack, homes=homes)), pack)
+    _refuse(list(faults(pack, homes=homes)), pack, "mend what is named above; nothing was published")
     entry = {**_entry(pack), **({"homes": True} if homes else {})}
     target = repository / FOLDER / entry["pack"]
     entries = _read_index(repository)
@@ -73,7 +73,7 @@ def submit(pack: Path, repository: Path, *, homes: bool = False) -> None:
         with reading(signature):
             write_atomically(target.with_name(target.name + SIGNATURE), signature.read_bytes())
     _write_index(repository, {**entries, entry["pack"]: entry})
-    say(f"{target}: {entry['runs']} runs of {entry['campaign']}; commit it together with {FOLDER}/{INDEX}")
+    say(f"{target}: {counted(entry['runs'], 'run')} of {entry['campaign']}; commit it together with {FOLDER}/{INDEX}")
     if not signature.is_file():
         say(f"not signed; to sign it first: ssh-keygen -Y sign -n {NAMESPACE} -f KEY {pack}")
 
@@ -110,8 +110,8 @@ def check(repository: Path) -> None:
             elif said != entry:
                 own.append(f"{path}: the index {'says something else of it' if said else 'lacks it'}")
         wrong += own or list(_signed(path, repository / SIGNERS))
-    _refuse(wrong, folder)
-    say(f"{folder}: {len(found)} packs, nothing wrong")
+    _refuse(wrong, folder, "mend or remove what is named above, and leave the rest as it is")
+    say(f"{folder}: {counted(len(found), 'pack')}, nothing wrong")
 
 
 def faults(pack: Path, *, homes: bool) -> Iterator[str]:
@@ -158,7 +158,7 @@ def _texts(path: Path) -> Iterator[tuple[str, str]]:
 def _private(name: str, text: str, *, homes: bool) -> Iterator[str]:
     """What of a text isn't for everybody: a line for the first of each kind."""
     lines = text.splitlines()
-    home = "" if homes else _first(lines, _HOME.search, f"{name} holds the path of a home; --allow-homes publishes it")
+    home = "" if homes else _first(lines, HOME.search, f"{name} holds the path of a home{_HOMES}")
     # What a script computes into a variable is no secret that stands in it.
     secret = _first(
         lines, lambda line: holds_secret(_EXPANDED.sub("", line)), f"{name} holds what looks like a password"
@@ -246,9 +246,9 @@ def _ssh_keygen(what: str, pack: Path, *words: str) -> subprocess.CompletedProce
         )
 
 
-def _refuse(wrong: list[str], what: Path) -> None:
+def _refuse(wrong: list[str], what: Path, then: str) -> None:
     for line in wrong[:_MOST_FAULTS]:
         say(line)
     if wrong:
         count = f"{len(wrong)} faults" if len(wrong) > 1 else "a fault"
-        raise DataError(f"{what} has {count}", then="nothing was published; mend what is named above")
+        raise DataError(f"{what} has {count}", then=then)

@@ -10,6 +10,7 @@ from pathlib import Path
 import typer
 
 from gpubench.cli.results.open_target import unpacked
+from gpubench.cli.results.pack import HOMES_REPLACED
 from gpubench.cli.say import say, say_text, warn
 from gpubench.errors import DataError, GpubenchError, UsageError
 from gpubench.fsck import Checked, Finding, check_campaign, check_import
@@ -98,6 +99,7 @@ def check_pack(path: Path) -> Checked:
     ]
     missing = pack.index.missing
     notes = [f"{len(missing)} planned runs are not in it, the first: {missing[0]}"] if missing else []
+    notes += [HOMES_REPLACED] * pack.index.homes_replaced
     return Checked(path, f"packed {inside.what}", tuple(findings), (*inside.notes, *notes))
 
 

@@ -31,6 +31,7 @@ from gpubench.merge.metrics import cells_of, remarks, without
 from gpubench.merge.table import Merged, merge_directory, parquet
 from gpubench.model.base import nearest
 from gpubench.model.plan import Comparison, Plan
+from gpubench.model.text import counted
 from gpubench.report import ReportInputs, verdicts_json
 from gpubench.report.calibration import calibration_sentence
 from gpubench.report.provenance import condensed
@@ -163,7 +164,8 @@ def added_later(campaign: Campaign) -> tuple[str, ...]:
     if not blocks:
         return ()
     return (
-        f"{len(blocks)} blocks were added after the results had been looked at: the chance of a false alarm is above "
+        f"{counted(len(blocks), 'block')} {'was' if len(blocks) == 1 else 'were'} added after the results had been "
+        "looked at: the chance of a false alarm is above "
         "the planned 5 % (about 8 % with two looks, 11 % with three); a new campaign can confirm what it shows",
     )
 

@@ -136,8 +136,14 @@ class CompareOptions(QuestionOptions):
     samples: Annotated[
         Path | None,
         typer.Option(
-            help="Judge this table; the same as naming it as TARGET. CSV, JSONL or Parquet with columns workload nodes "
-            "variant block run rep wall_s, and optionally warmup order started_at."
+            help="Judge this table; the same as naming it as TARGET. CSV, JSONL or Parquet with columns variant block "
+            "wall_s, and optionally workload nodes run rep warmup order started_at."
+        ),
+    ] = None
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FIELD=COLUMN,...", help="Of a table: which column is which, like variant=build,wall_s=seconds."
         ),
     ] = None
     by: Annotated[str | None, typer.Option(help="Of a table: further columns that identify a cell.")] = None

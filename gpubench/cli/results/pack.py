@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from gpubench.cli.campaign.running import account_now, open_states
 from gpubench.cli.results.open_target import opened, root_of
+from gpubench.cli.results.without_homes import copy_without_homes
 from gpubench.cli.say import say, warn
 from gpubench.errors import DataError, UsageError
 from gpubench.importers.directory import NOTE, TABLE
@@ -18,11 +21,12 @@ from gpubench.store.rundirs import Records, is_temporary
 
 _LEFT_OUT = {"results.parquet", "verdicts.json", "report.html", "report.md", ".fetch", ".rsync-partial", INDEX}
 _MOST_LINES = 8
+HOMES_REPLACED = "/home/user stands for every home; the hashes are those of this copy, not those that the runs wrote"
 _ENDED = ("ok", "failed", "skipped")
 
 
-def pack(directory: Path, out: Path | None) -> None:
-    """Write the pack and say what is in it.
+def pack(directory: Path, out: Path | None, *, homes: bool = True) -> None:
+    """Write the pack and say what is in it. Without ``homes``: of a copy in which no path names anybody's home.
 
     Raises:
         UsageError: no campaign and no import, a job of it runs, ``out`` is something else already or lies inside.
@@ -39,12 +43,16 @@ def pack(directory: Path, out: Path | None) -> None:
     else:
         index = Index("import", kept.name, {})
         files = {name: directory / name for name in (NOTE, TABLE)}
-    written = write_pack(target, index, files)
+    with tempfile.TemporaryDirectory() as folder:
+        packed = files if homes else copy_without_homes(files, Path(folder))
+        written = write_pack(target, dataclasses.replace(index, homes_replaced=not homes), packed)
     for line in index.missing[:_MOST_LINES]:
         warn(f"not in it: {line}")
     if len(index.missing) > _MOST_LINES:
         warn(f"not in it: {len(index.missing) - _MOST_LINES} more runs; {INDEX} in the pack names them all")
     size = format_bytes(target.stat().st_size)
+    if not homes:
+        say(f"{target}: {HOMES_REPLACED}")
     say(f"{target}: {index.what} {index.name}, {len(written.files)} files, {size}; what is derived is left out")
 
 

@@ -16,7 +16,7 @@ from gpubench.cli.campaign.running import account_now
 from gpubench.cli.results.judge import judge_campaign, report_inputs, tables_of
 from gpubench.cli.results.open_target import all_opened, newest, opened, root_of
 from gpubench.cli.results.options import Content
-from gpubench.cli.results.sample_table import READERS, read_table
+from gpubench.cli.results.sample_table import READERS, as_samples, read_table
 from gpubench.cli.say import say, warn
 from gpubench.errors import DataError, UsageError
 from gpubench.files import write_atomically
@@ -38,7 +38,7 @@ from gpubench.spec.plain import canonical
 from gpubench.spec.records import LINKS_FILE, SAMPLES_FILE
 from gpubench.stats.question import Question
 from gpubench.stats.settings import Metric, Summary, VerdictSettings
-from gpubench.stats.table import comparisons_from_frame, with_metric
+from gpubench.stats.table import comparisons_from_frame, require_columns, with_metric
 from gpubench.stats.verdict import Verdict, judge
 from gpubench.store.accounting import Accounting
 from gpubench.store.campaign import Campaign
@@ -90,7 +90,7 @@ class ResultSet:
         """Print verdicts and write the page."""
         raise UsageError(
             f"{self.place} is a table of samples, of which no page is made",
-            then=f"gpubench compare {self.place} --baseline A --candidate B",
+            then=f"gpubench compare {self.place}",
         )
 
 
@@ -429,17 +429,32 @@ class TableResults(ResultSet):
 
     def __init__(self, path: Path) -> None:
         self.place = path
-        self.columns: Sequence[str] = ()  # that identify a cell besides
+        self.cell: Sequence[str] = ()  # columns that identify a cell besides
+        self.columns: str | None = None
 
     def answer(self, question: Question) -> VerdictAnswer:
         """Of every cell of the table."""
-        if question.baseline is None or question.candidate is None:
-            raise UsageError(f"{self.place} needs --baseline and --candidate", then="name two of its variants")
         settings = question.settings()
-        frame = with_metric(read_table(self.place), question.metric)
-        comparisons = comparisons_from_frame(frame, question.baseline, question.candidate, list(self.columns))
+        frame = as_samples(with_metric(read_table(self.place), question.metric), self.place, self.columns)
+        comparisons = comparisons_from_frame(frame, *self._pair(question, frame), list(self.cell))
         verdicts = judge(comparisons, settings)
         return VerdictAnswer(verdicts, verdict_section(str(self.place), verdicts, settings))
+
+    def _pair(self, question: Question, frame: pl.DataFrame) -> tuple[str, str]:
+        """The variants that are named, else the only two of the table; the first row's is the baseline."""
+        if question.baseline is not None and question.candidate is not None:
+            return question.baseline, question.candidate
+        if "variant" not in frame.columns:
+            require_columns(frame, self.cell)
+        there = frame["variant"].drop_nulls().cast(pl.String).unique(maintain_order=True).to_list()
+        named = question.baseline or question.candidate
+        if len(there) != 2 or named not in (None, *there):
+            raise UsageError(
+                f"{self.place} has the variants {', '.join(there)}",
+                then="name two: --baseline A --candidate B",
+            )
+        baseline = question.baseline or next(one for one in there if one != question.candidate)
+        return baseline, next(one for one in there if one != baseline)
 
 
 class TwoResults(ResultSet):

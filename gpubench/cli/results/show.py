@@ -36,10 +36,11 @@ def compare(target: Path | None, other: Path | None, outputs: Path | None, asked
     form = asked.form
     results = result_set(target, other, outputs) if asked.samples is None else TableResults(asked.samples)
     if isinstance(results, TableResults):
-        results.columns = (asked.by or "").replace(",", " ").split()
-    elif asked.by:
+        results.cell, results.columns = (asked.by or "").replace(",", " ").split(), asked.columns
+    elif asked.by or asked.columns:
+        option = "--by" if asked.by else "--columns"
         raise UsageError(
-            "--by is for tables of samples: others say themselves what their cells are", then="leave it out"
+            f"{option} is for tables of samples: others say themselves what their cells are", then="leave it out"
         )
     answer = results.answer(_question(results, asked))
     _show_answer(answer, form)

@@ -12,7 +12,8 @@ from gpubench.errors import GpubenchError, UsageError
 from gpubench.images.variables import check_variables
 from gpubench.model.image import parse_variants
 from gpubench.model.site import Site
-from gpubench.plan.site_checks import SiteFinding, check_site
+from gpubench.plan.site_checks import SiteFinding, check_base, check_site
+from gpubench.runtimes import RUNTIMES
 
 
 def list_sites() -> None:
@@ -57,6 +58,8 @@ def _findings(name: str, settings: Sequence[str]) -> Iterator[SiteFinding]:
         return
     yield SiteFinding(True, f"{profile.source}: all keys are known")
     yield from check_site(site)
+    if site.runtime in RUNTIMES and RUNTIMES[site.runtime].KIND in ("docker", "squashfs"):
+        yield from check_base(site)
     yield from _defaults(site)
 
 

@@ -1,0 +1,92 @@
+"""``single_node_merge_performance.csv`` and ``..._transpose_...``: the nightly runs that the Draco site publishes.
+
+https://github.com/rapidsai/dask-cuda-benchmarks, branch gh-pages. A row is one run on a single node of some GPUs: the
+mean of its repetitions, the transports that it was allowed, and the versions of packages, in columns of their own. A
+day has several runs, whose time of day is not recorded; early rows have no versions.
+
+``throughput_mean`` is bytes per second and GPU over the mean wall clock, so that the number of GPUs follows from it.
+Of a merge, ``throughput_std`` is the standard error of that rate (delta method, as in ``draco_csv``): the ratio of both
+relative deviations is the root of the repetitions. Of a transpose it is the spread of the repetitions' rates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from gpubench.importers.base import Format, Refused, Row, day, plain_number, positive, whole
+from gpubench.importers.csv_rows import csv_rows
+
+_NEEDED = ("timestamp", "protocol", "data_processed", "wallclock_mean", "throughput_mean", "nvlink", "infiniband")
+_TRANSPORTS = ("nvlink", "infiniband", "tcp")
+_FLAGS = {"True": True, "False": False}
+_MERGE, _TRANSPOSE = ("base_chunks", "other_chunks", "broadcast"), ("user_chunk_size", "ignore_size", "array_type")
+_AGREE = 1e-2
+"""Older rows were printed with three digits."""
+
+
+def read(path: Path, name: str) -> Iterator[Row | Refused]:
+    """Every row of one table."""
+    for found in csv_rows(path, name, "timestamp", _NEEDED):
+        yield found if isinstance(found, Refused) else _row(found[1], name, found[0])
+
+
+def _row(fields: Mapping[str, str], name: str, line: int) -> Row | Refused:
+    seconds, date, size = positive(fields["wallclock_mean"]), day(fields["timestamp"]), whole(fields["data_processed"])
+    rate = positive(fields["throughput_mean"])
+    flags = {one: _FLAGS.get(fields.get(one, "False")) for one in _TRANSPORTS}
+    if seconds is None or date is None or size is None or rate is None or None in flags.values():
+        read_as = {
+            "wallclock_mean": seconds,
+            "timestamp": date,
+            "data_processed": size,
+            "throughput_mean": rate,
+            **flags,
+        }
+        bad = ", ".join(f"{one} '{fields[one]}'" for one, value in read_as.items() if value is None)
+        return Refused(name, line, f"unreadable: {bad}")
+    gpus, said = size / seconds / rate, whole(fields.get("num_workers"))
+    workers = round(gpus)
+    if abs(gpus - workers) > _AGREE * workers or said not in (None, workers):
+        other = "" if said is None else f", not {said}"
+        return Refused(
+            name, line, f"contradicts itself: wallclock_mean and throughput_mean make {gpus:.4g} GPUs{other}"
+        )
+    is_merge = "user_chunk_size" not in fields
+    version = fields.get("ucx_version", "").strip() or None
+    params = {key: plain_number(fields[key]) for key in (_MERGE if is_merge else _TRANSPOSE) if fields.get(key)}
+    error, spread = positive(fields.get("throughput_std")), positive(fields.get("wallclock_std"))
+    relative = error / rate if is_merge and error else None
+    return Row(
+        file=name,
+        line=line,
+        workload="merge" if is_merge else "transpose-sum",
+        wall_s=seconds,
+        extra=fields,
+        run=f"{name}:{line}",
+        # No two runs agree in all digits of mean and spread: a row that does is a copy.
+        identity=tuple(fields.items()),
+        date=date,
+        variant=version,
+        ucx_version=version,
+        backend=fields.get("backend") or None,
+        params={**params, "transports": "+".join(one for one, allowed in flags.items() if allowed)},
+        nodes=1,
+        workers=workers,
+        workers_per_node=workers,
+        threads_per_worker=whole(fields.get("worker_threads")),
+        protocol=fields["protocol"],
+        reps=round((spread / seconds / relative) ** 2) if spread and relative else None,
+        wall_se=seconds * relative if relative else None,
+        bytes=size,
+    )
+
+
+FORMAT = Format(
+    what="the Draco site's nightly runs: single_node_merge_performance.csv, single_node_transpose_performance.csv",
+    patterns=("*single_node_*.csv",),
+    read=read,
+    lacks=("single repetitions", "time of day", "job", "order within a date", "device", "host"),
+    caution="a version of a development branch is another revision (ucx_revision) every few days, and the other "
+    "packages change with the date",
+)
