@@ -31,6 +31,8 @@ OPTIONAL = {
     "parsl": {"tasks_parsl.py"},
     "dask_cuda": {"explicit_comms.py"},
     "pyarrow": {"parquet_files.py"},
+    "polars": {"pdsh_polars.py"},
+    "cudf_polars": {"pdsh_polars.py"},
 }
 IMAGE_HAS = {"dask", "distributed", "numpy", "pandas", "gpubench"}
 
