@@ -15,6 +15,7 @@ import dask
 import numpy as np
 import pandas as pd
 
+from gpubench.spec.records import DATA_FOLDER
 from gpubench.workloads import dask_compat, device, pdsh_data, pdsh_frames, pdsh_sql
 from gpubench.workloads.base import Answer, Measurement, UnavailableError, WorkloadContext
 
@@ -35,7 +36,7 @@ def place_of(directory: str, shared: str) -> Path:
     if directory:
         return Path(directory).expanduser()
     run = Path(shared)
-    return run.parent.parent / "data" if shared and run.parent.name == "runs" else run if shared else _own_folder()
+    return run.parent.parent / DATA_FOLDER if shared and run.parent.name == "runs" else run if shared else _own_folder()
 
 
 class Pdsh(Measurement):

@@ -10,7 +10,7 @@ BYTES_OF_SCALE_1 = 10**9
 
 def _held(params: Mapping[str, Any], shape: Shape) -> int:
     # What is read, its shuffled copy and the joined rows; of files given by path nothing is known.
-    return 0 if params["path"] else int(1.5 * float(params["scale"]) * BYTES_OF_SCALE_1 / shape.workers)
+    return 0 if params["path"] else int(1.5 * params["scale"] * BYTES_OF_SCALE_1 / shape.workers)
 
 
 def _fault(_backend: str, params: Mapping[str, Any]) -> str:
@@ -18,11 +18,7 @@ def _fault(_backend: str, params: Mapping[str, Any]) -> str:
         return "query is a number from 1 to 22"
     if not params["path"] and int(params["files"]) < 1:
         return "files is at least 1"
-    try:
-        is_scale = 0.001 <= float(params["scale"]) <= 100_000
-    except ValueError:
-        is_scale = False
-    return "" if is_scale else "scale is a number from 0.001 to 100000"
+    return "" if 0.001 <= params["scale"] <= 100_000 else "scale is at least 0.001 and at most 100000"
 
 
 WORKLOADS = (
@@ -36,7 +32,7 @@ WORKLOADS = (
         devices=BOTH_DEVICES,
         params={
             "query": Param("count", 1, "which of the 22 queries", original="pdsh 1"),
-            "scale": Param("name", "0.1", "scale factor: about so many GB of text", original="--scale"),
+            "scale": Param("number", 0.1, "scale factor: about so many GB of text", original="--scale"),
             "files": Param("count", 4, "files of table lineitem, the others have fewer: partitions"),
             "directory": Param(
                 "path", "", "where the generated tables are kept, seen by all workers; the campaign's `data` if empty"
@@ -55,7 +51,7 @@ WORKLOADS = (
         "the same files; as pandas, where the image has no polars or polars is measured",
         held=_held,
         held_text="scale × 1.5 GB / workers: the columns read, shuffled, joined",
-        least_workers=1,
+        grows=(("scale", 1.0),),
         needs={
             "dask": ("tpchgen-cli", "pyarrow"),
             "cudf-polars": ("tpchgen-cli", "pyarrow", "cudf-polars"),
