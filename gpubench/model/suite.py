@@ -143,6 +143,8 @@ def spelled(param: Param, value: Any) -> str:
             return f"{round(100 * value, 10):g}%"
         case "flag":
             return "true" if value else "false"
+        case "number":
+            return f"{value:g}"
     return str(value)
 
 
@@ -189,11 +191,17 @@ def _count(value: Any) -> int:
     return value
 
 
+def _number(value: Any) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(_checked(value, is_number and 0 <= value <= MOST_COUNT, "not a number ≥ 0"))
+
+
 _READERS: Mapping[str, Callable[[Param, Any], Any]] = {
     "count": lambda _param, value: _count(value),
     "counts": lambda _param, value: [
         _count(item) for item in _checked(value, isinstance(value, list), "write a list: [10, 100]")
     ],
+    "number": lambda _param, value: _number(value),
     "size": lambda _param, value: parse_bytes(_with_unit(value, "64KiB")),
     "duration": lambda _param, value: parse_seconds(_with_unit(value, "2m")),
     "fraction": lambda _param, value: parse_fraction(_with_unit(value, "30%")),

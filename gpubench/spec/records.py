@@ -11,6 +11,8 @@ RUN_STATUSES = ("ok", "failed", "skipped", "lost")
 ANSWERS = ("ok", "wrong", "unchecked")
 
 RUN_FILE = "run.json"
+DATA_FOLDER = "data"
+"""Beside ``runs``: files that workloads read, made anew where they are missing; neither packed nor fetched."""
 SAMPLES_FILE = "samples.jsonl"
 LINKS_FILE = "links.jsonl"
 PROVENANCE_FILE = "provenance.json"

@@ -1,7 +1,7 @@
 """Everything that differs between CPU and GPU. The one file of the workloads that names cupy, cudf and rmm."""
 
 import importlib.util
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Optional
 
 
 def array_module(device: str) -> Any:
@@ -74,15 +74,15 @@ def mean_filter(values: Any, reach: int, device: str) -> Any:
     return total / width**2
 
 
-def read_parquet(paths: List[str], device: str) -> Any:
-    """The lazy frame in Parquet files."""
+def read_parquet(paths: List[str], device: str, columns: Optional[List[str]] = None) -> Any:
+    """The lazy frame in Parquet files, all ``columns`` unless some are named."""
     if device == "gpu":
         import dask_cudf
 
-        return dask_cudf.read_parquet(paths)
+        return dask_cudf.read_parquet(paths, columns=columns)
     import dask.dataframe
 
-    return dask.dataframe.read_parquet(paths)
+    return dask.dataframe.read_parquet(paths, columns=columns)
 
 
 def synchronize() -> None:

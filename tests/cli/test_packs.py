@@ -67,6 +67,15 @@ def test_the_same_content_gives_the_same_bytes_wherever_it_lies_and_whatever_was
         assert "results.parquet" not in archive.namelist()
 
 
+def test_tables_that_a_workload_made_are_no_finding_and_not_packed(campaign: Path, tmp_path: Path) -> None:
+    (campaign / "data" / "pdsh-0").mkdir(parents=True)
+    (campaign / "data" / "pdsh-0" / "part.parquet").write_bytes(b"PAR1")
+    assert "foreign" not in run("results", "fsck", campaign).stdout
+    assert run("results", "pack", campaign).exit_code == 0
+    with zipfile.ZipFile(tmp_path / PACK) as archive:
+        assert not [name for name in archive.namelist() if name.startswith("data")]
+
+
 READERS = [
     ["compare", PACK],
     ["compare", PACK, "--json"],

@@ -32,6 +32,8 @@ OPTIONAL = {
     "parsl": {"tasks_parsl.py"},
     "dask_cuda": {"explicit_comms.py"},
     "pyarrow": {"parquet_files.py"},
+    "polars": {"pdsh_polars.py"},
+    "cudf_polars": {"pdsh_polars.py"},
 }
 IMAGE_HAS = {"dask", "distributed", "numpy", "pandas", "gpubench"}
 
@@ -61,7 +63,15 @@ def test_every_parameter_says_what_it_is_and_has_a_default_of_its_kind(name: str
     assert set(workload.needs) <= set(workload.backends)
     for param in workload.params.values():
         assert param.text
-        kinds = {"count": int, "counts": list, "size": int, "duration": float, "fraction": float, "flag": bool}
+        kinds = {
+            "count": int,
+            "counts": list,
+            "size": int,
+            "duration": float,
+            "fraction": float,
+            "number": float,
+            "flag": bool,
+        }
         assert type(param.default) is kinds.get(param.kind, str)
         assert (param.kind == "choice") == bool(param.choices)
         assert not param.choices or param.default in param.choices

@@ -16,7 +16,7 @@ from gpubench.cli.say import say
 from gpubench.errors import DataError, MissingToolError, SchedulerError, UsageError
 from gpubench.files import locked, writing
 from gpubench.model.site import Site
-from gpubench.spec.records import RUN_FILE
+from gpubench.spec.records import DATA_FOLDER, RUN_FILE
 from gpubench.store.campaign import PLAN_FILE, Campaign
 
 STAGE = ".fetch"
@@ -87,7 +87,7 @@ def _bring(source: str, copy: Path, lock: int) -> None:
         _rsync([*filters, f"--compare-dest={copy.resolve()}"], source, stage, lock)
         _refuse_another(source, stage, copy)
         passing = [f"/{STAGE}", PARTIAL, ".*.tmp", ".rendezvous-*"]
-        left_out = [*passing, f"/runs/*/{RUN_FILE}", *(f"/{name}" for name in _DERIVED)]
+        left_out = [*passing, f"/{DATA_FOLDER}", f"/runs/*/{RUN_FILE}", *(f"/{name}" for name in _DERIVED)]
         kept = [f"--partial-dir={PARTIAL}", "--delay-updates"]
         _rsync([*kept, *(f"--exclude={path}" for path in left_out)], source, copy, lock)
         for record in sorted(stage.glob(f"runs/*/{RUN_FILE}")):

@@ -12,6 +12,7 @@ from gpubench.workloads.catalogue import (
     communication,
     dataframe,
     own,
+    queries,
     scheduler,
     summit,
     upstream,
@@ -21,7 +22,7 @@ from gpubench.workloads.catalogue.entry import Param, Shape, Workload
 
 CATALOGUE: Dict[str, Workload] = {
     workload.name: workload
-    for family in (dataframe, array, array_operations, weak, summit, scheduler, communication, upstream)
+    for family in (dataframe, array, array_operations, weak, summit, scheduler, communication, queries, upstream)
     for workload in family.WORKLOADS
 }
 

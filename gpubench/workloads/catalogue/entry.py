@@ -13,8 +13,9 @@ BOTH_DEVICES = ("cpu", "gpu")
 class Param:
     """One parameter.
 
-    ``kind`` is ``count`` (whole, ≥ 0), ``counts`` (a list of them), ``size`` (written with a unit, kept in bytes),
-    ``duration`` (with a unit, kept in seconds), ``fraction``, ``flag``, ``choice``, ``name`` (a free word) or ``path``.
+    ``kind`` is ``count`` (whole, ≥ 0), ``counts`` (a list of them), ``number`` (≥ 0), ``size`` (written with a unit,
+    kept in bytes), ``duration`` (with a unit, kept in seconds), ``fraction``, ``flag``, ``choice``, ``name`` (a free
+    word) or ``path``.
     ``original`` is what the prior system takes that this workload comes from, in its own spelling.
     """
 

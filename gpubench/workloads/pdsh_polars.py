@@ -1,0 +1,29 @@
+"""Queries by polars: in this process, or by cudf-polars on the run's cluster. The one file that names either."""
+
+from typing import Any, Mapping, Sequence, Tuple
+
+import pandas as pd
+import polars as pl
+
+
+def ask(sql: str, files: Mapping[str, Sequence[str]]) -> Any:
+    """The lazy answer of one query over tables' files."""
+    tables = {table: pl.scan_parquet(list(paths)) for table, paths in files.items()}
+    return pl.SQLContext(tables).execute(sql, eager=False)
+
+
+def collected(lazy: Any, engine: Any) -> pd.DataFrame:
+    """The answer as a pandas frame; ``engine`` None: polars itself. Without ``to_pandas``, which needs pyarrow."""
+    frame = lazy.collect(engine=engine) if engine else lazy.collect()
+    return pd.DataFrame(frame.to_dict(as_series=False))
+
+
+def cluster_engine(client: Any) -> Tuple[Any, str]:
+    """cudf-polars' engine on a Dask cluster, and its version; raises ImportError.
+
+    https://docs.rapids.ai/api/cudf/stable/cudf_polars/dask_engine/
+    """
+    import cudf_polars
+    from cudf_polars.engine.dask import DaskEngine
+
+    return DaskEngine(dask_client=client), str(cudf_polars.__version__)
