@@ -22,6 +22,7 @@ from gpubench import __version__
 from gpubench.errors import MissingToolError
 from gpubench.files import write_atomically
 from gpubench.merge.samples import RunFiles, WorkloadLines
+from gpubench.spec.records import ANSWERS
 from gpubench.stats.runs import Ints
 
 CACHE = "gpubench/samples-cache/1"
@@ -36,7 +37,7 @@ _ROWS = {
     "warmup": pl.Boolean(),
     "wall_s": pl.Float64(),
     "bytes": pl.Int64(),
-    "answer": pl.String(),
+    "answer": pl.Enum(ANSWERS),
     "started_at": pl.Datetime("us", "UTC"),
 }
 
@@ -92,11 +93,12 @@ def read_cache(path: Path) -> ParsedSamples:
     try:
         with open(path, "rb", buffering=0) as handle:  # noqa: PTH123 - one read, without a copy
             data = handle.readall()
-        first, _, rest = data.partition(b"\n")
-        head = json.loads(first)
-        if head != _head(rest, head["index_bytes"]):
+        start = data.index(b"\n") + 1
+        head = json.loads(data[:start])
+        if head != _head(memoryview(data)[start:], head["index_bytes"]):
             return NOTHING
-        index, rows = (pl.read_ipc(io.BytesIO(part)) for part in (rest[: head["index_bytes"]], rest[head["index_bytes"] :]))
+        end = start + head["index_bytes"]
+        index, rows = (pl.read_ipc(io.BytesIO(part)) for part in (data[start:end], data[end:]))
     except (OSError, ValueError, KeyError, TypeError, RecursionError, pl.exceptions.PolarsError):
         return NOTHING
     counts = index["rows"].to_numpy().astype(np.int64) if index.schema == _INDEX else None
@@ -109,17 +111,17 @@ def write_cache(path: Path, parsed: ParsedSamples) -> None:
     """Write what ``read_cache`` reads, but for few samples; nothing where it can't be written: nobody needs it."""
     if parsed.rows.height < LEAST:
         return
-    parts = [io.BytesIO(), io.BytesIO()]
-    pl.DataFrame({"key": parsed.keys, "rows": parsed.counts}, schema_overrides=_INDEX).write_ipc(parts[0])
-    parsed.rows.write_ipc(parts[1])
-    rest = b"".join(part.getvalue() for part in parts)
-    head = json.dumps(_head(rest, parts[0].tell())).encode()
+    index, rows = io.BytesIO(), io.BytesIO()
+    pl.DataFrame({"key": parsed.keys, "rows": parsed.counts}, schema_overrides=_INDEX).write_ipc(index)
+    parsed.rows.write_ipc(rows)
+    pieces = [index.getvalue(), rows.getvalue()]
+    head = json.dumps(_head(b"".join(pieces), len(pieces[0]))).encode()
     try:
-        write_atomically(path, head + b"\n" + rest, parents=False)
+        write_atomically(path, b"".join((head, b"\n", *pieces)), parents=False)
     except MissingToolError:
         return  # a full disk, a directory that may only be read: the next merge parses anew
 
 
-def _head(rest: bytes, index_bytes: int) -> dict[str, object]:
+def _head(rest: bytes | memoryview, index_bytes: int) -> dict[str, object]:
     sha256 = hashlib.sha256(rest).hexdigest()
     return {"schema": CACHE, "gpubench": __version__, "index_bytes": index_bytes, "sha256": sha256}
