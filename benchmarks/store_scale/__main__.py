@@ -14,6 +14,8 @@ from benchmarks.store_scale.generate import generate
 GPUBENCH = Path(sys.executable).with_name("gpubench")
 MIB = 1 << 20
 SAMPLES = 100
+MORE = 10
+"""Runs that come to a campaign that was merged before."""
 SEED_WAY = """
 import sys, pathlib, pandas
 files = sorted(pathlib.Path(sys.argv[1]).glob("runs/*/samples.jsonl"))
@@ -33,13 +35,17 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="store-scale-") as home:
             campaign = Path(home) / "local-scale-20260101T000000Z"
             generate(campaign, runs, SAMPLES, asked.seed)
-            ways: dict[str, list[str | Path]] = {
-                "verdicts (and merge)": [GPUBENCH, "report", "--only", "verdicts", campaign],
-                "report (merge, verdicts, page)": [GPUBENCH, "report", campaign],
-                "pandas.read_json per file, concat": [sys.executable, "-c", SEED_WAY, campaign],
-            }
-            for name, words in ways.items():
-                _print(runs, name, timed(words))
+            verdicts: list[str | Path] = [GPUBENCH, "report", "--only", "verdicts", campaign]
+            later = sorted((campaign / "runs").iterdir())[:MORE]
+            for run in later:
+                run.rename(Path(home) / run.name)
+            _print(runs - MORE, "verdicts (and merge)", timed(verdicts))
+            for run in later:
+                (Path(home) / run.name).rename(run)
+            _print(runs, f"the same with {MORE} runs more", timed(verdicts))
+            _print(runs, "the same again", timed(verdicts))
+            _print(runs, "report (merge, verdicts, page)", timed([GPUBENCH, "report", campaign]))
+            _print(runs, "pandas.read_json per file, concat", timed([sys.executable, "-c", SEED_WAY, campaign]))
     print(machine())
 
 

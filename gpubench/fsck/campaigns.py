@@ -33,7 +33,7 @@ from gpubench.render.planned import UNRESOLVED, spec_path, turns_path
 from gpubench.spec import WorkloadSpec
 from gpubench.spec.plain import content_id
 from gpubench.spec.records import DATA_FOLDER, RUN_FILE
-from gpubench.store.campaign import PLAN_FILE, Campaign
+from gpubench.store.campaign import CACHE_FILE, PLAN_FILE, Campaign
 from gpubench.store.packs import INDEX, KNOWN
 from gpubench.store.rundirs import Records, RunDirectory, is_temporary, run_directories
 
@@ -133,7 +133,8 @@ def check_manifests(campaign: Campaign) -> Iterator[Finding]:
 
 VERDICTS = "gpubench/verdicts/"
 _FOLDERS = {"plan.d", "manifests", "jobs", "runs", DATA_FOLDER}
-_FILES = {*(KNOWN["campaign"] - _FOLDERS), INDEX, "results.parquet", "verdicts.json", "report.html", "report.md"}
+_DERIVED = {CACHE_FILE, "results.parquet", "verdicts.json", "report.html", "report.md"}
+_FILES = {*(KNOWN["campaign"] - _FOLDERS), INDEX, *_DERIVED}
 _IN_PASSING = {".fetch": "a fetch that was cut off", ".rsync-partial": "a fetch that was cut off"}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -24,6 +25,11 @@ class RunLinks:
     outcome: RunOutcome
     rows: Sequence[Row]
     processes: Mapping[str, Mapping[str, Any]]
+
+    @functools.cached_property
+    def names(self) -> dict[str, str]:
+        """The workers' names by address; once for all workloads of the run."""
+        return _names(self.processes)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,8 +64,12 @@ def link_tables(plan: Plan, runs: Iterable[RunLinks]) -> list[LinkTable]:
     """
     by_table: dict[tuple[str, str, Place], list[tuple[RunLinks, list[Row]]]] = {}
     for run in runs:
+        by_workload: dict[str, list[Row]] = {}
+        for row in run.rows:
+            if isinstance(params_id := row.get("params_id"), str):
+                by_workload.setdefault(params_id, []).append(row)
         for params_id in run.outcome.run.workloads:
-            rows = [row for row in run.rows if row.get("params_id") == params_id]
+            rows = by_workload.get(params_id, [])
             if rows and run.outcome.status == "ok":
                 key = (params_id, run.outcome.run.variant, run.outcome.job.place)
                 by_table.setdefault(key, []).append((run, rows))
@@ -80,16 +90,19 @@ def _table(
     rates: dict[tuple[str, str], list[float]] = {}
     moved: dict[tuple[str, str], float] = {}
     for run, rows in runs:
-        names = _names(run.processes)
+        names = run.names
         for row in rows:
-            sender, receiver = (names.get(str(row[end])) for end in ("sender", "receiver"))
+            sender, receiver = names.get(str(row["sender"])), names.get(str(row["receiver"]))
             if sender is None or receiver is None:
                 continue  # without provenance nobody can say whose address that was
-            nodes |= {name: name.rpartition("/")[0] for name in (sender, receiver)}
-            moved[sender, receiver] = moved.get((sender, receiver), 0.0) + float(row["bytes"]) / len(runs)
-            rates.setdefault((sender, receiver), [])
-            if row["bytes"] > 0 and row["seconds"] > 0:
-                rates[sender, receiver].append(float(row["bytes"]) / float(row["seconds"]))
+            pair = sender, receiver
+            if pair not in moved:
+                nodes |= {name: name.rpartition("/")[0] for name in pair}
+                moved[pair], rates[pair] = 0.0, []
+            size, seconds = float(row["bytes"]), float(row["seconds"])
+            moved[pair] += size / len(runs)
+            if size > 0 and seconds > 0:
+                rates[pair].append(size / seconds)
     links = [
         LinkRates(*pair, SAME_NODE if nodes[pair[0]] == nodes[pair[1]] else TWO_NODES, tuple(values))
         for pair, values in sorted(rates.items())

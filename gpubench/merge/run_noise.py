@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from gpubench.spec import RunRecord
 
@@ -43,12 +43,14 @@ def entries(found: Iterable[Mapping[str, Any]], key: str) -> Iterator[Mapping[st
     for one in found:
         listed = one.get(key)
         if isinstance(listed, list):
-            yield from [entry for entry in listed if isinstance(entry, dict)]
+            yield from (listed if set(map(type, listed)) == {dict} else filter(_is_object, listed))
 
 
 def series(nodes: Iterable[Mapping[str, Any]], name: str) -> list[float]:
     """What the nodes recorded of ``load1``, ``busy`` or ``steal`` while the run went on, joined."""
-    values = (entry.get(name) for entry in entries(nodes, "load"))
+    values = [entry.get(name) for entry in entries(nodes, "load")]
+    if set(map(type, values)) == {float}:  # a second of every run is one: by far the most
+        return cast("list[float]", values)
     return [float(value) for value in values if isinstance(value, (float, int))]
 
 
@@ -65,6 +67,10 @@ def slowest(found: Iterable[Mapping[str, Any]]) -> tuple[float, str]:
             median = statistics.median_low(t for t, _ in made) if made else 1.0
             worst = max([worst, *((t / median, name) for t, name in made)])
     return worst
+
+
+def _is_object(value: object) -> bool:
+    return isinstance(value, dict)
 
 
 def _is_time(value: Any) -> bool:

@@ -7,20 +7,33 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 from polars.io.plugins import register_io_source
 
 from gpubench.errors import DataError
 from gpubench.files import reading
-from gpubench.merge.samples import AT, OPTIONAL, ParsedLines, RunFiles, parse_samples, whole_samples, workloads_of
+from gpubench.merge.cache import PLACE, ParsedSamples, joined, key_of
+from gpubench.merge.samples import (
+    AT,
+    OPTIONAL,
+    ParsedLines,
+    RunFiles,
+    WorkloadLines,
+    parse_samples,
+    whole_samples,
+    workloads_of,
+)
 from gpubench.spec import RunRecord
 from gpubench.spec.plain import canonical
 from gpubench.spec.records import SAMPLES_FILE
-from gpubench.store.rundirs import Records, RunDirectory, run_directories
+from gpubench.stats.runs import Ints
+from gpubench.store.rundirs import Records, RunDirectory, read_bytes, run_directories
 
 BATCH = 500
 """Runs that are read and parsed at once: enough for speed, little beside the table."""
@@ -69,9 +82,11 @@ def _with_samples(record: RunRecord, directory: RunDirectory) -> RunFiles:
     try:
         with reading(source):
             # A line that isn't UTF-8 is a damaged line, to be reported by its number like any other.
-            text = source.read_text(encoding="utf-8", errors="replace")
+            text = read_bytes(source).decode("utf-8", "replace")
     except FileNotFoundError:
         text = ""
+    if "\r" in text:  # every kind of line end, as text files are read
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
     return RunFiles(record, text, f"{directory.path.parent.name}/{directory.path.name}/{SAMPLES_FILE}")
 
 
@@ -128,10 +143,12 @@ class Part:
     """Some rows of the table, narrow: what is the same in all samples of a run's workload stands once.
 
     ``about`` has a row per workload of a run; ``samples`` its place there (``at``) and what varies, in order.
+    ``runs`` are the keys of its runs in the cache with their first row in ``about``, where the samples may be kept.
     """
 
     about: pl.DataFrame
     samples: pl.DataFrame
+    runs: tuple[Sequence[bytes], Ints] | None = None
 
     def whole(self) -> pl.DataFrame:
         """With all columns."""
@@ -157,9 +174,28 @@ class Merged:
         """Rows."""
         return sum(part.samples.height for part in self.parts)
 
+    @property
+    def keys(self) -> set[bytes]:
+        """Of all runs that ``parsed`` has."""
+        return {key for part in self.parts if part.runs for key in part.runs[0]}
 
-def merge_batches(batches: Iterable[Sequence[RunFiles]]) -> Merged:
-    """One row per sample of runs that come sorted by ``run_key``; no batch is held longer than it takes to parse it."""
+    def parsed(self) -> ParsedSamples:
+        """What the next merge needn't parse again."""
+        return joined([_kept(part.samples, *part.runs) for part in self.parts if part.runs])
+
+
+def _kept(samples: pl.DataFrame, keys: Sequence[bytes], firsts: Ints) -> ParsedSamples:
+    at = samples[AT].to_numpy().astype(np.int64)
+    runs = np.searchsorted(firsts, at, side="right") - 1
+    place = pl.Series(PLACE, (at - firsts[runs]).astype(np.uint32))
+    return ParsedSamples(keys, np.bincount(runs, minlength=len(keys)), samples.select(place, *_OF_LINE))
+
+
+def merge_batches(batches: Iterable[Sequence[RunFiles]], known: ParsedSamples | None = None) -> Merged:
+    """One row per sample of runs that come sorted by ``run_key``; no batch is held longer than it takes to parse it.
+
+    ``known`` samples aren't parsed again; None: and nobody asks for ``parsed``.
+    """
     keys: list[tuple[Any, ...]] = []
     parts: list[Part] = []
     warnings: set[str] = set()
@@ -167,7 +203,7 @@ def merge_batches(batches: Iterable[Sequence[RunFiles]]) -> Merged:
     twice = False
     for batch in batches:
         keys += [run_key(run.record) for run in batch]
-        part = _all_at_once(batch)
+        part = _all_at_once(batch, known)
         if part is None:
             frame, parsed = _line_by_line(batch)
             warnings.update(warning for one in parsed for warning in one.warnings)
@@ -184,10 +220,22 @@ def merge_batches(batches: Iterable[Sequence[RunFiles]]) -> Merged:
     return Merged(tuple(parts), tuple(sorted(warnings)), tuple(errors[text] for text in sorted(errors)))
 
 
-def _all_at_once(runs: Sequence[RunFiles]) -> Part | None:
+def _all_at_once(runs: Sequence[RunFiles], known: ParsedSamples | None) -> Part | None:
     workloads = workloads_of(runs)
-    samples = None if workloads is None else whole_samples(runs, workloads)
-    if workloads is None or samples is None:
+    if workloads is None:
+        return None
+    keyed = None
+    if known is None:
+        samples = whole_samples(runs, workloads)
+    else:
+        ends = _first_rows(workloads, len(runs) + 1)
+        of_each = [workloads[start:end] for start, end in itertools.pairwise(ends.tolist())]
+        keys = [key_of(run, about) for run, about in zip(runs, of_each, strict=True)]
+        samples = _samples(runs, keys, ends[:-1], workloads, known)
+        # A run without workloads has no samples, and would share its first row with the next one.
+        full = np.flatnonzero(np.diff(ends))
+        keyed = [keys[at] for at in full], ends[full]
+    if samples is None:
         return None
     of_run = [_about(run) for run in runs]
     rows = [
@@ -196,7 +244,44 @@ def _all_at_once(runs: Sequence[RunFiles]) -> Part | None:
     ]
     about = pl.DataFrame(rows, schema={name: COLUMNS[name] for name in _OF_WORKLOAD}, orient="row")
     kinds = {AT: pl.UInt32(), **{name: COLUMNS[name] for name in _OF_LINE}}
-    return Part(about, samples.select(pl.col(name).cast(kind) for name, kind in kinds.items()))
+    return Part(about, samples.select(pl.col(name).cast(kind) for name, kind in kinds.items()), keyed)
+
+
+def _first_rows(workloads: Sequence[WorkloadLines], runs: int) -> Ints:
+    """The place of the first workload of every run."""
+    return np.searchsorted(np.array([one.run for one in workloads], dtype=np.int64), np.arange(runs))
+
+
+def _samples(
+    runs: Sequence[RunFiles],
+    keys: Sequence[bytes],
+    firsts: Ints,
+    workloads: Sequence[WorkloadLines],
+    known: ParsedSamples,
+) -> pl.DataFrame | None:
+    """As ``whole_samples``, but what is known isn't parsed."""
+    old, new = ([at for at, key in enumerate(keys) if (key in known.places) is there] for there in (True, False))
+    if not old:
+        return whole_samples(runs, workloads)
+    counts = [known.places[keys[at]][1] for at in old]
+    tables = [_moved(known.of(keys[at] for at in old), PLACE, np.repeat(firsts[old], counts))]
+    if new:
+        fresh = [runs[at] for at in new]
+        of_fresh = workloads_of(fresh) or []
+        parsed = whole_samples(fresh, of_fresh)
+        if parsed is None:
+            return None
+        run = np.array([one.run for one in of_fresh], dtype=np.int64)
+        gap = firsts[new] - _first_rows(of_fresh, len(fresh))
+        tables.append(_moved(parsed, AT, gap[run][parsed[AT].to_numpy()]))
+    table = pl.concat(tables)
+    return table[np.argsort(table[AT].to_numpy(), kind="stable")]
+
+
+def _moved(samples: pl.DataFrame, place: str, by: Ints) -> pl.DataFrame:
+    """The samples with their workloads' places among those of the batch."""
+    at = pl.Series(AT, samples[place].to_numpy().astype(np.int64) + by)
+    return samples.select(at.cast(pl.UInt32), *(pl.col(name).cast(COLUMNS[name]) for name in _OF_LINE))
 
 
 def _has_copies(samples: pl.DataFrame) -> bool:
@@ -276,11 +361,11 @@ def _settle(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[DataError]]:
     return frame.filter(~twice), errors
 
 
-def merge_directory(runs_dir: Path, records: Records | None = None) -> Merged:
+def merge_directory(runs_dir: Path, records: Records | None = None, known: ParsedSamples | None = None) -> Merged:
     """All samples of the finished runs below ``runs_dir``, with the errors of runs that can't be read.
 
-    ``records`` are those that have been read already; more come to it.
+    ``records`` are those that have been read already; more come to it. ``known`` as for ``merge_batches``.
     """
     unread: list[DataError] = []
-    merged = merge_batches(read_batches(runs_dir, records or Records(), unread))
+    merged = merge_batches(read_batches(runs_dir, records or Records(), unread), known)
     return dataclasses.replace(merged, errors=(*unread, *merged.errors))

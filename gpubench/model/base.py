@@ -131,7 +131,7 @@ PathPart = Annotated[str, pydantic.AfterValidator(check_path_part)]
 class Settings(pydantic.BaseModel):
     """Base of everything that comes from a file the user may have written."""
 
-    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
     @classmethod
     def load(cls, text: str, source: str) -> Self:

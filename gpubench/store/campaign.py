@@ -17,6 +17,7 @@ from gpubench.spec.records import RUN_FILE
 from gpubench.store.packs import Pack
 
 PLAN_FILE = "plan.json"
+CACHE_FILE = "samples.cache"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,6 +119,11 @@ class Campaign:
     def results(self) -> Path:
         """The merged samples."""
         return self._derived("results.parquet")
+
+    @property
+    def cache(self) -> Path:
+        """Parsed samples of the last merge; nobody needs it."""
+        return self.directory / CACHE_FILE
 
     @property
     def verdicts(self) -> Path:

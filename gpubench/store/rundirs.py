@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import operator
 import os
 import re
 import typing
@@ -21,6 +22,7 @@ from gpubench.spec.plain import SpecError, from_plain
 from gpubench.spec.records import LINKS_FILE, PROVENANCE_FILE, RUN_FILE, RUN_RECORD
 
 _LINK_NUMBERS = ("bytes", "count", "seconds")
+_NUMBERS_OF_LINK = operator.itemgetter(*_LINK_NUMBERS)
 _LINK = {"receiver", "sender", "workload", "params_id", *_LINK_NUMBERS}
 _NAME = re.compile(r"(?P<run>.+)-(?P<attempt>[1-9]\d*)")
 
@@ -49,7 +51,7 @@ def read_record(path: Path) -> RunRecord | None:
     source = path / RUN_FILE
     try:
         with reading(source):
-            plain = _parsed(source.read_bytes())
+            plain = _parsed(read_bytes(source))
     except FileNotFoundError:
         return None
     except (ValueError, RecursionError):
@@ -91,7 +93,7 @@ def read_provenance(path: Path) -> Mapping[str, Any]:
     A hole in it mustn't stop a report: the page says *not recorded*, and what isn't recorded hasn't changed.
     """
     try:
-        plain = _parsed((path / PROVENANCE_FILE).read_bytes())
+        plain = _parsed(read_bytes(path / PROVENANCE_FILE))
     except (OSError, ValueError, RecursionError):
         return {}
     return plain if isinstance(plain, dict) else {}
@@ -100,20 +102,36 @@ def read_provenance(path: Path) -> Mapping[str, Any]:
 def read_links(path: Path) -> list[Mapping[str, Any]]:
     """``links.jsonl`` of the run directory ``path``; lines that are damaged or lack a figure are left out."""
     try:
-        lines = (path / LINKS_FILE).read_bytes().splitlines()
+        lines = read_bytes(path / LINKS_FILE).splitlines()
     except OSError:
         return []
-    rows: list[Mapping[str, Any]] = []
-    for line in lines:
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(row, dict) and row.keys() >= _LINK:
-            numbers = [row[name] for name in _LINK_NUMBERS]
-            if all(isinstance(value, int | float) and 0 <= value < math.inf for value in numbers):
-                rows.append(row)
-    return rows
+    try:  # whole lines all at once: a campaign has as many of them as samples
+        rows = pydantic_core.from_json(b"[" + b",".join(lines) + b"]")
+    except ValueError:
+        rows = []
+    if len(rows) != len(lines):  # one is damaged, or holds two values
+        rows = [row for line in lines for row in _line(line)]
+    return [row for row in rows if _is_link(row)]
+
+
+def _line(line: bytes) -> list[Any]:
+    try:
+        return [json.loads(line)]
+    except (ValueError, RecursionError):
+        return []
+
+
+def _is_link(row: object) -> bool:
+    if not isinstance(row, dict) or not row.keys() >= _LINK:
+        return False
+    numbers = _NUMBERS_OF_LINK(row)
+    return all(isinstance(value, int | float) and 0 <= value < math.inf for value in numbers)
+
+
+def read_bytes(path: Path) -> bytes:
+    """All of a file, in half of the time of ``Path.read_bytes``: ten thousand runs have thirty thousand files."""
+    with open(path, "rb", buffering=0) as handle:  # noqa: PTH123 - as above
+        return handle.readall()
 
 
 def _parsed(data: bytes) -> Any:

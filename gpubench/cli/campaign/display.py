@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gpubench.cli.images.obtain import not_imported
 from gpubench.cli.say import say
 from gpubench.cli.terminal import Terminal
 from gpubench.cli.ways import as_typed, typed
@@ -17,9 +16,6 @@ from gpubench.files import write_atomically
 from gpubench.model.image import ImageSpec
 from gpubench.model.plan import Plan
 from gpubench.model.quantities import format_seconds
-from gpubench.plan.budget import node_hours
-from gpubench.plan.known_issues import issue_lines
-from gpubench.plan.power_analysis import predict_for_plan
 from gpubench.schedulers import JobState, submitted
 from gpubench.schedulers.client import OVER_BUDGET
 from gpubench.spec import WorkloadSpec
@@ -42,6 +38,10 @@ from gpubench.spec.records import LOGS_FILE
 
 def plan_lines(campaign: Campaign) -> Iterator[str]:
     """What will be run, and how long it will take."""
+    from gpubench.cli.images.obtain import not_imported
+    from gpubench.plan.budget import node_hours
+    from gpubench.plan.known_issues import issue_lines
+
     plan = campaign.plan
     runs = list(campaign.rows())
     blocks = len({block.block for _, block, _ in runs})
@@ -86,6 +86,8 @@ def _finds(plan: Plan) -> Iterator[str]:
     """What the planned blocks can find: by the noise of an earlier campaign like this, else by assumed noise."""
     blocks = plan_blocks(plan)
     if not plan.foreseen:
+        from gpubench.plan.power_analysis import predict_for_plan
+
         _, assumed = predict_for_plan(
             (),
             workloads=[WorkloadSpec(**item.model_dump(exclude={"params_id"})) for item in plan.workloads],

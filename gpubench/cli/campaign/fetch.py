@@ -17,14 +17,14 @@ from gpubench.errors import DataError, MissingToolError, SchedulerError, UsageEr
 from gpubench.files import locked, writing
 from gpubench.model.site import Site
 from gpubench.spec.records import DATA_FOLDER, RUN_FILE
-from gpubench.store.campaign import PLAN_FILE, Campaign
+from gpubench.store.campaign import CACHE_FILE, PLAN_FILE, Campaign
 
 STAGE = ".fetch"
 """Below the copy: records that have come, while what they speak of is still on its way."""
 PARTIAL = ".rsync-partial"
 SILENCE_S = 120
 SSH = "ssh -o ConnectTimeout=20 -o ServerAliveInterval=15"
-_DERIVED = ("results.parquet", "verdicts.json", "report.html", "report.md")
+_DERIVED = (CACHE_FILE, "results.parquet", "verdicts.json", "report.html", "report.md")
 _REMOTE = re.compile(r"[^/:]+:.+")
 
 

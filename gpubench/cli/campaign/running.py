@@ -11,8 +11,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
 
-from gpubench.cli.campaign.preflight import planned_images, require_sound_images
-from gpubench.cli.images.obtain import make_ready
 from gpubench.cli.progress import Progress, progress_for
 from gpubench.cli.say import say
 from gpubench.cli.ways import typed
@@ -68,6 +66,9 @@ def run_jobs(
         SchedulerError: a job was refused.
         InterruptedByUserError: Ctrl-C or a signal; the job has ended by then, and what was finished is kept.
     """
+    from gpubench.cli.campaign.preflight import planned_images
+    from gpubench.cli.images.obtain import make_ready
+
     for image in planned_images(campaign):
         make_ready(image)
     jobs = [job for job in campaign.jobs if blocks is None or job.job in blocks]
@@ -222,6 +223,8 @@ def submit_jobs(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None) 
         MissingToolError: the scheduler isn't here; the scripts are.
         SchedulerError: a job was refused; those before it are submitted.
     """
+    from gpubench.cli.campaign.preflight import require_sound_images
+
     scheduler = BATCH.get(campaign.plan.site.scheduler)
     if scheduler is None:
         return False
@@ -304,6 +307,8 @@ def run_here(campaign: Campaign) -> None:
         PlanRefusedError: a variant has no image yet.
         InterruptedByUserError: Ctrl-C or a signal; the job has ended by then, and what was finished is kept.
     """
+    from gpubench.cli.campaign.preflight import require_sound_images
+
     scheduler, held = _allocation(campaign)
     require_sound_images(campaign)
     for job in campaign.jobs:

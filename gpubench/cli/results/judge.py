@@ -8,6 +8,7 @@ import datetime as dt
 import fnmatch
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from gpubench import resources
 from gpubench.cli.campaign.running import account_now
@@ -15,6 +16,7 @@ from gpubench.cli.say import warn
 from gpubench.errors import DataError
 from gpubench.files import write_atomically
 from gpubench.images.compatibility import set_by_binding
+from gpubench.merge.cache import read_cache, write_cache
 from gpubench.merge.environment import (
     Changes,
     Facts,
@@ -97,7 +99,8 @@ def _judge_campaign(campaign: Campaign, question: Question | None) -> JudgedCamp
     question = _less_what_is_planned(question or Question(), campaign.plan)
     records = Records()
     accounting = account_now(campaign, records)
-    merged = merge_directory(campaign.runs_dir, records)
+    known = read_cache(campaign.cache)
+    merged = merge_directory(campaign.runs_dir, records, known)
     warnings = (*accounting.warnings, *(str(error) for error in merged.errors), *merged.warnings)
     warnings += added_later(campaign)
     for warning in warnings:
@@ -126,6 +129,8 @@ def _judge_campaign(campaign: Campaign, question: Question | None) -> JudgedCamp
             arrangement = campaign.plan.site.layout.arrangement
             data = verdicts_json(campaign.plan.campaign, verdicts, settings, arrangement)
             write_atomically(campaign.verdicts, data, parents=False)
+        if merged.keys != known.places.keys():
+            write_cache(campaign.cache, merged.parsed())
     return judged
 
 
@@ -203,28 +208,36 @@ def _warn_of_patterns_without_use(patterns: Iterable[str], changes: Changes) -> 
 
 def tables_of(campaign: Campaign, outcomes: Iterable[RunOutcome]) -> list[LinkTable]:
     """All links of those of the campaign's runs that are ok."""
-    runs = [
-        RunLinks(one, rows, processes_by_address(read_provenance(one.directory)))
-        for one in outcomes
-        if one.directory and one.status == "ok" and (rows := read_links(one.directory))
-    ]
-    return link_tables(campaign.plan, runs)
+    return _of_files(campaign, [one for one in outcomes if one.status == "ok"])[0]
+
+
+def _of_files(
+    campaign: Campaign, outcomes: Iterable[RunOutcome]
+) -> tuple[list[LinkTable], dict[str, Mapping[str, Any]]]:
+    """The links, and what the page shows of each run's provenance; that is read once for both."""
+    runs, shown = [], {}
+    for one in outcomes:
+        if one.directory:
+            provenance = read_provenance(one.directory)
+            shown[one.directory.name] = condensed(provenance)
+            if one.status == "ok" and (rows := read_links(one.directory)):
+                runs.append(RunLinks(one, rows, processes_by_address(provenance)))
+    return link_tables(campaign.plan, runs), shown
 
 
 def report_inputs(judged: JudgedCampaign) -> ReportInputs:
     """What the report is made from, read from the campaign's directory; raises DataError where that is gone."""
     campaign, outcomes = judged.campaign, judged.accounting.outcomes
     with while_it_stands(campaign):
+        links, provenance = _of_files(campaign, outcomes)
         return ReportInputs(
             plan=campaign.plan,
             outcomes=outcomes,
             cells=judged.cells,
             verdicts=judged.verdicts,
             settings=judged.settings,
-            links=tables_of(campaign, outcomes),
-            provenance={
-                one.directory.name: condensed(read_provenance(one.directory)) for one in outcomes if one.directory
-            },
+            links=links,
+            provenance=provenance,
             changes=judged.changes,
             manifests=campaign.manifests(),
             warnings=judged.warnings,

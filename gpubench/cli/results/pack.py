@@ -16,14 +16,12 @@ from gpubench.errors import DataError, UsageError
 from gpubench.importers.directory import NOTE, TABLE
 from gpubench.model.quantities import format_bytes
 from gpubench.spec.records import DATA_FOLDER
-from gpubench.store.campaign import Campaign
+from gpubench.store.campaign import CACHE_FILE, Campaign
 from gpubench.store.packs import INDEX, SUFFIX, Index, is_plain, read_index, write_pack
 from gpubench.store.rundirs import Records, is_temporary
 
-_LEFT_OUT = {
-    *("results.parquet", "verdicts.json", "report.html", "report.md", ".fetch", ".rsync-partial"),
-    *(DATA_FOLDER, INDEX),
-}
+_DERIVED = {CACHE_FILE, "results.parquet", "verdicts.json", "report.html", "report.md"}
+_LEFT_OUT = {*_DERIVED, ".fetch", ".rsync-partial", DATA_FOLDER, INDEX}
 _MOST_LINES = 8
 HOMES_REPLACED = "/home/user stands for every home; the hashes are those of this copy, not those that the runs wrote"
 _ENDED = ("ok", "failed", "skipped")
