@@ -72,6 +72,8 @@ def test_cells_of_unlike_size_are_not_pooled():
 def test_a_pilot_of_one_block_is_refused():
     with pytest.raises(DataError, match="two complete blocks"):
         power.sigma_from_history([[0.1]])
+    (least,) = power.sigma_from_history([[0.1, 0.3]])
+    assert (least.value, least.freedom) == (pytest.approx(0.2 / math.sqrt(2)), 1)
 
 
 def test_blocks_to_decide_falls_with_precision_and_grows_towards_the_margin():

@@ -66,8 +66,8 @@ def test_seven_blocks_of_eight_in_the_same_order_are_flagged():
 
 @pytest.mark.parametrize("first", ["A", "B"])
 def test_a_difference_is_no_effect_of_the_order_where_only_one_block_ran_the_other_way_round(first):
-    # The slower variant is second in seven of eight blocks, so whoever runs second seems slower.
-    differences = noisy(8, effect=0.06 if first == "A" else -0.06, sd=0.004)
+    # The slower variant is second in 15 of 16 blocks, so whoever runs second seems slower.
+    differences = noisy(16, effect=0.06 if first == "A" else -0.06, sd=0.004)
     runs = reordered(blocks_of(differences), order=lambda r: (r.variant != first) ^ (r.block == 1))
     assert "order" not in one(runs).flags
 

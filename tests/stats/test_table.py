@@ -230,6 +230,7 @@ def test_a_failed_run_needs_neither_repetition_nor_time():
 @pytest.mark.parametrize(
     ("column", "value", "said"),
     [
+        ("nodes", pl.lit(None, pl.Int64), "column 'nodes' is empty in row 1 below the header; fill it in every row"),
         ("wall_s", pl.lit("1.2 s"), "column 'wall_s' reads '1.2 s' in row 1"),
         ("wall_s", pl.concat_list("wall_s"), "column 'wall_s' holds lists"),
         ("nodes", pl.concat_list("nodes"), "column 'nodes' holds lists"),
