@@ -32,9 +32,10 @@ def answer(inputs: ReportInputs) -> list[str]:
 def certainty(inputs: ReportInputs) -> str:
     """How sure the answer is, and by what rule."""
     family, alpha = len(inputs.verdicts), f"{100 * inputs.settings.alpha:g} %"
+    together = f", over all {family} comparisons together" if family > 1 else ""
     rule = (
         f"If nothing differed at all, a campaign like this one would still call a regression or an improvement in at "
-        f"most {alpha} of cases, over all {family} comparisons together. “Equivalent” means that "
+        f"most {alpha} of cases{together}. “Equivalent” means that "
         f"{_equivalent(inputs)}; “inconclusive” means that these data can’t tell."
     )
     if family > 1:

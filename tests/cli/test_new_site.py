@@ -76,7 +76,7 @@ def test_what_the_commands_say_becomes_a_profile_that_passes_its_check(gpubench:
 
 
 def test_what_is_not_found_is_said_and_the_check_names_what_must_be_filled_in(gpubench: Run, tmp_path: Path) -> None:
-    broken = {"sinfo": "echo 'no controller' >&2; exit 1", "scontrol": "exit 3"}
+    broken = {"sinfo": "printf 'sinfo: error: resolving\\nsinfo: no controller\\n' >&2; exit 1", "scontrol": "exit 3"}
     done = gpubench(
         *("sites", "new", "bare", "--scheduler", "slurm", "--runtime", "pyxis"), env=machine(tmp_path, broken)
     )

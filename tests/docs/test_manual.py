@@ -93,8 +93,9 @@ def provide(words: Sequence[str], folder: Path) -> None:
 
 
 def samples(folder: Path) -> None:
-    """``samples.csv`` under the header that the manual shows."""
-    (block,) = manual.blocks(ROOT / "docs" / "ci.md", "csv")
+    """``samples.csv`` under the header that the manual shows, and ``mine.csv`` as it shows it."""
+    mine, block = manual.blocks(ROOT / "docs" / "ci.md", "csv")
+    (folder / "mine.csv").write_text(mine.text)
     head = block.text.partition("\n")[0]
     rows = [
         f"solver,1,{variant},{at},{variant}{at},{rep},{10 + at / 10 + rep / 50 + slower},{(order + at) % 2}"
@@ -177,7 +178,7 @@ def run(command: Command, words: list[str], folder: Path) -> bool:
     if {"multi-node-merge.csv", "imports/draco"} & {*words} and not (folder / "multi-node-merge.csv").exists():
         return False  # this project has no copy of that history
     environment = {"HOME": str(folder), **own_queue(folder), "XDG_CACHE_HOME": str(Path.home() / ".cache")}
-    if words[0] in ("compare", "diff", "report") and not {"imports/draco", "samples.csv"} & {*words}:
+    if words[0] in ("compare", "diff", "report") and not {"imports/draco", "samples.csv", "mine.csv"} & {*words}:
         words = [LABELS.get(word, word) for word in words]
     done = run_gpubench(words, folder, environment)
     assert done.returncode in FINDINGS, f"{command}: {done.returncode} {done.stderr}"

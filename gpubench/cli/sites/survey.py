@@ -58,7 +58,9 @@ class Survey:
             self.unanswered.append(f"{words[0]}: {error.strerror}")
             return ""
         if done.returncode:
-            self.unanswered.append(f"{words[0]}: {visible(said(done)).removeprefix(f'{words[0]}: ')}")
+            # Slurm's commands print each step of their failure; the last line is the reason.
+            why = (done.stderr or done.stdout).strip().splitlines()[-1:] or [said(done)]
+            self.unanswered.append(f"{words[0]}: {visible(why[0]).removeprefix(f'{words[0]}: ')}")
             return ""
         return visible_lines(done.stdout)
 
