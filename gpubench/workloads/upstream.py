@@ -8,6 +8,7 @@ https://github.com/rapidsai/dask-cuda/tree/main/dask_cuda/benchmarks
 """
 
 import importlib.metadata
+import importlib.util
 import json
 import math
 import os
@@ -74,7 +75,9 @@ class Upstream(Measurement):
         return {"dask_cuda": self._version}
 
     def setup(self) -> None:
-        """Raise UnavailableError where the image has no dask-cuda."""
+        """Raise UnavailableError where the image has no dask-cuda, or lacks the back-end that the options name."""
+        if "rapidsmpf" in self.params["options"] and importlib.util.find_spec("rapidsmpf") is None:
+            raise UnavailableError(f"{self.params['benchmark']} with rapidsmpf: this image has no rapidsmpf")
         try:
             self._version = importlib.metadata.version("dask-cuda")
         except importlib.metadata.PackageNotFoundError:

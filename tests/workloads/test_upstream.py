@@ -84,6 +84,13 @@ def test_an_image_without_dask_cuda_skips_it() -> None:
         measurement.setup()
 
 
+def test_an_image_without_rapidsmpf_skips_the_back_end_that_needs_it() -> None:
+    asked = {"benchmark": "local_cudf_shuffle", "options": "--backend rapidsmpf"}
+    measurement = Upstream(WorkloadContext(None, [], 1, "cpu", "tcp"), asked)
+    with pytest.raises(UnavailableError, match="local_cudf_shuffle with rapidsmpf: this image has no rapidsmpf"):
+        measurement.setup()
+
+
 @pytest.mark.system
 def test_dask_cudas_own_merge_and_its_explicit_comms_run_on_our_cluster(gpubench: Run, tmp_path: Path) -> None:
     (tmp_path / "theirs.toml").write_text(SUITE)
