@@ -1,10 +1,10 @@
-"""What people read: one self-contained page per campaign, the same in Markdown, and verdicts on a terminal.
+"""What people read: sections, and the pages, Markdown and terminal tables that are made of them.
 
-``page.html`` is imported from its own module: it brings Altair along, which a command that prints a table needn't wait
-for.
+``page`` is imported from its own module: it brings the renderer of charts along, which a command that prints a table
+needn't wait for.
 """
 
 from gpubench.report.inputs import ReportInputs
-from gpubench.report.verdicts import verdict_lines, verdict_table, verdicts_json
+from gpubench.report.verdicts import verdict_lines, verdicts_json, wide_table
 
-__all__ = ["ReportInputs", "verdict_lines", "verdict_table", "verdicts_json"]
+__all__ = ["ReportInputs", "verdict_lines", "verdicts_json", "wide_table"]

@@ -11,10 +11,6 @@ _VARIANT_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "trian
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif"  # as the page
 
 
-Chart = tuple[str, str, dict[str, Any]]
-"""Anchor on the page, name, and Vega-Lite spec."""
-
-
 def by_variant(rows: Sequence[Mapping[str, Any]], variants: Sequence[str]) -> dict[str, Any]:
     """Colour and shape of each variant: the same in every chart of the page, also where one of them has no sample."""
     present = [label for label in variants if any(row["variant"] == label for row in rows)]
@@ -28,11 +24,6 @@ def by_variant(rows: Sequence[Mapping[str, Any]], variants: Sequence[str]) -> di
         "color": alt.Color("variant:N", scale=colours, legend=legend, sort=present),
         "shape": alt.Shape("variant:N", scale=shapes, legend=legend, sort=present),
     }
-
-
-def short(value: float) -> float:
-    """Five digits are more than any picture shows."""
-    return float(f"{value:.5g}")
 
 
 def finish(

@@ -13,15 +13,12 @@ import altair as alt
 
 from gpubench.merge.family import Cell
 from gpubench.report import condense, labels
-from gpubench.report.chart_parts import by_variant, finish, short
+from gpubench.report.chart_parts import by_variant, finish
 from gpubench.stats.modes import anchor
 from gpubench.stats.verdict import Verdict
 
 VERDICT_WORDS = tuple(labels.MARKS)
 _VERDICT_SHAPES = ("triangle-up", "triangle-down", "circle", "diamond", "cross")
-
-MOST_SAMPLES = 120_000
-"""Above this many in a campaign the charts show each run's mean only, to keep the page below 3 MB."""
 
 _BINS = 40
 _ROW = 25
@@ -184,7 +181,7 @@ def histogram(cells: Sequence[Cell], variants: Sequence[str], title: str) -> dic
     for label, values in logs.items():
         counts = Counter(min(int((value - low) / width), _BINS - 1) for value in values)
         # A bin more on each side: a step line ends where it begins, on the ground.
-        edges = [short(math.exp(low + at * width)) for at in range(-1, _BINS + 1)] if values else []
+        edges = [labels.short(math.exp(low + at * width)) for at in range(-1, _BINS + 1)] if values else []
         rows += [{"variant": label, "s": edge, "n": counts[at - 1]} for at, edge in enumerate(edges)]
     data = alt.Chart(alt.NamedData("bins"))
     across = alt.X("s:Q", scale=alt.Scale(type="log", nice=False), title=None, axis=alt.Axis(format="~r"))
@@ -210,10 +207,10 @@ def _run_row(number: int, cell: Cell, *, means_only: bool) -> dict[str, Any]:
         "n": len(shown),
         "variant": cell.outcome.run.variant,
         "block": cell.outcome.block.block,
-        "mean": short(mean),
+        "mean": labels.short(mean),
         "status": cell.status,
         "label": labels.seconds(mean),
-        "s": [short(value) for value in shown],
+        "s": [labels.short(value) for value in shown],
     }
 
 
@@ -231,10 +228,10 @@ def _stretch_rows(ordered: Sequence[Cell], variants: Sequence[str]) -> list[dict
             "n": 1,
             "variant": variant,
             "block": name,
-            "mean": short(mean),
+            "mean": labels.short(mean),
             "status": "ok",
             "label": labels.seconds(mean),
-            "s": [short(mean)],
+            "s": [labels.short(mean)],
         }
         for number, (name, variant, mean) in enumerate(found)
     ]

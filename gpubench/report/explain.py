@@ -8,7 +8,7 @@ from typing import Any
 
 from gpubench.merge.explain import Explained, FieldDifference
 from gpubench.merge.run_noise import NOISE
-from gpubench.report.sections import Section, SectionPart, TextTable
+from gpubench.report.sections import NUMBER, Column, Section, SectionPart, TextTable
 from gpubench.stats.separation import PairedDifference
 
 SCHEMA = "gpubench/explain/1"
@@ -74,10 +74,11 @@ def _noise(noise: Mapping[str, PairedDifference], sides: Sequence[str], blocks: 
     single = blocks == 1
     names = [one if len(one) <= 12 else f"{one[:11]}…" for one in sides]
     ranked = sorted(noise.items(), key=lambda item: -abs(item[1].size or 0.0))
+    numbers = [*names, "differ by", *([] if single else ["paired t"])]
     rows = [[NOISE[name], *_numbers(one, single=single)] for name, one in (noise.items() if single else ranked)]
     yield SectionPart(
         "Noise:" if single else f"Noise (medians over {blocks} blocks; t of the differences within blocks):",
-        table=TextTable(["", *names, "differ by", *([] if single else ["paired t"])], rows, numbers=True),
+        table=TextTable(["", *(Column(name, NUMBER) for name in numbers)], rows, numbers=True),
     )
     if not single:
         said = (

@@ -11,9 +11,7 @@ import vl_convert
 
 from gpubench.errors import DataError
 from gpubench.model.text import all_visible
-from gpubench.report.chart_parts import Chart
-from gpubench.report.inputs import ReportInputs
-from gpubench.report.page import parts
+from gpubench.report.sections import Chart
 
 Format = Literal["svg", "png"]
 
@@ -24,21 +22,16 @@ _PADDING = {"left": 36, "right": 12, "top": 12, "bottom": 12}  # room for letter
 _FONT = "sans-serif"  # nobody knows which fonts stand where the file is looked at
 
 
-def images(inputs: ReportInputs, form: Format) -> Iterator[tuple[str, bytes]]:
-    """Every chart of the page: a file name that says what it shows, and the file.
+def images(charts: Iterable[Chart], templates: Mapping[str, str], form: Format) -> Iterator[tuple[str, bytes]]:
+    """Every chart of a page: a file name that says what it shows, and the file.
 
     Raises:
         DataError: a chart that the renderer refuses.
     """
-    return rendered(parts(inputs).charts(), inputs.templates, form)
-
-
-def rendered(charts: Iterable[Chart], templates: Mapping[str, str], form: Format) -> Iterator[tuple[str, bytes]]:
-    """As ``images``, of any page's charts."""
     colours = light_colours(templates[_STYLE])
     taken: set[str] = set()
-    for _, name, spec in charts:
-        yield f"{_free(name, taken)}.{form}", _render(name, standalone(spec, colours), form)
+    for chart in charts:
+        yield f"{_free(chart.name, taken)}.{form}", _render(chart.name, standalone(chart.spec, colours), form)
 
 
 def light_colours(style: str) -> dict[str, str]:

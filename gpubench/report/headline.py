@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.model.text import counted
 from gpubench.report import labels
 from gpubench.report.inputs import ReportInputs
+from gpubench.report.runs import run_counts
 from gpubench.spec.turns import INTERLEAVED, SEQUENTIAL
 from gpubench.spec.waiting import polls
 from gpubench.stats.verdict import Verdict
@@ -94,7 +94,6 @@ def _compared(inputs: ReportInputs) -> dict[str, str]:
 def facts(inputs: ReportInputs) -> list[tuple[str, str]]:
     """What was run, in a few words each."""
     plan = inputs.plan
-    counts = Counter(one.status for one in inputs.outcomes)
     nodes = sorted({one.job.nodes for one in inputs.outcomes})
     workers = sorted({one.job.workers_per_node for one in inputs.outcomes})
     blocks = {one.block.block for one in inputs.outcomes}
@@ -110,7 +109,7 @@ def facts(inputs: ReportInputs) -> list[tuple[str, str]]:
         ("blocks", f"{len(blocks)}, each of {len(plan.variants)} variants in an order shuffled from seed {plan.seed}"),
         ("arrangement", ARRANGEMENTS[plan.site.layout.arrangement]),
         ("waiting", _waiting(plan)),
-        ("runs", ", ".join(f"{counts[word]} {word}" for word in labels.RUN_MARKS if word in counts)),
+        ("runs", run_counts(inputs.outcomes)),
         ("gpubench", plan.gpubench),
     ]
 

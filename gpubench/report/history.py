@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -13,7 +12,21 @@ from gpubench.history.coverage import CoverageLine, Gap
 from gpubench.history.observed import Observed
 from gpubench.importers.pairing import Key
 from gpubench.report import labels
-from gpubench.report.sections import Section, SectionPart, TextTable
+from gpubench.report.sections import (
+    EVERYWHERE,
+    NUMBER,
+    PAGE,
+    PRINTED,
+    SHORT,
+    WHY,
+    Column,
+    Section,
+    SectionPart,
+    Styled,
+    TextTable,
+    Words,
+)
+from gpubench.report.versions import version_key
 from gpubench.stats.change_points import FEWEST
 
 HISTORY, CHANGES, TREND = "gpubench/history/1", "gpubench/changes/1", "gpubench/trend/1"
@@ -70,23 +83,44 @@ def coverage_section(sources: Sequence[HistorySource]) -> Section:
     return Section(
         [part for source in sources for part in _source_parts(source)],
         {"schema": HISTORY, "sources": [_plain_source(source) for source in sources]},
+        title="Planned and observed",
+        anchor="holes",
+        brief=f"{len(sources)} sources" if len(sources) > 1 else "",
     )
 
 
 def _source_parts(source: HistorySource) -> Iterator[SectionPart]:
-    yield SectionPart(f"{source.kind} {source.name}: {source.about}")
     names = labels.cell_names([dict(line.key) for line in source.lines])
-    width = max((len(line.variant) for line in source.lines), default=0)
-    for name, found in itertools.groupby(zip(names, source.lines, strict=True), lambda pair: pair[0]):
-        rows = [(one.variant.ljust(width), f"{one.there:3} of {one.of}", one.marks) for _, one in found]
-        yield SectionPart(name, table=TextTable(("version", "there", "dates"), rows, bare=True), depth=1)
+    columns = [
+        Column("workload"),
+        Column("version", SHORT),
+        Column("there", NUMBER),
+        Column("each sign is a date", "dates", EVERYWHERE if any(line.marks for line in source.lines) else ""),
+        Column("what is missing, and why", WHY, PAGE),
+    ]
+    rows: list[list[Words]] = [
+        [
+            name,
+            one.variant,
+            f"{one.there:3} of {one.of}",
+            Styled(one.marks, "code"),
+            "; ".join(f"{count} x {reason}" for reason, count in one.reasons),
+        ]
+        for name, one in zip(names, source.lines, strict=True)
+    ]
+    caption = f"What {source.name} has of what was planned"
+    yield SectionPart(
+        f"{source.kind} {source.name}: {source.about}",
+        heading=f"{source.kind} {source.name}",
+        text=[Styled(source.about, "quiet")],
+        table=TextTable(columns, rows, caption, "cards", bare=True) if rows else None,
+    )
     reasons: Counter[str] = Counter()
     for line in source.lines:
         reasons.update(dict(line.reasons))
     if reasons:
-        yield SectionPart(
-            "what isn't there, and why:", [f"{count} x {why}" for why, count in reasons.most_common()], depth=1
-        )
+        said = [f"{count} x {why}" for why, count in reasons.most_common()]
+        yield SectionPart("what isn't there, and why:", said, depth=1, on=PRINTED)
 
 
 def _plain_source(one: HistorySource) -> dict[str, Any]:
@@ -109,11 +143,52 @@ def _plain_source(one: HistorySource) -> dict[str, Any]:
 
 
 def changes_section(series: Sequence[Series]) -> Section:
-    """The changes by cell and version, then how many series were searched; numbers hold every figure (seconds)."""
+    """The changes by date, then how many series were searched; numbers hold every figure (seconds)."""
+    parts = []
+    if rows := change_rows(series):
+        columns = [Column("series"), Column("first date of it", SHORT), Column("last date before", SHORT)]
+        columns += [Column("change of the time", NUMBER), Column("p", NUMBER), Column("what else changed there", WHY)]
+        caption = "Change points by series, with what else changed there"
+        parts.append(SectionPart(table=TextTable(columns, rows, caption, "sortable cards")))
+    if unusual := _unusual_lines(series):
+        title = "unusual days (no test; beside the median of their stretch)"
+        parts.append(SectionPart(title, unusual, fold=title[0].upper() + title[1:]))
+    searched = list(searched_lines(series))
+    return Section(
+        [*parts, SectionPart(lines=searched, on=PRINTED)],
+        {"schema": CHANGES, "series": [_plain_series(one) for one in series]},
+        title="Changes over dates",
+        anchor="changes",
+        text=[Styled(f"{'. '.join(searched)}. A change is no verdict on a version: it compares days.", "quiet")],
+    )
+
+
+def change_rows(series: Sequence[Series]) -> list[tuple[str, ...]]:
+    """A row per change point, by date."""
     names = labels.cell_names([dict(one.key) for one in series])
-    parts = [_series_part(one, name) for one, name in zip(series, names, strict=True) if one.changes or one.unusual]
-    plain = [_plain_series(one) for one in series]
-    return Section([*parts, SectionPart(lines=list(searched_lines(series)))], {"schema": CHANGES, "series": plain})
+    found = [
+        (
+            f"{name}, {one.variant}",
+            str(change.at),
+            str(change.before),
+            labels.percent(change.effect),
+            "< 0.001" if change.p < 0.001 else f"{change.p:.2g}",
+            why(change),
+        )
+        for one, name in zip(series, names, strict=True)
+        for change in one.changes
+    ]
+    return sorted(found, key=lambda row: (row[1], version_key(row[0])))
+
+
+def _unusual_lines(series: Sequence[Series]) -> list[str]:
+    """Series with days far from their stretch: ``merge, 1.12.1: 2022-09-12 +35.3 %, 2022-09-20 +35.6 %``."""
+    names = labels.cell_names([dict(one.key) for one in series])
+    return [
+        f"{name}, {one.variant}: {', '.join(f'{day} {labels.percent(off)}' for day, off in one.unusual)}"
+        for one, name in zip(series, names, strict=True)
+        if one.unusual
+    ]
 
 
 def trend_section(sources: Sequence[HistorySource], series: Sequence[Series]) -> Section:
@@ -121,21 +196,6 @@ def trend_section(sources: Sequence[HistorySource], series: Sequence[Series]) ->
     both = coverage_section(sources), changes_section(series)
     data = {"schema": TREND, "sources": both[0].data["sources"], "series": both[1].data["series"]}
     return Section([*both[0].parts, *both[1].parts], data)
-
-
-def _series_part(one: Series, name: str) -> SectionPart:
-    lines = []
-    for change in one.changes:
-        figures = f"{labels.percent(change.effect)}, {_p(change.p)}"
-        lines.append(f"{change.at} (before: {change.before}): {figures}; {why(change)}")
-    if one.unusual:
-        lines.append(f"unusual days (no test; beside the median of their stretch): {unusual_days(one)}")
-    return SectionPart(f"{name}, {one.variant} ({len(one.observed)} dates)", lines)
-
-
-def unusual_days(one: Series) -> str:
-    """``2022-09-12 +35.3 %, 2022-09-20 +35.6 %``."""
-    return ", ".join(f"{day} {labels.percent(off)}" for day, off in one.unusual)
 
 
 def searched_lines(series: Sequence[Series]) -> Iterator[str]:
@@ -178,7 +238,3 @@ def _plain_series(one: Series) -> dict[str, Any]:
             for change in one.changes
         ],
     }
-
-
-def _p(value: float) -> str:
-    return "p < 0.001" if value < 0.001 else f"p {value:.2g}"

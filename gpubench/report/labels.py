@@ -93,6 +93,11 @@ def seconds(value: float) -> str:
     return f"{value * 1e9:.4g} ns"
 
 
+def short(value: float) -> float:
+    """Five digits are more than any picture shows."""
+    return float(f"{value:.5g}")
+
+
 def size(count: int) -> str:
     """Bytes as people write them: ``10 MB``, ``1 KiB``."""
     for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -19,25 +19,17 @@ _LABELLED = 24
 """With more workers only every so manieth has its name at the edge; all have it in the tooltip."""
 
 
-def median_rates(table: LinkTable) -> dict[tuple[str, str], float]:
-    """Bytes per second by sender and receiver, over the runs; links without a rate are left out."""
-    return {(link.sender, link.receiver): float(np.median(link.rates)) for link in table.links if link.rates}
-
-
-def heat_map(table: LinkTable, outliers: Sequence[Outlier], title: str) -> dict[str, Any] | None:
+def heat_map(
+    table: LinkTable, rates: Mapping[tuple[str, str], float], outliers: Sequence[Outlier], title: str
+) -> dict[str, Any]:
     """Median rates, rows send and columns receive, in steps of equal ratio; a cross marks a slow link.
 
     Args:
         table: of one workload under one variant at one place.
+        rates: bytes per second by sender and receiver, of those that have one.
         outliers: those found in it.
         title: what the chart shows, for those who can't see it.
-
-    Returns:
-        None where no link has a rate.
     """
-    rates = median_rates(table)
-    if not rates:
-        return None
     names = list(table.nodes)
     # A list per sender instead of a row per link: that is a tenth of the bytes.
     rows = [{"from": sender, "rate": [_three(rates.get((sender, name))) for name in names]} for sender in names]

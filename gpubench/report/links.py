@@ -1,4 +1,4 @@
-"""Links between workers: classes, outliers, and the matrix of a small cluster."""
+"""Links between workers: classes, outliers, and every pair's rate."""
 
 from __future__ import annotations
 
@@ -8,44 +8,134 @@ from collections.abc import Sequence
 
 from gpubench.merge.links import LinkTable
 from gpubench.report import labels
-from gpubench.report.sections import Section, SectionPart, TextTable
+from gpubench.report.sections import NUMBER, PAGE, PRINTED, Chart, Column, Section, SectionPart, Spec, Styled, TextTable
 from gpubench.spec.plain import canonical
-from gpubench.stats.links import MOST_WORKERS, LinkGroup, Outlier, judge_links
+from gpubench.spec.records import LINKS_FILE
+from gpubench.stats.links import MOST_WORKERS, LinkGroup, LinkReport, Outlier, judge_links
 
 SCHEMA = "gpubench/links/1"
 LARGEST_MATRIX = 12
-"""Workers of which a terminal shows every pair."""
+"""Workers of which a terminal shows every pair, and paper the numbers."""
+MOST_LINKS = 16_500
+"""Of all tables that the page shows in full, four of 64 x 64 workers: about half a megabyte."""
+_LEAST_LINKS = 250
+"""A chart weighs as much as so many links before its first one."""
+MOST_OUTLIERS = 12
+"""That the page has in words, per table; the slowest first."""
+_INTRODUCTION = (
+    "Median rate from each sender (row) to each receiver (column), over the runs; a cross marks a link that is slower "
+    "than its class, its sender and its receiver foretell. Tables with slow links stand first, then those that moved "
+    "most."
+)
+_LEFT_OUT = (
+    "To keep this page small, its rates stand in the raw files only, and in gpubench report --only links --json."
+)
+_Rates = dict[tuple[str, str], float]
 
 
 def links_section(campaign: str, tables: Sequence[LinkTable]) -> Section:
-    """Classes, outliers and the matrix of a small cluster; numbers are bytes per second, one rate of each run."""
-    parts, plain = [], []
-    for table, name in zip(tables, labels.cell_names([table_key(table) for table in tables]), strict=True):
-        report = judge_links(table.links, table.nodes)
-        nodes, workers = table.place
-        title = (
-            f"{name}, {table.variant}, {nodes} x {workers} workers, {table.runs} run{'' if table.runs == 1 else 's'}"
-        )
-        words = [*map(group_words, report.groups), *map(outlier_words, report.outliers)]
-        parts.append(SectionPart(title, words, _matrix(table) if len(table.nodes) <= LARGEST_MATRIX else None))
-        plain.append(
-            {
-                "workload": table.workload.name,
-                "backend": table.workload.backend,
-                "params": table.workload.params,
-                "variant": table.variant,
-                "nodes": nodes,
-                "workers_per_node": workers,
-                "runs": table.runs,
-                "links": [
-                    {**dataclasses.asdict(link), "bytes_per_run": table.bytes[link.sender, link.receiver]}
-                    for link in table.links
-                ],
-                "classes": [dataclasses.asdict(group) for group in report.groups],
-                "outliers": [dataclasses.asdict(one) for one in report.outliers],
-            }
-        )
-    return Section(parts, {"schema": SCHEMA, "campaign": campaign, "tables": plain})
+    """Classes, outliers and rates; numbers are bytes per second, one rate of each run.
+
+    Tables with outliers come first, then those that moved most: the page may not show the others in full.
+    """
+    judged = [
+        (table, name, judge_links(table.links, table.nodes))
+        for table, name in zip(tables, labels.cell_names([table_key(table) for table in tables]), strict=True)
+    ]
+    plain = [
+        {
+            "workload": table.workload.name,
+            "backend": table.workload.backend,
+            "params": table.workload.params,
+            "variant": table.variant,
+            "nodes": table.place[0],
+            "workers_per_node": table.place[1],
+            "runs": table.runs,
+            "links": [
+                {**dataclasses.asdict(link), "bytes_per_run": table.bytes[link.sender, link.receiver]}
+                for link in table.links
+            ],
+            "classes": [dataclasses.asdict(group) for group in report.groups],
+            "outliers": [dataclasses.asdict(one) for one in report.outliers],
+        }
+        for table, _, report in judged
+    ]
+    judged.sort(key=lambda one: (not one[2].outliers, -sum(one[0].bytes.values())))
+    parts, left = [], MOST_LINKS
+    for number, (table, name, report) in enumerate(judged):
+        left -= max(len(table.nodes) ** 2, _LEAST_LINKS)
+        parts.append(_part(f"links-{number}", name, table, report, in_full=left >= 0))
+    slow = sum(len(report.outliers) for _, _, report in judged)
+    return Section(
+        parts,
+        {"schema": SCHEMA, "campaign": campaign, "tables": plain},
+        title="Links between workers",
+        anchor="links",
+        text=[Styled(_INTRODUCTION, "quiet")],
+        brief=f"{slow} slow" if slow else "no slow link found",
+        open=bool(slow),
+    )
+
+
+def say_nothing(tables: Sequence[LinkTable]) -> bool:
+    """Whether all are of two workers on one host: a single link has nothing to be compared with."""
+    return all(len(table.nodes) <= 2 and len(set(table.nodes.values())) == 1 for table in tables)
+
+
+def _part(anchor: str, name: str, table: LinkTable, report: LinkReport, *, in_full: bool) -> SectionPart:
+    place = f"{table.variant}, {table.place[0]} x {table.place[1]} workers"
+    title = f"{name}, {place}, {table.runs} run{'' if table.runs == 1 else 's'}"
+    slow = len(report.outliers)
+    rates = {(link.sender, link.receiver): statistics.median(link.rates) for link in table.links if link.rates}
+    words = [outlier_words(one) for one in report.outliers]
+    more = words[MOST_OUTLIERS:]
+
+    def draw() -> Spec:
+        from gpubench.report.link_charts import heat_map
+
+        return heat_map(table, rates, report.outliers, f"{name}, {place}: median rate of every pair of workers")
+
+    parts = [SectionPart(lines=more, depth=1, on=PRINTED)] if more else []
+    if rates:
+        parts.append(_rates_part(f"{name}, {place}", table, rates, report.outliers, in_full=in_full))
+    else:
+        parts.append(SectionPart(text=["No link of it has a rate."], on=PAGE))
+    files: list[str | Styled] = []
+    for number, directory in enumerate(table.directories, 1):
+        files += [" ", Styled(str(number), link=f"runs/{directory}/{LINKS_FILE}", spoken=f"links of run {number}")]
+    counted = [f"and {len(more)} more, less slow: gpubench report --only links names them all"] if more else []
+    return SectionPart(
+        title,
+        [*map(group_words, report.groups), *words[:MOST_OUTLIERS]],
+        anchor=anchor,
+        fold=[title, ": ", Styled(f"{slow} slow", "strong")] if slow else title,
+        open=anchor == "links-0",
+        look="beside",
+        charts=[Chart(anchor, f"links {title}", draw)] if in_full and rates else [],
+        parts=[*parts, SectionPart(text=[*counted, [Styled("Raw files, one a run:", "quiet"), *files]], on=PAGE)],
+    )
+
+
+def _rates_part(
+    name: str, table: LinkTable, rates: _Rates, outliers: Sequence[Outlier], *, in_full: bool
+) -> SectionPart:
+    """Median rates; rows send, columns receive."""
+    slow = {one.names for one in outliers if one.what == "link"}
+    workers = list(table.nodes)
+    words = {pair: f"{_rate(rate)}{' ✕' if pair in slow else ''}" for pair, rate in rates.items()}
+    on = (PRINTED if len(workers) <= LARGEST_MATRIX else "") + (PAGE if in_full else "")
+    matrix = TextTable(
+        ["from \\ to", *(Column(Styled(to), NUMBER) for to in workers)],
+        [[sender, *(words.get((sender, to), "-") for to in workers)] for sender in workers],
+        f"{name}: median rates; rows send, columns receive",
+        "rates",
+        numbers=True,
+        on=on,
+    )
+    if not in_full:
+        return SectionPart(table=matrix, text=[_LEFT_OUT], depth=1)
+    look = "screen" if len(workers) > LARGEST_MATRIX else ""
+    return SectionPart(table=matrix, fold="Rates as numbers", look=look, depth=1)
 
 
 def table_key(table: LinkTable) -> dict[str, object]:
@@ -77,15 +167,3 @@ def outlier_words(one: Outlier) -> str:
     what = " to ".join(one.names)
     others = "its sender and its receiver foretell" if one.what == "link" else "the other nodes do"
     return f"slow {one.what}: {what} at {100 * one.ratio:.0f} % of what {others} ({one.group}, t {one.t:.1f})"
-
-
-def _matrix(table: LinkTable) -> TextTable | None:
-    """Median rates; rows send, columns receive."""
-    found = {(link.sender, link.receiver): statistics.median(link.rates) for link in table.links if link.rates}
-    if not found:
-        return None
-    rows = []
-    for sender in table.nodes:
-        rates = [found.get((sender, receiver)) for receiver in table.nodes]
-        rows.append([sender, *("-" if rate is None else _rate(rate) for rate in rates)])
-    return TextTable(["from \\ to", *table.nodes], rows, numbers=True)

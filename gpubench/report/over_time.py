@@ -15,13 +15,10 @@ from gpubench.history.coverage import OUTSIDE, Gap, Span, spans
 from gpubench.history.observed import Observed
 from gpubench.importers.pairing import Key
 from gpubench.report import labels, over_time_charts
-from gpubench.report.chart_parts import short
 from gpubench.report.history import why
 from gpubench.report.over_time_charts import Edges
-from gpubench.report.tables import NUMBER, SHORT, WHY, PageTable
-
-_SIZES = ("nodes", "workers", "workers_per_node")
-_Panel = tuple[int, int]
+from gpubench.report.sections import NUMBER, PAGE, SHORT, WHY, Chart, Column, Section, SectionPart, Styled, TextTable
+from gpubench.report.versions import group_key, panel_key, panel_words
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +29,43 @@ class OverTime:
     name: str
     unit: str
     chart: dict[str, Any]
-    missing: PageTable
+    missing: TextTable
+
+
+def over_time_section(shown: Sequence[OverTime]) -> Section:
+    """A chart per workload, and in words what isn't there."""
+    kinds = {
+        "failed": "failed",
+        "lost": "lost",
+        "skipped": "skipped, or still to come",
+        "unknown": "nobody recorded why",
+    }
+    key = [part for kind, said in kinds.items() for part in (Styled("", f"swatch {kind}"), f" {said} ")]
+    return Section(
+        [_part(one) for one in shown] or [SectionPart(text=["No figure has a date and a version."])],
+        title="Over time",
+        anchor="over-time",
+        text=[Styled(_INTRODUCTION, "quiet"), [Styled("The lanes below show what is missing: ", "quiet"), *key]],
+        on=PAGE,
+    )
+
+
+_INTRODUCTION = (
+    "Up is faster. Thin bars are 95 % intervals of each date’s figure. A triangle is a change point, the first date of "
+    "a new level, and points to where the speed went; a ring marks an unusual day. Choose a version in the legend to "
+    "see it alone."
+)
+
+
+def _part(one: OverTime) -> SectionPart:
+    count = len(one.missing.rows)
+    fold = f"What is missing there, and why: {count} {'span' if count == 1 else 'spans'}"
+    return SectionPart(
+        anchor=one.anchor,
+        heading=f"{one.name}, {one.unit}",
+        charts=[Chart(one.anchor, f"over time {one.name}", lambda: one.chart)],
+        parts=[SectionPart(table=one.missing, fold=fold)] if count else [],
+    )
 
 
 def over_time(observed: Sequence[Observed], missing: Sequence[Gap], series: Sequence[Series]) -> list[OverTime]:
@@ -58,16 +91,6 @@ def over_time(observed: Sequence[Observed], missing: Sequence[Gap], series: Sequ
         _shown(f"over-time-{number}", name, found, variants)
         for number, (name, found) in enumerate(zip(names, groups.values(), strict=True))
     ]
-
-
-def group_key(key: Key) -> Key:
-    """What figures of one picture share: all of a cell but the size of the cluster."""
-    return tuple(part for part in key if part[0] not in _SIZES)
-
-
-def panel_key(key: Key, workers: int | None) -> _Panel:
-    """Workers in all, and nodes; 0 where not recorded."""
-    return workers or 0, int(dict(key).get("nodes") or 0)
 
 
 def _shown(
@@ -104,23 +127,20 @@ def _shown(
         for one in absent
     ]
     caption = f"Dates on which figures of {name} are missing, with the reason"
-    return OverTime(anchor, name, unit, chart, PageTable(caption, _MISSING_COLUMNS, rows, "sortable"))
+    return OverTime(anchor, name, unit, chart, TextTable(_MISSING_COLUMNS, rows, caption, "sortable"))
 
 
-_MISSING_COLUMNS = (("Size", SHORT), ("Version", SHORT), ("Dates", SHORT), ("Missing", NUMBER), ("Why", WHY))
+_MISSING_COLUMNS = (
+    *(Column("size", SHORT), Column("version", SHORT), Column("dates", SHORT)),
+    *(Column("missing", NUMBER), Column("why", WHY)),
+)
 
 
-def _panel_names(found: Sequence[_Panel]) -> dict[str, str]:
+def _panel_names(found: Sequence[tuple[int, int]]) -> dict[str, str]:
     """A heading by panel, the smallest cluster first."""
     return {
         panel_words(place): panel_words(place) if place[0] else "workers not recorded" for place in sorted(set(found))
     }
-
-
-def panel_words(place: _Panel) -> str:
-    """``8 workers on 2 nodes``."""
-    workers, nodes = place
-    return f"{workers} workers" + (f" on {nodes} node{'s' if nodes > 1 else ''}" if nodes else "")
 
 
 def _figure(one: Observed, *, rated: bool) -> dict[str, Any]:
@@ -135,10 +155,10 @@ def _figure(one: Observed, *, rated: bool) -> dict[str, Any]:
         "date": over_time_charts.moment(one.date),
         "day": str(one.date),
         "variant": one.variant,
-        "value": short(value),
+        "value": labels.short(value),
         "text": labels.seconds(math.exp(one.log_s)),
-        "low": None if half is None else short(value * math.exp(-half)),
-        "high": None if half is None else short(value * math.exp(half)),
+        "low": None if half is None else labels.short(value * math.exp(-half)),
+        "high": None if half is None else labels.short(value * math.exp(half)),
         "source": one.source,
     }
 

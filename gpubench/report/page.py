@@ -1,120 +1,239 @@
-"""``report.html``: the page of a campaign, its answer first."""
+"""The one page: a file that holds everything it needs, and asks no network for anything.
+
+Its charts are pictures (SVG) that need no script; where scripts run, an embedded library draws them anew, to be used.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections import Counter
-from collections.abc import Iterator
+import functools
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
-from gpubench.report import charts, condense, headline, labels, link_rows, provenance, rows, scaling_rows
-from gpubench.report.frame import render
-from gpubench.report.inputs import ReportInputs
-from gpubench.report.next_steps import next_steps
-from gpubench.report.tiles import tiles
-from gpubench.store.accounting import run_warnings
+import jinja2
+import markupsafe
+import platformdirs
+import vl_convert
 
+from gpubench.errors import MissingToolError
+from gpubench.files import write_atomically
+from gpubench.model.text import all_visible, visible
+from gpubench.report.next_steps import NextStep
+from gpubench.report.sections import (
+    MARKDOWN,
+    PAGE,
+    Chart,
+    Section,
+    Spec,
+    Styled,
+    Words,
+    inline,
+    markdown_text,
+    plain,
+    spans,
+)
+from gpubench.report.tiles import Tile
 
-def html(inputs: ReportInputs) -> bytes:
-    """The page, to be written beside ``runs/``: its links to raw files are relative."""
-    return render("report/page.html.j2", inputs.templates, _context(inputs))
+LARGEST_PICTURE, ALL_PICTURES = 40_000, 160_000
+"""Bytes of specs whose charts are drawn beforehand: of one chart, and of a page. A picture takes about five times as
+much; with these a page of many charts needs three more seconds and less than a megabyte."""
+
+_WIDTH = 720
+"""Pixels of a picture whose chart would fill its page."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Parts:
-    """The sections that have charts, each as rows for its tables and specs for its pictures."""
+class Page:
+    """Anything that has results, as one page.
 
-    names: list[str]
-    forest: dict[str, Any] | None
-    groups: list[rows.RowGroup]
-    scaling: list[scaling_rows.Scaling]
-    overhead: scaling_rows.Overhead | None
-    links: list[link_rows.Links]
+    Args:
+        title: of the window.
+        over: a small line above the answer.
+        headline: the answer, a sentence each.
+        sections: what the page shows, and Markdown.
+        notes: what a reader must know before anything else.
+        tiles, steps: of the first screen; ``key`` explains the tiles.
+        about: quiet lines below the answer.
+        made: by whom and when.
+        opening: how Markdown begins; default: the headline.
+        why_no_chart: said where charts are wanted as files and there is none.
+        plots: charts in plain characters, by columns of the terminal.
+    """
 
-    def charts(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """Anchor, a name for people, and the spec, in the order of the page."""
-        if self.forest:
-            yield "forest", "effects", self.forest
-        for group in self.groups:
-            if group.chart:
-                yield group.anchor, f"samples {group.name}", group.chart
-            if group.histogram:
-                yield f"{group.anchor}-modes", f"histogram {group.name}", group.histogram
-        for scaled in self.scaling:
-            if scaled.chart:
-                yield scaled.anchor, f"efficiency {scaled.name}", scaled.chart
-        if self.overhead:
-            yield "overhead", "scheduler", self.overhead.chart
-        for table in self.links:
-            if table.chart:
-                yield table.anchor, f"links {table.name}", table.chart
+    title: str
+    over: str
+    headline: Sequence[str]
+    sections: Sequence[Section]
+    made: str
+    notes: Sequence[Words] = ()
+    tiles: Sequence[Tile] = ()
+    key: str = ""
+    steps: Sequence[NextStep] = ()
+    about: Sequence[str] = ()
+    opening: str = ""
+    why_no_chart: str = "it has no sample"
+    plots: Callable[[int], Sequence[Iterable[str]]] = lambda _width: ()
+
+    def charts(self) -> Iterator[Chart]:
+        """In the order of the page."""
+        for section in self.sections:
+            for part in section.parts:
+                yield from part.all_charts()
 
 
-def parts(inputs: ReportInputs) -> Parts:
-    """What the page, its exports and its tables show alike."""
-    names = labels.cell_names([one.key for one in inputs.verdicts])
-    drawn = any(one.effect is not None for one in inputs.verdicts)
-    groups = rows.groups(inputs, names)
-    anchors = [group.anchor for group in groups]
-    return Parts(
-        names=names,
-        forest=charts.forest(inputs.verdicts, names, inputs.settings.margin) if drawn else None,
-        groups=groups,
-        scaling=scaling_rows.scaling(inputs, anchors),
-        overhead=scaling_rows.overhead(inputs, anchors),
-        links=link_rows.links(inputs),
+def html(page: Page, templates: Mapping[str, str]) -> bytes:
+    """The page; its links to raw files are relative, so it stands beside them.
+
+    Args:
+        page: what it shows.
+        templates: paths below ``templates/``, and their text.
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.DictLoader(dict(templates)),
+        autoescape=True,
+        finalize=_shown,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-
-
-def _context(inputs: ReportInputs) -> dict[str, Any]:
-    shown = parts(inputs)
-    drawn, left_out = tiles(inputs, shown.names, [rows.anchor(one) for one in inputs.verdicts])
-    counts = Counter(one.status for one in inputs.outcomes)
-    differing = provenance.differing(inputs)
-    found = {one.verdict for one in inputs.verdicts}
-    return {
-        "plan": inputs.plan,
-        "variants": [one.label for one in inputs.plan.variants],
-        "about": headline.about(inputs),
-        "answer": headline.answer(inputs),
-        "tiles": drawn,
-        "tiles_left_out": left_out,
-        "steps": next_steps(inputs),
-        "certainty": headline.certainty(inputs),
-        "calibration": inputs.calibration,
-        "same_twice": headline.same_twice(inputs.plan),
-        "facts": headline.facts(inputs),
-        "baselines": labels.baselines(inputs.verdicts) or [inputs.plan.baseline],
-        "margin": f"{100 * inputs.settings.margin:g}",
-        "verdicts": rows.verdict_rows(inputs, shown.names),
-        "reasons": rows.reasons(inputs, shown.names),
-        "verdict_marks": {word: mark for word, mark in labels.MARKS.items() if word in found},
-        "drawn_effects": shown.forest is not None,
-        "groups": shown.groups,
-        "means_only": rows.means_only(inputs),
-        "condensed": condense.sentence(inputs),
-        "scaling": shown.scaling,
-        "overhead": shown.overhead,
-        "links": shown.links,
-        "jobs": rows.matrix(inputs),
-        "marks": labels.RUN_MARKS,
-        "run_counts": ", ".join(f"{counts[word]} {word}" for word in labels.RUN_MARKS if word in counts),
-        "all_ok": set(counts) <= {"ok"},
-        "provenance": provenance.by_variant(inputs),
-        "differing": differing,
-        "hosts": provenance.hosts(inputs),
-        "noise": provenance.runs(inputs),
-        "warnings": [
-            *provenance.unplanned(inputs.plan, inputs.changes),
-            *inputs.plan.notes,
-            *inputs.warnings,
-            *run_warnings(inputs.outcomes),
-        ],
-        "specs": {anchor: spec for anchor, _, spec in sorted(shown.charts(), key=_by_weight)},
-        "generated": headline.moment(inputs.generated_at),
+    environment.filters |= {"words": marked_up, "paragraph": _paragraph, "heading": _heading, "sort": _sort}
+    specs = {chart.anchor: chart.spec for chart in sorted(page.charts(), key=lambda chart: chart.late)}
+    context = {
+        "page": page,
+        "sections": [section for section in page.sections if PAGE in section.on],
+        "PAGE": PAGE,
+        "pictures": pictures(specs),
+        "all_specs": script_safe(specs),
+        "bundle": bundle() if specs else "",
     }
+    return environment.get_template("report/page.html.j2").render(context).encode()
 
 
-def _by_weight(chart: tuple[str, str, dict[str, Any]]) -> bool:
-    """Charts of samples come last: where not all are drawn beforehand, the others are."""
-    return chart[1].startswith(("samples ", "histogram "))
+def markdown(page: Page) -> str:
+    """The same answer for a pull request."""
+    blocks = [
+        page.opening or f"**{inline(' '.join(page.headline))}**",
+        *(f"> {inline(plain(note))}" for note in page.notes),
+    ]
+    texts = [markdown_text(section).strip() for section in page.sections if MARKDOWN in section.on]
+    return "\n\n".join([*blocks, *filter(None, texts)]) + "\n"
+
+
+def marked_up(words: Words) -> markupsafe.Markup:
+    """Text with its links and looks; what comes from files is escaped."""
+    return markupsafe.Markup("").join(map(_span, spans(words)))
+
+
+def _span(one: Styled) -> markupsafe.Markup:
+    text = markupsafe.escape(visible(one.text))
+    given = {"href": one.link, "class": one.look, "title": one.whole, "aria-label": one.spoken}
+    held = [markupsafe.Markup(' {}="{}"').format(name, visible(value)) for name, value in given.items() if value]
+    if not held:
+        return text
+    tag = "a" if one.link else "span"
+    return markupsafe.Markup("<{}{}>{}</{}>").format(tag, markupsafe.Markup("").join(held), text, tag)
+
+
+def _paragraph(words: Words) -> markupsafe.Markup:
+    """Of one look where it begins with one: a note, say."""
+    first, *rest = spans(words)
+    look = markupsafe.Markup(' class="{}"').format(first.look) if first.look and not rest else ""
+    inside = markupsafe.escape(visible(first.text)) if look else marked_up(words)
+    return markupsafe.Markup("<p{}>{}</p>").format(look, inside)
+
+
+def _heading(words: Words) -> markupsafe.Markup:
+    """Headings of ours begin with a capital letter, names don't change."""
+    return marked_up(words[:1].upper() + words[1:] if isinstance(words, str) and len(words) > 1 else words)
+
+
+def _sort(words: Words) -> str:
+    first = spans(words)[:1]
+    return "" if not first or first[0].sort is None else str(first[0].sort)
+
+
+def pictures(specs: Mapping[str, Spec]) -> dict[str, markupsafe.Markup]:
+    """The charts that are drawn beforehand, by anchor: the first ones that fit into ``ALL_PICTURES``."""
+    found: dict[str, markupsafe.Markup] = {}
+    left = ALL_PICTURES
+    for anchor, spec in specs.items():
+        size = len(json.dumps(spec["datasets"]))
+        if size <= min(left, LARGEST_PICTURE):
+            with contextlib.suppress(ValueError):  # a page without one of its pictures is a page; it says so there
+                found[anchor] = picture(anchor, spec)
+            left -= size
+    return found
+
+
+def picture(anchor: str, spec: Spec) -> markupsafe.Markup:
+    """A chart as SVG for inside of a page, whose style sheet gives its colours and fonts."""
+    still = all_visible(spec)
+    still = {**still, "config": {**still["config"], "aria": False}}
+    if still.get("width") == "container":
+        still["width"] = _WIDTH
+    # No address may be fetched: the specs hold their data.
+    text = str(vl_convert.vegalite_to_svg(still, allowed_base_urls=[]))
+    return markupsafe.Markup(_slim(text, anchor, markupsafe.escape(still["description"])))  # noqa: S704 - Vega escapes
+
+
+_MARK = re.compile(r'<path transform="translate\(([-0-9.e]+),([-0-9.e]+)\)" (d="[^"]+"[^>]*)/>')
+_CLIP = re.compile(r"\bclip[0-9]+\b")
+_LENGTHS = re.compile(r' (?:transform|d|x|y|x2|y2|width|height)="[^"]*"')
+_NEEDLESS = re.compile(r' (?:(?:font-family|aria-[a-z]+|role|class|pointer-events)="[^"]*"|opacity="1")')
+
+
+def _slim(svg: str, anchor: str, title: str) -> str:
+    """A third of it: marks that look alike are one shape that is used many times, and lengths are tenths of pixels."""
+    shapes: dict[str, str] = {}
+    clips: dict[str, int] = {}
+
+    def used(found: re.Match[str]) -> str:
+        name = shapes.setdefault(found[3], f"{anchor}-m{len(shapes)}")
+        return f'<use href="#{name}" x="{found[1]}" y="{found[2]}"/>'
+
+    def tag(found: re.Match[str]) -> str:
+        text = _LENGTHS.sub(lambda length: re.sub(r"(\.\d)\d+", r"\1", length[0]), _NEEDLESS.sub("", found[0]))
+        # Vega numbers its clipping paths over all charts of a process.
+        return _CLIP.sub(lambda clip: f"{anchor}-c{clips.setdefault(clip[0], len(clips))}", text)
+
+    opening, _, rest = svg.partition(">")
+    body = _MARK.sub(used, rest)
+    defined = "".join(f'<path id="{name}" {look}/>' for look, name in shapes.items())
+    size = "".join(re.findall(r' (?:width|viewBox)="[^"]*"', opening))
+    return f'<svg role="img" aria-label="{title}"{size}>' + re.sub("<[^>]+>", tag, f"<defs>{defined}</defs>{body}")
+
+
+def script_safe(specs: Mapping[str, Any]) -> markupsafe.Markup:
+    """The specs as JSON for inside of a script element."""
+    # Inside <script> only "<" could end the element early; JSON lets it be written as an escape.
+    text = json.dumps(all_visible(specs), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return markupsafe.Markup(text.replace("<", "\\u003c"))  # noqa: S704 - escaped in this very line
+
+
+def _shown(value: Any) -> Any:
+    """What stands between ``{{`` and ``}}``; markup is ours."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, markupsafe.Markup) else value
+
+
+@functools.cache
+def bundle() -> markupsafe.Markup:
+    """The library that draws, once for a page. Putting it together takes seconds, so the user's cache keeps it."""
+    path = Path(platformdirs.user_cache_dir("gpubench")) / f"vega-{metadata.version('vl-convert-python')}.js"
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        head, _, code = path.read_bytes().decode().partition("\n")
+        if head == _head(code):
+            return markupsafe.Markup(code)  # noqa: S704 - the code of our own dependency, not data
+    code = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
+    with contextlib.suppress(MissingToolError):  # without a cache it takes seconds each time, and no more
+        write_atomically(path, f"{_head(code)}\n{code}".encode())
+    return markupsafe.Markup(code)  # noqa: S704 - see above
+
+
+def _head(code: str) -> str:
+    return f"// SHA-256 of what follows: {hashlib.sha256(code.encode()).hexdigest()}"

@@ -18,7 +18,7 @@ from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.model.quantities import format_bytes
 from gpubench.report import condense
 from gpubench.report.inputs import ReportInputs
-from gpubench.report.tables import NUMBER, PageTable, linked
+from gpubench.report.sections import NUMBER, PAGE, Column, Section, SectionPart, Styled, TextTable, Words
 from gpubench.spec.records import PROVENANCE_FILE
 
 Provenance = Mapping[str, Any]
@@ -41,6 +41,15 @@ class Fact:
         """Each value with hashes and paths cut, and the whole value where something was cut."""
         cut = [_PATH.sub(r"…\1", _HASH.sub(r"\1…", value)) for value in self.values]
         return [(short, value if short != value else "") for short, value in zip(cut, self.values, strict=True)]
+
+    @property
+    def row(self) -> list[Words]:
+        """Of a table; what all variants share stands once."""
+        cells: list[Words] = [Styled(short, whole=whole) for short, whole in self.shown]
+        if self.differs or len(cells) == 1:
+            return [self.name, *cells]
+        short, whole = self.shown[0]
+        return [self.name, [Styled("all:", "quiet"), " ", Styled(short, whole=whole)]]
 
 
 _HASH = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{12,}\b")
@@ -66,6 +75,50 @@ def condensed(provenance: Provenance) -> Provenance:
 def _process(text: str) -> Provenance:
     found: Provenance = json.loads(text)
     return found
+
+
+def provenance_section(inputs: ReportInputs) -> Section:
+    """What differs between the variants, what ran, and where."""
+    variants = [Column(Styled(one.label), "text") for one in inputs.plan.variants]
+    differ, nodes, noise = differing(inputs), hosts(inputs), runs(inputs)
+    few = [Styled(f"{len(noise.rows)} runs, evenly over all.", "quiet")] if condense.needed(inputs) else []
+
+    def facts(found: Sequence[Fact], caption: str) -> TextTable:
+        return TextTable(["value", *variants], [one.row for one in found], caption)
+
+    return Section(
+        [
+            SectionPart(
+                heading="What differs between the variants",
+                text=[]
+                if differ
+                else [f"Nothing: manifests and settings are the same, and so are, within every block, {_COMPARED}."],
+                table=facts(differ, "Values in which the variants differ") if differ else None,
+            ),
+            *([SectionPart(text=[Styled(f"Nothing else differs: {_NOT_ELSE}.", "quiet")])] if differ else []),
+            SectionPart(
+                heading="As read from the processes",
+                table=facts(by_variant(inputs), "Facts read from scheduler, workers and clients, by variant"),
+            ),
+            SectionPart(
+                heading="Nodes",
+                text=[] if nodes.rows else ["No run recorded its nodes."],
+                table=nodes if nodes.rows else None,
+            ),
+            SectionPart(fold="Every run: library, transport, and how busy the machine was", text=few, table=noise),
+        ],
+        title="What ran",
+        anchor="provenance",
+        brief=f"{len(differ) or 'no'} value{'s differ' if len(differ) != 1 else ' differs'} between the variants",
+        on=PAGE,
+    )
+
+
+_COMPARED = "Python, library versions, environment variables in force, hosts, kernel, CPU, memory and network"
+_NOT_ELSE = (
+    "not in the manifests, not in the settings, and within no block in Python, library versions, environment variables "
+    "in force, hosts, kernel, CPU, memory or network"
+)
 
 
 def by_variant(inputs: ReportInputs) -> list[Fact]:
@@ -97,7 +150,7 @@ def by_variant(inputs: ReportInputs) -> list[Fact]:
     ]
 
 
-def hosts(inputs: ReportInputs) -> PageTable:
+def hosts(inputs: ReportInputs) -> TextTable:
     """Every node that took part, once."""
     nodes: dict[str, list[Provenance]] = {}
     for node in _nodes(inputs.provenance.values()):
@@ -115,17 +168,17 @@ def hosts(inputs: ReportInputs) -> PageTable:
         )
         for host, seen in sorted(nodes.items())
     ]
-    return PageTable("Nodes that took part", _HOST_COLUMNS, rows)
+    return TextTable(_HOST_COLUMNS, rows, "Nodes that took part")
 
 
-_NOISE_COLUMNS = (("Load, mean", NUMBER), ("Stolen, mean | most", NUMBER))
+_NOISE_COLUMNS = (Column("load, mean", NUMBER), Column("stolen, mean | most", NUMBER))
 _HOST_COLUMNS = (
-    *(("Host", ""), ("CPU", ""), ("Cores", NUMBER), ("Memory", NUMBER), ("Kernel", "")),
-    *(_NOISE_COLUMNS[0], ("Busy, mean", NUMBER), _NOISE_COLUMNS[1]),
+    *("host", Column("CPU"), Column("cores", NUMBER), Column("memory", NUMBER), "kernel"),
+    *(_NOISE_COLUMNS[0], Column("busy, mean", NUMBER), _NOISE_COLUMNS[1]),
 )
 
 
-def runs(inputs: ReportInputs) -> PageTable:
+def runs(inputs: ReportInputs) -> TextTable:
     """UCX, transport, load and steal of every run, or of as many as a page holds."""
     recorded = [(one, one.directory.name) for one in inputs.outcomes if one.directory and one.record]
     rows = [
@@ -133,15 +186,19 @@ def runs(inputs: ReportInputs) -> PageTable:
             str(one.block.block),
             one.run.variant,
             *run_noise(inputs.provenance.get(name, {})).values(),
-            linked("provenance", f"runs/{name}/{PROVENANCE_FILE}"),
+            Styled("provenance", link=f"runs/{name}/{PROVENANCE_FILE}"),
         )
         for one, name in condense.thinned(recorded)
     ]
     columns = (
-        *(("Block", NUMBER), ("Variant", ""), ("UCX loaded", ""), ("Transport", "")),
-        *(*_NOISE_COLUMNS, ("File", "unsorted")),
+        Column("block", NUMBER),
+        "variant",
+        "UCX loaded",
+        "transport",
+        *_NOISE_COLUMNS,
+        Column("file", "unsorted"),
     )
-    return PageTable("UCX, transport, load and steal of every finished run", columns, rows, "sortable")
+    return TextTable(columns, rows, "UCX, transport, load and steal of every finished run", "sortable")
 
 
 def run_noise(provenance: Provenance) -> dict[str, str]:

@@ -8,13 +8,35 @@ from typing import Any
 
 from gpubench.importers.sizes import ImportedCurve
 from gpubench.merge.curves import ScalingCurve, SchedulerShare
+from gpubench.model.plan import Place, Plan
 from gpubench.report import labels
-from gpubench.report.sections import Section, SectionPart, TextTable
+from gpubench.report.sections import (
+    NUMBER,
+    PAGE,
+    PRINTED,
+    Chart,
+    Column,
+    Section,
+    SectionPart,
+    Spec,
+    Styled,
+    TextTable,
+    Words,
+)
 from gpubench.spec.plain import canonical
 from gpubench.stats.scaling import Interval, Rule, ScalingPoint, SpeedupAtSize, TimeAtSize, speedups, times_at_sizes
 from gpubench.stats.usl import LEAST_SIZES, REACH, Usl, fit_usl
 
 SCHEMA = "gpubench/scaling/1"
+_INTRODUCTION = (
+    "Efficiency of every size against the smallest one, by worker threads of the whole cluster; the dashed line is "
+    "ideal. Bands are 95 % intervals over runs, each size by itself; all share the smallest size, whose error moves "
+    "them together. Sizes were measured in different allocations."
+)
+_OF_SHARES = (
+    "Time of the same graph with tasks that do nothing, over the time of the real one: what scheduler, graph and "
+    "messages about tasks take of it. Paired by run; intervals are 95 %."
+)
 _PLACE = ("nodes", "workers_per_node", "threads_per_worker")
 RULES = {
     "weak": "weak: the work grows with the workers",
@@ -24,27 +46,127 @@ RULES = {
 
 
 def scaling_section(
-    campaign: str, curves: Sequence[ScalingCurve], shares: Sequence[SchedulerShare], remarks: Sequence[str] = ()
+    campaign: str,
+    curves: Sequence[ScalingCurve],
+    shares: Sequence[SchedulerShare],
+    remarks: Sequence[str] = (),
+    anchors: Sequence[str] = (),
 ) -> Section:
-    """A table per workload and variant, with the law behind it, and the scheduler's share; numbers are seconds."""
+    """A table per workload and variant, with the law behind it, and the scheduler's share; numbers are seconds.
+
+    ``anchors`` are parts of the page that a size may lead to, for its runs and raw files.
+    """
+    by_workload: dict[str, list[ScalingCurve]] = {}
+    for curve in curves:
+        by_workload.setdefault(curve.workload.params_id, []).append(curve)
+    names = labels.cell_names([curve_key(several[0]) for several in by_workload.values()])
     parts, plain = [], []
-    for curve, name in zip(curves, labels.cell_names([curve_key(one) for one in curves]), strict=True):
-        sizes = sizes_of(curve.measured, curve.rule)
-        law = None if curve.rule == "none" else fit_usl(curve.measured, curve.rule)
-        parts.append(_curve_part(name, curve, sizes, "nodes x workers", [_place_words(one.at) for one in sizes]))
-        if sizes and curve.rule != "none":
-            parts.append(SectionPart(lines=[_law_words(law)], depth=1))
-        places = [{name: getattr(one.at, name) for name in _PLACE} for one in sizes]
-        key = {"workload": curve.workload.name, "backend": curve.workload.backend, "params": curve.workload.params}
-        known = None if law is None else {**dataclasses.asdict(law), "peak": law.peak}
-        plain.append({**_plain(key, curve, sizes, places), "law": known})
+    for several, name in zip(by_workload.values(), names, strict=True):
+        inner = []
+        for curve in several:
+            sizes = sizes_of(curve.measured, curve.rule)
+            law = None if curve.rule == "none" else fit_usl(curve.measured, curve.rule)
+            links = [_link(curve.workload.params_id, (one.at.nodes, one.at.workers_per_node), anchors) for one in sizes]
+            inner.append(
+                _curve_part(
+                    name, curve, sizes, "nodes x workers", places=[_place_words(one.at) for one in sizes], links=links
+                )
+            )
+            if sizes and curve.rule != "none":
+                inner.append(SectionPart(lines=[_law_words(law)], depth=1, look="beside"))
+            places = [{name: getattr(one.at, name) for name in _PLACE} for one in sizes]
+            key = {"workload": curve.workload.name, "backend": curve.workload.backend, "params": curve.workload.params}
+            known = None if law is None else {**dataclasses.asdict(law), "peak": law.peak}
+            plain.append({**_plain(key, curve, sizes, places), "law": known})
+        parts.append(_workload_part(several, name, inner))
     said = [
         f"the scheduler's share of {one.workload}, {one.variant}, {one.place[0]} x {one.place[1]}: "
         f"{percent(one.share)} ({one.runs} runs)"
         for one in shares
     ]
-    parts.append(SectionPart(lines=[*said, *remarks]))
-    return Section(parts, _document(campaign, plain, [dataclasses.asdict(one) for one in shares]))
+    parts.append(SectionPart(lines=[*said, *remarks], on=PRINTED))
+    return Section(
+        parts,
+        _document(campaign, plain, [dataclasses.asdict(one) for one in shares]),
+        title="Scaling",
+        anchor="scaling",
+        text=[Styled(_INTRODUCTION, "quiet")],
+        brief="time and efficiency over the size of the cluster",
+        open=True,
+    )
+
+
+def _workload_part(several: Sequence[ScalingCurve], name: str, inner: Sequence[SectionPart]) -> SectionPart:
+    """On the page with a chart, where its work says something of scaling."""
+    first, variants = several[0], [one.variant for one in several]
+
+    def draw() -> Spec:
+        from gpubench.report import scaling_charts
+
+        found = scaling_charts.efficiency(
+            several, variants, f"{name}: efficiency over worker threads, with 95 % intervals"
+        )
+        assert found is not None
+        return found
+
+    anchor = f"scaling-{first.workload.params_id}"
+    drawn = is_scaled(several) and first.rule != "none"
+    silent = "" if drawn else "; no chart: its time says nothing of scaling"
+    return SectionPart(
+        anchor=anchor,
+        heading=name,
+        text=[Styled(f"{RULES[first.rule]}{silent}", "quiet")],
+        charts=[Chart(anchor, f"efficiency {name}", draw)] if drawn else [],
+        parts=[SectionPart(fold="Numbers at every size, and where they come from", parts=inner)],
+    )
+
+
+def is_scaled(several: Sequence[ScalingCurve]) -> bool:
+    """Whether some variant ran at two sizes."""
+    return any(sum(bool(one.logs) for one in curve.measured) > 1 for curve in several)
+
+
+def overhead_section(plan: Plan, shares: Sequence[SchedulerShare], anchors: Sequence[str]) -> Section:
+    """The scheduler's share of every workload that was also measured with tasks that do nothing."""
+    order = [(one.name, canonical(one.params)) for one in plan.workloads]
+    # The variants of one workload at one place stand together: they are what is compared.
+    shares = sorted(shares, key=lambda one: (order.index((one.workload, canonical(one.params))), one.place))
+    names = labels.cell_names([_share_key(one) for one in shares])
+    several = len(plan.variants) > 1
+    bars = [f"{name} · {one.variant}" if several else name for one, name in zip(shares, names, strict=True)]
+    ids = {(one.name, canonical(one.params)): one.params_id for one in plan.workloads if one.backend == "dask"}
+
+    def draw() -> Spec:
+        from gpubench.report import scaling_charts
+
+        return scaling_charts.overhead(shares, bars)
+
+    rows: list[list[Words]] = [
+        [
+            Styled(name, link=_link(ids[one.workload, canonical(one.params)], one.place, anchors)),
+            one.variant,
+            f"{one.place[0]} x {one.place[1]}",
+            percent(one.share),
+            str(one.runs),
+        ]
+        for one, name in zip(shares, names, strict=True)
+    ]
+    numbers = [Column(name, NUMBER) for name in ("nodes x workers", "scheduler’s share", "runs")]
+    caption = "The scheduler’s share of each workload’s time by variant, with 95 % intervals"
+    pale = "Solid is the scheduler’s share, pale the rest: computation and transfers."
+    return Section(
+        [
+            SectionPart(
+                table=TextTable(["workload", "variant", *numbers], rows, caption),
+                charts=[Chart("overhead", "scheduler", draw, pale)],
+            )
+        ],
+        title="The scheduler’s share",
+        anchor="overhead",
+        text=[Styled(_OF_SHARES, "quiet")],
+        brief="of the time of each workload",
+        on=PAGE,
+    )
 
 
 def imported_scaling_section(name: str, curves: Sequence[ImportedCurve]) -> Section:
@@ -52,7 +174,7 @@ def imported_scaling_section(name: str, curves: Sequence[ImportedCurve]) -> Sect
     parts, plain = [], []
     for curve, title in zip(curves, labels.cell_names([dict(one.key) for one in curves]), strict=True):
         sizes = sizes_of(curve.measured, curve.rule)
-        parts.append(_curve_part(title, curve, sizes, "workers", [str(one.at.units) for one in sizes]))
+        parts.append(_curve_part(title, curve, sizes, "workers", places=[str(one.at.units) for one in sizes]))
         plain.append(_plain(dict(curve.key), curve, sizes, [{"workers": one.at.units} for one in sizes]))
     note = "sizes are compared over all their dates; what changed between the dates is in the intervals"
     return Section(parts, _document(name, plain, []), [note])
@@ -73,16 +195,24 @@ def _plain(
 
 
 def _curve_part(
-    name: str, curve: ScalingCurve | ImportedCurve, sizes: Sequence[TimeAtSize], heading: str, places: Sequence[str]
+    name: str,
+    curve: ScalingCurve | ImportedCurve,
+    sizes: Sequence[TimeAtSize],
+    heading: str,
+    *,
+    places: Sequence[str],
+    links: Sequence[str] = (),
 ) -> SectionPart:
     title = f"{name}, {curve.variant} ({RULES[curve.rule]})"
     if not sizes:
         return SectionPart(title, ["no run of it is ok"])
-    rows = [
-        (place, labels.seconds(one.seconds.value), *ratio_words(one), str(len(one.at.logs)))
-        for place, one in zip(places, sizes, strict=True)
+    rows: list[list[Words]] = [
+        [place, Styled(labels.seconds(one.seconds.value), link=link), *ratio_words(one), str(len(one.at.logs))]
+        for place, one, link in zip(places, sizes, links or [""] * len(sizes), strict=True)
     ]
-    return SectionPart(title, table=TextTable((heading, "seconds", "speed-up", "efficiency", "runs"), rows))
+    columns = [Column(heading), *(Column(name, NUMBER) for name in ("seconds", "speed-up", "efficiency", "runs"))]
+    caption = f"Seconds, speed-up and efficiency of {name}, {curve.variant}, at every size, with 95 % intervals"
+    return SectionPart(title, table=TextTable(columns, rows, caption))
 
 
 def _place_words(at: ScalingPoint) -> str:
@@ -118,11 +248,6 @@ def ratio_words(one: TimeAtSize) -> tuple[str, str]:
     return f"{one.speedup.value:.3g}{_bounds(one.speedup, '.3g')}", percent(one.efficiency)
 
 
-def law_words(curve: ScalingCurve) -> str:
-    """What the scalability law says of it, or why there is none."""
-    return _law_words(None if curve.rule == "none" else fit_usl(curve.measured, curve.rule))
-
-
 def _law_words(law: Usl | None) -> str:
     if law is None:
         return f"no law fitted: that takes {LEAST_SIZES} sizes, and runs to spare"
@@ -148,3 +273,14 @@ def _bounds(interval: Interval, form: str) -> str:
         return ""
     high = "..." if interval.high is None else format(interval.high, form)
     return f" [{interval.low:{form}}, {high}]"
+
+
+def _share_key(one: SchedulerShare) -> dict[str, object]:
+    nodes, workers = one.place
+    params = canonical(one.params).decode()
+    return {"workload": one.workload, "params": params, "nodes": nodes, "workers_per_node": workers}
+
+
+def _link(params_id: str, place: Place, anchors: Sequence[str]) -> str:
+    anchor = f"samples-{params_id}-{place[0]}-{place[1]}"
+    return f"#{anchor}" if anchor in anchors else ""

@@ -1,43 +1,147 @@
-"""What is printed of results: a section, written once per kind of content, rendered here as lines, JSON or Markdown."""
+"""What is said of results: a section, written once per kind of content, rendered as lines, JSON, Markdown or on a page.
+
+Here are the parts of it and all renderings but the page's (``page``).
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gpubench.model.text import visible
 
+Spec = dict[str, Any]
+
+TERMINAL, MARKDOWN, PAGE = "t", "m", "p"
+PRINTED, EVERYWHERE = TERMINAL + MARKDOWN, TERMINAL + MARKDOWN + PAGE
+NUMBER, SHORT, WHY = "number", "short", "why unsorted"
+"""Looks of a column: numbers to the right; words that aren't broken; sentences, by which nobody sorts."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Styled:
+    """Words that are more than text: ``look`` is a class of the style sheet, ``whole`` what a cut text stands for.
+
+    ``sort`` is what a cell that begins with it is sorted by, ``spoken`` what a screen reader says instead.
+    """
+
+    text: str
+    look: str = ""
+    link: str = ""
+    whole: str = ""
+    sort: float | str | None = None
+    spoken: str = ""
+
+
+Words = str | Styled | Sequence[str | Styled]
+"""What stands in a cell, or in a line."""
+
+
+def spans(words: Words) -> list[Styled]:
+    """All of them."""
+    several = [words] if isinstance(words, str | Styled) else words
+    return [Styled(one) if isinstance(one, str) else one for one in several]
+
+
+def plain(words: Words) -> str:
+    """The text alone."""
+    return words if isinstance(words, str) else "".join(one.text for one in spans(words))
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """``look`` is one of the above, ``label`` the heading on a narrow screen, ``on`` where it is shown."""
+
+    heading: Words
+    look: str = ""
+    on: str = EVERYWHERE
+    label: str = ""
+
 
 @dataclasses.dataclass(frozen=True)
 class TextTable:
-    """Rows of words.
+    """Rows of words; the first cell of a row names it, and a last cell that lacks neighbours spans what is left.
 
     Args:
-        headings: one per column.
-        rows: as many words each.
+        columns: one per cell; a plain text is a heading.
+        rows: as many cells each.
+        caption: what it shows, for those who can't see it.
+        look: ``sortable``, ``cards`` (on a narrow screen each row is a card), ``rates``, ``matrix``, ``facts``.
         numbers: whether a terminal aligns every column but the first to the right.
         bare: whether a terminal shows no headings.
         joined: whether a terminal parts cells by `` | `` instead of aligning them.
+        on: where it is shown.
+        anchor: of the table on the page.
     """
 
-    headings: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    columns: Sequence[Column | str]
+    rows: Sequence[Sequence[Words]]
+    caption: str = ""
+    look: str = ""
     numbers: bool = False
     bare: bool = False
     joined: bool = False
+    on: str = EVERYWHERE
+    anchor: str = ""
+
+    def on_medium(self, medium: str) -> tuple[list[Column], list[list[Words]]]:
+        """The columns and cells that are shown there."""
+        columns = [one if isinstance(one, Column) else Column(one) for one in self.columns]
+        kept = [number for number, one in enumerate(columns) if medium in one.on]
+        rows = [[row[number] for number in kept if number < len(row)] for row in self.rows]
+        return [columns[number] for number in kept], rows
+
+
+@dataclasses.dataclass(frozen=True)
+class Chart:
+    """A picture of the page: ``name`` becomes its file's, ``draw`` makes its Vega-Lite spec when somebody looks.
+
+    ``late`` are drawn beforehand only where the others left room for them.
+    """
+
+    anchor: str
+    name: str
+    draw: Callable[[], Spec]
+    caption: Words = ""
+    late: bool = False
+
+    @functools.cached_property
+    def spec(self) -> Spec:
+        """Drawn once."""
+        return self.draw()
 
 
 @dataclasses.dataclass(frozen=True)
 class SectionPart:
-    """A title, lines of prose, and a table, each of which may be missing; ``depth`` is how far it is indented."""
+    """A title, lines and a table, each of which may be missing; ``depth`` is how far a terminal indents it.
+
+    For the page alone: ``heading`` in place of the title, ``text`` (paragraphs), ``charts``, and ``fold``: the words
+    that are seen while it is closed.
+    """
 
     title: str = ""
-    lines: Sequence[str] = ()
+    lines: Sequence[Words] = ()
     table: TextTable | None = None
     depth: int = 0
+    parts: Sequence[SectionPart] = ()
+    anchor: str = ""
+    heading: str = ""
+    text: Sequence[Words] = ()
+    charts: Sequence[Chart] = ()
+    fold: Words = ""
+    open: bool = False
+    look: str = ""
+    on: str = EVERYWHERE
+
+    def all_charts(self) -> Iterator[Chart]:
+        """Its own, and those of its parts."""
+        yield from self.charts
+        for part in self.parts:
+            yield from part.all_charts()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,12 +153,21 @@ class Section:
         data: the same for programs, complete: one JSON object.
         notes: what a reader must know besides.
         width: of a terminal's lines; then a blank line parts the parts. None: lines are as long as they are.
+        title, anchor, text: on the page; ``text`` are paragraphs above the parts.
+        brief: beside the title of a section that can be folded; None: it can't.
+        open: whether it is open at first.
     """
 
     parts: Sequence[SectionPart]
-    data: Mapping[str, Any]
+    data: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     notes: Sequence[str] = ()
     width: int | None = None
+    title: str = ""
+    anchor: str = ""
+    text: Sequence[Words] = ()
+    brief: str | None = None
+    open: bool = False
+    on: str = EVERYWHERE
 
 
 def text_lines(section: Section) -> Iterator[str]:
@@ -74,16 +187,27 @@ def json_text(section: Section) -> str:
 
 def markdown_text(section: Section) -> str:
     """For a pull request."""
-    blocks = []
-    for part in section.parts:
-        if part.title:
-            blocks.append(f"**{inline(part.title)}**")
-        if part.lines:
-            blocks.append("\n".join(f"- {inline(line)}" for line in part.lines))
-        if part.table:
-            head, *rows = ["| " + " | ".join(map(cell, row)) + " |" for row in (part.table.headings, *part.table.rows)]
-            blocks.append("\n".join([head, "|" + "---|" * len(part.table.headings), *rows]))
+    blocks = [block for part in section.parts for block in _markdown_blocks(part)]
     return "\n\n".join([*blocks, *(f"> {inline(note)}" for note in section.notes)]) + "\n"
+
+
+def _markdown_blocks(part: SectionPart) -> Iterator[str]:
+    if MARKDOWN not in part.on:
+        return
+    if part.title:
+        yield f"**{inline(part.title)}**"
+    if part.lines:
+        yield "\n".join(f"- {inline(plain(line))}" for line in part.lines)
+    if part.table and MARKDOWN in part.table.on:
+        columns, rows = part.table.on_medium(MARKDOWN)
+        head, *body = [
+            "| " + " | ".join(cell(plain(word)) for word in row) + " |"
+            for row in ([one.heading for one in columns], *rows)
+        ]
+        rule = "|" + "".join("--:|" if NUMBER in one.look else "---|" for one in columns)
+        yield "\n".join([head, rule, *body])
+    for inner in part.parts:
+        yield from _markdown_blocks(inner)
 
 
 def cell(text: str) -> str:
@@ -93,15 +217,18 @@ def cell(text: str) -> str:
 
 def inline(text: str) -> str:
     """One line without what Markdown or HTML would take for markup."""
-    plain = visible(" ".join(text.split())).replace("&", "&amp;").replace("<", "&lt;")
+    shown = visible(" ".join(text.split())).replace("&", "&amp;").replace("<", "&lt;")
     for sign in ("\\", "*", "_", "`", "["):
-        plain = plain.replace(sign, f"\\{sign}")
-    return plain
+        shown = shown.replace(sign, f"\\{sign}")
+    return shown
 
 
 def _part_lines(part: SectionPart, width: int | None) -> Iterator[str]:
+    if TERMINAL not in part.on:
+        return
     outer, inner = "  " * part.depth, "  " * (part.depth + bool(part.title))
-    for indent, line in [*([(outer, part.title)] if part.title else []), *((inner, line) for line in part.lines)]:
+    titled = [(outer, part.title)] if part.title else []
+    for indent, line in [*titled, *((inner, plain(line)) for line in part.lines)]:
         if width is None:
             yield f"{indent}{line}"
         else:
@@ -109,19 +236,22 @@ def _part_lines(part: SectionPart, width: int | None) -> Iterator[str]:
             yield from textwrap.wrap(
                 line, width, initial_indent=indent, subsequent_indent=later, break_on_hyphens=False
             )
-    if part.table:
+    if part.table and TERMINAL in part.table.on:
         yield from (f"{inner}{line}".rstrip() for line in _table_lines(part.table))
+    for one in part.parts:
+        yield from _part_lines(one, width)
 
 
 def _table_lines(table: TextTable) -> Iterator[str]:
-    rows = [*([] if table.bare else [table.headings]), *table.rows]
+    columns, cells = table.on_medium(TERMINAL)
+    rows = [[plain(word) for word in row] for row in ([] if table.bare else [[one.heading for one in columns]])]
+    rows += [[plain(word) for word in row] for row in cells]
     if table.joined:
         yield from (" | ".join(row) for row in rows)
         return
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        cells = [
+        yield "  ".join(
             word.rjust(width) if table.numbers and number else word.ljust(width)
             for number, (word, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield "  ".join(cells)
+        )

@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
-from collections.abc import Iterator, Sequence
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
 
 from gpubench.history.sides import Pair, SideCell
 from gpubench.importers.pairing import Key
 from gpubench.report import labels
 from gpubench.report.scaling import RULES, plain_figures, ratio_words, sizes_of
-from gpubench.report.sections import Section, SectionPart, TextTable
+from gpubench.report.seconds import Seconds
+from gpubench.report.sections import (
+    NUMBER,
+    PAGE,
+    PRINTED,
+    WHY,
+    Chart,
+    Column,
+    Section,
+    SectionPart,
+    Spec,
+    Styled,
+    TextTable,
+    Words,
+)
+from gpubench.report.verdicts import verdict_mark
 from gpubench.stats.scaling import Rule, ScalingPoint, TimeAtSize
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.unpaired import JudgedUnpaired, judge_unpaired
@@ -140,64 +158,67 @@ def _curves(shown: SideBySide, question: Key, name: str) -> Curves:
     return Curves(question, name, rule, sizes, verdicts, refused)
 
 
-def size_rows(one: Curves) -> list[dict[str, str]]:
-    """A row per size of either side, in words."""
+def _table(one: Curves) -> TextTable:
+    """A row per size of either side."""
     by_side = {letter: {size.at.units: size for size in sizes} for letter, sizes in one.sizes.items()}
     rows = []
     for units in sorted({units for sizes in by_side.values() for units in sizes} | set(one.verdicts)):
-        row = {"units": str(units)}
-        for letter, sizes in by_side.items():
+        row: list[Words] = [str(units)]
+        for sizes in by_side.values():
             size = sizes.get(units)
-            row[f"seconds_{letter}"] = labels.seconds(size.seconds.value) if size else "-"
-            row[f"efficiency_{letter}"] = ratio_words(size)[1] if size else "-"
-            row[f"runs_{letter}"] = str(len(size.at.logs)) if size else "-"
+            row += [labels.seconds(size.seconds.value), ratio_words(size)[1]] if size else ["-", "-"]
         verdict = one.verdicts.get(units)
-        row["effect"] = f"{labels.effect(verdict)} {labels.interval(verdict)}".rstrip() if verdict else "-"
-        row["effect"] = "refused" if units in one.refused else row["effect"]
-        row["verdict"] = verdict.verdict if verdict else "-"
-        row["mark"] = labels.MARKS[verdict.verdict] if verdict else ""
-        row["reason"] = "; ".join([verdict.reason, *verdict.flags]) if verdict else "only one side has it"
+        effect = f"{labels.effect(verdict)} {labels.interval(verdict)}".rstrip() if verdict else "-"
+        row += ["refused" if units in one.refused else effect, verdict.verdict if verdict else "-"]
+        row += [verdict_mark(verdict.verdict) if verdict else "-", _why(verdict)]
         rows.append(row)
-    return rows
+    sides = [Column(f"{letter} {what}", NUMBER) for letter in by_side for what in ("seconds", "efficiency")]
+    verdict_columns = [Column("verdict", on=PRINTED), Column("verdict", on=PAGE), Column("why", WHY, PAGE)]
+    columns = [Column("threads", NUMBER), *sides, Column("B against A [interval]", NUMBER), *verdict_columns]
+    return TextTable(columns, rows, f"Both sides of {one.name} at every size, with verdicts", "cards")
 
 
-_HEADINGS = {
-    "units": "threads",
-    "seconds_A": "A seconds",
-    "efficiency_A": "A efficiency",
-    "seconds_B": "B seconds",
-    "efficiency_B": "B efficiency",
-    "effect": "B against A [95 %]",
-    "verdict": "verdict",
-}
+def _why(verdict: Verdict | None) -> str:
+    return "; ".join([verdict.reason, *verdict.flags]) if verdict else "only one side has it"
 
 
 def sides_section(shown: SideBySide) -> Section:
     """A table per workload, both sides in it, then why; numbers are seconds, and ratios minus one."""
-    parts = [SectionPart(lines=[f"{side.letter}: {side.kind} {side.name}, {side.variant}" for side in _both(shown)])]
+    sides = (shown.first, shown.second)
+    about = [f"{side.letter}: {side.kind} {side.name}, {side.variant}" for side in sides]
+    parts = [SectionPart(lines=about, on=PRINTED)]
     plain = []
-    for one in curves(shown):
-        rows = size_rows(one)
-        table = TextTable(tuple(_HEADINGS.values()), [tuple(row[column] for column in _HEADINGS) for row in rows])
-        why = [f"{row['units']}: {row['reason']}" for row in rows if row["verdict"] not in ("equivalent", "-")]
-        parts += [SectionPart(f"{one.name} ({RULES[one.rule]})", table=table), SectionPart(lines=why, depth=1)]
+    for number, one in enumerate(curves(shown)):
+        found = sorted(one.verdicts.items())
+        why = [f"{units}: {_why(verdict)}" for units, verdict in found if verdict.verdict != "equivalent"]
+        sizes = {side.label: one.sizes[side.letter] for side in sides}
+        anchor, rule = f"sides-{number}", RULES[one.rule]
+        parts += [
+            SectionPart(
+                f"{one.name} ({rule})",
+                table=_table(one),
+                anchor=anchor,
+                heading=one.name,
+                text=[Styled(rule, "quiet")],
+                charts=[Chart(anchor, f"sides {one.name}", functools.partial(_draw, one.name, sizes))],
+            ),
+            SectionPart(lines=why, depth=1, on=PRINTED),
+        ]
         plain.append(
             {
                 **dict(one.question),
                 "params": json.loads(str(dict(one.question).get("params", "{}"))),
                 "rule": one.rule,
                 **{
-                    letter: [{"threads": size.at.units, **plain_figures(size)} for size in sizes]
-                    for letter, sizes in one.sizes.items()
+                    letter: [{"threads": size.at.units, **plain_figures(size)} for size in sizes_]
+                    for letter, sizes_ in one.sizes.items()
                 },
             }
         )
-    lone = list(lone_lines(shown))
+    lone = list(_lone_lines(shown))
     data = {
         "schema": SIDES,
-        "sides": {
-            side.letter: {"kind": side.kind, "name": side.name, "variant": side.variant} for side in _both(shown)
-        },
+        "sides": {side.letter: {"kind": side.kind, "name": side.name, "variant": side.variant} for side in sides},
         "settings": dataclasses.asdict(shown.settings),
         "curves": plain,
         "cells": [
@@ -209,14 +230,48 @@ def sides_section(shown: SideBySide) -> Section:
         "only": lone,
         "notes": list(shown.notes),
     }
-    return Section([*parts, SectionPart(lines=lone)], data, shown.notes)
+    margin = 100 * shown.settings.margin
+    introduction = (
+        "Efficiency is of every size against the smallest one of its own side. Bands are 95 % intervals over runs. "
+        "Effect: time of B against A, positive is slower, by Welch’s t on the blocks of each side; p after Holm over "
+        f"all cells of this page; a 90 % interval within ±{margin:g} % is equivalent."
+    )
+    return Section(
+        [*parts, SectionPart(lines=lone, heading="Only on one side" if lone else "")],
+        data,
+        shown.notes,
+        title="Curves and verdicts",
+        anchor="curves",
+        text=[Styled(introduction, "quiet")],
+    )
 
 
-def _both(shown: SideBySide) -> tuple[Side, Side]:
-    return shown.first, shown.second
+def _draw(name: str, sizes: Mapping[str, Sequence[TimeAtSize]]) -> Spec:
+    from gpubench.report.sides_charts import curve_chart
+
+    return curve_chart(name, sizes)
 
 
-def lone_lines(shown: SideBySide) -> Iterator[str]:
+def side_seconds(shown: SideBySide) -> list[Seconds]:
+    """Of every verdict: the geometric means over the blocks of either side."""
+    return [
+        (math.exp(statistics.fmean(pair.first.blocks)), math.exp(statistics.fmean(pair.second.blocks)))
+        if pair.first.blocks and pair.second.blocks
+        else None
+        for pair in shown.pairs
+    ]
+
+
+def counts(shown: SideBySide) -> str:
+    """``B against A in the 5 cells that both have: 4 equivalent, 1 regression``."""
+    refused = sum(bool(pair.refused) for pair in shown.pairs)
+    words = [verdict.verdict for verdict, pair in zip(shown.verdicts, shown.pairs, strict=True) if not pair.refused]
+    said = [f"{words.count(word)} {word}" for word in labels.MARKS if word in words]
+    said += [f"{refused} refused: unlike layouts or devices"] if refused else []
+    return f"B against A in the {len(shown.pairs)} cells that both have: {', '.join(said)}"
+
+
+def _lone_lines(shown: SideBySide) -> Iterator[str]:
     """What only one side has, each question once with its sizes."""
     found: dict[tuple[str, Key], list[int]] = {}
     for letter, cell in shown.lone:

@@ -10,7 +10,7 @@ import markupsafe
 
 from gpubench.report import labels
 from gpubench.report.inputs import ReportInputs
-from gpubench.report.seconds import seconds, words
+from gpubench.report.verdicts import anchor as anchor_of
 from gpubench.stats.verdict import Verdict
 
 MOST = 12
@@ -43,7 +43,7 @@ class TileLine:
     picture: markupsafe.Markup
 
 
-def tiles(inputs: ReportInputs, names: Sequence[str], anchors: Sequence[str]) -> tuple[list[Tile], int]:
+def tiles(inputs: ReportInputs, names: Sequence[str]) -> tuple[list[Tile], int]:
     """Of each workload and size one, in the order of the plan; and how many are left out.
 
     Of more than ``MOST`` comparisons those that say most are kept: what broke or differs, then what may.
@@ -53,8 +53,8 @@ def tiles(inputs: ReportInputs, names: Sequence[str], anchors: Sequence[str]) ->
     margin, bound = inputs.settings.margin, _bound(inputs.verdicts, inputs.settings.margin)
     found: dict[str, Tile] = {}
     weights: dict[str, tuple[int, float]] = {}
-    for one, pair, name, anchor in zip(inputs.verdicts, seconds(inputs), names, anchors, strict=True):
-        before, after = words(pair)
+    for one, pair, name in zip(inputs.verdicts, inputs.seconds, names, strict=True):
+        anchor, (before, after) = anchor_of(one), map(labels.seconds, pair) if pair else ("", "")
         line = TileLine(
             candidate=named(one) if len(pairs) > 1 else "",
             verdict=one.verdict,

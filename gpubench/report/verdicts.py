@@ -13,7 +13,26 @@ from rich.table import Table
 from rich.text import Text
 
 from gpubench.report import labels
-from gpubench.report.sections import Section, SectionPart, TextTable, text_lines
+from gpubench.report.seconds import Seconds
+from gpubench.report.sections import (
+    MARKDOWN,
+    NUMBER,
+    PAGE,
+    PRINTED,
+    SHORT,
+    TERMINAL,
+    WHY,
+    Chart,
+    Column,
+    Section,
+    SectionPart,
+    Spec,
+    Styled,
+    TextTable,
+    Words,
+    plain,
+    text_lines,
+)
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import WIDE, Verdict
 
@@ -28,47 +47,59 @@ _STYLES = {
 
 
 _MARGIN = re.compile(r"within ±[^ ]+ %")
+_SHORT_NAME = 24
+"""Letters of a workload's name that the page keeps in one line."""
 NARROWEST = 80
 """Columns of a terminal below which lines read better than a table."""
 OF_SECONDS = 23
 """Columns more that a table with seconds takes."""
-OF_SECONDS = 23
-"""Columns more that a table with seconds takes."""
 
 
-def verdict_table(verdicts: Sequence[Verdict], seconds: Sequence[tuple[float, float] | None] = ()) -> RenderableType:
+def wide_table(verdicts: Sequence[Verdict], seconds: Sequence[Seconds] = ()) -> RenderableType:
     """A table with one row per verdict, and below it why some of them are not a plain answer.
 
-    ``seconds`` are baseline and candidate of every verdict, None where no block has both; none at all: not shown.
+    ``seconds`` are of every verdict; none at all: not shown.
     """
+    columns, rows = verdict_table(verdicts, seconds).on_medium(TERMINAL)
     table = Table(box=None, header_style="dim", pad_edge=False)
-    for heading in ("workload", "candidate vs baseline"):
-        table.add_column(heading, overflow="fold")
-    if seconds:
-        table.add_column("seconds", justify="right", no_wrap=True)
-    table.add_column("effect [interval]", justify="right", no_wrap=True)
-    table.add_column("blocks", justify="right", no_wrap=True)
-    table.add_column("verdict", min_width=len("inconclusive;"))  # how many more blocks may stand on a second line
-    for verdict, (name, pair, *figures, word) in zip(verdicts, _rows(verdicts, seconds), strict=True):
-        style = _STYLES.get(verdict.verdict, "")
-        table.add_row(Text(name), Text(pair), *figures, Text(word, style=style))
+    for column in columns:
+        number = column.look == NUMBER
+        # How many more blocks may stand on a second line.
+        least = len("inconclusive;") if column.heading == "verdict" else None
+        justify, overflow = ("right", "ellipsis") if number else ("left", "fold")
+        table.add_column(plain(column.heading), justify=justify, overflow=overflow, no_wrap=number, min_width=least)  # type: ignore[arg-type]
+    for verdict, row in zip(verdicts, rows, strict=True):
+        *words, last = map(plain, row)
+        table.add_row(*map(Text, words), Text(last, style=_STYLES.get(verdict.verdict, "")))
     return Group(table, *(Text(f"  {line}", style="dim") for line in _notes(verdicts)))
 
 
-def verdict_lines(verdicts: Sequence[Verdict], seconds: Sequence[tuple[float, float] | None] = ()) -> list[str]:
+def verdict_lines(verdicts: Sequence[Verdict], seconds: Sequence[Seconds] = ()) -> list[str]:
     """The same without colour or alignment, one line per verdict, cells parted by `` | ``."""
-    return list(text_lines(Section(_parts(verdicts, seconds), {})))
+    return list(text_lines(Section(verdict_parts(verdicts, seconds))))
 
 
 def verdict_section(
     name: str,
     verdicts: Sequence[Verdict],
     settings: VerdictSettings,
+    seconds: Sequence[Seconds] = (),
+    *,
     arrangement: str = "",
     notes: Sequence[str] = (),
+    linked: bool = False,
 ) -> Section:
-    """Verdicts with what a reader must know beside them; numbers are those of ``verdicts_json``."""
-    return Section(_parts(verdicts), _plain(name, verdicts, settings, arrangement), notes)
+    """Verdicts with what a reader must know beside them; numbers are those of ``verdicts_json``.
+
+    ``linked``: whether a row leads to its samples on the page.
+    """
+    return Section(
+        [*forest_part(verdicts, settings), *verdict_parts(verdicts, seconds, linked=linked)],
+        _plain(name, verdicts, settings, arrangement),
+        notes,
+        title="Effects and verdicts",
+        anchor="verdicts",
+    )
 
 
 def verdicts_json(name: str, verdicts: Sequence[Verdict], settings: VerdictSettings, arrangement: str = "") -> bytes:
@@ -89,29 +120,115 @@ def _plain(name: str, verdicts: Sequence[Verdict], settings: VerdictSettings, ar
     return {"schema": VERDICTS, "campaign": name, "settings": dataclasses.asdict(settings), "cells": cells}
 
 
-def _parts(verdicts: Sequence[Verdict], seconds: Sequence[tuple[float, float] | None] = ()) -> list[SectionPart]:
-    figures = (*(["seconds"] if seconds else []), "effect [interval]", "blocks", "verdict")
-    headings = ("workload", "candidate vs baseline", *figures)
-    table = TextTable(headings, list(_rows(verdicts, seconds)), bare=True, joined=True)
-    return [SectionPart(table=table), SectionPart(lines=list(_notes(verdicts)), depth=1)]
+def verdict_mark(verdict: str) -> Styled:
+    """A verdict in its colour, with its sign; sorted by what matters most."""
+    words = list(labels.MARKS)
+    sort = words.index(verdict) if verdict in words else len(words)
+    return Styled(f"{labels.MARKS.get(verdict, '')} {verdict}".lstrip(), f"verdict {verdict}", sort=sort)
 
 
-def _rows(verdicts: Sequence[Verdict], seconds: Sequence[tuple[float, float] | None]) -> Iterator[tuple[str, ...]]:
-    names = labels.cell_names([one.key for one in verdicts])
-    for name, verdict, sides in zip(names, verdicts, seconds or [None] * len(verdicts), strict=True):
-        absolute = " → ".join(map(labels.seconds, sides)) if sides else ""
-        effect = f"{labels.effect(verdict)} {labels.interval(verdict)}".rstrip()
-        word = "; ".join(word for word in (verdict.verdict, verdict.leaning, labels.more(verdict)) if word)
-        figures = (absolute, effect) if seconds else (effect,)
-        yield name, labels.pair(verdict), *figures, labels.blocks(verdict), word
+def anchor(one: Verdict) -> str:
+    """Of the samples that a verdict rests on."""
+    return "-".join(["samples", *(str(one.key.get(name)) for name in ("params_id", "nodes", "workers_per_node"))])
+
+
+def forest_part(verdicts: Sequence[Verdict], settings: VerdictSettings) -> list[SectionPart]:
+    """The chart of all effects, where there is one."""
+    if all(one.effect is None for one in verdicts):
+        return []
+
+    def draw() -> Spec:
+        from gpubench.report import charts
+
+        # There is little room for names.
+        names = [name.replace(" workers in all", " workers") for name in _names(verdicts)]
+        return charts.forest(verdicts, names, settings.margin)
+
+    found = {one.verdict for one in verdicts}
+    key = [part for word in labels.MARKS if word in found for part in (verdict_mark(word), " ")]
+    margin = f"±{100 * settings.margin:g} %"
+    caption = [f"Dot and line: change and its interval. Band: {margin}; the axis is logarithmic beyond it. ", *key]
+    return [SectionPart(charts=[Chart("forest", "effects", draw, caption)])]
+
+
+def verdict_parts(
+    verdicts: Sequence[Verdict], seconds: Sequence[Seconds] = (), *, linked: bool = False
+) -> list[SectionPart]:
+    """The table, and what its rows share."""
+    return [
+        SectionPart(table=verdict_table(verdicts, seconds, linked=linked)),
+        SectionPart(lines=list(_notes(verdicts)), depth=1, look="beside", anchor="reasons"),
+    ]
+
+
+def verdict_table(verdicts: Sequence[Verdict], seconds: Sequence[Seconds] = (), *, linked: bool = False) -> TextTable:
+    """A row per verdict, with the seconds of both sides where they are given.
+
+    ``linked``: whether a row leads to its samples on the page.
+    """
+    against = labels.baselines(verdicts)
+    whose = against[0] if len(against) == 1 else "baseline"
+    sides, names = any(seconds), _names(verdicts)
+    columns = [
+        Column("workload", SHORT if max(map(len, names), default=0) <= _SHORT_NAME else ""),
+        Column("candidate vs baseline", on=PRINTED),
+        Column(["Variant ", Styled(f"vs {whose}", "quiet")], f"{SHORT} alone", PAGE, "Variant"),
+        Column("seconds", NUMBER, PRINTED if sides else ""),
+        Column("Baseline", NUMBER, PAGE if sides else ""),
+        Column("Candidate", NUMBER, PAGE if sides else ""),
+        Column("effect [interval]", NUMBER, PRINTED),
+        Column("Change", NUMBER, PAGE),
+        Column("Interval, %", NUMBER, PAGE),
+        Column("blocks", NUMBER, TERMINAL),
+        Column("blocks", NUMBER, PAGE + MARKDOWN),
+        Column("verdict", on=TERMINAL),
+        Column("verdict", on=PAGE + MARKDOWN),
+        Column("what else to know", WHY, PAGE + MARKDOWN, "To know"),
+    ]
+    rows = []
+    for name, one, pair in zip(names, verdicts, seconds or [None] * len(verdicts), strict=True):
+        link = f"#{anchor(one)}" if linked else ""
+        before, after = ("", "") if pair is None else map(labels.seconds, pair)
+        effect, interval = labels.effect(one), labels.interval(one)
+        row: list[Words] = [
+            Styled(name, link=link),
+            labels.pair(one),
+            one.candidate if len(against) == 1 else labels.pair(one),
+            " → ".join((before, after)) if pair else "",
+            Styled(before, sort="" if pair is None else pair[0]),
+            Styled(after, sort="" if pair is None else pair[1]),
+            f"{effect} {interval}".rstrip(),
+            Styled(effect, link=link, sort="" if one.effect is None else one.effect),
+            Styled(interval, sort="" if one.shown[0] is None else one.shown[0]),
+            labels.blocks(one),
+            str(one.blocks),
+            "; ".join(word for word in (one.verdict, one.leaning, labels.more(one)) if word),
+            verdict_mark(one.verdict),
+            _to_know(one),
+        ]
+        rows.append(row)
+    return TextTable(
+        columns, rows, f"Verdicts of all {len(rows)} comparisons", "sortable cards", bare=True, joined=True,
+        anchor="verdict-table",
+    )  # fmt: skip
+
+
+def _to_know(one: Verdict) -> list[str | Styled]:
+    """What neither the other columns say nor a line for several rows."""
+    decided = one.reason.partition("; ")[2] if one.verdict != "inconclusive" else ""
+    shown = one.reason.partition(" after Holm")[0] if one.verdict in ("regression", "improvement") else ""
+    beyond = "beyond the margin" if one.beyond_margin else ""
+    said = "; ".join(word for word in (shown, beyond, decided, one.leaning, labels.more(one)) if word)
+    return [said, *(part for flag in one.flags for part in (" ", Styled(flag, "flag")))]
+
+
+def _names(verdicts: Sequence[Verdict]) -> list[str]:
+    return labels.cell_names([one.key for one in verdicts])
 
 
 def _notes(verdicts: Sequence[Verdict]) -> Iterator[str]:
     """What a reader must know beside the table: each thing once, with the cells that it is said of."""
-    names = [
-        f"{name}, {labels.pair(verdict)}"
-        for name, verdict in zip(labels.cell_names([one.key for one in verdicts]), verdicts, strict=True)
-    ]
+    names = [f"{name}, {labels.pair(verdict)}" for name, verdict in zip(_names(verdicts), verdicts, strict=True)]
     reasons: dict[str, list[str]] = {}
     flags: dict[str, list[str]] = {}
     for name, verdict in zip(names, verdicts, strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import re
 import statistics
@@ -14,13 +15,18 @@ import numpy as np
 
 from gpubench.history.observed import Observed
 from gpubench.importers.pairing import Key
-from gpubench.report import labels, over_time_charts
-from gpubench.report.chart_parts import Chart, short
-from gpubench.report.over_time import group_key, panel_key, panel_words
+from gpubench.report import labels
+from gpubench.report.sections import PAGE, Chart, Section, SectionPart, Spec, Styled
 
 _ENOUGH = 5
 """Dates below which a difference is none of the largest, where others have as many."""
 _NAMED = 3
+_INTRODUCTION = (
+    "Up is faster, in every chart of this page. Each dot is a size of the cluster: the median over the dates on which "
+    "both versions were measured; the bar holds the middle half of these dates. A dot with a number lies beyond the "
+    "picture."
+)
+_SIZES = ("nodes", "workers", "workers_per_node")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,6 +75,12 @@ class VersionsCompared:
         named = [one.words for one in list(largest.values())[:_NAMED]]
         return f"Largest differences from {self.baseline}: {'; '.join(named)}." if named else ""
 
+    def section(self, variants: Sequence[str]) -> Section:
+        """A chart per workload."""
+        parts = [SectionPart(heading=one.name.removeprefix("versions "), charts=[one]) for one in self.charts(variants)]
+        title = f"Versions against {self.baseline}"
+        return Section(parts, title=title, anchor="versions", text=[Styled(_INTRODUCTION, "quiet")], on=PAGE)
+
     def charts(self, variants: Sequence[str]) -> list[Chart]:
         """Of each workload one: a panel per version, in it the sizes; ``variants`` decide the colours."""
         found: list[Chart] = []
@@ -77,8 +89,9 @@ class VersionsCompared:
             ends = [end for one in here if one.dates >= self.enough for end in (one.low, one.speed, one.high)]
             rows = [_row(one, min([0.0, *ends]), max([0.0, *ends])) for one in here]
             rows.sort(key=lambda row: version_key(row["variant"]))
-            spec = over_time_charts.against(f"{workload}: speed against {self.baseline}", rows, variants)
-            found.append((f"versions-{len(found)}", f"versions {workload}", spec))
+            title = f"{workload}: speed against {self.baseline}"
+            draw = functools.partial(_draw, title, rows, variants)
+            found.append(Chart(f"versions-{len(found)}", f"versions {workload}", draw))
         return found
 
 
@@ -107,6 +120,12 @@ def compare_versions(observed: Sequence[Observed]) -> VersionsCompared:
     return VersionsCompared(baseline, found)
 
 
+def _draw(title: str, rows: Sequence[dict[str, Any]], variants: Sequence[str]) -> Spec:
+    from gpubench.report import over_time_charts
+
+    return over_time_charts.against(title, rows, variants)
+
+
 def version_key(text: str) -> list[tuple[int, str]]:
     """``1.9.0`` before ``1.12.0``: numbers in names are numbers."""
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", text)]
@@ -118,7 +137,7 @@ def _row(one: VersionDifference, low: float, high: float) -> dict[str, Any]:
     beyond = not low - room <= one.speed <= high + room
 
     def inside(ratio: float) -> float:
-        return short(100 * min(max(ratio, low - room), high + room))
+        return labels.short(100 * min(max(ratio, low - room), high + room))
 
     return {
         "variant": one.variant,
@@ -131,3 +150,19 @@ def _row(one: VersionDifference, low: float, high: float) -> dict[str, Any]:
         "beyond": labels.percent(one.speed) if beyond else "",
         "dates": one.dates,
     }
+
+
+def group_key(key: Key) -> Key:
+    """What figures of one picture share: all of a cell but the size of the cluster."""
+    return tuple(part for part in key if part[0] not in _SIZES)
+
+
+def panel_key(key: Key, workers: int | None) -> tuple[int, int]:
+    """Workers in all, and nodes; 0 where not recorded."""
+    return workers or 0, int(dict(key).get("nodes") or 0)
+
+
+def panel_words(place: tuple[int, int]) -> str:
+    """``8 workers on 2 nodes``."""
+    workers, nodes = place
+    return f"{workers} workers" + (f" on {nodes} node{'s' if nodes > 1 else ''}" if nodes else "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -97,7 +98,7 @@ def test_warm_up_that_is_first_marked_late_in_a_long_jsonl_is_warm_up(compare: C
     rows = [{**row, "rep": 10 * row["rep"] + more} for row in table().to_dicts() for more in range(8)]
     cold = {**rows[-1], "rep": 99, "wall_s": 50.0, "warmup": True}
     _, line, *_ = compare("".join(json.dumps(row) + "\n" for row in [*rows, cold]).encode(), "samples.jsonl")
-    assert line.startswith("w | B vs A | +6.2 %")
+    assert [*line.split(" | ")[:2], line.split(" | ")[3][:7]] == ["w", "B vs A", "+6.2 % "]
 
 
 @pytest.mark.parametrize(
@@ -141,10 +142,21 @@ def test_a_table_says_its_verdicts_in_markdown_and_json_too(tmp_path: Path) -> N
     path.write_text(table().write_csv())
     asked = [path, "--baseline", "A", "--candidate", "B"]
     head, _, row, *_ = run("compare", *asked, "--markdown").stdout.splitlines()
-    assert head.startswith("| workload | candidate vs baseline | effect")
-    assert row.startswith("| w | B vs A | +6.2 %")
+    assert head.startswith("| workload | candidate vs baseline | seconds | effect")
+    assert re.match(r"\| w \| B vs A \| [^|]+ → [^|]+ \| \+6\.2 %", row)
     (found,) = json.loads(run("compare", *asked, "--json").stdout)["cells"]
     assert found["verdict"] == "regression"
+
+
+def test_both_sides_are_printed_in_seconds_whose_ratio_is_the_change(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text(table().write_csv())
+    line = run("compare", path, "--baseline", "A", "--candidate", "B").stdout.splitlines()[0]
+    seconds, effect = line.split(" | ")[2:4]
+    found = re.fullmatch(r"(\S+) (m?s) → (\S+) (m?s)", seconds)
+    assert found
+    before, after = (float(found[at]) * (1e-3 if found[at + 1] == "ms" else 1) for at in (1, 3))
+    assert after / before - 1 == pytest.approx(float(effect.partition(" ")[0]) / 100, abs=0.002)
 
 
 def test_an_unknown_kind_of_file_is_refused(tmp_path: Path) -> None:

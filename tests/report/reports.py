@@ -17,6 +17,8 @@ from gpubench.merge.family import Cell, cells, family
 from gpubench.merge.links import RunLinks, link_tables, processes_by_address
 from gpubench.model.plan import Frozen, Plan, PlanAddition, PlannedJob
 from gpubench.report import ReportInputs
+from gpubench.report.campaign_page import campaign_page
+from gpubench.report.page import html, markdown
 from gpubench.stats.settings import Looks, VerdictSettings
 from gpubench.stats.verdict import judge
 from gpubench.store.accounting import account
@@ -58,9 +60,18 @@ def collect(campaign: Campaign) -> ReportInputs:
         manifests=campaign.manifests(),
         warnings=[*accounting.warnings, *merged.warnings, *map(str, merged.errors)],
         generated_at=NOW,
-        templates=TEMPLATES,
     )
     return with_provenance(inputs, inputs.provenance)
+
+
+def page_html(inputs: ReportInputs) -> bytes:
+    """The page of a campaign."""
+    return html(campaign_page(inputs), TEMPLATES)
+
+
+def summary(inputs: ReportInputs) -> str:
+    """The same in Markdown."""
+    return markdown(campaign_page(inputs))
 
 
 def with_provenance(inputs: ReportInputs, provenance: Mapping[str, Mapping[str, Any]], **expected: Any) -> ReportInputs:

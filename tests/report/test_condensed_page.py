@@ -8,8 +8,7 @@ import pytest
 import reports
 
 from gpubench.merge.family import Cell
-from gpubench.report import ReportInputs, condense, rows
-from gpubench.report.page import html
+from gpubench.report import ReportInputs, condense, runs
 from gpubench.store.accounting import RunOutcome
 
 
@@ -61,7 +60,7 @@ def large(small: ReportInputs) -> ReportInputs:
 def test_the_page_of_thousands_of_runs_stays_below_three_megabytes_and_says_what_it_leaves_out(
     large: ReportInputs,
 ) -> None:
-    page = html(large).decode()
+    page = reports.page_html(large).decode()
     assert len(page.encode()) < 3_000_000
     assert f"{len(large.outcomes):,} runs are too many to list each" in page
 
@@ -72,7 +71,7 @@ def test_every_run_that_went_wrong_is_listed_by_itself_among_thousands(
     def wrong(inputs: ReportInputs) -> set[tuple[str, int, str]]:
         return {
             (job["head"], row["block"], run["status"])
-            for job in rows.matrix(inputs)
+            for job in runs.matrix(inputs)
             for row in job["blocks"]
             for run in row["runs"]
             if run and (run["status"] != "ok" or run["partly"])
@@ -80,7 +79,7 @@ def test_every_run_that_went_wrong_is_listed_by_itself_among_thousands(
 
     assert wrong(small)
     assert wrong(large) == wrong(small)
-    assert sum(len(job["blocks"]) for job in rows.matrix(large)) < 100
+    assert sum(len(job["blocks"]) for job in runs.matrix(large)) < 100
 
 
 def test_stretches_hold_every_block_once_and_their_means_are_those_of_the_runs_that_count(
@@ -101,7 +100,7 @@ def test_stretches_hold_every_block_once_and_their_means_are_those_of_the_runs_t
 
 def test_a_campaign_of_usual_size_lists_every_run(small: ReportInputs) -> None:
     assert not condense.needed(small)
-    assert b"too many to list" not in html(small)
+    assert b"too many to list" not in reports.page_html(small)
 
 
 def _name(cell: Cell) -> str:

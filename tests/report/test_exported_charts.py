@@ -15,6 +15,7 @@ from gpubench.cli.results.show import write_images
 from gpubench.errors import MissingToolError
 from gpubench.merge.curves import curves
 from gpubench.report import ReportInputs
+from gpubench.report.campaign_page import campaign_page
 from gpubench.report.export import images
 from gpubench.report.plots import effect_plot, efficiency_plot
 from tests.conftest import run_gpubench
@@ -61,7 +62,7 @@ def test_every_chart_is_a_file_with_real_colours_and_none_is_lost(campaign: Path
 
 
 def test_a_png_is_one(inputs: ReportInputs) -> None:
-    name, content = next(images(inputs, "png"))
+    name, content = next(images(campaign_page(inputs).charts(), reports.TEMPLATES, "png"))
     assert name == "effects.png"
     assert content.startswith(b"\x89PNG\r\n\x1a\n")
     width, height = struct.unpack(">II", content[16:24])
@@ -71,12 +72,12 @@ def test_a_png_is_one(inputs: ReportInputs) -> None:
 def test_a_directory_that_cannot_be_is_said_by_its_name(inputs: ReportInputs, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(MissingToolError, match=str(tmp_path / "file")):
-        write_images(lambda form: images(inputs, form), {"png": tmp_path / "file"}, "none")
+        write_images(campaign_page(inputs), {"png": tmp_path / "file"})
 
 
 def test_a_campaign_without_a_sample_has_no_chart(tmp_path: Path) -> None:
     inputs = reports.collect(reports.empty(tmp_path / "c"))
-    assert list(images(inputs, "svg")) == []
+    assert list(images(campaign_page(inputs).charts(), reports.TEMPLATES, "svg")) == []
     assert list(effect_plot(inputs.verdicts, 0.03, 80)) == []
     assert list(efficiency_plot(curves(inputs.plan, inputs.cells), 80)) == []
 

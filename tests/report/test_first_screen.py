@@ -11,11 +11,11 @@ import pytest
 import reports
 from campaign_builder import QUICK, begin, finish, make_plan, variant
 
-from gpubench.report import ReportInputs, frame, labels, provenance, rows
+from gpubench.report import ReportInputs, labels, page, provenance
+from gpubench.report.campaign_page import campaign_page
 from gpubench.report.next_steps import next_steps
-from gpubench.report.page import html, parts
-from gpubench.report.seconds import seconds
 from gpubench.report.tiles import MOST, tiles
+from gpubench.report.verdicts import anchor
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def text_of(page: bytes) -> str:
 
 def tiles_of(inputs: ReportInputs) -> tuple[list[object], int]:
     names = labels.cell_names([one.key for one in inputs.verdicts])
-    found, left_out = tiles(inputs, names, [rows.anchor(one) for one in inputs.verdicts])
+    found, left_out = tiles(inputs, names)
     return list(found), left_out
 
 
@@ -42,7 +42,7 @@ def tiles_of(inputs: ReportInputs) -> tuple[list[object], int]:
 def test_seconds_of_both_sides_agree_with_the_effect(story: ReportInputs, summary: str) -> None:
     settings = dataclasses.replace(story.settings, summary=summary)
     field = {"mean": "effect", "median": "median_effect", "geomean": "geomean_effect"}[summary]
-    for one, pair in zip(story.verdicts, seconds(dataclasses.replace(story, settings=settings)), strict=True):
+    for one, pair in zip(story.verdicts, dataclasses.replace(story, settings=settings).seconds, strict=True):
         assert pair is not None
         assert pair[1] / pair[0] - 1 == pytest.approx(getattr(one, field), abs=1e-9)
 
@@ -50,14 +50,14 @@ def test_seconds_of_both_sides_agree_with_the_effect(story: ReportInputs, summar
 def test_seconds_are_of_the_blocks_that_the_verdict_used(tmp_path: Path, troubled: ReportInputs) -> None:
     """Lost, failed and skipped runs are in no pair; blocks after the look that decided don't count."""
     for inputs in (troubled, reports.collect(reports.looked_at(tmp_path / "c"))):
-        for one, pair in zip(inputs.verdicts, seconds(inputs), strict=True):
+        for one, pair in zip(inputs.verdicts, inputs.seconds, strict=True):
             assert pair is not None
             assert pair[1] / pair[0] - 1 == pytest.approx(one.effect, abs=1e-9)
-    assert set(seconds(reports.collect(reports.empty(tmp_path / "empty")))) == {None}
+    assert set(reports.collect(reports.empty(tmp_path / "empty")).seconds) == {None}
 
 
 def test_the_answer_stands_before_tiles_commands_chart_table_samples_and_everything_else(story: ReportInputs) -> None:
-    page = html(story).decode().partition("<body>")[2]
+    page = reports.page_html(story).decode().partition("<body>")[2]
     marks = ("<h1>", 'class="tiles"', 'class="next"', 'id="chart-forest"', 'id="verdict-table"', 'id="samples"')
     folded = ('id="runs"', 'id="provenance"', 'id="campaign"', 'id="notes"')
     places = [page.index(one) for one in (*marks, *folded)]
@@ -70,20 +70,20 @@ def test_the_answer_stands_before_tiles_commands_chart_table_samples_and_everyth
 def test_a_tile_per_workload_has_both_sides_in_seconds_the_change_and_the_verdict(story: ReportInputs) -> None:
     found, left_out = tiles_of(story)
     assert (len(found), left_out) == (5, 0)
-    message = text_of(html(story)).partition("message 10 MB 1.19.0 ▲")[2][:120]
+    message = text_of(reports.page_html(story)).partition("message 10 MB 1.19.0 ▲")[2][:120]
     assert "regression 5.192 ms → 7.7 ms +48.3 % [+46, +50]" in message
 
 
 def test_of_many_workloads_those_with_a_finding_keep_their_tile(tmp_path: Path) -> None:
     inputs = reports.collect(reports.scaled(tmp_path / "c"))
-    assert len({rows.anchor(one) for one in inputs.verdicts}) == 15
+    assert len({anchor(one) for one in inputs.verdicts}) == 15
     found, left_out = tiles_of(inputs)
     assert (len(found), left_out) == (MOST // 2, 9)
     shown = {tile.anchor for tile in found}  # type: ignore[attr-defined]
-    differing = {rows.anchor(one) for one in inputs.verdicts if one.verdict == "regression"}
+    differing = {anchor(one) for one in inputs.verdicts if one.verdict == "regression"}
     assert differing
     assert differing <= shown
-    assert "9 more workloads and sizes stand in the table" in text_of(html(inputs))
+    assert "9 more workloads and sizes stand in the table" in text_of(reports.page_html(inputs))
 
 
 def test_what_to_do_next_names_commands_with_their_price(story: ReportInputs, troubled: ReportInputs) -> None:
@@ -118,24 +118,26 @@ def test_an_adaptive_campaign_goes_on_by_its_own_looks(tmp_path: Path) -> None:
 def test_a_reason_that_several_rows_share_stands_once(tmp_path: Path) -> None:
     few = reports.collect(reports.scaled(tmp_path / "c", blocks=1))
     assert len({one.reason for one in few.verdicts}) == 1
-    table = text_of(html(few)).partition("Effects and verdicts")[2].partition("How sure this is")[0]
+    table = text_of(reports.page_html(few)).partition("Effects and verdicts")[2].partition("How sure this is")[0]
     assert table.count("can't carry a verdict") + table.count("can&#39;t carry a verdict") == 1
-    assert "few blocks : 1 block can" in table
+    assert "all comparisons: few blocks: 1 block can" in table
 
 
 def test_noise_as_a_reason_is_said_once_for_all_rows(troubled: ReportInputs) -> None:
     wide = [one for one in troubled.verdicts if one.reason.startswith("wide")]
-    noted = dict(rows.reasons(troubled, labels.cell_names([one.key for one in troubled.verdicts])))
-    assert noted[f"inconclusive in {len(wide)} row{'s' if len(wide) > 1 else ''}"].startswith("the blocks show neither")
-    page = text_of(html(troubled))
+    assert wide
+    page = text_of(reports.page_html(troubled))
+    assert page.count("inconclusive: neither within ±3 % nor different after Holm over the planned family") == 1
     assert "don&#39;t show the difference" not in page.partition("How sure this is")[0]
 
 
 def test_every_chart_is_there_without_a_script(story: ReportInputs) -> None:
-    page = html(story).decode()
-    assert [anchor for anchor, _, _ in parts(story).charts()]
-    for anchor, _, spec in parts(story).charts():
-        drawn = page.partition(f'id="chart-{anchor}">')[2].partition("</svg>")[0]
+    text = reports.page_html(story).decode()
+    charts = list(campaign_page(story).charts())
+    assert charts
+    for chart in charts:
+        spec = chart.spec
+        drawn = text.partition(f'id="chart-{chart.anchor}">')[2].partition("</svg>")[0]
         assert drawn.startswith("<svg role=")
         marks = [row for row in spec["datasets"].get("runs", spec["datasets"].get("rows", [])) if row]
         assert drawn.count("<use ") >= sum(len(row.get("s", [0])) for row in marks)
@@ -145,12 +147,12 @@ def test_every_chart_is_there_without_a_script(story: ReportInputs) -> None:
 def test_charts_beyond_what_a_page_may_hold_say_that_they_need_a_script(
     story: ReportInputs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sizes = {anchor: len(json.dumps(spec["datasets"])) for anchor, _, spec in parts(story).charts()}
-    monkeypatch.setattr(frame, "ALL_PICTURES", sizes["forest"] + 100)
-    page = html(story).decode()
-    assert page.count('<svg role="img"') == 1
-    assert page.count("<noscript>This chart isn’t drawn beforehand") == len(sizes) - 1
-    assert page.index('<svg role="img"') > page.index('id="chart-forest"')
+    sizes = {one.anchor: len(json.dumps(one.spec["datasets"])) for one in campaign_page(story).charts()}
+    monkeypatch.setattr(page, "ALL_PICTURES", sizes["forest"] + 100)
+    text = reports.page_html(story).decode()
+    assert text.count('<svg role="img"') == 1
+    assert text.count("<noscript>This chart isn’t drawn beforehand") == len(sizes) - 1
+    assert text.index('<svg role="img"') > text.index('id="chart-forest"')
 
 
 def test_labels_that_look_like_markup_stay_text_in_pictures(tmp_path: Path) -> None:
@@ -158,9 +160,13 @@ def test_labels_that_look_like_markup_stay_text_in_pictures(tmp_path: Path) -> N
     plan = make_plan((variant(evil, "1.17.0"), variant("b", "1.19.0")), blocks=6, suite=QUICK[2:3])
     campaign = begin(tmp_path / "c", plan)
     finish(campaign)
-    drawn = html(reports.collect(campaign)).decode()
+    drawn = reports.page_html(reports.collect(campaign)).decode()
     assert '<b class="x"' not in drawn
     assert 'a&lt;b class="x"' in drawn
+
+
+def has_links(inputs: ReportInputs) -> bool:
+    return any(section.anchor == "links" for section in campaign_page(inputs).sections)
 
 
 def test_links_of_two_workers_on_one_host_say_nothing_and_are_left_out(tmp_path: Path) -> None:
@@ -172,14 +178,14 @@ def test_links_of_two_workers_on_one_host_say_nothing_and_are_left_out(tmp_path:
         nodes=dict.fromkeys(pair, "n0"),
         links=[link for link in table.links if {link.sender, link.receiver} <= set(pair)],
     )
-    assert parts(dataclasses.replace(inputs, links=[two])).links == []
+    assert not has_links(dataclasses.replace(inputs, links=[two]))
     apart = dataclasses.replace(two, nodes=dict(zip(pair, ("n0", "n1"), strict=True)))
-    assert len(parts(dataclasses.replace(inputs, links=[apart])).links) == 1
+    assert has_links(dataclasses.replace(inputs, links=[apart]))
 
 
 def test_hashes_and_paths_are_cut_and_what_all_variants_share_says_so(story: ReportInputs) -> None:
     long = "/root/.cache/gpubench/venvs/0123456789abcdef/lib/python3.11/site-packages/libucx/lib/libucp.so.0"
     fact = provenance.Fact("libucp", [long, "0123456789abcdef0123456789abcdef"])
     assert fact.shown == [("…/libucx/lib/libucp.so.0", long), ("0123456789ab…", "0123456789abcdef0123456789abcdef")]
-    page = html(story).decode()
+    page = reports.page_html(story).decode()
     assert re.search(r'colspan="3"[^>]*><span class="quiet">all:</span> 2025.7.0, 2025.7.0<', page)

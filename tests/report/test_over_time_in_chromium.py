@@ -14,7 +14,8 @@ from gpubench.history.changes import find
 from gpubench.history.coverage import Gap
 from gpubench.history.observed import Observed
 from gpubench.report.history import HistorySource
-from gpubench.report.history_page import HistoryInputs, html
+from gpubench.report.other_pages import trend_page
+from gpubench.report.page import html
 
 pytestmark = pytest.mark.system
 
@@ -43,11 +44,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 observed.append(
                     Observed(key, version, date, "c", slower + 0.001 * (number * 7 % 5), 4, 0.01, workers, 10**9)
                 )
-    inputs = HistoryInputs(
-        [HistorySource("campaign", "c", "of a test", [], [])], observed, missing, find(observed, 1), reports.TEMPLATES
-    )
+    made = trend_page([HistorySource("campaign", "c", "of a test", [], [])], observed, missing, find(observed, 1))
     path = tmp_path_factory.mktemp("history") / "over time.html"
-    path.write_bytes(html(inputs))
+    path.write_bytes(html(made, reports.TEMPLATES))
     return path
 
 

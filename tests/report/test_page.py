@@ -8,9 +8,9 @@ import pytest
 import reports
 from campaign_builder import QUICK, Writer, begin, finish, make_plan, variant
 
-from gpubench.report import ReportInputs, charts, frame, labels, provenance, rows, verdicts_json
-from gpubench.report.markdown import markdown
-from gpubench.report.page import html
+from gpubench.report import ReportInputs, charts, labels, page, provenance, runs, samples, verdicts_json
+from gpubench.report.sections import plain
+from gpubench.report.verdicts import verdict_table
 from gpubench.stats.verdict import Verdict
 from gpubench.store.campaign import Campaign
 
@@ -44,7 +44,7 @@ def campaigns(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Campa
     for build in (reports.story, reports.troubled, reports.empty):
         campaign = build(tmp_path_factory.mktemp("c") / build.__name__)
         inputs = reports.collect(campaign)
-        made[build.__name__] = (campaign, inputs, html(inputs))
+        made[build.__name__] = (campaign, inputs, reports.page_html(inputs))
     return made
 
 
@@ -67,7 +67,7 @@ def test_one_file_that_fetches_nothing_and_whose_links_resolve(
 
 def test_the_same_inputs_give_the_same_bytes(campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]]) -> None:
     _, inputs, page = campaigns["story"]
-    assert html(inputs) == page
+    assert reports.page_html(inputs) == page
 
 
 def test_the_headline_says_what_was_found_and_how_sure(
@@ -101,10 +101,10 @@ def test_every_planned_run_stands_there_with_its_reason(
 
 def test_an_adaptive_campaign_says_so_and_what_was_decided_when(tmp_path: Path) -> None:
     inputs = reports.collect(reports.looked_at(tmp_path / "c"))
-    page = html(inputs).decode()
+    page = reports.page_html(inputs).decode()
     assert "The campaign was looked at while it ran" in page
     assert "90 % interval" not in page
-    last = rows.matrix(inputs)[-1]["blocks"][-1]["runs"]
+    last = runs.matrix(inputs)[-1]["blocks"][-1]["runs"]
     left_out = [one.name for one in inputs.plan.workloads if one.name != "message" or one.params["size"] != 10_000_000]
     for run in last:
         assert run["status"] == "ok"
@@ -123,7 +123,7 @@ def test_the_page_and_markdown_say_which_stragglers_cannot_be_excluded(
         f"Stragglers rarer than {min(limits, key=float)} to {max(limits, key=float)} % of samples can’t be excluded; "
     )
     assert said + "where they matter, run 30 repetitions or more." in page.decode()
-    assert said in markdown(inputs)
+    assert said in reports.summary(inputs)
     assert "Stragglers rarer" not in campaigns["empty"][2].decode()
 
 
@@ -141,16 +141,16 @@ def test_a_against_a_is_labelled(tmp_path: Path, env: dict[str, str]) -> None:
     campaign = begin(tmp_path / "c", plan.model_copy(update={"site": site}))
     finish(campaign)
     inputs = reports.collect(campaign)
-    text = html(inputs).decode()
+    text = reports.page_html(inputs).decode()
     assert "b is the same image with the same settings as a (A against A)" in text
     assert ("Nothing: manifests and settings are the same" in text) == (not env)
-    assert "A against A" in markdown(inputs)
+    assert "A against A" in reports.summary(inputs)
 
 
 def test_a_setting_makes_another_variant(tmp_path: Path) -> None:
     variants = (variant("a", "1.22.0"), variant("b", "1.22.0", {"UCX_PROTO_ENABLE": "n"}))
     inputs = reports.collect(begin(tmp_path / "c", make_plan(variants, suite=QUICK[:1])))
-    text = html(inputs).decode()
+    text = reports.page_html(inputs).decode()
     assert "A against A" not in text
     assert "setting UCX_PROTO_ENABLE" in text
 
@@ -163,8 +163,8 @@ def test_labels_and_reasons_are_text_not_markup(tmp_path: Path) -> None:
     for number, row in enumerate(campaign.rows()):
         writer.write(*row, **({"status": "failed", "reason": evil} if number == 0 else {}))
     inputs = reports.collect(campaign)
-    assert evil not in html(inputs).decode()
-    text = markdown(inputs)
+    assert evil not in reports.page_html(inputs).decode()
+    text = reports.summary(inputs)
     assert "<script" not in text
     assert "b\\|\\*c\\* vs a" in text
 
@@ -215,8 +215,8 @@ def test_what_a_binding_sets_by_itself_is_a_difference(
         "(set by the binding where no variant sets it)"
     )
     assert provenance.unplanned(bound.plan, bound.changes) == [said]
-    assert said in html(bound).decode()
-    assert said.replace("_", "\\_") in markdown(bound)
+    assert said in reports.page_html(bound).decode()
+    assert said.replace("_", "\\_") in reports.summary(bound)
 
 
 def test_what_a_variant_sets_is_no_note(campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]]) -> None:
@@ -258,8 +258,8 @@ def test_another_kernel_is_said_on_the_page_and_in_markdown(
     other = reports.with_provenance(inputs, changed, allow=allow)
     line = f"more than the plan differs: kernel is 1.17.0 5.15.0, 1.19.0 6.1.0, 1.19.0-proto1 6.1.0 ({said})"
     assert provenance.unplanned(other.plan, other.changes) == [line]
-    assert line in html(other).decode()
-    assert line in markdown(other)
+    assert line in reports.page_html(other).decode()
+    assert line in reports.summary(other)
     assert {fact.name: fact.values for fact in provenance.differing(other)}["kernel"] == ["5.15.0", "6.1.0", "6.1.0"]
 
 
@@ -291,17 +291,17 @@ def test_a_large_campaign_stays_below_three_megabytes(
     campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
 ) -> None:
     _, inputs, _ = campaigns["story"]
-    per_run = charts.MOST_SAMPLES // len(inputs.cells)
+    per_run = samples.MOST_SAMPLES // len(inputs.cells)
 
     def with_samples(count: int) -> ReportInputs:
         wall_s = tuple(0.0123456789 * (1 + 0.001 * number) for number in range(count))
         return dataclasses.replace(inputs, cells=[dataclasses.replace(one, wall_s=wall_s) for one in inputs.cells])
 
-    assert 1_500_000 < len(html(with_samples(per_run))) < 3_000_000
+    assert 1_500_000 < len(reports.page_html(with_samples(per_run))) < 3_000_000
     names = [f"row {number}" for number in range(len(inputs.verdicts))]
-    assert rows.means_only(with_samples(per_run + 1))
-    group = rows.groups(with_samples(per_run + 1), names)[0]
-    assert len(json.dumps(group.chart)) < 20_000
+    assert samples.means_only(with_samples(per_run + 1))
+    first = samples.samples_section(with_samples(per_run + 1), names).parts[0]
+    assert len(json.dumps(first.charts[0].spec)) < 20_000
 
 
 def test_a_straggler_makes_the_axis_logarithmic(campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]]) -> None:
@@ -371,11 +371,13 @@ def test_the_shape_of_verdicts_json(campaigns: dict[str, tuple[Campaign, ReportI
 
 
 def test_markdown_for_a_pull_request(campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]]) -> None:
-    text = markdown(campaigns["troubled"][1])
+    text = reports.summary(campaigns["troubled"][1])
     assert text.startswith(
         "**1.19.0 is slower than 1.17.0 in 1 of 5 comparisons: message 10 MB +48.1 %; 2 inconclusive."
     )
-    assert "| message 10 MB | 1.19.0 vs 1.17.0 | +48.1 % \\[+44, +53] | 5 | ▲ regression |" in text
+    assert (
+        "| message 10 MB | 1.19.0 vs 1.17.0 | 5.198 ms → 7.697 ms | +48.1 % \\[+44, +53] | 5 | ▲ regression |" in text
+    )
     assert "- block 2, 1.19.0: lost: job n1-1 ended before this run started" in text
 
 
@@ -403,7 +405,7 @@ def test_verdicts_against_another_baseline_name_it_everywhere(
     _, inputs, _ = campaigns["story"]
 
     def heading(verdicts: list[Verdict]) -> str:
-        page = html(dataclasses.replace(inputs, verdicts=verdicts)).decode()
+        page = reports.page_html(dataclasses.replace(inputs, verdicts=verdicts)).decode()
         found = re.search(r"Variant <span[^>]*>(.*?)</span>", page)
         assert found
         return found[1]
@@ -414,23 +416,26 @@ def test_verdicts_against_another_baseline_name_it_everywhere(
     both = dataclasses.replace(inputs, verdicts=[*other, *inputs.verdicts])
     assert heading(list(both.verdicts)) == "vs baseline"
     names = [f"row {number}" for number in range(len(both.verdicts))]
-    candidates = [row["candidate"] for row in rows.verdict_rows(both, names)]
+    candidates = [plain(row[2]) for row in verdict_table(both.verdicts).rows]
     assert (candidates[0], candidates[-1]) == ("1.19.0 vs 1.19.0-proto1", "1.19.0-proto1 vs 1.17.0")
-    means = rows.groups(dataclasses.replace(inputs, verdicts=other), names[: len(other)])[0].means[0]["runs"]
-    assert [bool(run["ratio"]) for run in means] == [True, True, False]
+    shown = samples.samples_section(dataclasses.replace(inputs, verdicts=other), names[: len(other)]).parts[0]
+    assert shown.parts[0].table
+    assert [" " in plain(run).replace(" ms", "").replace(" µs", "") for run in shown.parts[0].table.rows[0][1:]] == [
+        *(True, True, False)
+    ]
 
 
 def test_the_library_that_draws_is_kept_in_the_users_cache_and_made_anew_when_that_copy_was_damaged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    code = frame.bundle.__wrapped__()
+    code = page.bundle.__wrapped__()
     (kept,) = tmp_path.rglob("vega-*.js")
     with monkeypatch.context() as patched:
-        patched.setattr(frame.vl_convert, "javascript_bundle", lambda _: pytest.fail("made again"))
-        assert frame.bundle.__wrapped__() == code
+        patched.setattr(page.vl_convert, "javascript_bundle", lambda _: pytest.fail("made again"))
+        assert page.bundle.__wrapped__() == code
     kept.write_text(kept.read_text().replace("function", "fiction", 1))
-    assert frame.bundle.__wrapped__() == code
+    assert page.bundle.__wrapped__() == code
     kept.unlink()
     kept.mkdir()
-    assert frame.bundle.__wrapped__() == code
+    assert page.bundle.__wrapped__() == code

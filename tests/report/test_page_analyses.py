@@ -13,7 +13,6 @@ import pytest
 import reports
 
 from gpubench.report import ReportInputs
-from gpubench.report.page import html
 from gpubench.stats.links import LinkRates
 from gpubench.store.campaign import Campaign
 
@@ -22,7 +21,7 @@ from gpubench.store.campaign import Campaign
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Campaign, ReportInputs, str]:
     campaign = reports.scaled(tmp_path_factory.mktemp("c") / "scaled")
     inputs = reports.collect(campaign)
-    return campaign, inputs, html(inputs).decode()
+    return campaign, inputs, reports.page_html(inputs).decode()
 
 
 def section(page: str, name: str) -> str:
@@ -90,7 +89,7 @@ def test_the_link_table_marks_the_slow_link_and_leads_to_the_raw_files(
 
 def test_a_campaign_without_the_data_has_none_of_the_sections(tmp_path: Path) -> None:
     for build in (reports.story, reports.empty):
-        page = html(reports.collect(build(tmp_path / build.__name__))).decode()
+        page = reports.page_html(reports.collect(build(tmp_path / build.__name__))).decode()
         for name in ("scaling", "overhead", "links"):
             assert section(page, name) == ""
             assert f'href="#{name}"' not in page
@@ -114,7 +113,7 @@ def test_links_of_64_workers_in_many_tables_stay_below_three_megabytes(
         nodes={name: name[:7] for name in names},
         bytes={(link.sender, link.receiver): 1e9 for link in links},
     )
-    page = html(dataclasses.replace(inputs, links=[large] * 10)).decode()
+    page = reports.page_html(dataclasses.replace(inputs, links=[large] * 10)).decode()
     assert len(page.encode()) < 3_000_000
     text = section(page, "links")
     assert text.count('class="chart"') == 4
@@ -142,14 +141,14 @@ def test_of_many_slow_links_the_slowest_are_named_and_the_others_counted(
         nodes={name: name for name in names},
         bytes={(link.sender, link.receiver): 1e9 for link in links},
     )
-    text = section(html(dataclasses.replace(inputs, links=[table])).decode(), "links")
+    text = section(reports.page_html(dataclasses.replace(inputs, links=[table])).decode(), "links")
     assert text.count("slow link: ") == 12
     assert "and 3 more, less slow" in text
     assert text.count("✕") == 15
 
 
 def test_one_run_at_each_size_has_no_band_and_no_zero(tmp_path: Path) -> None:
-    page = html(reports.collect(reports.scaled(tmp_path / "c", blocks=1))).decode()
+    page = reports.page_html(reports.collect(reports.scaled(tmp_path / "c", blocks=1))).decode()
     drawn = [spec for name, spec in specs(page).items() if name.startswith("scaling-")]
     assert drawn
     for spec in drawn:
@@ -160,12 +159,12 @@ def test_one_run_at_each_size_has_no_band_and_no_zero(tmp_path: Path) -> None:
 
 def test_a_cell_of_two_states_is_flagged_and_shows_its_histogram(tmp_path: Path) -> None:
     plain = reports.collect(reports.story(tmp_path / "story"))
-    assert not any(name.endswith("-modes") for name in specs(html(plain).decode()))
+    assert not any(name.endswith("-modes") for name in specs(reports.page_html(plain).decode()))
     inputs = reports.of_two_states(plain)
     slow = inputs.plan.workloads[0].params_id
     flagged = {str(one.key["params_id"]) for one in inputs.verdicts if "multimodal" in one.flags}
     assert flagged == {slow}
-    page = html(inputs).decode()
+    page = reports.page_html(inputs).decode()
     (name,) = (name for name in specs(page) if name.endswith("-modes"))
     assert name.startswith(f"samples-{slow}-")
     assert f'id="chart-{name}"' in page

@@ -10,8 +10,6 @@ import browser
 import pytest
 import reports
 
-from gpubench.report.page import html
-
 pytestmark = pytest.mark.system
 
 
@@ -24,7 +22,7 @@ def page() -> Iterator[browser.Page]:
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     campaign = reports.troubled(tmp_path_factory.mktemp("c") / "a campaign")
-    campaign.report.write_bytes(html(reports.collect(campaign)))
+    campaign.report.write_bytes(reports.page_html(reports.collect(campaign)))
     return campaign.report
 
 
@@ -121,7 +119,7 @@ def pages_of(pdf: bytes) -> int:
 
 def test_it_prints_on_six_pages_with_its_charts_and_without_what_is_folded(page: browser.Page, tmp_path: Path) -> None:
     campaign = reports.story(tmp_path / "c")
-    campaign.report.write_bytes(html(reports.collect(campaign)))
+    campaign.report.write_bytes(reports.page_html(reports.collect(campaign)))
     page.open(campaign.report.as_uri(), dark=True)
     assert 2 <= pages_of(page.pdf()) <= 6
     page.call("Emulation.setEmulatedMedia", media="print")
@@ -159,7 +157,7 @@ def test_without_scripts_every_chart_is_a_picture_in_the_readers_colours(page: b
 
 def test_what_is_folded_opens_by_its_link_and_draws_its_charts_then(page: browser.Page, tmp_path: Path) -> None:
     campaign = reports.scaled(tmp_path / "c", blocks=2)
-    campaign.report.write_bytes(html(reports.collect(campaign)))
+    campaign.report.write_bytes(reports.page_html(reports.collect(campaign)))
     page.open(campaign.report.as_uri())
     embedded = "document.querySelector('#chart-overhead').classList.contains('vega-embed')"
     assert not page.evaluate(embedded)
@@ -173,7 +171,7 @@ def test_what_is_folded_opens_by_its_link_and_draws_its_charts_then(page: browse
 
 def test_a_campaign_without_a_sample(page: browser.Page, tmp_path: Path) -> None:
     campaign = reports.empty(tmp_path / "c")
-    campaign.report.write_bytes(html(reports.collect(campaign)))
+    campaign.report.write_bytes(reports.page_html(reports.collect(campaign)))
     page.open(campaign.report.as_uri())
     assert page.console == []
     assert page.errors == []
@@ -182,7 +180,7 @@ def test_a_campaign_without_a_sample(page: browser.Page, tmp_path: Path) -> None
 
 def test_scaling_scheduler_and_links_are_drawn(page: browser.Page, tmp_path: Path) -> None:
     campaign = reports.scaled(tmp_path / "c")
-    campaign.report.write_bytes(html(reports.collect(campaign)))
+    campaign.report.write_bytes(reports.page_html(reports.collect(campaign)))
     for options in ({}, {"dark": True}, {"width": 375, "mobile": True}):
         page.open(campaign.report.as_uri(), **options)
         page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")

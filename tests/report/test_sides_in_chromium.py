@@ -10,8 +10,9 @@ import pytest
 import reports
 
 from gpubench.history.sides import SideCell, SideLayout, match
+from gpubench.report.other_pages import sides_page
+from gpubench.report.page import html
 from gpubench.report.sides import UNPAIRED, Side, SideBySide, judge_sides
-from gpubench.report.sides_page import html
 from gpubench.stats.settings import VerdictSettings
 
 pytestmark = pytest.mark.system
@@ -39,7 +40,7 @@ def test_both_curves_and_every_verdict_are_there_in_both_schemes_and_on_a_teleph
     verdicts = judge_sides(*sides, pairs, VerdictSettings())
     page_of = SideBySide(*sides, pairs, lone, verdicts, [UNPAIRED], VerdictSettings())
     path = tmp_path / "two sides.html"
-    path.write_bytes(html(page_of, reports.TEMPLATES))
+    path.write_bytes(html(sides_page(page_of), reports.TEMPLATES))
     with browser.chromium() as page:
         for options in ({}, {"dark": True}, {"width": 375, "mobile": True}):
             page.open(path.as_uri(), **options)

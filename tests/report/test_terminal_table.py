@@ -7,7 +7,7 @@ import reports
 from campaign_builder import begin, make_plan, variant
 from rich.console import Console
 
-from gpubench.report import ReportInputs, verdict_lines, verdict_table
+from gpubench.report import ReportInputs, verdict_lines, wide_table
 from gpubench.report.labels import cell_names, seconds, size
 
 
@@ -24,7 +24,7 @@ def test_a_line_per_verdict_that_reads_like_a_sentence(story: ReportInputs) -> N
 
 def test_the_table_says_the_same_in_eighty_columns(story: ReportInputs) -> None:
     out = io.StringIO()
-    Console(file=out, width=90).print(verdict_table(story.verdicts))
+    Console(file=out, width=90).print(wide_table(story.verdicts))
     row = next(line for line in out.getvalue().splitlines() if line.startswith("message 10 MB"))
     for cell in ("1.19.0 vs 1.17.0", "+48.3 % [+46, +50]", "8 blocks", "regression"):
         assert cell in row
@@ -38,7 +38,7 @@ def test_a_narrow_table_breaks_what_is_said_of_blocks_not_the_names(story: Repor
         for one in story.verdicts
     ]
     out = io.StringIO()
-    Console(file=out, width=100).print(verdict_table(unsure))
+    Console(file=out, width=100).print(wide_table(unsure))
     row = next(line for line in out.getvalue().splitlines() if line.startswith("message 10 MB"))
     for cell in ("1.19.0-proto1 vs 1.17.0", "+48.3 % [+46, +50]", "8 blocks", "inconclusive; about"):
         assert cell in row
@@ -62,7 +62,7 @@ def test_markup_in_a_label_is_text(tmp_path: Path) -> None:
     variants = (variant("[red]old[/red]", "1.17.0"), variant("[/]", "1.19.0"))
     inputs = reports.collect(begin(tmp_path / "c", make_plan(variants)))
     out = io.StringIO()
-    Console(file=out, width=120).print(verdict_table(inputs.verdicts))
+    Console(file=out, width=120).print(wide_table(inputs.verdicts))
     assert "[/] vs [red]old[/red]" in out.getvalue()
 
 
@@ -123,6 +123,6 @@ def test_seconds_of_both_sides_stand_beside_the_change_where_they_are_known(stor
         line.split(" | ")[:2] for line in verdict_lines(story.verdicts)[:2]
     ]
     out = io.StringIO()
-    Console(file=out, width=140).print(verdict_table(story.verdicts, sides))
+    Console(file=out, width=140).print(wide_table(story.verdicts, sides))
     assert "223 ms → 261.4 ms" in out.getvalue()
     assert "seconds" in out.getvalue().splitlines()[0]

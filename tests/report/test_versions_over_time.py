@@ -11,9 +11,10 @@ import reports
 
 from gpubench.history.changes import find
 from gpubench.history.observed import Observed
-from gpubench.report.history import HistorySource
-from gpubench.report.history_page import HistoryInputs, change_rows, drawings, html
+from gpubench.report.history import HistorySource, change_rows
+from gpubench.report.other_pages import trend_page
 from gpubench.report.over_time import over_time
+from gpubench.report.page import Page, html
 from gpubench.report.versions import compare_versions, version_key
 
 DATES = [dt.date(2026, 1, 5) + dt.timedelta(weeks=number) for number in range(20)]
@@ -33,10 +34,8 @@ def history() -> list[Observed]:
     return [*found, figure("1.10.0", DATES[3], 8, 4.0)]
 
 
-def page_of(observed: list[Observed]) -> HistoryInputs:
-    return HistoryInputs(
-        [HistorySource("campaign", "c", "", [], [])], observed, [], find(observed, 1), reports.TEMPLATES
-    )
+def page_of(observed: list[Observed]) -> Page:
+    return trend_page([HistorySource("campaign", "c", "", [], [])], observed, [], find(observed, 1))
 
 
 def test_the_first_sentence_names_the_largest_difference_and_leaves_single_dates_out() -> None:
@@ -46,7 +45,7 @@ def test_the_first_sentence_names_the_largest_difference_and_leaves_single_dates
     found = re.fullmatch(said, compared.sentence)
     assert found
     assert abs(float(found[1]) - 20) < 0.2
-    page = html(page_of(history())).decode()
+    page = html(page_of(history()), reports.TEMPLATES).decode()
     assert page.index("<h1>Largest differences from 1.9.0: 1.12.0 is ") < page.index('id="versions"')
 
 
@@ -60,8 +59,9 @@ def test_a_difference_is_the_median_over_the_dates_that_both_versions_have() -> 
 
 
 def test_versions_and_sizes_are_panels_in_the_order_of_their_numbers_and_up_is_faster() -> None:
-    (name, spec) = next((name, spec) for anchor, name, spec in drawings(page_of(history())) if anchor == "versions-0")
-    assert name == "versions merge"
+    chart = next(one for one in page_of(history()).charts() if one.anchor == "versions-0")
+    spec = chart.spec
+    assert chart.name == "versions merge"
     assert [panel["title"]["text"] for panel in spec["concat"]] == ["1.10.0", "1.12.0"]
     across = spec["concat"][0]["layer"][1]["encoding"]["x"]
     assert across["sort"] == ["8", "16", "128"]
@@ -104,7 +104,7 @@ def test_unusual_days_are_marked_at_their_figures() -> None:
 def test_one_version_has_nothing_to_be_compared_with() -> None:
     alone = [one for one in history() if one.variant == "1.9.0"]
     assert compare_versions(alone).sentence == ""
-    page = html(page_of(alone)).decode()
+    page = html(page_of(alone), reports.TEMPLATES).decode()
     assert "<h1>20 dates, 2026-01-05 to 2026-05-18: 1.9.0</h1>" in page
     assert 'id="versions"' not in page
 

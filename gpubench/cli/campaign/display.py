@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from gpubench import resources
 from gpubench.cli.say import say
 from gpubench.cli.terminal import Terminal
 from gpubench.cli.ways import as_typed, typed
@@ -25,6 +26,7 @@ from gpubench.store.campaign import PLAN_FILE, Campaign
 if TYPE_CHECKING:
     from gpubench.cli.results.judge import JudgedCampaign
     from gpubench.report import ReportInputs
+    from gpubench.report.page import Page
     from gpubench.stats.verdict import Verdict
 import zipfile
 from pathlib import Path
@@ -241,11 +243,11 @@ def show_verdicts(
     seconds: Sequence[tuple[float, float] | None] = (),
 ) -> None:
     """The verdict table: aligned and in colour on a terminal that is wide enough, a line each elsewhere."""
-    from gpubench.report.verdicts import NARROWEST, OF_SECONDS, verdict_lines, verdict_table
+    from gpubench.report.verdicts import NARROWEST, OF_SECONDS, verdict_lines, wide_table
 
     console = Terminal()
     if sys.stdout.isatty() and console.width >= NARROWEST + (OF_SECONDS if seconds else 0):
-        console.print(verdict_table(verdicts, seconds))
+        console.print(wide_table(verdicts, seconds))
     else:
         for line in verdict_lines(verdicts, seconds):
             say(line)
@@ -275,20 +277,27 @@ def show_next_steps(inputs: ReportInputs, commands: Container[str]) -> None:
         say(f"{command:{width}}   # {why}" if command else why)
 
 
-def write_report(judged: JudgedCampaign, inputs: ReportInputs | None = None) -> ReportInputs:
-    """``report.html`` and ``report.md`` into the campaign's directory, or beside its pack; what they were made from."""
+def write_report(judged: JudgedCampaign, inputs: ReportInputs | None = None) -> Page:
+    """``report.html`` and ``report.md`` into the campaign's directory, or beside its pack; the page."""
     from gpubench.cli.results.judge import report_inputs
-    from gpubench.report.markdown import markdown
-    from gpubench.report.page import html
+    from gpubench.report.campaign_page import campaign_page
 
-    inputs = inputs or report_inputs(judged)
+    page = campaign_page(inputs or report_inputs(judged))
     show_notes(judged)
-    write_atomically(judged.campaign.report, html(inputs), parents=False)
-    write_atomically(judged.campaign.summary, markdown(inputs), parents=False)
+    write_page(page, judged.campaign.report, judged.campaign.summary)
     say(f"report: {judged.campaign.report}")
     if judged.campaign.pack is None:
         say(f"samples: {judged.campaign.results}")
-    return inputs
+    return page
+
+
+def write_page(page: Page, path: Path, summary: Path | None = None) -> None:
+    """The page, and the same in Markdown where a file for it is named."""
+    from gpubench.report.page import html, markdown
+
+    write_atomically(path, html(page, resources.texts("templates")), parents=False)
+    if summary is not None:
+        write_atomically(summary, markdown(page), parents=False)
 
 
 def counts(accounting: Accounting) -> str:

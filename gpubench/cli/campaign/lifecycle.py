@@ -249,13 +249,12 @@ def _conclude(campaign: Campaign, *, gate: bool, notify: str | None) -> None:
     # Late: scipy takes a second, which belongs behind the measurements.
     from gpubench.cli.results.judge import judge_campaign, report_inputs
     from gpubench.report import verdicts_json
-    from gpubench.report.seconds import seconds
     from gpubench.stats.verdict import exit_code
 
     judged = judge_campaign(campaign)
     inputs = report_inputs(judged)
     say("")
-    show_verdicts(judged.verdicts, judged.accounting, seconds(inputs))
+    show_verdicts(judged.verdicts, judged.accounting, inputs.seconds)
     write_report(judged, inputs)
     if late := not_begun(judged.accounting):
         say("")

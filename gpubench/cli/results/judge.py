@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from gpubench import resources
 from gpubench.cli.campaign.running import account_now
 from gpubench.cli.say import warn
 from gpubench.errors import DataError
@@ -242,7 +241,6 @@ def report_inputs(judged: JudgedCampaign) -> ReportInputs:
             manifests=campaign.manifests(),
             warnings=judged.warnings,
             generated_at=dt.datetime.now(dt.UTC),
-            templates=resources.texts("templates"),
             calibration=calibration_sentence(read_calibrations(campaign.plan.site.name)),
             target=campaign.plan.campaign if campaign.pack else str(campaign.directory),
         )

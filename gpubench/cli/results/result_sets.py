@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 
 from gpubench import resources
-from gpubench.cli.campaign.display import show_verdicts, write_report
+from gpubench.cli.campaign.display import show_verdicts, write_page, write_report
 from gpubench.cli.campaign.running import account_now
 from gpubench.cli.results.judge import judge_campaign, report_inputs, tables_of
 from gpubench.cli.results.open_target import all_opened, newest, opened, root_of
@@ -19,7 +19,6 @@ from gpubench.cli.results.options import Content
 from gpubench.cli.results.sample_table import READERS, as_samples, read_table
 from gpubench.cli.say import say, warn
 from gpubench.errors import DataError, UsageError
-from gpubench.files import write_atomically
 from gpubench.history import coverage, observed, sides
 from gpubench.history.changes import find
 from gpubench.history.observed import Observed, day_of
@@ -27,15 +26,18 @@ from gpubench.importers import sizes
 from gpubench.importers.directory import TABLE, ImportedResults
 from gpubench.importers.pairing import default_baseline, family, points, reworded
 from gpubench.merge.family import Cell, cells
+from gpubench.merge.family import family as family_of
 from gpubench.merge.table import Merged, merge_directory
 from gpubench.model.known_issue import load_known_issues
 from gpubench.model.plan import Plan
 from gpubench.report.history import HistorySource, Told
 from gpubench.report.provenance import unplanned
+from gpubench.report.seconds import Seconds, seconds
 from gpubench.report.sections import Section
 from gpubench.report.verdicts import verdict_section
 from gpubench.spec.plain import canonical
 from gpubench.spec.records import LINKS_FILE, SAMPLES_FILE
+from gpubench.stats.data import ComparisonInput
 from gpubench.stats.question import Question
 from gpubench.stats.settings import Metric, Summary, VerdictSettings
 from gpubench.stats.table import comparisons_from_frame, require_columns, with_metric
@@ -45,8 +47,7 @@ from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import Records, read_provenance
 
 if TYPE_CHECKING:
-    from gpubench.report.export import Format
-    from gpubench.report.imported_page import ImportedInputs
+    from gpubench.report.page import Page
     from gpubench.report.sides import SideBySide
 
 OWN_TABLES = (TABLE, SAMPLES_FILE, LINKS_FILE)
@@ -55,21 +56,13 @@ OWN_TABLES = (TABLE, SAMPLES_FILE, LINKS_FILE)
 
 @dataclasses.dataclass(frozen=True)
 class VerdictAnswer:
-    """Verdicts, and what stands beside them; ``document`` is the whole answer as Markdown, where there is more."""
+    """Verdicts, both sides of each in seconds, and what stands beside them; ``document`` is the whole as Markdown."""
 
     verdicts: Sequence[Verdict]
     section: Section
+    seconds: Sequence[Seconds] = ()
     accounting: Accounting | None = None
     document: Callable[[], str] | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Drawings:
-    """Charts as files, by format, with the reason where there is none, and plots in characters, by columns."""
-
-    charts: Callable[[Format], Iterable[tuple[str, bytes]]]
-    why_none: str
-    plots: Callable[[int], Sequence[Iterable[str]]]
 
 
 class ResultSet:
@@ -86,7 +79,7 @@ class ResultSet:
         """What it has of this content, which isn't verdicts; raises UsageError, DataError for nothing."""
         raise UsageError(f"{self.place}: {content} isn't known of it", then="name a campaign")
 
-    def write_page(self, _question: Question, _page: Path | None) -> Drawings:
+    def write_page(self, _question: Question, _path: Path | None) -> Page:
         """Print verdicts and write the page."""
         raise UsageError(
             f"{self.place} is a table of samples, of which no page is made",
@@ -173,17 +166,21 @@ class CampaignResults(OneSide):
             for one in judged.verdicts
             if one.baseline == base and (question.candidate is None or one.candidate == question.candidate)
         ]
+        both = times_of(family_of(plan, judged.cells), shown, judged.settings)
         notes = [*judged.notes, *unplanned(plan, judged.changes)]
-        section = verdict_section(self.name, shown, judged.settings, plan.site.layout.arrangement, notes)
+        section = verdict_section(
+            self.name, shown, judged.settings, both, arrangement=plan.site.layout.arrangement, notes=notes
+        )
 
         def document() -> str:
-            from gpubench.report.markdown import markdown
+            from gpubench.report.campaign_page import campaign_page
+            from gpubench.report.page import markdown
 
-            return markdown(report_inputs(judged))
+            return markdown(campaign_page(report_inputs(judged)))
 
         planned = question.baseline is None and question.candidate is None
         whole = planned and question.metric is Metric.WALL_S  # the page's sentences and charts are about seconds
-        return VerdictAnswer(shown, section, judged.accounting, document if whole else None)
+        return VerdictAnswer(shown, section, both, judged.accounting, document if whole else None)
 
     def section(self, content: Content, question: Question, workload: str | None) -> Section:
         """Any."""
@@ -216,23 +213,12 @@ class CampaignResults(OneSide):
             )
         return links_section(self.name, tables)
 
-    def write_page(self, question: Question, _page: Path | None) -> Drawings:
+    def write_page(self, question: Question, _path: Path | None) -> Page:
         """``report.html`` and ``report.md`` into its directory, or beside its pack."""
-        from gpubench.merge.curves import curves
-        from gpubench.report.export import images
-        from gpubench.report.plots import effect_plot, efficiency_plot
-
         judged = judge_campaign(self.campaign, question)
-        show_verdicts(judged.verdicts, judged.accounting)
-        inputs = write_report(judged)
-        return Drawings(
-            lambda form: images(inputs, form),
-            f"no run of {self.name} has a sample",
-            lambda width: [
-                effect_plot(inputs.verdicts, inputs.settings.margin, width),
-                efficiency_plot(curves(inputs.plan, inputs.cells), width),
-            ],
-        )
+        inputs = report_inputs(judged)
+        show_verdicts(judged.verdicts, judged.accounting, inputs.seconds)
+        return write_report(judged, inputs)
 
     @functools.cached_property
     def _read(self) -> tuple[list[Cell], Merged]:
@@ -302,8 +288,9 @@ class ImportResults(OneSide):
 
     def answer(self, question: Question) -> VerdictAnswer:
         """Of the whole family against one version."""
-        verdicts, settings = self._judged(question)
+        verdicts, both, settings = self._judged(question)
         shown = [one for one in verdicts if question.candidate in (None, one.candidate)]
+        both = [pair for one, pair in zip(verdicts, both, strict=True) if question.candidate in (None, one.candidate)]
         if not shown:
             there = sorted({one.candidate for one in verdicts})
             raise UsageError(
@@ -311,14 +298,14 @@ class ImportResults(OneSide):
             )
 
         def document() -> str:
-            from gpubench.report.imported_page import markdown
+            from gpubench.report.page import markdown
 
-            return markdown(self._inputs())
+            return markdown(self._page()[0])
 
-        section = verdict_section(self.name, shown, settings, notes=list(self._cautions()))
-        return VerdictAnswer(shown, section, document=document if question == Question() else None)
+        section = verdict_section(self.name, shown, settings, both, notes=list(self._cautions()))
+        return VerdictAnswer(shown, section, both, document=document if question == Question() else None)
 
-    def _judged(self, question: Question) -> tuple[list[Verdict], VerdictSettings]:
+    def _judged(self, question: Question) -> tuple[list[Verdict], list[Seconds], VerdictSettings]:
         settings, table = question.settings(), self.found.table
         comparisons = family(table, question.baseline or default_baseline(points(table), table))
         if not comparisons:
@@ -326,7 +313,8 @@ class ImportResults(OneSide):
                 f"{self.place} has no cell with two versions, so there is nothing to compare",
                 then="import the files of another version too, or name another --baseline",
             )
-        return list(reworded(judge(comparisons, settings), comparisons)), settings
+        verdicts = list(reworded(judge(comparisons, settings), comparisons))
+        return verdicts, seconds(comparisons, verdicts, settings.summary), settings
 
     def _cautions(self) -> Iterator[str]:
         """What pairs by date can show and what they can't."""
@@ -364,43 +352,37 @@ class ImportResults(OneSide):
             )
         return imported_scaling_section(self.name, curves)
 
-    def write_page(self, _question: Question, _page: Path | None) -> Drawings:
+    def write_page(self, _question: Question, _path: Path | None) -> Page:
         """``report.html`` and ``report.md``: verdicts, change points, charts over dates, what is missing."""
-        from gpubench.report.export import rendered
-        from gpubench.report.imported_page import drawings, html, markdown
-        from gpubench.report.plots import effect_plot
-
-        inputs = self._inputs()
-        show_verdicts(inputs.verdicts)
-        for name, data in (("report.html", html(inputs)), ("report.md", markdown(inputs))):
-            write_atomically(self.found.derived(name), data)
+        page, verdicts, both = self._page()
+        show_verdicts(verdicts, seconds=both)
+        write_page(page, self.found.derived("report.html"), self.found.derived("report.md"))
         say(f"report: {self.found.derived('report.html')}")
-        return Drawings(
-            lambda form: rendered(drawings(inputs), inputs.templates, form),
-            f"no figure of {self.name} has a date",
-            lambda width: [effect_plot(inputs.verdicts, inputs.settings.margin, width)],
-        )
+        return page
 
-    def _inputs(self) -> ImportedInputs:
-        from gpubench.report.imported_page import ImportedInputs
+    def _page(self) -> tuple[Page, list[Verdict], list[Seconds]]:
+        from gpubench.report.other_pages import import_page
+        from gpubench.report.plots import effect_plot
 
         told = self.told()
         try:
-            verdicts, settings = self._judged(Question())
+            verdicts, both, settings = self._judged(Question())
         except DataError as error:  # one version alone has a history too
             warn(str(error))
-            verdicts, settings = [], VerdictSettings()
-        return ImportedInputs(
-            note=self.found.note,
-            verdicts=verdicts,
-            settings=settings,
+            verdicts, both, settings = [], [], VerdictSettings()
+        section = verdict_section(self.name, verdicts, settings, both) if verdicts else None
+        series, cautions = find(told.figures, settings.seed), list(self._cautions())
+        page = import_page(
+            self.found.note,
+            section,
             observed=told.figures,
             missing=told.missing,
-            series=find(told.figures, settings.seed),
+            series=series,
             source=told.source,
-            cautions=list(self._cautions()),
-            templates=resources.texts("templates"),
+            cautions=cautions,
         )
+        page = dataclasses.replace(page, plots=lambda width: [effect_plot(verdicts, settings.margin, width)])
+        return page, verdicts, both
 
     def told(self) -> Told:
         """All of its dates; rules that come with gpubench may explain what is missing."""
@@ -422,6 +404,13 @@ class ImportResults(OneSide):
         return sides.of_import(self.found.table, variant, summary)
 
 
+def times_of(
+    comparisons: Sequence[ComparisonInput], verdicts: Sequence[Verdict], settings: VerdictSettings
+) -> Sequence[Seconds]:
+    """Both sides in seconds, where seconds are what is judged."""
+    return seconds(comparisons, verdicts, settings.summary) if settings.metric is Metric.WALL_S else ()
+
+
 class TableResults(ResultSet):
     """Anybody's table of samples."""
 
@@ -438,7 +427,8 @@ class TableResults(ResultSet):
         frame = as_samples(with_metric(read_table(self.place), question.metric), self.place, self.columns)
         comparisons = comparisons_from_frame(frame, *self._pair(question, frame), list(self.cell))
         verdicts = judge(comparisons, settings)
-        return VerdictAnswer(verdicts, verdict_section(str(self.place), verdicts, settings))
+        both = times_of(comparisons, verdicts, settings)
+        return VerdictAnswer(verdicts, verdict_section(str(self.place), verdicts, settings, both), both)
 
     def _pair(self, question: Question, frame: pl.DataFrame) -> tuple[str, str]:
         """The variants that are named, else the only two of the table; the first row's is the baseline."""
@@ -479,9 +469,11 @@ class TwoResults(ResultSet):
     def answer(self, question: Question) -> VerdictAnswer:
         """The verdicts alone."""
         shown = self._judged(question)
-        name = f"{shown.second.label} against {shown.first.label}"
-        section = verdict_section(name, shown.verdicts, shown.settings, notes=shown.notes)
-        return VerdictAnswer(shown.verdicts, section)
+        from gpubench.report.sides import side_seconds
+
+        name, both = f"{shown.second.label} against {shown.first.label}", side_seconds(shown)
+        section = verdict_section(name, shown.verdicts, shown.settings, both, notes=shown.notes)
+        return VerdictAnswer(shown.verdicts, section, both)
 
     def section(self, content: Content, question: Question, workload: str | None) -> Section:
         """Both curves of every workload."""
@@ -491,17 +483,16 @@ class TwoResults(ResultSet):
             return super().section(content, question, workload)
         return sides_section(self._judged(question))
 
-    def write_page(self, question: Question, page: Path | None) -> Drawings:
+    def write_page(self, question: Question, path: Path | None) -> Page:
         """One page with both curves of every workload."""
         from gpubench.cli.results.show import show_section
-        from gpubench.report.plots import effect_plot
+        from gpubench.report.other_pages import sides_page
         from gpubench.report.sides import sides_section
-        from gpubench.report.sides_page import html
 
         shown = self._judged(question)
         first, second = (root.resolve().name for root in self.roots)
-        page = page or Path(f"{second}-against-{first}.html")
-        write_atomically(page, html(shown, resources.texts("templates")))
+        path, page = path or Path(f"{second}-against-{first}.html"), sides_page(shown)
+        write_page(page, path)
         show_section(sides_section(shown), "lines")
-        say(f"page: {page}")
-        return Drawings(lambda _form: (), "", lambda width: [effect_plot(shown.verdicts, shown.settings.margin, width)])
+        say(f"page: {path}")
+        return page

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import rich.console
 import typer
 
+from gpubench import resources
 from gpubench.cli.campaign.display import show_verdicts
 from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.notify import notify
@@ -25,6 +25,7 @@ from gpubench.store.accounting import PENDING
 
 if TYPE_CHECKING:
     from gpubench.report.export import Format
+    from gpubench.report.page import Page
 
 PIPED_WIDTH = 80
 
@@ -70,11 +71,11 @@ def report(target: Path | None, other: Path | None, outputs: Path | None, asked:
     elif asked.only is not None:
         show_section(results.section(asked.only, question, asked.workload), form)
     else:
-        drawn = results.write_page(question, asked.html)
-        write_images(drawn.charts, {"svg": asked.svg, "png": asked.png}, drawn.why_none)
+        page = results.write_page(question, asked.html)
+        write_images(page, {"svg": asked.svg, "png": asked.png})
         if asked.terminal:
             width = rich.console.Console().width if sys.stdout.isatty() else PIPED_WIDTH
-            for line in (line for plot in drawn.plots(width) if (lines := list(plot)) for line in ("", *lines)):
+            for line in (line for plot in page.plots(width) if (lines := list(plot)) for line in ("", *lines)):
                 say(line)
 
 
@@ -95,9 +96,7 @@ def _refuse_what_excludes(asked: ReportOptions, *, two: bool) -> None:
             raise UsageError(what, then=then)
 
 
-def write_images(
-    drawn: Callable[[Format], Iterable[tuple[str, bytes]]], directories: dict[Format, Path | None], why_none: str
-) -> None:
+def write_images(page: Page, directories: dict[Format, Path | None]) -> None:
     """Charts into the directory of each format, which is made where there is none; other files there stay.
 
     Raises:
@@ -105,11 +104,13 @@ def write_images(
     """
     for form, directory in directories.items():
         if directory is not None:
+            from gpubench.report.export import images
+
             names = []
-            for name, content in drawn(form):
+            for name, content in images(page.charts(), resources.texts("templates"), form):
                 write_atomically(directory / name, content)
                 names.append(name)
-            say(f"charts: {len(names)} in {directory}" if names else f"charts: none, {why_none}")
+            say(f"charts: {len(names)} in {directory}" if names else f"charts: none, {page.why_no_chart}")
 
 
 def show_section(section: Section, form: Form) -> None:
@@ -127,7 +128,7 @@ def _show_answer(answer: VerdictAnswer, form: Form) -> None:
     elif form != "lines":
         show_section(answer.section, form)
     else:
-        show_verdicts(answer.verdicts, answer.accounting)
+        show_verdicts(answer.verdicts, answer.accounting, answer.seconds)
         for note in answer.section.notes:
             say(f"note: {note}")
 

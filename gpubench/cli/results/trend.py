@@ -9,14 +9,13 @@ from pathlib import Path
 
 import rich.progress
 
-from gpubench import resources
+from gpubench.cli.campaign.display import write_page
 from gpubench.cli.results.options import TrendContent, TrendOptions
 from gpubench.cli.results.result_sets import every_side
 from gpubench.cli.results.show import show_section, write_images
 from gpubench.cli.say import say, warn
 from gpubench.cli.terminal import Terminal
 from gpubench.errors import UsageError
-from gpubench.files import write_atomically
 from gpubench.history.changes import find
 from gpubench.report.history import Told, by_machine, changes_section, coverage_section, trend_section
 from gpubench.report.sections import Section
@@ -60,22 +59,12 @@ def _search_bar() -> Iterator[Callable[[int, int], None]]:
 
 
 def _draw(told: Sequence[Told], asked: TrendOptions) -> None:
-    from gpubench.report.export import rendered
-    from gpubench.report.history_page import HistoryInputs, drawings, html
+    from gpubench.report.other_pages import trend_page
 
     figures = [figure for one in told for figure in one.figures]
-    inputs = HistoryInputs(
-        sources=[one.source for one in told],
-        observed=figures,
-        missing=[gap for one in told for gap in one.missing],
-        series=find(figures, VerdictSettings().seed),
-        templates=resources.texts("templates"),
-    )
+    missing = [gap for one in told for gap in one.missing]
+    page = trend_page([one.source for one in told], figures, missing, find(figures, VerdictSettings().seed))
     if asked.html:
-        write_atomically(asked.html, html(inputs))
+        write_page(page, asked.html)
         say(f"page: {asked.html}")
-    write_images(
-        lambda form: rendered(drawings(inputs), inputs.templates, form),
-        {"svg": asked.svg, "png": asked.png},
-        "no figure has a date",
-    )
+    write_images(page, {"svg": asked.svg, "png": asked.png})
