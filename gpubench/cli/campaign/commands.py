@@ -10,7 +10,7 @@ import typer
 
 from gpubench.cli import completion, options
 from gpubench.cli.campaign.options import CalibrateOptions, CampaignOptions
-from gpubench.cli.declared import Make, with_options
+from gpubench.cli.options import Make, with_options
 from gpubench.errors import UsageError
 
 

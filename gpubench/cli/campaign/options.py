@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, cast, get_args
 import typer
 
 from gpubench.cli import completion, options
-from gpubench.cli.declared import Make
+from gpubench.cli.options import Make
 from gpubench.errors import UsageError
 from gpubench.model.bounds import MOST_BLOCKS
 from gpubench.model.text import shortened

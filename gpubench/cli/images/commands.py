@@ -9,7 +9,7 @@ import typer
 
 from gpubench.cli import completion, options
 from gpubench.cli.campaign.options import CampaignOptions
-from gpubench.cli.declared import Make
+from gpubench.cli.options import Make
 from gpubench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -184,10 +184,10 @@ def prune(
     settings: options.Set = None,
 ) -> None:
     """List what nothing needs any more; --yes removes it. Images in no lock row or campaign, leftovers of builds."""
-    from gpubench.cli.images import prune
+    from gpubench.cli.images import list_images
 
     asked = CampaignOptions(site=site, settings=settings)
-    prune.prune(_site(asked), outputs, remove=yes)
+    list_images.prune(_site(asked), outputs, remove=yes)
 
 
 def _words(specs: list[str] | None, ucx: str | None) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from gpubench.cli import completion, options
-from gpubench.cli.declared import Make
+from gpubench.cli.options import Make
 from gpubench.errors import UsageError
 
 Target = Annotated[

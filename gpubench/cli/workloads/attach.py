@@ -13,6 +13,7 @@ from gpubench.cli.images.obtain import kind_of, obtain_images
 from gpubench.cli.say import say
 from gpubench.cli.sites.profiles import expanded, load_site
 from gpubench.cli.subprocess_client import SubprocessClient
+from gpubench.cli.workloads.commands import MeasureOptions
 from gpubench.cli.workloads.measure import (
     directory_word,
     known,
@@ -25,7 +26,6 @@ from gpubench.cli.workloads.measure import (
     variant_of,
 )
 from gpubench.cli.workloads.measure_result import result
-from gpubench.cli.workloads.options import MeasureOptions
 from gpubench.errors import (
     DataError,
     MissingToolError,

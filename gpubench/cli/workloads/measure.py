@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import dataclasses
 import json
+import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gpubench.cli.campaign import lifecycle, processors
+from gpubench.cli.campaign import lifecycle
 from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.campaign.planning import Wanted, memory_of_a_worker, plan_campaign, want
 from gpubench.cli.campaign.preflight import prepare
 from gpubench.cli.say import say, say_text
 from gpubench.cli.sites.profiles import load_site, toml_or_text
 from gpubench.cli.workloads import describe
+from gpubench.cli.workloads.commands import MeasureOptions
 from gpubench.cli.workloads.measure_result import of_campaign, require_ok, result_lines
-from gpubench.cli.workloads.options import MeasureOptions
 from gpubench.cli.workloads.own_files import find_own
-from gpubench.errors import UsageError
+from gpubench.errors import MissingToolError, UsageError
 from gpubench.model.base import nearest
 from gpubench.model.image import Variant, parse_variant
 from gpubench.model.own_workload import OwnWorkload
@@ -28,6 +30,7 @@ from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
 from gpubench.model.suite import Suite, SuiteEntry, sizes_spelled
 from gpubench.plan.feasibility import SHARES, size_preset
+from gpubench.runtimes import RUNTIMES
 from gpubench.spec import WorkloadSpec
 from gpubench.workloads.catalogue import Shape, Workload, described
 from gpubench.workloads.catalogue.own import is_own
@@ -187,10 +190,10 @@ def _site(asked: MeasureOptions, settings: list[str]) -> Site:
         settings.append(f"layout.threads={asked.threads}")
     site = load_site(asked.site, [*settings, *laid])
     if asked.cpus is not None:
-        processors.require_cpus(asked.cpus, site)
+        require_cpus(asked.cpus, site)
         settings.append('device="cpu"')
     if asked.gpus is not None:
-        settings += processors.require_gpus(asked.gpus, site)
+        settings += require_gpus(asked.gpus, site)
     return load_site(asked.site, [*settings, *laid])
 
 
@@ -223,3 +226,86 @@ def main(asked: MeasureOptions) -> None:
         raise UsageError("--python is for a cluster that runs already", then="name its --scheduler-file")
     else:
         measure(asked, own)
+
+
+NVML = "libnvidia-ml.so.1"
+
+
+class _Memory(ctypes.Structure):
+    """``nvmlMemory_t`` of the NVML API reference, bytes."""
+
+    _fields_ = (("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong))
+
+
+def require_cpus(asked: int, site: Site) -> None:
+    """Raise UsageError unless a node of the site, or this machine where it is the site, has so many CPUs."""
+    if site.layout.one_machine:
+        there, where = len(os.sched_getaffinity(0)), "this machine lets us use"
+    else:
+        there, where = site.node.cores or asked, f"a node of {site.name} has"
+    if asked > there:
+        raise UsageError(
+            f"--cpus {asked}: {where} {there}",
+            then=f"--cpus {there}, or --workers {asked} if they are to share them",
+        )
+
+
+def require_gpus(asked: int, site: Site) -> list[str]:
+    """See that so many GPUs are there, and say what the profile can't know: settings (``KEY=VALUE``) for it.
+
+    Raises:
+        UsageError: fewer GPUs, or images that can't use them.
+        MissingToolError: this machine has no NVIDIA driver.
+    """
+    kind = RUNTIMES[site.runtime].KIND if site.runtime in RUNTIMES else ""
+    settings = ['device="gpu"']
+    if not site.layout.one_machine:
+        _enough(asked, site.node.gpus, f"a node of {site.name} has")
+        return settings
+    memories = gpu_memories()
+    _enough(asked, len(memories), "NVML knows")
+    if kind == "venv":
+        raise UsageError(
+            f"--gpus {asked}: images of kind venv hold no CUDA libraries",
+            then="--runtime conda or docker with --set image.cuda=VERSION, or start a cluster of your own and name its "
+            "--scheduler-file",
+        )
+    return [*settings, f"node.gpus={asked}", f'node.gpu_memory="{min(memories[:asked])}B"']
+
+
+def gpu_memories() -> list[int]:
+    """Bytes of each GPU that the driver knows.
+
+    Source: NVML API reference, ``nvmlDeviceGetHandleByIndex_v2`` and ``nvmlDeviceGetMemoryInfo``; 0 is NVML_SUCCESS.
+
+    Raises:
+        MissingToolError: there is no driver, or it doesn't answer.
+    """
+    try:
+        nvml = ctypes.CDLL(NVML)
+    except OSError:
+        raise MissingToolError(f"--gpus: this machine has no NVIDIA driver ({NVML})", then="--cpus N") from None
+    if nvml.nvmlInit_v2() != 0:
+        raise MissingToolError("--gpus: the NVIDIA driver of this machine doesn't answer", then="see nvidia-smi")
+    try:
+        count = ctypes.c_uint(0)
+        if nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)):
+            return []
+        return [_memory(nvml, index) for index in range(count.value)]
+    finally:
+        nvml.nvmlShutdown()
+
+
+def _memory(nvml: ctypes.CDLL, index: int) -> int:
+    device, memory = ctypes.c_void_p(), _Memory()
+    failed = nvml.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(device)) or nvml.nvmlDeviceGetMemoryInfo(
+        device, ctypes.byref(memory)
+    )
+    if failed:
+        raise MissingToolError(f"--gpus: NVML doesn't know the memory of GPU {index}", then="see nvidia-smi")
+    return int(memory.total)
+
+
+def _enough(asked: int, there: int, where: str) -> None:
+    if asked > there:
+        raise UsageError(f"--gpus {asked}: {where} {there}", then=f"--gpus {there}" if there else "--cpus N")
