@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import datetime as dt
 import math
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.merge.samples import LEAST_S, MOST_REPS, MOST_S
+from gpubench.model.text import from_cell
 
 _DECIMAL = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _RELEASE = re.compile(r"\s*(?:ucx)?[-_ ]?v?(\d+(?:\.\d+)+\S*)\s*", re.ASCII | re.IGNORECASE)
@@ -187,3 +189,42 @@ def day(text: str) -> dt.date | None:
         except ValueError:
             continue
     return None
+
+
+def csv_rows(
+    path: Path, name: str, begins: str, needed: Sequence[str]
+) -> Iterator[tuple[int, dict[str, str]] | Refused]:
+    """Line and fields of every row; files that were joined, each with its own heading, are told apart.
+
+    Args:
+        path: the file.
+        name: what it is called in messages.
+        begins: the column whose name, standing as a value, says that a line is a heading.
+        needed: columns without which it is another table.
+    """
+    heading: list[str] = []
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as source:
+        lines = csv.reader(source)
+        while True:
+            try:
+                fields = next(lines)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                yield Refused(name, lines.line_num, f"no CSV: {error}")
+                continue
+            if not any(fields):
+                continue
+            if begins in fields:
+                heading = fields
+                if missing := [column for column in needed if column not in heading]:
+                    yield Refused(name, lines.line_num, f"a heading without {', '.join(missing)}")
+                    heading = []
+            elif not heading:
+                yield Refused(
+                    name, lines.line_num, f"no row of this table: no heading with {', '.join(needed)} before it"
+                )
+            elif len(fields) != len(heading):
+                yield Refused(name, lines.line_num, f"{len(fields)} fields, the heading has {len(heading)}")
+            else:
+                yield lines.line_num, dict(zip(heading, map(from_cell, fields), strict=True))

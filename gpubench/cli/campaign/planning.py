@@ -20,9 +20,9 @@ from gpubench.cli.sites.profiles import expanded, known_issues, load_site, load_
 from gpubench.cli.workloads.own_files import own_workloads
 from gpubench.errors import GpubenchError, UsageError
 from gpubench.files import write_atomically, write_many_atomically
+from gpubench.images.compatibility import with_waiting
 from gpubench.images.kinds.base import Found
 from gpubench.images.variables import check_variables
-from gpubench.images.waiting import with_waiting
 from gpubench.model.image import Image, Variant
 from gpubench.model.own_workload import OwnWorkload
 from gpubench.model.plan import Plan

@@ -22,7 +22,7 @@ from gpubench.cli.sites.profiles import expanded, known_issues, load_site
 from gpubench.cli.ways import typed
 from gpubench.errors import IncompleteError, MissingToolError, PlanRefusedError, UsageError
 from gpubench.files import write_atomically, writing
-from gpubench.images.waiting import with_waiting
+from gpubench.images.compatibility import with_waiting
 from gpubench.model.cluster import PROTOCOLS, TLS_FOLDER, ClusterRecord
 from gpubench.model.image import Image, Variant, parse_variant
 from gpubench.model.plan import PlannedVariant

@@ -37,8 +37,7 @@ from gpubench.images.specs import parse
 from gpubench.model.images_lock import LockRow
 from gpubench.model.recipe import Recipe
 from gpubench.model.site import Site
-from gpubench.render.conda import render_prefix
-from gpubench.render.modules import SCRIPT, render_modules
+from gpubench.render.conda import LOAD_SCRIPT, render_modules, render_prefix
 
 Make = Callable[[Step], LockRow]
 
@@ -146,7 +145,7 @@ def _build_modules(request: BuildRequest) -> None:
     for spec in request.specs:
         parse(spec)
         text = render_modules(site.name, settings, spec, templates)
-        load = _write(request, spec, {SCRIPT: text.encode()}) / SCRIPT
+        load = _write(request, spec, {LOAD_SCRIPT: text.encode()}) / LOAD_SCRIPT
         makers[spec] = functools.partial(describe_modules, spec, site, load, root)
     _make(request, makers)
 

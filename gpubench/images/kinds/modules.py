@@ -32,8 +32,8 @@ from gpubench.images.rows import modules_folder, modules_image
 from gpubench.images.specs import parse
 from gpubench.model.images_lock import LockRow
 from gpubench.model.site import Site
-from gpubench.render.facts import BINDING_ENV, dump
-from gpubench.render.modules import SCRIPT
+from gpubench.render.conda import LOAD_SCRIPT
+from gpubench.render.ucx import BINDING_ENV, dump
 from gpubench.resources import docker_file
 from gpubench.runtimes.modules import LOAD
 from gpubench.spec.plain import content_id
@@ -90,12 +90,12 @@ def describe_modules(spec: str, site: Site, load: Path, root: Path, step: Step) 
         architecture=platform.machine(),
     )
     folder = modules_folder(root, row)
-    files = {SCRIPT: load.read_bytes(), DESCRIBE: text, "build.json": dump({**facts, "build_id": key})}
+    files = {LOAD_SCRIPT: load.read_bytes(), DESCRIBE: text, "build.json": dump({**facts, "build_id": key})}
     for name, data in files.items():
         write_atomically(folder / name, data)
     step("manifest", 0.5)
     ucx = _ucx(env.get("LD_LIBRARY_PATH", ""))
-    _bash(folder / SCRIPT, [python, "-I", "-B", str(folder / DESCRIBE), str(ucx or folder / "no-ucx")])
+    _bash(folder / LOAD_SCRIPT, [python, "-I", "-B", str(folder / DESCRIBE), str(ucx or folder / "no-ucx")])
     path = Path(modules_image(root, row).build_manifest)
     document = manifests.read_manifest(path.read_bytes(), str(path))
     manifest = manifests.keep(root, document)
