@@ -7,7 +7,7 @@ import dataclasses
 import datetime as dt
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -116,11 +116,32 @@ class Format:
 
 PRINTED = ("*.out", "*.txt", "*.log")
 """Names of files that hold what a program printed."""
+Lines = Sequence[tuple[int, str]]
+Rows = Generator[Row | Refused, None, bool]
+"""What a file holds; returns whether it is output of this benchmark at all."""
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines of a text from 1 on; bytes that are no UTF-8 are replaced."""
     return enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1)
+
+
+def printed(
+    what: str, rows: Callable[[str, str, Lines], Rows], nothing: str, *, lacks: Sequence[str], caution: str = ""
+) -> Format:
+    """A format of printed lines.
+
+    Args:
+        what: as for ``Format``, like ``lacks`` and ``caution``.
+        rows: of a file's stem, its name and its numbered lines.
+        nothing: what a file of something else isn't, and what it lacks, in words.
+    """
+
+    def read(path: Path, name: str) -> Iterator[Row | Refused]:
+        if not (yield from rows(path.stem, name, list(numbered_lines(path)))):
+            yield Refused(name, 1, f"no output of {nothing}")
+
+    return Format(what=what, patterns=PRINTED, read=read, lacks=lacks, caution=caution)
 
 
 def positive(value: Any) -> float | None:

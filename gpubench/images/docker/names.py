@@ -1,4 +1,4 @@
-"""Names of images, registries and architectures, as Docker reads them; and the user's logins, never printed, never kept."""
+"""Names of images, registries and architectures, as Docker reads them; the user's logins, never printed or kept."""
 
 from __future__ import annotations
 
