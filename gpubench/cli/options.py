@@ -23,6 +23,16 @@ class Make:
     example: str = ""
 
 
+def command_group(text: str) -> typer.Typer:
+    """A group of commands with this help."""
+    return typer.Typer(
+        help=text,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the fields of each dataclass among its parameters as options; it gets one instance of each."""
     own = inspect.signature(command, eval_str=True).parameters.values()

@@ -54,16 +54,14 @@ def bench(asked: CampaignOptions, *, gate: bool, over_budget: bool) -> None:
     what = "images, first pass and plan" if wanted.tried else "images and plan"
     say(f"{what} took {format_seconds(time.monotonic() - began)}")
     say("")
+    firm = asked.budget is not None and campaign.plan.budget_s is not None and not over_budget
+    budget = Budget(campaign.plan.budget_s or 0.0) if firm else None
     with at_work_on(campaign.directory):
-        firm = asked.budget is not None and campaign.plan.budget_s is not None and not over_budget
-        _bench(campaign, Budget(campaign.plan.budget_s or 0.0) if firm else None, gate=gate)
-
-
-def _bench(campaign: Campaign, budget: Budget | None, *, gate: bool) -> None:
-    _run_ready(campaign, None, budget)
-    while campaign.plan.max_blocks is not None and not campaign.ended and not not_begun(account_now(campaign)):
-        campaign = _advance(campaign, budget)
-    _conclude(campaign, gate=gate)
+        prepare(campaign)
+        run_all(campaign, None, budget)
+        while campaign.plan.max_blocks is not None and not campaign.ended and not not_begun(account_now(campaign)):
+            campaign = _advance(campaign, budget)
+        _conclude(campaign, gate=gate)
 
 
 def go_on(directory: Path, *, more: int = 0, stop: bool = False, gate: bool = False) -> None:
@@ -85,7 +83,8 @@ def _go_on(campaign: Campaign, *, more: int, stop: bool, gate: bool) -> None:
             then="leave --blocks out, or plan another campaign",
         )
     if campaign.plan.site.scheduler in BATCH and any(state.alive for state in job_states(campaign).values()):
-        _watch(campaign)
+        with _way_on_after_ctrl_c(campaign):
+            watch_jobs(campaign)
     if stop:
         _require_idle(campaign)
         if not campaign.ended:
@@ -96,7 +95,8 @@ def _go_on(campaign: Campaign, *, more: int, stop: bool, gate: bool) -> None:
             prepare(campaign)  # what can't be run isn't appended
         campaign, blocks = missing_blocks(campaign, more)
         if blocks:
-            _run_ready(campaign, blocks)
+            prepare(campaign)
+            run_all(campaign, blocks)
         elif not adaptive or campaign.ended:
             say("the campaign has had its last look" if adaptive else "nothing is missing")
         while adaptive and not campaign.ended:
@@ -154,12 +154,6 @@ def _submit(campaign: Campaign, *, here: bool) -> None:
     require_complete(campaign, account_now(campaign))
 
 
-def _run_ready(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None, budget: Budget | None = None) -> None:
-    """``run_all`` where nothing has been run by this process yet."""
-    prepare(campaign)
-    run_all(campaign, blocks, budget)
-
-
 def missing_blocks(campaign: Campaign, more: int = 0) -> tuple[Campaign, dict[str, list[int]]]:
     """The blocks by job that ``campaign`` still needs, none where nothing is missing, with its scripts written.
 
@@ -196,11 +190,6 @@ def run_all(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None, budg
             watch_jobs(campaign)
         else:
             run_jobs(campaign, blocks, budget=budget)
-
-
-def _watch(campaign: Campaign) -> None:
-    with _way_on_after_ctrl_c(campaign):
-        watch_jobs(campaign)
 
 
 @contextlib.contextmanager

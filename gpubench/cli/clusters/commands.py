@@ -30,11 +30,8 @@ SIGNED = {"ignore_unknown_options": True}
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
-    group = typer.Typer(
-        help="A standing Dask cluster for your own scripts. Start, status, grow, shrink, stop, verify, affinity.",
-        no_args_is_help=True,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
+    group = options.command_group(
+        "A standing Dask cluster for your own scripts. Start, status, grow, shrink, stop, verify, affinity."
     )
     group.command()(with_options(start))
     group.command()(status)

@@ -12,19 +12,20 @@ import time
 from pathlib import Path
 
 from gpubench import __version__, resources
+from gpubench.cli.campaign.options import quantity
 from gpubench.cli.campaign.planning import node_memory
 from gpubench.cli.campaign.preflight import image_place, resolve, shared_paths
 from gpubench.cli.clusters.commands import ClusterOptions
 from gpubench.cli.clusters.jobs import job_state, submit_job, sweep, wait_for
 from gpubench.cli.images.obtain import make_ready, obtain_images
 from gpubench.cli.say import say
-from gpubench.cli.sites.profiles import expanded, known_issues, load_site
+from gpubench.cli.sites.profiles import default_variant, expanded, known_issues, load_site
 from gpubench.cli.ways import typed
 from gpubench.errors import IncompleteError, MissingToolError, PlanRefusedError, UsageError
 from gpubench.files import write_atomically, writing
 from gpubench.images.compatibility import with_waiting
 from gpubench.model.cluster import PROTOCOLS, TLS_FOLDER, ClusterRecord
-from gpubench.model.image import Image, Variant, parse_variant
+from gpubench.model.image import Image, Variant
 from gpubench.model.plan import PlannedVariant
 from gpubench.model.quantities import format_seconds, parse_seconds
 from gpubench.model.site import Site
@@ -120,10 +121,7 @@ def time_lines(state: ClusterState, job: str) -> list[str]:
 
 def seconds(option: str, text: str) -> float:
     """A time as typed; raises UsageError."""
-    try:
-        return parse_seconds(text)
-    except ValueError as error:
-        raise UsageError(f"{option}: {error}") from None
+    return quantity(option, text, parse_seconds)
 
 
 def lifetime(text: str, site: Site) -> float:
@@ -141,7 +139,7 @@ def _record(asked: ClusterOptions, site: Site) -> ClusterRecord:
     protocol = asked.protocol or site.protocol
     if protocol not in PROTOCOLS:
         raise PlanRefusedError(f"no protocol '{protocol}'", then=f"there is: {', '.join(PROTOCOLS)}")
-    variant = _variant(asked, site)
+    variant = default_variant(site, asked.ucx)
     now = dt.datetime.now(dt.UTC)
     name = asked.name or f"{site.name}-{now:%Y%m%dT%H%M%SZ}"
     if not _NAME.fullmatch(name):
@@ -196,12 +194,6 @@ def _workarounds(site: Site, protocol: str, variant: PlannedVariant, nodes: int,
     for line in [*issue_lines(applied), *notes]:
         say(line)
     return {name: value for issue in applied for name, value in issue.env.items()}
-
-
-def _variant(asked: ClusterOptions, site: Site) -> Variant:
-    if asked.ucx is None and not site.defaults.variants:
-        raise UsageError(f"site {site.name} has no default variant", then="--ucx VERSION")
-    return parse_variant(asked.ucx or site.defaults.variants[0])
 
 
 def _image(asked: ClusterOptions, site: Site, variant: Variant, directory: Path) -> tuple[Image, Site]:

@@ -37,12 +37,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
-    group = typer.Typer(
-        help="One image per UCX version. Build, push, import, verify, and know which is which.",
-        no_args_is_help=True,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
+    group = options.command_group("One image per UCX version. Build, push, import, verify, and know which is which.")
     for command in (build, push, import_, show, verify, lock, prune):
         group.command(command.__name__.rstrip("_"))(command)
     group.command("list")(list_)

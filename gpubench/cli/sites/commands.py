@@ -22,12 +22,7 @@ MaybeName = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the group, and ``prereqs``."""
-    group = typer.Typer(
-        help="Site profiles: list, show, check, new; clean nodes.",
-        no_args_is_help=True,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
+    group = options.command_group("Site profiles: list, show, check, new; clean nodes.")
     group.command("list")(list_)
     group.command()(new)
     group.command()(show)

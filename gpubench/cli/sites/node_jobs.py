@@ -88,10 +88,9 @@ def run(site: Site, directory: Path) -> JobState:
         if interrupted:
             scheduler.cancel(job_dir)
             raise InterruptedByUserError(f"interrupted by {interrupted[0]}; job {job_id} is cancelled")
-        words = " ".join(part for part in (state.word or state.phase, state.hosts) if part)
-        if words != said:
-            said = words
-            say(f"job {job_id}: {words}")
+        if state.words != said:
+            said = state.words
+            say(f"job {job_id}: {said}")
         return state
 
     with interrupts() as interrupted:

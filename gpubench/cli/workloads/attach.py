@@ -11,7 +11,7 @@ from typing import Any
 from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.images.obtain import kind_of, obtain_images
 from gpubench.cli.say import say
-from gpubench.cli.sites.profiles import expanded, load_site
+from gpubench.cli.sites.profiles import default_variant, expanded, load_site
 from gpubench.cli.subprocess_client import SubprocessClient
 from gpubench.cli.workloads.commands import MeasureOptions
 from gpubench.cli.workloads.measure import (
@@ -23,7 +23,6 @@ from gpubench.cli.workloads.measure import (
     show,
     size_lines,
     sized,
-    variant_of,
 )
 from gpubench.cli.workloads.measure_result import result
 from gpubench.errors import (
@@ -142,7 +141,7 @@ def _python(asked: MeasureOptions, site: Site) -> tuple[Path, dict[str, str]]:
     """The Python that measures and what its image sets; this tool has no Dask of its own."""
     if asked.python is not None:
         return named_python(asked.python), {}
-    return image_python(site, variant_of(asked, site).ucx, CampaignOptions(date=asked.date, base=asked.base))
+    return image_python(site, default_variant(site, asked.ucx).ucx, CampaignOptions(date=asked.date, base=asked.base))
 
 
 def _ask(asker: SubprocessClient, spec: AttachSpec, limit_s: float) -> AttachRecord:

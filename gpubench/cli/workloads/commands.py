@@ -18,12 +18,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command()(workloads)
     app.command()(with_options(measure))
-    group = typer.Typer(
-        help="Suites of your own.",
-        no_args_is_help=True,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
+    group = options.command_group("Suites of your own.")
     group.callback()(_suites)
     group.command()(new)
     app.add_typer(group, name="suites")

@@ -17,14 +17,13 @@ from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.campaign.planning import Wanted, memory_of_a_worker, plan_campaign, want
 from gpubench.cli.campaign.preflight import prepare
 from gpubench.cli.say import say, say_text
-from gpubench.cli.sites.profiles import load_site, toml_or_text
+from gpubench.cli.sites.profiles import default_variant, load_site, toml_or_text
 from gpubench.cli.workloads import describe
 from gpubench.cli.workloads.commands import MeasureOptions
 from gpubench.cli.workloads.measure_result import of_campaign, require_ok, result_lines
 from gpubench.cli.workloads.own_files import find_own
 from gpubench.errors import MissingToolError, UsageError
 from gpubench.model.base import nearest
-from gpubench.model.image import Variant, parse_variant
 from gpubench.model.own_workload import OwnWorkload
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
@@ -66,7 +65,7 @@ def measure(asked: MeasureOptions, own: OwnWorkload | None) -> None:
     )
     general.check()
     planned = resolved(asked, parameters, site, own)
-    wanted = want(general, site, directory_word(planned.name), [planned], [variant_of(asked, site)])
+    wanted = want(general, site, directory_word(planned.name), [planned], [default_variant(site, asked.ucx)])
     wanted = dataclasses.replace(wanted, nodes=[asked.nodes], own=[own] if own else [])
     shape = Shape(asked.nodes, wanted.workers[0], site.layout.threads)
     memory = memory_of_a_worker(wanted)
@@ -122,7 +121,9 @@ def parted(asked: MeasureOptions, workload: Workload) -> tuple[dict[str, Any], l
             settings.append(setting)
             continue
         if param is None and not is_own(workload.name):
-            raise UsageError(f"--set {setting}: {asked.workload} has no parameter '{key}'{_near(key, workload)}")
+            raise UsageError(
+                f"--set {setting}: {asked.workload} has no parameter '{key}'{nearest(key, workload.params) if workload.params else ''}"
+            )
         if not equals:
             raise UsageError(f"--set {setting}: no value", then=f"write it like --set {key}=...")
         parameters[key] = text if param and param.kind in AS_TYPED else toml_or_text(text)
@@ -137,10 +138,6 @@ def known(asked: MeasureOptions, own: OwnWorkload | None) -> Workload:
 def directory_word(name: str) -> str:
     """A workload's name as a part of a directory's name."""
     return re.sub(r"[^\w.+-]+", "-", name)
-
-
-def _near(key: str, workload: Workload) -> str:
-    return nearest(key, workload.params) if workload.params else ""
 
 
 def resolved(asked: MeasureOptions, parameters: Mapping[str, Any], site: Site, own: OwnWorkload | None) -> WorkloadSpec:
@@ -205,13 +202,6 @@ def _workers(asked: MeasureOptions) -> int | None:
     if asked.cpus % threads:
         raise UsageError(f"--cpus {asked.cpus} are no whole number of workers of {threads} threads")
     return asked.cpus // threads
-
-
-def variant_of(asked: MeasureOptions, site: Site) -> Variant:
-    """The one that is measured; raises UsageError where nobody named one."""
-    if asked.ucx is None and not site.defaults.variants:
-        raise UsageError(f"site {site.name} has no default variant", then="--ucx VERSION")
-    return parse_variant(asked.ucx or site.defaults.variants[0])
 
 
 def main(asked: MeasureOptions) -> None:
