@@ -70,39 +70,36 @@ def go_on(directory: Path, *, more: int = 0, stop: bool = False, gate: bool = Fa
     Jobs that wait or run in a queue are waited for first.
     """
     with at_work_on(directory):
-        _go_on(Campaign.open(directory), more=more, stop=stop, gate=gate)
-
-
-def _go_on(campaign: Campaign, *, more: int, stop: bool, gate: bool) -> None:
-    adaptive = campaign.plan.max_blocks is not None
-    if stop and not adaptive:
-        raise UsageError(f"{campaign.directory} has a fixed number of blocks", then="leave --stop out")
-    if more and adaptive:
-        raise UsageError(
-            f"{campaign.directory} is adaptive, with {campaign.plan.max_blocks} blocks at most, as was declared",
-            then="leave --blocks out, or plan another campaign",
-        )
-    if campaign.plan.site.scheduler in BATCH and any(state.alive for state in job_states(campaign).values()):
-        with _way_on_after_ctrl_c(campaign):
-            watch_jobs(campaign)
-    if stop:
-        _require_idle(campaign)
-        if not campaign.ended:
-            require_complete(campaign, account_now(campaign))
-            campaign = _end(campaign)
-    else:
-        if more:
-            prepare(campaign)  # what can't be run isn't appended
-        campaign, blocks = missing_blocks(campaign, more)
-        if blocks:
-            prepare(campaign)
-            run_all(campaign, blocks)
-        elif not adaptive or campaign.ended:
-            say("the campaign has had its last look" if adaptive else "nothing is missing")
-        while adaptive and not campaign.ended:
-            require_complete(campaign, account_now(campaign))
-            campaign = _advance(campaign)
-    _conclude(campaign, gate=gate)
+        campaign = Campaign.open(directory)
+        adaptive = campaign.plan.max_blocks is not None
+        if stop and not adaptive:
+            raise UsageError(f"{campaign.directory} has a fixed number of blocks", then="leave --stop out")
+        if more and adaptive:
+            raise UsageError(
+                f"{campaign.directory} is adaptive, with {campaign.plan.max_blocks} blocks at most, as was declared",
+                then="leave --blocks out, or plan another campaign",
+            )
+        if campaign.plan.site.scheduler in BATCH and any(state.alive for state in job_states(campaign).values()):
+            with _way_on_after_ctrl_c(campaign):
+                watch_jobs(campaign)
+        if stop:
+            _require_idle(campaign)
+            if not campaign.ended:
+                require_complete(campaign, account_now(campaign))
+                campaign = _end(campaign)
+        else:
+            if more:
+                prepare(campaign)  # what can't be run isn't appended
+            campaign, blocks = missing_blocks(campaign, more)
+            if blocks:
+                prepare(campaign)
+                run_all(campaign, blocks)
+            elif not adaptive or campaign.ended:
+                say("the campaign has had its last look" if adaptive else "nothing is missing")
+            while adaptive and not campaign.ended:
+                require_complete(campaign, account_now(campaign))
+                campaign = _advance(campaign)
+        _conclude(campaign, gate=gate)
 
 
 def submit_what_is_missing(directory: Path) -> None:
@@ -132,26 +129,22 @@ def plan_and_submit(asked: CampaignOptions, *, here: bool) -> None:
 def submit(campaign: Campaign, *, here: bool) -> None:
     """Run the planned jobs of a campaign that has not been run; ``here``: on the nodes that this shell holds."""
     with at_work_on(campaign.directory):
-        _submit(campaign, here=here)
-
-
-def _submit(campaign: Campaign, *, here: bool) -> None:
-    _require_idle(campaign)
-    if any(campaign.runs_dir.glob("*-*")):
-        raise UsageError(
-            f"{campaign.directory} has been run already",
-            then=f"to run what is missing: {typed('bench', campaign=campaign.directory)}",
-        )
-    write_scripts(campaign)
-    if here:
-        place_campaign(campaign)
-        run_here(campaign)
-    else:
-        prepare(campaign)
-        if submit_jobs(campaign, None):
-            return
-        run_all(campaign, None)
-    require_complete(campaign, account_now(campaign))
+        _require_idle(campaign)
+        if any(campaign.runs_dir.glob("*-*")):
+            raise UsageError(
+                f"{campaign.directory} has been run already",
+                then=f"to run what is missing: {typed('bench', campaign=campaign.directory)}",
+            )
+        write_scripts(campaign)
+        if here:
+            place_campaign(campaign)
+            run_here(campaign)
+        else:
+            prepare(campaign)
+            if submit_jobs(campaign, None):
+                return
+            run_all(campaign, None)
+        require_complete(campaign, account_now(campaign))
 
 
 def missing_blocks(campaign: Campaign, more: int = 0) -> tuple[Campaign, dict[str, list[int]]]:

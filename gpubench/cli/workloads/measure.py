@@ -121,9 +121,8 @@ def parted(asked: MeasureOptions, workload: Workload) -> tuple[dict[str, Any], l
             settings.append(setting)
             continue
         if param is None and not is_own(workload.name):
-            raise UsageError(
-                f"--set {setting}: {asked.workload} has no parameter '{key}'{nearest(key, workload.params) if workload.params else ''}"
-            )
+            near = nearest(key, workload.params)
+            raise UsageError(f"--set {setting}: {asked.workload} has no parameter '{key}'{near}")
         if not equals:
             raise UsageError(f"--set {setting}: no value", then=f"write it like --set {key}=...")
         parameters[key] = text if param and param.kind in AS_TYPED else toml_or_text(text)
