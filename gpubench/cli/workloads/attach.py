@@ -19,12 +19,12 @@ from gpubench.cli.workloads.measure import (
     known,
     parted,
     resolved,
+    result,
     said_aside,
     show,
     size_lines,
     sized,
 )
-from gpubench.cli.workloads.measure_result import result
 from gpubench.errors import (
     DataError,
     MissingToolError,
