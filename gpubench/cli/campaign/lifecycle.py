@@ -86,7 +86,9 @@ def go_on(directory: Path, *, more: int = 0, stop: bool = False, gate: bool = Fa
             _require_idle(campaign)
             if not campaign.ended:
                 require_complete(campaign, account_now(campaign))
-                campaign = _end(campaign)
+                now = dt.datetime.now(dt.UTC).isoformat()
+                end = PlanAddition(created_at=now, reason="advance: ended by the user", jobs=[], ended=True)
+                campaign = campaign.append(end)
         else:
             if more:
                 prepare(campaign)  # what can't be run isn't appended
@@ -219,11 +221,6 @@ def _look(campaign: Campaign) -> tuple[Campaign, dict[str, list[int]]]:
 
 def _numbers(addition: PlanAddition) -> dict[str, list[int]]:
     return {job.job: [block.block for block in job.blocks] for job in addition.jobs}
-
-
-def _end(campaign: Campaign) -> Campaign:
-    now = dt.datetime.now(dt.UTC).isoformat()
-    return campaign.append(PlanAddition(created_at=now, reason="advance: ended by the user", jobs=[], ended=True))
 
 
 def _conclude(campaign: Campaign, *, gate: bool) -> None:

@@ -65,7 +65,9 @@ def measure_attached(asked: MeasureOptions, own: OwnWorkload | None) -> None:
     site = load_site(asked.site, settings)
     planned = resolved(asked, parameters, site, own)
     address = asked.scheduler_address or address_in(asked.scheduler_file or Path())
-    device = site.device if _given(settings, "device") else "auto"  # the profile's own speaks of another cluster
+    device = (
+        site.device if any(one.startswith("device=") for one in settings) else "auto"
+    )  # the profile's own speaks of another cluster
     look = AttachSpec(ATTACH_SPEC, address, device, CONNECT_S, None)
     with said_aside(asked.as_json):
         python, env = _python(asked, site)
@@ -160,10 +162,6 @@ def _ask(asker: SubprocessClient, spec: AttachSpec, limit_s: float) -> AttachRec
             else "",
         )
     return record
-
-
-def _given(settings: list[str], key: str) -> bool:
-    return any(setting.partition("=")[0] == key for setting in settings)
 
 
 def _shape(found: AttachRecord) -> Shape:

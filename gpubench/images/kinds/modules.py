@@ -18,7 +18,6 @@ from gpubench.errors import DataError, GpubenchError, MissingToolError
 from gpubench.files import write_atomically
 from gpubench.images import manifests
 from gpubench.images.kinds.base import (
-    Entry,
     ImagePaths,
     ImageRequest,
     Leftover,
@@ -26,6 +25,7 @@ from gpubench.images.kinds.base import (
     Obtained,
     Step,
     installed_ready,
+    no_entries,
     obtain_installed,
 )
 from gpubench.images.rows import modules_folder, modules_image
@@ -57,6 +57,7 @@ _ASK = (
 )
 
 ON_DEMAND = False
+entries = no_entries
 ready = installed_ready
 
 
@@ -169,11 +170,6 @@ def _bash(load: Path, words: Sequence[str]) -> str:
 def obtain(request: ImageRequest) -> Obtained:
     """What ``images build`` has locked: what is loaded must not be asked anew on every day."""
     return obtain_installed(request, "modules", functools.partial(modules_image, request.root))
-
-
-def entries(paths: ImagePaths) -> list[Entry]:  # noqa: ARG001 - of every kind
-    """None: all that there is to an image is its row."""
-    return []
 
 
 def leftovers(paths: ImagePaths, needed: Needed) -> list[Leftover]:
