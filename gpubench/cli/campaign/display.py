@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
+import zipfile
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpubench.cli.campaign.running import account_now
 from gpubench.cli.images.obtain import not_imported
 from gpubench.cli.say import say
 from gpubench.cli.terminal import Terminal
 from gpubench.cli.ways import as_typed, typed
-from gpubench.errors import IncompleteError
+from gpubench.errors import DataError, IncompleteError, UsageError
 from gpubench.files import write_atomically
+from gpubench.model.base import nearest
 from gpubench.model.image import ImageSpec
 from gpubench.model.plan import Plan
 from gpubench.model.quantities import format_seconds
@@ -23,6 +27,7 @@ from gpubench.plan.power_analysis import predict_for_plan
 from gpubench.schedulers import JobState, submitted
 from gpubench.schedulers.client import OVER_BUDGET
 from gpubench.spec import WorkloadSpec
+from gpubench.spec.records import LOGS_FILE
 from gpubench.store.accounting import PENDING, Accounting, RunOutcome, run_warnings
 from gpubench.store.campaign import PLAN_FILE, Campaign
 
@@ -30,13 +35,6 @@ if TYPE_CHECKING:
     from gpubench.cli.results.judge import JudgedCampaign
     from gpubench.report import ReportInputs
     from gpubench.stats.verdict import Verdict
-import zipfile
-from pathlib import Path
-
-from gpubench.cli.campaign.running import account_now
-from gpubench.errors import DataError, UsageError
-from gpubench.model.base import nearest
-from gpubench.spec.records import LOGS_FILE
 
 
 def plan_lines(campaign: Campaign) -> Iterator[str]:

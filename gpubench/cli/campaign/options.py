@@ -6,6 +6,7 @@ import dataclasses
 import datetime as dt
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
@@ -19,7 +20,6 @@ from gpubench.stats.settings import Summary
 
 if TYPE_CHECKING:
     from gpubench.model.image import Variant
-from pathlib import Path
 
 
 @dataclasses.dataclass(frozen=True)
