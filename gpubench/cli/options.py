@@ -13,7 +13,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from gpubench.cli import completion
-from gpubench.model.quantities import MOST_REPS
+from gpubench.model.bounds import MOST_REPS
 
 
 @dataclasses.dataclass(frozen=True)

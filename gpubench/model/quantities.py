@@ -1,4 +1,4 @@
-"""The most that a person may ask for, where more would be years of measuring."""
+"""Quantities carry units: ``"32GiB"``, ``"10m"``, ``"3%"``. GB and GiB differ; a bare number says nothing."""
 
 from __future__ import annotations
 
@@ -9,10 +9,6 @@ from typing import Annotated, Any, Literal
 import pydantic
 
 from gpubench.model.text import shortened
-
-MOST_BLOCKS = 100_000
-MOST_REPS = 1_000_000
-
 
 _SIZES: dict[str, int] = {"B": 1} | {
     prefix + suffix: int(base**power)

@@ -9,7 +9,8 @@ import pydantic
 
 from gpubench.errors import UsageError, joined
 from gpubench.model.base import Line, PathPart, Settings, between, with_nul
-from gpubench.model.quantities import MOST_BLOCKS, MOST_SECONDS, Bytes, Fraction, MemoryPool, Seconds
+from gpubench.model.bounds import MOST_BLOCKS
+from gpubench.model.quantities import MOST_SECONDS, Bytes, Fraction, MemoryPool, Seconds
 from gpubench.model.secrets import holds_login, password_in
 
 Parts = Annotated[int, between(0, 1_000_000)]

@@ -10,8 +10,9 @@ import pydantic
 
 from gpubench.errors import GpubenchError, UsageError, joined
 from gpubench.model.base import Name, Settings, TomlSource, between, nearest
+from gpubench.model.bounds import MOST_REPS
 from gpubench.model.own_workload import OwnWorkload
-from gpubench.model.quantities import MOST_REPS, Fraction, parse_bytes, parse_fraction, parse_seconds, spell_bytes
+from gpubench.model.quantities import Fraction, parse_bytes, parse_fraction, parse_seconds, spell_bytes
 from gpubench.spec import WorkloadSpec
 from gpubench.workloads.catalogue import CATALOGUE, Param, Workload, described
 from gpubench.workloads.catalogue.own import is_own, shown

@@ -14,7 +14,7 @@ import typer
 from gpubench.cli import completion, options
 from gpubench.cli.options import Make
 from gpubench.errors import UsageError
-from gpubench.model.quantities import MOST_BLOCKS
+from gpubench.model.bounds import MOST_BLOCKS
 from gpubench.model.text import shortened
 from gpubench.stats.settings import Summary
 
