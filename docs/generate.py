@@ -103,7 +103,7 @@ def descriptions(module: ModuleType) -> dict[tuple[str, str], str]:
                 and isinstance(below, ast.Expr)
                 and isinstance(below.value, ast.Constant)
             ):
-                found[cast(ast.ClassDef, one).name, key.target.id] = _plain(str(below.value.value))
+                found[cast("ast.ClassDef", one).name, key.target.id] = _plain(str(below.value.value))
     return found
 
 

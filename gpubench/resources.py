@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpubench.render.pyz import PACKAGES
+from gpubench.render.planned import PACKAGES
 
 PACKAGE = Path(__file__).resolve().parent
 

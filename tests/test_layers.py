@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from gpubench import resources
-from gpubench.render.pyz import PACKAGES
+from gpubench.render.planned import PACKAGES
 
 ROOT = resources.PACKAGE.parent
 NODE_HALF = sorted(resources.node_half())

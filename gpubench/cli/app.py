@@ -6,9 +6,10 @@ import gc
 import os
 import signal
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from gpubench import __version__
 from gpubench.cli import completion, node_command
@@ -16,12 +17,39 @@ from gpubench.cli.campaign import commands as campaign_commands
 from gpubench.cli.clusters import commands as cluster_commands
 from gpubench.cli.images import commands as image_commands
 from gpubench.cli.results import commands as result_commands
-from gpubench.cli.retired import Commands
 from gpubench.cli.say import complain
 from gpubench.cli.sites import commands as site_commands
-from gpubench.cli.sites import prereqs_command
 from gpubench.cli.workloads import commands as workload_commands
-from gpubench.errors import GpubenchError, InterruptedByUserError
+from gpubench.errors import GpubenchError, InterruptedByUserError, UsageError
+
+RETIRED: dict[str, str] = {
+    "resume": "bench --campaign DIR",
+    "advance": "bench --campaign DIR",
+    "render": "plan --out DIR",
+    "summary": "compare",
+    "merge": "compare",
+    "links": "report --only links",
+    "scaling": "report --only scaling",
+    "explain": "diff",
+    "history": "trend",
+    "changes": "trend",
+    "import-results": "results import",
+    "export": "results export",
+    "pack": "results pack",
+    "fsck": "results fsck",
+}
+"""What to type instead, by the old name. A name that is a command still is no retired one."""
+
+
+class Commands(TyperGroup):
+    """The commands; an old name is none of them, and is answered by the new one."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """As click does it; raises UsageError for an old name."""
+        if args and args[0] in RETIRED and args[0] not in self.commands:
+            raise UsageError(f"there is no command {args[0]} any more", then=f"type: gpubench {RETIRED[args[0]]}")
+        return super().resolve_command(ctx, args)
+
 
 app = typer.Typer(
     name="gpubench",
@@ -40,7 +68,6 @@ for group in (  # in the order in which --help lists them
     result_commands,
     image_commands,
     site_commands,
-    prereqs_command,
     node_command,
 ):
     group.register(app)

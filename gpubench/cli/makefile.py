@@ -13,8 +13,8 @@ import typer.models
 
 from gpubench.cli.campaign import commands as campaign_commands
 from gpubench.cli.campaign.options import CampaignOptions
-from gpubench.cli.declared import Make, parameters_of, with_options
 from gpubench.cli.images import commands as image_commands
+from gpubench.cli.options import Make, parameters_of, with_options
 from gpubench.cli.results import commands as result_commands
 
 HEAD = "# `make options` writes this file from the dataclasses and commands of gpubench/cli/."

@@ -62,9 +62,10 @@ class Progress:
         old = [one for one in run_directories(campaign.runs_dir) if not joining or (one.path / RUN_FILE).exists()]
         self._old = {one.path for one in old}
         planned = {run.run for _, run in self.rows}
-        finished = [one for one in old if one.run in planned and _has_finished(one.path)]
-        self._done = {one.run for one in finished}
-        self._ok = {one.run: one.path for one in finished if _is_ok(one.path)}
+        records = [(one, read_record(one.path)) for one in old if one.run in planned]
+        finished = [(one, record.status) for one, record in records if record and record.status in ("ok", "failed")]
+        self._done = {one.run for one, _ in finished}
+        self._ok = {one.run: one.path for one, status in finished if status == "ok"}
         self._holder = ""
 
     def waiting(self, holder: str) -> None:
@@ -217,16 +218,6 @@ def _numbers(run: Path, summary: str) -> dict[str, float]:
     except (OSError, ValueError, KeyError):
         return {}
     return {params_id: _SUMMARIES[summary](seconds) for params_id, seconds in samples.items() if min(seconds) > 0}
-
-
-def _has_finished(attempt: Path) -> bool:
-    record = read_record(attempt)
-    return record is not None and record.status in ("ok", "failed")
-
-
-def _is_ok(attempt: Path) -> bool:
-    record = read_record(attempt)
-    return record is not None and record.status == "ok"
 
 
 @contextlib.contextmanager

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
-import signal
 import subprocess
 from pathlib import Path
 from typing import Any
 
 from gpubench import resources
-from gpubench.cli.campaign.running import LOOK_S, interrupts
+from gpubench.cli.campaign.running import LOOK_S, end_process, interrupts
 from gpubench.errors import DataError, InterruptedByUserError, MissingToolError
 from gpubench.files import write_atomically
 from gpubench.model.own_workload import OwnWorkload
@@ -87,7 +85,7 @@ class SubprocessClient:
         try:
             poll_until(lambda: process.poll() is not None or interrupted, interval_s=LOOK_S, timeout_s=limit_s)
         finally:
-            _end(process)
+            end_process(process, STOP_S)
 
     def _last_words(self) -> str:
         lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
@@ -96,15 +94,3 @@ class SubprocessClient:
 
 
 WHAT = {"attach": "measure", "look": "look at the cluster"}
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is not None:
-        return
-    process.send_signal(signal.SIGTERM)
-    try:
-        process.wait(STOP_S)
-    except subprocess.TimeoutExpired:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()

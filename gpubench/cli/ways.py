@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 
-from gpubench.render.quote import words
+from gpubench.render.environment import words
 
 BY_MAKE = "GPUBENCH_BY_MAKE"
 """The Makefile sets it for what it starts; whoever installed a wheel has no Makefile."""

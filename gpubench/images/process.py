@@ -1,4 +1,4 @@
-"""Programs that build images: none outlives gpubench, what they print is kept, and logins in it are not."""
+"""Programs that build images, uv among them: none outlives gpubench, their output is kept, logins in it are not."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import uv
+
+from gpubench.errors import GpubenchError, MissingToolError
+from gpubench.model.quantities import format_seconds
 
 _LOGIN = re.compile(r"(?<=//)[^/@\s]+@")
 # PR_SET_PDEATHSIG (prctl(2)): a killed gpubench leaves nothing behind that goes on fetching.
@@ -74,3 +79,108 @@ class Log:
         if self._file is not None:
             with contextlib.suppress(OSError):
                 self._file.write(f"{line}\n")
+
+
+DEADLINE_S = 1800.0
+"""A stack is 0.4 GB to fetch: half an hour is 0.25 MB/s."""
+
+WHEELS_ONLY = ("--require-hashes", "--only-binary", ":all:")
+"""Nothing is built, and nothing installed that the lock doesn't name by its hash."""
+
+# Of the user's settings only those stay that say where packages come from and how they are fetched.
+_FOREIGN = re.compile(
+    r"UV_(PYTHON|SYSTEM_PYTHON|BREAK_SYSTEM_PACKAGES|OVERRIDE|CONSTRAINT|BUILD_CONSTRAINT|EXCLUDE|EXCLUDE_NEWER|PRERELEASE"
+    r"|RESOLUTION|TARGET|PREFIX|LINK_MODE|COMPILE_BYTECODE|PROJECT|WORKING_DIR(ECTORY)?|VENV_\w+|NO_BINARY\w*|LOG_\w+)"
+    r"|PYTHON\w*|VIRTUAL_ENV|CONDA_PREFIX|RUST_LOG"
+)
+_SETTINGS = {
+    # Files of our own, sharing blocks where the file system can (copy_file_range). With "clone", uv falls back to hard
+    # links into its cache, and whoever edits a file of another environment in place would change images.
+    "UV_LINK_MODE": "copy",
+    # Bytecode that Python never rewrites: start-up is the same in the first run and in the last.
+    "PYC_INVALIDATION_MODE": "UNCHECKED_HASH",
+    "UV_PYTHON_DOWNLOADS": "never",
+    "UV_NO_PROGRESS": "1",
+    "NO_COLOR": "1",
+}
+# Seconds of silence and further attempts: an index that accepts and never answers costs less than a minute.
+_DEFAULTS = {"UV_HTTP_TIMEOUT": "15", "UV_HTTP_RETRIES": "2"}
+_FULL = re.compile(r"no space left[^\n]*|[^\n]*quota exceeded[^\n]*", re.IGNORECASE)
+_CAUSE = re.compile(r"^\s*(?:error|cause|Caused by|×)(?::| )\s*(.+)$", re.MULTILINE)
+_INDEX_SILENT = ("error sending request", "failed to fetch", "request failed", "timed out", "connection", "dns error")
+_UNTOUCHED = "finished images are untouched"
+
+
+def environment(shell: Mapping[str, str]) -> dict[str, str]:
+    """The environment in which uv runs: the shell's index, proxy and cache settings, and ours for the rest."""
+    kept = {key: value for key, value in shell.items() if not _FOREIGN.fullmatch(key)}
+    return {**_DEFAULTS, **kept, **_SETTINGS}
+
+
+def program() -> str:
+    """The path of uv.
+
+    Raises:
+        MissingToolError: it isn't installed beside gpubench.
+    """
+    try:
+        return uv.find_uv_bin()
+    except FileNotFoundError:
+        raise MissingToolError(
+            "uv, which builds images, is not installed", then="install gpubench again, which brings it"
+        ) from None
+
+
+def run_uv(words: Sequence[str], *, what: str, folder: Path, log: Path, hold: int, text: str = "") -> None:
+    """Run ``uv WORDS`` in ``folder`` with ``text`` as its standard input.
+
+    ``what`` names the aim in messages; ``log`` gets everything that uv printed. ``hold`` is the builder's lock: uv
+    keeps it open, so that nobody clears its folder while it still writes: a killed process frees its locks before its
+    children are told.
+
+    Raises:
+        MissingToolError: uv failed, or didn't end within DEADLINE_S seconds.
+    """
+    late = False
+    with started(
+        die_with_parent([program(), *words]),
+        cwd=folder,  # uv reads the settings of a project that it finds around its working directory
+        env=environment(os.environ),
+        stdin=subprocess.PIPE,
+        pass_fds=(hold,),
+    ) as process:
+        try:
+            output, _ = process.communicate(text, timeout=DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            late = True
+            kill_group(process)
+            output, _ = process.communicate()
+    output = without_logins(output)
+    with Log(log) as file:
+        file.write(f"$ uv {' '.join(words)}\n{output}")
+    if late:
+        raise MissingToolError(
+            f"could not install {what} within {format_seconds(DEADLINE_S)}; {_UNTOUCHED}",
+            then=f"run it again, what was fetched is kept; log: {log}",
+        )
+    if process.returncode:
+        raise failure(what, output, log)
+
+
+def failure(what: str, output: str, log: Path) -> GpubenchError:
+    """One line from what uv printed."""
+    causes = _CAUSE.findall(output)
+    cause = causes[-1].rstrip(".") if causes else "uv gave no reason"
+    lowered = output.lower()
+    if full := _FULL.search(output):
+        cause = full[0].strip()  # uv breaks the line that says it: the last cause may be its first half only
+        return MissingToolError(
+            f"the disk is full: could not install {what} ({cause}); {_UNTOUCHED}",
+            then=f"free some space (a stack takes up to 1.1 GB, a UCX version 0.15 GB) and run it again; log: {log}",
+        )
+    if any(sign in lowered for sign in _INDEX_SILENT):
+        return MissingToolError(
+            f"the package index doesn't answer or refuses: could not install {what} ({cause}); {_UNTOUCHED}",
+            then=f"check the network, proxy and index settings of uv and run it again; log: {log}",
+        )
+    return MissingToolError(f"could not install {what} ({cause}); {_UNTOUCHED}", then=f"see the log: {log}")

@@ -1,4 +1,4 @@
-"""Results that other tools wrote: one module per format, and the directory that they become.
+"""Results that other tools wrote: what reads each format, and the directory that they become.
 
 An imported directory holds ``results.parquet`` in our columns and ``import.json``. What a source never recorded is null
 there. Blocks above all are never made up: ``pairing`` pairs by date, and says so.
@@ -10,14 +10,9 @@ from gpubench.importers import (
     dask_bench,
     dask_cuda,
     draco_csv,
-    mlflow_files,
-    nccl_tests,
+    link_benchmarks,
     nightly,
-    osu,
     parsl_perf,
-    rapidsmpf,
-    ucx_perftest,
-    ucxx_send_recv,
 )
 from gpubench.importers.base import Format
 
@@ -25,15 +20,15 @@ FORMATS: dict[str, Format] = {
     "dask-cuda": dask_cuda.FORMAT,
     "draco-csv": draco_csv.FORMAT,
     "nightly": nightly.FORMAT,
-    "parsl-perf": parsl_perf.FORMAT,
-    "mlflow": mlflow_files.FORMAT,
+    "parsl-perf": parsl_perf.PARSL_PERF,
+    "mlflow": parsl_perf.MLFLOW,
     "dask-bench": dask_bench.FORMAT,
-    "osu": osu.FORMAT,
-    "ucx-perftest": ucx_perftest.FORMAT,
-    "ucxx": ucxx_send_recv.FORMAT,
-    "nccl-tests": nccl_tests.FORMAT,
+    "osu": link_benchmarks.OSU,
+    "ucx-perftest": link_benchmarks.UCX_PERFTEST,
+    "ucxx": link_benchmarks.UCXX,
+    "nccl-tests": link_benchmarks.NCCL_TESTS,
     "cudf-polars": cudf_polars.FORMAT,
-    "rapidsmpf": rapidsmpf.FORMAT,
+    "rapidsmpf": link_benchmarks.RAPIDSMPF,
     "table": column_map.FORMAT,
 }
 """By the name that ``results import`` takes."""

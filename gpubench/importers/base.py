@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import datetime as dt
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gpubench.merge.samples import LEAST_S, MOST_REPS, MOST_S
+from gpubench.model.text import from_cell
 
 _DECIMAL = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _RELEASE = re.compile(r"\s*(?:ucx)?[-_ ]?v?(\d+(?:\.\d+)+\S*)\s*", re.ASCII | re.IGNORECASE)
@@ -114,11 +116,32 @@ class Format:
 
 PRINTED = ("*.out", "*.txt", "*.log")
 """Names of files that hold what a program printed."""
+Lines = Sequence[tuple[int, str]]
+Rows = Generator[Row | Refused, None, bool]
+"""What a file holds; returns whether it is output of this benchmark at all."""
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines of a text from 1 on; bytes that are no UTF-8 are replaced."""
     return enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1)
+
+
+def printed(
+    what: str, rows: Callable[[str, str, Lines], Rows], nothing: str, *, lacks: Sequence[str], caution: str = ""
+) -> Format:
+    """A format of printed lines.
+
+    Args:
+        what: as for ``Format``, like ``lacks`` and ``caution``.
+        rows: of a file's stem, its name and its numbered lines.
+        nothing: what a file of something else isn't, and what it lacks, in words.
+    """
+
+    def read(path: Path, name: str) -> Iterator[Row | Refused]:
+        if not (yield from rows(path.stem, name, list(numbered_lines(path)))):
+            yield Refused(name, 1, f"no output of {nothing}")
+
+    return Format(what=what, patterns=PRINTED, read=read, lacks=lacks, caution=caution)
 
 
 def positive(value: Any) -> float | None:
@@ -187,3 +210,42 @@ def day(text: str) -> dt.date | None:
         except ValueError:
             continue
     return None
+
+
+def csv_rows(
+    path: Path, name: str, begins: str, needed: Sequence[str]
+) -> Iterator[tuple[int, dict[str, str]] | Refused]:
+    """Line and fields of every row; files that were joined, each with its own heading, are told apart.
+
+    Args:
+        path: the file.
+        name: what it is called in messages.
+        begins: the column whose name, standing as a value, says that a line is a heading.
+        needed: columns without which it is another table.
+    """
+    heading: list[str] = []
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as source:
+        lines = csv.reader(source)
+        while True:
+            try:
+                fields = next(lines)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                yield Refused(name, lines.line_num, f"no CSV: {error}")
+                continue
+            if not any(fields):
+                continue
+            if begins in fields:
+                heading = fields
+                if missing := [column for column in needed if column not in heading]:
+                    yield Refused(name, lines.line_num, f"a heading without {', '.join(missing)}")
+                    heading = []
+            elif not heading:
+                yield Refused(
+                    name, lines.line_num, f"no row of this table: no heading with {', '.join(needed)} before it"
+                )
+            elif len(fields) != len(heading):
+                yield Refused(name, lines.line_num, f"{len(fields)} fields, the heading has {len(heading)}")
+            else:
+                yield lines.line_num, dict(zip(heading, map(from_cell, fields), strict=True))

@@ -16,8 +16,7 @@ from typing import Any
 import polars as pl
 
 from gpubench.errors import UsageError
-from gpubench.importers.base import Format, Reader, Refused, Row, day, plain_number, positive, whole
-from gpubench.importers.csv_rows import csv_rows
+from gpubench.importers.base import Format, Reader, Refused, Row, csv_rows, day, plain_number, positive, whole
 
 TIMES = {"wall_s": 1.0, "wall_ms": 1e-3, "wall_us": 1e-6}
 """Fields that hold the time, with their unit in seconds; a map names one of them."""

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from gpubench.importers.base import Format, Refused, Row, positive, whole
-from gpubench.importers.csv_rows import csv_rows
+from gpubench.importers.base import Format, Refused, Row, csv_rows, positive, whole
 
 _NEEDED = ("collection", "name", "n", "duration_mean")
 

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from gpubench.importers.base import Format, Refused, Row, day, plain_number, plain_version, positive, whole
-from gpubench.importers.csv_rows import csv_rows
+from gpubench.importers.base import Format, Refused, Row, csv_rows, day, plain_number, plain_version, positive, whole
 
 _NEEDED = ("date", "num_workers", "ucx_version", "wallclock")
 _MERGE, _TRANSPOSE = ("rows_per_chunk", "frac_match"), ("user_size", "user_second_size", "user_chunk_size")

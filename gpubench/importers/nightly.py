@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from gpubench.importers.base import Format, Refused, Row, day, plain_number, positive, whole
-from gpubench.importers.csv_rows import csv_rows
+from gpubench.importers.base import Format, Refused, Row, csv_rows, day, plain_number, positive, whole
 
 _NEEDED = ("timestamp", "protocol", "data_processed", "wallclock_mean", "throughput_mean", "nvlink", "infiniband")
 _TRANSPORTS = ("nvlink", "infiniband", "tcp")

@@ -1,18 +1,33 @@
-"""What ``parsl-perf`` prints: batches of tasks that do nothing, each sized by the rate of the last.
+"""What parsl-perf measured: as it prints it, and as parsl-perf-runs archived it in the file store of MLflow.
 
-The result is the last batch; those before it bring it to size, and are kept as warm-ups. The figure is seconds per
-task, because batches of two runs are hardly ever of one size. Lines are read by their words: positions in them have
-changed before.
+It prints batches of tasks that do nothing, each sized by the rate of the last. The result is the last batch; those
+before it bring it to size, and are kept as warm-ups. The figure is seconds per task, because batches of two runs are
+hardly ever of one size. Lines are read by their words: positions in them have changed before.
+
+In the store a run is a directory with params, tags and metrics as files. Only the last batch of a run was logged there.
+Runs that were deleted in the tracker or failed are no results.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from gpubench.importers.base import PRINTED, Format, Refused, Row, contradiction, numbered_lines, positive, whole
+from gpubench.importers.base import (
+    Format,
+    Lines,
+    Refused,
+    Row,
+    Rows,
+    contradiction,
+    plain_number,
+    positive,
+    printed,
+    whole,
+)
 
 WORKLOAD = "parsl-task"
 """Seconds per task that does nothing."""
@@ -38,11 +53,11 @@ class _Batch:
     figures: dict[str, float]
 
 
-def read(path: Path, name: str) -> Iterator[Row | Refused]:
+def _read(_stem: str, name: str, lines: Lines) -> Rows:
     """A row per batch, of one run or of several whose output went to one file."""
     batches: list[_Batch] = []
     run, version = 0, None
-    for number, line in numbered_lines(path):
+    for number, line in lines:
         if begin := _BEGIN.match(line):
             if int(begin[1]) == 1 and batches:
                 yield from _rows(name, batches, version, ended=False)
@@ -60,8 +75,7 @@ def read(path: Path, name: str) -> Iterator[Row | Refused]:
             version = found[1]  # the configurations of parsl-perf-runs print it first
     if batches:
         yield from _rows(name, batches, version, ended=False)
-    elif not run:
-        yield Refused(name, 1, "no output of parsl-perf: no line '==== Iteration 1 ===='")
+    return bool(run or batches)
 
 
 def _rows(name: str, batches: list[_Batch], version: str | None, *, ended: bool) -> Iterator[Row | Refused]:
@@ -93,10 +107,127 @@ def _rows(name: str, batches: list[_Batch], version: str | None, *, ended: bool)
         )
 
 
-FORMAT = Format(
-    what="what parsl-perf printed",
-    patterns=PRINTED,
-    read=read,
+PARSL_PERF = printed(
+    "what parsl-perf printed",
+    _read,
+    "parsl-perf: no line '==== Iteration 1 ===='",
     lacks=("date", "executor", "workers", "nodes", "host", "UCX", "single tasks", "parsl's version, but where printed"),
     caution="one thread submits the tasks: beyond a few workers the figure is the client's, not the cluster's",
+)
+
+
+_FINISHED = ("3", "FINISHED")
+_HARDWARE = ("cores_per_node", "mem_per_node", "gpus_per_node")
+"""On Kubernetes ``cores_per_node`` is that of a pod; elsewhere it is often the head node's, which is hardware, too."""
+_CELL = (*_HARDWARE, "cores_per_worker", "nodes_per_block", "min_blocks", "max_blocks")
+_TAGS = {"executor": "Parsl Executor", "provider": "Parsl Provider"}
+
+
+def _read_run(path: Path, name: str) -> Iterator[Row | Refused]:
+    """The run that ``meta.yaml`` is of; that of an experiment is none."""
+    meta = _meta(path)
+    if "run_id" not in meta and "run_uuid" not in meta:
+        if "experiment_id" not in meta:
+            yield Refused(name, 1, "neither a run nor an experiment of MLflow")
+        return
+    folder = path.parent
+    params, tags = _texts(folder / "params"), _texts(folder / "tags")
+    metrics, torn = _metrics(folder / "metrics")
+    yield from (
+        Refused(f"{Path(name).parent}/metrics/{metric}", line, "no metric: time, value, step") for metric, line in torn
+    )
+    if "gpubench.campaign" in tags:
+        yield Refused(name, 1, "exported by gpubench: its campaign says more; read that")
+    elif meta.get("lifecycle_stage") == "deleted":
+        yield Refused(name, 1, "deleted in the tracker")
+    elif meta.get("status") not in _FINISHED:
+        yield Refused(name, 1, f"not finished (status {meta.get('status', 'not recorded')})")
+    else:
+        yield _run_row(name, meta, params, tags, metrics)
+
+
+def _run_row(
+    name: str,
+    meta: Mapping[str, str],
+    params: Mapping[str, str],
+    tags: Mapping[str, str],
+    metrics: Mapping[str, list[tuple[float, float, float]]],
+) -> Row | Refused:
+    last = {metric: max(points, key=lambda point: (point[2], point[0]))[1] for metric, points in metrics.items()}
+    seconds, tasks = positive(last.get("runtime_s")), whole(last.get("num_tasks"))
+    if seconds is None or tasks is None:
+        return Refused(name, 1, "no metrics runtime_s and num_tasks: no run of parsl-perf")
+    if why := contradiction(seconds, tasks, last.get("runtime_tps")):
+        return Refused(name, 1, why)
+    version, started = tags.get("Parsl version"), _moment(meta.get("start_time", ""))
+    run = meta.get("run_id") or meta["run_uuid"]
+    known = {key: plain_number(params[key]) for key in _CELL if key in params}
+    return Row(
+        file=name,
+        line=1,
+        workload=WORKLOAD,
+        wall_s=seconds / tasks,
+        extra={"meta": dict(meta), "params": dict(params), "tags": dict(tags), "metrics": dict(metrics)},
+        run=run,
+        identity=(run,),
+        date=started.date() if started else None,
+        variant=f"parsl {version}" if version else None,
+        backend="parsl",
+        params=known | {key: tags[tag] for key, tag in _TAGS.items() if tag in tags},
+        nodes=None,
+        rep=0,
+        reps=tasks,
+    )
+
+
+def _meta(path: Path) -> dict[str, str]:
+    """The flat YAML that MLflow writes: a key and a plain value per line."""
+    pairs = (line.partition(":") for line in path.read_text(encoding="utf-8", errors="replace").splitlines())
+    return {key.strip(): value.strip().strip("'\"") for key, colon, value in pairs if colon}
+
+
+def _texts(folder: Path) -> dict[str, str]:
+    files = sorted(one for one in folder.rglob("*") if one.is_file()) if folder.is_dir() else []
+    return {str(one.relative_to(folder)): one.read_text(encoding="utf-8", errors="replace").strip() for one in files}
+
+
+def _metrics(folder: Path) -> tuple[dict[str, list[tuple[float, float, float]]], list[tuple[str, int]]]:
+    """Time, value and step of every line by metric; and the lines that are none."""
+    found: dict[str, list[tuple[float, float, float]]] = {}
+    torn: list[tuple[str, int]] = []
+    for metric, text in _texts(folder).items():
+        for number, line in enumerate(text.splitlines(), start=1):
+            try:
+                time, value, step = (float(word) for word in (*line.split(), "0")[:3])
+            except ValueError:
+                torn.append((metric, number))
+            else:
+                found.setdefault(metric, []).append((time, value, step))
+    return found, torn
+
+
+def _moment(text: str) -> dt.datetime | None:
+    milliseconds = positive(text)
+    try:
+        return dt.datetime.fromtimestamp(milliseconds / 1000, dt.UTC) if milliseconds else None
+    except (OverflowError, OSError, ValueError):
+        return None
+
+
+MLFLOW = Format(
+    what="MLflow's file store, as parsl-perf-runs archives it",
+    patterns=("meta.yaml",),
+    read=_read_run,
+    lacks=(
+        "workers that were there",
+        "nodes",
+        "host",
+        "UCX",
+        "batches but the last",
+        "when the benchmark began (only when it was logged)",
+    ),
+    caution="one thread submits the tasks: beyond a few workers the figure is the client's, not the cluster's; "
+    "cores_per_node is that of a pod, or of the head node",
+    by_place=True,
+    has_others=True,
 )

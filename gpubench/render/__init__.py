@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gpubench.render.job import job_file, render_jobs, rendered
-    from gpubench.render.pyz import pack
+    from gpubench.render.planned import pack
 
 __all__ = ["job_file", "pack", "render_jobs", "rendered"]
-_HOMES = {"job_file": "job", "pack": "pyz", "render_jobs": "job", "rendered": "job"}
+_HOMES = {"job_file": "job", "pack": "planned", "render_jobs": "job", "rendered": "job"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""A conda stack: ``environment.yml`` with every version from the row's pins, and the script that makes a prefix."""
+"""Stacks without a container: a conda prefix, with every version from the row's pins; a site's modules, loaded."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import tomllib
 from collections.abc import Mapping
 
 from gpubench.model.recipe import Recipe
+from gpubench.model.site import ImageSettings
 from gpubench.render import ucx
 from gpubench.render.environment import environment
-from gpubench.render.facts import facts, process_env
+from gpubench.render.ucx import facts, process_env
 from gpubench.spec.plain import content_id
 
 SCRIPT = "create.sh"
@@ -93,3 +94,18 @@ def wheel_files(recipe: Recipe, sources: Mapping[str, bytes]) -> dict[str, bytes
     if recipe.source == "wheel":
         files["ucx.txt"] = f"libucx-cu12=={recipe.ucx_version} --hash=sha256:{recipe.wheel_sha256}\n".encode()
     return files
+
+
+LOAD_SCRIPT = "load.sh"
+
+
+def render_modules(site: str, settings: ImageSettings, spec: str, templates: Mapping[str, str]) -> str:
+    """Shell that loads the profile's modules for a UCX spec and puts its prefix in front.
+
+    Raises:
+        ValueError: a control character in one of the names.
+    """
+    modules = [name.replace("{ucx}", spec) for name in settings.modules]
+    prefix = settings.prefix.replace("{ucx}", spec)
+    template = "modules/load.sh.j2"
+    return environment(templates).get_template(template).render(site=site, modules=modules, prefix=prefix)

@@ -11,7 +11,7 @@ from gpubench.model.recipe import Recipe
 from gpubench.render import ucx
 from gpubench.render.conda import render_environment, wheel_files
 from gpubench.render.environment import environment
-from gpubench.render.facts import facts, process_env
+from gpubench.render.ucx import facts, process_env
 from gpubench.spec.plain import content_id
 
 PYTHON = "/opt/gpubench/stack/bin/python"

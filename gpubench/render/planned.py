@@ -1,6 +1,10 @@
-"""What every rendering of a job says in the same words."""
+"""What every rendering of a job says in the same words, and the node half as one file."""
 
 from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Mapping
 
 from gpubench.model.image import Image
 from gpubench.model.plan import PlannedBlock, PlannedRun
@@ -28,3 +32,23 @@ def spec_path(block: PlannedBlock, run: PlannedRun) -> str:
 def turns_path(block: PlannedBlock) -> str:
     """Where the turns of an interleaved block stand, below its job."""
     return f"specs/{block.block:03d}-turns.json"
+
+
+MAIN = b"import sys\n\nfrom gpubench.node.main import main\n\nsys.exit(main())\n"
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip archive can hold
+PACKAGES = ("spec", "workloads", "writer", "node")
+
+
+def pack(sources: Mapping[str, bytes]) -> bytes:
+    """The zip application with these files.
+
+    Args:
+        sources: Python files by path below the package, such as ``gpubench/node/main.py``.
+    """
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for name, data in sorted({**sources, "__main__.py": MAIN}.items()):
+            info = zipfile.ZipInfo(name, EPOCH)
+            info.external_attr = 0o644 << 16
+            archive.writestr(info, data)
+    return buffer.getvalue()

@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Iterator, Sequence
 
 from gpubench.model.quantities import format_seconds
-from gpubench.render.quote import words
+from gpubench.render.environment import words
 from gpubench.report import labels
 from gpubench.report.inputs import ReportInputs
 from gpubench.stats.verdict import Verdict

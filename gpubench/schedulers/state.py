@@ -50,6 +50,11 @@ class JobState:
         return self.phase in ("pending", "running")
 
     @property
+    def words(self) -> str:
+        """How it stands, and where."""
+        return " ".join(filter(None, (self.word or self.phase, self.hosts)))
+
+    @property
     def end(self) -> str:
         """How it ended, in few words; empty while it hasn't, or when all went well."""
         if self.phase != "ended" or (self.word in ("", "COMPLETED") and not self.exit_code):

@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 from gpubench.errors import DataError, MissingToolError
 from gpubench.files import reading, write_atomically, writing
-from gpubench.render.pyz import EPOCH
+from gpubench.render.planned import EPOCH
 
 PACK = "gpubench/pack/1"
 INDEX = "pack.json"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.cli.sites.survey import slurm_seconds
+from gpubench.cli.sites.new_site import slurm_seconds
 from tests.cli.test_bad_input import one_line
 from tests.conftest import Run
 

@@ -14,8 +14,8 @@ import typer
 from typer.testing import CliRunner
 
 from gpubench.cli.campaign.options import CampaignOptions
-from gpubench.cli.declared import with_options
 from gpubench.cli.makefile import TARGETS, fragment, variables
+from gpubench.cli.options import with_options
 from tests.conftest import ROOT, Run, need, own_queue, plain_environment
 
 COMMANDS = {"images": ("images", "build"), "import": ("images", "import")}

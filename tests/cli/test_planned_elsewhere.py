@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from gpubench.cli.app import app
-from gpubench.cli.retired import RETIRED
+from gpubench.cli.app import RETIRED, app
 from tests.conftest import ROOT, Run, need, own_queue, plain_environment
 
 DRACO = ["--site", "draco", "--ucx", "v1.12.x master", "--suite", "quick"]

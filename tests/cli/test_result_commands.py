@@ -10,8 +10,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from gpubench.cli.app import app
-from gpubench.cli.retired import RETIRED
+from gpubench.cli.app import RETIRED, app
 from tests.conftest import ROOT, Run
 from tests.docs import manual
 from tests.store.campaign_builder import QUICK, begin, finish, make_plan

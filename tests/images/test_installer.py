@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from gpubench.errors import MissingToolError
-from gpubench.images.installer import environment, failure
+from gpubench.images.process import environment, failure
 
 
 def test_the_shell_says_where_packages_come_from_and_nothing_else() -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from gpubench import resources
 from gpubench.model.images_lock import ImagesLock, LockRow
-from gpubench.render.modules import render_modules
-from gpubench.render.quote import words
+from gpubench.render.conda import render_modules
+from gpubench.render.environment import words
 from gpubench.runtimes import RUNTIMES, ImagePlace
 from tests.conftest import ROOT, Run, need
 from tests.images.conftest import Built

@@ -7,8 +7,8 @@ import datetime as dt
 from typing import Any
 
 from gpubench.importers.base import Row
+from gpubench.importers.directory import frame
 from gpubench.importers.pairing import default_baseline, family, points, reworded
-from gpubench.importers.table import frame
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import Verdict, judge
 

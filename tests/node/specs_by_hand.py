@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench import resources
-from gpubench.render.pyz import pack
+from gpubench.render.planned import pack
 from gpubench.spec import Deadlines, RunSpec, WorkloadSpec
 from gpubench.spec.run import RUN_SPEC
 from tests.workloads.running import complete

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from gpubench import resources
-from gpubench.render.pyz import pack
+from gpubench.render.planned import pack
 from gpubench.spec import Deadlines, WorkloadSpec
 from gpubench.workloads.process_reaper import CLUSTER_VARIABLE, marked
 from tests.node.runners import Runner, finish, until

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpubench import resources
-from gpubench.render.pyz import pack
+from gpubench.render.planned import pack
 
 LATE = {
     "import gpubench.node.main": {"gpubench.node.supervisor", "gpubench.node.client", "gpubench.workloads.catalogue"},

@@ -163,8 +163,8 @@ def test_who_never_comes_is_not_waited_for_longer_than_a_start_may_take(
 
 def test_without_a_conductor_a_run_is_lost_and_has_not_failed(tmp_path: Path) -> None:
     run = SimpleNamespace(run="run0", block=3, order=0, deadlines=SimpleNamespace(start_s=0.3))
-    node = cast(RunNode, SimpleNamespace(spec=run, runs_dir=tmp_path))
-    leader = Leader(node, tmp_path, TOKEN, cast(StopRequest, Never()))
+    node = cast("RunNode", SimpleNamespace(spec=run, runs_dir=tmp_path))
+    leader = Leader(node, tmp_path, TOKEN, cast("StopRequest", Never()))
     with pytest.raises(NodeLostError, match="no turns: no conductor of its block within "):
         leader.join_block()
     with socket.socket() as gone:

@@ -18,9 +18,8 @@ from gpubench.cli.sites.profiles import load_site
 from gpubench.images.recipes import recipes
 from gpubench.model.recipe import Recipe
 from gpubench.model.site import ImageSettings
-from gpubench.render.conda import render_prefix
+from gpubench.render.conda import render_modules, render_prefix
 from gpubench.render.context import BuildContext, render_context
-from gpubench.render.modules import render_modules
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "docker"
 TEMPLATES = resources.texts("templates")

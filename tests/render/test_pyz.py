@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench import resources
-from gpubench.render.pyz import PACKAGES, pack
+from gpubench.render.planned import PACKAGES, pack
 
 names = st.from_regex(r"gpubench/[a-z]{1,6}/[a-z]{1,6}\.py", fullmatch=True)
 

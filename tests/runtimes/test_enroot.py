@@ -14,8 +14,7 @@ import pytest
 from gpubench import resources
 from gpubench.errors import UsageError
 from gpubench.model.image import Image
-from gpubench.render.environment import environment
-from gpubench.render.quote import words
+from gpubench.render.environment import environment, words
 from gpubench.runtimes import RUNTIMES, ImagePlace
 from tests.conftest import ROOT, need
 from tests.slurm.images import make_image

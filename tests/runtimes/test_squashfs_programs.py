@@ -17,7 +17,7 @@ import pytest
 from gpubench import resources
 from gpubench.errors import UsageError
 from gpubench.model.image import Image
-from gpubench.render.quote import words
+from gpubench.render.environment import words
 from gpubench.runtimes import RUNTIMES, ImagePlace, Runtime, charliecloud
 from tests.conftest import need
 from tests.importing.nodes import REPOSITORY, Importer, image_files, item

@@ -14,7 +14,7 @@ from typing import Any
 from gpubench import __version__
 from gpubench.cli.campaign.display import require_complete
 from gpubench.cli.campaign.lifecycle import missing_blocks, run_all
-from gpubench.cli.campaign.options import CalibrateOptions
+from gpubench.cli.campaign.options import CalibrateOptions, quantity
 from gpubench.cli.campaign.planning import plan_campaign, read_wishes
 from gpubench.cli.campaign.preflight import place_campaign, prepare
 from gpubench.cli.say import say
@@ -33,10 +33,7 @@ SCHEMA = "gpubench/calibration-wishes/1"
 def begin(wishes: CalibrateOptions, outputs: Path | None) -> Path:
     """Make ``<outputs>/calibration-<site>-<stamp>/`` with the wishes in it; raises UsageError."""
     if wishes.slow:
-        try:
-            parse_fraction(wishes.slow)
-        except ValueError as error:
-            raise UsageError(f"--slow: {error}") from None
+        quantity("--slow", wishes.slow, parse_fraction)
     site = load_site(wishes.site, wishes.settings)
     ucx = wishes.ucx or parse_variant(site.defaults.variants[0]).ucx
     wishes = dataclasses.replace(

@@ -10,8 +10,8 @@ import typer
 
 from gpubench.cli import completion, options
 from gpubench.cli.campaign.options import CalibrateOptions, CampaignOptions
-from gpubench.cli.declared import Make, with_options
 from gpubench.cli.notify import Notify
+from gpubench.cli.options import Make, with_options
 from gpubench.errors import UsageError
 
 

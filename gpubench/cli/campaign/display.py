@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import json
 import sys
+import zipfile
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpubench import resources
+from gpubench.cli.campaign.running import account_now
 from gpubench.cli.say import say
 from gpubench.cli.terminal import Terminal
 from gpubench.cli.ways import as_typed, typed
-from gpubench.errors import IncompleteError
+from gpubench.errors import DataError, IncompleteError, UsageError
 from gpubench.files import write_atomically
+from gpubench.model.base import nearest
 from gpubench.model.image import ImageSpec
 from gpubench.model.plan import Plan
 from gpubench.model.quantities import format_seconds
+from gpubench.model.text import counted
 from gpubench.schedulers import JobState, submitted
 from gpubench.schedulers.client import OVER_BUDGET
 from gpubench.spec import WorkloadSpec
+from gpubench.spec.records import LOGS_FILE
 from gpubench.store.accounting import PENDING, Accounting, RunOutcome, run_warnings
 from gpubench.store.campaign import PLAN_FILE, Campaign
 
@@ -28,14 +34,6 @@ if TYPE_CHECKING:
     from gpubench.report import ReportInputs
     from gpubench.report.page import Page
     from gpubench.stats.verdict import Verdict
-import zipfile
-from pathlib import Path
-
-from gpubench.cli.campaign.running import account_now
-from gpubench.errors import DataError, UsageError
-from gpubench.model.base import nearest
-from gpubench.model.text import counted
-from gpubench.spec.records import LOGS_FILE
 
 
 def plan_lines(campaign: Campaign) -> Iterator[str]:

@@ -55,16 +55,14 @@ def bench(asked: CampaignOptions, *, gate: bool, over_budget: bool, notify: str 
     what = "images, first pass and plan" if wanted.tried else "images and plan"
     say(f"{what} took {format_seconds(time.monotonic() - began)}")
     say("")
+    firm = asked.budget is not None and campaign.plan.budget_s is not None and not over_budget
+    budget = Budget(campaign.plan.budget_s or 0.0) if firm else None
     with at_work_on(campaign.directory):
-        firm = asked.budget is not None and campaign.plan.budget_s is not None and not over_budget
-        _bench(campaign, Budget(campaign.plan.budget_s or 0.0) if firm else None, gate=gate, notify=notify)
-
-
-def _bench(campaign: Campaign, budget: Budget | None, *, gate: bool, notify: str | None) -> None:
-    _run_ready(campaign, None, budget)
-    while campaign.plan.max_blocks is not None and not campaign.ended and not not_begun(account_now(campaign)):
-        campaign = _advance(campaign, budget)
-    _conclude(campaign, gate=gate, notify=notify)
+        prepare(campaign)
+        run_all(campaign, None, budget)
+        while campaign.plan.max_blocks is not None and not campaign.ended and not not_begun(account_now(campaign)):
+            campaign = _advance(campaign, budget)
+        _conclude(campaign, gate=gate, notify=notify)
 
 
 def go_on(directory: Path, *, more: int = 0, stop: bool = False, gate: bool = False, notify: str | None = None) -> None:
@@ -73,37 +71,38 @@ def go_on(directory: Path, *, more: int = 0, stop: bool = False, gate: bool = Fa
     Jobs that wait or run in a queue are waited for first.
     """
     with at_work_on(directory):
-        _go_on(Campaign.open(directory), more=more, stop=stop, gate=gate, notify=notify)
-
-
-def _go_on(campaign: Campaign, *, more: int, stop: bool, gate: bool, notify: str | None) -> None:
-    adaptive = campaign.plan.max_blocks is not None
-    if stop and not adaptive:
-        raise UsageError(f"{campaign.directory} has a fixed number of blocks", then="leave --stop out")
-    if more and adaptive:
-        raise UsageError(
-            f"{campaign.directory} is adaptive, with {campaign.plan.max_blocks} blocks at most, as was declared",
-            then="leave --blocks out, or plan another campaign",
-        )
-    if campaign.plan.site.scheduler in BATCH and any(state.alive for state in job_states(campaign).values()):
-        _watch(campaign)
-    if stop:
-        _require_idle(campaign)
-        if not campaign.ended:
-            require_complete(campaign, account_now(campaign))
-            campaign = _end(campaign)
-    else:
-        if more:
-            prepare(campaign)  # what can't be run isn't appended
-        campaign, blocks = missing_blocks(campaign, more)
-        if blocks:
-            _run_ready(campaign, blocks)
-        elif not adaptive or campaign.ended:
-            say("the campaign has had its last look" if adaptive else "nothing is missing")
-        while adaptive and not campaign.ended:
-            require_complete(campaign, account_now(campaign))
-            campaign = _advance(campaign)
-    _conclude(campaign, gate=gate, notify=notify)
+        campaign = Campaign.open(directory)
+        adaptive = campaign.plan.max_blocks is not None
+        if stop and not adaptive:
+            raise UsageError(f"{campaign.directory} has a fixed number of blocks", then="leave --stop out")
+        if more and adaptive:
+            raise UsageError(
+                f"{campaign.directory} is adaptive, with {campaign.plan.max_blocks} blocks at most, as was declared",
+                then="leave --blocks out, or plan another campaign",
+            )
+        if campaign.plan.site.scheduler in BATCH and any(state.alive for state in job_states(campaign).values()):
+            with _way_on_after_ctrl_c(campaign):
+                watch_jobs(campaign)
+        if stop:
+            _require_idle(campaign)
+            if not campaign.ended:
+                require_complete(campaign, account_now(campaign))
+                now = dt.datetime.now(dt.UTC).isoformat()
+                end = PlanAddition(created_at=now, reason="advance: ended by the user", jobs=[], ended=True)
+                campaign = campaign.append(end)
+        else:
+            if more:
+                prepare(campaign)  # what can't be run isn't appended
+            campaign, blocks = missing_blocks(campaign, more)
+            if blocks:
+                prepare(campaign)
+                run_all(campaign, blocks)
+            elif not adaptive or campaign.ended:
+                say("the campaign has had its last look" if adaptive else "nothing is missing")
+            while adaptive and not campaign.ended:
+                require_complete(campaign, account_now(campaign))
+                campaign = _advance(campaign)
+        _conclude(campaign, gate=gate, notify=notify)
 
 
 def submit_what_is_missing(directory: Path) -> None:
@@ -133,32 +132,22 @@ def plan_and_submit(asked: CampaignOptions, *, here: bool) -> None:
 def submit(campaign: Campaign, *, here: bool) -> None:
     """Run the planned jobs of a campaign that has not been run; ``here``: on the nodes that this shell holds."""
     with at_work_on(campaign.directory):
-        _submit(campaign, here=here)
-
-
-def _submit(campaign: Campaign, *, here: bool) -> None:
-    _require_idle(campaign)
-    if any(campaign.runs_dir.glob("*-*")):
-        raise UsageError(
-            f"{campaign.directory} has been run already",
-            then=f"to run what is missing: {typed('bench', campaign=campaign.directory)}",
-        )
-    write_scripts(campaign)
-    if here:
-        place_campaign(campaign)
-        run_here(campaign)
-    else:
-        prepare(campaign)
-        if submit_jobs(campaign, None):
-            return
-        run_all(campaign, None)
-    require_complete(campaign, account_now(campaign))
-
-
-def _run_ready(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None, budget: Budget | None = None) -> None:
-    """``run_all`` where nothing has been run by this process yet."""
-    prepare(campaign)
-    run_all(campaign, blocks, budget)
+        _require_idle(campaign)
+        if any(campaign.runs_dir.glob("*-*")):
+            raise UsageError(
+                f"{campaign.directory} has been run already",
+                then=f"to run what is missing: {typed('bench', campaign=campaign.directory)}",
+            )
+        write_scripts(campaign)
+        if here:
+            place_campaign(campaign)
+            run_here(campaign)
+        else:
+            prepare(campaign)
+            if submit_jobs(campaign, None):
+                return
+            run_all(campaign, None)
+        require_complete(campaign, account_now(campaign))
 
 
 def missing_blocks(campaign: Campaign, more: int = 0) -> tuple[Campaign, dict[str, list[int]]]:
@@ -199,11 +188,6 @@ def run_all(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None, budg
             run_jobs(campaign, blocks, budget=budget)
 
 
-def _watch(campaign: Campaign) -> None:
-    with _way_on_after_ctrl_c(campaign):
-        watch_jobs(campaign)
-
-
 @contextlib.contextmanager
 def _way_on_after_ctrl_c(campaign: Campaign) -> Iterator[None]:
     try:
@@ -238,11 +222,6 @@ def _look(campaign: Campaign) -> tuple[Campaign, dict[str, list[int]]]:
 
 def _numbers(addition: PlanAddition) -> dict[str, list[int]]:
     return {job.job: [block.block for block in job.blocks] for job in addition.jobs}
-
-
-def _end(campaign: Campaign) -> Campaign:
-    now = dt.datetime.now(dt.UTC).isoformat()
-    return campaign.append(PlanAddition(created_at=now, reason="advance: ended by the user", jobs=[], ended=True))
 
 
 def _conclude(campaign: Campaign, *, gate: bool, notify: str | None) -> None:

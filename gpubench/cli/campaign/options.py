@@ -6,12 +6,13 @@ import dataclasses
 import datetime as dt
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
 from gpubench.cli import completion, options
-from gpubench.cli.declared import Make
+from gpubench.cli.options import Make
 from gpubench.errors import UsageError
 from gpubench.model.bounds import MOST_BLOCKS
 from gpubench.model.text import shortened
@@ -19,7 +20,6 @@ from gpubench.stats.settings import Summary
 
 if TYPE_CHECKING:
     from gpubench.model.image import Variant
-from pathlib import Path
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,7 +156,7 @@ class CampaignOptions:
         """Seconds, None where no budget was given; raises UsageError."""
         from gpubench.model.quantities import parse_seconds
 
-        return None if self.budget is None else _quantity("--budget", self.budget, parse_seconds)
+        return None if self.budget is None else quantity("--budget", self.budget, parse_seconds)
 
     def chosen_summary(self) -> Summary:
         """The number of a run; raises UsageError."""
@@ -177,7 +177,7 @@ class CampaignOptions:
         """A fraction, None where no margin was given; raises UsageError."""
         from gpubench.model.quantities import parse_fraction
 
-        return None if self.margin is None else _quantity("--margin", self.margin, parse_fraction)
+        return None if self.margin is None else quantity("--margin", self.margin, parse_fraction)
 
 
 _COUNT = re.compile(r"0*[1-9][0-9]{0,9}")
@@ -202,7 +202,8 @@ def _counts(option: str, text: str) -> list[int]:
     return sorted({int(word) for word in words})
 
 
-def _quantity(option: str, text: str, parse: Callable[[str], float]) -> float:
+def quantity(option: str, text: str, parse: Callable[[str], float]) -> float:
+    """The value of an option as ``parse`` reads it; raises UsageError."""
     try:
         return parse(text)
     except ValueError as error:

@@ -20,9 +20,9 @@ from gpubench.cli.sites.profiles import expanded, known_issues, load_site, load_
 from gpubench.cli.workloads.own_files import own_workloads
 from gpubench.errors import GpubenchError, UsageError
 from gpubench.files import write_atomically, write_many_atomically
+from gpubench.images.compatibility import with_waiting
 from gpubench.images.kinds.base import Found
 from gpubench.images.variables import check_variables
-from gpubench.images.waiting import with_waiting
 from gpubench.model.image import Image, Variant
 from gpubench.model.own_workload import OwnWorkload
 from gpubench.model.plan import Plan
@@ -163,7 +163,7 @@ def _seed(wanted: Wanted) -> int:
 
 def _request(wanted: Wanted, now: dt.datetime, seed: int, images: Mapping[str, Found | None]) -> Request:
     settled = settle(wanted, {spec: found[1] for spec, found in images.items() if found})
-    history = find_history(wanted.outputs, wanted.site.name, _shape(settled))
+    history = find_history(wanted.outputs, wanted.site.name, _shape_wanted(settled))
     if first := wanted.tried:
         reps = {item.params_id: item.reps for item in wanted.workloads}
         run_s = first.run_s(reps)
@@ -269,21 +269,6 @@ def _is_this_machine(site: Site) -> bool:
     return site.layout.one_machine or site.scheduler in LOCAL
 
 
-def _shape(wanted: Wanted) -> dict[str, Any]:
-    """As ``shape_of`` of a plan, before there is one."""
-    return {
-        "protocol": wanted.protocol,
-        "runtime": wanted.site.runtime,
-        "arrangement": wanted.site.layout.arrangement,
-        "waiting": wanted.site.layout.waiting,
-        "device": wanted.site.device,
-        "workers_per_node": wanted.workers,
-        "workloads": sorted(
-            (item.params_id, 0 if wanted.tried else item.reps, item.warmup) for item in wanted.workloads
-        ),
-    }
-
-
 LOOK_BACK = 5
 """Newest campaigns that are looked at: older ones ran on another day's machine."""
 
@@ -303,19 +288,26 @@ def find_history(outputs: Path, site: str, shape: dict[str, Any]) -> History | N
     return None
 
 
+def _shape_wanted(wanted: Wanted) -> dict[str, Any]:
+    """As ``shape_of`` of a plan, before there is one."""
+    return _shape(wanted, wanted.workers, tried=wanted.tried is not None)
+
+
 def shape_of(plan: Plan) -> dict[str, Any]:
     """What runs must have in common for the durations of one to foretell those of the other."""
+    return _shape(plan, sorted({workers for _, workers in plan.places}), tried=bool(plan.first_pass))
+
+
+def _shape(of: Wanted | Plan, workers: Sequence[int], *, tried: bool) -> dict[str, Any]:
     return {
-        "protocol": plan.protocol,
-        "runtime": plan.site.runtime,
-        "arrangement": plan.site.layout.arrangement,
-        "waiting": plan.site.layout.waiting,
-        "device": plan.device,
-        "workers_per_node": sorted({workers for _, workers in plan.places}),
+        "protocol": of.protocol,
+        "runtime": of.site.runtime,
+        "arrangement": of.site.layout.arrangement,
+        "waiting": of.site.layout.waiting,
+        "device": of.site.device if isinstance(of, Wanted) else of.device,
+        "workers_per_node": workers,
         # Where a first pass chose the repetitions, runs take as long with other numbers of them.
-        "workloads": sorted(
-            (item.params_id, 0 if plan.first_pass else item.reps, item.warmup) for item in plan.workloads
-        ),
+        "workloads": sorted((item.params_id, 0 if tried else item.reps, item.warmup) for item in of.workloads),
     }
 
 

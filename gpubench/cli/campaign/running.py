@@ -266,10 +266,9 @@ def watch_jobs(campaign: Campaign) -> None:
                 poll(campaign)
                 states = job_states(campaign)
                 for job, state in states.items():
-                    words = " ".join(part for part in (state.word or state.phase, state.hosts) if part)
-                    if told.get(job) != words:
-                        told[job] = words
-                        progress.tell(f"job {job} ({state.job_id}): {words}")
+                    if told.get(job) != state.words:
+                        told[job] = state.words
+                        progress.tell(f"job {job} ({state.job_id}): {state.words}")
                 if not any(state.alive for state in states.values()):
                     poll(campaign)
                     progress.look()
@@ -378,7 +377,7 @@ def _run_script(
     try:
         poll_until(ended, interval_s=LOOK_S)
     finally:
-        _end(process)
+        end_process(process, STOP_S)
     progress.look()
     if interrupted:
         raise InterruptedByUserError(
@@ -387,13 +386,13 @@ def _run_script(
         )
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Have it ended, whatever made us stop waiting for it."""
+def end_process(process: subprocess.Popen[bytes], stop_s: float) -> None:
+    """Have it ended, whatever made us stop waiting for it; it gets ``stop_s`` seconds from the signal on."""
     if process.poll() is not None:
         return
     process.send_signal(signal.SIGTERM)
     try:
-        process.wait(STOP_S)
+        process.wait(stop_s)
     except subprocess.TimeoutExpired:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

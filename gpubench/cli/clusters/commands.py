@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpubench.cli import options
-from gpubench.cli.clusters.options import ClusterOptions, MaybeTime, Wait
-from gpubench.cli.declared import with_options
+from gpubench.cli.campaign.options import CampaignOptions
+from gpubench.cli.options import with_options
 from gpubench.errors import UsageError
 
 if TYPE_CHECKING:
     from gpubench.store.clusters import Cluster
+
 
 Name = Annotated[str | None, typer.Option("--name", help="The cluster; default: the only one that stands.")]
 Change = Annotated[str, typer.Argument(help="Nodes, like +2 or -2.", show_default=False)]
@@ -28,11 +30,8 @@ SIGNED = {"ignore_unknown_options": True}
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
-    group = typer.Typer(
-        help="A standing Dask cluster for your own scripts. Start, status, grow, shrink, stop, verify, affinity.",
-        no_args_is_help=True,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
+    group = options.command_group(
+        "A standing Dask cluster for your own scripts. Start, status, grow, shrink, stop, verify, affinity."
     )
     group.command()(with_options(start))
     group.command()(status)
@@ -83,7 +82,7 @@ def shrink(by: Change, name: Name = None, wait: Wait = "10m", outputs: options.O
 
 def stop(name: Name = None, outputs: options.Outputs = None) -> None:
     """End all its jobs; nothing is left but its record and logs."""
-    from gpubench.cli.clusters.stop import stop_cluster
+    from gpubench.cli.clusters.jobs import stop_cluster
 
     stop_cluster(_found(name, outputs))
 
@@ -133,3 +132,33 @@ def _count(text: str, sign: str) -> int:
     if not number.isdigit() or int(number) == 0:
         raise UsageError(f"'{text}' is no number of nodes", then=f"write it like {sign}2")
     return int(number)
+
+
+MaybeTime = Annotated[str | None, typer.Option("--time", help="Time limit of the job, like 2h.")]
+Wait = Annotated[str, typer.Option("--wait", help="How long to wait, in the queue too; it goes on after that.")]
+
+
+@dataclasses.dataclass(frozen=True)
+class ClusterOptions:
+    """What the user asked for, and the options that ask for it; None where nothing was given."""
+
+    site: options.Site = "local"
+    nodes: Annotated[int, typer.Option(min=1, help="Nodes of the first job, which has the scheduler.")] = 1
+    ucx: options.OneVariant = None
+    name: Annotated[str | None, typer.Option(help="Name of the cluster; default: site and time.")] = None
+    protocol: Annotated[str | None, typer.Option(help="tcp, tls (with keys of its own) or ucx.")] = None
+    time: MaybeTime = None
+    workers: Annotated[int | None, typer.Option(min=1, help="Workers per node.")] = None
+    wait: Wait = "10m"
+    runtime: options.Runtime = None
+    base: options.Base = None
+    date: options.Date = None
+    settings: options.Set = None
+    outputs: options.Outputs = None
+
+    @property
+    def as_asked(self) -> CampaignOptions:
+        """In the words of a campaign."""
+        workers = [] if self.workers is None else [f"layout.workers={self.workers}"]
+        settings = [*(self.settings or []), *workers]
+        return CampaignOptions(site=self.site, runtime=self.runtime, base=self.base, date=self.date, settings=settings)

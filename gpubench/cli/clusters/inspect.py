@@ -10,11 +10,10 @@ from typing import Any
 
 from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.say import say
-from gpubench.cli.sites.profiles import load_site
+from gpubench.cli.sites.profiles import default_variant, load_site
 from gpubench.cli.subprocess_client import SubprocessClient
 from gpubench.cli.workloads.attach import CONNECT_S, address_in, image_python, named_python
-from gpubench.errors import DataError, GpubenchError, IncompleteError, MissingToolError, PlanRefusedError, UsageError
-from gpubench.model.image import parse_variant
+from gpubench.errors import DataError, GpubenchError, IncompleteError, MissingToolError, PlanRefusedError
 from gpubench.plan.cluster_checks import (
     WorkerAffinity,
     check_count,
@@ -124,9 +123,8 @@ def _python(asked: InspectOptions, about: dict[str, Any]) -> tuple[Path, dict[st
     if about.get("python"):
         return Path(str(about["python"])), variables
     site = load_site(asked.site)
-    if not site.defaults.variants:
-        raise UsageError(f"site {site.name} has no default variant", then="--python PYTHON")
-    python, env = image_python(site, parse_variant(site.defaults.variants[0]).ucx, CampaignOptions())
+    spec = default_variant(site, None, then="--python PYTHON").ucx
+    python, env = image_python(site, spec, CampaignOptions())
     return python, {**env, **variables}
 
 

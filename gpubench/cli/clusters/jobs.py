@@ -1,27 +1,33 @@
-"""A cluster's jobs: written, handed to the scheduler, waited for."""
+"""A cluster's jobs: written, handed to the scheduler, waited for, ended."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
+import secrets
+import shutil
 import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from gpubench import resources
 from gpubench.cli.campaign.running import LOOK_S, interrupts
 from gpubench.cli.clusters import background
 from gpubench.cli.say import say
-from gpubench.errors import IncompleteError, InterruptedByUserError, MissingToolError
+from gpubench.errors import GpubenchError, IncompleteError, InterruptedByUserError, MissingToolError
 from gpubench.files import write_atomically
 from gpubench.model.cluster import ClusterJob
 from gpubench.polling import poll_until
-from gpubench.render.cluster import render_cluster_job
+from gpubench.render.cluster import SPEC, render_cluster_job
 from gpubench.render.planned import NODE_HALF
-from gpubench.schedulers import BATCH, LOCAL, SCHEDULERS, JobState
+from gpubench.schedulers import BATCH, LOCAL, RETAINED, SCHEDULERS, JobState
 from gpubench.schedulers.client import inherited
-from gpubench.spec.cluster import ClusterState
+from gpubench.spec.cluster import READY, REQUESTS, ClusterState
 from gpubench.store.clusters import Cluster
 
 
@@ -97,8 +103,7 @@ def wait_for(cluster: Cluster, job: ClusterJob, deadline: float, ready: Callable
                 return state
             if time.monotonic() - asked > 1.0:
                 asked, now = time.monotonic(), job_state(cluster, job)
-                words = " ".join(part for part in (now.word or now.phase, now.hosts) if part)
-                words += f": {now.reason}" if now.alive and now.reason else ""
+                words = now.words + (f": {now.reason}" if now.alive and now.reason else "")
                 if words != said and (now.reason or now.phase != "running"):
                     say(f"job {job.job} ({now.job_id}): {words}")
                 said = words
@@ -118,3 +123,73 @@ def _why(cluster: Cluster, job: ClusterJob, now: JobState) -> str:
     lines = state.events[-1:] if state is not None else []
     last = "; ".join(str(event["what"]) for event in lines)
     return f"job {job.job} ended: {reason or now.end or now.word}{f' ({last})' if last else ''}"
+
+
+def stop_cluster(cluster: Cluster) -> None:
+    """End all jobs: rank 0 is asked, and tells the others; what doesn't end by itself is ended by its scheduler.
+
+    Raises:
+        SchedulerError: the first one of those that couldn't be ended or forgotten; the keys stay, for another try.
+    """
+    scheduler = SCHEDULERS[cluster.record.site.scheduler]
+    failed: list[GpubenchError] = []
+    _ask(cluster)
+    for job in cluster.jobs:
+        try:
+            if job_state(cluster, job).alive:
+                scheduler.cancel(cluster.job_dir(job))
+                say(f"job {job.job}: cancelled")
+        except GpubenchError as error:
+            failed.append(error)
+    if failed:
+        raise failed[0]
+    sweep(cluster)
+    say(f"cluster {cluster.record.name} is stopped")
+
+
+def _ask(cluster: Cluster) -> None:
+    """Have rank 0 end its cluster in order, where it is there to be asked; jobs that still wait would come too late."""
+    state = cluster.state()
+    if state is None or state.phase != READY or job_state(cluster, cluster.jobs[0]).phase != "running":
+        return
+    # Before they are asked: a scheduler that answers late would say that a job has ended, and nobody would be told.
+    running = [job for job in cluster.jobs if job_state(cluster, job).phase == "running"]
+    write_atomically(
+        cluster.directory / REQUESTS / f"{secrets.token_hex(8)}.json", json.dumps({"stop": "gpubench cluster stop"})
+    )
+
+    def all_ended() -> bool:
+        for job in [job for job in running if job_state(cluster, job).phase == "ended"]:
+            running.remove(job)
+            say(f"job {job.job}: ended")
+        return not running
+
+    poll_until(all_ended, interval_s=LOOK_S, timeout_s=cluster.record.site.limits.stop)
+
+
+def sweep(cluster: Cluster) -> None:
+    """Take away what its jobs left here, and what lets anybody join. None of its jobs may live."""
+    if cluster.record.site.scheduler in LOCAL:
+        _clean_machine(cluster)
+    for job in cluster.jobs:
+        put_away(cluster, job)
+    cluster.take_down()
+
+
+def put_away(cluster: Cluster, job: ClusterJob) -> None:
+    """Have the scheduler forget a job that has ended, where it would keep it."""
+    name = cluster.record.site.scheduler
+    if name in RETAINED:
+        RETAINED[name].remove(cluster.job_dir(job))
+
+
+def _clean_machine(cluster: Cluster) -> None:
+    """Jobs ran on this machine: supervisors that were killed had no chance to clean up behind themselves."""
+    jobs = [job for job in cluster.jobs if (cluster.job_dir(job) / SPEC).exists()]
+    for job in jobs[:1]:
+        words = [sys.executable, "-I", str(cluster.directory / NODE_HALF), "cluster", "--clean"]
+        subprocess.run([*words, "--spec", str(cluster.job_dir(job) / SPEC)], check=False, stdin=subprocess.DEVNULL)
+    places = {cluster.record.site.paths.scratch, tempfile.gettempdir()}
+    for place in filter(None, places):
+        for left in Path(os.path.expandvars(place)).glob(f"gpubench-{cluster.record.identity}-*"):
+            shutil.rmtree(left, ignore_errors=True)

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.cli.campaign.running import LOOK_S, interrupts
-from gpubench.cli.clusters.jobs import job_state, submit_job, wait_for
+from gpubench.cli.clusters.jobs import job_state, put_away, submit_job, wait_for
 from gpubench.cli.clusters.start import time_lines
 from gpubench.cli.clusters.status import phase_of
-from gpubench.cli.clusters.stop import put_away
 from gpubench.cli.say import say
 from gpubench.errors import IncompleteError, InterruptedByUserError, UsageError
 from gpubench.files import write_atomically

@@ -6,25 +6,26 @@ import datetime as dt
 import os
 import re
 import secrets
+import subprocess
+import tempfile
 import time
 from pathlib import Path
 
 from gpubench import __version__, resources
+from gpubench.cli.campaign.options import quantity
 from gpubench.cli.campaign.planning import node_memory
 from gpubench.cli.campaign.preflight import image_place, resolve, shared_paths
-from gpubench.cli.clusters.jobs import job_state, submit_job, wait_for
-from gpubench.cli.clusters.options import ClusterOptions
-from gpubench.cli.clusters.stop import sweep
-from gpubench.cli.clusters.tls_keys import make_keys
+from gpubench.cli.clusters.commands import ClusterOptions
+from gpubench.cli.clusters.jobs import job_state, submit_job, sweep, wait_for
 from gpubench.cli.images.obtain import make_ready, obtain_images
 from gpubench.cli.say import say
-from gpubench.cli.sites.profiles import expanded, known_issues, load_site
+from gpubench.cli.sites.profiles import default_variant, expanded, known_issues, load_site
 from gpubench.cli.ways import typed
-from gpubench.errors import IncompleteError, PlanRefusedError, UsageError
-from gpubench.files import write_atomically
-from gpubench.images.waiting import with_waiting
-from gpubench.model.cluster import PROTOCOLS, ClusterRecord
-from gpubench.model.image import Image, Variant, parse_variant
+from gpubench.errors import IncompleteError, MissingToolError, PlanRefusedError, UsageError
+from gpubench.files import write_atomically, writing
+from gpubench.images.compatibility import with_waiting
+from gpubench.model.cluster import PROTOCOLS, TLS_FOLDER, ClusterRecord
+from gpubench.model.image import Image, Variant
 from gpubench.model.plan import PlannedVariant
 from gpubench.model.quantities import format_seconds, parse_seconds
 from gpubench.model.site import Site
@@ -120,10 +121,7 @@ def time_lines(state: ClusterState, job: str) -> list[str]:
 
 def seconds(option: str, text: str) -> float:
     """A time as typed; raises UsageError."""
-    try:
-        return parse_seconds(text)
-    except ValueError as error:
-        raise UsageError(f"{option}: {error}") from None
+    return quantity(option, text, parse_seconds)
 
 
 def lifetime(text: str, site: Site) -> float:
@@ -141,7 +139,7 @@ def _record(asked: ClusterOptions, site: Site) -> ClusterRecord:
     protocol = asked.protocol or site.protocol
     if protocol not in PROTOCOLS:
         raise PlanRefusedError(f"no protocol '{protocol}'", then=f"there is: {', '.join(PROTOCOLS)}")
-    variant = _variant(asked, site)
+    variant = default_variant(site, asked.ucx)
     now = dt.datetime.now(dt.UTC)
     name = asked.name or f"{site.name}-{now:%Y%m%dT%H%M%SZ}"
     if not _NAME.fullmatch(name):
@@ -198,12 +196,6 @@ def _workarounds(site: Site, protocol: str, variant: PlannedVariant, nodes: int,
     return {name: value for issue in applied for name, value in issue.env.items()}
 
 
-def _variant(asked: ClusterOptions, site: Site) -> Variant:
-    if asked.ucx is None and not site.defaults.variants:
-        raise UsageError(f"site {site.name} has no default variant", then="--ucx VERSION")
-    return parse_variant(asked.ucx or site.defaults.variants[0])
-
-
 def _image(asked: ClusterOptions, site: Site, variant: Variant, directory: Path) -> tuple[Image, Site]:
     """The variant's image, ready where this machine is the site, and seen by every node where jobs wait in a queue.
 
@@ -258,3 +250,66 @@ def _words(record: ClusterRecord) -> str:
         f"site {record.site.name}, UCX {record.image.ucx_version}, {record.protocol}, {workers}, "
         f"for {format_seconds(record.limit_s)}"
     )
+
+
+DAYS = 365
+PARTIES = ("cluster", "client")
+"""Scheduler and workers; users."""
+_SETTINGS = """
+[req]
+distinguished_name = name
+[name]
+[authority]
+basicConstraints = critical, CA:TRUE
+keyUsage = critical, keyCertSign, cRLSign
+subjectKeyIdentifier = hash
+authorityKeyIdentifier = keyid
+[party]
+basicConstraints = critical, CA:FALSE
+keyUsage = critical, digitalSignature
+extendedKeyUsage = serverAuth, clientAuth
+subjectKeyIdentifier = hash
+authorityKeyIdentifier = keyid
+"""
+
+
+def make_keys(directory: Path, name: str) -> None:
+    """``tls/``: ``ca.pem``, and ``<party>.pem``, ``<party>.key`` of both parties, all readable by this user only.
+
+    Raises:
+        MissingToolError: there is no openssl here, or it fails.
+    """
+    folder = directory / TLS_FOLDER
+    with writing(folder):
+        folder.mkdir(mode=0o700)
+    with tempfile.TemporaryDirectory(prefix="gpubench-") as temporary:
+        work = Path(temporary)
+        (work / "settings").write_text(_SETTINGS)
+        settings = ["-config", "settings"]
+        _openssl(work, "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", "ca.key")
+        subject = ["-subj", f"/CN=gpubench cluster {name}"]
+        words = ["-new", "-x509", "-sha256", "-days", str(DAYS), "-extensions", "authority", *settings, *subject]
+        _openssl(work, "req", *words, "-key", "ca.key", "-out", "ca.pem")
+        for party in PARTIES:
+            _sign(work, party, settings)
+        for path in [work / "ca.pem", *(work / f"{party}.{end}" for party in PARTIES for end in ("pem", "key"))]:
+            write_atomically(folder / path.name, path.read_bytes(), mode=0o600)
+
+
+def _sign(work: Path, party: str, settings: list[str]) -> None:
+    _openssl(work, "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", f"{party}.key")
+    _openssl(work, "req", "-new", *settings, "-subj", f"/CN={party}", "-key", f"{party}.key", "-out", "request")
+    words = ["-CA", "ca.pem", "-CAkey", "ca.key", "-set_serial", str(secrets.randbits(63)), "-days", str(DAYS)]
+    words += ["-sha256", "-extfile", "settings", "-extensions", "party"]
+    _openssl(work, "x509", "-req", "-in", "request", *words, "-out", f"{party}.pem")
+
+
+def _openssl(work: Path, *words: str) -> None:
+    try:
+        done = subprocess.run(
+            ["openssl", *words], cwd=work, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError:
+        raise MissingToolError("there is no openssl on this machine, and protocol tls needs keys") from None
+    if done.returncode:
+        raise MissingToolError(f"openssl {words[0]} failed: {' '.join(done.stderr.split())[-300:]}")

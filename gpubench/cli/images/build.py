@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime as dt
 import functools
-from collections.abc import Callable, Mapping, Sequence
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+
+import rich.markup
+import rich.progress
+import rich.table
 
 from gpubench import __version__, resources
 from gpubench.cli.campaign.options import CampaignOptions
-from gpubench.cli.images.build_progress import build_display
 from gpubench.cli.images.lock import add_rows, read_lock
 from gpubench.cli.images.obtain import kind_of, locked_rows, obtain_images
 from gpubench.cli.say import say, warn
+from gpubench.cli.terminal import Terminal
 from gpubench.errors import GpubenchError, MissingToolError, PlanRefusedError, SchedulerError, UsageError
 from gpubench.files import write_atomically
 from gpubench.images import images_root
 from gpubench.images.container_builds import build_all_images, contexts, steps
+from gpubench.images.docker import Display
 from gpubench.images.docker.buildx import find_buildx
 from gpubench.images.docker.engine import Engine, PushProgress
 from gpubench.images.kinds.base import Step
@@ -29,8 +37,7 @@ from gpubench.images.specs import parse
 from gpubench.model.images_lock import LockRow
 from gpubench.model.recipe import Recipe
 from gpubench.model.site import Site
-from gpubench.render.conda import render_prefix
-from gpubench.render.modules import SCRIPT, render_modules
+from gpubench.render.conda import LOAD_SCRIPT, render_modules, render_prefix
 
 Make = Callable[[Step], LockRow]
 
@@ -138,7 +145,7 @@ def _build_modules(request: BuildRequest) -> None:
     for spec in request.specs:
         parse(spec)
         text = render_modules(site.name, settings, spec, templates)
-        load = _write(request, spec, {SCRIPT: text.encode()}) / SCRIPT
+        load = _write(request, spec, {LOAD_SCRIPT: text.encode()}) / LOAD_SCRIPT
         makers[spec] = functools.partial(describe_modules, spec, site, load, root)
     _make(request, makers)
 
@@ -248,3 +255,67 @@ def push(site: Site, specs: Sequence[str], date: str) -> None:
             say(f"{row.spec}: {reference(pushed)}")
     if not rows:
         say(f"nothing to push: {', '.join(specs) or 'every image'} is in {registry} already")
+
+
+class PlainLines:
+    """A line per step; how far a step is isn't worth one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._told: dict[str, str] = {}
+
+    def step(self, name: str, text: str, share: float) -> None:  # noqa: ARG002 - bars show it
+        """A new step of a version."""
+        with self._lock:
+            if self._told.get(name) != text:
+                self._told[name] = text
+                say(f"{name}: {text}")
+
+    def done(self, name: str) -> None:
+        """A version is finished."""
+        with self._lock:
+            say(f"{name}: done")
+
+    def fail(self, name: str, line: str) -> None:
+        """A version failed."""
+        with self._lock:
+            say(f"{name}: failed: {line}")
+
+
+class Bars:
+    """A bar per version."""
+
+    def __init__(self, progress: rich.progress.Progress, names: Sequence[str]) -> None:
+        self._progress = progress
+        self._tasks = {name: progress.add_task(rich.markup.escape(name), total=1.0, text="waiting") for name in names}
+
+    def step(self, name: str, text: str, share: float) -> None:
+        """Move a version's bar."""
+        self._progress.update(self._tasks[name], completed=share, text=rich.markup.escape(text))
+
+    def done(self, name: str) -> None:
+        """Fill it."""
+        self._progress.update(self._tasks[name], completed=1.0, text="done")
+
+    def fail(self, name: str, line: str) -> None:
+        """Stop it, and say why above the bars, in full."""
+        self._progress.update(self._tasks[name], text="[red]failed")
+        self._progress.stop_task(self._tasks[name])
+        self._progress.console.print(f"{name}: failed: {line}", markup=False, highlight=False, soft_wrap=True)
+
+
+@contextlib.contextmanager
+def build_display(names: Sequence[str]) -> Iterator[Display]:
+    """Bars on a terminal, lines elsewhere; ``names`` are the versions."""
+    if not sys.stdout.isatty():
+        yield PlainLines()
+        return
+    columns = (
+        rich.progress.TextColumn("{task.description}"),
+        rich.progress.BarColumn(bar_width=24),
+        rich.progress.TimeElapsedColumn(),
+        # The step is cut where the line ends: it may be a whole shell command.
+        rich.progress.TextColumn("{task.fields[text]}", table_column=rich.table.Column(no_wrap=True, ratio=1)),
+    )
+    with rich.progress.Progress(*columns, console=Terminal(), expand=True) as progress:
+        yield Bars(progress, names)

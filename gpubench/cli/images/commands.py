@@ -9,7 +9,7 @@ import typer
 
 from gpubench.cli import completion, options
 from gpubench.cli.campaign.options import CampaignOptions
-from gpubench.cli.declared import Make
+from gpubench.cli.options import Make
 from gpubench.errors import UsageError
 
 if TYPE_CHECKING:
@@ -37,12 +37,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
-    group = typer.Typer(
-        help="One image per UCX version. Build, push, import, verify, and know which is which.",
-        no_args_is_help=True,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
+    group = options.command_group("One image per UCX version. Build, push, import, verify, and know which is which.")
     for command in (build, push, import_, show, verify, lock, prune):
         group.command(command.__name__.rstrip("_"))(command)
     group.command("list")(list_)
@@ -184,10 +179,10 @@ def prune(
     settings: options.Set = None,
 ) -> None:
     """List what nothing needs any more; --yes removes it. Images in no lock row or campaign, leftovers of builds."""
-    from gpubench.cli.images import prune
+    from gpubench.cli.images import list_images
 
     asked = CampaignOptions(site=site, settings=settings)
-    prune.prune(_site(asked), outputs, remove=yes)
+    list_images.prune(_site(asked), outputs, remove=yes)
 
 
 def _words(specs: list[str] | None, ucx: str | None) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gpubench.cli import completion, options
-from gpubench.cli.declared import with_options
+from gpubench.cli.options import with_options
 from gpubench.cli.results.options import (
     AsJson,
     CompareOptions,

@@ -15,7 +15,7 @@ from gpubench.merge.environment import PlannedEnvironment
 from gpubench.merge.explain import RunEvidence, explain
 from gpubench.model.base import nearest
 from gpubench.model.plan import PlannedVariant
-from gpubench.render.quote import words
+from gpubench.render.environment import words
 from gpubench.report.explain import differences_section
 from gpubench.report.sections import Section
 from gpubench.store.accounting import RunOutcome, account

@@ -12,7 +12,7 @@ from gpubench.cli.results.open_target import chosen_campaign, opened
 from gpubench.cli.say import say
 from gpubench.errors import DataError
 from gpubench.exporters import draco_csv, tracked
-from gpubench.exporters.tracker import EXPERIMENT, Tracker
+from gpubench.exporters.tracked import EXPERIMENT, Tracker
 from gpubench.files import write_atomically
 from gpubench.importers.directory import ImportedResults
 from gpubench.merge.table import Merged, merge_directory, parquet

@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 import typer
 
 from gpubench.cli import completion, options
-from gpubench.cli.declared import Make
 from gpubench.cli.notify import Notify
+from gpubench.cli.options import Make
 from gpubench.errors import UsageError
 from gpubench.stats.settings import Metric
 

@@ -1,4 +1,4 @@
-"""``gpubench sites``: the profiles that there are, and whether one is right."""
+"""``gpubench sites``: the profiles that there are, and whether one is right; and ``prereqs``."""
 
 from __future__ import annotations
 
@@ -21,19 +21,15 @@ MaybeName = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the group."""
-    group = typer.Typer(
-        help="Site profiles: list, show, check, new; clean nodes.",
-        no_args_is_help=True,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
+    """Add the group, and ``prereqs``."""
+    group = options.command_group("Site profiles: list, show, check, new; clean nodes.")
     group.command("list")(list_)
     group.command()(new)
     group.command()(show)
     group.command()(check)
     group.command()(clean)
     app.add_typer(group, name="sites")
+    app.command()(prereqs)
 
 
 def list_() -> None:
@@ -92,7 +88,7 @@ def check(
         return
     if name is None:
         raise UsageError("--live needs the name of a profile")
-    from gpubench.cli.sites.check_live import check_live
+    from gpubench.cli.sites.node_jobs import check_live
 
     check_live(name, settings or [], nodes=nodes or 2, ucx=ucx, outputs=outputs)
 
@@ -108,6 +104,25 @@ def clean(
     outputs: options.Outputs = None,
 ) -> None:
     """List what dead jobs left on nodes, or remove it. Exit 6 if something can't be removed."""
-    from gpubench.cli.sites.clean import clean_site
+    from gpubench.cli.sites.node_jobs import clean_site
 
     clean_site(name, settings or [], nodes=nodes, remove=remove, outputs=outputs)
+
+
+def prereqs(
+    site: Annotated[
+        str,
+        typer.Option(help="Profile in sites/, or a .toml file.", show_default=False, autocompletion=completion.sites),
+    ],
+    out: Annotated[Path | None, typer.Option(help="Where to write; default: outputs/prereqs/SITE.")] = None,
+    settings: options.Set = None,
+) -> None:
+    """Write what prepares the nodes of a site. An Ansible playbook, and the conda environment of its stack.
+
+    The playbook installs git, rsync, compilers, conda and, where there are GPUs, the CUDA toolkit, all in fixed
+    versions, and makes the shared directory; run again, it changes nothing. Nothing is asked of any network here.
+    """
+    from gpubench.cli.sites.prereqs import write_prereqs
+    from gpubench.cli.sites.profiles import load_site
+
+    write_prereqs(load_site(site, settings), out)

@@ -1,26 +1,32 @@
-"""A small job on a site's nodes that is no campaign: written, run, and what its nodes left in ``facts/``."""
+"""Small jobs on a site that are no campaign: ``gpubench sites check --live`` and ``sites clean``."""
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import os
+import secrets
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from gpubench import resources
+from gpubench import __version__, resources
+from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.campaign.preflight import resolve, shared_paths
 from gpubench.cli.campaign.running import interrupts
+from gpubench.cli.images.obtain import obtain_images
 from gpubench.cli.say import say
-from gpubench.cli.sites.profiles import expanded
-from gpubench.errors import InterruptedByUserError, MissingToolError, SchedulerError, UsageError
+from gpubench.cli.sites.profiles import expanded, load_site
+from gpubench.errors import InterruptedByUserError, MissingToolError, PlanRefusedError, SchedulerError, UsageError
 from gpubench.files import write_atomically
+from gpubench.model.image import Image
+from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
-from gpubench.plan.site_checks import check_site, require_shared
+from gpubench.plan.site_checks import SiteFinding, check_images, check_nodes, check_site, parse_facts, require_shared
 from gpubench.polling import poll_until
-from gpubench.render import job_file
-from gpubench.render.check import JOB
+from gpubench.render import job_file, pack
+from gpubench.render.check import INSIDE, JOB, LEFT, render_check, render_clean
 from gpubench.render.job import OBJECTS
 from gpubench.schedulers import BATCH, JobState
 from gpubench.schedulers.client import inherited
@@ -82,10 +88,9 @@ def run(site: Site, directory: Path) -> JobState:
         if interrupted:
             scheduler.cancel(job_dir)
             raise InterruptedByUserError(f"interrupted by {interrupted[0]}; job {job_id} is cancelled")
-        words = " ".join(part for part in (state.word or state.phase, state.hosts) if part)
-        if words != said:
-            said = words
-            say(f"job {job_id}: {words}")
+        if state.words != said:
+            said = state.words
+            say(f"job {job_id}: {said}")
         return state
 
     with interrupts() as interrupted:
@@ -115,3 +120,133 @@ def left_by_nodes(directory: Path, kind: str, wanted: int) -> Iterator[tuple[str
     )
     for path in found:
         yield path.name.removesuffix(f".{kind}"), path.read_text(encoding="utf-8", errors="replace")
+
+
+def check_live(name: str, settings: Sequence[str], *, nodes: int, ucx: str | None, outputs: Path | None) -> None:
+    """Submit the job, wait for it, and say a line for each thing looked at.
+
+    Raises:
+        UsageError: the profile is wrong by itself, or its jobs wait in no queue.
+        MissingToolError: the scheduler isn't here.
+        SchedulerError: the job was refused.
+        PlanRefusedError: the site isn't as the profile says.
+        InterruptedByUserError: Ctrl-C; the job is cancelled.
+    """
+    site = load_site(name, list(settings))
+    if site.scheduler not in BATCH:
+        raise UsageError(f"site {site.name} has no queue; --live asks a scheduler that has one")
+    refuse_wrong(site, "--live", instead="a small campaign tells the same: --suite verify")
+    image = _image(site, ucx) if ucx else None
+    directory = _write(site, nodes, image, outputs)
+    token = secrets.token_hex(8)
+    write_atomically(directory / "jobs" / JOB / "from-login", token)
+    state = run(site, directory)
+    wanted = nodes if state.word == "COMPLETED" else 0
+    hosts = [parse_facts(text) for _, text in left_by_nodes(directory, "host", wanted)]
+    inside = [parse_facts(text) for _, text in left_by_nodes(directory, "inside", wanted if image else 0)]
+    findings = [
+        SiteFinding(not state.end, f"{_asked_for(site)}: job {state.job_id} {state.end or 'ran'} on {state.hosts}"),
+        *check_nodes(site, nodes, hosts, token),
+        *check_images(site, hosts, inside if image else None),
+    ]
+    for finding in findings:
+        say(str(finding))
+    wrong = sum(finding.ok is False for finding in findings)
+    if wrong:
+        raise PlanRefusedError(
+            f"site {site.name} isn't as its profile says in {wrong} of these lines",
+            then=f"correct the profile, or the site; the job's log is in {directory / 'jobs' / JOB}",
+        )
+    shutil.rmtree(directory)
+
+
+def _image(site: Site, ucx: str) -> Image:
+    found = obtain_images(site, [ucx], CampaignOptions(), build=False)[ucx]
+    if found is None:
+        raise PlanRefusedError(f"UCX {ucx} has no image for site {site.name}", then="build it, or leave --ucx out")
+    return found[0]
+
+
+def _write(site: Site, nodes: int, image: Image | None, outputs: Path | None) -> Path:
+    files = render_check(
+        site,
+        nodes,
+        image,
+        resources.job_templates(),
+        inside=(resources.root() / "templates" / "common" / INSIDE).read_text(encoding="utf-8"),
+        node_pyz=pack(resources.node_half()),
+        gpubench=__version__,
+    )
+    return write(site, "checks", files, outputs)
+
+
+def _asked_for(site: Site) -> str:
+    asked = {"partition": site.batch.queue, "account": site.batch.account, "qos": site.batch.qos}
+    given = [f"{name} {value}" for name, value in asked.items() if value]
+    return ", ".join(given) or "the default partition and account"
+
+
+@dataclasses.dataclass(frozen=True)
+class LeftOnNode:
+    """One thing on a node.
+
+    Args:
+        became: ``there``, ``removed``, or ``kept`` where it can't be removed.
+        kib: its size in KiB; None: unknown.
+        what: its kind.
+        where: its path, or the name that its runtime knows.
+    """
+
+    node: str
+    became: str
+    kib: int | None
+    what: str
+    where: str
+
+    def __str__(self) -> str:
+        size = "" if self.kib is None else f", {format_bytes(self.kib * 1024)}"
+        end = {"there": "", "removed": ": removed"}.get(self.became, ": can't be removed")
+        return f"{self.node}: {self.what} {self.where}{size}{end}"
+
+
+def clean_site(name: str, settings: Sequence[str], *, nodes: int, remove: bool, outputs: Path | None) -> None:
+    """Run the job, and say a line for each thing found.
+
+    Raises:
+        UsageError: the profile is wrong by itself, or its jobs are no scripts.
+        MissingToolError: the scheduler isn't here.
+        SchedulerError: the job was refused or failed, or not every node answered.
+        PlanRefusedError: something can't be removed.
+        InterruptedByUserError: Ctrl-C; the job is cancelled.
+    """
+    site = load_site(name, list(settings))
+    refuse_wrong(site, "sites clean", instead="what pods leave ends with them")
+    files = render_clean(site, nodes, resources.job_templates(), remove=remove, gpubench=__version__)
+    directory = write(site, "cleanings", files, outputs)
+    log = directory / "jobs" / JOB
+    if site.scheduler in BATCH:
+        state = run(site, directory)
+        if state.end:
+            raise SchedulerError(f"job {state.job_id} {state.end} on {state.hosts}", then=f"its log is in {log}")
+    else:
+        run_here(directory)
+    seen = dict(left_by_nodes(directory, LEFT, nodes))
+    found = [one for node, text in seen.items() for one in _parse(node, text)]
+    for one in found:
+        say(str(one))
+    if len(seen) != nodes:
+        names = f": {', '.join(seen)}" if seen else ""
+        raise SchedulerError(f"{len(seen)} of {nodes} nodes answered{names}", then=f"the job's log is in {log}")
+    kept = sum(one.became == "kept" for one in found)
+    if kept:
+        raise PlanRefusedError(f"{kept} of these can't be removed", then=f"the job's log, which says why, is in {log}")
+    shutil.rmtree(directory)
+    there = len(found) if not remove else 0
+    how = "; remove it with --remove" if there else ""
+    say(f"{there or 'nothing'} left by dead jobs on {', '.join(seen)}{how}")
+
+
+def _parse(node: str, text: str) -> Iterator[LeftOnNode]:
+    for line in text.splitlines():
+        became, kib, what, where = line.split("\t", 3)
+        yield LeftOnNode(node, became, int(kib) if kib else None, what, where)

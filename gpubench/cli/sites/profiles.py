@@ -11,6 +11,7 @@ from typing import Any
 from gpubench import resources
 from gpubench.errors import GpubenchError, UsageError, joined
 from gpubench.model.base import TomlSource, check_name, key_lines, nearest, parse_toml, quoted, takes_text
+from gpubench.model.image import Variant, parse_variant
 from gpubench.model.known_issue import KnownIssue, load_known_issues
 from gpubench.model.site import Site
 from gpubench.model.suite import Suite
@@ -82,6 +83,13 @@ def read_profile(name: str, settings: list[str] | None = None) -> Profile:
             del origins[key]
         origins[dotted] = SET
     return dataclasses.replace(profile, source=profile.source + (f" with {SET}" if settings else ""))
+
+
+def default_variant(site: Site, ucx: str | None, *, then: str = "--ucx VERSION") -> Variant:
+    """The one variant that is meant: as typed, else the profile's first; raises UsageError where there is none."""
+    if ucx is None and not site.defaults.variants:
+        raise UsageError(f"site {site.name} has no default variant", then=then)
+    return parse_variant(ucx or site.defaults.variants[0])
 
 
 def site_names() -> list[str]:

@@ -11,21 +11,20 @@ from typing import Any
 from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.images.obtain import kind_of, obtain_images
 from gpubench.cli.say import say
-from gpubench.cli.sites.profiles import expanded, load_site
+from gpubench.cli.sites.profiles import default_variant, expanded, load_site
 from gpubench.cli.subprocess_client import SubprocessClient
+from gpubench.cli.workloads.commands import MeasureOptions
 from gpubench.cli.workloads.measure import (
     directory_word,
     known,
     parted,
     resolved,
+    result,
     said_aside,
     show,
     size_lines,
     sized,
-    variant_of,
 )
-from gpubench.cli.workloads.measure_result import result
-from gpubench.cli.workloads.options import MeasureOptions
 from gpubench.errors import (
     DataError,
     MissingToolError,
@@ -66,7 +65,9 @@ def measure_attached(asked: MeasureOptions, own: OwnWorkload | None) -> None:
     site = load_site(asked.site, settings)
     planned = resolved(asked, parameters, site, own)
     address = asked.scheduler_address or address_in(asked.scheduler_file or Path())
-    device = site.device if _given(settings, "device") else "auto"  # the profile's own speaks of another cluster
+    device = (
+        site.device if any(one.startswith("device=") for one in settings) else "auto"
+    )  # the profile's own speaks of another cluster
     look = AttachSpec(ATTACH_SPEC, address, device, CONNECT_S, None)
     with said_aside(asked.as_json):
         python, env = _python(asked, site)
@@ -142,7 +143,7 @@ def _python(asked: MeasureOptions, site: Site) -> tuple[Path, dict[str, str]]:
     """The Python that measures and what its image sets; this tool has no Dask of its own."""
     if asked.python is not None:
         return named_python(asked.python), {}
-    return image_python(site, variant_of(asked, site).ucx, CampaignOptions(date=asked.date, base=asked.base))
+    return image_python(site, default_variant(site, asked.ucx).ucx, CampaignOptions(date=asked.date, base=asked.base))
 
 
 def _ask(asker: SubprocessClient, spec: AttachSpec, limit_s: float) -> AttachRecord:
@@ -161,10 +162,6 @@ def _ask(asker: SubprocessClient, spec: AttachSpec, limit_s: float) -> AttachRec
             else "",
         )
     return record
-
-
-def _given(settings: list[str], key: str) -> bool:
-    return any(setting.partition("=")[0] == key for setting in settings)
 
 
 def _shape(found: AttachRecord) -> Shape:

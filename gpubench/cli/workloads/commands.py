@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from gpubench.cli import completion
-from gpubench.cli.declared import with_options
-from gpubench.cli.workloads.options import MeasureOptions
+from gpubench.cli import completion, options
+from gpubench.cli.options import with_options
 from gpubench.errors import UsageError
 
 
@@ -18,12 +18,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command()(workloads)
     app.command()(with_options(measure))
-    group = typer.Typer(
-        help="Suites of your own.",
-        no_args_is_help=True,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
+    group = options.command_group("Suites of your own.")
     group.callback()(_suites)
     group.command()(new)
     app.add_typer(group, name="suites")
@@ -69,7 +64,7 @@ def new(
     out: Annotated[Path, typer.Option(help="Folder that they are written into.")] = Path(),
 ) -> None:
     """Write a suite and a file with workloads of your own. NAME.toml and NAME.py, commented; they run as they are."""
-    from gpubench.cli.workloads.new_suite import new_suite
+    from gpubench.cli.workloads.own_files import new_suite
 
     new_suite(name, out)
 
@@ -83,3 +78,64 @@ def measure(asked: MeasureOptions) -> None:
     from gpubench.cli.workloads import measure
 
     measure.main(asked)
+
+
+@dataclasses.dataclass(frozen=True)
+class MeasureOptions:
+    """What the user asked for, and the options that ask for it; None where nothing was given."""
+
+    workload: Annotated[
+        str,
+        typer.Argument(
+            help="As `gpubench workloads` lists it, or a function or class of yours: FILE.py:NAME.",
+            show_default=False,
+            autocompletion=completion.workloads,
+        ),
+    ]
+    backend: Annotated[
+        str, typer.Option(help="Who measures, of the workload's backends.", autocompletion=completion.backends)
+    ] = "dask"
+    gpus: Annotated[
+        int | None, typer.Option(min=1, help="A worker on each of this many GPUs of a node; NVML must know them.")
+    ] = None
+    cpus: Annotated[
+        int | None, typer.Option(min=1, help="As many workers of a node, one CPU each; with --threads fewer workers.")
+    ] = None
+    workers: Annotated[int | None, typer.Option(min=1, help="Workers of a node.")] = None
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads per worker.")] = None
+    nodes: Annotated[int, typer.Option(min=1, help="Nodes of the site.")] = 1
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="NAME=VALUE: a parameter (1e6, true, 64KiB, 30%, [10,100]), or a key of the site profile; repeatable.",
+        ),
+    ] = None
+    size: Annotated[
+        str | None,
+        typer.Option(
+            help="small, medium, large: sizes at which a worker holds 1, 10, 50 % of its memory (1, 10, 100 times the "
+            "defaults where nothing is held); --set wins."
+        ),
+    ] = None
+    reps: options.Reps = None
+    warmup: Annotated[int | None, typer.Option(min=0, help="Repetitions before the first that counts.")] = None
+    scheduler_file: Annotated[
+        Path | None, typer.Option(help="On the running cluster whose scheduler wrote this file; it is left as it was.")
+    ] = None
+    scheduler_address: Annotated[
+        str | None, typer.Option(help="On the running cluster with this scheduler, like tcp://10.0.0.1:8786.")
+    ] = None
+    python: Annotated[
+        Path | None,
+        typer.Option(help="For a running cluster: a Python with its versions; default: that of the site's image."),
+    ] = None
+    site: options.Site = "local"
+    ucx: options.OneVariant = None
+    protocol: options.Protocol = None
+    runtime: options.Runtime = None
+    base: options.Base = None
+    date: options.Date = None
+    seed: options.Seed = None
+    outputs: options.Outputs = None
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object; progress goes to standard error.")] = False

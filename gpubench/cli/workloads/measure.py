@@ -1,34 +1,43 @@
-"""``gpubench measure``: one workload on a cluster of ours, as a campaign of one block and one variant."""
+"""``gpubench measure``: one workload on a cluster of ours, as a campaign of one block and one variant, and its result:
+one object, and the lines for people that are made of it."""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import dataclasses
 import json
+import os
 import re
+import statistics
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from gpubench.cli.campaign import lifecycle, processors
+from gpubench.cli.campaign import lifecycle
 from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.campaign.planning import Wanted, memory_of_a_worker, plan_campaign, want
 from gpubench.cli.campaign.preflight import prepare
+from gpubench.cli.campaign.running import account_now
 from gpubench.cli.say import say, say_text
-from gpubench.cli.sites.profiles import load_site, toml_or_text
+from gpubench.cli.sites.profiles import default_variant, load_site, toml_or_text
 from gpubench.cli.workloads import describe
-from gpubench.cli.workloads.measure_result import of_campaign, require_ok, result_lines
-from gpubench.cli.workloads.options import MeasureOptions
+from gpubench.cli.workloads.commands import MeasureOptions
 from gpubench.cli.workloads.own_files import find_own
-from gpubench.errors import UsageError
+from gpubench.errors import DataError, IncompleteError, MissingToolError, UsageError
+from gpubench.files import reading
 from gpubench.model.base import nearest
-from gpubench.model.image import Variant, parse_variant
 from gpubench.model.own_workload import OwnWorkload
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
 from gpubench.model.suite import Suite, SuiteEntry, sizes_spelled
 from gpubench.plan.feasibility import SHARES, size_preset
-from gpubench.spec import WorkloadSpec
+from gpubench.runtimes import RUNTIMES
+from gpubench.spec import WorkloadRecord, WorkloadSpec
+from gpubench.spec.plain import SpecError, parse_lines
+from gpubench.spec.records import LINKS_FILE, SAMPLES_FILE
+from gpubench.store.campaign import Campaign
 from gpubench.workloads.catalogue import Shape, Workload, described
 from gpubench.workloads.catalogue.own import is_own
 
@@ -63,7 +72,7 @@ def measure(asked: MeasureOptions, own: OwnWorkload | None) -> None:
     )
     general.check()
     planned = resolved(asked, parameters, site, own)
-    wanted = want(general, site, directory_word(planned.name), [planned], [variant_of(asked, site)])
+    wanted = want(general, site, directory_word(planned.name), [planned], [default_variant(site, asked.ucx)])
     wanted = dataclasses.replace(wanted, nodes=[asked.nodes], own=[own] if own else [])
     shape = Shape(asked.nodes, wanted.workers[0], site.layout.threads)
     memory = memory_of_a_worker(wanted)
@@ -119,7 +128,8 @@ def parted(asked: MeasureOptions, workload: Workload) -> tuple[dict[str, Any], l
             settings.append(setting)
             continue
         if param is None and not is_own(workload.name):
-            raise UsageError(f"--set {setting}: {asked.workload} has no parameter '{key}'{_near(key, workload)}")
+            near = nearest(key, workload.params)
+            raise UsageError(f"--set {setting}: {asked.workload} has no parameter '{key}'{near}")
         if not equals:
             raise UsageError(f"--set {setting}: no value", then=f"write it like --set {key}=...")
         parameters[key] = text if param and param.kind in AS_TYPED else toml_or_text(text)
@@ -134,10 +144,6 @@ def known(asked: MeasureOptions, own: OwnWorkload | None) -> Workload:
 def directory_word(name: str) -> str:
     """A workload's name as a part of a directory's name."""
     return re.sub(r"[^\w.+-]+", "-", name)
-
-
-def _near(key: str, workload: Workload) -> str:
-    return nearest(key, workload.params) if workload.params else ""
 
 
 def resolved(asked: MeasureOptions, parameters: Mapping[str, Any], site: Site, own: OwnWorkload | None) -> WorkloadSpec:
@@ -187,10 +193,10 @@ def _site(asked: MeasureOptions, settings: list[str]) -> Site:
         settings.append(f"layout.threads={asked.threads}")
     site = load_site(asked.site, [*settings, *laid])
     if asked.cpus is not None:
-        processors.require_cpus(asked.cpus, site)
+        require_cpus(asked.cpus, site)
         settings.append('device="cpu"')
     if asked.gpus is not None:
-        settings += processors.require_gpus(asked.gpus, site)
+        settings += require_gpus(asked.gpus, site)
     return load_site(asked.site, [*settings, *laid])
 
 
@@ -202,13 +208,6 @@ def _workers(asked: MeasureOptions) -> int | None:
     if asked.cpus % threads:
         raise UsageError(f"--cpus {asked.cpus} are no whole number of workers of {threads} threads")
     return asked.cpus // threads
-
-
-def variant_of(asked: MeasureOptions, site: Site) -> Variant:
-    """The one that is measured; raises UsageError where nobody named one."""
-    if asked.ucx is None and not site.defaults.variants:
-        raise UsageError(f"site {site.name} has no default variant", then="--ucx VERSION")
-    return parse_variant(asked.ucx or site.defaults.variants[0])
 
 
 def main(asked: MeasureOptions) -> None:
@@ -223,3 +222,271 @@ def main(asked: MeasureOptions) -> None:
         raise UsageError("--python is for a cluster that runs already", then="name its --scheduler-file")
     else:
         measure(asked, own)
+
+
+NVML = "libnvidia-ml.so.1"
+
+
+class _Memory(ctypes.Structure):
+    """``nvmlMemory_t`` of the NVML API reference, bytes."""
+
+    _fields_ = (("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong))
+
+
+def require_cpus(asked: int, site: Site) -> None:
+    """Raise UsageError unless a node of the site, or this machine where it is the site, has so many CPUs."""
+    if site.layout.one_machine:
+        there, where = len(os.sched_getaffinity(0)), "this machine lets us use"
+    else:
+        there, where = site.node.cores or asked, f"a node of {site.name} has"
+    if asked > there:
+        raise UsageError(
+            f"--cpus {asked}: {where} {there}",
+            then=f"--cpus {there}, or --workers {asked} if they are to share them",
+        )
+
+
+def require_gpus(asked: int, site: Site) -> list[str]:
+    """See that so many GPUs are there, and say what the profile can't know: settings (``KEY=VALUE``) for it.
+
+    Raises:
+        UsageError: fewer GPUs, or images that can't use them.
+        MissingToolError: this machine has no NVIDIA driver.
+    """
+    kind = RUNTIMES[site.runtime].KIND if site.runtime in RUNTIMES else ""
+    settings = ['device="gpu"']
+    if not site.layout.one_machine:
+        _enough(asked, site.node.gpus, f"a node of {site.name} has")
+        return settings
+    memories = gpu_memories()
+    _enough(asked, len(memories), "NVML knows")
+    if kind == "venv":
+        raise UsageError(
+            f"--gpus {asked}: images of kind venv hold no CUDA libraries",
+            then="--runtime conda or docker with --set image.cuda=VERSION, or start a cluster of your own and name its "
+            "--scheduler-file",
+        )
+    return [*settings, f"node.gpus={asked}", f'node.gpu_memory="{min(memories[:asked])}B"']
+
+
+def gpu_memories() -> list[int]:
+    """Bytes of each GPU that the driver knows.
+
+    Source: NVML API reference, ``nvmlDeviceGetHandleByIndex_v2`` and ``nvmlDeviceGetMemoryInfo``; 0 is NVML_SUCCESS.
+
+    Raises:
+        MissingToolError: there is no driver, or it doesn't answer.
+    """
+    try:
+        nvml = ctypes.CDLL(NVML)
+    except OSError:
+        raise MissingToolError(f"--gpus: this machine has no NVIDIA driver ({NVML})", then="--cpus N") from None
+    if nvml.nvmlInit_v2() != 0:
+        raise MissingToolError("--gpus: the NVIDIA driver of this machine doesn't answer", then="see nvidia-smi")
+    try:
+        count = ctypes.c_uint(0)
+        if nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)):
+            return []
+        return [_memory(nvml, index) for index in range(count.value)]
+    finally:
+        nvml.nvmlShutdown()
+
+
+def _memory(nvml: ctypes.CDLL, index: int) -> int:
+    device, memory = ctypes.c_void_p(), _Memory()
+    failed = nvml.nvmlDeviceGetHandleByIndex_v2(index, ctypes.byref(device)) or nvml.nvmlDeviceGetMemoryInfo(
+        device, ctypes.byref(memory)
+    )
+    if failed:
+        raise MissingToolError(f"--gpus: NVML doesn't know the memory of GPU {index}", then="see nvidia-smi")
+    return int(memory.total)
+
+
+def _enough(asked: int, there: int, where: str) -> None:
+    if asked > there:
+        raise UsageError(f"--gpus {asked}: {where} {there}", then=f"--gpus {there}" if there else "--cpus N")
+
+
+MEASURE = "gpubench/measure/1"
+SHOWN = 12
+"""Repetitions that are shown one by one; ``--json`` has them all."""
+
+
+def of_campaign(campaign: Campaign, *, held: int, memory: int) -> dict[str, Any]:
+    """What the one run of a campaign measured.
+
+    Args:
+        campaign: of one block, one variant and one workload, which has been run.
+        held: bytes that a worker holds at the worst moment.
+        memory: bytes that it has, 0: not known.
+    """
+    plan = campaign.plan
+    (outcome,) = account_now(campaign).outcomes
+    (planned,) = plan.workloads
+    variant = plan.variants[0]
+    record = outcome.record
+    spec = WorkloadSpec(**planned.model_dump(exclude={"params_id"}))
+    return result(
+        spec,
+        next(iter(record.workloads), None) if record else None,
+        outcome.directory,
+        status=outcome.status,
+        reason=outcome.reason,
+        cluster={
+            "site": plan.site.name,
+            "nodes": outcome.job.nodes,
+            "workers": outcome.job.nodes * outcome.job.workers_per_node,
+            "threads_per_worker": plan.threads_per_worker,
+            "device": record.device if record else plan.device,
+            "protocol": plan.protocol,
+            "transport": record.transport if record else [],
+            "variant": variant.label,
+            "ucx_version": variant.image.ucx_version if variant.image else "",
+            "image": variant.image.id if variant.image else "",
+            "hosts": record.hosts if record else [],
+            "memory_per_worker": memory,
+            "held_per_worker": held,
+        },
+        campaign=str(campaign.directory),
+        warnings=record.warnings if record else [],
+    )
+
+
+def result(
+    spec: WorkloadSpec,
+    record: WorkloadRecord | None,
+    directory: Path | None,
+    *,
+    status: str,
+    reason: str,
+    cluster: Mapping[str, Any],
+    campaign: str,
+    warnings: Sequence[str] = (),
+    not_controlled: Sequence[str] = (),
+) -> dict[str, Any]:
+    """The object that ``--json`` prints: seconds and bytes; ``status`` is ``ok failed skipped lost``.
+
+    ``record`` and ``directory`` (with its samples and links) are None where the run left none. Rates are of the median
+    repetition, and 0 where nothing was counted. Raises DataError where a file is damaged.
+    """
+    samples = _lines(directory, SAMPLES_FILE)
+    timed = [row for row in samples if not row["warmup"]]
+    seconds = [float(row["wall_s"]) for row in timed]
+    median = statistics.median(seconds) if seconds else 0.0
+    nominal = int(timed[0]["bytes"]) if timed else 0
+    tasks = int(spec.params.get("count", 0)) if timed and not nominal else 0
+    bytes_per_s = nominal / median if median else 0.0
+    details = dict(record.details) if record else {}
+    if record is not None and record.status != "ok":
+        status, reason = record.status, record.reason
+    return {
+        "schema": MEASURE,
+        "workload": spec.name,
+        "backend": spec.backend,
+        "params": dict(spec.params),
+        "params_id": spec.params_id,
+        "cluster": dict(cluster),
+        "status": status,
+        "reason": reason,
+        "warmup": spec.warmup,
+        "reps": len(seconds),
+        "wall_s": seconds,
+        "median_s": median,
+        "least_s": min(seconds, default=0.0),
+        "most_s": max(seconds, default=0.0),
+        "bytes": nominal,
+        "bytes_per_s": bytes_per_s,
+        "bytes_per_s_per_worker": bytes_per_s / cluster["workers"] if cluster["workers"] else 0.0,
+        "tasks_per_s": tasks / median if median else 0.0,
+        "answer": samples[-1]["answer"] if samples else "unchecked",
+        "check": {name: value for name, value in details.items() if name not in _BYTES},
+        "moved": {**{name: details.get(name, 0) for name in _BYTES}, "links": _lines(directory, LINKS_FILE)},
+        "warnings": list(warnings),
+        "not_controlled": list(not_controlled),
+        "campaign": campaign,
+        "directory": str(directory) if directory else "",
+    }
+
+
+_BYTES = ("seen_bytes", "least_moved_bytes", "keys_left")
+
+
+def result_lines(result: Mapping[str, Any]) -> Iterator[str]:
+    """A screenful."""
+    known = described(result["workload"])
+    cluster = result["cluster"]
+    yield ""
+    yield f"{result['workload']}, {result['backend']}: {result['status']}"
+    yield _line("sizes", sizes_spelled(known, result["params"]))
+    yield _line("cluster", _cluster(cluster))
+    if result["reps"]:
+        each = " ".join(f"{one:.4g}" for one in result["wall_s"][:SHOWN])
+        more = f" ... {result['reps'] - SHOWN} more" if result["reps"] > SHOWN else ""
+        yield _line("seconds", f"{each}{more}  ({result['reps']} repetitions after {result['warmup']} to warm up)")
+        yield _line("median", f"{result['median_s']:.4g} s, from {result['least_s']:.4g} to {result['most_s']:.4g}")
+        yield _line("rate", _rate(result))
+    plain = {name: value for name, value in result["check"].items() if isinstance(value, (str, int, float))}
+    check = ", ".join(f"{name} {_figure(value)}" for name, value in plain.items())  # nested ones are in the JSON
+    yield _line("check", f"{result['answer']}{f': {check}' if check else ''}")
+    if result["reps"]:
+        moved = result["moved"]
+        yield _line(
+            "moved",
+            f"{format_bytes(moved['seen_bytes'])} seen between workers, {format_bytes(moved['least_moved_bytes'])} had "
+            "to be",
+        )
+    for warning in result["warnings"]:
+        yield _line("warning", warning)
+    for what in result["not_controlled"]:
+        yield _line("unknown", what)
+    yield _line("files", result["directory"] or result["campaign"])
+
+
+def require_ok(result: Mapping[str, Any]) -> None:
+    """Raise IncompleteError unless the workload was measured and its answers were right."""
+    if result["status"] != "ok":
+        raise IncompleteError(
+            f"{result['workload']} {result['status']}: {result['reason'] or 'no reason given'}",
+            then=f"see {result['directory'] or result['campaign']}",
+        )
+
+
+def _cluster(cluster: Mapping[str, Any]) -> str:
+    transport = f" over {', '.join(cluster['transport'])}" if cluster["transport"] else ""
+    ucx = f", UCX {cluster['ucx_version']}" if cluster["protocol"] != "tcp" and cluster["ucx_version"] else ""
+    counts = [_count(cluster["nodes"], "node"), _count(cluster["workers"], "worker")]
+    return (
+        f"{cluster['site'] or 'not ours'}: {', '.join(counts)} of {_count(cluster['threads_per_worker'], 'thread')}, "
+        f"{cluster['device']}, {cluster['protocol']}{transport}{ucx}"
+    )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' if number != 1 else ''}"
+
+
+def _rate(result: Mapping[str, Any]) -> str:
+    if result["bytes"]:
+        return (
+            f"{format_bytes(result['bytes_per_s'])}/s, {format_bytes(result['bytes_per_s_per_worker'])}/s per worker "
+            f"({format_bytes(result['bytes'])} counted)"
+        )
+    return f"{result['tasks_per_s']:.4g} tasks/s" if result["tasks_per_s"] else "none"
+
+
+def _figure(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _line(name: str, text: str) -> str:
+    return f"  {name:<8} {text}"
+
+
+def _lines(directory: Path | None, name: str) -> list[dict[str, Any]]:
+    if directory is None or not (directory / name).exists():
+        return []
+    try:
+        with reading(directory / name):
+            return parse_lines((directory / name).read_text(encoding="utf-8"))
+    except (SpecError, json.JSONDecodeError) as error:
+        raise DataError(f"{directory / name}: {error}") from None

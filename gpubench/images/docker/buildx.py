@@ -13,10 +13,9 @@ from pathlib import Path
 
 from gpubench.errors import GpubenchError, InterruptedByUserError, MissingToolError
 from gpubench.images.docker import archive
-from gpubench.images.docker.credentials import broken_logins, config_file
 from gpubench.images.docker.engine import Cancelled, Engine, ending, never
 from gpubench.images.docker.failures import disk_full, is_full, one_line
-from gpubench.images.docker.names import docker_architecture, require_architecture
+from gpubench.images.docker.names import broken_logins, config_file, docker_architecture, require_architecture
 from gpubench.images.process import die_with_parent, kill_group, started
 from gpubench.model.quantities import format_seconds
 

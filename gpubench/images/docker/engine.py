@@ -18,10 +18,10 @@ import docker
 import docker.context
 from gpubench.errors import GpubenchError, InterruptedByUserError, MissingToolError, SchedulerError
 from gpubench.images.docker import archive
-from gpubench.images.docker.credentials import find_credentials
 from gpubench.images.docker.failures import ENGINE_ERRORS, cause, engine_failure, no_engine, one_line, reason, too_slow
 from gpubench.images.docker.names import (
     Repository,
+    find_credentials,
     is_digest,
     split_reference,
     uname_architecture,

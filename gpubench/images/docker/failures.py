@@ -7,7 +7,7 @@ import requests
 import urllib3.exceptions
 
 from gpubench.errors import GpubenchError, MissingToolError, SchedulerError
-from gpubench.images.docker.credentials import config_file
+from gpubench.images.docker.names import config_file
 
 ENGINE_ERRORS = (docker.errors.DockerException, requests.RequestException, urllib3.exceptions.HTTPError, OSError)
 """Whatever the SDK lets through."""

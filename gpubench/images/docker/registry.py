@@ -19,11 +19,12 @@ import urllib3.exceptions
 
 from gpubench.errors import DataError, PlanRefusedError, SchedulerError
 from gpubench.images.docker import archive
-from gpubench.images.docker.credentials import Credentials, find_credentials
 from gpubench.images.docker.failures import cause, refused
 from gpubench.images.docker.names import (
+    Credentials,
     Repository,
     docker_architecture,
+    find_credentials,
     is_digest,
     is_loopback,
     uname_architecture,

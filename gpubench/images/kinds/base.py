@@ -131,6 +131,11 @@ def _where(row: LockRow) -> str:
     return reference(row).partition("@")[0] if row.registry else "local engine"
 
 
+def no_entries(paths: ImagePaths) -> list[Entry]:  # noqa: ARG001 - of every kind
+    """Of a kind whose images are all rows of the lock: what no row names belongs to nobody, see ``images prune``."""
+    return []
+
+
 @dataclasses.dataclass(frozen=True)
 class Needed:
     """Everything that somebody names: rows of the lock, images of campaigns."""

@@ -13,7 +13,6 @@ from typing import Any
 from gpubench.errors import DataError, GpubenchError, MissingToolError
 from gpubench.images import manifests
 from gpubench.images.kinds.base import (
-    Entry,
     ImagePaths,
     ImageRequest,
     Leftover,
@@ -21,6 +20,7 @@ from gpubench.images.kinds.base import (
     Obtained,
     Step,
     installed_ready,
+    no_entries,
     obtain_installed,
 )
 from gpubench.images.process import started, without_logins
@@ -33,6 +33,7 @@ _CAUSES: dict[int, type[GpubenchError]] = {3: DataError, 5: MissingToolError}
 _STEP = "== "
 
 ON_DEMAND = False
+entries = no_entries
 ready = installed_ready
 
 
@@ -110,11 +111,6 @@ def _run_script(script: Path, log: Path, step: Step) -> tuple[str, int]:
 def obtain(request: ImageRequest) -> Obtained:
     """What ``images build`` has locked; a prefix takes too long to make it by the way."""
     return obtain_installed(request, "conda", prefix_image)
-
-
-def entries(paths: ImagePaths) -> list[Entry]:  # noqa: ARG001 - of every kind
-    """None: a prefix that no row names belongs to nobody, see ``images prune``."""
-    return []
 
 
 def leftovers(paths: ImagePaths, needed: Needed) -> list[Leftover]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gpubench import __version__
 from gpubench.errors import MissingToolError
 from gpubench.images import manifests
-from gpubench.images.kinds.base import Entry, Found, ImagePaths, ImageRequest, Leftover, Needed, Obtained
+from gpubench.images.kinds.base import Found, ImagePaths, ImageRequest, Leftover, Needed, Obtained, no_entries
 from gpubench.images.recipes import recipes
 from gpubench.images.rows import STAGE_LABEL, docker_image
 from gpubench.model.image import Image
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gpubench.images.docker.engine import Engine, LocalImage
 
 ON_DEMAND = False
+entries = no_entries
 
 
 def obtain(request: ImageRequest) -> Obtained:
@@ -44,11 +45,6 @@ def obtain(request: ImageRequest) -> Obtained:
 def ready(image: Image) -> None:
     """Have the image in this machine's engine, pulled by its digest if need be; raises as ``Engine``."""
     _engine().ensure(image.reference)
-
-
-def entries(paths: ImagePaths) -> list[Entry]:  # noqa: ARG001 - containers lie in an engine or a registry
-    """None: a container image that no row names belongs to nobody, see ``images prune``."""
-    return []
 
 
 def leftovers(paths: ImagePaths, needed: Needed) -> list[Leftover]:  # noqa: ARG001 - as above

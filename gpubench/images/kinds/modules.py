@@ -18,7 +18,6 @@ from gpubench.errors import DataError, GpubenchError, MissingToolError
 from gpubench.files import write_atomically
 from gpubench.images import manifests
 from gpubench.images.kinds.base import (
-    Entry,
     ImagePaths,
     ImageRequest,
     Leftover,
@@ -26,14 +25,15 @@ from gpubench.images.kinds.base import (
     Obtained,
     Step,
     installed_ready,
+    no_entries,
     obtain_installed,
 )
 from gpubench.images.rows import modules_folder, modules_image
 from gpubench.images.specs import parse
 from gpubench.model.images_lock import LockRow
 from gpubench.model.site import Site
-from gpubench.render.facts import BINDING_ENV, dump
-from gpubench.render.modules import SCRIPT
+from gpubench.render.conda import LOAD_SCRIPT
+from gpubench.render.ucx import BINDING_ENV, dump
 from gpubench.resources import docker_file
 from gpubench.runtimes.modules import LOAD
 from gpubench.spec.plain import content_id
@@ -57,6 +57,7 @@ _ASK = (
 )
 
 ON_DEMAND = False
+entries = no_entries
 ready = installed_ready
 
 
@@ -90,12 +91,12 @@ def describe_modules(spec: str, site: Site, load: Path, root: Path, step: Step) 
         architecture=platform.machine(),
     )
     folder = modules_folder(root, row)
-    files = {SCRIPT: load.read_bytes(), DESCRIBE: text, "build.json": dump({**facts, "build_id": key})}
+    files = {LOAD_SCRIPT: load.read_bytes(), DESCRIBE: text, "build.json": dump({**facts, "build_id": key})}
     for name, data in files.items():
         write_atomically(folder / name, data)
     step("manifest", 0.5)
     ucx = _ucx(env.get("LD_LIBRARY_PATH", ""))
-    _bash(folder / SCRIPT, [python, "-I", "-B", str(folder / DESCRIBE), str(ucx or folder / "no-ucx")])
+    _bash(folder / LOAD_SCRIPT, [python, "-I", "-B", str(folder / DESCRIBE), str(ucx or folder / "no-ucx")])
     path = Path(modules_image(root, row).build_manifest)
     document = manifests.read_manifest(path.read_bytes(), str(path))
     manifest = manifests.keep(root, document)
@@ -169,11 +170,6 @@ def _bash(load: Path, words: Sequence[str]) -> str:
 def obtain(request: ImageRequest) -> Obtained:
     """What ``images build`` has locked: what is loaded must not be asked anew on every day."""
     return obtain_installed(request, "modules", functools.partial(modules_image, request.root))
-
-
-def entries(paths: ImagePaths) -> list[Entry]:  # noqa: ARG001 - of every kind
-    """None: all that there is to an image is its row."""
-    return []
 
 
 def leftovers(paths: ImagePaths, needed: Needed) -> list[Leftover]:

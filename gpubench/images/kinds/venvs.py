@@ -35,9 +35,9 @@ from gpubench.errors import DataError, MissingToolError, PlanRefusedError, Usage
 from gpubench.images import folders
 from gpubench.images.compatibility import Stack, choose, stacks
 from gpubench.images.folders import Folder, Progress
-from gpubench.images.installer import WHEELS_ONLY, environment, program, run_uv
 from gpubench.images.kinds.base import Entry, ImagePaths, ImageRequest, Leftover, Needed, Obtained
 from gpubench.images.manifests import MANIFEST, manifest_id
+from gpubench.images.process import WHEELS_ONLY, environment, program, run_uv
 from gpubench.images.specs import Wheel, resolve
 from gpubench.model.base import nearest
 from gpubench.model.image import Image, ImageSpec
