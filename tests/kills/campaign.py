@@ -1,6 +1,6 @@
 """A small real campaign that is killed at one point, resumed until it is done, and looked at: is all of it there?
 
-As a program: ``python -m tests.kills.campaign --seed 7 --moments 60 --calls`` prints a table of kill points.
+As a program: ``python -m tests.kills.campaign --seed 7 --moments 60 --slurm 40`` prints a table of kill points.
 """
 
 from __future__ import annotations
@@ -23,11 +23,16 @@ import polars as pl
 from gpubench.store.accounting import account
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import is_temporary, read_record, run_directories
-from tests.cli.campaigns import Front, cluster_processes, until, words, write_suite
+from tests.cli.campaigns import Front, cluster_processes, nothing_left, until, words, write_suite
 from tests.conftest import own_queue, run_gpubench
 from tests.kills.points import ERRORS, Call, Fault, Full, Point, moments
+from tests.kills.slurm_points import SlurmPoint, slurm_points
+from tests.slurm.campaigns import copy_images
+from tests.slurm.cluster import SlurmCluster
+from tests.slurm.test_campaigns import left_on
 
 VARIANTS = "a=1.22.0 b=1.22.0,MALLOC_ARENA_MAX=2"
+LONGEST_S = 900.0
 TRIES = 3
 """Commands until a campaign is done: the first may find that a process of the killed one still ends."""
 
@@ -36,7 +41,7 @@ TRIES = 3
 class Seen:
     """What happened at a point, and what is wrong with what came out; ``struck`` is empty where nothing was killed."""
 
-    point: Point
+    point: Point | SlurmPoint
     struck: str
     happened: list[str]
     faults: list[str]
@@ -49,49 +54,111 @@ class Seen:
         )
 
 
-def undisturbed(directory: Path) -> Counter[tuple[Any, ...]]:
+class Here:
+    """A campaign on this machine."""
+
+    def words(self, directory: Path) -> list[str]:
+        """The command that starts it."""
+        return words(write_suite(directory, reps=2, count=20), "--blocks", "1", variants=VARIANTS)
+
+    def env(self, directory: Path) -> dict[str, str]:
+        """Variables of its commands."""
+        (directory / "scratch").mkdir(exist_ok=True)
+        return {"TMPDIR": str(directory / "scratch")}
+
+    def resumptions(self, campaign: Path, number: int) -> list[list[str]]:
+        """Commands of the ``number``-th attempt to resume it, from 0; the last one says whether it is done."""
+        del number
+        return [["bench", "--campaign", str(campaign)]]
+
+    def left(self, directory: Path) -> Iterator[str]:
+        """Scratch directories that are still there."""
+        yield from (f"left: {path.relative_to(directory)}" for path in (directory / "scratch").iterdir())
+
+
+class UnderSlurm(Here):
+    """A campaign on two hosts of the test cluster, always the same two, so that a resumed job finds what one left."""
+
+    def __init__(self, slurm: SlurmCluster) -> None:
+        self.slurm = slurm
+        self.cache = slurm.shared / "cache"
+        copy_images(self.cache)
+
+    def words(self, directory: Path) -> list[str]:
+        where = ("--site", "local-slurm", "--nodes", "2", "--set", 'batch.queue="debug"', "--set", "limits.job=25m")
+        return [*super().words(directory), *where]
+
+    def env(self, directory: Path) -> dict[str, str]:
+        del directory
+        return {**self.slurm.env(), "XDG_CACHE_HOME": str(self.cache)}
+
+    def resumptions(self, campaign: Path, number: int) -> list[list[str]]:
+        first = [["submit", "--campaign", str(campaign)], ["status", "--watch", str(campaign)]]
+        return [*(first if number == 0 else []), *super().resumptions(campaign, number)]
+
+    def left(self, directory: Path) -> Iterator[str]:
+        del directory
+        self.slurm.wait_idle()
+        try:
+            nothing_left(lambda: left_on(self.slurm))
+        except AssertionError as error:
+            yield f"processes {error}"
+        hosts = self.slurm.root / "hosts"
+        yield from (f"left: {path.relative_to(hosts)}" for path in hosts.glob("*/tmp/gpubench-*"))
+
+
+HERE = Here()
+
+
+def undisturbed(directory: Path, site: Here = HERE) -> Counter[tuple[Any, ...]]:
     """The table of a campaign that nobody kills."""
-    front = Front(directory, *_words(directory), env=_env(directory))
-    assert front.end() == 0, front.output
+    front = Front(directory, *site.words(directory), env=site.env(directory))
+    assert front.end(LONGEST_S) == 0, front.output
     (campaign,) = _campaigns(directory)
     return _table(campaign)
 
 
-def kill(point: Point, directory: Path, expected: Counter[tuple[Any, ...]], *, interleaved: bool = False) -> Seen:
+def kill(
+    point: Point | SlurmPoint,
+    directory: Path,
+    expected: Counter[tuple[Any, ...]],
+    *,
+    interleaved: bool = False,
+    site: Here = HERE,
+) -> Seen:
     """Start a campaign in the empty ``directory``, kill it at the point, resume it until it is done, and look."""
-    planned = [*_words(directory), *(["--arrangement", "interleaved"] if interleaved else [])]
-    front = point.start(directory, planned, _env(directory))
+    planned = [*site.words(directory), *(["--arrangement", "interleaved"] if interleaved else [])]
+    front = point.start(directory, planned, site.env(directory))
     struck = point.strike(front)
-    code = front.end()
+    code = front.end(LONGEST_S)
     seen = Seen(point, struck, [f"bench ended with {code}"], [])
     seen.faults += _bugs(front.output)
-    for _ in range(TRIES):
-        campaigns = _campaigns(directory)
-        asked = ["bench", "--campaign", str(campaigns[0])] if campaigns else planned
-        done = run_gpubench(asked, directory, {**own_queue(directory), **_env(directory)}, one_stream=True)
-        seen.happened.append(f"{asked[0]} {done.returncode}")
-        seen.faults += _bugs(done.stdout)
-        if done.returncode == 0:
-            break
-        seen.happened[-1] += f" ({done.stdout.strip().splitlines()[-1][:200]})"
-    else:
+    if not _resume(seen, directory, planned, site):
         seen.faults.append("not done")
     campaigns = _campaigns(directory)
     if len(campaigns) == 1:
         seen.faults += _faults(seen, campaigns[0], directory, expected)
+        seen.faults += site.left(directory)
     else:
         seen.faults.append(f"{len(campaigns)} campaigns")
     point.over(directory)
     return seen
 
 
-def _words(directory: Path) -> list[str]:
-    return words(write_suite(directory, reps=2, count=20), "--blocks", "1", variants=VARIANTS)
-
-
-def _env(directory: Path) -> dict[str, str]:
-    (directory / "scratch").mkdir(exist_ok=True)
-    return {"TMPDIR": str(directory / "scratch")}
+def _resume(seen: Seen, directory: Path, planned: list[str], site: Here) -> bool:
+    """Whether the campaign is done after so many attempts."""
+    for number in range(TRIES):
+        campaigns = _campaigns(directory)
+        for asked in site.resumptions(campaigns[0], number) if campaigns else [planned]:
+            env = {**own_queue(directory), **site.env(directory)}
+            done = run_gpubench(asked, directory, env, one_stream=True)
+            seen.happened.append(f"{asked[0]} {done.returncode}")
+            seen.faults += _bugs(done.stdout)
+            if done.returncode:
+                seen.happened[-1] += f" ({done.stdout.strip().splitlines()[-1][:200]})"
+        if done.returncode == 0:
+            return True
+    return False
 
 
 def _campaigns(directory: Path) -> list[Path]:
@@ -128,12 +195,12 @@ def _faults(seen: Seen, directory: Path, home: Path, expected: Counter[tuple[Any
 
 
 def _left(directory: Path, home: Path) -> Iterator[str]:
-    """Processes, temporary files, scratch directories and locks that are still there."""
+    """Processes, temporary files, meeting points and locks that are still there."""
     try:
         until(lambda: not cluster_processes(directory), "the last process", timeout=30)
     except AssertionError:
         yield f"processes {cluster_processes(directory)}"
-    yield from (f"left: {path.relative_to(home)}" for path in (home / "scratch").iterdir())
+    yield from (f"left: {path.relative_to(home)}" for path in directory.glob("runs/.rendezvous*"))
     yield from (f"left: {path.relative_to(home)}" for path in directory.rglob(".*") if is_temporary(path.name))
     for lock in (directory, *home.glob("state/**/*.lock")):
         handle = os.open(lock, os.O_RDONLY)
@@ -180,6 +247,21 @@ def full(role: str, steps: int, most_kib: int, directory: Path, expected: Counte
         yield kill(Full(role, most_kib * step // steps), place, expected)
 
 
+def _by_slurm(seed: int, count: int) -> Iterator[Seen]:
+    if not count:
+        return
+    with SlurmCluster() as slurm:
+        site = UnderSlurm(slurm)
+        expected: Counter[tuple[Any, ...]] = Counter()
+        for number, point in enumerate([None, *slurm_points(slurm, seed, count)]):
+            place = slurm.shared / str(number)
+            place.mkdir()
+            if point is None:
+                expected = undisturbed(place, site)
+            else:
+                yield kill(point, place, expected, site=site)
+
+
 def main() -> None:
     """Print a line for each point; the exit code is 1 where something was lost or left."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -195,13 +277,15 @@ def main() -> None:
     parser.add_argument(
         "--interleaved", action="store_true", help="kill the moments' campaigns with all clusters alive"
     )
+    parser.add_argument("--slurm", type=int, default=0, help="so many points under a real Slurm of four hosts")
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
     wrong = 0
     with tempfile.TemporaryDirectory(prefix="kills-") as folder:
         home = Path(folder)
         (home / "undisturbed").mkdir()
-        expected = undisturbed(home / "undisturbed")
+        local = options.moments or options.calls or options.errors or options.full
+        expected = undisturbed(home / "undisturbed") if local else Counter()
 
         def by_moment() -> Iterator[Seen]:
             for number, point in enumerate(moments(options.seed, options.moments, interleaved=options.interleaved)):
@@ -216,7 +300,7 @@ def main() -> None:
         )
         filled = [one.split(":") for one in options.full]
         fulls = (full(role, int(steps), int(kib), home, expected) for role, steps, kib in filled)
-        for seen in itertools.chain(by_moment(), *calls, *errors, *fulls):
+        for seen in itertools.chain(by_moment(), *calls, *errors, *fulls, _by_slurm(options.seed, options.slurm)):
             print(seen, flush=True)
             wrong += bool(seen.faults)
     sys.exit(bool(wrong))

@@ -32,9 +32,14 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Counter[tuple[Any, ...
     return undisturbed(tmp_path_factory.mktemp("undisturbed"))
 
 
+def kills_seed() -> int:
+    """The seed that the variable names, else a new one."""
+    return int(os.environ.get(SEED) or random.SystemRandom().randrange(10**6))
+
+
 @pytest.fixture(scope="module")
 def seed() -> int:
-    return int(os.environ.get(SEED) or random.SystemRandom().randrange(10**6))
+    return kills_seed()
 
 
 @pytest.mark.parametrize("number", range(len(SPAN_S)), ids=list(SPAN_S))

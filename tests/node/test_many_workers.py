@@ -1,8 +1,9 @@
-"""A cluster of more workers than ``scheduler_info`` of the newest Dask names unasked (five)."""
+"""Clusters of more workers than ``scheduler_info`` of the newest Dask names unasked (five), and of very many."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,16 @@ import pytest
 
 from gpubench.spec import Deadlines, WorkloadSpec
 from gpubench.spec.plain import parse_lines
+from tests.cli.campaigns import campaign_in, cluster_processes, nothing_left, records
+from tests.conftest import Run
 from tests.node.runners import Runner
 from tests.node.specs_by_hand import node_half
 
 pytestmark = pytest.mark.system
 
 WORKERS = 7
+MANY = int(os.environ.get("MANY_WORKERS", "128"))
+"""Each takes some 52 MiB of its own and 2 s of a core to start: 256 need 14 GiB, and some five minutes of two cores."""
 RING = {"size": 1000, "round_trips": 2, "pairs": "ring"}
 
 
@@ -44,3 +49,31 @@ def test_every_worker_of_seven_is_described_probed_and_used(tmp_path: Path) -> N
     assert {row["worker"] for row in provenance["speed"]} == workers
     rows = parse_lines((runner.run_dir() / "links.jsonl").read_text())
     assert {row["receiver"] for row in rows if row["workload"] == "message"} == workers
+
+
+@pytest.mark.long
+def test_very_many_workers_are_registered_stand_in_the_record_and_leave_nothing(
+    gpubench: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    # A worker's limit is what Dask holds it to, and no memory that it takes.
+    limits = ("--set", "limits.start=50m", "--set", f"layout.memory={MANY * 256}MiB")
+    # While so many register, the scheduler accepts nobody for longer than the 30 s that Dask waits.
+    patient = ("--set", "env.DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT=600s")
+    shape = ("--site", "local", "--protocol", "tcp", "--ucx", "1.22.0", "--workers", str(MANY), "--threads", "1")
+    tasks = ("--set", f"count={4 * MANY}", "--reps", "1", "--warmup", "0")
+    words = ("measure", "tasks", *shape, *limits, *patient, *tasks)
+    done = gpubench(*words, env={"TMPDIR": str(scratch)})
+    assert done.returncode == 0, done.stderr
+    campaign = campaign_in(tmp_path)
+    (record,) = records(campaign).values()
+    assert (record["status"], record["workers_per_node"]) == ("ok", MANY)
+    (provenance,) = (json.loads(path.read_text()) for path in campaign.glob("runs/*/provenance.json"))
+    workers = {one["address"] for one in provenance["processes"] if one["role"] == "worker"}
+    assert len(workers) == MANY
+    assert {row["worker"] for row in provenance["speed"]} == workers
+    nothing_left(lambda: cluster_processes(campaign))
+    assert list(scratch.iterdir()) == []
+    with capsys.disabled():
+        print(f"\n{MANY} workers: seconds {record['phases']}, load {os.getloadavg()[0]:.0f}")

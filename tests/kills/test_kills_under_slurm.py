@@ -1,0 +1,52 @@
+"""Kill a process, a daemon or a host of a real Slurm at any moment, then resume: every planned run is there once."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.kills.campaign import UnderSlurm, kill, undisturbed
+from tests.kills.slurm_points import PROCESSES, SITE, slurm_points
+from tests.kills.test_kill_campaign import SEED, kills_seed
+from tests.slurm.cluster import SlurmCluster
+
+pytestmark = [pytest.mark.system, pytest.mark.long]
+
+KINDS = (*PROCESSES, *SITE)
+EACH = 4
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[UnderSlurm]:
+    with SlurmCluster() as slurm:
+        yield UnderSlurm(slurm)
+
+
+@pytest.fixture(scope="module")
+def expected(site: UnderSlurm) -> Counter[tuple[Any, ...]]:
+    place = site.slurm.shared / "undisturbed"
+    place.mkdir()
+    return undisturbed(place, site)
+
+
+@pytest.fixture(scope="module")
+def seed() -> int:
+    return kills_seed()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_of_a_campaign_under_slurm_that_is_struck_at_any_moment_nothing_is_lost(
+    kind: str, seed: int, site: UnderSlurm, expected: Counter[tuple[Any, ...]]
+) -> None:
+    points = slurm_points(site.slurm, seed, EACH * len(KINDS))
+    for number, point in enumerate(itertools.islice(points, KINDS.index(kind), None, len(KINDS))):
+        assert point.what == kind
+        place = site.slurm.shared / f"{kind.replace(' ', '-')}-{number}"
+        place.mkdir()
+        seen = kill(point, place, expected, site=site)
+        print(f"{SEED}={seed}", seen)
+        assert not seen.faults, f"{SEED}={seed} {seen}"
