@@ -171,18 +171,11 @@ def _act(options: argparse.Namespace, spec: RunSpec) -> int:
 
 def _import_for_all(spec: RunSpec) -> None:
     """What scheduler, workers and client import, but for the binding and for users' files, which may start threads."""
-    import contextlib
-    import importlib
-
     from gpubench.node import client, probe  # noqa: F401
     from gpubench.workloads import families
     from gpubench.workloads.catalogue.own import is_own
 
-    roles.WORKERS[spec.device]()
-    importlib.import_module("distributed.cli.dask_scheduler")
-    if spec.protocol == "ucx":
-        with contextlib.suppress(ImportError):  # of what the bindings import, this takes longest
-            importlib.import_module("numba.cuda")
+    roles.import_for_all(spec)
     families.load(one for one in spec.workloads if not is_own(one.name))
 
 

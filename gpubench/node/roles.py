@@ -1,5 +1,6 @@
 """Scheduler and workers: Dask's own command-line entry points, started in a process that dies with its supervisor."""
 
+import contextlib
 import os
 import time
 from pathlib import Path
@@ -87,6 +88,16 @@ def cpu_worker() -> Callable[[List[str]], None]:
         main.main(args=[*arguments, *([] if wanted else ["--no-nanny"])], prog_name="dask worker")
 
     return become
+
+
+def import_for_all(spec: RunSpec) -> None:
+    """Import what scheduler and workers need, and what takes longest of what the bindings import."""
+    from distributed.cli import dask_scheduler  # noqa: F401
+
+    WORKERS[spec.device]()
+    if spec.protocol == "ucx":
+        with contextlib.suppress(ImportError):
+            import numba.cuda  # noqa: F401
 
 
 WORKERS = {"cpu": cpu_worker, "gpu": gpu.cuda_worker}

@@ -12,7 +12,7 @@ from gpubench.model.quantities import format_seconds
 
 
 @dataclasses.dataclass(frozen=True)
-class Cost:
+class PlaceCost:
     """At one place: ``runs`` that really run, their ``seconds`` by the time model, and nodes times hours."""
 
     nodes: int
@@ -27,14 +27,14 @@ class Cost:
         return self.nodes * self.seconds / 3600
 
 
-def node_hours(plan: Plan) -> Iterator[Cost]:
+def node_hours(plan: Plan) -> Iterator[PlaceCost]:
     """A row per place, ascending."""
     for place in plan.places:
         jobs = [job for job in plan.jobs if job.place == place]
         runs = sum(
             not plan.skip_reason(place[0], run.variant) for job in jobs for block in job.blocks for run in block.runs
         )
-        yield Cost(*place, len(jobs), runs, runs * plan.time.run_s)
+        yield PlaceCost(*place, len(jobs), runs, runs * plan.time.run_s)
 
 
 LEAST_BLOCKS = 5

@@ -243,7 +243,7 @@ _HALVINGS = 60
 def size_preset(
     known: Workload, params: Mapping[str, Any], size: str, *, fixed: Mapping[str, Any], shape: Shape, memory: int
 ) -> dict[str, Any]:
-    """The parameters that preset ``size`` changes, with their values: whole numbers of two digits.
+    """The parameters that preset ``size`` changes, with their values, of two digits.
 
     Args:
         fixed: those that the user gave; they stay, and the others grow around them.
@@ -255,7 +255,10 @@ def size_preset(
     grows = [(name, exponent) for name, exponent in known.grows if name not in fixed]
 
     def grown(factor: float) -> dict[str, Any]:
-        return {name: _two_digits(params[name] * factor**exponent) for name, exponent in grows}
+        return {
+            name: _two_digits(params[name] * factor**exponent, whole=known.params[name].kind != "number")
+            for name, exponent in grows
+        }
 
     def held(factor: float) -> int:
         return known.held({**params, **grown(factor)}, shape)
@@ -276,8 +279,13 @@ def size_preset(
     return grown(2.0**low)
 
 
-def _two_digits(value: float) -> int:
-    """Rounded down, so that a share isn't exceeded: 12 799 → 12 000; at least 1."""
-    whole = max(1, math.floor(value * (1 + 1e-9)))
-    unit = 10 ** max(0, len(str(whole)) - 2)
-    return int(whole // unit * unit)
+def _two_digits(value: float, *, whole: bool) -> float:
+    """Rounded down, so that a share isn't exceeded: 12 799 → 12 000; a whole number is at least 1."""
+    value *= 1 + 1e-9
+    if whole:
+        value = max(1, math.floor(value))
+    exponent = math.floor(math.log10(value)) - 1
+    if whole:
+        unit = 10 ** max(0, exponent)
+        return int(value // unit * unit)
+    return float(f"{math.floor(value / 10**exponent)}e{exponent}")

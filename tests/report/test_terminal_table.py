@@ -46,9 +46,9 @@ def test_a_narrow_table_breaks_what_is_said_of_blocks_not_the_names(story: Repor
 
 
 def test_what_is_likely_and_not_proven_is_said_beside_the_verdict(story: ReportInputs) -> None:
-    word = {"verdict": "inconclusive", "reason": "wide: ", "low_adjusted": -0.1, "high_adjusted": 0.6, "more_blocks": 3}
-    slower = dataclasses.replace(story.verdicts[2], **word)
-    faster = dataclasses.replace(slower, effect=-0.2, low=-0.3, high=-0.1)
+    word = {"verdict": "inconclusive", "low_adjusted": -0.1, "high_adjusted": 0.6, "more_blocks": 3}
+    slower = dataclasses.replace(story.verdicts[2], reason="wide: likely slower, not proven; 8 blocks", **word)
+    faster = dataclasses.replace(slower, effect=-0.2, low=-0.3, high=-0.1, reason="wide: likely faster, not proven; 8")
     lines = verdict_lines([slower, faster, dataclasses.replace(slower, reason="order: ")])
     assert lines[0].endswith(
         "+48.3 % [-10, +60] | 8 blocks | inconclusive; likely slower, not proven; about 3 more blocks would decide"

@@ -39,8 +39,8 @@ def known(number: int) -> pd.DataFrame:
 
 def by_dask(tables: pdsh_data.Tables, number: int) -> pd.DataFrame:
     query = pdsh_frames.QUERIES[number]
-    lazy = query.ask(lambda table, *columns: device.read_parquet(tables.files[table], "cpu", list(columns)), SCALE)
-    with dask.config.set({"dataframe.shuffle.method": "tasks"}):
+    with dask.config.set({"dataframe.shuffle.method": "tasks"}):  # a query chooses it as it is built
+        lazy = query.ask(lambda table, *columns: device.read_parquet(tables.files[table], "cpu", list(columns)), SCALE)
         (answer,) = dask.compute(lazy, scheduler="sync")
     return pdsh_frames.finished(query, answer)
 

@@ -22,6 +22,7 @@ from gpubench.schedulers.client import call, said
 
 FILL_IN = "# fill in:"
 COLUMN = 36
+_CUDA_BASE = "nvidia/cuda:{}.0-devel-ubuntu22.04"
 
 
 def new_site(name: str, scheduler: str | None, launcher: str | None, runtime: str | None, folder: Path) -> None:
@@ -135,7 +136,7 @@ def _tables(found: Survey) -> Iterator[str]:
     yield '# images = "$HOME/gpubench/images"  # where every node sees it'
     yield "\n[image]"
     yield _key("architecture", Guess(platform.machine(), "this machine"))
-    yield from _keys(found, "image", "cuda", "compute_capability")
+    yield from _keys(found, "image", "cuda", "compute_capability", "base")
     yield "\n[defaults]"
     yield _key("variants", Guess(["1.17.0", "1.19.0"], "two UCX versions; the first is the baseline"))
     nodes = found.found.get("nodes")
@@ -318,6 +319,7 @@ def _gpus(found: Survey) -> None:
     found.found["image.compute_capability"] = Guess(rows[0][1], source)
     if cuda := re.search(r"CUDA Version: (\d+\.\d+)", found.ask("nvidia-smi")):
         found.found["image.cuda"] = Guess(cuda[1], f"{source}: the newest that its driver runs")
+        found.found["image.base"] = Guess(_CUDA_BASE.format(cuda[1]), "NVIDIA's image of that version; look up its tag")
 
 
 def _ucx(found: Survey) -> None:
