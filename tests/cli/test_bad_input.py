@@ -120,7 +120,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     need(os.geteuid() == 0 and shutil.which("mount") is not None, "root and mount, for a small tmpfs")
     place = tmp_path / "small"
     place.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(place)], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)], check=True)
     yield place
     subprocess.run(["umount", str(place)], check=True)
 
