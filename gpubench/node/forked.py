@@ -147,6 +147,8 @@ def _entitle(words: List[str]) -> None:
 
     Source: proc(5), fields arg_start and arg_end of /proc/[pid]/stat.
     """
+    if "setproctitle" in sys.modules:  # at its first call it looks for the command that this process began with
+        sys.modules["setproctitle"].getproctitle()
     fields = Path("/proc/self/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     start, end = int(fields[45]), int(fields[46])
     if end > start > 0:
