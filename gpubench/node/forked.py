@@ -38,6 +38,7 @@ class ForkedChild(Child):
         self.pid: Optional[int] = None
         self._forking = forking
         self._code: Optional[int] = None
+        self._sent: List[int] = []
 
     @property
     def code(self) -> Optional[int]:
@@ -59,11 +60,18 @@ class ForkedChild(Child):
         """The last lines of its log, or of the process that should have forked it."""
         return super().tail(lines) if self.pid is not None else self._forking.process.tail(lines)
 
+    def known(self, pid: int) -> None:
+        """It has been forked. What was sent before may have reached only the process that forked it."""
+        self.pid = pid
+        for number in self._sent:
+            self.signal(number)
+
     def signal(self, number: int) -> None:
         """Send a signal to the process and all that it started, or to the one that is about to fork it."""
         if self.code is not None and self.pid is None:
             return
         if self.pid is None:
+            self._sent.append(number)
             self._forking.process.signal(number)
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -100,7 +108,7 @@ class ForkingProcess:
         *lines, self._text = self._text.split(b"\n")
         for line in lines:
             name, _, pid = line.decode("ascii").rpartition(" ")
-            next(child for child in self.children if child.name == name).pid = int(pid)
+            next(child for child in self.children if child.name == name).known(int(pid))
         return self._pipe < 0
 
 

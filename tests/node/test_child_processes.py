@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.node.process import Child, command, describe_exit, maps_anywhere, role_words, stop_all
+from gpubench.node import forked
+from gpubench.node.process import Child, Planned, command, describe_exit, maps_anywhere, role_words, stop_all
 from gpubench.workloads.process_reaper import marked
 from tests.node.specs_by_hand import quiet_environment
 
@@ -182,3 +183,30 @@ def test_files_that_some_process_has_in_its_memory_are_found(tmp_path: Path) -> 
         assert maps_anywhere([str(used), str(unused)]) == {str(used)}
     assert maps_anywhere([str(used), str(unused)]) == set()
     assert maps_anywhere([]) == set()
+
+
+FORKS_LATE = """
+import json, os, sys, time
+report = json.load(open(sys.argv[-1]))["report"]
+us = os.getpid()
+if os.fork() == 0:
+    os.setsid()
+    open("stands-alone", "w").close()
+    while os.getppid() == us:
+        time.sleep(0.001)
+    os.write(report, b"worker %d\\n" % os.getpid())
+    os.close(report)
+time.sleep(600)
+"""
+
+
+def test_a_process_that_is_forked_and_not_yet_known_when_all_are_killed_does_not_live_on(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    script = tmp_path / "forks.py"
+    script.write_text(FORKS_LATE)
+    monkeypatch.setattr(sys, "argv", [str(script)])
+    (child,) = forked.fork([], [Planned("worker", [])], dict(os.environ), tmp_path)
+    until((tmp_path / "stands-alone").exists)
+    stop_all([child], grace_s=0.1)
+    assert child.code == -signal.SIGTERM
