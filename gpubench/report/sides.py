@@ -129,6 +129,8 @@ def _verdict(first: Side, second: Side, pair: Pair, judged: JudgedUnpaired) -> V
         one_job=False,
         low_adjusted=judged.low_adjusted,
         high_adjusted=judged.high_adjusted,
+        low_equivalence=judged.low_equivalence,
+        high_equivalence=judged.high_equivalence,
     )
 
 

@@ -6,7 +6,7 @@ The words are broken, equivalent, regression, improvement and inconclusive.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from scipy import special
@@ -178,26 +178,60 @@ def bounds(
     In an adaptive campaign it is the repeated confidence interval of the last look. Where that of an earlier look lies
     beyond zero, its end counts: what a look has decided no later one takes back.
     """
-    effect, look = estimates.difference.effect, settings.look
+    low, high = _fixed_ends(estimates, level)
+    for cells, lows, highs in _ends_at_looks(pairs, settings, frozen, level, sides=2):
+        least, most = lows.max(axis=0), highs.min(axis=0)
+        low[cells] = np.where(least > 0, least, lows[-1])
+        high[cells] = np.where(most < 0, most, highs[-1])
+    return _around(estimates, low, high)
+
+
+def equivalence_bounds(
+    pairs: Pairs, settings: VerdictSettings, estimates: Estimates, frozen: Bools
+) -> tuple[Floats, Floats]:
+    """Ends of the 1 - 2 alpha interval of every cell in logs, NaN where undefined.
+
+    It lies within the margin exactly where both one-sided tests reject (Schuirmann 1987, J. Pharmacokin. Biopharm.
+    15:657). In an adaptive campaign it is the repeated interval of the first look at which they reject, else of the last.
+    """
+    level = np.full(pairs.blocks.shape, settings.alpha)
+    low, high = _fixed_ends(estimates, 2 * level)
+    for cells, lows, highs in _ends_at_looks(pairs, settings, frozen, level, sides=1):
+        within = (lows >= -settings.margin.log) & (highs <= settings.margin.log)
+        at = np.where(within.any(axis=0), within.argmax(axis=0), len(lows) - 1)
+        low[cells], high[cells] = (np.take_along_axis(side, at[None], axis=0)[0] for side in (lows, highs))
+    return _around(estimates, low, high)
+
+
+def _fixed_ends(estimates: Estimates, level: Floats) -> tuple[Floats, Floats]:
     half = estimates.difference.half_width(level)
-    low, high = effect - half, effect + half
-    if look is None:
-        return low, high
+    return estimates.difference.effect - half, estimates.difference.effect + half
+
+
+def _around(estimates: Estimates, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    effect = estimates.difference.effect
+    return np.minimum(low, effect), np.maximum(high, effect)
+
+
+def _ends_at_looks(
+    pairs: Pairs, settings: VerdictSettings, frozen: Bools, level: Floats, *, sides: int
+) -> Iterator[tuple[Bools, Floats, Floats]]:
+    """Cells, and ends of their intervals at each look of an adaptive campaign, shape (looks, cells)."""
+    if (look := settings.look) is None:
+        return
     ended = ~frozen & look.ended
     kinds = set(zip(pairs.blocks.tolist(), ended.tolist(), level.tolist(), strict=True))
     for blocks, last, alpha in sorted(kind for kind in kinds if kind[0] >= 2):
         cells = np.equal(pairs.blocks, blocks) & np.equal(ended, last) & np.equal(level, alpha)
         looks = _looks(blocks, look.maximum, last) or (blocks,)
-        levels = nominal_levels(looks, look.maximum, alpha * T_SHARE, 2, last)
+        levels = nominal_levels(looks, look.maximum, alpha * T_SHARE, sides, last)
         ends = []
         for seen_blocks, nominal in zip(looks, levels, strict=True):
             seen = mean_difference(pairs.select(cells).head(seen_blocks), settings)
-            ends.append((seen.effect - seen.half_width(nominal), seen.effect + seen.half_width(nominal)))
+            half = seen.half_width(2 * nominal / sides)
+            ends.append((seen.effect - half, seen.effect + half))
         lows, highs = (np.stack(side) for side in zip(*ends, strict=True))
-        least, most = lows.max(axis=0), highs.min(axis=0)
-        low[cells] = np.minimum(np.where(least > 0, least, lows[-1]), effect[cells])
-        high[cells] = np.maximum(np.where(most < 0, most, highs[-1]), effect[cells])
-    return low, high
+        yield cells, lows, highs
 
 
 WORDS = ("inconclusive", "broken", "equivalent", "regression", "improvement")

@@ -65,6 +65,7 @@ class JudgedUnpaired:
         p, p_holm: two-sided, and after Holm over the family; None where it can't be tested.
         beyond_margin: the whole adjusted interval lies beyond the margin.
         low_adjusted, high_adjusted: interval at the level of Holm's step.
+        low_equivalence, high_equivalence: 90 % interval, within the margin exactly where the cell is equivalent.
     """
 
     effect: float | None
@@ -78,6 +79,8 @@ class JudgedUnpaired:
     beyond_margin: bool
     low_adjusted: float | None = None
     high_adjusted: float | None = None
+    low_equivalence: float | None = None
+    high_equivalence: float | None = None
 
 
 def welch(first: Sequence[float], second: Sequence[float]) -> UnpairedDifference | None:
@@ -155,6 +158,8 @@ def _judged(
         settings.margin.is_exceeded(word, low_adjusted, high_adjusted),
         low_adjusted,
         high_adjusted,
+        math.expm1(found.mean - wide),
+        math.expm1(found.mean + wide),
     )
 
 

@@ -24,6 +24,7 @@ from gpubench.stats.decision import (
     bounds,
     circumstances,
     decide,
+    equivalence_bounds,
     holm_levels,
 )
 from gpubench.stats.flags import raise_flags
@@ -144,7 +145,9 @@ class Verdict:
         straggler_limit: stragglers rarer than this share of samples can't be excluded: 3 / (samples of the variant with
             fewer).
         one_job: several blocks come from one allocation, so the verdict holds on these nodes.
-        low_adjusted: lower bound of the interval at the level of Holm's step, which agrees with the verdict.
+        low_adjusted: lower bound of the interval at the level of Holm's step, which agrees with what Holm decided.
+        low_equivalence: lower bound of the 90 % interval (a repeated one in an adaptive campaign), which lies within the
+            margin exactly where both one-sided tests reject.
     """
 
     key: Mapping[str, object]
@@ -172,12 +175,20 @@ class Verdict:
     one_job: bool
     low_adjusted: float | None = None
     high_adjusted: float | None = None
+    low_equivalence: float | None = None
+    high_equivalence: float | None = None
 
     @property
     def shown(self) -> tuple[float | None, float | None]:
-        """The interval beside the verdict: adjusted, but for an equivalent cell, which Holm didn't decide."""
-        own = self.verdict == "equivalent" or self.low_adjusted is None
-        return (self.low, self.high) if own else (self.low_adjusted, self.high_adjusted)
+        """The interval on which the verdict rests: of an equivalent cell the margin's, of others Holm's.
+
+        The cell's own where verdicts of an earlier version have neither.
+        """
+        equivalent = self.verdict == "equivalent"
+        bounds = (
+            (self.low_equivalence, self.high_equivalence) if equivalent else (self.low_adjusted, self.high_adjusted)
+        )
+        return (self.low, self.high) if bounds[0] is None else bounds
 
     @property
     def leaning(self) -> str:
@@ -223,8 +234,11 @@ def judge(comparisons: Sequence[ComparisonInput], settings: VerdictSettings) -> 
     )
     levels = holm_levels(decisions.estimates.p, decisions.p_holm <= settings.alpha, settings.alpha)
     frozen = np.array([cell.comparison.frozen_at is not None for cell in cells])
-    adjusted = bounds(pairs, settings, decisions.estimates, frozen, levels)
-    columns = _columns(pairs, decisions, flips, adjusted)
+    ends = {
+        "adjusted": bounds(pairs, settings, decisions.estimates, frozen, levels),
+        "equivalence": equivalence_bounds(pairs, settings, decisions.estimates, frozen),
+    }
+    columns = _columns(pairs, decisions, flips, ends)
     flags = raise_flags(cells, pairs, decisions, flips, settings)
     return [
         _verdict(cell, row, decisions, settings, columns=columns, flags=raised)
@@ -275,7 +289,7 @@ def _verdict(
 
 
 def _columns(
-    pairs: Pairs, decisions: Decisions, flips: tuple[Floats, Floats], adjusted: tuple[Floats, Floats]
+    pairs: Pairs, decisions: Decisions, flips: tuple[Floats, Floats], ends: Mapping[str, tuple[Floats, Floats]]
 ) -> dict[str, Floats]:
     """Effects and bounds as ratios minus one, p-values and counts of all cells by name; NaN where undefined."""
     difference, half_width = decisions.estimates.difference, decisions.estimates.half_width
@@ -285,8 +299,7 @@ def _columns(
         "effect": effect,
         "low": effect - half_width,
         "high": effect + half_width,
-        "low_adjusted": adjusted[0],
-        "high_adjusted": adjusted[1],
+        **{f"{side}_{name}": both[at] for name, both in ends.items() for at, side in enumerate(("low", "high"))},
         "median_effect": np.where(some, masked_mean(pairs.differences("median"), pairs.mask), np.nan),
         "geomean_effect": np.where(some, masked_mean(pairs.differences("geomean"), pairs.mask), np.nan),
     }

@@ -90,7 +90,10 @@ def test_cells_told_apart_by_a_column_are_named_by_it(compare: Compare) -> None:
     assert [line.split(" | ")[0] for line in lines] == ["w gpu=A100", "w gpu=H100"]
     assert [line.split(" | ")[-1] for line in lines] == ["regression", "equivalent"]
     assert margin == "  equivalent: within ±3 %"
-    assert intervals == "  intervals: at the level of Holm's step; of equivalent comparisons: 95 %"
+    assert (
+        intervals
+        == "  intervals: at the level of Holm's step; of equivalent comparisons: 90 %, the level of the equivalence test"
+    )
 
 
 def test_warm_up_that_is_first_marked_late_in_a_long_jsonl_is_warm_up(compare: Compare) -> None:

@@ -317,7 +317,7 @@ def test_one_hopeless_interval_does_not_hide_the_others(
     campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
 ) -> None:
     _, inputs, _ = campaigns["story"]
-    wide = [dataclasses.replace(inputs.verdicts[0], low=-0.99, high=80.0), *inputs.verdicts[1:]]
+    wide = [dataclasses.replace(inputs.verdicts[0], low_equivalence=-0.99, high_equivalence=80.0), *inputs.verdicts[1:]]
     spec = charts.forest(wide, [f"row {number}" for number in range(10)], 0.03)
     (low, high) = spec["layer"][0]["encoding"]["x"]["scale"]["domain"]
     assert (low, high) == pytest.approx((-99.0, 193.0), abs=1)
@@ -346,7 +346,7 @@ def test_an_effect_without_an_interval_does_not_press_the_others_flat_and_is_tol
     _, inputs, _ = campaigns["story"]
     shown = [one for one in inputs.verdicts if one.effect is not None]
     names = [f"row {number}" for number in range(len(shown))]
-    alone = [dataclasses.replace(shown[0], effect=14.3, low=None, high=None), *shown[1:]]
+    alone = [dataclasses.replace(shown[0], effect=14.3, low=None, high=None, low_equivalence=None), *shown[1:]]
     spec = charts.forest(alone, names, 0.03)
     assert spec["layer"][0]["encoding"]["x"]["scale"]["domain"][1] < 200
     told = [row["arrow"] for row in spec["datasets"]["rows"] if row["beyond"]]
@@ -357,9 +357,9 @@ def test_a_bound_of_twenty_digits_is_not_printed_in_full(
     campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
 ) -> None:
     verdict = campaigns["story"][1].verdicts[0]
-    wide = dataclasses.replace(verdict, low=-0.999, high=4.4e20)
+    wide = dataclasses.replace(verdict, low_equivalence=-0.999, high_equivalence=4.4e20)
     assert labels.interval(wide) == "[-100, >+999]"
-    assert labels.interval(dataclasses.replace(verdict, low=-0.012, high=0.034)) == "[-1.2, +3.4]"
+    assert labels.interval(dataclasses.replace(wide, low_equivalence=-0.012, high_equivalence=0.034)) == "[-1.2, +3.4]"
 
 
 def test_the_shape_of_verdicts_json(campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]]) -> None:

@@ -19,7 +19,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> ReportInputs:
 def test_a_line_per_verdict_that_reads_like_a_sentence(story: ReportInputs) -> None:
     lines = verdict_lines(story.verdicts)
     assert lines[2] == "message 10 MB | 1.19.0 vs 1.17.0 | +48.3 % [+46, +50] | 8 blocks | regression"
-    assert lines[0].startswith("message 1 KiB | 1.19.0 vs 1.17.0 | +0.5 % [-1.2, +2.2] | 8 blocks | ")
+    assert lines[0].startswith("message 1 KiB | 1.19.0 vs 1.17.0 | +0.5 % [-0.9, +1.8] | 8 blocks | ")
 
 
 def test_the_table_says_the_same_in_eighty_columns(story: ReportInputs) -> None:
@@ -55,7 +55,10 @@ def test_what_is_likely_and_not_proven_is_said_beside_the_verdict(story: ReportI
     )
     assert "| inconclusive; likely faster, not proven; " in lines[1]
     assert "likely" not in lines[2]
-    assert "  intervals: at the level of Holm's step; of equivalent comparisons: 95 %" in lines
+    assert (
+        "  intervals: at the level of Holm's step; of equivalent comparisons: 90 %, the level of the equivalence test"
+        in lines
+    )
 
 
 def test_markup_in_a_label_is_text(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -62,11 +63,36 @@ def test_a_comparison_by_itself_has_one_interval() -> None:
     assert one.shown == pytest.approx((one.low, one.high))
 
 
-def test_an_equivalent_comparison_shows_its_own_interval() -> None:
-    verdicts = judge([cell(noisy(6, effect=0.002, sd=0.005), gpu=1), cell(noisy(6, sd=0.2), gpu=2)], VerdictSettings())
-    assert verdicts[0].verdict == "equivalent"
-    assert verdicts[0].shown == (verdicts[0].low, verdicts[0].high)
-    assert verdicts[0].low_adjusted < verdicts[0].low
+def within(one: Verdict, margin: float = 0.03) -> bool:
+    assert one.low_equivalence is not None
+    assert one.high_equivalence is not None
+    return one.low_equivalence >= 1 / (1 + margin) - 1 and one.high_equivalence <= margin
+
+
+@pytest.mark.parametrize("look", [None, Looks(12, False), Looks(12, True)])
+def test_an_equivalent_comparison_shows_the_interval_that_lies_within_the_margin(look: Looks | None) -> None:
+    """And no other comparison has one there: a 95 % interval that is wider would seem to contradict the verdict."""
+    wider = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        cells = [
+            comparison(blocks_of(effect + 0.03 * rng.standard_normal(blocks)), planned=12, gpu=name)
+            for name, (effect, blocks) in enumerate(zip(EFFECTS, (5, 6, 8, 10, 12, 8, 9, 6), strict=True))
+        ]
+        for one in judge(cells, VerdictSettings(look=look)):
+            if look is None or one.p_holm is not None:
+                assert within(one) == (one.verdict == "equivalent")
+            if one.verdict == "equivalent":
+                assert one.shown == (one.low_equivalence, one.high_equivalence)
+                assert one.low_equivalence <= one.effect <= one.high_equivalence
+                wider += one.high > 0.03 or one.low < 1 / 1.03 - 1
+    assert wider > 3
+
+
+def test_verdicts_of_an_earlier_version_show_the_interval_they_have() -> None:
+    (one,) = judge([cell(noisy(6, effect=0.002, sd=0.005))], VerdictSettings())
+    older = dataclasses.replace(one, low_equivalence=None, high_equivalence=None)
+    assert (older.verdict, older.shown) == ("equivalent", (one.low, one.high))
 
 
 def test_an_effect_that_family_alone_makes_undecided_is_likely_and_not_proven() -> None:
@@ -117,5 +143,7 @@ def test_two_sides_without_common_blocks_are_shown_alike() -> None:
             beyond = one.low_adjusted > 0 or one.high_adjusted < 0
             assert beyond == (one.p_holm <= 0.05)
             assert ("likely" in one.reason) == (one.word == "inconclusive" and (one.low > 0 or one.high < 0))
+            inside = one.low_equivalence >= 1 / 1.03 - 1 and one.high_equivalence <= 0.03
+            assert inside == (one.word == "equivalent")
             words.add(one.word)
     assert words == {"regression", "improvement", "equivalent", "inconclusive"}
