@@ -84,6 +84,8 @@ def blocks_that_fit(
     return least
 
 
+MOST_BLOCKS = 40
+"""That a budget is filled with: of more, repetitions take the rest."""
 LEAST_REPS = 4
 """Of a workload in a run: fewer say nothing about their scatter."""
 OF_LIMIT = 3.0
@@ -125,7 +127,7 @@ class FirstPass:
     """A run of the baseline with a few repetitions, before the plan is made.
 
     Args:
-        fixed_s: seconds of its run beside all repetitions: start, end, and what stands between workloads.
+        fixed_s: seconds of a run of the campaign beside all repetitions: start, end, and what stands between workloads.
         tried: by ``params_id``.
     """
 
@@ -139,21 +141,24 @@ class FirstPass:
         return self.fixed_s + sum((reps[name] + one.marked) * one.cost_s for name, one in self.tried.items())
 
 
-def repetitions(first: FirstPass, *, budget_s: float, blocks: int, variants: int) -> dict[str, int]:
-    """Timed repetitions of a run, by ``params_id``, with which a campaign fills ``budget_s``.
+def fill_budget(first: FirstPass, *, budget_s: float, blocks: int, variants: int) -> tuple[int, dict[str, int]]:
+    """Blocks, and the timed repetitions of a run by ``params_id``, with which a campaign fills ``budget_s``.
 
     As many blocks as leave half of each run to its timed repetitions, in whole balanced sets from ``blocks`` down to
-    the fewest that carry a verdict. Workloads share the time so that the variances of their means add up to the least:
-    each gets time in proportion to scatter · √cost, but for the least and the most that it may get.
+    the fewest that carry a verdict: blocks also average out what differs between the lives of a cluster. Workloads
+    share the time so that the variances of their means add up to the least: each gets time in proportion to
+    scatter · √cost, but for the least and the most that it may get.
 
     Source: optimum allocation with costs, Cochran, Sampling Techniques, 3rd ed., section 5.5.
     """
     idle_s = first.run_s(dict.fromkeys(first.tried, 0))
     least = least_whole_sets(variants)
     sets = range(max(least, blocks // variants * variants), least - 1, -variants)
-    fill_s = next((left for count in sets if (left := budget_s / (count * variants) - idle_s) >= idle_s), None)
-    if fill_s is None:
-        fill_s = budget_s / (least * variants) - idle_s
+    fill_s, held = 0.0, least
+    for held in sets:
+        fill_s = budget_s / (held * variants) - idle_s
+        if fill_s >= max(idle_s, first.run_s(dict.fromkeys(first.tried, LEAST_REPS)) - idle_s + SPARE_S):
+            break
     weights = {name: max(one.scatter, LEAST_SCATTER) * math.sqrt(one.cost_s) for name, one in first.tried.items()}
     equal = sum(weights.values()) / len(weights)
     weights = {name: min(max(each, equal / UNEVEN), equal * UNEVEN) for name, each in weights.items()}
@@ -172,4 +177,9 @@ def repetitions(first: FirstPass, *, budget_s: float, blocks: int, variants: int
             name: first.tried[name].most for name, reps in shares.items() if reps > first.tried[name].most
         }
         chosen |= bound or shares
-    return chosen
+    return held, chosen
+
+
+def blocks_left(*, left_s: float, taken_s: float, blocks: int, variants: int) -> int:
+    """Whole balanced sets of blocks that ``left_s`` holds where ``blocks`` took ``taken_s``."""
+    return min(int(left_s / (taken_s / blocks)), MOST_BLOCKS - blocks) // variants * variants if blocks else 0

@@ -249,7 +249,7 @@ def _notes(verdicts: Sequence[Verdict]) -> Iterator[str]:
     if any(_is_wide(one) for one in verdicts):
         yield f"inconclusive: neither {margin} nor different after Holm over the planned family"
     if any(one.shown != (one.low, one.high) for one in verdicts):
-        yield "intervals: at the level of Holm's step; of equivalent comparisons: 90 %, the level of the equivalence test"
+        yield "intervals: at the level of Holm's step; of equivalent comparisons: 90 %, the level of their test"
     if any(one.one_job for one in verdicts):
         yield "several blocks share one job: the verdicts hold on these nodes"
 

@@ -192,7 +192,7 @@ def equivalence_bounds(
     """Ends of the 1 - 2 alpha interval of every cell in logs, NaN where undefined.
 
     It lies within the margin exactly where both one-sided tests reject (Schuirmann 1987, J. Pharmacokin. Biopharm.
-    15:657). In an adaptive campaign it is the repeated interval of the first look at which they reject, else of the last.
+    15:657). In an adaptive campaign it is the repeated interval of the first look that rejects, else of the last.
     """
     level = np.full(pairs.blocks.shape, settings.alpha)
     low, high = _fixed_ends(estimates, 2 * level)

@@ -146,8 +146,8 @@ class Verdict:
             fewer).
         one_job: several blocks come from one allocation, so the verdict holds on these nodes.
         low_adjusted: lower bound of the interval at the level of Holm's step, which agrees with what Holm decided.
-        low_equivalence: lower bound of the 90 % interval (a repeated one in an adaptive campaign), which lies within the
-            margin exactly where both one-sided tests reject.
+        low_equivalence: lower bound of the 90 % interval (repeated in an adaptive campaign), which lies within the margin
+            exactly where both one-sided tests reject.
     """
 
     key: Mapping[str, object]

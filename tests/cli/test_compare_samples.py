@@ -92,7 +92,7 @@ def test_cells_told_apart_by_a_column_are_named_by_it(compare: Compare) -> None:
     assert margin == "  equivalent: within ±3 %"
     assert (
         intervals
-        == "  intervals: at the level of Holm's step; of equivalent comparisons: 90 %, the level of the equivalence test"
+        == "  intervals: at the level of Holm's step; of equivalent comparisons: 90 %, the level of their test"
     )
 
 

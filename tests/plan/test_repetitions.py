@@ -9,12 +9,14 @@ import pytest
 from gpubench.plan.block_design import warmup_repetitions
 from gpubench.plan.budget import (
     LEAST_REPS,
+    MOST_BLOCKS,
     SPARE_S,
     FirstPass,
     PilotWorkload,
+    blocks_left,
     blocks_that_fit,
+    fill_budget,
     least_whole_sets,
-    repetitions,
 )
 from gpubench.plan.make import History
 from tests.conftest import examples
@@ -51,9 +53,10 @@ def test_the_budget_is_not_passed_where_the_least_fits_and_is_nearly_filled(
     tried: dict[str, PilotWorkload], fixed_s: float, budget_s: float, blocks: int, variants: int
 ) -> None:
     made = FirstPass("first", 20.0, fixed_s, tried)
-    reps = repetitions(made, budget_s=budget_s, blocks=blocks, variants=variants)
+    held, reps = fill_budget(made, budget_s=budget_s, blocks=blocks, variants=variants)
     assert min(reps.values()) >= LEAST_REPS
-    count = blocks_planned(made, reps, budget_s, blocks, variants)
+    count = blocks_planned(made, reps, budget_s, held, variants)
+    assert held == count
     taken = made.run_s(reps) * variants * count
     fewest = made.run_s(dict.fromkeys(tried, LEAST_REPS)) + SPARE_S
     if fewest * variants * least_whole_sets(variants) <= budget_s:
@@ -68,29 +71,29 @@ def test_what_the_least_of_one_takes_the_others_give() -> None:
     costs = {"merge": (1.2, 0.1), "transpose": (0.6, 0.1), "tasks": (0.45, 0.12), "message": (0.5, 0.06)}
     made = first(7.0, **{name: PilotWorkload(cost, scatter, 1.5) for name, (cost, scatter) in costs.items()})
     budget_s = 12 * (made.run_s(dict.fromkeys(costs, LEAST_REPS)) + 1.0)
-    reps = repetitions(made, budget_s=budget_s, blocks=8, variants=2)
+    _, reps = fill_budget(made, budget_s=budget_s, blocks=6, variants=2)
     assert min(reps.values()) == LEAST_REPS
     assert budget_s - 12 < 12 * made.run_s(reps) <= budget_s
 
 
 def test_no_workload_is_planned_to_take_more_than_a_third_of_its_time_limit() -> None:
     tried = {"a": PilotWorkload(0.5, 0.1, 1.5, limit_s=300), "b": PilotWorkload(0.5, 0.1, 1.5, limit_s=30)}
-    reps = repetitions(first(7.0, **tried), budget_s=4 * 3600, blocks=6, variants=2)
+    _, reps = fill_budget(first(7.0, **tried), budget_s=4 * 3600, blocks=6, variants=2)
     assert reps == {"a": 198, "b": 18}
     lone = {"a": PilotWorkload(60.0, 0.1, 1.5, limit_s=60)}
-    assert repetitions(first(7.0, **lone), budget_s=4 * 3600, blocks=6, variants=2) == {"a": LEAST_REPS}
+    assert fill_budget(first(7.0, **lone), budget_s=4 * 3600, blocks=6, variants=2) == (6, {"a": LEAST_REPS})
 
 
 def test_time_goes_where_it_narrows_most() -> None:
     even = PilotWorkload(0.5, 0.1, 1.0)
-    reps = repetitions(first(a=even, b=PilotWorkload(0.5, 0.2, 1.0)), budget_s=400, blocks=6, variants=2)
+    _, reps = fill_budget(first(a=even, b=PilotWorkload(0.5, 0.2, 1.0)), budget_s=400, blocks=6, variants=2)
     assert reps["b"] == pytest.approx(2 * reps["a"], abs=2)
-    cheap = repetitions(first(a=even, b=PilotWorkload(0.125, 0.1, 1.0)), budget_s=400, blocks=6, variants=2)
+    _, cheap = fill_budget(first(a=even, b=PilotWorkload(0.125, 0.1, 1.0)), budget_s=400, blocks=6, variants=2)
     assert cheap["b"] == pytest.approx(2 * cheap["a"], abs=2)  # half the time, a quarter of the cost
 
 
 def test_one_wild_workload_leaves_something_to_the_others() -> None:
-    reps = repetitions(
+    _, reps = fill_budget(
         first(a=PilotWorkload(0.5, 0.01, 1.0), b=PilotWorkload(0.5, 0.9, 1.0)), budget_s=600, blocks=6, variants=2
     )
     assert reps["b"] <= 4 * reps["a"] + 4
@@ -98,8 +101,27 @@ def test_one_wild_workload_leaves_something_to_the_others() -> None:
 
 def test_fewer_blocks_rather_than_runs_that_mostly_start_and_end() -> None:
     made = first(a=PilotWorkload(0.5, 0.1, 1.0))
-    assert blocks_planned(made, repetitions(made, budget_s=2000, blocks=8, variants=2), 2000, 8, 2) == 8
-    assert blocks_planned(made, repetitions(made, budget_s=200, blocks=8, variants=2), 200, 8, 2) == 6
+    assert fill_budget(made, budget_s=2000, blocks=8, variants=2)[0] == 8
+    assert fill_budget(made, budget_s=200, blocks=8, variants=2)[0] == 6
+
+
+def test_as_many_blocks_as_leave_half_of_each_run_to_its_repetitions() -> None:
+    made = first(3.5, a=PilotWorkload(1.0, 0.1, 1.5), b=PilotWorkload(0.5, 0.1, 1.5))
+    held, reps = fill_budget(made, budget_s=286, blocks=MOST_BLOCKS, variants=2)
+    assert (held, made.run_s(dict.fromkeys(reps, 0))) == (12, 5.75)
+    assert made.run_s(reps) > 2 * 5.75 > 286 / 28
+    long = fill_budget(made, budget_s=4 * 3600, blocks=MOST_BLOCKS, variants=3)
+    assert long[0] == MOST_BLOCKS // 3 * 3
+    assert min(long[1].values()) > 50
+
+
+def test_blocks_that_the_time_left_holds() -> None:
+    assert blocks_left(left_s=70, taken_s=230, blocks=10, variants=2) == 2
+    assert blocks_left(left_s=70, taken_s=230, blocks=10, variants=3) == 3
+    assert blocks_left(left_s=45, taken_s=230, blocks=10, variants=2) == 0
+    assert blocks_left(left_s=-5, taken_s=310, blocks=10, variants=2) == 0
+    assert blocks_left(left_s=1e6, taken_s=230, blocks=10, variants=2) == MOST_BLOCKS - 10
+    assert blocks_left(left_s=1e6, taken_s=900, blocks=MOST_BLOCKS + 2, variants=2) <= 0
 
 
 @pytest.mark.parametrize(

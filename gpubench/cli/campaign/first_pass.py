@@ -6,6 +6,8 @@ import dataclasses
 import datetime as dt
 import json
 import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from gpubench.cli.campaign.planning import Wanted, check_plan, plan_campaign, run_seconds, settle
 from gpubench.cli.campaign.preflight import prepare
@@ -15,7 +17,7 @@ from gpubench.cli.say import say
 from gpubench.errors import InterruptedByUserError
 from gpubench.model.quantities import format_seconds
 from gpubench.plan.block_design import interleaved, warmup_repetitions
-from gpubench.plan.budget import LEAST_REPS, FirstPass, PilotWorkload, repetitions
+from gpubench.plan.budget import LEAST_REPS, MOST_BLOCKS, FirstPass, PilotWorkload, fill_budget
 from gpubench.plan.feasibility import SEQUENTIAL
 from gpubench.schedulers import LOCAL
 from gpubench.spec.plain import parse_lines
@@ -25,12 +27,14 @@ from gpubench.store.accounting import RunOutcome
 FOLDER = "first-passes"
 """Below the outputs: none of these is a campaign of its own."""
 REPS = 4
-TURN_S = 0.2
-"""Of an interleaved run, to take a turn and give it back: 12 runs of 8 turns took 20 s more than foreseen without."""
+TURN_S = 0.05
+"""Of an interleaved run, to take a turn and give it back: blocks of 12 turns took 0.5 s more than without."""
 
 
 def with_repetitions(wanted: Wanted) -> Wanted:
-    """With the repetitions that fill the budget, where the suite leaves them to a first pass and one can be made here.
+    """With the blocks and repetitions that fill the budget, where a first pass can choose them.
+
+    The suite leaves repetitions to it, the user blocks.
 
     One can't be where a queue starts the jobs, without a budget, in an adaptive campaign (its budget buys blocks), and
     over several node counts or layouts, whose runs take different times. A first pass that fails says nothing of the
@@ -48,22 +52,32 @@ def with_repetitions(wanted: Wanted) -> Wanted:
     say(f"first pass of {baseline.label}: {REPS} repetitions of each workload, to choose how many fill the budget")
     outcome = _run(wanted, settled.layout.waiting)
     together = interleaved(settled)
-    tried = _tried(wanted, outcome, together=together)
+    rows = _timed_rows(outcome)
+    tried = _tried(wanted, rows, together=together)
     if not tried:
         why = f"the first pass ended {outcome.status}{f': {outcome.reason}' if outcome.reason else ' without samples'}"
         return dataclasses.replace(wanted, repetitions=f"repetitions as suite {wanted.suite} says: {why}")
     seconds = run_seconds(outcome)
-    repeated = sum(
-        (REPS + item.warmup) * tried[item.params_id].cost_s for item in wanted.workloads if item.params_id in tried
+    variants, asked_blocks = len(wanted.variants), wanted.asked.chosen_blocks()
+    first = FirstPass(
+        outcome.record.campaign if outcome.record else "",
+        seconds,
+        _fixed_s(wanted, rows, tried, seconds, together=together),
+        tried,
     )
-    turns = len(tried) * warmup_repetitions(1, variants=len(wanted.variants), together=True) + 2
-    fixed_s = max(seconds - repeated, 0.0) + (TURN_S * turns if together else 0.0)
-    first = FirstPass(outcome.record.campaign if outcome.record else "", seconds, fixed_s, tried)
     left_s = max(budget_s - seconds, 0.0)
-    reps = repetitions(first, budget_s=left_s, blocks=wanted.blocks, variants=len(wanted.variants))
+    blocks, reps = fill_budget(first, budget_s=left_s, blocks=asked_blocks or MOST_BLOCKS, variants=variants)
     workloads = [dataclasses.replace(item, reps=reps.get(item.params_id, item.reps)) for item in wanted.workloads]
-    wanted = dataclasses.replace(wanted, tried=first, workloads=workloads, first_pass=first.campaign)
-    return dataclasses.replace(wanted, budget_s=left_s, spent_s=seconds, repetitions=_words(first, wanted))
+    wanted = dataclasses.replace(
+        wanted,
+        tried=first,
+        workloads=workloads,
+        first_pass=first.campaign,
+        blocks=asked_blocks or blocks,
+        budget_s=left_s,
+        spent_s=seconds,
+    )
+    return dataclasses.replace(wanted, repetitions=_words(first, wanted))
 
 
 def _run(wanted: Wanted, waiting: str) -> RunOutcome:
@@ -93,27 +107,60 @@ def _run(wanted: Wanted, waiting: str) -> RunOutcome:
     return outcome
 
 
-def _tried(wanted: Wanted, outcome: RunOutcome, *, together: bool) -> dict[str, PilotWorkload]:
-    """What the timed repetitions of each workload say, by ``params_id``; nothing where the run didn't end well."""
+def _timed_rows(outcome: RunOutcome) -> list[dict[str, Any]]:
+    """All samples of the run in the order in which they began, warm-ups too; none where it didn't end well."""
     if outcome.status != "ok" or outcome.directory is None:
-        return {}
-    lines = parse_lines((outcome.directory / SAMPLES_FILE).read_text(encoding="utf-8"))
-    rows = [row for row in lines if not row["warmup"]]
+        return []
+    return parse_lines((outcome.directory / SAMPLES_FILE).read_text(encoding="utf-8"))
+
+
+def _tried(wanted: Wanted, rows: Sequence[Mapping[str, Any]], *, together: bool) -> dict[str, PilotWorkload]:
+    """What the timed repetitions of each workload say, by ``params_id``."""
     tried = {}
     for item in wanted.workloads:
-        own = [row for row in rows if row["params_id"] == item.params_id]
+        own = [row for row in rows if row["params_id"] == item.params_id and not row["warmup"]]
         if len(own) < REPS:  # it failed, or this image can't measure it
             continue
-        first, last = (dt.datetime.fromisoformat(row["started_at"]) for row in (own[0], own[-1]))
         seconds = [float(row["wall_s"]) for row in own]
         tried[item.params_id] = PilotWorkload(
             # No less than what was timed, whatever the machine's clock did meanwhile.
-            cost_s=max((last - first).total_seconds() / (REPS - 1), statistics.fmean(seconds)),
+            cost_s=max((_at(own[-1]) - _at(own[0])) / (REPS - 1), statistics.fmean(seconds)),
             scatter=statistics.stdev(seconds) / statistics.fmean(seconds),
             marked=warmup_repetitions(item.warmup, variants=len(wanted.variants), together=together),
             limit_s=item.timeout_s,
         )
     return tried
+
+
+def _fixed_s(
+    wanted: Wanted,
+    rows: Sequence[Mapping[str, Any]],
+    tried: Mapping[str, PilotWorkload],
+    seconds: float,
+    *,
+    together: bool,
+) -> float:
+    """Seconds of a run of the campaign beside its repetitions.
+
+    Clusters of an interleaved block start and end at the same time, and one that starts keeps about one core busy: so
+    many variants as there are cores share the seconds of one start and one end.
+    """
+    repeated_s = sum(
+        (REPS + item.warmup) * tried[item.params_id].cost_s for item in wanted.workloads if item.params_id in tried
+    )
+    alone_s = max(seconds - repeated_s, 0.0)
+    if not together:
+        return alone_s
+    inside_s = _at(rows[-1]) + float(rows[-1]["wall_s"]) - _at(rows[0])
+    ends_s = min(max(seconds - inside_s, 0.0), alone_s)
+    variants = len(wanted.variants)
+    turns = len(tried) * warmup_repetitions(1, variants=variants, together=True) + 2
+    return alone_s - ends_s + ends_s / min(variants, max(wanted.machine_cores, 1)) + TURN_S * turns
+
+
+def _at(row: Mapping[str, Any]) -> float:
+    """When the repetition began, in seconds of the epoch."""
+    return dt.datetime.fromisoformat(row["started_at"]).timestamp()
 
 
 def _words(first: FirstPass, wanted: Wanted) -> str:
