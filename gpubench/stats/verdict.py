@@ -146,7 +146,7 @@ class Verdict:
             fewer).
         one_job: several blocks come from one allocation, so the verdict holds on these nodes.
         low_adjusted: lower bound of the interval at the level of Holm's step, which agrees with what Holm decided.
-        low_equivalence: lower bound of the 90 % interval (repeated in an adaptive campaign), which lies within the margin
+        low_equivalence: lower bound of the 90 % interval (repeated in an adaptive campaign); it lies within the margin
             exactly where both one-sided tests reject.
     """
 

@@ -34,11 +34,10 @@ TURN_S = 0.05
 def with_repetitions(wanted: Wanted) -> Wanted:
     """With the blocks and repetitions that fill the budget, where a first pass can choose them.
 
-    The suite leaves repetitions to it, the user blocks.
-
-    One can't be where a queue starts the jobs, without a budget, in an adaptive campaign (its budget buys blocks), and
-    over several node counts or layouts, whose runs take different times. A first pass that fails says nothing of the
-    versions: the repetitions are the suite's own then, and the plan says why.
+    It chooses repetitions where the suite says ``first_pass`` and ``--reps`` isn't given, blocks where ``--blocks``
+    isn't. No first pass is made where a queue starts the jobs, without a budget, in an adaptive campaign (its budget
+    buys blocks), and over several node counts or layouts, whose runs take different times. A first pass that fails says
+    nothing of the versions: the repetitions are the suite's own then, and the plan says why.
     """
     budget_s = wanted.budget_s
     fixed = wanted.asked.adaptive or len(wanted.nodes) * len(wanted.workers) > 1
