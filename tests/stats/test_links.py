@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+import statistics
 
 import numpy as np
 import pytest
@@ -117,3 +119,28 @@ def test_links_taken_out_one_by_one_leave_the_fit_of_those_that_are_left() -> No
     assert left.outliers == []
     for one, other in zip(found.groups, left.groups, strict=True):
         assert one.detectable == pytest.approx(other.detectable, rel=1e-9)
+
+
+def test_how_far_off_a_slow_node_is_counts_in_deviations_of_one_more_of_the_others() -> None:
+    logs = {"n0": 0.0, "n1": 0.01, "n2": -0.01, "n3": 0.03, "n4": -0.02, "n5": 0.02, "n6": -0.5}
+    links = [
+        LinkRates(one, other, "two nodes", (1e9 * math.exp(logs[one] + logs[other]),))
+        for one, other in itertools.permutations(logs, 2)
+    ]
+    (found,) = judge_links(links, {name: name for name in logs}).outliers
+    others = [value for name, value in logs.items() if name != "n6"]
+    apart = logs["n6"] - statistics.mean(others)
+    assert (found.what, found.names) == ("node", ("n6",))
+    assert found.ratio == pytest.approx(math.exp(apart))
+    # Student's t of one new value: Grubbs 1950, with the value itself left out of the deviation.
+    assert found.t == pytest.approx(apart / (statistics.stdev(others) * math.sqrt(1 + 1 / 6)))
+
+
+@pytest.mark.parametrize(("slow", "t"), [(-0.5, [-math.inf]), (0.0, [])])
+def test_among_nodes_that_are_all_equal_only_a_slower_one_is_an_outlier(slow: float, t: list[float]) -> None:
+    logs = {**{f"n{number}": 0.0 for number in range(6)}, "n6": slow}
+    links = [
+        LinkRates(one, other, "two nodes", (1e9 * math.exp(logs[one] + logs[other]),))
+        for one, other in itertools.permutations(logs, 2)
+    ]
+    assert [one.t for one in judge_links(links, {name: name for name in logs}).outliers] == t
