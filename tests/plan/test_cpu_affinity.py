@@ -103,6 +103,11 @@ def test_versions_that_must_agree_are_wrong_where_they_dont_and_others_only_said
     assert (differ.ok, differ.what) == (False, "dask 2025.7.0, but tcp://b:1 2023.3.2")
     (_, said) = check_versions({**versions, "tcp://b:1": {**SAME, "numpy": "1.26"}})
     assert (said.ok, said.what) == (True, "numpy 2.0, but tcp://b:1 1.26")
+    bare = {name: version for name, version in SAME.items() if name != "numpy"}
+    (_, one_has_it) = check_versions({**dict.fromkeys(versions, bare), "client": SAME})
+    assert one_has_it.what == "numpy none, but client 2.0"
+    (_, one_lacks_it) = check_versions({**dict.fromkeys(versions, SAME), "client": bare})
+    assert one_lacks_it.what == "numpy 2.0, but client none"
 
 
 def test_another_ucx_than_the_planned_one_is_wrong() -> None:
