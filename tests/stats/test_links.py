@@ -144,3 +144,15 @@ def test_among_at_least_five_nodes_a_slower_one_is_an_outlier(slow: float, nodes
         for one, other in itertools.permutations(logs, 2)
     ]
     assert [one.t for one in judge_links(links, {name: name for name in logs}).outliers] == t
+
+
+@pytest.mark.parametrize(("t", "found"), [(-4.4, 0), (-4.7, 1)])  # Student's t of 3 degrees at 5 % / 5 nodes: -4.54
+def test_a_node_is_slow_by_students_t_of_the_others_and_bonferroni_over_all(t: float, found: int) -> None:
+    others = [0.0, 0.02, -0.02, 0.04]
+    slow = statistics.mean(others) + t * statistics.stdev(others) * math.sqrt(1 + 1 / 4)
+    logs = {f"n{number}": value for number, value in enumerate([*others, slow])}
+    links = [
+        LinkRates(one, other, "two nodes", (1e9 * math.exp(logs[one] + logs[other]),))
+        for one, other in itertools.permutations(logs, 2)
+    ]
+    assert len(judge_links(links, {name: name for name in logs}).outliers) == found
