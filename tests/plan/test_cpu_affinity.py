@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from gpubench.plan.cluster_checks import (
     WorkerAffinity,
     check_count,
@@ -137,5 +139,19 @@ def test_workers_are_counted_and_told_by_host() -> None:
         "  a: 1 worker, 2 threads, 1.0 GiB, 1 GPUs",
         "  b: 1 worker, 2 threads, 1.0 GiB, 1 GPUs",
     ]
-    assert [check_count(2, planned).ok for planned in (None, 2, 3)] == [True, True, False]
-    assert not check_count(0, None).ok
+
+
+@pytest.mark.parametrize(
+    ("workers", "planned", "ok", "what"),
+    [
+        (0, None, False, "0 workers"),
+        (1, None, True, "1 workers"),
+        (2, 3, False, "2 of 3 workers"),
+        (3, 3, True, "3 of 3 workers"),
+    ],
+)
+def test_there_are_as_many_workers_as_planned_or_at_least_one(
+    workers: int, planned: int | None, ok: bool, what: str
+) -> None:
+    found = check_count(workers, planned)
+    assert (found.ok, found.what) == (ok, what)
