@@ -176,7 +176,7 @@ class Limits(Settings):
     """Time limit of one job (one allocation). Without this key a job gets 3 times what it is estimated to take (8 times
     where only ``[estimates]`` tell), at least what one run may take by the limits below, at most the default."""
     start: Wait = 120.0
-    """Start of a run: until every worker is connected."""
+    """Start of a run: until every worker is connected. Dask gets as long to connect, if this is more than its 30 s."""
     stop: Wait = 30.0
     """End of a run: from its last workload until none of its processes lives on any node."""
     silence: Wait = 20.0

@@ -72,7 +72,7 @@ class ClusterHead:
         rendezvous.publish(self.rendezvous, self.token, {"scheduler": address, "server": [server.host, server.port]})
         ready = False
         while True:
-            self._tick(server, scheduler)
+            self._tick(server, scheduler, REQUEST_S if ready and not self.node.starting() else TICK_S)
             if not ready and self.state_file.complete(self.cluster.job, self.spec.nodes):
                 ready = True
                 self._publish(file)
@@ -130,8 +130,9 @@ class ClusterHead:
         text = json.dumps({**plain, "gpubench": self.cluster.connect}, indent=1)
         write_atomic(self.directory / SCHEDULER_FILE, text.encode("utf-8"), mode=0o600)
 
-    def _tick(self, server: ControlServer, scheduler: Child) -> None:
-        for message in server.poll(TICK_S):
+    def _tick(self, server: ControlServer, scheduler: Child, longest_s: float) -> None:
+        self.stop.wait([server], longest_s)
+        for message in server.poll(0):
             self._receive(server, message)
         for rank in server.gone(self.spec.deadlines.silence_s):
             server.forget(rank)

@@ -16,7 +16,7 @@ from gpubench.node.gpu import resolve
 from gpubench.node.node import NotCleanError, RunNode, unused_segments
 from gpubench.node.rank import RankError, find_rank
 from gpubench.node.rendezvous import RendezvousTimeoutError
-from gpubench.node.stop import EXIT_NODE, EXIT_OK, StoppedError, StopRequest
+from gpubench.node.stop import EXIT_NODE, EXIT_OK, IDLE_S, StoppedError, StopRequest
 from gpubench.spec import RunSpec
 from gpubench.spec.cluster import TOKEN_FILE, ClusterSpec
 from gpubench.spec.run import RANK0
@@ -127,7 +127,7 @@ def _meet(node: RunNode, path: Path, token: str, stop: StopRequest, said: Dict[s
                 raise
             return None
 
-    found = poll_until(met, math.inf, TICK_S, jitter=True)
+    found = poll_until(met, math.inf, TICK_S, longest_s=IDLE_S, jitter=True)
     assert found is not None
     return found
 
@@ -156,7 +156,7 @@ def _until_stop(node: RunNode, connection: Connection, stop: StopRequest) -> str
                     connection.send({"kind": "died", "cause": child.cause()})
         if len(told) == len(node.children) and all(child.code for child in node.children):
             raise ClusterEndedError("every worker of this node died")
-        time.sleep(TICK_S)
+        stop.wait([connection.sock], TICK_S if node.starting() else IDLE_S)
 
 
 def clean(directory: Path) -> None:

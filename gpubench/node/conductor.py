@@ -13,12 +13,10 @@ from typing import List, Sequence, Set
 from gpubench.node import rendezvous
 from gpubench.node.control_channel import ControlServer, Message
 from gpubench.node.net import interface_address
-from gpubench.node.stop import StopRequest
+from gpubench.node.stop import IDLE_S, StopRequest
 from gpubench.node.turns import DONE, OVER, TURN
 from gpubench.spec.turns import END, START, Turn, TurnsSpec, rendezvous_name
 from gpubench.writer.run_dir import finished
-
-TICK_S = 0.1
 
 
 class Conductor:
@@ -69,7 +67,8 @@ class Conductor:
 
     def _receive(self) -> List[Message]:
         self.stop.check()
-        messages = self.server.poll(TICK_S)
+        self.stop.wait([self.server], IDLE_S)
+        messages = self.server.poll(0)
         self.gone.update(self.server.gone(self.spec.silence_s))
         return messages
 

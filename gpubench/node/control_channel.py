@@ -129,7 +129,7 @@ class ControlServer:
         self._beat_at = 0.0
         self._listener = socket.create_server((host, port), backlog=4096)
         self._listener.setblocking(False)
-        self._selector = selectors.DefaultSelector()
+        self._selector = selectors.EpollSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
         self.host, self.port = self._listener.getsockname()[:2]
 
@@ -148,6 +148,10 @@ class ControlServer:
             for connection in [connection for connection in self._unidentified if now - connection.began > HELLO_S]:
                 self._drop(connection)
         return found
+
+    def fileno(self) -> int:
+        """A handle that can be read when ``poll`` wouldn't wait."""
+        return self._selector.fileno()
 
     def wake_on(self, sock: socket.socket) -> None:
         """Let ``poll`` return when there is something to read from a socket that isn't ours."""

@@ -23,6 +23,10 @@ FOREIGN_PREFIXES = (
     "NUMBA_",
 )
 
+CONNECT_TIMEOUT = "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT"
+DASKS_CONNECT_TIMEOUT_S = 30.0
+"""Within which Dask wants to have connected. The scheduler of hundreds of workers that start at once isn't so fast."""
+
 
 def build(spec: RunSpec, inherited: Mapping[str, str], scratch: Path, mark: str) -> Tuple[Dict[str, str], List[str]]:
     """The environment of scheduler, workers and client, and warnings about what was dropped.
@@ -44,6 +48,8 @@ def build(spec: RunSpec, inherited: Mapping[str, str], scratch: Path, mark: str)
         # in unless it is told not to. https://github.com/dvarrazzo/py-setproctitle#environment-variables
         SPT_NOENV="1",
     )
+    if spec.deadlines.start_s > DASKS_CONNECT_TIMEOUT_S:
+        env[CONNECT_TIMEOUT] = f"{spec.deadlines.start_s:g}s"
     if spec.protocol == "ucx":
         env.update(UCX_LOG_LEVEL="info", UCX_LOG_FILE=str(scratch / "ucx-%p.log"))
     env.update(spec.env)

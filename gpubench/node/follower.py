@@ -1,7 +1,6 @@
 """The supervisor of every other rank: workers, or the scheduler, and a connection to the rank that leads."""
 
 import os
-import select
 import time
 from typing import Optional, Set
 
@@ -9,18 +8,18 @@ from gpubench.node import rendezvous
 from gpubench.node.control_channel import STOP, Connection, join
 from gpubench.node.node import RunNode
 from gpubench.node.scratch import fault
-from gpubench.node.stop import StoppedError, StopRequest
+from gpubench.node.stop import IDLE_S, StoppedError, StopRequest
 from gpubench.node.turns import CONTINUE, CONTINUED, PAUSE, PAUSED, pause, resume
 from gpubench.workloads.polling import poll_until
-from gpubench.writer.run_dir import finished, recorded
+from gpubench.writer.run_dir import recorded
 
 TICK_S = 0.1
 
 
-def follow(node: RunNode, token: str, stop: StopRequest) -> None:
+def follow(node: RunNode, token: str, stop: StopRequest, before: Set[int]) -> None:
     """Run this rank's processes until the leader ends the run, dies or is silent; no process is left.
 
-    Returns at once if rank 0 has written its record already.
+    Returns at once if rank 0 has written its record already: one that isn't among those of ``before``.
 
     Raises:
         RendezvousTimeoutError: rank 0 didn't show up.
@@ -32,7 +31,7 @@ def follow(node: RunNode, token: str, stop: StopRequest) -> None:
         node.start([*node.scheduler(), *node.workers()])
     except OSError as error:  # reported to rank 0 below
         refused = error
-    connection = _meet(node, token, stop)
+    connection = _meet(node, token, stop, before)
     if connection is None:
         return
     if refused is not None:
@@ -56,17 +55,16 @@ def _tell(node: RunNode, connection: Connection, error: OSError) -> None:
     connection.send({"kind": "died", "cause": {**cause, "disk": fault(node.scratch)}})
 
 
-def _meet(node: RunNode, token: str, stop: StopRequest) -> Optional[Connection]:
+def _meet(node: RunNode, token: str, stop: StopRequest, before: Set[int]) -> Optional[Connection]:
     """The connection to the leader; None if the run is over already."""
     spec = node.spec
     where = rendezvous.rank_0_address(os.environ)
     if where is not None:
         deadline = time.monotonic() + spec.deadlines.start_s
-        return rendezvous.meet(where, token, deadline, stop.asked, rank=node.rank, order=spec.order, facts=node.facts)
-    before: Set[int] = recorded(node.runs_dir, spec.run)
+        return rendezvous.meet(where, token, deadline, stop, rank=node.rank, order=spec.order, facts=node.facts)
 
     def over() -> bool:
-        return finished(node.runs_dir, spec.run) is not None or recorded(node.runs_dir, spec.run) != before
+        return recorded(node.runs_dir, spec.run) != before
 
     def stopped() -> bool:
         return stop.asked() or over()
@@ -83,7 +81,7 @@ def _meet(node: RunNode, token: str, stop: StopRequest) -> Optional[Connection]:
             return None
         raise
     except OSError:  # rank 0 doesn't listen any more: it is about to write its record, or it is dead
-        poll_until(stopped, time.monotonic() + spec.deadlines.silence_s, TICK_S, jitter=True)
+        poll_until(stopped, time.monotonic() + spec.deadlines.silence_s, TICK_S, longest_s=IDLE_S, jitter=True)
         if over():
             return None
         raise
@@ -91,10 +89,10 @@ def _meet(node: RunNode, token: str, stop: StopRequest) -> Optional[Connection]:
 
 def _until_stop(node: RunNode, connection: Connection, stop: StopRequest) -> bool:
     """Serve the leader until the run ends; True if it wants whole logs."""
-    told, scheduler = False, ""
+    told, awaits_scheduler = False, node.has_scheduler
     while True:
         stop.check()
-        node.load.tick()
+        pause_s = node.load.tick()
         connection.beat()
         for message in connection.receive():
             if message["kind"] == STOP:
@@ -109,12 +107,13 @@ def _until_stop(node: RunNode, connection: Connection, stop: StopRequest) -> boo
                 connection.send({"kind": CONTINUED})
         if not connection.open or connection.silence() > node.spec.deadlines.silence_s:
             return True
-        if not scheduler:
-            scheduler = node.scheduler_address()
-            if scheduler:
-                connection.send({"kind": "scheduler", "address": scheduler})
+        if awaits_scheduler:
+            address = node.scheduler_address()
+            if address:
+                awaits_scheduler = False
+                connection.send({"kind": "scheduler", "address": address})
         child = node.dead()
         if child is not None and not told:
             told = True
             connection.send({"kind": "died", "cause": child.cause()})
-        select.select([connection.sock], [], [], TICK_S)
+        stop.wait([connection.sock], min(pause_s, TICK_S) if awaits_scheduler or node.starting() else pause_s)

@@ -51,6 +51,11 @@ class ForkedChild(Child):
             self._code = os.waitstatus_to_exitcode(status) if found else None
         return self._code
 
+    @property
+    def starting(self) -> bool:
+        """Whether it is still to be forked: no signal tells its supervisor of that."""
+        return self.code is None and self.pid is None
+
     def wait(self) -> None:
         """Come back when it has ended."""
         while self.code is None:

@@ -31,11 +31,11 @@ class LoadSampler:
         self._last = _cpu_times()
         self._next = time.monotonic() + every_s
 
-    def tick(self) -> None:
-        """Take a sample if the last one is old enough."""
+    def tick(self) -> float:
+        """Take a sample if the last one is old enough; seconds until the next."""
         now = time.monotonic()
         if now < self._next:
-            return
+            return self._next - now
         self._next = now + self.every_s
         current = _cpu_times()
         busy, stolen, total = (new - old for new, old in zip(current, self._last))
@@ -49,6 +49,7 @@ class LoadSampler:
                     "steal": round(100.0 * stolen / total, 1),
                 }
             )
+        return self.every_s
 
 
 def _cpu_times() -> Tuple[float, float, float]:

@@ -121,14 +121,19 @@ class RunNode:
         options = (*options, "--device", self.spec.device, *self._protocol)
         return Planned(name, role_words(role, self.spec_path, *options), handles)
 
+    @property
+    def has_scheduler(self) -> bool:
+        """Whether the scheduler is on this rank."""
+        return self.rank == self.spec.scheduler_rank
+
     def scheduler(self) -> List[Planned]:
         """The scheduler, if this rank has it."""
-        if self.rank != self.spec.scheduler_rank:
+        if not self.has_scheduler:
             return []
         return [self.planned("scheduler", "scheduler", "--scheduler-file", str(self._scheduler_file))]
 
     def scheduler_address(self) -> str:
-        """The address of the scheduler that was started here, once it answers; empty before, and elsewhere."""
+        """The address of the scheduler that was started here, once it answers; empty before."""
         try:  # Dask's file may not be there as a whole yet
             address = str(json.loads(self._scheduler_file.read_text(encoding="utf-8")).get("address", ""))
         except (OSError, ValueError):
@@ -146,6 +151,10 @@ class RunNode:
     def tell_address(self, address: str) -> None:
         """Write the scheduler's address, for which this node's workers and client wait."""
         write_atomic(self._address_file, address.encode("utf-8"))
+
+    def starting(self) -> bool:
+        """Whether a process is still to be forked, so that the supervisor has to look for it."""
+        return any(child.starting for child in self.children)
 
     def dead(self) -> Optional[Child]:
         """A child that has ended, if one has."""

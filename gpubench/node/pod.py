@@ -19,7 +19,7 @@ from gpubench.node.control_channel import FACTS, STOP, ControlServer
 from gpubench.node.net import interface_address
 from gpubench.node.rank import find_rank
 from gpubench.node.rendezvous import TOKEN_VARIABLE, RendezvousTimeoutError
-from gpubench.node.stop import EXIT_NODE, EXIT_OK, StopRequest
+from gpubench.node.stop import EXIT_NODE, EXIT_OK, IDLE_S, StopRequest
 from gpubench.spec import RunSpec
 from gpubench.spec.log_transport import FILES, encode
 from gpubench.spec.plain import SpecError
@@ -29,7 +29,6 @@ DIRECTORY_VARIABLE = "GPUBENCH_POD"
 FRAMES_VARIABLE = "GPUBENCH_FRAMES"
 STATE_FILE = "state.json"
 BEFORE_THE_FIRST = -1
-TICK_S = 0.1
 FINISH_S = 5.0
 Main = Callable[[List[str]], int]
 
@@ -96,7 +95,7 @@ def _arrive(state: State, spec: RunSpec, rank: int, deadline_s: float) -> None:
             state.reason = f"the pod of node rank {missing} did not start within {deadline_s:.0f} s"
     else:
         try:
-            met = rendezvous.meet(where, token, deadline, stop.asked, rank=rank, order=BEFORE_THE_FIRST, facts={})
+            met = rendezvous.meet(where, token, deadline, stop, rank=rank, order=BEFORE_THE_FIRST, facts={})
             state.reason = "" if met else "another pod of the job did not start in time"
         except RendezvousTimeoutError as error:
             state.reason = str(error)
@@ -108,7 +107,8 @@ def _wait_for_all(server: ControlServer, nodes: int, deadline: float, stop: Stop
     """The ranks that didn't connect; the others are told whether to continue."""
     others = set(range(1, nodes))
     while others - set(server.connections) and time.monotonic() < deadline and not stop.asked():
-        server.poll(TICK_S)
+        stop.wait([server], IDLE_S)
+        server.poll(0)
     missing = sorted(others - set(server.connections))
     server.broadcast({"kind": STOP if missing else FACTS})
     for connection in server.connections.values():
@@ -140,7 +140,7 @@ def _tell(state: State, spec: RunSpec, rank: int) -> None:
     stop = StopRequest(watch_stdin=False)
     token, deadline = os.environ.get(TOKEN_VARIABLE, ""), time.monotonic() + spec.deadlines.start_s
     try:
-        met = rendezvous.meet(where, token, deadline, stop.asked, rank=rank, order=spec.order, facts={})
+        met = rendezvous.meet(where, token, deadline, stop, rank=rank, order=spec.order, facts={})
     except RendezvousTimeoutError as error:
         _say(str(error))
         return

@@ -53,6 +53,7 @@ def describe(role: str, build_manifest: str = "") -> Dict[str, Any]:
             "env_at_start": ucx_variables(AT_START),
             "env": ucx_variables(os.environ),
         },
+        "connect_timeout": dask_compat.connect_timeout(),
         "versions": versions(),
         "packages": build.packages_id(),
         "build_id": build.build_id(build_manifest),

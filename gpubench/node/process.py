@@ -64,6 +64,11 @@ class Child:
         """Exit code, None while it lives."""
         return self.process.poll()
 
+    @property
+    def starting(self) -> bool:
+        """Whether it is still to be forked: no signal tells its supervisor of that."""
+        return False
+
     def wait(self) -> None:
         """Come back when it has ended."""
         self.process.wait()

@@ -13,10 +13,12 @@ import contextlib
 import hashlib
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any, Callable, Dict, Mapping, Optional, Tuple, Union
 
 from gpubench.node.control_channel import FACTS, OVER, STOP, Connection, join
+from gpubench.node.stop import IDLE_S, StopRequest
 from gpubench.workloads.polling import poll_until
 from gpubench.writer.atomic import write_atomic
 
@@ -64,17 +66,17 @@ def wait(path: Path, token: str, deadline: float, stopped: Callable[[], bool]) -
 
     Args:
         deadline: on the ``time.monotonic`` clock.
-        stopped: called at every attempt; True ends the wait.
+        stopped: called at every attempt that finds no file; True ends the wait.
 
     Raises:
         RendezvousTimeoutError: the deadline has passed, or the wait was stopped.
     """
 
     def published() -> Optional[Dict[str, Any]]:
-        if stopped():
-            raise RendezvousTimeoutError("stopped while waiting for rank 0")
         facts = read(path, token)
         if facts is None:
+            if stopped():
+                raise RendezvousTimeoutError("stopped while waiting for rank 0")
             _refresh(path.parent)
         return facts
 
@@ -103,7 +105,7 @@ def meet(
     where: Tuple[str, int],
     token: str,
     deadline: float,
-    stopped: Callable[[], bool],
+    stop: StopRequest,
     *,
     rank: int,
     order: int,
@@ -115,7 +117,7 @@ def meet(
         where: rank 0's name and port.
         token: of this start of the job.
         deadline: on the ``time.monotonic`` clock.
-        stopped: called at every attempt; True ends the wait.
+        stop: a request to end ends the wait.
         rank: of this node.
         order: the run's place in its block; -1: before the first.
         facts: about this node.
@@ -128,14 +130,14 @@ def meet(
     def met() -> Union[Connection, str, None]:
         """The connection, or OVER or STOP where rank 0 says so; None: not yet."""
         nonlocal why
-        if stopped():
+        if stop.asked():
             raise RendezvousTimeoutError("stopped while waiting for rank 0")
         try:
             connection = join(*where, token, rank=rank, order=order, facts=facts, timeout_s=CONNECT_S)
         except OSError as error:  # the name doesn't resolve yet, or the port is closed
             why = str(error)
             return None
-        kind = _kind_of_first_message(connection, deadline, stopped)
+        kind = _kind_of_first_message(connection, deadline, stop)
         if kind == FACTS:
             return connection
         connection.close()
@@ -148,16 +150,12 @@ def meet(
     return None if isinstance(found, str) else found
 
 
-def _kind_of_first_message(connection: Connection, deadline: float, stopped: Callable[[], bool]) -> str:
+def _kind_of_first_message(connection: Connection, deadline: float, stop: StopRequest) -> str:
     """Empty where none came."""
-
-    def received() -> bool:
-        connection.beat()
-        messages = connection.receive()
-        connection.put_back(messages)
-        return bool(messages) or not connection.open or stopped()
-
-    poll_until(received, deadline, POLL_S)
     messages = connection.receive()
+    while not messages and connection.open and not stop.asked() and time.monotonic() < deadline:
+        connection.beat()
+        stop.wait([connection.sock], IDLE_S)
+        messages = connection.receive()
     connection.put_back(messages[1:])
     return str(messages[0].get("kind", "")) if messages else ""

@@ -13,7 +13,7 @@ from gpubench.workloads.polling import poll_until
 LATE = "@"
 RESULT_FILE = "client-result.json"
 """What a client leaves in its scratch directory for its supervisor."""
-POLL_S = 0.02
+POLL_S, LONGEST_POLL_S = 0.02, 0.1
 REGISTRY = "gpubench.node.worker_registry"
 REGISTRY_VARIABLE = "GPUBENCH_WORKER_REGISTRY"
 """Preload of a scheduler that writes the registered workers, and the variable with the file's path."""
@@ -31,7 +31,7 @@ def address_in(word: str, timeout_s: float) -> str:
     if not word.startswith(LATE):
         return word
     path = Path(word[len(LATE) :])
-    poll_until(path.exists, time.monotonic() + timeout_s, POLL_S)
+    poll_until(path.exists, time.monotonic() + timeout_s, POLL_S, longest_s=LONGEST_POLL_S)
     return path.read_text(encoding="utf-8")
 
 

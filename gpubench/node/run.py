@@ -18,7 +18,7 @@ from gpubench.node.supervisor import Leader, NodeLostError, RunFailedError
 from gpubench.spec import RunSpec
 from gpubench.spec.plain import SpecError
 from gpubench.workloads import clock
-from gpubench.writer.run_dir import claim, finished
+from gpubench.writer.run_dir import claim, finished, recorded
 
 
 def supervise(options: argparse.Namespace, spec: RunSpec) -> int:
@@ -29,6 +29,7 @@ def supervise(options: argparse.Namespace, spec: RunSpec) -> int:
     """
     rank = find_rank(options.rank, os.environ, spec.nodes) if options.role == "auto" else _scheduler_rank(spec)
     runs_dir = campaign_of(options.spec) / "runs"
+    before = recorded(runs_dir, spec.run)
     if finished(runs_dir, spec.run) is not None:
         return EXIT_OK  # the job was started again: a finished run stays as it is
     if options.skip:
@@ -44,7 +45,7 @@ def supervise(options: argparse.Namespace, spec: RunSpec) -> int:
         from gpubench.node.follower import follow
 
         node.ensure_clean()
-        follow(node, token, stop)
+        follow(node, token, stop, before)
         return EXIT_OK
     except (StoppedError, RendezvousTimeoutError, NotCleanError) as error:
         print(f"gpubench run, rank {rank}: {error}", file=sys.stderr)  # noqa: T201

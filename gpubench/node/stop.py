@@ -1,11 +1,16 @@
-"""Requests to end: a signal, or the end of the front end that holds our standard input."""
+"""Requests to end: a signal, or the end of the front end that holds our standard input.
+
+A supervisor has nothing to do most of the time. ``StopRequest.wait`` lets it sleep until something happens.
+"""
 
 import atexit
+import contextlib
+import math
 import os
 import select
 import signal
 from types import FrameType
-from typing import Optional
+from typing import Any, Optional, Sequence
 
 EXIT_OK = 0
 EXIT_NODE = 40
@@ -13,6 +18,8 @@ EXIT_NODE = 40
 STOP_AT_EOF_VARIABLE = "GPUBENCH_STOP_AT_EOF"
 """Set by a front end that holds our standard input."""
 REQUESTS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+IDLE_S = 1.0
+"""How long a supervisor sleeps when nothing happens: heartbeats, samples of the load and deadlines need no more."""
 
 
 class StoppedError(Exception):
@@ -28,6 +35,10 @@ class StopRequest:
         self._watch_stdin = STOP_AT_EOF_VARIABLE in os.environ if watch_stdin is None else watch_stdin
         for number in REQUESTS:
             signal.signal(number, self._remember)
+        signal.signal(signal.SIGCHLD, _wake)
+        # Never closed: signals are written there until the process ends.
+        self._woken, written = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(written, warn_on_full_buffer=False)
         atexit.register(_ignore)
         # A runtime that has to outlive us blocks it for us too: templates/runtimes/charliecloud.sh.j2
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
@@ -43,8 +54,29 @@ class StopRequest:
         if self.asked():
             raise StoppedError(str(self.reason))
 
+    def wait(self, handles: Sequence[Any], timeout_s: float) -> None:
+        """Come back after a signal or the end of a child, also one since the last wait, at the end of the front end,
+        when one of ``handles`` can be read, or after ``timeout_s``.
+
+        Look at everything that may have happened between two waits, and nothing that wakes is lost.
+        """
+        waiting = select.poll()
+        for handle in (self._woken, *handles, *([0] if self._watch_stdin and self.reason is None else [])):
+            waiting.register(handle, select.POLLIN)
+        ready = dict(waiting.poll(max(0, math.ceil(timeout_s * 1000))))
+        if self._woken in ready:
+            with contextlib.suppress(BlockingIOError):
+                while os.read(self._woken, 4096):
+                    pass
+        if 0 in ready:
+            self.asked()  # reads what isn't the end, which would wake the next wait
+
     def _remember(self, number: int, _frame: Optional[FrameType]) -> None:
         self.reason = self.reason or f"interrupted by {signal.Signals(number).name}"
+
+
+def _wake(_number: int, _frame: Optional[FrameType]) -> None:
+    """Nothing: a signal without a handler of ours would not wake ``wait``."""
 
 
 def _ignore() -> None:

@@ -13,7 +13,7 @@ from gpubench.node.net import interface_address
 from gpubench.node.node import RunNode
 from gpubench.node.process import Child
 from gpubench.node.roles import RESULT_FILE
-from gpubench.node.stop import StoppedError, StopRequest
+from gpubench.node.stop import IDLE_S, StoppedError, StopRequest
 from gpubench.node.turns import (
     CONTINUE,
     CONTINUED,
@@ -159,8 +159,8 @@ class Leader:
             self._tick()
             if child is not None and child.code is not None:
                 raise self._failed("the scheduler ended while starting", child.cause())
-            self._listen(server, fatal=True, wait_s=START_TICK_S)
-            address = self.node.scheduler_address()
+            self._listen(server, fatal=True, wait_s=START_TICK_S if child else TICK_S)
+            address = self.node.scheduler_address() if child else ""
             if address:
                 self._announce(server, address)
             elif time.monotonic() > deadline:
@@ -175,16 +175,16 @@ class Leader:
         """Wait until the client ends. The end of any other process, on any node, ends the run."""
         limit = began + self.spec.deadlines.start_s + sum(item.timeout_s for item in self.spec.workloads) + 60.0
         while client.code is None:
-            self._watch(client, server, began)
+            self._watch(client, server, began, TICK_S if self.node.starting() else IDLE_S)
             if self.turns:
                 self._take_turns(self.turns, server, client)
             if self._own_time() > limit:
                 raise RunFailedError(f"the run did not end within {limit - began:.0f} s", client.cause())
 
-    def _watch(self, client: Child, server: ControlServer, began: float) -> None:
-        """Check once everything but the client."""
-        self._tick()
-        self._listen(server, fatal=True)
+    def _watch(self, client: Child, server: ControlServer, began: float, longest_s: float = TICK_S) -> None:
+        """Check everything but the client, when something has happened or the next sample of the load is due."""
+        pause_s = self._tick()
+        self._listen(server, fatal=True, wait_s=min(pause_s, longest_s))
         child = next((child for child in self.node.children if child is not client and child.code is not None), None)
         if child is not None:
             raise self._failed(f"{child.name} ended", child.cause())
@@ -238,7 +238,8 @@ class Leader:
         return messages
 
     def _receive(self, server: ControlServer, *, fatal: bool, wait_s: float = TICK_S) -> List[Message]:
-        messages = server.poll(wait_s)
+        self.stop.wait([server], wait_s)
+        messages = server.poll(0)
         if self.turns:
             self.turns.beat()
         for message in messages:
@@ -273,9 +274,10 @@ class Leader:
             else:
                 self._receive(self.server, fatal=True)
 
-    def _tick(self) -> None:
+    def _tick(self) -> float:
+        """Seconds until the next."""
         self.stop.check()
-        self.node.load.tick()
+        return self.node.load.tick()
 
     def _result(self, client: Child, server: ControlServer, began: float) -> Dict[str, Any]:
         path = self.node.scratch / RESULT_FILE

@@ -7,7 +7,6 @@ bindings of UCX wait by polling, so a cluster that waits would use a core for ea
 
 import contextlib
 import json
-import select
 import signal
 import socket
 import time
@@ -18,14 +17,13 @@ from gpubench.node.control_channel import Connection, ControlServer, Message, jo
 from gpubench.node.limit import Limit
 from gpubench.node.node import RunNode
 from gpubench.node.process import Child
-from gpubench.node.stop import StopRequest
+from gpubench.node.stop import IDLE_S, StopRequest
 from gpubench.spec.turns import rendezvous_name
 
 TURN, DONE, OVER = "turn", "done", "over"
 """Kinds of messages: the run has the turn; the run's turn is over; the run gets no more turns (with the reason)."""
 PAUSE, CONTINUE, PAUSED, CONTINUED = "pause", "continue", "paused", "continued"
 """Kinds of messages from the leader to the other nodes of its run, and their answers."""
-TICK_S = 0.1
 
 
 class TurnsLostError(Exception):
@@ -80,7 +78,7 @@ class Turns:
         """
         while not self.at_work:
             stop.check()
-            select.select([self._conductor.sock], [], [], TICK_S)
+            stop.wait([self._conductor.sock], IDLE_S)
             self._receive()
         self.before_s = time.monotonic() - self._paused_at
 

@@ -31,12 +31,13 @@ def check_versions(versions: Versions) -> Iterator[SiteFinding]:
     everywhere = f"in client, scheduler and {len(versions) - 2} workers"
     agree, differ = [], []
     for name in ordered:
-        count = Counter(found.get(name, "none") for found in versions.values())
+        by_who = {who: found.get(name, "none") for who, found in versions.items()}
+        count = Counter(by_who.values())
         if len(count) == 1:
             agree.append(f"{name} {next(iter(count))}")
             continue
         usual = count.most_common(1)[0][0]
-        odd = [f"{who} {found.get(name, 'none')}" for who, found in versions.items() if found.get(name) != usual]
+        odd = [f"{who} {version}" for who, version in by_who.items() if version != usual]
         differ.append(SiteFinding(name not in MUST_AGREE, f"{name} {usual}, but {_some(odd)}"))
     if agree:
         yield SiteFinding(True, f"{', '.join(agree)} {everywhere}")

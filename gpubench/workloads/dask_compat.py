@@ -133,6 +133,13 @@ def shuffle_keyword(method: Any) -> str:
     return "shuffle_method" if "shuffle_method" in names else "shuffle"
 
 
+def connect_timeout() -> str:
+    """How long this process tries to connect to another, as Dask's configuration says it."""
+    import dask
+
+    return str(dask.config.get("distributed.comm.timeouts.connect", ""))
+
+
 def task_shuffle(method: Any) -> Dict[str, str]:
     """Makes a dataframe ``method`` shuffle by tasks.
 

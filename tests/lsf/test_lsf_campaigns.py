@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from gpubench.cli.campaign import running as campaigns_running
 from tests.cli.campaigns import campaign_in, cluster_processes, nothing_left, records, running, until, write_suite
 from tests.conftest import own_queue, run_gpubench
 from tests.lsf.cluster import STAND_INS, LsfCluster
@@ -53,11 +54,27 @@ class Login:
         (directory / "scratch").mkdir()
         (directory / "site.toml").write_text(SITE.format(scratch=directory / "scratch"))
 
+    def env(self) -> dict[str, str]:
+        """Variables of its shell."""
+        env = self.cluster.env()
+        return {**env, "PATH": f"{self.directory / 'tools'}:{env['PATH']}"}
+
     def run(self, *words: str | Path, code: int = 0) -> str:
         """What ``gpubench`` says; it must exit with ``code``."""
-        done = run_gpubench(words, self.directory, {**self.cluster.env(), **own_queue(self.directory)})
+        done = run_gpubench(words, self.directory, {**self.env(), **own_queue(self.directory)})
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
+
+    def break_bjobs(self, *calls: int) -> None:
+        """Let these calls of ``bjobs`` (from 1; -1: every one) end by SIGPIPE, as clients do whose controller ends."""
+        tools, count = self.directory / "tools", self.directory / "bjobs-calls"
+        tools.mkdir(exist_ok=True)
+        (tools / "bjobs").write_text(
+            f'#!/bin/bash\necho >>"{count}"\nnumber=$(wc -l <"{count}")\n'
+            f'case " {" ".join(map(str, calls))} " in *" $number "*|*" -1 "*) kill -PIPE $$;; esac\n'
+            f'exec "{STAND_INS}/bjobs" "$@"\n'
+        )
+        (tools / "bjobs").chmod(0o755)
 
     def submit(self, *settings: str, reps: int = 2, count: int = 40) -> Path:
         """A campaign of A against A on two nodes, handed over; its directory."""
@@ -106,6 +123,28 @@ def test_a_campaign_runs_with_scheduler_and_client_where_the_profile_wants_them(
         assert len(facts["registered_s"]) == 2
         assert all(0 < at < 120 for at in facts["registered_s"])
     nothing_left(lambda: login.left(campaign))
+
+
+def test_a_scheduler_command_that_fails_now_and_then_ends_no_watching(
+    login: Login, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(campaigns_running, "ASK_S", 0.2)
+    campaign = login.submit()
+    login.break_bjobs(1, 2, 4)
+    said = login.run("status", "--watch", campaign)
+    assert said.count("bjobs 101 failed: exit code -13; asked again every 0.2 s") == 2
+    assert said.endswith("2 ok of 2 runs\n")
+
+
+def test_a_scheduler_that_no_longer_answers_ends_the_watching(login: Login, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(campaigns_running, "ASK_S", 0.0)
+    campaign = login.submit()
+    login.break_bjobs(-1)
+    said = login.run("status", "--watch", campaign, code=7)
+    assert said.count("asked again") == 1
+    assert "bjobs 101 failed: exit code -13" in said.splitlines()[-1]
+    login.break_bjobs()
+    login.run("cancel", campaign)
 
 
 def test_a_cancelled_job_ends_in_order_and_leaves_nothing(login: Login) -> None:

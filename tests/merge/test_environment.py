@@ -22,8 +22,9 @@ from gpubench.merge.environment import (
     with_changes,
     with_oversubscription,
 )
+from gpubench.merge.explain import Explained, FieldDifference
 from gpubench.merge.family import cells, family
-from gpubench.merge.run_noise import noise, slowest
+from gpubench.merge.run_noise import noise, series, slowest
 from gpubench.model.plan import Plan
 from gpubench.stats.data import ComparisonInput, RunSamples
 from gpubench.store.accounting import account
@@ -423,3 +424,22 @@ def test_a_comparison_with_one_oversubscribed_run_says_so() -> None:
     given = [ComparisonInput({"workload": name}, "A", "B", runs, 1) for name in "xy"]
     assert [one.oversubscribed for one in with_oversubscription(given, {"B1"})] == [True, True]
     assert [one.oversubscribed for one in with_oversubscription(given, {"C1"})] == [False, False]
+
+
+def test_differences_are_either_planned_or_not() -> None:
+    planned, known, unasked = (
+        FieldDifference(field, "1", "2", why) for field, why in (("a", "planned"), ("b", "known"), ("c", ""))
+    )
+    found = Explained([planned, known, unasked], {}, 5)
+    assert (found.planned(), found.others()) == ([planned], [known, unasked])
+
+
+def test_what_the_nodes_recorded_each_second_is_joined() -> None:
+    nodes = [
+        {"load": [{"load1": 0.5, "busy": 1.0}, {"load1": 1.5, "busy": 2}, {"load1": "?"}]},
+        {"load": 3},
+        {"load": [{"load1": 2.5}, 7]},
+    ]
+    assert series(nodes, "load1") == [0.5, 1.5, 2.5]
+    assert series(nodes[:1], "busy") == [1.0, 2.0]
+    assert series([], "steal") == []

@@ -196,6 +196,21 @@ def test_copies_that_contradict_each_other_are_used_neither(runs: tuple[RunFiles
     assert merged.frame.height == merge(runs).frame.height - 1
 
 
+@pytest.mark.parametrize(("wall_s", "lost", "errors"), [(None, 0, 0), (99.0, 1, 1)])
+def test_a_sample_that_stands_twice_in_its_file_is_one_or_none(
+    wall_s: float | None, lost: int, errors: int, runs: tuple[RunFiles, ...]
+) -> None:
+    again = json.loads(runs[0].samples.splitlines()[1])
+    copy = json.dumps(again if wall_s is None else again | {"wall_s": wall_s}, separators=(",", ":"))
+    run = damaged(runs[0], f"{runs[0].samples}{copy}\n")
+    workloads = workloads_of([run])
+    assert workloads is not None
+    assert whole_samples([run], workloads) is not None  # nothing is odd about the lines
+    merged = merge([run, *runs[1:]])
+    assert len(merged.errors) == errors
+    assert merged.frame.height == merge(runs).frame.height - lost
+
+
 def test_samples_of_failed_runs_and_workloads_are_kept_and_marked(tmp_path: Path) -> None:
     campaign = begin(tmp_path / "c", make_plan(blocks=2))
     writer, rows = Writer(campaign), list(campaign.rows())

@@ -84,6 +84,16 @@ def test_known_samples_are_not_parsed_again(campaign: Campaign) -> None:
     assert again.to_list() == [2 * value for value in plain]
 
 
+def test_runs_that_were_read_line_by_line_are_not_kept(campaign: Campaign) -> None:
+    before = merge_directory(campaign.runs_dir, known=NOTHING)
+    samples = runs(campaign)[0] / SAMPLES_FILE
+    samples.write_text(samples.read_text().replace("\n", "\n\n", 1))
+    after = merge_directory(campaign.runs_dir, known=NOTHING)
+    assert len(before.keys) == 10
+    assert after.keys < before.keys
+    assert set(after.parsed().keys) == after.keys
+
+
 def test_what_is_written_is_read(campaign: Campaign) -> None:
     parsed = known(campaign)
     write_cache(campaign.cache, parsed)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import select
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,19 @@ class Runner:
         return sorted(path.name for path in self.directory.iterdir() if path.name not in planned) + sorted(
             path.name for path in (self.directory / "runs").iterdir() if path.name.startswith(".")
         )
+
+
+class NeverAsked:
+    """In place of a ``StopRequest``, in any thread: nobody asks for an end."""
+
+    def check(self) -> None:
+        """Nothing."""
+
+    def asked(self) -> bool:
+        return False
+
+    def wait(self, handles: Sequence[Any], timeout_s: float) -> None:
+        select.select(handles, [], [], timeout_s)
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str]:

@@ -1,10 +1,18 @@
+import contextlib
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gpubench.node.environment import build, ucx_variables
+from gpubench.spec import Deadlines
 from gpubench.workloads.process_reaper import CLUSTER_VARIABLE
+from tests.conftest import free_port
+from tests.node.runners import Runner
 from tests.node.specs_by_hand import run_spec
 
 SHELL = {"PATH": "/bin", "LANG": "C.UTF-8", "HOME": "/root", "EDITOR": "vi", "SECRET_TOKEN": "s3cr3t"}
@@ -35,7 +43,7 @@ def test_nothing_of_the_users_home_or_site_packages_is_seen(tmp_path: Path) -> N
         "UCX_TLS",
         "UCX_LOG_LEVEL",
         "UCXPY_NON_BLOCKING_MODE",
-        "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT",
+        "DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP",
         "PYTHONPATH",
         "PYTHONHOME",
         "LD_LIBRARY_PATH",
@@ -98,3 +106,74 @@ def test_the_variables_of_ucx_leave_out_those_that_only_make_it_log() -> None:
         {"UCX_TLS": "tcp", "UCX_LOG_FILE": "x", "UCX_LOG_LEVEL": "info", "PATH": "/bin", "A_UCX_": "1"}
     )
     assert found == {"UCX_TLS": "tcp"}
+
+
+CONNECT = """
+import asyncio, sys
+from distributed.comm import connect
+
+async def try_it(address):
+    try:
+        comm = await connect(address)
+    except OSError as error:
+        print(error, flush=True)
+    else:
+        comm.abort()
+        print("connected", flush=True)
+
+print("tries", flush=True)
+asyncio.run(try_it(sys.argv[1]))
+"""
+LISTEN = """
+import asyncio, sys
+from distributed.comm import listen
+
+async def serve(address):
+    async def stay(comm):
+        await asyncio.sleep(600)
+
+    await listen(address, stay)
+    await asyncio.sleep(600)
+
+asyncio.run(serve(sys.argv[1]))
+"""
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("start_s", "said"), [(600.0, "connected\n"), (20.0, "Timed out trying to connect to ADDRESS after 0.5 s\n")]
+)
+def test_dask_tries_to_connect_as_long_as_a_run_may_take_to_start(start_s: float, said: str, tmp_path: Path) -> None:
+    """Dask's own 30 s are half a second here, by a file of the user, which our variable beats."""
+    env, _ = built(tmp_path, dict(os.environ), env_allow=["PATH"], deadlines=Deadlines(start_s=start_s))
+    folder = tmp_path / ".config" / "dask"
+    folder.mkdir(parents=True)
+    (folder / "short.yaml").write_text("distributed: {comm: {timeouts: {connect: 500ms}}}\n")
+    address = f"tcp://127.0.0.1:{free_port()}"
+    with subprocess.Popen(
+        [sys.executable, "-c", CONNECT, address], env=env, stdout=subprocess.PIPE, text=True
+    ) as tries:
+        assert tries.stdout
+        assert tries.stdout.readline() == "tries\n"
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            tries.wait(2)  # nobody listens yet
+        with subprocess.Popen([sys.executable, "-c", LISTEN, address], env=env) as late:
+            assert tries.stdout.read() == said.replace("ADDRESS", address)
+            late.kill()
+
+
+def test_what_the_profile_says_about_connecting_counts(tmp_path: Path) -> None:
+    name = "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT"
+    assert built(tmp_path, deadlines=Deadlines(start_s=120.0))[0][name] == "120s"
+    assert built(tmp_path, deadlines=Deadlines(start_s=120.0), env={name: "1h"})[0][name] == "1h"
+    assert name not in built(tmp_path, deadlines=Deadlines(start_s=30.0))[0]
+
+
+@pytest.mark.integration
+def test_scheduler_worker_and_client_say_how_long_they_try_to_connect(tmp_path: Path) -> None:
+    runner = Runner([sys.executable, "-I"], tmp_path)
+    assert runner.run()[0] == 0
+    processes = json.loads((runner.run_dir() / "provenance.json").read_text())["processes"]
+    assert {(one["role"], one["connect_timeout"]) for one in processes} == {
+        (role, "60s") for role in ("scheduler", "worker", "client")
+    }

@@ -29,7 +29,7 @@ from tests.node.specs_by_hand import RUN, quiet_environment
 pytestmark = pytest.mark.long
 
 RANKS = int(os.environ.get("MANY_SUPERVISORS", "512"))
-"""Of 1,024 on two cores beside other work, 997 had met after six minutes: each wakes ten times a second."""
+"""Of 1,024 on two cores beside other work, 997 had met after six minutes, when each woke ten times a second."""
 KILLED = RANKS * 2 // 3
 PROGRAM = Path(__file__).with_name("forked_supervisors.py")
 STAND_IN = "#!/bin/sh\necho worker stands\nexec sleep 1500\n"

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -16,10 +17,14 @@ from gpubench import resources
 from gpubench.node import rendezvous
 from gpubench.node.control_channel import Connection, ControlServer
 from gpubench.node.rendezvous import RendezvousTimeoutError
+from gpubench.node.stop import StopRequest
 from gpubench.render import pack
 from gpubench.spec.log_transport import decode
 from tests.conftest import free_port
+from tests.node.runners import NeverAsked
 from tests.node.specs_by_hand import RUN, run_spec
+
+NEVER = cast("StopRequest", NeverAsked())
 
 
 class Pods:
@@ -134,9 +139,7 @@ def meet(server: ControlServer, order: int, *, token: str = "secret", for_s: flo
     thread.start()
     try:
         deadline = time.monotonic() + for_s
-        return rendezvous.meet(
-            (server.host, server.port), token, deadline, lambda: False, rank=1, order=order, facts={}
-        )
+        return rendezvous.meet((server.host, server.port), token, deadline, NEVER, rank=1, order=order, facts={})
     finally:
         over.set()
         thread.join()
@@ -170,4 +173,4 @@ def test_who_is_ahead_or_of_another_job_waits_until_the_deadline(server: Control
 
 def test_a_name_that_never_resolves_is_told_at_the_deadline() -> None:
     with pytest.raises(RendezvousTimeoutError, match=r"job-0\.nowhere\.invalid:80 in time: .*[Nn]ame"):
-        rendezvous.meet(("job-0.nowhere.invalid", 80), "t", time.monotonic(), lambda: False, rank=1, order=0, facts={})
+        rendezvous.meet(("job-0.nowhere.invalid", 80), "t", time.monotonic(), NEVER, rank=1, order=0, facts={})

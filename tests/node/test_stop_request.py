@@ -109,3 +109,61 @@ def test_a_signal_while_python_ends_does_not_change_the_exit_code() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], timeout=150, check=False)
     assert done.returncode == 40
+
+
+WAIT = """
+import ctypes, os, signal, subprocess, sys
+from gpubench.node.stop import StopRequest
+stop = StopRequest(watch_stdin=True)
+FOR_EVER = 1e6
+"""
+WOKEN = {
+    "the end of a child": """
+child = subprocess.Popen(["sleep", "0.1"])
+while child.poll() is None:
+    stop.wait([], FOR_EVER)
+""",
+    "the end of a child before": """
+child = subprocess.Popen(["true"])
+os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+stop.wait([], FOR_EVER)
+""",
+    "the end of a process that another one forked": """
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+shell = subprocess.Popen(["sh", "-c", "sleep 600 >&- & echo $!"], stdout=subprocess.PIPE, text=True)
+orphan = int(shell.communicate()[0])
+stop.wait([], FOR_EVER)  # the shell's
+os.kill(orphan, signal.SIGKILL)
+while os.waitpid(orphan, os.WNOHANG) == (0, 0):
+    stop.wait([], FOR_EVER)
+""",
+    "a signal": """
+subprocess.Popen(["sh", "-c", "sleep 0.1; kill -TERM $0; exec sleep 600 >&-", str(os.getpid())])
+while not stop.asked():
+    stop.wait([], FOR_EVER)
+assert stop.reason == "interrupted by SIGTERM"
+""",
+    "a signal before": """
+os.kill(os.getpid(), signal.SIGTERM)
+stop.wait([], FOR_EVER)
+""",
+    "a message": """
+reads, writes = os.pipe()
+os.write(writes, b"x")
+stop.wait([reads], FOR_EVER)
+""",
+    "time": "stop.wait([], 0.01)",
+}
+
+
+@pytest.mark.parametrize("what", WOKEN)
+def test_a_supervisor_that_waits_is_woken_by(what: str) -> None:
+    with subprocess.Popen([sys.executable, "-c", WAIT + WOKEN[what]], stdin=subprocess.PIPE) as process:
+        assert process.wait(150) == 0  # its input stays open until then: there is a front end
+
+
+def test_a_supervisor_that_waits_is_woken_by_the_end_of_the_front_end_and_only_once() -> None:
+    code = "stop.wait([], FOR_EVER)\nprint(stop.reason)\nstop.wait([], 0.01)\nprint('time is over')\n"
+    words = [sys.executable, "-c", WAIT + code]
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=150, check=False)
+    assert (done.stdout, done.stderr) == ("the front end is gone\ntime is over\n", "")

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
+import subprocess
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
@@ -18,6 +20,7 @@ import pytest
 
 from gpubench.spec import Deadlines
 from gpubench.workloads.process_reaper import CLUSTER_VARIABLE, marked
+from tests.conftest import need
 from tests.node.dask_by_hand import write_dask
 from tests.node.runners import Runner, finish, until
 from tests.node.specs_by_hand import RUN
@@ -277,3 +280,18 @@ def test_a_role_that_the_spec_has_not_placed_elsewhere_is_refused(tmp_path: Path
     code, said = runner.run("--role", "scheduler")
     assert code == 2
     assert "the run has its scheduler on rank0" in said
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_supervisor_to_which_nothing_happens_sleeps(run: Start, rank: int, tmp_path: Path) -> None:
+    need(bool(shutil.which("strace")), "strace (requirements/system.sh)")
+    runner = run(2)
+    log = tmp_path / "strace.log"
+    words = ["strace", "-qq", "-o", str(log), "-e", "trace=all", "-p", str(runner.processes[rank].pid)]
+    with subprocess.Popen(words) as strace:
+        until(lambda: log.exists() and log.read_text().count("sendto(") > 4)  # a heartbeat each time
+        strace.terminate()
+    calls = log.read_text().split("sendto(")[2:5]  # from one to the next, less what the start may still do
+    assert all(len(between.splitlines()) < 80 for between in calls), log.read_text()
+    assert "scheduler.json" not in log.read_text()

@@ -25,18 +25,9 @@ from gpubench.node.supervisor import Leader, NodeLostError
 from gpubench.node.turns import DONE, OVER, TURN, ClientTurns
 from gpubench.spec.plain import SpecError
 from gpubench.spec.turns import END, START, TURNS_SPEC, Turn, TurnsSpec, rendezvous_name
+from tests.node.runners import NeverAsked
 
 TOKEN = "5eed"
-
-
-class Never:
-    """Nobody asks for an end."""
-
-    def check(self) -> None:
-        """Nothing."""
-
-    def asked(self) -> bool:
-        return False
 
 
 def spec(turns: list[Turn], runs: int = 2, **changes: float) -> TurnsSpec:
@@ -72,7 +63,7 @@ class Member:
 
 @contextlib.contextmanager
 def conducted(runs: Path, what: TurnsSpec) -> Iterator[Callable[[int], Member]]:
-    thread = threading.Thread(target=conduct, args=(what, runs, TOKEN, Never()))
+    thread = threading.Thread(target=conduct, args=(what, runs, TOKEN, NeverAsked()))
     thread.start()
     with contextlib.ExitStack() as lines:
 
@@ -164,7 +155,7 @@ def test_who_never_comes_is_not_waited_for_longer_than_a_start_may_take(
 def test_without_a_conductor_a_run_is_lost_and_has_not_failed(tmp_path: Path) -> None:
     run = SimpleNamespace(run="run0", block=3, order=0, deadlines=SimpleNamespace(start_s=0.3))
     node = cast("RunNode", SimpleNamespace(spec=run, runs_dir=tmp_path))
-    leader = Leader(node, tmp_path, TOKEN, cast("StopRequest", Never()))
+    leader = Leader(node, tmp_path, TOKEN, cast("StopRequest", NeverAsked()))
     with pytest.raises(NodeLostError, match="no turns: no conductor of its block within "):
         leader.join_block()
     with socket.socket() as gone:

@@ -30,6 +30,12 @@ def test_absurd_counts_and_shares_are_refused(words: dict[str, object], said: st
         plan(**words)
 
 
+def test_shares_that_are_too_small_are_refused_with_what_to_do() -> None:
+    with pytest.raises(PlanRefusedError) as caught:
+        plan(machine_memory=48)
+    assert caught.value.then == "fewer workers, or more layout.memory"
+
+
 def test_so_is_memory_of_the_profile_that_leaves_nothing_to_a_worker() -> None:
     layout = site().layout.model_copy(update={"memory": 1})
     with pytest.raises(PlanRefusedError, match="2 workers per node have 0 B each"):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from gpubench.plan.cluster_checks import (
     WorkerAffinity,
     check_count,
@@ -103,6 +105,11 @@ def test_versions_that_must_agree_are_wrong_where_they_dont_and_others_only_said
     assert (differ.ok, differ.what) == (False, "dask 2025.7.0, but tcp://b:1 2023.3.2")
     (_, said) = check_versions({**versions, "tcp://b:1": {**SAME, "numpy": "1.26"}})
     assert (said.ok, said.what) == (True, "numpy 2.0, but tcp://b:1 1.26")
+    bare = {name: version for name, version in SAME.items() if name != "numpy"}
+    (_, one_has_it) = check_versions({**dict.fromkeys(versions, bare), "client": SAME})
+    assert one_has_it.what == "numpy none, but client 2.0"
+    (_, one_lacks_it) = check_versions({**dict.fromkeys(versions, SAME), "client": bare})
+    assert one_lacks_it.what == "numpy 2.0, but client none"
 
 
 def test_another_ucx_than_the_planned_one_is_wrong() -> None:
@@ -132,5 +139,19 @@ def test_workers_are_counted_and_told_by_host() -> None:
         "  a: 1 worker, 2 threads, 1.0 GiB, 1 GPUs",
         "  b: 1 worker, 2 threads, 1.0 GiB, 1 GPUs",
     ]
-    assert [check_count(2, planned).ok for planned in (None, 2, 3)] == [True, True, False]
-    assert not check_count(0, None).ok
+
+
+@pytest.mark.parametrize(
+    ("workers", "planned", "ok", "what"),
+    [
+        (0, None, False, "0 workers"),
+        (1, None, True, "1 workers"),
+        (2, 3, False, "2 of 3 workers"),
+        (3, 3, True, "3 of 3 workers"),
+    ],
+)
+def test_there_are_as_many_workers_as_planned_or_at_least_one(
+    workers: int, planned: int | None, ok: bool, what: str
+) -> None:
+    found = check_count(workers, planned)
+    assert (found.ok, found.what) == (ok, what)

@@ -230,3 +230,17 @@ def test_a_plan_says_why_its_blocks_are_not_interleaved():
     why = "runtime enroot starts one run at a time"
     assert f"sequential: {why}" in plan(not_interleaved=why).notes
     assert not [note for note in plan().notes if note.startswith("sequential")]
+
+
+def test_a_plan_of_nothing_special_notes_the_workers_memory_only() -> None:
+    made = plan()
+    assert made.notes == ["2 workers per node, 4.0 GiB each"]
+    assert made.first_pass == ""
+
+
+def test_a_plan_whose_processes_sleep_while_they_wait_says_so() -> None:
+    sleeps = site(layout=site().layout.model_copy(update={"waiting": "event"}))
+    line = "waiting: processes that wait for messages sleep (layout.waiting = event)"
+    assert line in plan(site=sleeps).notes
+    assert line not in plan(site=sleeps, protocol="tcp").notes
+    assert line not in plan().notes

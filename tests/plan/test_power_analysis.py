@@ -60,3 +60,19 @@ def test_without_history_and_without_the_question_nothing_is_foreseen():
 
 def test_of_two_blocks_nothing_is_foreseen():
     assert not [note for note in plan(blocks=2, power=0.8).notes if "noise" in note]
+
+
+def test_a_plan_without_history_says_which_noise_it_assumes_and_what_its_blocks_would_find():
+    (note,) = [one for one in planned(power=0.8).notes if one.startswith("the noise")]
+    said, _, found = note.partition(", 8 blocks find ")
+    assert said == (
+        "the noise here is not known: no earlier campaign of this shape. Should runs of one version scatter by "
+        "0.4, 0.8 or 1.5 % and samples by 1 %"
+    )
+    sigmas = [sigma_from_parts(restart, 0.01, 3) for restart in (0.004, 0.008, 0.015)]
+    finds = [f"{100 * detectable_effect(sigma, 8, 1, 0.8):.1f}" for sigma in sigmas]
+    takes = [str(blocks_needed(0.03, sigma, 1, 0.8)) for sigma in sigmas]
+    assert found == (
+        f"{finds[0]}, {finds[1]} or {finds[2]} %, and 3 % takes {takes[0]}, {takes[1]} or {takes[2]} blocks, "
+        "each with 80 % power among 1 comparison"
+    )

@@ -63,6 +63,7 @@ REFUSED = {
     "more sets than nodes hold": (
         ["-c 42 -g 6 -n 5 -r 1 --bind rs"], 4, 42, "workers: 5 resource sets, 1 per node on 4 nodes are 4",
     ),
+    "packed by a word": (["-n 1 --bind packed:all"], 1, 1, "jsrun --bind=packed:all: there is rs, none and packed:N"),
     "a binding that isn't there": (["-n 1 --bind cores"], 1, 1, "jsrun --bind=cores: there is rs, none and packed:N"),
     "an option that isn't there": (["-n 1 --nodes 2"], 1, 1, "jsrun has no option '--nodes'"),
     "no number": (["-n one"], 1, 1, "jsrun --nrs=one: that is no number"),
@@ -196,3 +197,12 @@ def test_supervisors_are_no_mpi_programs_and_one_that_fails_does_not_end_the_oth
         "smpiargs": "off",
         "exit_on_error": "0",
     }
+
+
+def test_a_client_on_the_launch_node_without_the_scheduler_is_told_what_can_be_had() -> None:
+    with pytest.raises(PlanRefusedError) as caught:
+        plan(site=summit(client="launch-node"), nodes=[4], blocks=1)
+    assert caught.value.what == (
+        "site bench: the client can be on the launch node with the scheduler only, which is on rank0"
+    )
+    assert caught.value.then == "--set layout.scheduler=launch-node, or layout.client=rank0"

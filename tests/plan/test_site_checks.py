@@ -62,7 +62,36 @@ def wrong(found: Site) -> list[str]:
 def test_a_right_profile_has_only_right_lines() -> None:
     found = check_site(cluster())
     assert [finding for finding in found if finding.ok is not True] == []
-    assert len(found) == 13
+    assert [finding.what for finding in found] == [
+        "slurm + srun + pyxis go together",
+        "protocol ucx",
+        "interface ibp132s0 can be the name of a network device",
+        "8 workers x 1 threads = 8 fit into the 16 cores of node.cores",
+        "8 workers and 8 GPUs per node, a worker takes one GPU",
+        "layout.memory fits into node.memory",
+        "scheduler on rank0, client on rank0",
+        "batch.warning 2m00s and limits.job 4h00m: the warning comes before the end",
+        "default node counts 1, 2: ascending, each once",
+        "batch.options: all are options",
+        "names of variables",
+        "container.mounts",
+        "paths.shared: /scratch",
+    ]
+
+
+@pytest.mark.parametrize(
+    "group", ["all", "sm", "shm", "mm", "ib", "rc", "rc_v", "rc_x", "ud", "ud_v", "ud_x", "dc", "dc_x", "cuda", "rocm"]
+)
+def test_a_word_that_stands_for_several_transports_is_none_that_a_run_reports(group: str) -> None:
+    (what,) = wrong(cluster('device = "gpu"', f'device = "gpu"\nexpect_transport = ["rc_mlx5", "{group}"]'))
+    assert what == f"expect_transport: {group} in UCX_TLS stands for several; name those that ucx_info -d lists"
+
+
+def test_all_that_is_no_option_and_no_name_is_named() -> None:
+    what = wrong(cluster('"--nv-meta=x"', '"nv-meta=x", "--good", "--bad "'))
+    assert what == ["batch.options: nv-meta=x, --bad  is no option"]
+    what = wrong(cluster('UCX_TLS = "rc"', '"UCX-TLS" = "rc"\n"1A" = "x"'))
+    assert what == ["names of variables: env: 'UCX-TLS', env: '1A'"]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+import statistics
 
 import numpy as np
 import pytest
@@ -117,3 +119,40 @@ def test_links_taken_out_one_by_one_leave_the_fit_of_those_that_are_left() -> No
     assert left.outliers == []
     for one, other in zip(found.groups, left.groups, strict=True):
         assert one.detectable == pytest.approx(other.detectable, rel=1e-9)
+
+
+def test_how_far_off_a_slow_node_is_counts_in_deviations_of_one_more_of_the_others() -> None:
+    logs = {"n0": 0.0, "n1": 0.01, "n2": -0.01, "n3": 0.03, "n4": -0.02, "n5": 0.02, "n6": -0.5}
+    links = [
+        LinkRates(one, other, "two nodes", (1e9 * math.exp(logs[one] + logs[other]),))
+        for one, other in itertools.permutations(logs, 2)
+    ]
+    (found,) = judge_links(links, {name: name for name in logs}).outliers
+    others = [value for name, value in logs.items() if name != "n6"]
+    apart = logs["n6"] - statistics.mean(others)
+    assert (found.what, found.names) == ("node", ("n6",))
+    assert found.ratio == pytest.approx(math.exp(apart))
+    # Student's t of one new value: Grubbs 1950, with the value itself left out of the deviation.
+    assert found.t == pytest.approx(apart / (statistics.stdev(others) * math.sqrt(1 + 1 / 6)))
+
+
+@pytest.mark.parametrize(("slow", "nodes", "t"), [(-0.5, 5, [-math.inf]), (0.0, 5, []), (-0.5, 4, [])])
+def test_among_at_least_five_nodes_a_slower_one_is_an_outlier(slow: float, nodes: int, t: list[float]) -> None:
+    logs = {f"n{number}": slow if number == 1 else 0.0 for number in range(nodes)}
+    links = [
+        LinkRates(one, other, "two nodes", (1e9 * math.exp(logs[one] + logs[other]),))
+        for one, other in itertools.permutations(logs, 2)
+    ]
+    assert [one.t for one in judge_links(links, {name: name for name in logs}).outliers] == t
+
+
+@pytest.mark.parametrize(("t", "found"), [(-4.4, 0), (-4.7, 1)])  # Student's t of 3 degrees at 5 % / 5 nodes: -4.54
+def test_a_node_is_slow_by_students_t_of_the_others_and_bonferroni_over_all(t: float, found: int) -> None:
+    others = [0.0, 0.02, -0.02, 0.04]
+    slow = statistics.mean(others) + t * statistics.stdev(others) * math.sqrt(1 + 1 / 4)
+    logs = {f"n{number}": value for number, value in enumerate([*others, slow])}
+    links = [
+        LinkRates(one, other, "two nodes", (1e9 * math.exp(logs[one] + logs[other]),))
+        for one, other in itertools.permutations(logs, 2)
+    ]
+    assert len(judge_links(links, {name: name for name in logs}).outliers) == found

@@ -186,10 +186,11 @@ def status(
     if watch and opened.pack is not None:
         raise UsageError(f"--watch: {campaign} is a pack, nothing in it changes", then="leave --watch out")
     if watch:
-        watch_jobs(opened)
+        states = watch_jobs(opened)
     else:
         poll(opened)
-    states, accounting = job_states(opened), account_now(opened)
+        states = job_states(opened)
+    accounting = account_now(opened)
     for line in job_lines(opened, states, accounting):
         say(line)
     for line in status_lines(opened, accounting):

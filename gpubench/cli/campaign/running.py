@@ -250,11 +250,23 @@ def submit_jobs(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None) 
     return True
 
 
-def watch_jobs(campaign: Campaign) -> None:
-    """Come back when no job of the campaign waits or runs; Ctrl-C ends the watching, not the jobs."""
+MOST_FAILURES = 12
+"""So many questions in a row may fail, a minute of them: a controller is started again meanwhile."""
+
+
+def watch_jobs(campaign: Campaign) -> dict[str, JobState]:
+    """How every job stands when none of the campaign waits or runs any more.
+
+    Ctrl-C ends the watching, not the jobs. A scheduler that fails to answer is asked again.
+
+    Raises:
+        InterruptedByUserError: Ctrl-C or a signal.
+        MissingToolError: the scheduler isn't on this machine.
+        SchedulerError: it failed to answer ``MOST_FAILURES`` times in a row.
+    """
     with interrupts() as interrupted, progress_for(campaign, joining=True) as progress:
         told: dict[str, str] = {}
-        asked = 0.0
+        asked, failures = 0.0, 0
         while True:
             progress.look()
             if interrupted:
@@ -263,16 +275,27 @@ def watch_jobs(campaign: Campaign) -> None:
                     then=f"gpubench status {campaign.directory}",
                 )
             if time.monotonic() - asked > ASK_S:
-                poll(campaign)
-                states = job_states(campaign)
-                for job, state in states.items():
-                    if told.get(job) != state.words:
-                        told[job] = state.words
-                        progress.tell(f"job {job} ({state.job_id}): {state.words}")
-                if not any(state.alive for state in states.values()):
+                try:
                     poll(campaign)
-                    progress.look()
-                    return
+                    states = job_states(campaign)
+                    ended = not any(state.alive for state in states.values())
+                    if ended:
+                        poll(campaign)
+                except SchedulerError as error:
+                    failures += 1
+                    if failures == MOST_FAILURES:
+                        raise
+                    if failures == 1:
+                        progress.tell(f"{error.what}; asked again every {ASK_S:g} s")
+                else:
+                    failures = 0
+                    for job, state in states.items():
+                        if told.get(job) != state.words:
+                            told[job] = state.words
+                            progress.tell(f"job {job} ({state.job_id}): {state.words}")
+                    if ended:
+                        progress.look()
+                        return states
                 asked = time.monotonic()
             time.sleep(0.5)
 
