@@ -19,7 +19,7 @@ from typing import Any, cast
 import typer.main
 from typer.core import TyperArgument, TyperCommand, TyperOption
 
-from gpubench.cli.app import app
+from gpubench.cli.app import application
 from gpubench.model import site, suite
 from gpubench.model.base import Settings
 from gpubench.plan.adapter_combinations import VALID
@@ -190,7 +190,7 @@ def _cell(text: str) -> str:
 
 
 def _commands() -> Iterator[str]:
-    root = typer.main.get_command(app)
+    root = typer.main.get_command(application())
     yield "# Command reference\n\n" + MADE.format("gpubench/cli")
     yield (
         "Every command with its options. `gpubench COMMAND --help` prints the same. `make help` lists the targets of "

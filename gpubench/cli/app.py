@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import signal
 import sys
@@ -12,16 +13,20 @@ import typer
 from typer.core import TyperGroup
 
 from gpubench import __version__
-from gpubench.cli import completion, node_command
-from gpubench.cli.campaign import commands as campaign_commands
-from gpubench.cli.clusters import commands as cluster_commands
-from gpubench.cli.images import commands as image_commands
-from gpubench.cli.results import commands as result_commands
+from gpubench.cli import completion
 from gpubench.cli.say import complain
-from gpubench.cli.sites import commands as site_commands
-from gpubench.cli.workloads import commands as workload_commands
 from gpubench.errors import GpubenchError, InterruptedByUserError, UsageError
 
+PARTS = {
+    "campaign.commands": ("bench", "plan", "submit", "status", "logs", "cancel", "fetch", "calibrate"),
+    "workloads.commands": ("workloads", "measure", "suites"),
+    "clusters.commands": ("cluster",),
+    "results.commands": ("compare", "report", "trend", "diff", "results"),
+    "images.commands": ("images",),
+    "sites.commands": ("sites", "prereqs"),
+    "node_command": ("run",),
+}
+"""By module, in the order in which --help lists them: what each registers."""
 RETIRED: dict[str, str] = {
     "resume": "bench --campaign DIR",
     "advance": "bench --campaign DIR",
@@ -51,26 +56,6 @@ class Commands(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
-app = typer.Typer(
-    name="gpubench",
-    cls=Commands,
-    help="Did this version of UCX make distributed data science slower on this machine, and may I believe the answer?",
-    no_args_is_help=True,
-    add_completion=False,  # its options guess the shell; ours take its name
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-for group in (  # in the order in which --help lists them
-    campaign_commands,
-    workload_commands,
-    cluster_commands,
-    result_commands,
-    image_commands,
-    site_commands,
-    node_command,
-):
-    group.register(app)
 READER_GONE = 128 + signal.SIGPIPE
 """What a shell says of a program that wrote to a pipe whose reader has gone."""
 
@@ -81,7 +66,6 @@ def _print_version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def options(
     _version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
@@ -108,10 +92,35 @@ def options(
     """Options that stand before a command."""
 
 
-@app.command()
 def version() -> None:
     """Print the version."""
     typer.echo(__version__)
+
+
+def application(word: str | None = None) -> typer.Typer:
+    """The command line; with ``word``, a command's or a group's name, no other command is made, which takes longer."""
+    app = typer.Typer(
+        name="gpubench",
+        cls=Commands,
+        help="Did this version of UCX make distributed data science slower on this machine, and may I believe the "
+        "answer?",
+        no_args_is_help=True,
+        add_completion=False,  # its options guess the shell; ours take its name
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(options)
+    for module, names in PARTS.items():
+        if word is None or word in names:
+            importlib.import_module(f"gpubench.cli.{module}").register(app)
+    app.command()(version)
+    if word is not None:
+        app.registered_commands = [
+            one for one in app.registered_commands if one.callback and word in (one.name, one.callback.__name__)
+        ]
+        app.registered_groups = [one for one in app.registered_groups if one.name == word]
+    return app
 
 
 def main() -> None:
@@ -120,8 +129,9 @@ def main() -> None:
         completion.answer_shells()
     # Ten thousand runs are millions of objects that stay; to look for rings among them takes a third of a report's time
     gc.set_threshold(200_000, 50, 50)
+    word = next(iter(sys.argv[1:]), None)
     try:
-        app()
+        application(word if any(word in names for names in PARTS.values()) else None)()
     except GpubenchError as error:
         complain(error)
         sys.exit(error.exit_code)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -29,10 +30,28 @@ class Shell(StrEnum):
 
 def answer_shells() -> None:
     """Make the command line answer a shell that asks what a word may become."""
-    from typer._completion_classes import completion_init
+    from typer._click.shell_completion import add_completion_class
+    from typer._completion_classes import FishComplete, ZshComplete, completion_init
+
+    class Zsh(ZshComplete):
+        def complete(self) -> str:
+            option = _option_before_value(self.get_completion_args()[1])
+            return f"compset -P {option}; words[CURRENT]=; {super().complete()}" if option else super().complete()
+
+    class Fish(FishComplete):
+        def format_completion(self, item: Any) -> str:
+            return _option_before_value(self.get_completion_args()[1]) + super().format_completion(item)
 
     _join_options_and_values()
     completion_init()
+    add_completion_class(Zsh, "zsh")
+    add_completion_class(Fish, "fish")
+
+
+def _option_before_value(word: str) -> str:
+    """``--site=`` of ``--site=dr``: zsh and fish look for what begins with the whole word."""
+    option = re.match(r"--[\w-]+=", word)
+    return option[0] if option else ""
 
 
 def _join_options_and_values() -> None:

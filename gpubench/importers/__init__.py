@@ -3,32 +3,3 @@
 An imported directory holds ``results.parquet`` in our columns and ``import.json``. What a source never recorded is null
 there. Blocks above all are never made up: ``pairing`` pairs by date, and says so.
 """
-
-from gpubench.importers import (
-    column_map,
-    cudf_polars,
-    dask_bench,
-    dask_cuda,
-    draco_csv,
-    link_benchmarks,
-    nightly,
-    parsl_perf,
-)
-from gpubench.importers.base import Format
-
-FORMATS: dict[str, Format] = {
-    "dask-cuda": dask_cuda.FORMAT,
-    "draco-csv": draco_csv.FORMAT,
-    "nightly": nightly.FORMAT,
-    "parsl-perf": parsl_perf.PARSL_PERF,
-    "mlflow": parsl_perf.MLFLOW,
-    "dask-bench": dask_bench.FORMAT,
-    "osu": link_benchmarks.OSU,
-    "ucx-perftest": link_benchmarks.UCX_PERFTEST,
-    "ucxx": link_benchmarks.UCXX,
-    "nccl-tests": link_benchmarks.NCCL_TESTS,
-    "cudf-polars": cudf_polars.FORMAT,
-    "rapidsmpf": link_benchmarks.RAPIDSMPF,
-    "table": column_map.FORMAT,
-}
-"""By the name that ``results import`` takes."""

@@ -60,15 +60,21 @@ def sigma_from_history(history: Sequence[Sequence[float]], confidence: float = 0
         raise DataError(
             "a cell of the pilot has fewer than two complete blocks", then="run at least two blocks, better four"
         )
-    from scipy import stats  # noqa: PLC0415 - a second of start, which no verdict needs
-
     freedoms = [len(cell) - 1 for cell in history]
     variances = [float(np.var(cell, ddof=1)) for cell in history]
-    # Rounding can turn the statistic of equal variances into NaN, and then nothing tells the cells apart either.
-    if len(history) > 1 and min(variances) > 0 and not float(stats.bartlett(*history).pvalue) < 0.01:
+    if len(history) > 1 and min(variances) > 0 and _bartlett(variances, freedoms) >= 0.01:
         pooled = float(np.average(variances, weights=freedoms))
         return [Sigma.of(pooled, sum(freedoms), confidence)] * len(history)
     return [Sigma.of(variance, freedom, confidence) for variance, freedom in zip(variances, freedoms, strict=True)]
+
+
+def _bartlett(variances: Sequence[float], freedoms: Sequence[int]) -> float:
+    """Bartlett's p-value for equal variances. Here, because ``scipy.stats`` takes half a second to import."""
+    freedom, others = sum(freedoms), len(freedoms) - 1
+    pooled = float(np.average(variances, weights=freedoms))
+    spread = freedom * math.log(pooled) - float(np.dot(freedoms, np.log(variances)))
+    correction = 1 + (sum(1 / each for each in freedoms) - 1 / freedom) / (3 * others)
+    return float(special.chdtrc(others, max(spread, 0.0) / correction))  # rounding makes equal ones less than 0
 
 
 def sigma_from_parts(restart: float, iteration: float, reps: int) -> float:
@@ -90,25 +96,17 @@ def power_of_test(effect: float, sigma_d: float, blocks: int, family: int = 1, a
         sigma_d: standard deviation of a cell's block difference in logs.
         blocks: complete pairs, at least 2.
     """
-    from scipy import stats  # noqa: PLC0415 - as above
-
     critical = _quantile(1 - alpha / (2 * family), blocks)
-    return float(stats.nct.sf(critical, blocks - 1, abs(math.log1p(effect)) * math.sqrt(blocks) / sigma_d))
+    return float(1 - special.nctdtr(blocks - 1, abs(math.log1p(effect)) * math.sqrt(blocks) / sigma_d, critical))
 
 
 def detectable_effect(sigma_d: float, blocks: int, family: int = 1, power: float = 0.9, alpha: float = 0.05) -> float:
     """Smallest true effect (ratio minus one, slower) found with this power; arguments as ``power_of_test``.
 
-    Solves the non-central t from the usual θ = (t_{1-α/2m} + t_power)·σ_d/√n, which is up to 30 % too small for few
-    blocks.
+    Solves the non-central t; the usual θ = (t_{1-α/2m} + t_power)·σ_d/√n is up to 30 % too small for few blocks.
     """
-    start = (_quantile(1 - alpha / (2 * family), blocks) + _quantile(power, blocks)) * sigma_d / math.sqrt(blocks)
-    from scipy import optimize  # noqa: PLC0415 - as above
-
-    theta = optimize.brentq(
-        lambda theta: power_of_test(math.expm1(theta), sigma_d, blocks, family, alpha) - power, start / 10, start * 3
-    )
-    return math.expm1(theta)
+    critical = _quantile(1 - alpha / (2 * family), blocks)
+    return math.expm1(float(special.nctdtrinc(blocks - 1, 1 - power, critical)) * sigma_d / math.sqrt(blocks))
 
 
 def blocks_needed(

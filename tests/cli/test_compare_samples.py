@@ -14,7 +14,7 @@ import typer
 from click.testing import Result
 from typer.testing import CliRunner
 
-from gpubench.cli.app import app
+from gpubench.cli.app import application
 from gpubench.cli.results.options import CompareOptions
 from gpubench.cli.results.show import compare as compare_targets
 from gpubench.errors import DataError, UsageError
@@ -23,7 +23,7 @@ Compare = Callable[..., list[str]]
 
 
 def run(*words: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(word) for word in words])
+    return CliRunner().invoke(application(), [str(word) for word in words])
 
 
 def table(slower: float = 0.06, **further: str) -> pl.DataFrame:

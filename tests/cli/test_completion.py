@@ -99,6 +99,10 @@ def test_zsh_and_fish_are_answered_in_their_own_ways(gpubench: Run) -> None:
     assert zsh.stdout == "_arguments '*: :((\"draco\"))'\n"
     action = {"_GPUBENCH_COMPLETE": "complete_fish", "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
     assert gpubench(env={**action, **words}).stdout == "draco\n"
+    words = {"_TYPER_COMPLETE_ARGS": "gpubench plan --site=dr"}
+    zsh = gpubench(env={"_GPUBENCH_COMPLETE": "complete_zsh", **words})
+    assert zsh.stdout == "compset -P --site=; words[CURRENT]=; _arguments '*: :((\"draco\"))'\n"
+    assert gpubench(env={**action, **words}).stdout == "--site=draco\n"
 
 
 def test_bash_completes_with_the_script_that_is_shown(tmp_path: Path) -> None:
@@ -126,6 +130,52 @@ def test_bash_completes_with_the_script_that_is_shown(tmp_path: Path) -> None:
         "complete -o default -F _gpubench_completion gpubench",
         *["draco", "draco", "tcp", "ucx"],
     ]
+
+
+ZSH = r"""
+zmodload zsh/zpty
+zpty z zsh -f -i
+zpty -w z 'PROMPT=; autoload -U compinit; compinit -u -D; source <(gpubench --show-completion zsh)
+           show() { print -r -- "<<"$BUFFER">>"; BUFFER=; }; zle -N show; bindkey "^I" complete-word; bindkey "^X" show
+           print REA""DY'
+zpty -r -m z out '*READY*'
+for line in "$@"; do
+    zpty -w -n z "$line"$'\t\x18'
+    zpty -r -m z out '*<<*>>*'
+    print -r -- "${${out##*<<}%%>>*}"
+done
+"""
+"""Types each of its arguments and a tab into an interactive zsh, and prints what stands there then."""
+FISH = """
+gpubench --show-completion fish | source
+for line in $argv; complete -C $line; end
+"""
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("shell", "script", "expected"),
+    [
+        ("zsh", [ZSH, "zsh"], ["gpubench plan --site draco ", "gpubench plan --site=draco "]),
+        ("fish", [FISH], ["draco", "--site=draco"]),
+    ],
+)
+def test_zsh_and_fish_complete_a_value_beside_its_option_or_joined_to_it(
+    tmp_path: Path, shell: str, script: list[str], expected: list[str]
+) -> None:
+    need(shutil.which(shell) is not None, shell)
+    path = f"{GPUBENCH.parent}{os.pathsep}{os.environ['PATH']}"
+    env = plain_environment({**own_queue(tmp_path), "PATH": path, "HOME": str(tmp_path), "TERM": "xterm"})
+    done = subprocess.run(
+        [shell, "-c", *script, "gpubench plan --site dr", "gpubench plan --site=dr"],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout.splitlines() == expected, done.stderr
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from gpubench.cli.app import app
+from gpubench.cli.app import application
 from gpubench.errors import GpubenchError
 from tests.conftest import ROOT
 
@@ -21,7 +21,7 @@ def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*words: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(word) for word in words])
+    return CliRunner().invoke(application(), [str(word) for word in words])
 
 
 def test_the_answer_of_an_import_has_its_verdicts_and_its_cautions_and_writes_nothing(imported: Path) -> None:

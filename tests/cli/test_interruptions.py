@@ -33,12 +33,14 @@ pytestmark = pytest.mark.system
 STOPPED = """
 import sys
 from gpubench.cli import app
-@app.app.command()
+made = app.application()
+@made.command()
 def stop():
     try:
         raise KeyboardInterrupt
     finally:
         {clean_up}
+app.application = lambda word: made
 sys.argv = ["gpubench", "stop"]
 app.main()
 """

@@ -68,6 +68,20 @@ def test_a_verdict_waits_for_no_chart_and_not_for_every_distribution_there_is(
     found = imported(tmp_path, *command, shutil.copytree(CAMPAIGN, tmp_path / "tiny"))
     assert {"polars", "scipy.special"} <= found
     assert found & {"altair", "scipy.optimize", "scipy.stats", "statsmodels", "vl_convert"} == set()
+    assert [name for name in found if name.startswith(("gpubench.history", "gpubench.importers"))] == []
+
+
+def test_a_plan_that_says_what_it_finds_imports_of_scipy_the_functions_alone(tmp_path: Path) -> None:
+    found = imported(tmp_path, "plan", "--site", "draco", "--ucx", "1.16.0 1.22.0")
+    assert "scipy.special" in found
+    assert found & {"polars", "requests", "rich", "scipy.optimize", "scipy.stats"} == set()
+
+
+def test_only_the_command_that_is_called_is_made(tmp_path: Path) -> None:
+    found = imported(tmp_path, "sites", "list")
+    assert [name for name in found if name.startswith("gpubench.cli.") and name.endswith(".commands")] == [
+        "gpubench.cli.sites.commands"
+    ]
 
 
 def test_the_first_run_of_bench_waits_for_no_library_of_the_report() -> None:

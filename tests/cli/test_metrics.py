@@ -10,7 +10,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from gpubench.cli.app import app
+from gpubench.cli.app import application
 from gpubench.writer.run_dir import append_links
 from tests.conftest import ROOT, Run
 from tests.store.campaign_builder import QUICK, Writer, begin, make_plan
@@ -33,7 +33,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def compare(path: Path, *words: str) -> Result:
-    return CliRunner().invoke(app, ["compare", str(path), *words])
+    return CliRunner().invoke(application(), ["compare", str(path), *words])
 
 
 def verdicts(path: Path, metric: str) -> set[tuple[str, str]]:

@@ -61,7 +61,7 @@ def test_what_the_commands_say_becomes_a_profile_that_passes_its_check(gpubench:
     assert (plain["image"]["cuda"], plain["image"]["compute_capability"]) == ("12.4", "9.0")
     assert plain["defaults"]["nodes"] == [1, 2]
     guessed = {line.split(" = ")[0] for line in text.splitlines() if "# guess: " in line}
-    asked_for = {"name", "protocol", "env_allow"}
+    asked_for = {"name", "protocol", "env_allow", "shared"}
     written = {line.split(" = ")[0] for line in text.splitlines() if re.match(r"\w+ = ", line)}
     assert written - asked_for <= guessed
     for words in ("other partitions: debug", "lists: rc_mlx5, tcp", "devices: mlx5_1:1", 'memory = "257000MiB"'):
@@ -87,11 +87,16 @@ def test_what_is_not_found_is_said_and_the_check_names_what_must_be_filled_in(gp
         "not asked: there is no ip on this machine",
         "not asked: there is no nvidia-smi on this machine",
         "not asked: there is no ucx_info on this machine",
-        "1 to fill in",
+        "3 to fill in: interface, batch.queue, paths.shared\n",
     ):
         assert words in done.stdout
     text = (tmp_path / "bare.toml").read_text()
-    assert "# fill in: the compute nodes' network interface" in text
+    for line in (
+        "the compute nodes' network interface",
+        "the partition that jobs go to",
+        "file systems that every node",
+    ):
+        assert f"# fill in: {line}" in text
     assert "# enroot is not on this machine; the compute nodes need it." in text
     done = gpubench("sites", "check", "./bare.toml")
     wrong = [line for line in done.stdout.splitlines() if line.startswith("wrong")]

@@ -15,7 +15,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from gpubench.cli.app import app
+from gpubench.cli.app import application
 from gpubench.errors import DataError, GpubenchError, IncompleteError
 from gpubench.store.packs import INDEX, unpack
 from tests.conftest import ROOT
@@ -32,7 +32,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(*words: str | Path) -> Result:
     """The command line within this process: what is asked here of every reader would take a minute of imports."""
-    return CliRunner().invoke(app, [str(word) for word in words])
+    return CliRunner().invoke(application(), [str(word) for word in words])
 
 
 def refusal(*words: str | Path) -> GpubenchError:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from gpubench.cli.app import RETIRED, app
+from gpubench.cli.app import RETIRED, application
 from tests.conftest import ROOT, Run, need, own_queue, plain_environment
 
 DRACO = ["--site", "draco", "--ucx", "v1.12.x master", "--suite", "quick"]
@@ -194,7 +194,7 @@ def test_make_asks_for_the_directory_that_a_target_needs(tmp_path: Path, target:
 
 
 def test_old_names_of_commands_name_the_new_ones(gpubench: Run) -> None:
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    commands = typer.main.get_command(application()).commands  # type: ignore[attr-defined]
     gone = [name for name in RETIRED if name not in commands]
     assert {"resume", "advance", "render"} <= {*gone}
     for name in gone:

@@ -10,7 +10,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from gpubench.cli.app import RETIRED, app
+from gpubench.cli.app import RETIRED, application
 from tests.conftest import ROOT, Run
 from tests.docs import manual
 from tests.store.campaign_builder import QUICK, begin, finish, make_plan
@@ -27,7 +27,7 @@ def outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*words: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(word) for word in words])
+    return CliRunner().invoke(application(), [str(word) for word in words])
 
 
 OLD = [

@@ -13,6 +13,7 @@ import pytest
 from gpubench.cli.campaign.display import job_lines, require_complete, show_next_steps
 from gpubench.cli.makefile import TARGETS
 from gpubench.cli.results.judge import judge_campaign, report_inputs
+from gpubench.cli.sites.profiles import to_type
 from gpubench.cli.ways import as_typed
 from gpubench.errors import IncompleteError
 from gpubench.schedulers import JobState, submitted
@@ -64,6 +65,18 @@ def test_an_image_that_is_missing_is_built_by_the_command_or_by_make(
     assert (done.returncode, done.stderr.rstrip().endswith(f"; {expected}")) == (2, True), done.stderr
 
 
+def test_who_named_a_profile_by_its_path_is_told_that_path(gpubench: Run, tmp_path: Path) -> None:
+    (tmp_path / "my sites").mkdir()
+    mine = tmp_path / "my sites" / "mine.toml"
+    mine.write_text('inherits = "draco"\nname = "lab"\nruntime = "docker"\n')
+    done = gpubench("images", "show", "9.9.9", "--site", mine)
+    build = f"gpubench images build --site '{mine}' --ucx 9.9.9"
+    assert (done.returncode, done.stderr.rstrip().endswith(f"; {build}")) == (2, True), done.stderr
+    done = gpubench("images", "verify", "9.9.9", "--site", mine)
+    assert (done.returncode, done.stderr.rstrip().endswith(f"; {build}")) == (2, True), done.stderr
+    assert (to_type("a-site-of-a-plan"), to_type("deepops")) == ("a-site-of-a-plan.toml", "deepops")
+
+
 def test_make_says_that_it_typed_the_command(tmp_path: Path) -> None:
     need(shutil.which("make") is not None, "make")
     stub = tmp_path / "gpubench"
@@ -92,7 +105,13 @@ def test_a_command_that_reads_results_takes_the_newest_campaign_that_has_some_an
         if name != "planned":
             finish(Campaign.open(outputs / name))
     said = "gpubench: campaign outputs/new, the newest with results\n"
-    for command in (["compare"], ["report", "--only", "scaling"], ["report"], ["diff", "1.17.0", "1.19.0"]):
+    for command in (
+        ["compare"],
+        ["report", "--only", "scaling"],
+        ["report"],
+        ["diff", "1.17.0", "1.19.0"],
+        ["results", "pack"],
+    ):
         assert said in gpubench(*command).stderr, command
     done = gpubench("compare", "--json")
     assert (json.loads(done.stdout)["campaign"], done.stderr) == ("new", said)

@@ -12,8 +12,8 @@ import pytest
 from campaign_builder import begin, finish, make_plan, variant
 
 from gpubench.exporters.draco_csv import MERGE, TRANSPOSE
-from gpubench.importers import FORMATS
 from gpubench.importers.directory import Given, import_files
+from gpubench.importers.formats import FORMATS
 from tests.conftest import Run
 
 SUITE = (

@@ -15,7 +15,7 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
-from gpubench.cli.app import app
+from gpubench.cli.app import application
 from gpubench.fsck import check_campaign, check_import
 from gpubench.store.campaign import Campaign
 from tests.conftest import Run
@@ -24,7 +24,7 @@ Damage = Callable[[Path], object]
 
 
 def run(*words: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(word) for word in words])
+    return CliRunner().invoke(application(), [str(word) for word in words])
 
 
 def nobody(_campaign: Campaign, _jobs: set[str]) -> set[str]:

@@ -6,8 +6,8 @@ import datetime as dt
 import json
 from pathlib import Path
 
-from gpubench.importers import FORMATS
 from gpubench.importers.directory import Given, ImportedResults, import_files
+from gpubench.importers.formats import FORMATS
 
 RESULTS = Path(__file__).parent / "fixtures" / "cudf_polars" / "pdsh_results.jsonl"
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.importers import FORMATS
 from gpubench.importers.directory import Given, ImportedResults, import_files
+from gpubench.importers.formats import FORMATS
 
 FIXTURES = Path(__file__).parent / "fixtures" / "dask_cuda"
 MERGE = "nnodes-002-cudf-merge-dask"

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 from gpubench.errors import DataError, UsageError
-from gpubench.importers import FORMATS
 from gpubench.importers.directory import Given, ImportedResults, import_files, open_imported
 from gpubench.importers.draco_csv import NO_MEASUREMENT
+from gpubench.importers.formats import FORMATS
 
 HEADING = (
     "date,num_workers,backend,ucx_version,wallclock,data_processed,rows_per_chunk,frac_match,nreps,"

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from gpubench.cli.results.import_results import import_lines
 from gpubench.errors import DataError
-from gpubench.importers import FORMATS
 from gpubench.importers.base import plain_version, positive
 from gpubench.importers.directory import Given, ImportedResults, import_files
+from gpubench.importers.formats import FORMATS
 from gpubench.importers.pairing import points
 
 FIXTURES = Path(__file__).parent / "fixtures"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from gpubench.errors import DataError
-from gpubench.importers import FORMATS
 from gpubench.importers.directory import Given, ImportedResults, import_files
+from gpubench.importers.formats import FORMATS
 
 FIXTURES = Path(__file__).parent / "fixtures"
 

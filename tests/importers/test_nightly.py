@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gpubench.errors import DataError
-from gpubench.importers import FORMATS
 from gpubench.importers.directory import Given, ImportedResults, import_files
+from gpubench.importers.formats import FORMATS
 
 FIXTURES = Path(__file__).parent / "fixtures" / "nightly"
 MERGE = FIXTURES / "single_node_merge_performance.csv"

@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 from gpubench.errors import DataError, UsageError
-from gpubench.importers import FORMATS
 from gpubench.importers.column_map import FIELDS, TIMES
 from gpubench.importers.directory import Given, ImportedResults, import_files
+from gpubench.importers.formats import FORMATS
 from tests.conftest import ROOT, Run
 
 FIXTURES = Path(__file__).parent / "fixtures"

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from gpubench import resources
 from gpubench.cli.campaign.running import account_now
 from gpubench.cli.say import say
-from gpubench.cli.terminal import Terminal
 from gpubench.cli.ways import as_typed, typed
 from gpubench.errors import DataError, IncompleteError, UsageError
 from gpubench.files import write_atomically
@@ -241,6 +240,7 @@ def show_verdicts(
     seconds: Sequence[tuple[float, float] | None] = (),
 ) -> None:
     """The verdict table: aligned and in colour on a terminal that is wide enough, a line each elsewhere."""
+    from gpubench.cli.terminal import Terminal
     from gpubench.report.verdicts import NARROWEST, OF_SECONDS, verdict_lines, wide_table
 
     console = Terminal()

@@ -281,11 +281,9 @@ def _conclude(campaign: Campaign, *, gate: bool, notify: str | None) -> None:
 
 
 def _commands() -> Container[str]:
-    from typer.main import get_command
+    from gpubench.cli.app import PARTS
 
-    from gpubench.cli.app import app
-
-    return getattr(get_command(app), "commands", {})
+    return {name for names in PARTS.values() for name in names}
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ import socket
 from pathlib import Path
 
 from gpubench.cli.images.obtain import make_ready, not_imported
+from gpubench.cli.sites.profiles import to_type
 from gpubench.cli.ways import typed
 from gpubench.errors import MissingToolError, PlanRefusedError, UsageError
 from gpubench.files import write_atomically
@@ -148,5 +149,5 @@ def unbuilt(campaign: Campaign) -> tuple[str, str]:
     built = not_imported(site, specs)
     missing = [spec for spec in specs if spec not in built]
     imported = bool(specs) and RUNTIMES[site.runtime].KIND == "squashfs"
-    build = typed("images build", site=site.name, ucx=" ".join(missing)) if missing else ""
-    return build, typed("images import", site=site.name, ucx=" ".join(specs)) if imported else ""
+    build = typed("images build", site=to_type(site.name), ucx=" ".join(missing)) if missing else ""
+    return build, typed("images import", site=to_type(site.name), ucx=" ".join(specs)) if imported else ""

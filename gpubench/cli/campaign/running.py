@@ -10,8 +10,8 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
+from typing import TYPE_CHECKING
 
-from gpubench.cli.progress import Progress, progress_for
 from gpubench.cli.say import say
 from gpubench.cli.ways import typed
 from gpubench.errors import (
@@ -29,6 +29,9 @@ from gpubench.schedulers.client import inherited
 from gpubench.store.accounting import PENDING, Accounting, account
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import Records
+
+if TYPE_CHECKING:
+    from gpubench.cli.progress import Progress
 
 LOOK_S = 0.25
 
@@ -68,6 +71,7 @@ def run_jobs(
     """
     from gpubench.cli.campaign.preflight import planned_images
     from gpubench.cli.images.obtain import make_ready
+    from gpubench.cli.progress import progress_for
 
     for image in planned_images(campaign):
         make_ready(image)
@@ -264,6 +268,8 @@ def watch_jobs(campaign: Campaign) -> dict[str, JobState]:
         MissingToolError: the scheduler isn't on this machine.
         SchedulerError: it failed to answer ``MOST_FAILURES`` times in a row.
     """
+    from gpubench.cli.progress import progress_for
+
     with interrupts() as interrupted, progress_for(campaign, joining=True) as progress:
         told: dict[str, str] = {}
         asked, failures = 0.0, 0
@@ -344,6 +350,8 @@ def run_here(campaign: Campaign) -> None:
             f"every job of {campaign.directory} needs more than the {held.nodes} nodes of allocation {held.job_id}",
             then=f"get more: {_allocate(campaign, scheduler)}",
         )
+    from gpubench.cli.progress import progress_for
+
     with interrupts() as interrupted, progress_for(campaign) as progress:
         for job in fitting:
             _run_script(campaign, job, held, interrupted, progress)

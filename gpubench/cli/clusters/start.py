@@ -19,7 +19,7 @@ from gpubench.cli.clusters.commands import ClusterOptions
 from gpubench.cli.clusters.jobs import job_state, submit_job, sweep, wait_for
 from gpubench.cli.images.obtain import make_ready, obtain_images
 from gpubench.cli.say import say
-from gpubench.cli.sites.profiles import default_variant, expanded, known_issues, load_site
+from gpubench.cli.sites.profiles import default_variant, expanded, known_issues, load_site, to_type
 from gpubench.cli.ways import typed
 from gpubench.errors import IncompleteError, MissingToolError, PlanRefusedError, UsageError
 from gpubench.files import write_atomically, writing
@@ -205,7 +205,7 @@ def _image(asked: ClusterOptions, site: Site, variant: Variant, directory: Path)
     if found is None:
         raise PlanRefusedError(
             f"no image yet for {variant.ucx}",
-            then=f"build it: {typed('images build', site=site.name, ucx=variant.ucx)}",
+            then=f"build it: {typed('images build', site=to_type(site.name), ucx=variant.ucx)}",
         )
     image, manifest = found
     if site.scheduler in LOCAL:

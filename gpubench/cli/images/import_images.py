@@ -9,6 +9,7 @@ from pathlib import Path
 from gpubench import __version__, resources
 from gpubench.cli.images.obtain import locked_rows
 from gpubench.cli.say import say
+from gpubench.cli.sites.profiles import to_type
 from gpubench.errors import (
     DataError,
     GpubenchError,
@@ -21,6 +22,7 @@ from gpubench.files import write_atomically
 from gpubench.images.kinds.base import ImagePaths
 from gpubench.model.images_lock import LockRow
 from gpubench.model.site import Site
+from gpubench.render.environment import words
 from gpubench.render.importing import PROGRAMS, ImportItem, render_import
 from gpubench.runtimes import RUNTIMES
 
@@ -70,7 +72,7 @@ def _item(row: LockRow) -> ImportItem:
     if not row.registry:
         raise UsageError(
             f"image {row.spec} of {row.date} is in the local engine only",
-            then=f"push it: gpubench images push {row.spec} --site {row.site}",
+            then=f"push it: {words(['gpubench', 'images', 'push', row.spec, '--site', to_type(row.site)])}",
         )
     return ImportItem(
         spec=row.spec,

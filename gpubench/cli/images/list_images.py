@@ -14,7 +14,7 @@ from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.images.lock import read_lock
 from gpubench.cli.images.obtain import kind_of, locked_rows
 from gpubench.cli.say import say, say_text
-from gpubench.cli.sites.profiles import load_site, site_names
+from gpubench.cli.sites.profiles import load_site, site_names, to_type
 from gpubench.cli.terminal import Terminal
 from gpubench.cli.ways import typed
 from gpubench.errors import UsageError
@@ -24,6 +24,7 @@ from gpubench.images.kinds.base import Entry, ImagePaths, ImageRequest, Leftover
 from gpubench.model.image import Image
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
+from gpubench.render.environment import words
 from gpubench.store.campaign import PLAN_FILE, Campaign
 
 COLUMNS = ("version", "UCX", "kind", "site", "date", "stack", "digest or content", "where", "size")
@@ -58,7 +59,7 @@ def show_image(site: Site, spec: str, asked: CampaignOptions) -> None:
         if found is None:
             raise UsageError(
                 f"the manifest of image {spec} ({row.digest}) isn't on this machine, and the image was never pushed",
-                then=f"where it was built: gpubench images push {spec} --site {site.name}",
+                then=f"where it was built: {words(['gpubench', 'images', 'push', spec, '--site', to_type(site.name)])}",
             )
         document, head = found, row.model_dump()
     else:
@@ -66,7 +67,8 @@ def show_image(site: Site, spec: str, asked: CampaignOptions) -> None:
         entry = KINDS[kind_of(site)].obtain(request).images[spec]
         if entry is None:
             raise UsageError(
-                f"there is no image {spec} for site {site.name}", then=typed("images build", site=site.name, ucx=spec)
+                f"there is no image {spec} for site {site.name}",
+                then=typed("images build", site=to_type(site.name), ucx=spec),
             )
         image, document = entry
         head = image.model_dump(exclude={"env"}) | {"env": image.env}

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.images.lock import add_rows, read_lock
 from gpubench.cli.say import say
+from gpubench.cli.sites.profiles import to_type
+from gpubench.cli.ways import typed
 from gpubench.errors import UsageError
 from gpubench.images import images_root
 from gpubench.images.kinds import KINDS
@@ -82,6 +84,6 @@ def locked_rows(site: Site, specs: Sequence[str], date: str) -> list[LockRow]:
             on = f" of {date}" if date else ""
             raise UsageError(
                 f"images.lock.toml has no image {spec}{on} for site {site.name}",
-                then=f"build it: gpubench images build {spec} --site {site.name}",
+                then=f"build it: {typed('images build', site=to_type(site.name), ucx=spec)}",
             )
     return [row for row in rows.values() if row]

@@ -17,7 +17,8 @@ from gpubench.cli.campaign.running import run_jobs
 from gpubench.cli.images.lock import read_lock
 from gpubench.cli.images.obtain import kind_of, obtain_images
 from gpubench.cli.say import say
-from gpubench.cli.sites.profiles import load_site, load_suite
+from gpubench.cli.sites.profiles import load_site, load_suite, to_type
+from gpubench.cli.ways import typed
 from gpubench.errors import DataError, MissingToolError, PlanRefusedError, UsageError
 from gpubench.images.kinds import KINDS
 from gpubench.images.kinds.base import Found
@@ -70,10 +71,10 @@ def _find(site: Site, spec: str, asked: CampaignOptions) -> Found:
         say(f"{spec}: not imported on this machine, so the container that was built for it")
         found = obtain_images(container, [spec], asked, build=False)[spec]
     if found is None:
-        imported = f"gpubench images import {spec} --site {site.name}"
+        way_on = "images import" if locked else "images build"
         raise UsageError(
             f"there is no image {spec} of kind {kind} for site {site.name} on this machine",
-            then=imported if locked else f"gpubench images build {spec} --site {site.name}",
+            then=typed(way_on, site=to_type(site.name), ucx=spec),
         )
     return found
 

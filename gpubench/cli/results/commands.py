@@ -15,6 +15,7 @@ from gpubench.cli.results.options import (
     Directories,
     File,
     Kept,
+    MaybeKept,
     Other,
     ReportOptions,
     Target,
@@ -27,8 +28,12 @@ def register(app: typer.Typer) -> None:
     for command in (compare, report, trend):
         app.command()(with_options(command))
     app.command()(diff)
-    group = _group("Results as files. Other tools' results, exports, packs, and whether files are whole.")
-    exports = _group("Results as other tools read them. CSV, Parquet, the Draco tables, MLflow, OpenMetrics.")
+    group = options.command_group(
+        "Results as files. Other tools' results, exports, packs, and whether files are whole."
+    )
+    exports = options.command_group(
+        "Results as other tools read them. CSV, Parquet, the Draco tables, MLflow, OpenMetrics."
+    )
     group.command("import")(import_results)
     group.add_typer(exports, name="export")
     for kept in (pack, fsck, submit, check):
@@ -37,15 +42,6 @@ def register(app: typer.Typer) -> None:
         exports.command()(form)
     exports.command("draco-csv")(draco_csv)
     app.add_typer(group, name="results")
-
-
-def _group(text: str) -> typer.Typer:
-    return typer.Typer(
-        help=text,
-        no_args_is_help=True,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
 
 
 def compare(
@@ -153,7 +149,7 @@ def import_results(
 
 
 def pack(
-    campaign: Kept,
+    campaign: MaybeKept = None,
     out: Annotated[Path | None, typer.Option(help="File to write; default: NAME.gpubench.zip here.")] = None,
     no_homes: Annotated[
         bool, typer.Option("--no-homes", help="Replace every home by /home/user, with the hashes made anew.")

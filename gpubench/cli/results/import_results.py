@@ -8,9 +8,9 @@ from typing import Any
 
 from gpubench.cli.say import say, warn
 from gpubench.errors import UsageError
-from gpubench.importers import FORMATS
 from gpubench.importers.base import day
 from gpubench.importers.directory import Given, ImportedResults, import_files
+from gpubench.importers.formats import FORMATS
 
 _MOST_REASONS = 8
 

@@ -51,6 +51,15 @@ Kept = Annotated[
         autocompletion=completion.campaigns,
     ),
 ]
+MaybeKept = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="DIR",
+        help="A campaign or an import; default: the newest campaign with results in outputs/.",
+        show_default=False,
+        autocompletion=completion.campaigns,
+    ),
+]
 File = Annotated[Path, typer.Argument(metavar="FILE", help="File to write.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Form = Literal["lines", "json", "markdown"]

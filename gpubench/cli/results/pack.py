@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpubench.cli.campaign.running import account_now, open_states
-from gpubench.cli.results.open_target import opened, root_of
+from gpubench.cli.results.open_target import newest, opened, root_of
 from gpubench.cli.results.without_homes import copy_without_homes
 from gpubench.cli.say import say, warn
 from gpubench.errors import DataError, UsageError
@@ -27,14 +27,14 @@ HOMES_REPLACED = "/home/user stands for every home; the hashes are those of this
 _ENDED = ("ok", "failed", "skipped")
 
 
-def pack(directory: Path, out: Path | None, *, homes: bool = True) -> None:
+def pack(directory: Path | None, out: Path | None, *, homes: bool = True) -> None:
     """Write the pack and say what is in it. Without ``homes``: of a copy in which no path names anybody's home.
 
     Raises:
         UsageError: no campaign and no import, a job of it runs, ``out`` is something else already or lies inside.
         DataError: a link, or a file that is none, in a campaign.
     """
-    directory = root_of(directory)
+    directory = newest(None, with_results=True) if directory is None else root_of(directory)
     if directory.is_file():
         raise UsageError(f"{directory} is a file", then="name the directory of a campaign or of an import")
     target = out or Path(f"{directory.resolve().name}{SUFFIX}")

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-import rich.console
 import typer
 
 from gpubench import resources
@@ -74,6 +73,8 @@ def report(target: Path | None, other: Path | None, outputs: Path | None, asked:
         page = results.write_page(question, asked.html)
         write_images(page, {"svg": asked.svg, "png": asked.png})
         if asked.terminal:
+            import rich.console
+
             width = rich.console.Console().width if sys.stdout.isatty() else PIPED_WIDTH
             for line in (line for plot in page.plots(width) if (lines := list(plot)) for line in ("", *lines)):
                 say(line)

@@ -49,8 +49,20 @@ def new_site(name: str, scheduler: str | None, launcher: str | None, runtime: st
         raise exists from None
     for line in found.unanswered:
         say(f"not asked: {line}")
-    say(f"{path}: {text.count('# guess:')} guesses, {text.count(FILL_IN)} to fill in")
+    missing = list(_to_fill_in(text))
+    names = f": {', '.join(missing)}" if missing else ""
+    say(f"{path}: {text.count('# guess:')} guesses, {len(missing)} to fill in{names}")
     say(f"next: gpubench sites check {path}")
+
+
+def _to_fill_in(text: str) -> Iterator[str]:
+    """Dotted keys of the lines that ask for a value."""
+    table = ""
+    for line in text.splitlines():
+        if line.startswith("["):
+            table = f"{line.strip('[]')}."
+        if FILL_IN in line:
+            yield table + line.lstrip("# ").partition(" ")[0]
 
 
 def _adapters(scheduler: str | None, launcher: str | None, runtime: str | None) -> dict[str, Guess]:
@@ -108,10 +120,10 @@ def _lines(name: str, path: Path, adapters: dict[str, Guess], found: Survey) -> 
     yield '# expect_transport = ["tcp"]      # a run that used another transport is failed'
     yield from _note(found, "env")
     yield '# env = { UCX_NET_DEVICES = "mlx5_0:1" }   # variables of every process of a run'
-    yield from _tables(found)
+    yield from _tables(found, str(adapters["scheduler"].value))
 
 
-def _tables(found: Survey) -> Iterator[str]:
+def _tables(found: Survey, scheduler: str) -> Iterator[str]:
     gpus = found.found.get("node.gpus")
     yield "\n[layout]"
     yield _key("workers", Guess(gpus.value, "one worker for each GPU") if gpus else Guess(2, "to begin with"))
@@ -124,7 +136,10 @@ def _tables(found: Survey) -> Iterator[str]:
         yield f"# {_key('memory', memory)}; a job would ask for all of it"
     yield "\n[batch]"
     yield from _note(found, "batch.queue")
-    yield _key("queue", found.found["batch.queue"]) if "batch.queue" in found.found else '# queue = ""'
+    if scheduler in QUEUES or "batch.queue" in found.found:
+        yield _key("queue", found.found.get("batch.queue"), f"{QUEUES.get(scheduler, 'the queue')} that jobs go to")
+    else:
+        yield '# queue = ""'
     yield '# account = ""                    # if the site charges one'
     yield '# options = ["--exclusive"]       # further directives of the job script'
     if limit := found.found.get("limits.job"):
@@ -132,7 +147,12 @@ def _tables(found: Survey) -> Iterator[str]:
         yield _key("job", limit)
     yield "\n[paths]"
     shared = found.found.get("paths.shared")
-    yield _key("shared", shared) if shared else '# shared = ["/home"]               # file systems that every node sees'
+    if shared:
+        yield _key("shared", shared)
+    elif scheduler in QUEUES:
+        yield "shared = []".ljust(COLUMN) + f'{FILL_IN} file systems that every node sees, like "/home"'
+    else:
+        yield '# shared = ["/home"]               # file systems that every node sees'
     yield '# images = "$HOME/gpubench/images"  # where every node sees it'
     yield "\n[image]"
     yield _key("architecture", Guess(platform.machine(), "this machine"))
@@ -184,6 +204,8 @@ PROGRAMS: dict[str, tuple[str, ...]] = {
 CLIENTS = {"slurm": "sinfo", "pbs": "qsub", "lsf": "bsub", "kubernetes": "kubectl"}
 """By scheduler: a program that shows that the scheduler is here."""
 NETWORK_FILE_SYSTEMS = re.compile(r"nfs4?|lustre|gpfs|beegfs|ceph|wekafs|panfs|pvfs2|fuse\.(ceph|glusterfs|juicefs)")
+QUEUES = {"slurm": "the partition", "pbs": "the queue", "lsf": "the queue"}
+"""Schedulers of several nodes that share file systems; what they call a queue."""
 _HIGH_SPEED = ("ib", "hsn", "roce")
 """Beginnings of the names that network interfaces of a fast network usually have."""
 

@@ -23,6 +23,8 @@ SET = "--set"
 PARTITION = ("batch.queue", "batch.partition")
 """One key by its name and by Slurm's."""
 OF_YOUR_OWN = "a file of your own is named by its path, DIR/NAME.toml"
+_typed: dict[str, str] = {}
+"""By name: what was typed in this process for each site."""
 _VARIABLE = re.compile(r"\$(\w+|\{\w+\})")
 
 
@@ -67,7 +69,17 @@ class Profile:
 
 def load_site(name: str, settings: list[str] | None = None) -> Site:
     """A profile by name or path, with ``KEY=VALUE`` settings laid over it; raises UsageError."""
-    return read_profile(name, settings).site()
+    site = read_profile(name, settings).site()
+    _typed[site.name] = name
+    return site
+
+
+def to_type(site: str) -> str:
+    """What follows ``--site`` in a command that a message names: as the user typed it, else as the site is called.
+
+    A plan holds the name of its site alone; where no shipped profile has it, it is that of somebody's file.
+    """
+    return _typed.get(site) or (site if site in site_names() else f"{site}.toml")
 
 
 def read_profile(name: str, settings: list[str] | None = None) -> Profile:
