@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import signal
@@ -114,6 +115,12 @@ def version() -> None:
     typer.echo(__version__)
 
 
+@functools.cache
+def command() -> Any:
+    """The whole command line, put together once: that takes longer than most commands."""
+    return typer.main.get_command(app)
+
+
 def main() -> None:
     """Run the command line; every failure ends as one line on stderr and its documented exit code."""
     if completion.COMPLETE in os.environ:
@@ -121,7 +128,7 @@ def main() -> None:
     # Ten thousand runs are millions of objects that stay; to look for rings among them takes a third of a report's time
     gc.set_threshold(200_000, 50, 50)
     try:
-        app()
+        command()()
     except GpubenchError as error:
         complain(error)
         sys.exit(error.exit_code)

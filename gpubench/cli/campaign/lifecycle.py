@@ -256,11 +256,9 @@ def _conclude(campaign: Campaign, *, gate: bool, notify: str | None) -> None:
 
 
 def _commands() -> Container[str]:
-    from typer.main import get_command
+    from gpubench.cli.app import command
 
-    from gpubench.cli.app import app
-
-    return getattr(get_command(app), "commands", {})
+    return getattr(command(), "commands", {})
 
 
 @contextlib.contextmanager
