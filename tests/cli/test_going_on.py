@@ -17,20 +17,20 @@ SHORT = ["--set", "estimates.run=300ms", "--set", "estimates.workload=100ms"]
 
 
 def test_blocks_are_added_and_judged_with_those_before_them(gpubench: Run, tmp_path: Path) -> None:
-    done = gpubench(*words(write_suite(tmp_path, reps=3, count=10), "--blocks", "2"))
+    done = gpubench(*words(write_suite(tmp_path, reps=3, count=10), "--blocks", "3"))
     assert done.returncode == 0, done.stderr
-    assert "the noise here is not known" in done.stdout.partition("[1/4]")[0]
+    assert "the noise here is not known" in done.stdout.partition("[1/6]")[0]
     campaign = campaign_in(tmp_path)
     before = {name: (campaign / "runs" / name / "run.json").stat().st_mtime_ns for name in records(campaign)}
     more = gpubench("bench", "--campaign", campaign, "--blocks", "+2")
     assert more.returncode == 0, more.stderr
-    assert "2 more blocks after 2, asked for by the user" in more.stdout
+    assert "2 more blocks after 3, asked for by the user" in more.stdout
     assert more.stderr.count("2 blocks were added after the results had been looked at") == 1
     found = records(campaign)
-    assert sorted(record["block"] for record in found.values()) == [1, 1, 2, 2, 3, 3, 4, 4]
+    assert sorted(record["block"] for record in found.values()) == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
     assert {name: (campaign / "runs" / name / "run.json").stat().st_mtime_ns for name in before} == before
     (verdict,) = json.loads((campaign / "verdicts.json").read_text())["cells"]
-    assert verdict["blocks"] == 4
+    assert verdict["blocks"] == 5
     assert "were added after the results had been looked at" in (campaign / "report.html").read_text()
     (row,) = [line for line in more.stdout.splitlines() if line.startswith("tasks | ")]
     assert " → " in row
@@ -58,8 +58,8 @@ def test_a_budget_is_a_bound_and_what_it_left_no_time_for_can_be_run_later(gpube
 
 
 def test_over_budget_begins_every_block(gpubench: Run, tmp_path: Path) -> None:
-    asked = words(write_suite(tmp_path, reps=2, count=10), *SHORT, "--blocks", "3", "--budget", "5s", "--over-budget")
+    asked = words(write_suite(tmp_path, reps=2, count=10), *SHORT, "--blocks", "6", "--budget", "10s", "--over-budget")
     done = gpubench(*asked)
     assert done.returncode == 0, done.stderr
-    assert [record["status"] for record in records(campaign_in(tmp_path)).values()] == ["ok"] * 6
+    assert [record["status"] for record in records(campaign_in(tmp_path)).values()] == ["ok"] * 12
     assert "not begun" not in done.stdout
