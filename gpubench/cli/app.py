@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import importlib
 import os
@@ -123,6 +124,12 @@ def application(word: str | None = None) -> typer.Typer:
     return app
 
 
+@functools.cache
+def command(word: str | None = None) -> Any:
+    """The command line of ``application``, put together once: that takes longer than most commands."""
+    return typer.main.get_command(application(word))
+
+
 def main() -> None:
     """Run the command line; every failure ends as one line on stderr and its documented exit code."""
     if completion.COMPLETE in os.environ:
@@ -131,7 +138,7 @@ def main() -> None:
     gc.set_threshold(200_000, 50, 50)
     word = next(iter(sys.argv[1:]), None)
     try:
-        application(word if any(word in names for names in PARTS.values()) else None)()
+        command(word if any(word in names for names in PARTS.values()) else None)()
     except GpubenchError as error:
         complain(error)
         sys.exit(error.exit_code)

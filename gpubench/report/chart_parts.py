@@ -6,9 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
+from altair.utils import schemapi
 
 _VARIANT_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif"  # as the page
+
+
+# Checks against the schema take most of the time of a page, and tests make them. For the same reason charts name their
+# channels by class: a text makes Altair look through all of its classes.
+schemapi.disable_debug_mode()
 
 
 def by_variant(rows: Sequence[Mapping[str, Any]], variants: Sequence[str]) -> dict[str, Any]:
@@ -30,7 +36,7 @@ def finish(
     chart: alt.LayerChart | alt.FacetChart | alt.ConcatChart, title: str, values: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The chart in the page's looks, with its data; arguments as of ``dress``."""
-    return dress(chart.to_dict(), title, values)
+    return dress(chart.to_dict(validate=False), title, values)
 
 
 def dress(spec: Mapping[str, Any], title: str, values: Mapping[str, Any]) -> dict[str, Any]:

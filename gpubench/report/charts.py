@@ -71,16 +71,16 @@ def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> 
     verdict_words = alt.Scale(domain=list(VERDICT_WORDS), range=[f"var(--{word})" for word in VERDICT_WORDS])
     shapes = alt.Scale(domain=list(VERDICT_WORDS), range=list(_VERDICT_SHAPES))
     colour = alt.Color("verdict:N", scale=verdict_words, legend=None)
-    tip = [alt.Tooltip("row:N", title="comparison"), "text:N", "verdict:N"]
+    tip = [alt.Tooltip("row:N", title="comparison"), alt.Tooltip("text:N"), alt.Tooltip("verdict:N")]
     data = alt.Chart(alt.NamedData("rows"))
     band = alt.Chart(alt.NamedData("band")).mark_rect(color="var(--band)", clip=True)
     zero = alt.Chart(alt.NamedData("zero")).mark_rule(color="var(--ink)", strokeWidth=1)
     ticks = alt.Axis(values=_ticks(bounds, 100 * margin), labelExpr=_SIGNED, labelOverlap="greedy")
     x = alt.X("low:Q", scale=domain, title="change of the time in %, slower →", axis=ticks)
     layers = alt.layer(
-        band.encode(x=x, x2="high:Q"),
+        band.encode(x=x, x2=alt.X2("high:Q")),
         zero.encode(x=alt.X("at:Q", scale=domain)),
-        data.mark_rule(strokeWidth=2.5, clip=True).encode(x=x, x2="high:Q", y=y, color=colour, tooltip=tip),
+        data.mark_rule(strokeWidth=2.5, clip=True).encode(x=x, x2=alt.X2("high:Q"), y=y, color=colour, tooltip=tip),
         data.mark_point(filled=True, size=90, opacity=1, clip=True).encode(
             x=alt.X("effect:Q", scale=domain),
             y=y,
@@ -91,7 +91,9 @@ def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> 
         *(
             data.transform_filter(f"datum.beyond == {way}")
             .mark_text(align="right" if way > 0 else "left", dx=-6 * way, fontSize=11)
-            .encode(x=alt.datum(bounds[way > 0], scale=domain), y=y, color=colour, text="arrow:N", tooltip=tip)
+            .encode(
+                x=alt.datum(bounds[way > 0], scale=domain), y=y, color=colour, text=alt.Text("arrow:N"), tooltip=tip
+            )
             for way in (1, -1)
             if any(row["beyond"] == way for row in rows)
         ),
@@ -126,7 +128,12 @@ def samples(
     edges, blocks = _block_axis(rows)
     across = alt.Scale(domain=[0, len(rows)], nice=False)
     coloured = by_variant(rows, variants)
-    tip = [alt.Tooltip("variant:N"), alt.Tooltip("block:O"), alt.Tooltip("label:N", title="mean"), "status:N"]
+    tip = [
+        alt.Tooltip("variant:N"),
+        alt.Tooltip("block:O"),
+        alt.Tooltip("label:N", title="mean"),
+        alt.Tooltip("status:N"),
+    ]
     data = alt.Chart(alt.NamedData("runs"))
     points = (
         data.transform_flatten(["s"])
@@ -136,20 +143,20 @@ def samples(
         .encode(
             x=alt.X("at:Q", axis=blocks, scale=across, title="block, in order of time"),
             y=y,
-            opacity=alt.condition(_COUNTS, alt.value(0.55), alt.value(0.15)),
+            opacity=alt.OpacityValue(**alt.condition(_COUNTS, alt.value(0.55), alt.value(0.15))),
             tooltip=tip,
             **coloured,
         )
     )
     means = data.mark_rule(strokeWidth=2.5).encode(
-        x="x:Q",
-        x2="x2:Q",
+        x=alt.X("x:Q"),
+        x2=alt.X2("x2:Q"),
         y=alt.Y("mean:Q", scale=scale),
-        strokeDash=alt.condition(_COUNTS, alt.value([1, 0]), alt.value([3, 3])),
+        strokeDash=alt.StrokeDashValue(**alt.condition(_COUNTS, alt.value([1, 0]), alt.value([3, 3]))),
         color=coloured["color"],
         tooltip=tip,
     )
-    between = alt.Chart(alt.NamedData("edges")).mark_rule(color="var(--line)").encode(x="edge:Q")
+    between = alt.Chart(alt.NamedData("edges")).mark_rule(color="var(--line)").encode(x=alt.X("edge:Q"))
     values = {"runs": rows, "edges": [{"edge": edge} for edge in edges]}
     layers = alt.layer(between, points, means).properties(width="container", height=220)
     return finish(layers, title, values)

@@ -53,7 +53,7 @@ def heat_map(
         format=".3~s",
         gradientLength=320,
     )
-    tip = [alt.Tooltip("from:N", title="sender"), alt.Tooltip("to:N", title="receiver"), "text:N"]
+    tip = [alt.Tooltip("from:N", title="sender"), alt.Tooltip("to:N", title="receiver"), alt.Tooltip("text:N")]
     step = max(4, min(_CELL_PX, _LARGEST_PX // len(names)))
     cells = (
         alt.Chart(alt.NamedData("rates"))

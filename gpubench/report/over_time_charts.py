@@ -162,10 +162,12 @@ def against(title: str, rows: Sequence[Mapping[str, Any]], variants: Sequence[st
     for label in shown:
         data = alt.Chart(alt.NamedData("versions")).transform_filter(f"datum.variant == {label!r}")
         zero = alt.Chart(alt.NamedData("zero")).mark_rule(color="var(--ink)").encode(y=alt.Y("at:Q", title=None))
-        bars = data.mark_rule(strokeWidth=2.5, opacity=0.55).encode(x=x, y="low:Q", y2="high:Q", color=colour)
+        bars = data.mark_rule(strokeWidth=2.5, opacity=0.55).encode(
+            x=x, y=alt.Y("low:Q"), y2=alt.Y2("high:Q"), color=colour
+        )
         dots = data.mark_point(filled=True, size=70, opacity=1).encode(x=x, y=y, color=colour, tooltip=tip)
         far = data.transform_filter("datum.beyond != ''").mark_text(dy=-10, fontSize=11, color="var(--muted)")
-        edge = far.encode(x=x, y=y, text="beyond:N")
+        edge = far.encode(x=x, y=y, text=alt.Text("beyond:N"))
         heading = alt.Title(label, anchor="start", fontSize=12, color="var(--ink)")
         panels_.append(_plain(alt.layer(zero, bars, dots, edge).properties(width=_NARROW, height=_LOW, title=heading)))
     return _together(panels_, title, {"versions": list(rows), "zero": [{"at": 0}]}, _MOST_COLUMNS, _NARROW)
@@ -191,7 +193,7 @@ def _together(
 
 def _plain(panel: alt.LayerChart | alt.FacetChart | alt.VConcatChart) -> dict[str, Any]:
     """Without what only a whole chart has."""
-    spec: dict[str, Any] = panel.to_dict()
+    spec: dict[str, Any] = panel.to_dict(validate=False)
     return {key: value for key, value in spec.items() if key not in ("$schema", "config")}
 
 
@@ -226,12 +228,12 @@ def _panel(
         .mark_bar(height=_LANE - 4, strokeWidth=1, clip=True)
         .encode(
             x=alt.X("start:Q", title=None, scale=scale, axis=axis),
-            x2="end:Q",
+            x2=alt.X2("end:Q"),
             y=alt.Y("variant:N", scale=alt.Scale(domain=list(lanes)), axis=lane),
             fill=alt.Fill("colour:N", scale=None),
             stroke=alt.Stroke("colour:N", scale=None),
             fillOpacity=alt.FillOpacity("fill:Q", scale=None),
-            opacity=alt.condition(_CHOSEN, alt.value(1), alt.value(0.15)),
+            opacity=_faded(1, 0.15),
             tooltip=tip,
         )
         .properties(width=_WIDTH, height=_LANE * len(lanes))
@@ -247,7 +249,7 @@ def _figures(
     labels = alt.Axis(minExtent=_AXIS, maxExtent=_AXIS, tickCount=5)
     scale = alt.Scale(domain=_domain(rows), nice=False, zero=False, reverse=reverse)
     y = alt.Y("value:Q", title=None, scale=scale, axis=labels)
-    faded = alt.condition(_CHOSEN, alt.value(1), alt.value(0.12))
+    faded = _faded(1, 0.12)
     named = {"day": "date", "variant": "version", "value": "value", "text": "time", "source": "source"}
     tip = [alt.Tooltip(f"{field}:N", title=title) for field, title in named.items()]
     data = alt.Chart(alt.NamedData("figures")).transform_filter(here)
@@ -259,8 +261,8 @@ def _figures(
         .encode(
             x=x,
             y=alt.Y("low:Q", title=None, scale=scale, axis=labels),
-            y2="high:Q",
-            opacity=alt.condition(_CHOSEN, alt.value(0.35), alt.value(0.03)),
+            y2=alt.Y2("high:Q"),
+            opacity=_faded(0.35, 0.03),
             **colour,
         )
     )
@@ -268,9 +270,7 @@ def _figures(
     points = data.mark_point(filled=True, size=26, clip=True).encode(x=x, y=y, tooltip=tip, opacity=faded, **coloured)
     changed = alt.Chart(alt.NamedData("changes")).transform_filter(here)
     words = [alt.Tooltip("variant:N"), alt.Tooltip("said:N", title="change"), alt.Tooltip("why:N")]
-    rule = changed.mark_rule(color="var(--ink)", strokeDash=[3, 3]).encode(
-        x=x, opacity=alt.condition(_CHOSEN, alt.value(0.5), alt.value(0.0)), tooltip=words
-    )
+    rule = changed.mark_rule(color="var(--ink)", strokeDash=[3, 3]).encode(x=x, opacity=_faded(0.5, 0.0), tooltip=words)
     # Two layers, since a scale of shapes of their own would part the legend of the versions in two.
     signs = [
         changed.transform_filter(which)
@@ -283,6 +283,11 @@ def _figures(
         x=x, y=y, opacity=faded, tooltip=[alt.Tooltip("variant:N"), alt.Tooltip("said:N", title="unusual")]
     )
     return alt.layer(bars, line, rule, points, rings, *signs)
+
+
+def _faded(chosen: float, others: float) -> alt.OpacityValue:
+    """Opacity of the version that the reader chose, and of the others."""
+    return alt.OpacityValue(**alt.condition(_CHOSEN, alt.value(chosen), alt.value(others)))
 
 
 def _domain(rows: Sequence[Mapping[str, Any]]) -> list[float]:

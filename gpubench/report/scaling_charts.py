@@ -55,9 +55,15 @@ def efficiency(curves: Sequence[ScalingCurve], variants: Sequence[str], title: s
     layers = alt.layer(
         ideal.encode(y=alt.Y("at:Q", scale=up, axis=axis)),
         band.encode(
-            x=x, y=alt.Y("low:Q", scale=up, title=None), y2="high:Q", color=coloured["color"], detail="layout:N"
+            x=x,
+            y=alt.Y("low:Q", scale=up, title=None),
+            y2=alt.Y2("high:Q"),
+            color=coloured["color"],
+            detail=alt.Detail("layout:N"),
         ),
-        data.mark_line(strokeWidth=2, clip=True).encode(x=x, y=y, color=coloured["color"], detail="layout:N"),
+        data.mark_line(strokeWidth=2, clip=True).encode(
+            x=x, y=y, color=coloured["color"], detail=alt.Detail("layout:N")
+        ),
         data.mark_point(filled=True, size=70, opacity=1, clip=True).encode(x=x, y=y, tooltip=tip, **coloured),
     )
     values = {"sizes": rows, "bands": bands, "ideal": [{"at": 100}]}
@@ -106,7 +112,7 @@ def overhead(shares: Sequence[SchedulerShare], names: Sequence[str]) -> dict[str
         ),
         data.mark_bar(color="var(--series1)", clip=True, height=_BAR).encode(x=x, y=y, tooltip=tip),
         certain.mark_rule(color="var(--ink)", strokeWidth=2.5, clip=True).encode(
-            x=alt.X("low:Q", scale=domain), x2="high:Q", y=y, tooltip=tip
+            x=alt.X("low:Q", scale=domain), x2=alt.X2("high:Q"), y=y, tooltip=tip
         ),
     )
     title = "The scheduler's share of the time, with 95 % intervals"

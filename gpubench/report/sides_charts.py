@@ -69,7 +69,7 @@ def _panel(
     tip = [alt.Tooltip(f"{field}:N", title=title) for field, title in named.items()]
     data = alt.Chart(alt.NamedData("sizes")).transform_filter(f"datum.what == {what!r}")
     band = data.mark_area(opacity=0.18, clip=True).encode(
-        x=x, y=alt.Y("low:Q", title=None, scale=up), y2="high:Q", color=coloured["color"]
+        x=x, y=alt.Y("low:Q", title=None, scale=up), y2=alt.Y2("high:Q"), color=coloured["color"]
     )
     line = data.mark_line(strokeWidth=2, clip=True).encode(x=x, y=y, color=coloured["color"])
     points = data.mark_point(filled=True, size=60, opacity=1, clip=True).encode(x=x, y=y, tooltip=tip, **coloured)

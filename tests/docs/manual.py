@@ -11,11 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import typer.main
 import yaml
 from typer.exceptions import TyperException
 
-from gpubench.cli.app import application
+from gpubench.cli import app
 from gpubench.cli.sites.profiles import load_site, load_suite
 from gpubench.cli.workloads.own_files import find_own, new_suite, own_workloads
 from gpubench.errors import GpubenchError
@@ -121,7 +120,7 @@ def _made(words: tuple[str, ...]) -> list[str]:
 
 def parse(words: Sequence[str]) -> tuple[str, dict[str, Any]]:
     """The command's path and the values of its options, by the real command line; raises ValueError."""
-    command, path, left = typer.main.get_command(application()), [], list(words)
+    command, path, left = app.command(), [], list(words)
     if left and left[0] in {"--help", "-h", *(name for option in command.params for name in option.opts)}:
         return "", {}  # of gpubench itself, not of a command
     while hasattr(command, "commands"):

@@ -3,16 +3,20 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from gpubench.errors import DataError, MissingToolError, UsageError
-from gpubench.images import differences, ensure, manifest_id, verify
+from gpubench.images import differences, ensure, images_root, manifest_id, verify
+from gpubench.images.compatibility import Stack, stacks
+from gpubench.images.kinds import venvs
 from gpubench.images.variables import why_unknown
 from gpubench.model.image import Image
 from gpubench.spec.plain import canonical
+from tests.slurm.images import link_or_copy
 
 pytestmark = pytest.mark.integration
 
@@ -134,24 +138,58 @@ def test_bytecode_is_there_and_never_rewritten(built) -> None:
     assert os.access(image.python, os.X_OK)
 
 
-def test_a_stack_with_another_dask_differs_in_dask_alone_and_runs(built) -> None:
+def small_row(folder: Path, name: str, packages: set[str]) -> Stack:
+    """The first row of the table with so few of its packages that a stack takes a second to build."""
+    row = stacks()[0]
+    locked = re.split(r"\n(?=\S)", row.lock_file.read_text())
+    (folder / f"{name}.txt").write_text("\n".join(one for one in locked if one.partition("==")[0] in packages))
+    (folder / f"{name}.in").write_text("\n".join(sorted(packages)))
+    return row.model_copy(update={"name": name, "lock": str(folder / f"{name}.txt")})
+
+
+def test_a_variant_s_own_packages_and_its_own_stack_are_built_and_differ_in_nothing_else(
+    built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [small_row(tmp_path, "first", {"toolz", "partd", "locket"}), small_row(tmp_path, "second", {"locket"})]
+    monkeypatch.setattr(venvs, "stacks", lambda: tuple(rows))
+    monkeypatch.setattr(venvs, "choose", lambda _wheels: rows[0])
     said: list[str] = []
-    changed = ensure(["1.19.0", "1.19.0,dask==2025.5.1"], built.root, said.append)
-    (plain, before), (image, after) = changed.values()
-    assert plain.id == built.images["1.19.0"][0].id != image.id
+    specs = ["1.19.0", "1.19.0,toolz==1.0.0", "1.19.0,stack=second"]
+    (plain, before), (image, after), (other, second) = ensure(specs, built.root, said.append).values()
+    assert len({plain.id, image.id, other.id}) == 3
+    changed = {path: pair for path, *pair in differences(before, after) if path.startswith("stack.packages")}
+    assert changed == {"stack.packages.toolz": ["1.2.0", "1.0.0"]}
+    assert f"packages of {specs[1]} that differ from 1.19.0: toolz 1.2.0 -> 1.0.0" in said
+    assert ask(image, "import toolz; print(toolz.__version__)").strip() == "1.0.0"
+    assert (second["stack"]["name"], set(second["stack"]["packages"])) == ("second", {"locket"})
+    assert {one["ucx"]["content"] for one in (before, after, second)} == {built.images["1.19.0"][1]["ucx"]["content"]}
+    verify(image, deep=True)
+
+
+@pytest.mark.system
+def test_a_stack_with_another_dask_or_of_another_row_runs(tmp_path: Path) -> None:
+    ensure(["1.19.0"], images_root(), lambda _line: None)  # kept between tests: the others need it as well
+    shutil.copytree(images_root() / "venv", tmp_path / "venv", symlinks=True, copy_function=link_or_copy)
+    said: list[str] = []
+    changed = ensure(["1.19.0", "1.19.0,dask==2025.5.1", "1.19.0,stack=ucxx-0.52.0"], tmp_path, said.append)
+    (plain, before), (image, after), (other, second) = changed.values()
+    assert len({plain.id, image.id, other.id}) == 3
     assert {path: (old, new) for path, old, new in differences(before, after) if path.startswith("stack.packages")} == {
         "stack.packages.dask": ("2025.7.0", "2025.5.1"),
         "stack.packages.distributed": ("2025.7.0", "2025.5.1"),
     }
-    assert said[-1] == (
+    assert (
         "packages of 1.19.0,dask==2025.5.1 that differ from 1.19.0: "
         "dask 2025.7.0 -> 2025.5.1, distributed 2025.7.0 -> 2025.5.1"
-    )
+    ) in said
     assert (
         ask(image, "import dask, distributed; print(dask.__version__, distributed.__version__)").split()
         == ["2025.5.1"] * 2
     )
     verify(image, deep=True)
+    assert (before["binding"]["version"], second["binding"]["version"]) == ("0.45.1", "0.52.0")
+    version, _ = json.loads(ask(other, LOADED, **other.env))
+    assert version == "1.19.0"
 
 
 @pytest.mark.parametrize(
@@ -171,11 +209,3 @@ def test_a_stack_that_cannot_be_is_refused_by_name(built, spec: str, kind: type[
     with pytest.raises(kind, match=said):
         ensure(["1.19.0", spec], built.root, lambda _line: None)
     assert not list((built.root / "venv" / ".building").glob("*"))
-
-
-def test_each_variant_may_name_its_own_stack(built) -> None:
-    changed = ensure(["1.19.0", "1.19.0,stack=ucxx-0.52.0"], built.root, lambda _line: None)
-    (_, before), (image, after) = changed.values()
-    assert (before["binding"]["version"], after["binding"]["version"]) == ("0.45.1", "0.52.0")
-    version, _ = json.loads(ask(image, LOADED, **image.env))
-    assert version == "1.19.0"

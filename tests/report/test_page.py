@@ -1,4 +1,5 @@
 import dataclasses
+import functools
 import json
 import re
 from html.parser import HTMLParser
@@ -429,13 +430,22 @@ def test_the_library_that_draws_is_kept_in_the_users_cache_and_made_anew_when_th
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    made: list[str] = []
+    real = functools.cache(page.vl_convert.javascript_bundle)  # it says the same each time, after a second and a half
+
+    def counted(snippet: str) -> str:
+        made.append(snippet)
+        return str(real(snippet))
+
+    monkeypatch.setattr(page.vl_convert, "javascript_bundle", counted)
     code = page.bundle.__wrapped__()
     (kept,) = tmp_path.rglob("vega-*.js")
-    with monkeypatch.context() as patched:
-        patched.setattr(page.vl_convert, "javascript_bundle", lambda _: pytest.fail("made again"))
-        assert page.bundle.__wrapped__() == code
+    assert page.bundle.__wrapped__() == code
+    assert len(made) == 1
     kept.write_text(kept.read_text().replace("function", "fiction", 1))
     assert page.bundle.__wrapped__() == code
+    assert len(made) == 2
     kept.unlink()
     kept.mkdir()
     assert page.bundle.__wrapped__() == code
+    assert len(made) == 3

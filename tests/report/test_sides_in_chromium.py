@@ -31,16 +31,19 @@ def cells(slower: float, memory: int) -> list[SideCell]:
     return found
 
 
-def test_both_curves_and_every_verdict_are_there_in_both_schemes_and_on_a_telephone(tmp_path: Path) -> None:
+def two_sides() -> SideBySide:
     sides = [
         Side("A", "campaign", "on-slurm", "1.17.0", cells(0.0, 2**30)),
         Side("B", "campaign", "on-kubernetes", "1.17.0", cells(0.3, 2**31)),
     ]
     pairs, lone = match(sides[0].cells, sides[1].cells)
     verdicts = judge_sides(*sides, pairs, VerdictSettings())
-    page_of = SideBySide(*sides, pairs, lone, verdicts, [UNPAIRED], VerdictSettings())
+    return SideBySide(*sides, pairs, lone, verdicts, [UNPAIRED], VerdictSettings())
+
+
+def test_both_curves_and_every_verdict_are_there_in_both_schemes_and_on_a_telephone(tmp_path: Path) -> None:
     path = tmp_path / "two sides.html"
-    path.write_bytes(html(sides_page(page_of), reports.TEMPLATES))
+    path.write_bytes(html(sides_page(two_sides()), reports.TEMPLATES))
     with browser.chromium() as page:
         for options in ({}, {"dark": True}, {"width": 375, "mobile": True}):
             page.open(path.as_uri(), **options)

@@ -68,9 +68,9 @@ def test_a_query_answers_as_duckdb(
 
 @pytest.mark.parametrize(("query", "backend"), [(3, "dask"), (6, "dask"), (22, "polars")])
 def test_a_query_on_the_cluster_answers_rightly(
-    cluster: WorkloadContext, tmp_path: Path, query: int, backend: str
+    cluster: WorkloadContext, tables: pdsh_data.Tables, query: int, backend: str
 ) -> None:
-    params = {"query": query, "scale": 0.01, "files": 2, "directory": str(tmp_path)}
+    params = {"query": query, "scale": SCALE, "files": 2, "directory": str(tables.folder.parent)}
     result = measured_rightly(cluster, "pdsh", params, backend=backend, moves=False)
     assert result.details["rows"] == len(KNOWN[str(query)])
     assert result.details["oracle"].split()[0] == ("pandas" if backend == "polars" else "polars")
@@ -113,8 +113,8 @@ def _made(place: Path) -> str:
 
 
 def test_processes_that_make_the_same_tables_at_once_share_them(tmp_path: Path) -> None:
-    with multiprocessing.get_context("spawn").Pool(3) as pool:
-        folders = pool.map(_made, [tmp_path] * 3)
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        folders = pool.map(_made, [tmp_path] * 2, chunksize=1)
     assert [str(path) for path in tmp_path.iterdir()] == folders[:1] == sorted(set(folders))
 
 
@@ -130,9 +130,9 @@ def test_tables_are_kept_beside_the_campaigns_runs_unless_a_directory_is_named()
     [("dask", {"path": "/nowhere"}, "no Parquet file in /nowhere/lineitem"), ("cudf-polars", {}, "DaskEngine")],
 )
 def test_what_is_missing_skips_the_workload_with_the_reason(
-    cluster: WorkloadContext, tmp_path: Path, backend: str, params: dict[str, Any], words: str
+    cluster: WorkloadContext, tables: pdsh_data.Tables, backend: str, params: dict[str, Any], words: str
 ) -> None:
-    given = {"scale": 0.001, "directory": str(tmp_path)} | params
+    given = {"scale": SCALE, "files": 2, "directory": str(tables.folder.parent)} | params
     measurement = families.create("pdsh", cluster, backend, complete("pdsh", given))
     with pytest.raises(UnavailableError, match=words):
         measurement.setup()
