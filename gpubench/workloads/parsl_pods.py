@@ -91,9 +91,9 @@ class BlockPods:
             self._refused = str(error)
             raise
 
-    def delete_namespaced_pod(self, name: str, namespace: str, body: Any) -> None:  # noqa: ARG002
+    def delete_namespaced_pod(self, name: str, namespace: str, body: Any) -> Any:  # noqa: ARG002
         """It may be gone already."""
-        _delete(self.api, name, namespace)
+        return _delete(self.api, name, namespace)
 
     def completed(self, pod: Mapping[str, Any]) -> Dict[str, Any]:
         """A pod of parsl's with what makes it one of the run's."""
@@ -221,14 +221,16 @@ def _pods(api: Any, namespace: str, selector: str) -> List[Any]:
     return found
 
 
-def _delete(api: Any, name: str, namespace: str) -> None:
+def _delete(api: Any, name: str, namespace: str) -> Any:
+    from kubernetes import client
     from kubernetes.client.exceptions import ApiException
 
     try:
-        api.delete_namespaced_pod(name, namespace, _request_timeout=CALL_S)
+        return api.delete_namespaced_pod(name, namespace, _request_timeout=CALL_S)
     except ApiException as error:
         if error.status != 404:
             raise
+        return client.V1Status()
 
 
 def _end(api: Any, namespace: str, selector: str) -> bool:
