@@ -55,6 +55,7 @@ LIBRARIES: dict[str, set[str]] = {
     "gpubench/workloads/noop.py": {"distributed"},
     "gpubench/workloads/own.py": {"dask", "distributed"},
     "gpubench/workloads/parquet_files.py": {"numpy", "pyarrow"},
+    "gpubench/workloads/parsl_pods.py": {"kubernetes"},
     "gpubench/workloads/pdsh.py": {"dask", "numpy", "pandas"},
     "gpubench/workloads/pdsh_frames.py": {"pandas"},
     "gpubench/workloads/pdsh_polars.py": {"cudf_polars", "pandas", "polars"},

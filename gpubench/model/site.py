@@ -286,7 +286,8 @@ class KubernetesSettings(Settings):
     priority_class: MaybeObject = ""
     """Name of a PriorityClass. Empty: the cluster's default."""
     service_account: MaybeObject = ""
-    """Service account of the pods; they get no token of it. Empty: the namespace's default."""
+    """Service account of the pods. Empty: the namespace's default. They get no token of it, unless parsl starts its
+    blocks as pods: then this account must have the rights for that, and without one the job brings an account."""
     host_network: bool = False
     """Pods use the node's network: ``interface`` is one of the node's, and ``port`` must be free there."""
     port: int = pydantic.Field(default=8785, ge=1024, le=65535)

@@ -20,6 +20,7 @@ from gpubench.model.site import Site
 from gpubench.model.text import counted
 from gpubench.plan.adapter_combinations import BLOCKS_PER_JOB, check_combination
 from gpubench.plan.block_design import ClusterShape, interleaved, plan_jobs
+from gpubench.plan.block_pods import check_block_pods
 from gpubench.plan.budget import LEAST_BLOCKS, blocks_that_fit
 from gpubench.plan.feasibility import check_arrangement, check_bounds, clusters_at_once, plan_cluster_shapes
 from gpubench.plan.job_limits import with_limits
@@ -97,7 +98,7 @@ def make_plan(request: Request) -> Plan:
 
     Raises:
         PlanRefusedError: adapters that don't go together, numbers that no machine has, an unknown protocol, a budget
-            that can't hold five blocks.
+            that can't hold five blocks, a workload that wants pods where there are none.
     """
     site = request.site
     check_combination(site)
@@ -106,6 +107,7 @@ def make_plan(request: Request) -> Plan:
     check_bounds(site, request.nodes, request.workers or [site.layout.workers])
     check_placement(site, request.device)
     check_arrangement(site, [item.backend for item in request.workloads])
+    check_block_pods(site, request.workloads)
     shapes, left_out = plan_cluster_shapes(request)
     steps = [line for shape in shapes for line in check_steps_of(site, *shape.place)]
     time = _time_model(request)

@@ -86,6 +86,7 @@ def _objects(record: ClusterRecord, job: ClusterJob) -> dict[str, Any]:
         "files": "",
         "volumes": {"outputs": claimed(record)},
         "standing": True,
+        "starts_pods": False,
     }
 
 

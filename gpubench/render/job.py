@@ -14,7 +14,7 @@ from gpubench.model.quantities import format_seconds
 from gpubench.model.site import Site
 from gpubench.plan.block_design import SAFETY
 from gpubench.render.environment import environment
-from gpubench.render.objects import objects
+from gpubench.render.objects import CLIENT_VARIABLES, block_pods, objects
 from gpubench.render.planned import NODE_HALF, UNRESOLVED, spec_path, turns_path
 from gpubench.runtimes import RUNTIMES, Expanded, ImagePlace
 from gpubench.spec import Deadlines, RunSpec, WorkloadSpec
@@ -83,8 +83,11 @@ def run_spec(plan: Plan, job: PlannedJob, block: PlannedBlock, run: PlannedRun, 
     image = variant.image or UNRESOLVED
     site = plan.site
     workloads = {item.params_id: item for item in plan.workloads}
+    facts, pods = in_any_run_spec(site, image, variant), block_pods(plan, job, run)
+    if pods:
+        facts["env_allow"] = sorted({*site.env_allow, *CLIENT_VARIABLES})
     return RunSpec(
-        **in_any_run_spec(site, image, variant),
+        **facts,
         campaign=plan.campaign,
         job=job.job,
         block=block.block,
@@ -96,7 +99,7 @@ def run_spec(plan: Plan, job: PlannedJob, block: PlannedBlock, run: PlannedRun, 
         workers_per_node=job.workers_per_node,
         threads_per_worker=plan.threads_per_worker,
         memory_limit=job.memory_limit,
-        env={**image.env, **site.env, **plan.workarounds(job.nodes), **variant.env},
+        env={**image.env, **site.env, **plan.workarounds(job.nodes), **variant.env, **pods},
         workloads=[_workload(workloads[params_id].model_dump()) for params_id in run.workloads],
         deadlines=Deadlines(start_s=site.limits.start, stop_s=site.limits.stop, silence_s=site.limits.silence),
         block_s=plan.time.block_s,

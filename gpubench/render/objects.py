@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import re
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ from gpubench.model.image import Image
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
+from gpubench.plan.block_pods import starts_pods
 from gpubench.render.planned import EPOCH, NODE_HALF, UNRESOLVED, spec_path
 from gpubench.runtimes import RUNTIMES
 from gpubench.spec.plain import content_id
@@ -27,6 +29,10 @@ CLAIMED = "/run/gpubench/outputs"
 UNPACK = "import sys, zipfile; zipfile.ZipFile(sys.argv[1]).extractall(sys.argv[2])"
 LONGEST_NAME = 44
 """Of the readable part: host names of pods are NAME-INDEX, and may have 63 letters."""
+POD_VARIABLE = "GPUBENCH_POD_NAME"
+BLOCK_PODS_VARIABLE = "GPUBENCH_BLOCK_PODS"
+CLIENT_VARIABLES = (POD_VARIABLE, "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
+"""What a process needs of its pod's environment to talk to the cluster about it."""
 SMALL = {"cpu": "100m", "memory": "128Mi"}
 """Of a container that measures nothing; a pod in which every request is its limit keeps its cores for itself."""
 GIB, MIB = 1024**3, 1024**2
@@ -54,6 +60,7 @@ def objects(plan: Plan, job: PlannedJob, files: Mapping[str, bytes]) -> dict[str
         "files": "" if settings.claim else _packed(files),
         "volumes": {"files": PACKED, "campaign": UNPACKED, "outputs": CLAIMED},
         "standing": False,
+        "starts_pods": starts_pods(plan.workloads),
     }
 
 
@@ -67,6 +74,30 @@ def of_any_job(site: Site, limit_s: float) -> dict[str, Any]:
         "grace_s": int(2 * site.limits.stop) + 30,
         "client": _client_words(site),
     }
+
+
+def block_pods(plan: Plan, job: PlannedJob, run: PlannedRun) -> dict[str, str]:
+    """What a run that starts pods of its own must know of them, as a variable; see ``workloads/parsl_pods.py``."""
+    if not starts_pods(plan.workloads):
+        return {}
+    settings = plan.site.kubernetes
+    asked = {
+        "namespace": settings.namespace,
+        "container": container_name(run),
+        "labels": {
+            "app.kubernetes.io/name": "gpubench",
+            "app.kubernetes.io/instance": object_name(plan, job),
+            **settings.labels,
+        },
+        "annotations": settings.annotations,
+        "start_s": settings.start,
+    }
+    return {BLOCK_PODS_VARIABLE: json.dumps(asked, sort_keys=True)}
+
+
+def container_name(run: PlannedRun) -> str:
+    """Of the run, in its pod."""
+    return f"run-{run.order}"
 
 
 def object_name(plan: Plan, job: PlannedJob) -> str:
@@ -130,7 +161,7 @@ def _containers(plan: Plan, job: PlannedJob, block: PlannedBlock, campaign: str)
         why = plan.skip_reason(job.nodes, run.variant)
         words = ["pod", "run", "--spec", spec(run), *(("--skip", why) if why else ())]
         image = images[run.variant] or UNRESOLVED
-        runs.append(container(plan.site, f"run-{run.order}", image, [node_half, *words], resources))
+        runs.append(container(plan.site, container_name(run), image, [node_half, *words], resources))
     deadline = str(int(plan.site.kubernetes.start))
     return [
         *([] if claimed else [small("unpack", first, "-c", UNPACK, f"{PACKED}/{FILES}", UNPACKED)]),

@@ -42,11 +42,14 @@ SEEN_FILE = "kubernetes.json"
 """What the last look saw, for when the objects are gone."""
 CANCEL_S = 150.0
 KINDS = "job,service,configmap"
+RIGHTS = "serviceaccount,role,rolebinding"
+"""Kinds that only a job has which starts pods of its own; who has none may not be allowed to ask for them."""
 INSTANCE = "app.kubernetes.io/instance"
 GONE = "its objects are gone: somebody deleted them, or they were kept no longer"
 
 _BY_HAND = re.compile(r"^# By hand: kubectl (.*) apply --server-side -f job\.yaml$", re.MULTILINE)
 _JOB_NAME = re.compile(r"^kind: Job\nmetadata:\n  name: ([a-z0-9-]+)$", re.MULTILINE)
+_HAS_RIGHTS = re.compile(r"^kind: Role$", re.MULTILINE)
 _OUTDIR = re.compile(r'name: OUTDIR, value: "/run/gpubench/outputs/(.*)"')
 _NO_SUCH = "(NotFound)"
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -290,7 +293,8 @@ def _objects(job_dir: Path) -> list[Mapping[str, Any]]:
 
 def _delete(job_dir: Path) -> None:
     selector = f"{INSTANCE}={_name(job_dir)}"
-    done = _kubectl(job_dir, "delete", KINDS, "-l", selector, "--cascade=foreground", "--wait=false")
+    kinds = f"{KINDS},{RIGHTS}" if _HAS_RIGHTS.search(_text(job_dir)) else KINDS
+    done = _kubectl(job_dir, "delete", kinds, "-l", selector, "--cascade=foreground", "--wait=false")
     if done.returncode:
         raise SchedulerError(f"kubectl delete failed: {said(done)}", then="does the cluster answer? kubectl get nodes")
     if not _await_deletion(job_dir, "Job"):

@@ -115,7 +115,7 @@ def _parsl(measurement: Tasks) -> Any:
     if not config and params["parsl_provider"] == "local" and nodes > 1:
         raise UnavailableError(
             f"parsl's local provider starts workers on one node, and this cluster has {nodes}: "
-            "parsl_provider = slurm, or a parsl_config"
+            "parsl_provider = slurm or kubernetes, or a parsl_config"
         )
     if clients > workers:
         raise UnavailableError(f"{clients} clients of parsl need as many workers, each its own; there are {workers}")

@@ -16,12 +16,14 @@ import time
 import types
 from concurrent.futures import as_completed
 from pathlib import Path
-from typing import Any, List, Mapping, Optional
+from typing import Any, List, Mapping, Optional, Union
 
+from gpubench.workloads import slurm_jobs
 from gpubench.workloads.base import UnavailableError
+from gpubench.workloads.guards import Guard
+from gpubench.workloads.parsl_pods import BlockPods
 from gpubench.workloads.polling import poll_until
 from gpubench.workloads.process_reaper import CLUSTER_VARIABLE
-from gpubench.workloads.slurm_jobs import Guard, export_all_but
 from gpubench.workloads.task_batches import TaskBatch, counted
 from gpubench.workloads.task_clients import MARK
 
@@ -48,10 +50,13 @@ class ParslSubmitter:
             raise UnavailableError(f"backend parsl needs the package parsl, with its parsl-perf: {error}") from None
         self._app = app
         self._padding = "x" * int(facts["argsize"])
-        self._guard: Optional[Guard] = None
+        self._guard: Optional[Union[Guard, BlockPods]] = None
+        self._pods: Optional[BlockPods] = None
         if not facts["config"] and facts["provider"] == "slurm":
-            self._guard = Guard(f"parsl.{_label()}.", [MARK])
-        config = user_config(Path(facts["config"])) if facts["config"] else own_config(facts)
+            self._guard = slurm_jobs.guard(f"parsl.{_label()}.", [MARK])
+        if not facts["config"] and facts["provider"] == "kubernetes":
+            self._guard = self._pods = BlockPods(_mark(), [MARK])
+        config = user_config(Path(facts["config"])) if facts["config"] else own_config(facts, self._pods)
         self._kernel = parsl.load(config)
         providers = [type(getattr(one, "provider", None)).__name__ for one in config.executors]
         executors = [type(one).__name__ for one in config.executors]
@@ -96,6 +101,8 @@ class ParslSubmitter:
         (executor,) = [item for item in self._kernel.executors.values() if hasattr(item, "connected_managers")]
 
         def connected() -> bool:
+            if self._pods is not None:
+                self._pods.check()
             if executor.bad_state_is_set:
                 raise executor.executor_exception
             return sum(int(manager["worker_count"]) for manager in executor.connected_managers()) >= workers
@@ -103,12 +110,12 @@ class ParslSubmitter:
         poll_until(connected, math.inf, POLL_S)  # the workload has a time limit
 
 
-def own_config(facts: Mapping[str, Any]) -> Any:
-    """The HighThroughputExecutor as this file's first lines say, on the local or the Slurm provider."""
+def own_config(facts: Mapping[str, Any], pods: Optional[BlockPods] = None) -> Any:
+    """The HighThroughputExecutor as this file's first lines say, on the local, the Slurm or the Kubernetes provider."""
     from parsl.config import Config
     from parsl.executors import HighThroughputExecutor
     from parsl.launchers import SrunLauncher
-    from parsl.providers import LocalProvider, SlurmProvider
+    from parsl.providers import KubernetesProvider, LocalProvider, SlurmProvider
 
     one_block = {"init_blocks": 1, "min_blocks": 1, "max_blocks": 1}
     if facts["provider"] == "slurm":
@@ -120,9 +127,15 @@ def own_config(facts: Mapping[str, Any]) -> Any:
             walltime=WALLTIME,
             # A block is no part of the run's own job: what ends that by its marks must not meet it, and the run's
             # directory for temporary files is on the node that submits (and its name too long for a socket's).
-            scheduler_options=export_all_but([CLUSTER_VARIABLE, MARK, "TMPDIR"]),
+            scheduler_options=slurm_jobs.export_all_but([CLUSTER_VARIABLE, MARK, "TMPDIR"]),
             **one_block,
         )
+    elif pods is not None:
+        nodes = int(facts["nodes"])  # a block is one pod
+        blocks = {"init_blocks": nodes, "min_blocks": nodes, "max_blocks": nodes}
+        home = "export HOME=/tmp TMPDIR=/tmp"
+        provider = KubernetesProvider(image=pods.image, namespace=pods.namespace, worker_init=home, **blocks)
+        provider.kube_client = pods
     else:
         provider = LocalProvider(**one_block)
     workers = int(facts["workers_per_node"])
@@ -133,13 +146,18 @@ def own_config(facts: Mapping[str, Any]) -> Any:
         max_workers_per_node=workers,
         cores_per_worker=1e-3,  # parsl starts no more workers than cores over this; Dask's threads ask nobody either
         encrypted=False,
+        worker_logdir_root=None if pods is None else "/tmp",  # noqa: S108 - of a pod; the run's folders aren't there
     )
     return _startable(Config(executors=[executor], strategy="none", usage_tracking=0, run_dir=str(Path.cwd())), True)
 
 
 def _label() -> str:
     """Of the executor, from which parsl makes the names of its jobs: no other run's begin with it."""
-    return f"tasks-{os.environ.get(MARK, 'by-hand')}"
+    return f"tasks-{_mark()}"
+
+
+def _mark() -> str:
+    return os.environ.get(MARK, "by-hand")
 
 
 def user_config(path: Path) -> Any:

@@ -3,8 +3,9 @@
 As Kubernetes does it: an Indexed Job makes a pod per index with its variables, labels and host name; required
 anti-affinity, node selector and requests decide where it may run; init containers run one after the other, then the
 last one; a pod that fails, or is deleted, fails the Job when ``backoffLimit`` says so, and the pods that still run are
-deleted with their logs; so are they at ``activeDeadlineSeconds``. Names of a headless Service resolve once a pod has an
-address (``publishNotReadyAddresses``). Anything else raises: this is no Kubernetes.
+deleted with their logs; so are they at ``activeDeadlineSeconds``. A pod that is no Job's runs once, and goes with its
+owner. Names of a headless Service resolve once a pod has an address (``publishNotReadyAddresses``). Anything else
+raises: this is no Kubernetes.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from tests.kubernetes.pods import Container, Sandbox
+from tests.kubernetes.api import Api
+from tests.kubernetes.pods import Container, Sandbox, host_name
 from tests.kubernetes.store import Object, Store
 from tests.slurm.hosts import Network
 
@@ -42,15 +44,21 @@ class Agent:
     def __init__(self, root: Path) -> None:
         self.store = Store(root)
         self.network = Network()
+        self.api = Api(self.store, self.network.router)
         self._next = 9
         self._pods: dict[str, PodRun] = {}
         (root / "nsswitch.conf").write_text("hosts: files\n")
         (root / "hosts").write_text("127.0.0.1 localhost\n")
 
     def look(self) -> None:
-        """One round over all Jobs."""
+        """One round over all Jobs, and the pods that are no Job's."""
         for job in self.store.all("Job"):
             self._job(job)
+        pods = self.store.all("Pod")
+        there = {one["metadata"]["uid"] for one in pods}
+        for pod in pods:
+            if UID not in pod["metadata"]["labels"]:
+                self._bare(pod, there)
         for name, run in list(self._pods.items()):
             if run.done.is_set() and self.store.read("Pod", name) is None:
                 del self._pods[name]
@@ -105,6 +113,15 @@ class Agent:
             if pod["metadata"]["name"] not in self._pods:
                 self._schedule(pod)
 
+    def _bare(self, pod: Object, there: set[str]) -> None:
+        """A pod by itself runs once, and goes with its owner."""
+        assert pod["spec"]["restartPolicy"] == "Never"
+        owners = [one["uid"] for one in pod["metadata"].get("ownerReferences", ())]
+        if "deletionTimestamp" in pod["metadata"] or (owners and not there.intersection(owners)):
+            self._delete([pod])
+        elif pod["status"]["phase"] not in ENDED and pod["metadata"]["name"] not in self._pods:
+            self._schedule(pod)
+
     def _create(self, job: Object, index: int) -> None:
         template = job["spec"]["template"]
         name = f"{job['metadata']['name']}-{index}"
@@ -114,6 +131,7 @@ class Agent:
             "kind": "Pod",
             "metadata": {
                 "name": f"{name}-{uuid.uuid4().hex[:5]}",
+                "uid": str(uuid.uuid4()),
                 "labels": {**template["metadata"]["labels"], **own},
                 "annotations": {INDEX: str(index)},
             },
@@ -226,7 +244,7 @@ class PodRun(threading.Thread):
 
     def _config_maps(self) -> dict[str, Object] | None:
         """What the pod's volumes show, waited for as a kubelet does; None when the pod is deleted before."""
-        volumes = self.pod["spec"]["volumes"]
+        volumes = self.pod["spec"].get("volumes", ())
         names = [one["configMap"]["name"] for one in volumes if "configMap" in one]
         while True:
             found = {name: held for name in names if (held := self.agent.store.read("ConfigMap", name)) is not None}
@@ -244,7 +262,7 @@ class PodRun(threading.Thread):
             if image is None:
                 return "Pending"
             log = self.agent.store.log(self.name_, one["name"])
-            container = sandbox.run(one, image, log, self._env(one))
+            container = sandbox.run(one, {**image, **self.agent.api.token(self.pod)}, log, self._env(one))
             states[one["name"]] = {"running": {}}
             self._write(states)
             code = self._wait(container)
@@ -283,14 +301,15 @@ class PodRun(threading.Thread):
 
     def _env(self, container: Object) -> dict[str, str]:
         labels = self.pod["metadata"]["labels"]
-        env = {"PATH": "/usr/bin:/bin", "HOSTNAME": self.pod["spec"]["hostname"], "KUBERNETES_SERVICE_HOST": "10.0.0.1"}
+        env = {"PATH": "/usr/bin:/bin", "HOSTNAME": host_name(self.pod), **self.agent.api.env()}
         for one in container["env"]:
             if "value" in one:
                 env[one["name"]] = one["value"]
             else:
                 path = one["valueFrom"]["fieldRef"]["fieldPath"]
-                env[one["name"]] = labels[path.removeprefix("metadata.labels['").removesuffix("']")]
-        return {**env, "JOB_COMPLETION_INDEX": labels[INDEX]}
+                label = path.removeprefix("metadata.labels['").removesuffix("']")
+                env[one["name"]] = self.name_ if path == "metadata.name" else labels[label]
+        return {**env, **({"JOB_COMPLETION_INDEX": labels[INDEX]} if INDEX in labels else {})}
 
     def _publish(self) -> None:
         """The pod's name, as a headless Service that selects it publishes it before it is ready."""
@@ -313,7 +332,21 @@ class PodRun(threading.Thread):
                 now["status"]["phase"] = phase
             if states is not None:
                 inits = {one["name"] for one in now["spec"].get("initContainers", ())}
-                rows = [{"name": name, "state": state} for name, state in states.items()]
+                images = {
+                    one["name"]: one["image"]
+                    for one in (*now["spec"].get("initContainers", ()), *now["spec"]["containers"])
+                }
+                rows = [
+                    {
+                        "name": name,
+                        "state": state,
+                        "image": images[name],
+                        "imageID": "",
+                        "ready": False,
+                        "restartCount": 0,
+                    }
+                    for name, state in states.items()
+                ]
                 now["status"]["initContainerStatuses"] = [row for row in rows if row["name"] in inits]
                 now["status"]["containerStatuses"] = [row for row in rows if row["name"] not in inits]
                 if "running" in states[rows[-1]["name"]]:

@@ -145,9 +145,10 @@ class Cluster:
         )
         return done.stdout
 
-    def plan(self, *words: str, more: str = "", reps: int = 2) -> Path:
+    def plan(self, *words: str, more: str = "", reps: int = 2, suite: Path | None = None) -> Path:
         """A campaign of two variants on two nodes, one block, unless ``words`` say more."""
-        shape = ["--suite", str(write_suite(self.directory, reps=reps)), "--nodes", "2", "--blocks", "1", "--seed", "1"]
+        suite = suite or write_suite(self.directory, reps=reps)
+        shape = ["--suite", str(suite), "--nodes", "2", "--blocks", "1", "--seed", "1"]
         variants = ["--variants", " ".join(VERSIONS)]
         campaign = self.directory / "outputs" / f"planned-{secrets.token_hex(4)}"
         new = ("plan", "--images", "--out", campaign, "--site", self.write_site(more))

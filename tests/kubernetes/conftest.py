@@ -1,4 +1,4 @@
-"""One stand-in cluster for all tests; each leaves it without Jobs."""
+"""One stand-in cluster for all tests; each leaves it without Jobs. A real API server for the tests of a file."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.kubernetes.cluster import Cluster
+from tests.kubernetes.real import ApiServer
 
 
 @pytest.fixture(scope="session")
@@ -25,3 +26,19 @@ def cluster(running_cluster: Cluster) -> Iterator[Cluster]:
     """The cluster; afterwards it has its two nodes and its images, and nothing runs."""
     yield running_cluster
     running_cluster.tidy()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """Started, and empty."""
+    made = ApiServer(tmp_path_factory.mktemp("kubernetes"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def here(server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> ApiServer:
+    """What this process calls kubectl talks to it."""
+    for name, value in server.env().items():
+        monkeypatch.setenv(name, value)
+    return server

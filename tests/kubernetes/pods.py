@@ -63,6 +63,11 @@ exec chroot "$root" setpriv "--reuid=$uid" "--regid=$uid" --clear-groups --no-ne
 """
 
 
+def host_name(pod: Object) -> str:
+    """What the pod says, else its name as far as a host may have one."""
+    return str(pod["spec"].get("hostname") or pod["metadata"]["name"][:63].rstrip(".-"))
+
+
 class Sandbox:
     """Namespaces that all containers of a pod share, and its volumes."""
 
@@ -74,7 +79,7 @@ class Sandbox:
         self._config_maps = config_maps
         self._pod = pod
         root.mkdir(parents=True)
-        words = ["bash", "-c", _SANDBOX, "pause", pod["spec"]["hostname"], address]
+        words = ["bash", "-c", _SANDBOX, "pause", host_name(pod), address]
         self._pause = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "--uts", "--ipc", *words],
             stdin=subprocess.PIPE,
@@ -90,13 +95,13 @@ class Sandbox:
         self._pause.stdin.write("go\n")
         self._pause.stdin.flush()
         self._expect("up")
-        self._volumes = {one["name"]: self._volume(one) for one in pod["spec"]["volumes"]}
+        self._volumes = {one["name"]: self._volume(one) for one in pod["spec"].get("volumes", ())}
 
     def run(self, container: Object, image: Mapping[str, str], log: Path, env: Mapping[str, str]) -> Container:
         """Start a container; ``image`` are folders and files of this machine by their path inside."""
         log.parent.mkdir(parents=True, exist_ok=True)
         inside = dict(image)
-        for mount in container["volumeMounts"]:
+        for mount in container.get("volumeMounts", ()):
             source = Path(self._volumes[mount["name"]]) / mount.get("subPath", "")
             inside[mount["mountPath"]] = str(source)
         spaces = ["nsenter", f"--target={self._pause.pid}", "--net", "--uts", "--ipc"]
@@ -110,7 +115,7 @@ class Sandbox:
         variables = [f"{name}={value}" for name, value in env.items()]
         with log.open("ab") as out:
             process = subprocess.Popen(
-                [*spaces, *unshare, *words, "env", "-i", *variables, *container["command"]],
+                [*spaces, *unshare, *words, "env", "-i", *variables, *container["command"], *container.get("args", ())],
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
@@ -156,7 +161,7 @@ class Container:
     def signal(self, number: signal.Signals) -> None:
         """Send its first process a signal."""
         pid = self._process.pid
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError, IndexError):  # it may have ended
             os.kill(int(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0]), number)
 
 

@@ -12,7 +12,9 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+from gpubench.render.objects import object_name
 from tests.conftest import ROOT, free_port, optional
+from tests.render.test_rights_for_block_pods import with_pods
 
 PROGRAMS = ("etcd", "kube-apiserver", "kubectl")
 BUILD = "tests/kubernetes/build_api_server.sh"
@@ -36,8 +38,13 @@ def built() -> Path:
     return folder
 
 
+ACCOUNTS = tuple(object_name(made, job) for made in [with_pods()] for job in made.jobs)
+"""Service accounts that have a token: those of the jobs that ``with_pods`` plans."""
+
+
 class ApiServer:
-    """Started, with the namespace ``default``; ``close`` ends it."""
+    """Started, with the namespace ``default``; ``close`` ends it. The user of ``env`` may do everything, an account of
+    ACCOUNTS what is bound to it."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -45,7 +52,12 @@ class ApiServer:
         self._port = free_port()
         self._running: list[subprocess.Popen[bytes]] = []
         (root / "kubeconfig").write_text(KUBECONFIG.format(port=self._port, token=TOKEN))
-        (root / "tokens.csv").write_text(f'{TOKEN},root,1,"system:masters"\n')
+        users = [(TOKEN, "root", "system:masters")]
+        users += [(name, f"system:serviceaccount:default:{name}", "system:serviceaccounts") for name in ACCOUNTS]
+        rows = [f'{token},{user},{token},"{group}"\n' for token, user, group in users]
+        (root / "tokens.csv").write_text("".join(rows))
+        for name in ACCOUNTS:
+            (root / name).write_text(KUBECONFIG.format(port=self._port, token=name))
         subprocess.run(["openssl", "genrsa", "-out", root / "key.pem", "2048"], check=True, capture_output=True)
         try:
             self._start_all()
@@ -74,7 +86,7 @@ class ApiServer:
 
     def collect(self) -> set[str]:
         """Be the garbage collector: what is being deleted, with what it owns, goes. The kinds."""
-        found = self.items("job,service,configmap")
+        found = self.items("job,service,configmap,serviceaccount,role,rolebinding")
         deleted = [(one["kind"], one["metadata"]["name"]) for one in found if "deletionTimestamp" in one["metadata"]]
         for kind, name in deleted:
             self.kubectl("patch", kind, name, "--type=merge", "-p", '{"metadata": {"finalizers": null}}')
@@ -93,7 +105,8 @@ class ApiServer:
                     "--initial-cluster", f"default={peer}", "--unsafe-no-fsync")  # fmt: skip
         self._start("kube-apiserver", f"--etcd-servers={at}", f"--secure-port={self._port}", "--bind-address=127.0.0.1",
                     f"--cert-dir={self.root / 'certificates'}", f"--token-auth-file={self.root / 'tokens.csv'}",
-                    "--service-cluster-ip-range=10.200.0.0/24", "--disable-admission-plugins=ServiceAccount",
+                    "--authorization-mode=RBAC", "--service-cluster-ip-range=10.200.0.0/24",
+                    "--disable-admission-plugins=ServiceAccount",
                     f"--service-account-key-file={key}", f"--service-account-signing-key-file={key}",
                     "--service-account-issuer=https://kubernetes.default.svc")  # fmt: skip
         self._until_ready()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import fcntl
 import json
 import os
@@ -48,7 +49,8 @@ class Store:
         with self.locked():  # else the agent, which changes its status, might write over it
             now = self.read(kind, name)
             if now is not None:
-                self.write({**now, "metadata": {**now["metadata"], "deletionTimestamp": "now"}})
+                at = dt.datetime.now(dt.UTC).isoformat()
+                self.write({**now, "metadata": {**now["metadata"], "deletionTimestamp": at}})
 
     def remove(self, kind: str, name: str) -> None:
         """Nothing where it is gone already."""

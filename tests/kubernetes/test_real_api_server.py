@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,24 +32,9 @@ CLAIM = {
 }
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    made = ApiServer(tmp_path_factory.mktemp("kubernetes"))
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def here(server: ApiServer, monkeypatch: pytest.MonkeyPatch) -> ApiServer:
-    """What this process calls kubectl talks to it."""
-    for name, value in server.env().items():
-        monkeypatch.setenv(name, value)
-    return server
-
-
-def job_dir(directory: Path, *settings: str, without: tuple[str, ...] = UNKNOWN) -> Path:
+def job_dir(directory: Path, *settings: str, without: tuple[str, ...] = UNKNOWN, **changes: Any) -> Path:
     """A job's directory with what we render, less these fields of the Job's spec."""
-    made = planned(*settings, "kubernetes.context=old")
+    made = planned(*settings, "kubernetes.context=old", **changes)
     name, data = next(
         (name, data)
         for name, data in render_jobs(made, made.jobs, resources.job_templates(), b"node half").items()

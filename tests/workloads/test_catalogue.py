@@ -30,6 +30,7 @@ OPTIONAL = {
     "distributed_ucxx": {"bindings/ucxx.py"},
     "ucp": {"bindings/ucx_py.py"},
     "parsl": {"tasks_parsl.py"},
+    "kubernetes": {"parsl_pods.py"},
     "dask_cuda": {"explicit_comms.py"},
     "pyarrow": {"parquet_files.py"},
     "polars": {"pdsh_polars.py"},

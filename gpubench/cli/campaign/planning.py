@@ -28,6 +28,7 @@ from gpubench.model.own_workload import OwnWorkload
 from gpubench.model.plan import Plan
 from gpubench.model.site import Site
 from gpubench.plan import History, Request, make_plan
+from gpubench.plan.block_pods import check_packages
 from gpubench.plan.budget import FirstPass
 from gpubench.plan.feasibility import resolve_arrangement, worker_memory
 from gpubench.render import pack, rendered
@@ -162,7 +163,9 @@ def _seed(wanted: Wanted) -> int:
 
 
 def _request(wanted: Wanted, now: dt.datetime, seed: int, images: Mapping[str, Found | None]) -> Request:
-    settled = settle(wanted, {spec: found[1] for spec, found in images.items() if found})
+    manifests = {spec: found[1] for spec, found in images.items() if found}
+    check_packages(wanted.workloads, manifests)
+    settled = settle(wanted, manifests)
     history = find_history(wanted.outputs, wanted.site.name, _shape_wanted(settled))
     if first := wanted.tried:
         reps = {item.params_id: item.reps for item in wanted.workloads}

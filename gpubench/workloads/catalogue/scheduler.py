@@ -21,8 +21,9 @@ def _faults(backend: str, params: Mapping[str, Any]) -> Iterator[str]:
         yield f"parsl_config says it all: no {given[1]} beside it"
     if config and not config.startswith("/"):
         yield "parsl_config must be an absolute path: runs have a working directory of their own"
-    if given and not config and params["parsl_provider"] != "slurm":
-        yield f'{given[0]} is for parsl_provider = "slurm"'
+    slurms = [name for name in given if name in ("parsl_partition", "parsl_account")]
+    if slurms and not config and params["parsl_provider"] != "slurm":
+        yield f'{slurms[0]} is for parsl_provider = "slurm"'
     if given and params["clients"] > 1:
         yield f"with {given[0]} there is one client: every other would start all those workers again"
 
@@ -53,7 +54,11 @@ PARAMS = {
         original="--config",
     ),
     "parsl_provider": Param(
-        "choice", "local", "what starts parsl's workers", choices=("local", "slurm"), original="in the config"
+        "choice",
+        "local",
+        "what starts parsl's workers",
+        choices=("local", "slurm", "kubernetes"),
+        original="in the config",
     ),
     "parsl_partition": Param("name", "", "partition, provider slurm", original="in the config"),
     "parsl_account": Param("name", "", "account, provider slurm", original="in the config"),
