@@ -25,7 +25,7 @@ from gpubench.spec.turns import END
 from gpubench.spec.waiting import crowded_hosts
 from gpubench.workloads import counters
 from gpubench.workloads.base import UnavailableError, WorkloadContext
-from gpubench.workloads.bindings import adapter
+from gpubench.workloads.bindings import keep_notifier
 from gpubench.workloads.families import load
 from gpubench.workloads.measure import slowness
 from gpubench.writer.atomic import write_atomic
@@ -59,7 +59,7 @@ def run_client(spec: RunSpec, address: str, scratch: Path, run_dir: Path, turns:
     outcome = ClientOutcome(dask_config=dict(dask.config.config))
     address = address_in(address, spec.deadlines.start_s)
     if spec.protocol == "ucx" and spec.binding == "ucxx":
-        adapter(spec.binding).keep_notifier()
+        keep_notifier()
     started = time.monotonic()
     client = Client(address, timeout=spec.deadlines.start_s, name="gpubench", set_as_default=True)
     probes: List[Dict[str, Any]] = []

@@ -1,9 +1,10 @@
-"""What the array sums share: random blocks in fixed places, one timed reduction, two oracles.
+"""Random blocks in fixed places, and the array sums: one timed reduction, two oracles.
 
-Array workloads differ in the numbers they draw, the operation, and what must move.
+The sums differ in the numbers they draw, the operation, and what must move.
 """
 
 import abc
+import math
 import time
 import uuid
 from typing import Any, Dict, Tuple
@@ -200,3 +201,86 @@ class ArraySum(LazyMeasurement):
     def teardown(self) -> None:
         """Drop the array, and what it was copied from."""
         self._data = self._graph = self._original = None
+
+
+class TransposeSum(ArraySum):
+    """``(x + x.T).sum()``, x uniform on [0, 1): dask-cuda's ``local_cupy -o transpose_sum``.
+
+    Every block off the diagonal meets its mirror image, so up to half of the array must move.
+    """
+
+    draw = staticmethod(uniform)
+
+    def operation(self, data: Any) -> Any:
+        """What is timed."""
+        return (data + data.T).sum()
+
+    def reference(self, data: Any) -> Any:
+        """Without the transpose, so without traffic."""
+        return 2.0 * data.sum()
+
+    def moments(self) -> Tuple[float, float]:
+        """size², and the deviation 2 · √(size² / 12) of twice a sum of size² uniform numbers."""
+        return float(self.size**2), 2.0 * self.size * math.sqrt(1.0 / 12.0)
+
+    @property
+    def least_moved_bytes(self) -> int:
+        """One of x[i, j] and x[j, i] (they are equally large) for every such pair that no worker holds together."""
+        rows, columns = self._data.chunks
+        holders = self.block_holders()
+        total = 0
+        for i in range(len(rows)):
+            for j in range(i):
+                here, there = (holders[str((self._data.name, *place))] for place in ((i, j), (j, i)))
+                if not set(here) & set(there):
+                    total += int(rows[i] * columns[j]) * ITEM_BYTES
+        return total
+
+
+def normal_block(device: str, entropy: Tuple[int, ...], shape: Tuple[int, int]) -> Any:
+    """Normal(10, 1)."""
+    return random_state(device, entropy).normal(10.0, 1.0, shape)
+
+
+class StridedSum(ArraySum):
+    """``((x + 1)[::2, ::2]).sum()``, x normal around 10 with deviation 1: DeepOps' ``sum.py``.
+
+    Hardly moves anything: the workload that shows what a change of the communication library can *not* explain.
+    """
+
+    draw = staticmethod(normal_block)
+
+    @property
+    def count(self) -> int:
+        """Elements that are added up."""
+        return math.ceil(self.size / 2) ** 2
+
+    @property
+    def is_settled(self) -> bool:
+        """DeepOps times drawing and adding up together; here that is a choice."""
+        return not self.params["generate"]
+
+    @property
+    def constant(self) -> float:
+        """One is added to each element."""
+        return float(self.count)
+
+    def operation(self, data: Any) -> Any:
+        """What is timed."""
+        return (data + 1.0)[::2, ::2].sum()
+
+    def reference(self, data: Any) -> Any:
+        """The ones are added to the sum instead of the elements; numbers not kept are drawn again from their seeds."""
+        return data[::2, ::2].sum() + float(self.count)
+
+    def moments(self) -> Tuple[float, float]:
+        """11 · count, √count."""
+        return 11.0 * self.count, math.sqrt(self.count)
+
+    @property
+    def least_moved_bytes(self) -> int:
+        """One partial sum from each worker with blocks but the one that adds them up; nothing sure if not yet drawn."""
+        if self.params["generate"]:
+            return 0
+        owners = {workers[0] for workers in self.block_holders().values() if len(workers) == 1}
+        return ITEM_BYTES * max(0, len(owners) - 1)
