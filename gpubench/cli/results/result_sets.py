@@ -31,8 +31,8 @@ from gpubench.merge.table import Merged, merge_directory
 from gpubench.model.known_issue import load_known_issues
 from gpubench.model.plan import Plan
 from gpubench.report.history import HistorySource, Told
+from gpubench.report.inputs import Seconds, seconds
 from gpubench.report.provenance import unplanned
-from gpubench.report.seconds import Seconds, seconds
 from gpubench.report.sections import Section
 from gpubench.report.verdicts import verdict_section
 from gpubench.spec.plain import canonical
