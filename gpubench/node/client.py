@@ -14,10 +14,9 @@ from typing import Any, Dict, List, Optional
 
 from gpubench.node import checks, probe, speed
 from gpubench.node.limit import Limit
-from gpubench.node.memory import watched
 from gpubench.node.roles import RESULT_FILE, address_in
 from gpubench.node.turns import ClientTurns
-from gpubench.node.workload import describe_error, measure_into
+from gpubench.node.workload import describe_error, measure_into, watched
 from gpubench.spec import RunSpec, WorkloadRecord
 from gpubench.spec.plain import to_plain
 from gpubench.spec.records import workload_record

@@ -12,7 +12,6 @@ import dataclasses
 import itertools
 import math
 import time
-import uuid
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 import dask
@@ -102,16 +101,10 @@ def distance(found: Any, expected: Any) -> Optional[float]:
 
 
 class ArrayOperation(Measurement):
-    """One operation on random arrays.
-
-    Blocks of every operand are dealt out in row-major order, an equal contiguous share to every worker in the order of
-    ``context.workers``: left to itself, Dask places them by the moment's load, differently in each repetition.
-    """
+    """One operation on random arrays, whose blocks are ``placed`` in row-major order."""
 
     def __init__(self, context: WorkloadContext, params: Any) -> None:
         super().__init__(context, params)
-        self._token = uuid.uuid4().hex[:8]
-        self.round = 0
         self.arrays: List[Any] = []
         self._graph: List[Any] = []
 
@@ -142,15 +135,10 @@ class ArrayOperation(Measurement):
         """Bytes of all operands."""
         return sum(math.prod(operand.shape) * ITEM_BYTES for operand in self.operands())
 
-    @property
-    def least_moved_bytes(self) -> int:
-        """Nothing is sure to move, unless an operation says more."""
-        return 0
-
     def prepare(self) -> None:
         """Draw the next operands, and build the graph of what will be timed."""
         self.teardown()
-        self.round += 1
+        self._round += 1
         self.arrays = [self._array(number, operand) for number, operand in enumerate(self.operands())]
         self._graph = self.operation(*self.arrays)
 
@@ -174,7 +162,7 @@ class ArrayOperation(Measurement):
 
     def entropy(self, mark: int, place: Iterable[int] = ()) -> Tuple[int, ...]:
         """What the numbers of one block depend on."""
-        return (self.context.seed, self.round, mark, *place)
+        return (self.context.seed, self._round, mark, *place)
 
     def weights(self, length: int) -> Any:
         """This repetition's random weights, uniform on [0.5, 1.5): none is so small that an error hides behind it."""
@@ -225,21 +213,15 @@ class ArrayOperation(Measurement):
         return sorted({workers[0] for workers in self.holders(array).values() if len(workers) == 1})
 
     def _array(self, number: int, operand: Operand) -> Any:
-        name = f"{type(self).__name__}-{self._token}-{self.round}-{number}"
-        workers, blocks = self.context.workers, blocks_of(operand.chunks)
-        graph: Dict[Tuple[Any, ...], Any] = {}
-        for position, block in enumerate(blocks):
-            key = (name, *block.place)
-            graph[key] = self.context.client.submit(
-                operand.draw,
-                self.context.device,
-                self.entropy(number, block.place),
-                block.shape,
-                key=key,
-                workers=[workers[position * len(workers) // len(blocks)]],
-            )
+        name, device_name = f"{self.name}-{number}", self.context.device
+        graph = self.context.placed(
+            {
+                (name, *block.place): (operand.draw, device_name, self.entropy(number, block.place), block.shape)
+                for block in blocks_of(operand.chunks)
+            }
+        )
         distributed.wait(list(graph.values()))
-        meta = operand.draw(self.context.device, (0,), (0,) * len(operand.shape))
+        meta = operand.draw(device_name, (0,), (0,) * len(operand.shape))
         return dask.array.Array(graph, name, operand.chunks, meta=meta)
 
 
@@ -334,7 +316,7 @@ class Fft(ArrayOperation):
         2 / (1 − exp(2πi (m + ½ − j) / n)). All weights have the modulus 1.
         """
         size = self.size
-        shift = self.round % size + 0.5
+        shift = self._round % size + 0.5
         steps = np.arange(size)
         # (2m + 1)·k modulo 2n in whole numbers: an angle of 10⁹ turns would have lost its digits.
         weights = np.exp(1j * np.pi * ((round(2 * shift) * steps) % (2 * size)) / size)

@@ -5,8 +5,6 @@ The sums differ in the numbers they draw, the operation, and what must move.
 
 import abc
 import math
-import time
-import uuid
 from typing import Any, Dict, Tuple
 
 import dask.array
@@ -44,33 +42,23 @@ def drawn(
     entropy: Tuple[int, ...],
     chunks: Tuple[Tuple[int, ...], ...],
     *,
-    settled: bool,
+    is_settled: bool,
     dtype: str = "float64",
 ) -> Any:
-    """A two-dimensional array of blocks that ``draw`` (device, entropy + (i, j), shape) gives: settled, or to be drawn.
-
-    Settled blocks are placed as ``placed`` says.
-    """
+    """A two-dimensional array of blocks that ``draw`` (device, entropy + (i, j), shape) gives: settled, or lazy."""
     blocks = {
         (name, i, j): (draw, context.device, (*entropy, i, j), (rows, columns))
         for i, rows in enumerate(chunks[0])
         for j, columns in enumerate(chunks[1])
     }
-    return _array(context, name, placed(context, blocks) if settled else blocks, chunks, dtype)
+    return _array(context, name, settled(context, blocks) if is_settled else blocks, chunks, dtype)
 
 
-def placed(context: WorkloadContext, blocks: Dict[Tuple[str, int, int], Any]) -> Dict[Tuple[str, int, int], Any]:
-    """The future of each block, (function, *arguments), once all are there.
-
-    They are dealt out in row-major order, an equal contiguous share to every worker in the order of
-    ``context.workers``. Left to itself, Dask places them by the moment's load: between no and all of a transpose's
-    block pairs then lie apart, differently in each repetition, and that would be most of what one measures.
-    """
-    workers = context.workers
-    futures = {
-        key: context.client.submit(*task, key=key, workers=[workers[position * len(workers) // len(blocks)]])
-        for position, (key, task) in enumerate(blocks.items())
-    }
+def settled(
+    context: WorkloadContext, blocks: Dict[Tuple[str, int, int], Tuple[Any, ...]]
+) -> Dict[Tuple[str, int, int], Any]:
+    """The future of each block, (function, *arguments), ``placed`` in row-major order, once all are there."""
+    futures = context.placed(blocks)
     distributed.wait(list(futures.values()))
     return futures
 
@@ -95,8 +83,6 @@ class ArraySum(LazyMeasurement):
 
     def __init__(self, context: WorkloadContext, params: Any) -> None:
         super().__init__(context, params)
-        self._token = uuid.uuid4().hex[:8]
-        self._round = 0
         self._data: Any = None
         self._graph: Any = None
         self._original: Any = None
@@ -137,10 +123,14 @@ class ArraySum(LazyMeasurement):
 
     def _drawn(self) -> Any:
         """Other numbers in every repetition."""
-        name = f"{type(self).__name__}-{self._token}-{self._round}"
         chunks = dask.array.core.normalize_chunks(int(self.params["chunk"]), (self.size, self.size))
         return drawn(
-            self.context, name, type(self).draw, (self.context.seed, self._round), chunks, settled=self.is_settled
+            self.context,
+            self.name,
+            type(self).draw,
+            (self.context.seed, self._round),
+            chunks,
+            is_settled=self.is_settled,
         )
 
     def prepare(self) -> None:
@@ -157,27 +147,22 @@ class ArraySum(LazyMeasurement):
         if self._original is None:
             self._original = self._drawn()
             self._reference = float(self.context.client.compute(self.reference(self._original)).result())
-        original, name = self._original, f"{type(self).__name__}-{self._token}-{self._round}-scaled"
+        original, name = self._original, f"{self.name}-scaled"
         self._factor = 1.0 + self._round / 1024
         held = dask_compat.block_futures(self.context.client, original)
         blocks = {
             (name, i, j): (scaled, held[str((original.name, i, j))], self._factor)
             for i, j in np.ndindex(*original.numblocks)
         }
-        return _array(self.context, name, placed(self.context, blocks), original.chunks, str(original.dtype))
+        return _array(self.context, name, settled(self.context, blocks), original.chunks, str(original.dtype))
 
     def lazy(self) -> Any:
         """Built before the clock."""
         return self._graph
 
     def once(self) -> Tuple[float, Any]:
-        """Persist and wait, as dask-cuda's array benchmarks do; the scalar is fetched by ``check``."""
-        client = self.context.client
-        start = time.perf_counter()
-        held = client.persist(self.lazy())
-        distributed.wait(held)
-        device.synchronize_workers(client, self.context.device)
-        return time.perf_counter() - start, held
+        """The scalar is fetched by ``check``."""
+        return self.persisted()
 
     def check(self, held: Any) -> Answer:
         """Against the other way of adding up, and against the distribution's moments."""

@@ -18,7 +18,6 @@ import shutil
 import string
 import tempfile
 import time
-import uuid
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
@@ -28,14 +27,13 @@ import distributed
 import numpy as np
 
 from gpubench.workloads import dask_compat, device
-from gpubench.workloads.base import Answer, Measurement, UnavailableError, WorkloadContext
+from gpubench.workloads.base import WRAP, Answer, Measurement, UnavailableError, WorkloadContext, added_up
 
 DIGITS = 14
 SCALE = 10**DIGITS
 STEP = 10
 """Every tenth row of the left table has a partner in the right one."""
 PART_ROWS = 10_000
-WRAP = 2**64
 ROW_DIGITS = 12
 ID_DIGITS = 7
 
@@ -119,8 +117,8 @@ def write(table: Table, left: Path, right: Path) -> ExpectedTables:
             right_file.write(lines([(right_rows, ROW_DIGITS)], right_numbers))
             partners = numbers[rows % STEP == 0]
             joined = joined_figures(right_rows, [partners, right_numbers], partners[:, 0], right_numbers[:, 0])
-            expected.joined = added(expected.joined, joined)
-            expected.left = added(expected.left, read_figures(rows, numbers))
+            expected.joined = added_up([expected.joined, joined])
+            expected.left = added_up([expected.left, read_figures(rows, numbers)])
             _group(expected.groups, ids, numbers)
     return expected
 
@@ -162,11 +160,6 @@ def joined_figures(rows: Any, numbers: List[Any], one: Any, other: Any) -> List[
     count, row_sum, _ = read_figures(rows, numbers[0])
     total = sum(int(part.sum()) for part in numbers) % WRAP
     return [count, row_sum, total, int((one * other).sum()) % WRAP]
-
-
-def added(one: List[int], other: List[int]) -> List[int]:
-    """Figures of the whole from those of two parts."""
-    return [(a + b) % WRAP for a, b in zip(one, other)]
 
 
 def _group(groups: Dict[int, Tuple[int, Any, Any, Any]], ids: Any, numbers: Any) -> None:
@@ -214,8 +207,6 @@ class CsvFrames(Measurement):
 
     def __init__(self, context: WorkloadContext, params: Any) -> None:
         super().__init__(context, params)
-        self._token = uuid.uuid4().hex[:8]
-        self._round = 0
         rows, columns, ids = (int(params[name]) for name in ("rows", "columns", "ids"))
         self.table = Table(rows, columns, ids, context.seed)
         self.left_path, self.right_path = Path(), Path()
@@ -246,11 +237,6 @@ class CsvFrames(Measurement):
         """The left table's bytes in memory."""
         return self.table.left_bytes
 
-    @property
-    def least_moved_bytes(self) -> int:
-        """Nothing is sure to move, unless an operation says more."""
-        return 0
-
     @abc.abstractmethod
     def question(self) -> List[Any]:
         """The lazy results that are timed."""
@@ -274,7 +260,7 @@ class CsvFrames(Measurement):
         for number, part in enumerate(delayed):
             worker = workers[number * len(workers) // len(delayed)]
             table = client.compute(part, workers=[worker])
-            key = f"{name}-{self._token}-{self._round}-{number}"
+            key = f"{self.name}-{name}-{number}"
             futures.append(client.submit(indexed, table, index, key=key, workers=[worker]))
         lazy = dask.dataframe.from_delayed(futures, meta=indexed(frame._meta, index), verify_meta=False)
         held = client.persist(lazy)
@@ -356,7 +342,7 @@ class CsvRead(CsvFrames):
         else:
             figure = functools.partial(frame_figures, names=self.table.left_names, device_name=self.context.device)
             figures = of_partitions(self.context.client, answer[0], figure)
-            found, expected = functools.reduce(added, figures), self.expected.left
+            found, expected = added_up(figures), self.expected.left
         return found == expected, {"figures": found, "expected_figures": expected}
 
 
@@ -457,7 +443,7 @@ class IndexMerge(CsvFrames):
         if self.params["result"] == "compute":
             found = figure(answer[0])
         else:
-            found = functools.reduce(added, of_partitions(self.context.client, answer[0], figure))
+            found = added_up(of_partitions(self.context.client, answer[0], figure))
         expected = self.expected.joined
         return found == expected, {"figures": found, "expected_figures": expected}
 

@@ -4,18 +4,14 @@ Source: ``dask_cuda/benchmarks/local_cudf_groupby.py``. All functions up to the 
 """
 
 import functools
-import time
-import uuid
 from typing import Any, List, Tuple
 
 import distributed
 
-from gpubench.workloads import dask_compat, device, frames
-from gpubench.workloads.base import Answer, WorkloadContext
+from gpubench.workloads import dask_compat, frames
+from gpubench.workloads.base import WRAP, Answer, WorkloadContext, added_up
 from gpubench.workloads.device import array_module, frame_module
 from gpubench.workloads.noop import LazyMeasurement
-
-WRAP = 2**64
 
 Figures = List[int]
 """Groups, rows, and modulo 2⁶⁴ the sums over groups of key × rows, key × maximum and key × sum, keys counted from 1: a
@@ -77,11 +73,6 @@ def _figures(keys: Any, counts: Any, maxima: Any, sums: Any) -> Figures:
     return [len(keys), *(int(total) % WRAP for total in totals)]
 
 
-def added_up(parts: List[Figures]) -> Figures:
-    """Figures of the whole from those of its parts."""
-    return [sum(column) % WRAP for column in zip(*parts)]
-
-
 ROW_BYTES = 24
 
 
@@ -90,8 +81,6 @@ class GroupBy(LazyMeasurement):
 
     def __init__(self, context: WorkloadContext, params: Any) -> None:
         super().__init__(context, params)
-        self._token = uuid.uuid4().hex[:8]
-        self._round = 0
         self._data: Any = None
         self._expected: Figures = []
         self.parts, self.rows = int(params["in_parts"]), int(params["rows_per_chunk"])
@@ -131,7 +120,7 @@ class GroupBy(LazyMeasurement):
             self._data = frames.generated(chunk, range(self.parts), self._arguments, meta)
             return
         parts = [(chunk, number, *self._arguments) for number in range(self.parts)]
-        self._data = frames.settled(self.context, f"groupby-{self._token}-{self._round}", parts, meta)
+        self._data = frames.settled(self.context, self.name, parts, meta)
 
     def lazy(self) -> Any:
         """The aggregation."""
@@ -145,13 +134,9 @@ class GroupBy(LazyMeasurement):
         )
 
     def once(self) -> Tuple[float, List[Figures]]:
-        """Build the graph, persist, wait."""
+        """Build the graph, persist, wait; figures of the partitions are taken after the clock."""
         client = self.context.client
-        start = time.perf_counter()
-        held = client.persist(self.lazy())
-        distributed.wait(held)
-        device.synchronize_workers(client, self.context.device)
-        seconds = time.perf_counter() - start
+        seconds, held = self.persisted()
         count = functools.partial(grouped_figures, device_name=self.context.device)
         return seconds, client.gather(client.map(count, distributed.futures_of(held), pure=False))
 

@@ -16,7 +16,6 @@ import os
 import re
 import signal
 import socket
-import uuid
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
@@ -200,7 +199,6 @@ class LinkTest(Measurement):
 
     def __init__(self, context: WorkloadContext, params: Any) -> None:
         super().__init__(context, params)
-        self._token = uuid.uuid4().hex
         self._played: List[Dict[str, Any]] = []
         self._library = ""
         hosts = [get_address_host(address) for address in context.workers]

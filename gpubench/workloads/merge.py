@@ -11,19 +11,16 @@ All functions up to the class run in the workers; ``device`` is ``cpu`` or ``gpu
 
 import functools
 import time
-import uuid
 from typing import Any, Dict, List, Tuple
 
 import distributed
 
 from gpubench.workloads import dask_compat, device, explicit_comms, frames
-from gpubench.workloads.base import Answer, WorkloadContext
+from gpubench.workloads.base import WRAP, Answer, WorkloadContext, added_up
 from gpubench.workloads.device import array_module, frame_module
 from gpubench.workloads.noop import LazyMeasurement
 
 SEED = 2**32 - 1
-WRAP = 2**64
-"""Sums of int64 wrap around; they are compared modulo this."""
 
 Figures = List[int]
 """Rows, and modulo 2⁶⁴ the sums of key, base payload, other payload, and of the product of the payloads, which changes
@@ -142,11 +139,6 @@ def _figures(xp: Any, keys: Any, base_payloads: Any, other_payloads: Any) -> Fig
     return [len(keys), *(int(xp.sum(column)) % WRAP for column in columns)]
 
 
-def added_up(parts: List[Figures]) -> Figures:
-    """Figures of the whole from those of its parts."""
-    return [sum(column) % WRAP for column in zip(*parts)]
-
-
 COLUMN_BYTES = 8
 COLUMNS = 2
 BROADCAST = {"default": None, "shuffle": False, "broadcast": True}
@@ -160,8 +152,6 @@ class Merge(LazyMeasurement):
 
     def __init__(self, context: WorkloadContext, params: Any) -> None:
         super().__init__(context, params)
-        self._token = uuid.uuid4().hex[:8]
-        self._round = 0
         self._base: Any = None
         self._other: Any = None
         self._originals: Dict[str, List[Any]] = {}
@@ -239,9 +229,9 @@ class Merge(LazyMeasurement):
         meta = generate(0, 4, 1, *extra, device_name)
         if self.keeps_originals:  # both frames are the same in all repetitions
             if name not in self._originals:
-                self._originals[name] = frames.placed(self.context, f"{name}-{self._token}-original", parts)
+                self._originals[name] = frames.placed(self.context, f"{self.name}-{name}-original", parts)
             parts = [(copied, original) for original in self._originals[name]]
-        return frames.begun(self.context, f"{name}-{self._token}-{self._round}", parts, meta, divisions)
+        return frames.begun(self.context, f"{self.name}-{name}", parts, meta, divisions)
 
     def lazy(self) -> Any:
         """The join, and the index where one is asked for: that of the joined frame, as in dask-cuda."""

@@ -9,7 +9,6 @@ import itertools
 import os
 import socket
 import time
-import uuid
 from typing import Any, Dict, List, Sequence, Tuple
 
 import numpy as np
@@ -155,7 +154,6 @@ class Message(Measurement):
 
     def __init__(self, context: WorkloadContext, params: Any) -> None:
         super().__init__(context, params)
-        self._token = uuid.uuid4().hex
         self._links: List[Link] = []
         self._hosts = {address: get_address_host(address) for address in context.workers}
         alone = len(context.workers) < 2

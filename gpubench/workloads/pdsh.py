@@ -169,11 +169,6 @@ class Pdsh(Measurement):
         return int(self._tables.bytes_of([table for table in TABLES if table in words]))
 
     @property
-    def least_moved_bytes(self) -> int:
-        """Nobody knows which rows meet where."""
-        return 0
-
-    @property
     def figures(self) -> Dict[str, Any]:
         """Which tables, and who else answered."""
         return self._about

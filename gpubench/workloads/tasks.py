@@ -94,11 +94,6 @@ class Tasks(Measurement):
         return 0
 
     @property
-    def least_moved_bytes(self) -> int:
-        """Tasks don't depend on each other."""
-        return 0
-
-    @property
     def has_cost(self) -> bool:
         """Of a fixed number of tasks that this process submits."""
         return (self.backend, self.params["mode"], self.params["clients"]) == ("dask", "fixed", 1)

@@ -8,7 +8,6 @@ import collections
 import contextlib
 import math
 import time
-import uuid
 import warnings
 from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
@@ -18,9 +17,9 @@ import dask.dataframe
 import distributed
 import numpy as np
 
-from gpubench.workloads import dask_compat, device, weak_data
+from gpubench.workloads import dask_compat, device, frames, weak_data
 from gpubench.workloads.arrays import drawn
-from gpubench.workloads.base import Answer, Measurement, WorkloadContext
+from gpubench.workloads.base import WRAP, Answer, Measurement, WorkloadContext, added_up
 from gpubench.workloads.catalogue.weak import COLUMNS, ITEM_BYTES, ROW_BYTES, partition_starts, square, square_chunks
 from gpubench.workloads.weak_data import UPPER
 
@@ -39,8 +38,6 @@ class WeakTask(Measurement):
 
     def __init__(self, context: WorkloadContext, params: Any) -> None:
         super().__init__(context, params)
-        self._token = uuid.uuid4().hex[:8]
-        self._round = 0
         self._data: Any = None
 
     @property
@@ -57,11 +54,6 @@ class WeakTask(Measurement):
     def is_persisted(self) -> bool:
         """The input lies in fixed places before the clock."""
         return self.params.get("mode") == "persisted"
-
-    @property
-    def name(self) -> str:
-        """Of this repetition's input: no other collection has it."""
-        return f"{type(self).__name__}-{self._token}-{self._round}"
 
     @property
     def entropy(self) -> Tuple[int, int]:
@@ -180,11 +172,6 @@ class ArrayTask(WeakTask):
         return self.side**2 * ITEM_BYTES
 
     @property
-    def least_moved_bytes(self) -> int:
-        """Nothing is sure to move."""
-        return 0
-
-    @property
     def chunks(self) -> Tuple[Tuple[int, ...], Tuple[int, ...]]:
         """Lengths of the blocks along both axes."""
         lengths = square_chunks(self.problem_size, self.threads)
@@ -204,7 +191,7 @@ class ArrayTask(WeakTask):
     def input(self) -> Any:
         """As published: never computed, so that every task draws it anew."""
         context, draw = self.context, weak_data.integers_block
-        return drawn(context, self.name, draw, self.entropy, self.chunks, settled=self.is_persisted, dtype="int64")
+        return drawn(context, self.name, draw, self.entropy, self.chunks, is_settled=self.is_persisted, dtype="int64")
 
     def holders(self) -> Dict[str, List[str]]:
         """Workers that hold each block of the input, by ``str(key)``; none where it isn't persisted."""
@@ -215,9 +202,7 @@ class ArrayTask(WeakTask):
         blocks = self.blocks().values()
         devices = [self.context.device] * len(blocks)
         parts = self.on_workers(weak_data.drawn_figures, devices, *map(list, zip(*blocks)))
-        return weak_data.added_up([figures for figures, _ in parts]), [
-            sum(sums) for sums in zip(*(s for _, s in parts))
-        ]
+        return added_up([figures for figures, _ in parts]), [sum(sums) for sums in zip(*(s for _, s in parts))]
 
 
 class KeptArray(ArrayTask):
@@ -249,7 +234,7 @@ class ArrayCreate(KeptArray):
     def check(self, answer: List[List[int]]) -> Answer:
         """Against the numbers drawn once more, and against the distribution's mean."""
         figures, (count, total, _) = self.drawn_figures()
-        return exactly_and_likely(weak_data.added_up(answer), figures, count, total)
+        return exactly_and_likely(added_up(answer), figures, count, total)
 
 
 class ArrayBlockwise(KeptArray):
@@ -264,7 +249,7 @@ class ArrayBlockwise(KeptArray):
         (count, total, form, mirrored), _ = self.drawn_figures()
         first, second = weak_data.weight_sums(self.context.device, self.side)
         expected = [count, total + count, form + first * second, mirrored + first * second]
-        return exactly(weak_data.added_up(answer), [figure % weak_data.WRAP for figure in expected])
+        return exactly(added_up(answer), [figure % WRAP for figure in expected])
 
 
 def _plus_one(block: Any) -> Any:
@@ -293,7 +278,7 @@ class ArrayTranspose(KeptArray):
         """The weighted sums of a transpose are those of the array, exchanged."""
         (count, total, form, mirrored), _ = self.drawn_figures()
         expected = [count, 2 * total, form + mirrored, form + mirrored]
-        return exactly(weak_data.added_up(answer), [figure % weak_data.WRAP for figure in expected])
+        return exactly(added_up(answer), [figure % WRAP for figure in expected])
 
 
 class ArrayElementwise(KeptArray):
@@ -440,42 +425,23 @@ class FrameTask(WeakTask):
         lengths = tuple(shape[0] for _, shape, _ in self.partitions())
         chunks = (lengths, (COLUMNS,))
         return drawn(
-            self.context, self.name, weak_data.integers_block, self.entropy, chunks, settled=False, dtype="int64"
+            self.context, self.name, weak_data.integers_block, self.entropy, chunks, is_settled=False, dtype="int64"
         )
 
     def input(self) -> Any:
         """On the workers: where Dask puts it, or in equal contiguous shares."""
         if not self.is_persisted:
             return self.persisted(dask.dataframe.from_dask_array(self.numbers(), columns=weak_data.COLUMNS))
-        context, parts, workers = self.context, self.partitions(), self.context.workers
-        futures = [
-            context.client.submit(
-                weak_data.drawn_frame,
-                context.device,
-                *part,
-                key=f"{self.name}-{number}",
-                workers=[workers[number * len(workers) // len(parts)]],
-            )
-            for number, part in enumerate(parts)
-        ]
-        distributed.wait(futures)
+        device_name = self.context.device
+        parts = [(weak_data.drawn_frame, device_name, *part) for part in self.partitions()]
         divisions = (*self.starts[:-1], self.starts[-1] - 1)
-        meta = weak_data.drawn_frame(context.device, (0,), (1, COLUMNS), 0)
-        return self.persisted(dask.dataframe.from_delayed(futures, meta=meta, divisions=divisions, verify_meta=False))
+        meta = weak_data.drawn_frame(device_name, (0,), (1, COLUMNS), 0)
+        return frames.settled(self.context, self.name, parts, meta, divisions)
 
     def owners(self) -> List[str]:
         """The worker that holds each partition of the input, empty where several do."""
         held = dask_compat.partition_holders(self.context.client, self._data)
         return [next(iter(workers)) if len(workers) == 1 else "" for workers in held]
-
-    @property
-    def least_moved_bytes(self) -> int:
-        """Nothing is sure to move."""
-        return 0
-
-    def partial_results(self) -> int:
-        """Bytes of a number from each worker with partitions but the one that puts the numbers together."""
-        return ITEM_BYTES * max(0, len(set(self.owners()) - {""}) - 1)
 
     def drawn(self, function: Any, *more: Any) -> List[Any]:
         """``function`` of every partition's device, entropy, shape and whatever ``more`` gives for each."""
@@ -483,10 +449,14 @@ class FrameTask(WeakTask):
         entropies, shapes = ([part[which] for part in parts] for which in (0, 1))
         return self.on_workers(function, [self.context.device] * len(parts), entropies, shapes, *more)
 
+    def groups(self) -> List[Dict[str, List[int]]]:
+        """``drawn_groups`` of every partition: rows are told apart by the values of one column."""
+        return self.drawn(weak_data.drawn_groups)
+
     def drawn_rows(self, added: int) -> List[int]:
         """``row_figures`` of the whole input, drawn once more, after ``added`` was added to every number."""
         starts = list(self.starts[:-1])
-        return weak_data.added_up(self.drawn(weak_data.drawn_row_figures, starts, [added] * len(starts)))
+        return added_up(self.drawn(weak_data.drawn_row_figures, starts, [added] * len(starts)))
 
     def frame_figures(self, held: Any) -> List[List[int]]:
         """``frame_figures`` of every partition of a persisted frame, in order."""
@@ -496,23 +466,44 @@ class FrameTask(WeakTask):
 
 def rows_of(parts: List[List[int]]) -> List[int]:
     """The part of ``frame_figures`` that doesn't depend on the order of rows, of the whole frame."""
-    return weak_data.added_up([figures[:4] for figures in parts])
+    return added_up([figures[:4] for figures in parts])
 
 
-class FrameCreate(FrameTask):
+class KeptFrame(FrameTask):
+    """A task whose result stays on the workers: figures are taken there, partition by partition."""
+
+    def lazy(self, data: Any) -> Any:
+        """What is persisted."""
+        raise NotImplementedError
+
+    def operation(self, data: Any) -> Any:
+        """What is timed."""
+        return self.persisted(self.lazy(data))
+
+    def seen(self, result: Any) -> List[List[int]]:
+        """Figures of every partition."""
+        return self.frame_figures(result)
+
+
+class FrameReduction(FrameTask):
+    """A task that reduces every partition to partial results."""
+
+    @property
+    def least_moved_bytes(self) -> int:
+        """A number from each worker with partitions but the one that puts the numbers together."""
+        return ITEM_BYTES * max(0, len(set(self.owners()) - {""}) - 1)
+
+
+class FrameCreate(KeptFrame):
     """Drawing the numbers, and a frame of them."""
 
     def input(self) -> Any:
         """The array, still to be drawn."""
         return self.numbers()
 
-    def operation(self, data: Any) -> Any:
-        """What is timed."""
-        return self.persisted(dask.dataframe.from_dask_array(data, columns=weak_data.COLUMNS))
-
-    def seen(self, result: Any) -> List[List[int]]:
-        """Figures of every partition."""
-        return self.frame_figures(result)
+    def lazy(self, data: Any) -> Any:
+        """The frame."""
+        return dask.dataframe.from_dask_array(data, columns=weak_data.COLUMNS)
 
     def check(self, answer: List[List[int]]) -> Answer:
         """Against the numbers drawn once more, and against the distribution's mean."""
@@ -521,16 +512,12 @@ class FrameCreate(FrameTask):
         return exactly_and_likely(rows_of(answer), self.drawn_rows(0), count, total)
 
 
-class FrameBlockwise(FrameTask):
+class FrameBlockwise(KeptFrame):
     """One function on every partition."""
 
-    def operation(self, data: Any) -> Any:
-        """What is timed."""
-        return self.persisted(data.map_partitions(plus_one))
-
-    def seen(self, result: Any) -> List[List[int]]:
-        """Figures of every partition."""
-        return self.frame_figures(result)
+    def lazy(self, data: Any) -> Any:
+        """Plus one."""
+        return data.map_partitions(plus_one)
 
     def check(self, answer: List[List[int]]) -> Answer:
         """Against the numbers drawn once more, plus one."""
@@ -576,13 +563,8 @@ class FrameAccess(FrameTask):
         return exactly(answer, [FRAME_ROW, *frame])
 
 
-class FrameStd(FrameTask):
+class FrameStd(FrameReduction):
     """Standard deviation of every column."""
-
-    @property
-    def least_moved_bytes(self) -> int:
-        """Partial results."""
-        return self.partial_results()
 
     def operation(self, data: Any) -> Any:
         """What is timed."""
@@ -622,15 +604,7 @@ class FrameSeriesStd(FrameStd):
 KEY = "col_1"
 
 
-class GroupTask(FrameTask):
-    """Rows are told apart by the values of one column."""
-
-    def groups(self) -> List[Dict[str, List[int]]]:
-        """``drawn_groups`` of every partition."""
-        return self.drawn(weak_data.drawn_groups)
-
-
-class ShuffleTask(GroupTask):
+class ShuffleTask(FrameTask):
     """Rows meet others of their key, by the way that the parameter says."""
 
     @property
@@ -646,8 +620,9 @@ class ShuffleTask(GroupTask):
             warnings.simplefilter("ignore")
             yield
 
-    def rows_apart(self) -> int:
-        """Bytes of the rows that must move so that each key's rows come together, wherever that is."""
+    @property
+    def least_moved_bytes(self) -> int:
+        """Of the rows that must move so that each key's rows come together, wherever that is."""
         if not self.is_logged:
             return 0
         rows: Dict[str, Any] = collections.defaultdict(lambda: np.zeros(weak_data.UPPER, dtype="int64"))
@@ -660,15 +635,10 @@ class ShuffleTask(GroupTask):
         return int((held.sum(axis=0) - held.max(axis=0)).sum()) * ROW_BYTES
 
 
-class FrameGroupbyMean(GroupTask):
+class FrameGroupbyMean(FrameReduction):
     """Means of one column in the groups of another."""
 
     columns: Sequence[str] = ("col_0",)
-
-    @property
-    def least_moved_bytes(self) -> int:
-        """Partial results."""
-        return self.partial_results()
 
     def operation(self, data: Any) -> Any:
         """What is timed."""
@@ -707,11 +677,6 @@ class FrameGroupbyMeans(FrameGroupbyMean):
 class FrameGroupbyApply(ShuffleTask):
     """A Python function of every group: here, nearly of every row."""
 
-    @property
-    def least_moved_bytes(self) -> int:
-        """Rows whose key is on another worker too."""
-        return self.rows_apart()
-
     def operation(self, data: Any) -> Any:
         """What is timed."""
         return self.computed(data.groupby(KEY).apply(plus_one))
@@ -737,21 +702,12 @@ class FrameGroupbyApply(ShuffleTask):
         return Answer(rows.status if is_below else "wrong", {**rows.details, "below_their_keys": is_below})
 
 
-class FrameSort(ShuffleTask):
+class FrameSort(ShuffleTask, KeptFrame):
     """All rows in the order of one column."""
 
-    @property
-    def least_moved_bytes(self) -> int:
-        """Rows whose key is on another worker too."""
-        return self.rows_apart()
-
-    def operation(self, data: Any) -> Any:
-        """What is timed."""
-        return self.persisted(data.sort_values(KEY))
-
-    def seen(self, result: Any) -> List[List[int]]:
-        """Figures of every partition."""
-        return self.frame_figures(result)
+    def lazy(self, data: Any) -> Any:
+        """All rows, in order."""
+        return data.sort_values(KEY)
 
     def check(self, answer: List[List[int]]) -> Answer:
         """The same rows; ascending in every partition, and from each to the next that has rows."""

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from gpubench.workloads import merge
+from gpubench.workloads.base import added_up
 
 SHAPES = [(1000, 1, 0.3), (1000, 2, 0.3), (1000, 3, 0.6), (999, 4, 1.0), (64, 8, 0.01)]
 
@@ -39,7 +40,7 @@ def looked_up(
 
 def expected(rows: int, chunks: int, frac_match: float) -> merge.Figures:
     parts = [looked_up(number, rows, (chunks, chunks), frac_match) for number in range(chunks)]
-    return merge.added_up([figures for figures, _ in parts])
+    return added_up([figures for figures, _ in parts])
 
 
 @pytest.mark.parametrize(("rows", "chunks", "frac_match"), SHAPES)
@@ -111,7 +112,7 @@ def test_with_other_numbers_of_chunks_rows_spread_and_figures_are_still_those_of
         part, spread = looked_up(number, rows, (base_chunks, other_chunks), frac_match, scattered=scattered)
         assert spread == [len(one.merge(chunk, on="key")) for one in left]
         parts.append(part)
-    assert merge.added_up(parts) == figures
+    assert added_up(parts) == figures
 
 
 def test_unscattered_chunks_hold_the_same_rows_as_scattered_partitions() -> None:
