@@ -27,20 +27,16 @@ STANDARD = sys.stdlib_module_names - NEWER_THAN_39
 LIBRARIES: dict[str, set[str]] = {
     "gpubench/node/admission.py": {"distributed"},
     "gpubench/node/attach.py": {"distributed"},
-    "gpubench/node/worker_registry.py": {"distributed"},
     "gpubench/node/client.py": {"dask", "distributed"},
+    "gpubench/node/cluster_state.py": {"distributed"},
     "gpubench/node/gpu.py": {"dask_cuda"},
     "gpubench/node/inspect_cluster.py": {"distributed", "numpy"},
-    "gpubench/node/retire.py": {"distributed"},
     "gpubench/node/roles.py": {"distributed", "numba"},
-    "gpubench/workloads/array_operation.py": {"dask", "distributed", "numpy"},
+    "gpubench/node/worker_registry.py": {"distributed"},
+    "gpubench/workloads/array_operations.py": {"dask", "distributed", "numpy"},
     "gpubench/workloads/arrays.py": {"dask", "distributed", "numpy"},
-    "gpubench/workloads/bindings/tcp.py": {"distributed"},
-    "gpubench/workloads/bindings/ucx_py.py": {"ucp"},
-    "gpubench/workloads/bindings/ucxx.py": {"distributed_ucxx", "ucxx"},
-    "gpubench/workloads/columns.py": {"numpy"},
+    "gpubench/workloads/bindings.py": {"distributed", "distributed_ucxx", "ucp", "ucxx"},
     "gpubench/workloads/copy.py": {"numpy"},
-    "gpubench/workloads/csv_data.py": {"numpy"},
     "gpubench/workloads/csv_frames.py": {"dask", "distributed", "numpy"},
     "gpubench/workloads/dask_compat.py": {"dask", "distributed"},
     "gpubench/workloads/device.py": {"cudf", "cupy", "cupyx", "dask", "dask_cudf", "numpy", "pandas", "rmm"},
@@ -49,9 +45,8 @@ LIBRARIES: dict[str, set[str]] = {
     "gpubench/workloads/frames.py": {"dask", "distributed"},
     "gpubench/workloads/groupby.py": {"distributed"},
     "gpubench/workloads/link.py": {"distributed"},
-    "gpubench/workloads/matrices.py": {"numpy"},
     "gpubench/workloads/merge.py": {"distributed"},
-    "gpubench/workloads/message.py": {"distributed"},
+    "gpubench/workloads/message.py": {"distributed", "numpy"},
     "gpubench/workloads/noop.py": {"distributed"},
     "gpubench/workloads/own.py": {"dask", "distributed"},
     "gpubench/workloads/parquet_files.py": {"numpy", "pyarrow"},
@@ -59,19 +54,13 @@ LIBRARIES: dict[str, set[str]] = {
     "gpubench/workloads/pdsh.py": {"dask", "numpy", "pandas"},
     "gpubench/workloads/pdsh_frames.py": {"pandas"},
     "gpubench/workloads/pdsh_polars.py": {"cudf_polars", "pandas", "polars"},
-    "gpubench/workloads/pingpong.py": {"numpy"},
     "gpubench/workloads/read_parquet.py": {"distributed"},
     "gpubench/workloads/tasks.py": {"distributed"},
-    "gpubench/workloads/tasks_dask.py": {"distributed"},
     "gpubench/workloads/tasks_parsl.py": {"parsl"},
-    "gpubench/workloads/weak.py": {"distributed"},
-    "gpubench/workloads/weak_arrays.py": {"dask", "numpy"},
-    "gpubench/workloads/weak_frames.py": {"dask", "distributed"},
-    "gpubench/workloads/weak_groups.py": {"dask", "numpy"},
+    "gpubench/workloads/weak.py": {"dask", "distributed", "numpy"},
 }
 IN_EVERY_IMAGE = {"dask", "distributed", "numpy", "pandas"}
 IMPORTS_BY_NAME = {
-    "gpubench/workloads/bindings/__init__.py",
     "gpubench/workloads/families.py",
     "gpubench/workloads/task_clients.py",
 }
@@ -126,7 +115,7 @@ def test_optional_libraries_of_shared_files_are_imported_inside_functions() -> N
         assert not {module.partition(".")[0] for module in imported(top)} & LIBRARIES[name], name
 
 
-def test_only_three_files_import_by_name() -> None:
+def test_only_two_files_import_by_name() -> None:
     for name in NODE_HALF:
         words = {node.id for node in ast.walk(tree(name)) if isinstance(node, ast.Name)}
         attributes = {node.attr for node in ast.walk(tree(name)) if isinstance(node, ast.Attribute)}

@@ -27,7 +27,7 @@ from gpubench.merge.table import merge_directory
 from gpubench.model.image import Variant
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun, PlannedWorkload
 from gpubench.model.site import Layout, Site
-from gpubench.node.finish import take_result
+from gpubench.node.run import take_result
 from gpubench.plan import Request, make_plan
 from gpubench.plan.block_design import plan_block
 from gpubench.spec import RunRecord, SampleLine, WorkloadSpec

@@ -20,7 +20,7 @@ from gpubench.workloads import families, process_reaper
 from gpubench.workloads.base import WorkloadContext
 from gpubench.workloads.catalogue import CATALOGUE
 from gpubench.workloads.task_clients import MARK
-from gpubench.workloads.tasks_dask import seven
+from gpubench.workloads.tasks import seven
 from gpubench.workloads.tasks_parsl import ParslSubmitter
 
 

@@ -14,10 +14,9 @@ from typing import Any, Dict, List, Optional
 
 from gpubench.node import checks, probe, speed
 from gpubench.node.limit import Limit
-from gpubench.node.memory import watched
 from gpubench.node.roles import RESULT_FILE, address_in
 from gpubench.node.turns import ClientTurns
-from gpubench.node.workload import describe_error, measure_into
+from gpubench.node.workload import describe_error, measure_into, watched
 from gpubench.spec import RunSpec, WorkloadRecord
 from gpubench.spec.plain import to_plain
 from gpubench.spec.records import workload_record
@@ -25,7 +24,7 @@ from gpubench.spec.turns import END
 from gpubench.spec.waiting import crowded_hosts
 from gpubench.workloads import counters
 from gpubench.workloads.base import UnavailableError, WorkloadContext
-from gpubench.workloads.bindings import adapter
+from gpubench.workloads.bindings import keep_notifier
 from gpubench.workloads.families import load
 from gpubench.workloads.measure import slowness
 from gpubench.writer.atomic import write_atomic
@@ -59,7 +58,7 @@ def run_client(spec: RunSpec, address: str, scratch: Path, run_dir: Path, turns:
     outcome = ClientOutcome(dask_config=dict(dask.config.config))
     address = address_in(address, spec.deadlines.start_s)
     if spec.protocol == "ucx" and spec.binding == "ucxx":
-        adapter(spec.binding).keep_notifier()
+        keep_notifier()
     started = time.monotonic()
     client = Client(address, timeout=spec.deadlines.start_s, name="gpubench", set_as_default=True)
     probes: List[Dict[str, Any]] = []

@@ -1,28 +1,247 @@
-"""``node.pyz cluster``: one node of a standing cluster, from the job script."""
+"""``node.pyz cluster``: one node of a standing cluster, from the job script.
 
+The head runs the scheduler, serves requests, and keeps the state until the job ends; the other nodes follow it.
+"""
+
+import contextlib
+import json
 import math
 import os
 import sys
 import time
 from pathlib import Path
-from typing import Any, Dict, Optional, Set, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 from gpubench.node import rendezvous
 from gpubench.node.build import WrongImageError, check_build
-from gpubench.node.cluster_head import END_VARIABLE, TICK_S, ClusterEndedError, ClusterHead, time_left
 from gpubench.node.cluster_state import ClusterStateFile
-from gpubench.node.control_channel import Connection, join
+from gpubench.node.control_channel import Connection, ControlServer, Message, join
 from gpubench.node.gpu import resolve
+from gpubench.node.net import interface_address
 from gpubench.node.node import NotCleanError, RunNode, unused_segments
+from gpubench.node.process import Child, command
 from gpubench.node.rank import RankError, find_rank
 from gpubench.node.rendezvous import RendezvousTimeoutError
 from gpubench.node.stop import EXIT_NODE, EXIT_OK, IDLE_S, StoppedError, StopRequest
 from gpubench.spec import RunSpec
-from gpubench.spec.cluster import TOKEN_FILE, ClusterSpec
+from gpubench.spec.cluster import GONE, JOINED, REQUESTS, RETIRED, SCHEDULER_FILE, TOKEN_FILE, ClusterSpec
 from gpubench.spec.run import RANK0
 from gpubench.workloads import clock
 from gpubench.workloads.polling import poll_until
 from gpubench.workloads.process_reaper import CLUSTER_VARIABLE, end_marked_below
+from gpubench.writer.atomic import write_atomic
+
+TICK_S = 0.1
+REQUEST_S = 0.5
+END_VARIABLE = "GPUBENCH_END"
+
+
+class ClusterEndedError(Exception):
+    """The cluster can't go on; the message says why."""
+
+
+def time_left() -> float:
+    """Seconds until the job's end, which its script exported; infinite without one."""
+    end = os.environ.get(END_VARIABLE, "")
+    return float(end) - clock.now() if end.isdigit() else float("inf")
+
+
+class ClusterHead:
+    """Supervises the cluster from its first process to its last."""
+
+    def __init__(self, node: RunNode, cluster: ClusterSpec, directory: Path, token: str, stop: StopRequest) -> None:
+        self.node, self.spec, self.cluster = node, node.spec, cluster
+        self.directory, self.token, self.stop = directory, token, stop
+        self.state_file = ClusterStateFile(directory, cluster.cluster)
+        self.rendezvous = rendezvous.path_for(directory, cluster.cluster, token)
+        self.server: Optional[ControlServer] = None
+        self._began = time.monotonic()
+        self._registry = node.scratch / "registry.json"
+        self._scheduler_only = not node.spec.has_workers(node.rank)
+        self._retiring: Optional[Tuple[Child, List[int], Path, Optional[Path]]] = None
+        self._waiting: List[Tuple[List[int], Optional[Path]]] = []
+        self._dead: List[Child] = []
+        self._leaving: Set[int] = set()
+        self._asked = 0.0
+
+    def run(self) -> str:
+        """Run until it is asked to end or its time is over; returns the reason.
+
+        Raises:
+            ClusterEndedError: the scheduler died, or the job's own nodes didn't all come.
+        """
+        server = self.server = ControlServer(interface_address(self.spec.interface), self.token)
+        if not self._scheduler_only:
+            planned = self.spec.workers_per_node
+            self.state_file.joined(self.node.rank, self.cluster.job, str(self.node.facts["host"]), planned, 0.0)
+        self.state_file.write()
+        file = self.node.scratch / SCHEDULER_FILE
+        words = ("--scheduler-file", str(file), "--registry", str(self._registry))
+        self.node.start([self.node.planned("scheduler", "scheduler", *words), *self.node.workers()])
+        scheduler = self.node.children[0]
+        address = self._address(scheduler)
+        self.node.tell_address(address)
+        rendezvous.publish(self.rendezvous, self.token, {"scheduler": address, "server": [server.host, server.port]})
+        ready = False
+        while True:
+            self._tick(server, scheduler, REQUEST_S if ready and not self.node.starting() else TICK_S)
+            if not ready and self.state_file.complete(self.cluster.job, self.spec.nodes):
+                ready = True
+                self._publish(file)
+                self.state_file.ready(address)
+            if not ready and self._late():
+                raise ClusterEndedError(
+                    f"{self.state_file.state.connected} of {self.spec.workers} workers connected within "
+                    f"{self.spec.deadlines.start_s:g} s"
+                )
+            if ready and not any(self._state(rank) == JOINED for rank in range(self.spec.nodes)):
+                raise ClusterEndedError("no node of the scheduler's own job is left")
+            if time_left() < self.spec.deadlines.stop_s * (
+                2 if self._scheduler_only else 1
+            ):  # before its nodes leave it
+                return "the job's time is over"
+            if self.stop.asked():
+                return str(self.stop.reason)
+
+    def end(self, reason: str) -> None:
+        """End every process on every node, and remove what was published."""
+        for path in (self.directory / SCHEDULER_FILE, self.rendezvous):
+            with contextlib.suppress(FileNotFoundError):
+                path.unlink()
+        if self.server is not None:
+            self.server.broadcast({"kind": "stop"})
+        self.node.stop()
+        if self.server is not None:
+            deadline = time.monotonic() + self.spec.deadlines.stop_s
+            while time.monotonic() < deadline and any(
+                connection.open for connection in self.server.connections.values()
+            ):
+                self.server.poll(TICK_S)
+            self.server.close()
+        self.state_file.end(reason)
+
+    def _late(self) -> bool:
+        return time.monotonic() - self._began > self.spec.deadlines.start_s
+
+    def _address(self, scheduler: Child) -> str:
+        """The scheduler's, once it answers."""
+
+        def started_or_ended() -> bool:
+            self.stop.check()
+            return bool(self.node.scheduler_address()) or scheduler.code is not None
+
+        poll_until(started_or_ended, self._began + self.spec.deadlines.start_s, TICK_S)
+        address = self.node.scheduler_address()
+        if not address:
+            raise ClusterEndedError(f"the scheduler didn't start: {_words(scheduler.cause())}")
+        return address
+
+    def _publish(self, file: Path) -> None:
+        """The scheduler's own file with what a client needs beside the address."""
+        plain = json.loads(file.read_text(encoding="utf-8"))
+        text = json.dumps({**plain, "gpubench": self.cluster.connect}, indent=1)
+        write_atomic(self.directory / SCHEDULER_FILE, text.encode("utf-8"), mode=0o600)
+
+    def _tick(self, server: ControlServer, scheduler: Child, longest_s: float) -> None:
+        self.stop.wait([server], longest_s)
+        for message in server.poll(0):
+            self._receive(server, message)
+        for rank in server.gone(self.spec.deadlines.silence_s):
+            server.forget(rank)
+            if self._state(rank) == JOINED:
+                self.state_file.left(rank, GONE)
+                self.state_file.event(f"node rank {rank} fell silent")
+        if scheduler.code is not None:
+            self.stop.check()
+            raise ClusterEndedError(f"the scheduler ended: {_words(scheduler.cause())}")
+        for child in self.node.children:
+            if child.code is not None and child not in self._dead and child.name.startswith("worker-"):
+                self._dead.append(child)
+                self.state_file.event(f"{child.name} ended: {child.cause()['how']}", child.cause())
+        self.state_file.count(_registered(self._registry))
+        self._read_requests()
+        self._retire(server)
+        self.state_file.write()
+
+    def _receive(self, server: ControlServer, message: Message) -> None:
+        rank = int(message["rank"])
+        if message["kind"] == "hello":
+            facts = message["facts"]
+            self.state_file.joined(rank, facts["job"], facts["host"], facts["planned"], facts["age_s"])
+        elif message["kind"] == "died" and rank not in self._leaving:
+            cause = message["cause"]
+            self.state_file.event("{} ended: {}".format(cause["process"], cause["how"]), cause)
+        elif message["kind"] == "leaving" and rank >= self.spec.nodes:  # the cluster ends with the head's own job
+            self.state_file.event("node rank {} leaves: {}".format(rank, message["reason"]))
+            self._waiting.append(([rank], None))
+        elif message["kind"] == "final_report":
+            self.state_file.left(rank, RETIRED)
+            server.forget(rank)
+
+    def _read_requests(self) -> None:
+        if time.monotonic() - self._asked < REQUEST_S:
+            return
+        self._asked = time.monotonic()
+        for path in sorted((self.directory / REQUESTS).glob("*.json")):
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                asked = json.loads(path.read_text(encoding="utf-8"))
+                if asked.get("stop"):
+                    self.stop.reason = self.stop.reason or str(asked["stop"])
+                else:
+                    self._waiting.append(([int(rank) for rank in asked["retire"]], path.with_suffix(".answer")))
+            path.unlink()
+
+    def _retire(self, server: ControlServer) -> None:
+        """Retire nodes one request at a time, because Dask moves data to workers that stay."""
+        if self._retiring is None and self._waiting:
+            ranks, told = self._waiting.pop(0)
+            self._leaving.update(ranks)
+            answer = self.node.scratch / "retired.json"
+            with contextlib.suppress(FileNotFoundError):
+                answer.unlink()
+            words = ["--address", self.state_file.state.address, "--answer", str(answer), "--parent", str(os.getpid())]
+            words += ["--ranks", ",".join(map(str, ranks))]
+            child = Child("retire", command("retire", *words), self.node.env, self.node.scratch)
+            self.node.children.append(child)
+            self._retiring = (child, ranks, answer, told)
+        if self._retiring is None or self._retiring[0].code is None:
+            return
+        child, ranks, answer, told = self._retiring
+        self._retiring = None
+        self.node.children.remove(child)
+        said: Dict[str, Any] = {"error": f"retiring failed: {_words(child.cause())}"}
+        with contextlib.suppress(OSError, ValueError):
+            said = json.loads(answer.read_text(encoding="utf-8"))
+        if not said.get("left") and "error" not in said:
+            _send(server, ranks, {"kind": "stop"})
+        else:
+            self._leaving.difference_update(ranks)
+        if told is not None:
+            write_atomic(told, json.dumps(said).encode("utf-8"), mode=0o600)
+
+    def _state(self, rank: int) -> str:
+        return next((str(node["state"]) for node in self.state_file.state.nodes if node["rank"] == rank), GONE)
+
+
+def _send(server: ControlServer, ranks: Sequence[int], message: Message) -> None:
+    for rank in ranks:
+        if rank in server.connections:
+            server.connections[rank].send(message)
+
+
+def _registered(path: Path) -> List[Dict[str, Any]]:
+    """The registered workers, as the scheduler's preload last wrote them; none before its first write."""
+    try:
+        rows: List[Dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return []
+    return rows
+
+
+def _words(cause: Dict[str, Any]) -> str:
+    lines = [connection for connection in cause["last_lines"] if connection.strip()]
+    return "{}{}".format(cause["how"], f" ({lines[-1].strip()[:200]})" if lines else "")
+
 
 SCHEDULER_ONLY_RANK = -1
 """Rank of a supervisor that has the scheduler and runs on none of the nodes; further jobs continue the nodes' ranks."""

@@ -84,7 +84,7 @@ def _look(options: argparse.Namespace) -> int:
 
 
 def _retire(options: argparse.Namespace) -> int:
-    from gpubench.node.retire import retire
+    from gpubench.node.cluster_state import retire
 
     die_with_parent(options.parent)
     return retire(options.address, [int(rank) for rank in options.ranks.split(",")], Path(options.answer))
@@ -97,9 +97,9 @@ def _pod(options: argparse.Namespace) -> int:
 
 
 def _conduct(options: argparse.Namespace) -> int:
-    from gpubench.node.conductor import conduct
     from gpubench.node.rendezvous import TOKEN_VARIABLE
     from gpubench.node.run import campaign_of
+    from gpubench.node.turns import conduct
     from gpubench.spec.turns import TurnsSpec
 
     spec = TurnsSpec.parse(Path(options.spec).read_text(encoding="utf-8"), options.spec)

@@ -1,13 +1,18 @@
-"""This node's part of one run: the leader supervises the run and writes its record, the other nodes follow."""
+"""This node's part of one run: the leader supervises the run and writes its record, the other nodes follow.
+
+At its end the leader writes logs, provenance, and last of all the record.
+"""
 
 import argparse
 import dataclasses
+import io
 import os
 import secrets
 import sys
 from pathlib import Path
+from typing import Any, Dict, List, Mapping, Optional
 
-from gpubench.node import admission, finish, scratch
+from gpubench.node import admission, checks, scratch, ucx
 from gpubench.node.build import WrongImageError, check_build
 from gpubench.node.node import NotCleanError, RunNode
 from gpubench.node.process import hash_of_archive
@@ -15,10 +20,98 @@ from gpubench.node.rank import RankError, find_rank
 from gpubench.node.rendezvous import TOKEN_VARIABLE, RendezvousTimeoutError
 from gpubench.node.stop import EXIT_NODE, EXIT_OK, StoppedError, StopRequest
 from gpubench.node.supervisor import Leader, NodeLostError, RunFailedError
-from gpubench.spec import RunSpec
-from gpubench.spec.plain import SpecError
+from gpubench.spec import RunRecord, RunSpec, WorkloadRecord
+from gpubench.spec.plain import SpecError, from_plain
+from gpubench.spec.records import LOGS_FILE, PROVENANCE, RUN_RECORD, workload_record
 from gpubench.workloads import clock
-from gpubench.writer.run_dir import claim, finished, recorded
+from gpubench.workloads.clock import utc_now
+from gpubench.writer.atomic import write_atomic
+from gpubench.writer.run_dir import attempt_of, claim, finish, finished, recorded, write_provenance
+
+
+def new_record(spec: RunSpec, run_dir: Path, started_at: str, node_half: str) -> RunRecord:
+    """A record with all that is known before the run; status and times are filled in at the end."""
+    known = {
+        "schema": RUN_RECORD,
+        "attempt": attempt_of(run_dir),
+        "status": "failed",
+        "reason": "",
+        "started_at": started_at,
+        "ended_at": started_at,
+        "workloads": [],
+        "node_half": node_half,
+    }
+    as_planned = {field.name for field in dataclasses.fields(RunRecord)} & {
+        field.name for field in dataclasses.fields(spec)
+    }
+    return RunRecord(**{**{name: getattr(spec, name) for name in as_planned}, **known})
+
+
+def without_result(spec: RunSpec, record: RunRecord) -> None:
+    """Without a client's result every workload gets the run's status, so that its samples can still be assigned."""
+    status = "failed" if record.status == "failed" else "skipped"
+    record.workloads = [workload_record(planned, status, record.reason) for planned in spec.workloads]
+
+
+def take_result(record: RunRecord, result: Mapping[str, Any]) -> None:
+    """Carry what the client found into the record and judge the run by it.
+
+    A failed workload does not fail the run, unless no workload is ok.
+    """
+    record.workloads = [from_plain(WorkloadRecord, item) for item in result["workloads"]]
+    record.transport = list(result["transport"])
+    record.warnings += result["warnings"]
+    ended = sorted(record.workloads, key=lambda item: item.status != "failed")
+    if result["error"]:
+        record.status, record.reason = "failed", result["error"]
+    elif not any(item.status == "ok" for item in record.workloads):
+        record.status, record.reason = "failed", f"{ended[0].workload}: {ended[0].reason}"
+    else:
+        record.status, record.reason = "ok", ""
+
+
+def provenance(
+    spec: RunSpec, record: RunRecord, result: Optional[Mapping[str, Any]], nodes: List[Mapping[str, Any]]
+) -> Dict[str, Any]:
+    """What ran where, and what the nodes were doing meanwhile."""
+    processes = list(result["processes"]) if result else []
+    return {
+        "schema": PROVENANCE,
+        "run": spec.run,
+        "attempt": record.attempt,
+        "manifest": spec.manifest,
+        "node_half": record.node_half,
+        "processes": processes,
+        "binding_env": checks.binding_environment(processes[0]) if processes else {},
+        "transport": {
+            "lanes": result["lanes"] if result else [],
+            "observed": ucx.transports(result["lanes"]) if result else [],
+        },
+        "dask_config": result["dask_config"] if result else {},
+        "speed": result.get("speed", []) if result else [],
+        "registered_s": result["registered_s"] if result else [],
+        "nodes": nodes,
+        "warnings": record.warnings,
+    }
+
+
+def write_logs(run_dir: Path, logs: Mapping[str, str]) -> None:
+    """One ``logs.zip`` for all nodes."""
+    import zipfile  # not before the processes of the run are started
+
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in sorted(logs.items()):
+            archive.writestr(name, text)
+    write_atomic(run_dir / LOGS_FILE, buffer.getvalue())
+
+
+def write_all(run_dir: Path, record: RunRecord, prov: Mapping[str, Any], logs: Mapping[str, str]) -> None:
+    """Logs, provenance, record: in this order, so that a run with a record has everything."""
+    write_logs(run_dir, logs)
+    write_provenance(run_dir, prov)
+    record.ended_at = utc_now()
+    finish(run_dir, record)
 
 
 def supervise(options: argparse.Namespace, spec: RunSpec) -> int:
@@ -96,7 +189,7 @@ def _token(spec: RunSpec) -> str:
 
 
 def _lead(node: RunNode, run_dir: Path, token: str, stop: StopRequest) -> int:
-    record = finish.new_record(node.spec, run_dir, clock.utc_now(), hash_of_archive())
+    record = new_record(node.spec, run_dir, clock.utc_now(), hash_of_archive())
     record.warnings += node.warnings
     leader = Leader(node, run_dir, token, stop)
     result = None
@@ -107,7 +200,7 @@ def _lead(node: RunNode, run_dir: Path, token: str, stop: StopRequest) -> int:
         check_build(node.spec)
         node.ensure_clean()
         result = leader.run()
-        finish.take_result(record, result)
+        take_result(record, result)
     except NodeLostError as error:
         record.status, record.reason, record.cause = "lost", str(error), error.cause
     except RunFailedError as error:
@@ -122,7 +215,7 @@ def _lead(node: RunNode, run_dir: Path, token: str, stop: StopRequest) -> int:
     except StoppedError as error:
         record.status, record.reason, code = "skipped", str(error), EXIT_NODE
     if result is None:
-        finish.without_result(node.spec, record)
+        without_result(node.spec, record)
     final_reports = leader.finish(failed=record.status != "ok")
     record.phases = leader.phases
     nodes = [node.report(), *(final_reports[rank]["node"] for rank in sorted(final_reports))]
@@ -131,7 +224,7 @@ def _lead(node: RunNode, run_dir: Path, token: str, stop: StopRequest) -> int:
     for rank in sorted(final_reports):
         logs.update(final_reports[rank]["logs"])
     node.remove()  # before the record: a run with a record needs no cleaning
-    finish.write_all(run_dir, record, finish.provenance(node.spec, record, result, nodes), logs)
+    write_all(run_dir, record, provenance(node.spec, record, result, nodes), logs)
     if leader.turns:
         leader.turns.close()  # the block continues when nothing of this run is left
     return code
@@ -139,8 +232,8 @@ def _lead(node: RunNode, run_dir: Path, token: str, stop: StopRequest) -> int:
 
 def _skip(spec: RunSpec, runs_dir: Path, reason: str) -> int:
     run_dir = claim(runs_dir, spec.run)
-    record = finish.new_record(spec, run_dir, clock.utc_now(), hash_of_archive())
+    record = new_record(spec, run_dir, clock.utc_now(), hash_of_archive())
     record.status, record.reason = "skipped", reason
-    finish.without_result(spec, record)
-    finish.write_all(run_dir, record, finish.provenance(spec, record, None, []), {})
+    without_result(spec, record)
+    write_all(run_dir, record, provenance(spec, record, None, []), {})
     return EXIT_OK

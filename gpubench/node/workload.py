@@ -1,14 +1,67 @@
-"""One planned workload on a cluster: its samples and links go into a directory, how it ended into its record."""
+"""One planned workload on a cluster: its samples and links go into a directory, how it ended into its record.
 
+A worker that runs out of memory ends its workload. Otherwise Dask spills a worker's results to disk (and the disk would
+be measured), then pauses the worker, which takes no more tasks, and the workload waits until its time limit.
+"""
+
+import contextlib
 import functools
+import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable, Dict, Iterator, Mapping
 
 from gpubench.spec import WorkloadRecord, WorkloadSpec
-from gpubench.workloads import families, links
+from gpubench.workloads import dask_compat, families, links
 from gpubench.workloads.base import WorkloadContext
 from gpubench.workloads.measure import Result, measure
 from gpubench.writer.run_dir import append_links, append_sample
+
+LOOK_S = 1.0
+"""One small message to the scheduler in that time."""
+MIB = 1 << 20
+
+
+class OutOfMemoryError(Exception):
+    """A worker spilled to disk, or was paused for longer than a moment."""
+
+
+@contextlib.contextmanager
+def watched(client: Any, end: Callable[[Exception], None], every_s: float = LOOK_S) -> Iterator[None]:
+    """Look every second, in a thread, and call ``end`` with an OutOfMemoryError once a worker has no memory left."""
+    over = threading.Event()
+
+    def look() -> None:
+        before: Dict[str, Any] = {}
+        while not over.wait(every_s):
+            try:
+                found: Dict[str, Any] = client.run_on_scheduler(dask_compat.short_of_memory)
+            except Exception:  # noqa: BLE001 - the main thread finds the same error
+                return
+            # A worker may be paused for a moment, until garbage is collected; what is on disk stays there.
+            gone = [facts for address, facts in found.items() if facts["spilled"] or address in before]
+            if gone:
+                end(OutOfMemoryError("; ".join(describe(facts) for facts in gone)))
+                return
+            before = found
+
+    thread = threading.Thread(target=look, name="gpubench-memory", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(5.0)
+
+
+def describe(facts: Mapping[str, Any]) -> str:
+    """``worker-0-1 ran out of memory: paused, 240 MiB of 300 MiB in use, 12 MiB spilled to disk``."""
+    words = ["paused"] if facts["paused"] else []
+    of = " of {:.0f} MiB".format(facts["limit"] / MIB) if facts["limit"] else ""
+    words.append("{:.0f} MiB{} in use".format(facts["used"] / MIB, of))
+    if facts["spilled"]:
+        words.append("{:.0f} MiB spilled to disk".format(facts["spilled"] / MIB))
+    return "{} ran out of memory: {}".format(facts["name"], ", ".join(words))
+
 
 MOST_WORDS = 300
 """Characters of an error that a record keeps."""

@@ -1,21 +1,87 @@
-"""Vega-Lite specs of the page's charts. Colours are CSS variables, so one chart serves light, dark and print."""
+"""Vega-Lite specs of all charts. Colours are CSS variables, so one chart serves light, dark and print.
+
+Verdicts and samples; the heat map of a table of links; figures over dates: a panel per size of the cluster, a line per
+version, its changes, and lanes for what is missing (after the charts that dask-cuda-benchmarks publishes of its
+history, ``make-multi-node-charts.py``); how workloads scale, and the scheduler's share of their time; two sides in
+seconds, and beside them efficiency, over worker threads.
+"""
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import math
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import altair as alt
+import numpy as np
+from altair.utils import schemapi
 
+from gpubench.merge.curves import ScalingCurve, SchedulerShare
 from gpubench.merge.family import Cell
+from gpubench.merge.links import LinkTable
 from gpubench.report import condense, labels
-from gpubench.report.chart_parts import by_variant, finish
+from gpubench.report.scaling import percent
+from gpubench.stats.links import Outlier
 from gpubench.stats.modes import anchor
+from gpubench.stats.scaling import SpeedupAtSize, TimeAtSize, speedups
 from gpubench.stats.verdict import Verdict
+
+_VARIANT_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
+_FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', sans-serif"  # as the page
+
+
+# Checks against the schema take most of the time of a page, and tests make them. For the same reason charts name their
+# channels by class: a text makes Altair look through all of its classes.
+schemapi.disable_debug_mode()
+
+
+def by_variant(rows: Sequence[Mapping[str, Any]], variants: Sequence[str]) -> dict[str, Any]:
+    """Colour and shape of each variant: the same in every chart of the page, also where one of them has no sample."""
+    present = [label for label in variants if any(row["variant"] == label for row in rows)]
+    count = len(_VARIANT_SHAPES)
+    places = [variants.index(label) for label in present]
+    colours = alt.Scale(domain=present, range=[f"var(--series{place % count})" for place in places])
+    # A history of years has more versions than colours: from the second round on a colour has another shape.
+    shapes = alt.Scale(domain=present, range=[_VARIANT_SHAPES[(place + place // count) % count] for place in places])
+    legend = alt.Legend(orient="top", title=None, symbolOpacity=1, symbolSize=70)
+    return {
+        "color": alt.Color("variant:N", scale=colours, legend=legend, sort=present),
+        "shape": alt.Shape("variant:N", scale=shapes, legend=legend, sort=present),
+    }
+
+
+def finish(
+    chart: alt.LayerChart | alt.FacetChart | alt.ConcatChart, title: str, values: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The chart in the page's looks, with its data; arguments as of ``dress``."""
+    return dress(chart.to_dict(validate=False), title, values)
+
+
+def dress(spec: Mapping[str, Any], title: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """A Vega-Lite spec in the page's looks, with its data.
+
+    Args:
+        spec: its layers name the data sets they draw.
+        title: what it shows, for those who can't see it.
+        values: rows by the name of their data set.
+    """
+    # The values join the spec at its end: Altair would copy and check every sample several times over.
+    text = {"labelColor": "var(--muted)", "titleColor": "var(--muted)", "labelFontSize": 12, "titleFontSize": 12}
+    lines = {"gridColor": "var(--line)", "domainColor": "var(--line)", "tickColor": "var(--line)"}
+    config = {
+        "font": _FONT,
+        "background": "transparent",
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "axis": {**text, **lines, "titleFontWeight": "normal"},
+        "view": {**spec.get("config", {}).get("view", {}), "stroke": None},
+        "legend": text,
+    }
+    return {"$schema": alt.SCHEMA_URL, **spec, "config": config, "description": title, "datasets": dict(values)}
+
 
 VERDICT_WORDS = tuple(labels.MARKS)
 _VERDICT_SHAPES = ("triangle-up", "triangle-down", "circle", "diamond", "cross")
@@ -281,3 +347,567 @@ def _domain(rows: Sequence[Mapping[str, Any]], margin: float) -> list[float]:
 
 def _percent(ratio: float | None) -> float | None:
     return None if ratio is None else round(100 * ratio, 3)
+
+
+_STEPS = 7
+_LARGEST_PX, _CELL_PX = 560, 44
+_LABELLED = 24
+"""With more workers only every so manieth has its name at the edge; all have it in the tooltip."""
+
+
+def heat_map(
+    table: LinkTable, rates: Mapping[tuple[str, str], float], outliers: Sequence[Outlier], title: str
+) -> dict[str, Any]:
+    """Median rates, rows send and columns receive, in steps of equal ratio; a cross marks a slow link.
+
+    Args:
+        table: of one workload under one variant at one place.
+        rates: bytes per second by sender and receiver, of those that have one.
+        outliers: those found in it.
+        title: what the chart shows, for those who can't see it.
+    """
+    names = list(table.nodes)
+    # A list per sender instead of a row per link: that is a tenth of the bytes.
+    rows = [{"from": sender, "rate": [_three(rates.get((sender, name))) for name in names]} for sender in names]
+    slow = [{"from": one.names[0], "to": one.names[1]} for one in outliers if one.what == "link"]
+    edges = np.geomspace(min(rates.values()), max(*rates.values(), 1.01 * min(rates.values())), _STEPS + 1)
+    colours = alt.Scale(
+        type="threshold",
+        domain=[_three(float(edge)) for edge in edges[1:-1]],
+        range=[f"var(--heat{step})" for step in range(_STEPS)],
+    )
+    every = -(-len(names) // _LABELLED)
+    axis = alt.Axis(
+        values=names[::every], domain=False, ticks=False, labelPadding=6, labelLimit=110, labelOverlap=False
+    )
+    x = alt.X("to:N", sort=names, title="receiver", scale=alt.Scale(domain=names), axis=axis)
+    y = alt.Y("from:N", sort=names, title="sender", scale=alt.Scale(domain=names), axis=axis)
+    legend = alt.Legend(
+        orient="bottom",
+        title="median rate, bytes per second",
+        titleLimit=0,
+        format=".3~s",
+        gradientLength=320,
+    )
+    tip = [alt.Tooltip("from:N", title="sender"), alt.Tooltip("to:N", title="receiver"), alt.Tooltip("text:N")]
+    step = max(4, min(_CELL_PX, _LARGEST_PX // len(names)))
+    cells = (
+        alt.Chart(alt.NamedData("rates"))
+        .transform_flatten(["rate"])
+        .transform_window(i="row_number()", groupby=["from"])
+        .transform_calculate(
+            to=f"{json.dumps(names)}[datum.i - 1]", text="isValid(datum.rate) ? format(datum.rate, '.3s') + 'B/s' : ''"
+        )
+        .transform_filter("isValid(datum.rate)")
+        .mark_rect(stroke="var(--paper)", strokeWidth=0.5 if step < 12 else 1)
+        .encode(x=x, y=y, color=alt.Color("rate:Q", scale=colours, legend=legend), tooltip=tip)
+    )
+    cross = alt.Chart(alt.NamedData("slow")).encode(x=x, y=y)
+    area = step * step
+    crosses = [
+        cross.mark_point(shape=_CROSS, opacity=1, size=area * 0.7, strokeWidth=5, stroke="var(--paper)"),
+        cross.mark_point(shape=_CROSS, opacity=1, size=area * 0.5, strokeWidth=2.5, stroke="var(--regression)"),
+    ]
+    side = step * len(names)
+    chart = alt.layer(cells, *crosses).properties(width=side, height=side)
+    spec = finish(chart, title, {"rates": rows, "slow": slow})
+    # Of a given size, not the page's: cells are squares, and a closed part of the page has no width.
+    spec["config"]["autosize"] = {"type": "pad"}
+    return spec
+
+
+_CROSS = "M-0.5,-0.5L0.5,0.5M0.5,-0.5L-0.5,0.5"
+
+
+def _three(rate: float | None) -> float | None:
+    """Three digits, as an integer where it is one: it is written thousands of times."""
+    if rate is None:
+        return None
+    plain = float(f"{rate:.3g}")
+    return int(plain) if plain.is_integer() else plain
+
+
+_DATES_WIDTH, _DATES_HEIGHT, _LANE, _COLUMNS = 330, 170, 11, 2
+_DATES_AXIS = 58
+"""Pixels for the labels of the vertical axis: as many in every panel, so that panels stand below each other."""
+_NARROW, _LOW, _MOST_COLUMNS = 200, 130, 3
+_SIGNED_PERCENT = "(datum.value > 0 ? '+' : '') + format(datum.value, '~r') + ' %'"
+_CHOSEN = "chosen == '' || datum.variant == chosen"
+_ROOM = 0.4
+_WEEKS, _TICKS = 84, 7
+
+KINDS = {
+    "failed": ("var(--regression)", 1.0),
+    "lost": ("var(--broken)", 0.7),
+    "skipped": ("var(--muted)", 0.0),
+    "pending": ("var(--muted)", 0.0),
+    "unknown": ("var(--muted)", 0.35),
+}
+"""Colour and filling of a lane's bars: what differs in colour differs in filling too."""
+
+
+class Edges:
+    """Where a date's stretch of the axis begins and ends: half way to its neighbours."""
+
+    def __init__(self, dates: Sequence[dt.date]) -> None:
+        """Of ``dates``, ascending, each once."""
+        self.dates = [dt.datetime.combine(one, dt.time(), dt.UTC) for one in dates]
+        steps = [later - earlier for earlier, later in zip(self.dates, self.dates[1:], strict=False)]
+        self.pad = sorted(steps)[len(steps) // 2] / 2 if steps else dt.timedelta(days=1)
+
+    def before(self, date: dt.date) -> float:
+        """Half way to the date before, as ``moment``."""
+        return self._edge(date, -1)
+
+    def after(self, date: dt.date) -> float:
+        """Half way to the next date, as ``moment``."""
+        return self._edge(date, 1)
+
+    @property
+    def domain(self) -> list[float]:
+        """Of the axis."""
+        return [_milliseconds(self.dates[0] - self.pad), _milliseconds(self.dates[-1] + self.pad)]
+
+    @property
+    def axis(self) -> alt.Axis:
+        """Months, or days where there are few weeks; not Vega's own, which quarrels over domains of bars in time."""
+        long = self.dates[-1] - self.dates[0] > dt.timedelta(days=_WEEKS)
+        ticks = list(_months(self.dates[0], self.dates[-1])) if long else self.dates
+        few = ticks[:: math.ceil(len(ticks) / _TICKS)]
+        said = f"utcFormat(datum.value, '{'%b %y' if long else '%d %b'}')"
+        return alt.Axis(values=[_milliseconds(one) for one in few], labelExpr=said, grid=False, labelOverlap=True)
+
+    def _edge(self, date: dt.date, way: int) -> float:
+        at = self.dates.index(dt.datetime.combine(date, dt.time(), dt.UTC))
+        own, other = self.dates[at], at + way
+        if 0 <= other < len(self.dates):
+            # A long silence isn't part of what is missing on the days beside it.
+            half = (self.dates[other] - own) / 2
+            return _milliseconds(own + max(min(half, 2 * self.pad), -2 * self.pad))
+        return _milliseconds(own + way * self.pad)
+
+
+def moment(date: dt.date) -> float:
+    """As Vega takes it: milliseconds, so that no reader's time zone moves a day."""
+    return _milliseconds(dt.datetime.combine(date, dt.time(), dt.UTC))
+
+
+def _milliseconds(at: dt.datetime) -> float:
+    return 1000 * at.timestamp()
+
+
+def _months(first: dt.datetime, last: dt.datetime) -> Iterator[dt.datetime]:
+    at = first.replace(day=1)
+    while at <= last:
+        if at >= first:
+            yield at
+        at = (at + dt.timedelta(days=32)).replace(day=1)
+
+
+def panels(
+    title: str,
+    *,
+    names: Mapping[str, str],
+    figures: Sequence[Mapping[str, Any]],
+    missing: Sequence[Mapping[str, Any]],
+    changes: Sequence[Mapping[str, Any]],
+    unusual: Sequence[Mapping[str, Any]],
+    reverse: bool,
+    variants: Sequence[str],
+    edges: Edges,
+) -> dict[str, Any]:
+    """The whole chart; whoever sets its parameter ``chosen`` to a version sees the others fade.
+
+    Args:
+        title: what it shows, for those who can't see it.
+        names: heading of each panel, in order.
+        figures: rows with ``panel date day variant value low high text source``; bounds may be None.
+        missing: rows with ``panel variant start end kind days missing reason``.
+        changes: rows with ``panel date variant value slower said why``.
+        unusual: rows with ``panel date variant value said``.
+        reverse: whether small values stand on top, so that up is faster.
+        variants: labels of the whole page, which decide colour and shape.
+        edges: of the dates.
+    """
+    lanes = [label for label in variants if any(row["variant"] == label for row in missing)]
+    coloured = by_variant(figures, variants) if figures else {}
+    stacked = [
+        _plain(
+            _dates_panel(
+                panel,
+                heading,
+                [row for row in figures if row["panel"] == panel],
+                coloured=coloured,
+                lanes=lanes,
+                edges=edges,
+                reverse=reverse,
+            )
+        )
+        for panel, heading in names.items()
+    ]
+    drawn = [{**row, "colour": KINDS[row["kind"]][0], "fill": KINDS[row["kind"]][1]} for row in missing]
+    values = {"figures": list(figures), "missing": drawn, "changes": list(changes), "unusual": list(unusual)}
+    return _together(stacked, title, values, _COLUMNS, _DATES_WIDTH)
+
+
+def against(title: str, rows: Sequence[Mapping[str, Any]], variants: Sequence[str]) -> dict[str, Any]:
+    """Speed against the baseline in percent, up is faster: a panel per version, in it the sizes of the cluster.
+
+    Args:
+        title: what it shows, for those who can't see it.
+        rows: ``variant size place speed low high said beyond dates``; ``beyond`` is the number of a dot at the edge.
+        variants: labels of the whole page, which decide the colour.
+    """
+    shown = list(dict.fromkeys(row["variant"] for row in rows))
+    sizes = sorted({row["size"] for row in rows}, key=lambda size: [float(part) for part in size.split(" / ")])
+    ends = [row[name] for row in rows for name in ("low", "high")]
+    room = 0.06 * max(max(ends) - min(ends), 5)
+    y = alt.Y(
+        "speed:Q",
+        title=None,
+        scale=alt.Scale(domain=[min([0, *ends]) - room, max([0, *ends]) + room], nice=False),
+        axis=alt.Axis(minExtent=_DATES_AXIS, maxExtent=_DATES_AXIS, tickCount=5, labelExpr=_SIGNED_PERCENT),
+    )
+    x = alt.X("size:N", sort=sizes, title="workers", scale=alt.Scale(domain=sizes), axis=alt.Axis(labelAngle=0))
+    tip = [alt.Tooltip(f"{name}:N") for name in ("variant", "place", "said", "dates")]
+    colour = by_variant(rows, variants)["color"].legend(None)
+    panels_ = []
+    for label in shown:
+        data = alt.Chart(alt.NamedData("versions")).transform_filter(f"datum.variant == {label!r}")
+        zero = alt.Chart(alt.NamedData("zero")).mark_rule(color="var(--ink)").encode(y=alt.Y("at:Q", title=None))
+        bars = data.mark_rule(strokeWidth=2.5, opacity=0.55).encode(
+            x=x, y=alt.Y("low:Q"), y2=alt.Y2("high:Q"), color=colour
+        )
+        dots = data.mark_point(filled=True, size=70, opacity=1).encode(x=x, y=y, color=colour, tooltip=tip)
+        far = data.transform_filter("datum.beyond != ''").mark_text(dy=-10, fontSize=11, color="var(--muted)")
+        edge = far.encode(x=x, y=y, text=alt.Text("beyond:N"))
+        heading = alt.Title(label, anchor="start", fontSize=12, color="var(--ink)")
+        panels_.append(_plain(alt.layer(zero, bars, dots, edge).properties(width=_NARROW, height=_LOW, title=heading)))
+    return _together(panels_, title, {"versions": list(rows), "zero": [{"at": 0}]}, _MOST_COLUMNS, _NARROW)
+
+
+def _together(
+    stacked: Sequence[Mapping[str, Any]], title: str, values: Mapping[str, Any], columns: int, least: int
+) -> dict[str, Any]:
+    """Panels beside each other; the page fits them into its width."""
+    # Put together by hand: alt.concat copies every panel several times over, which took two thirds of a page's time.
+    whole = {
+        "concat": list(stacked),
+        "columns": columns,
+        "spacing": {"row": 26, "column": 22},
+        # Each series may be chosen: the page makes the legend's entries buttons for that.
+        "params": [{"name": "chosen", "value": ""}],
+        "resolve": {"scale": {"color": "shared", "shape": "shared"}},
+    }
+    spec = dress(whole, title, values)
+    del spec["config"]["autosize"]  # panels have sizes of their own; fitted to the page they vanish
+    return spec | {"usermeta": {"panels": {"columns": columns, "axis": _DATES_AXIS, "spacing": 22, "least": least}}}
+
+
+def _plain(panel: alt.LayerChart | alt.FacetChart | alt.VConcatChart) -> dict[str, Any]:
+    """Without what only a whole chart has."""
+    spec: dict[str, Any] = panel.to_dict(validate=False)
+    return {key: value for key, value in spec.items() if key not in ("$schema", "config")}
+
+
+def _dates_panel(
+    panel: str,
+    heading: str,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    coloured: Mapping[str, Any],
+    lanes: Sequence[str],
+    edges: Edges,
+    reverse: bool,
+) -> alt.LayerChart | alt.FacetChart | alt.VConcatChart:
+    scale = alt.Scale(domain=edges.domain, nice=False, zero=False)
+    below = bool(lanes)
+    axis = edges.axis
+    upper = _figures(
+        panel, rows, coloured, alt.X("date:Q", title=None, scale=scale, axis=None if below else axis), reverse=reverse
+    )
+    upper = upper.properties(
+        width=_DATES_WIDTH,
+        height=_DATES_HEIGHT,
+        title=alt.Title(heading, anchor="start", fontSize=12, color="var(--ink)"),
+    )
+    if not below:
+        return upper
+    lane = alt.Axis(
+        labelFontSize=9,
+        ticks=False,
+        domain=False,
+        minExtent=_DATES_AXIS,
+        maxExtent=_DATES_AXIS,
+        labelLimit=_DATES_AXIS,
+        title=None,
+    )
+    tip = [alt.Tooltip(f"{name}:N") for name in ("variant", "days", "missing", "reason")]
+    lower = (
+        alt.Chart(alt.NamedData("missing"))
+        .transform_filter(f"datum.panel == {panel!r}")
+        .mark_bar(height=_LANE - 4, strokeWidth=1, clip=True)
+        .encode(
+            x=alt.X("start:Q", title=None, scale=scale, axis=axis),
+            x2=alt.X2("end:Q"),
+            y=alt.Y("variant:N", scale=alt.Scale(domain=list(lanes)), axis=lane),
+            fill=alt.Fill("colour:N", scale=None),
+            stroke=alt.Stroke("colour:N", scale=None),
+            fillOpacity=alt.FillOpacity("fill:Q", scale=None),
+            opacity=_faded(1, 0.15),
+            tooltip=tip,
+        )
+        .properties(width=_DATES_WIDTH, height=_LANE * len(lanes))
+    )
+    return alt.vconcat(upper, lower, spacing=4)
+
+
+def _figures(
+    panel: str, rows: Sequence[Mapping[str, Any]], coloured: Mapping[str, Any], x: alt.X, *, reverse: bool
+) -> alt.LayerChart | alt.FacetChart:
+    """Bands, lines, points and changes of one panel."""
+    here = f"datum.panel == {panel!r}"
+    labels = alt.Axis(minExtent=_DATES_AXIS, maxExtent=_DATES_AXIS, tickCount=5)
+    scale = alt.Scale(domain=_figures_domain(rows), nice=False, zero=False, reverse=reverse)
+    y = alt.Y("value:Q", title=None, scale=scale, axis=labels)
+    faded = _faded(1, 0.12)
+    named = {"day": "date", "variant": "version", "value": "value", "text": "time", "source": "source"}
+    tip = [alt.Tooltip(f"{field}:N", title=title) for field, title in named.items()]
+    data = alt.Chart(alt.NamedData("figures")).transform_filter(here)
+    colour = {"color": coloured["color"]} if coloured else {}
+    # Bars of errors, not areas: those of several versions would cover each other's lines.
+    bars = (
+        data.transform_filter("isValid(datum.low) && isValid(datum.high)")
+        .mark_rule(clip=True, strokeWidth=1)
+        .encode(
+            x=x,
+            y=alt.Y("low:Q", title=None, scale=scale, axis=labels),
+            y2=alt.Y2("high:Q"),
+            opacity=_faded(0.35, 0.03),
+            **colour,
+        )
+    )
+    line = data.mark_line(strokeWidth=1.5, clip=True).encode(x=x, y=y, opacity=faded, **colour)
+    points = data.mark_point(filled=True, size=26, clip=True).encode(x=x, y=y, tooltip=tip, opacity=faded, **coloured)
+    changed = alt.Chart(alt.NamedData("changes")).transform_filter(here)
+    words = [alt.Tooltip("variant:N"), alt.Tooltip("said:N", title="change"), alt.Tooltip("why:N")]
+    rule = changed.mark_rule(color="var(--ink)", strokeDash=[3, 3]).encode(x=x, opacity=_faded(0.5, 0.0), tooltip=words)
+    # Two layers, since a scale of shapes of their own would part the legend of the versions in two.
+    signs = [
+        changed.transform_filter(which)
+        .mark_point(filled=False, size=110, strokeWidth=1.6, color="var(--ink)", shape=shape, clip=True)
+        .encode(x=x, y=y, opacity=faded, tooltip=words)
+        for which, shape in (("datum.slower", "triangle-down"), ("!datum.slower", "triangle-up"))
+    ]
+    odd = alt.Chart(alt.NamedData("unusual")).transform_filter(here)
+    rings = odd.mark_point(filled=False, size=120, strokeWidth=1.4, color="var(--regression)", clip=True).encode(
+        x=x, y=y, opacity=faded, tooltip=[alt.Tooltip("variant:N"), alt.Tooltip("said:N", title="unusual")]
+    )
+    return alt.layer(bars, line, rule, points, rings, *signs)
+
+
+def _faded(chosen: float, others: float) -> alt.OpacityValue:
+    """Opacity of the version that the reader chose, and of the others."""
+    return alt.OpacityValue(**alt.condition(_CHOSEN, alt.value(chosen), alt.value(others)))
+
+
+def _figures_domain(rows: Sequence[Mapping[str, Any]]) -> list[float]:
+    """Space for the figures and their bands; a hopeless band is cut."""
+    if not rows:
+        return [0.0, 1.0]
+    values = [row["value"] for row in rows]
+    least, most = min(values), max(values)
+    room = max(most - least, 0.1 * most) * _ROOM
+    lows = [row["low"] for row in rows if row["low"] is not None]
+    highs = [row["high"] for row in rows if row["high"] is not None]
+    return [max(0.0, min([*lows, least]), least - room), min(max([*highs, most]), most + room)]
+
+
+_PERCENT = "format(datum.value, '~r') + ' %'"
+_BAR_ROW, _BAR = 38, 18
+_CURVE_CLIP = 400.0
+"""Percent: one hopeless interval must not press the others flat; its bounds stand in the table."""
+
+
+def efficiency(curves: Sequence[ScalingCurve], variants: Sequence[str], title: str) -> dict[str, Any] | None:
+    """Efficiency in percent over worker threads: a line per variant in its interval's band, under the ideal line.
+
+    Args:
+        curves: of one workload, one per variant.
+        variants: labels in the plan's order.
+        title: what the chart shows, for those who can't see it.
+
+    Returns:
+        None where no variant has two sizes of cluster, or the work says nothing of scaling.
+    """
+    scaled = {curve.variant: speedups(curve.measured, curve.rule) for curve in curves if curve.rule != "none"}
+    if all(len(sizes) < 2 for sizes in scaled.values()):
+        return None
+    rows = [row for label, sizes in scaled.items() for row in _curve_rows(label, sizes)]
+    units = sorted({row["units"] for row in rows})
+    # Bounds that are missing must not be drawn as zero; the smallest size is 100 % by definition.
+    bands = [row for row in rows if row["low"] is not None and row["high"] is not None]
+    largest = max([100.0, *(size["high"] or size["efficiency"] for size in rows)])
+    across = alt.Scale(type="log", base=2, domain=[units[0], units[-1]], nice=False, padding=12)
+    threads = alt.Axis(values=units, format="d", grid=False)
+    x = alt.X("units:Q", scale=across, axis=threads, title="worker threads of the cluster")
+    up = alt.Scale(domain=[0, 1.05 * min(largest, _CURVE_CLIP)], nice=False)
+    axis = alt.Axis(labelExpr=_PERCENT, tickCount=5)
+    y = alt.Y("efficiency:Q", scale=up, title=None, axis=axis)
+    coloured = by_variant(rows, variants)
+    tip = [
+        alt.Tooltip("variant:N"),
+        alt.Tooltip("place:N", title="nodes x workers"),
+        alt.Tooltip("text:N", title="efficiency"),
+    ]
+    data = alt.Chart(alt.NamedData("sizes"))
+    ideal = alt.Chart(alt.NamedData("ideal")).mark_rule(color="var(--ink)", strokeDash=[5, 4])
+    band = alt.Chart(alt.NamedData("bands")).mark_area(opacity=0.18, clip=True)
+    layers = alt.layer(
+        ideal.encode(y=alt.Y("at:Q", scale=up, axis=axis)),
+        band.encode(
+            x=x,
+            y=alt.Y("low:Q", scale=up, title=None),
+            y2=alt.Y2("high:Q"),
+            color=coloured["color"],
+            detail=alt.Detail("layout:N"),
+        ),
+        data.mark_line(strokeWidth=2, clip=True).encode(
+            x=x, y=y, color=coloured["color"], detail=alt.Detail("layout:N")
+        ),
+        data.mark_point(filled=True, size=70, opacity=1, clip=True).encode(x=x, y=y, tooltip=tip, **coloured),
+    )
+    values = {"sizes": rows, "bands": bands, "ideal": [{"at": 100}]}
+    return finish(layers.properties(width="container", height=240), title, values)
+
+
+def overhead(shares: Sequence[SchedulerShare], names: Sequence[str]) -> dict[str, Any]:
+    """The scheduler's share of each workload's time with its interval, out of the whole.
+
+    Args:
+        shares: one bar each.
+        names: of the bars; two lines where parted by `` · ``.
+    """
+    rows = [
+        {
+            "row": name,
+            "share": round(100 * one.share.value, 3),
+            "low": _percent(one.share.low),
+            "high": _percent(one.share.high),
+            "whole": 100,
+            "text": percent(one.share),
+        }
+        for one, name in zip(shares, names, strict=True)
+    ]
+    most = max([100.0, *(100 * (one.share.high or one.share.value) for one in shares)])
+    domain = alt.Scale(domain=[0, min(most, _CURVE_CLIP)], nice=False)
+    lines = alt.Axis(
+        labelExpr="split(datum.value, ' · ')",
+        labelLineHeight=15,
+        labelOffset=-7.5,
+        labelLimit=200,
+        labelPadding=8,
+        ticks=False,
+        domain=False,
+    )
+    y = alt.Y("row:N", sort=[str(row["row"]) for row in rows], title=None, axis=lines)
+    x = alt.X(
+        "share:Q", scale=domain, title="scheduler’s share of the time, %", axis=alt.Axis(tickCount=5, format="~r")
+    )
+    tip = [alt.Tooltip("row:N", title="workload"), alt.Tooltip("text:N", title="scheduler’s share")]
+    data = alt.Chart(alt.NamedData("shares"))
+    certain = data.transform_filter("isValid(datum.low) && isValid(datum.high)")
+    layers = alt.layer(
+        data.mark_bar(color="var(--band)", clip=True, height=_BAR).encode(
+            x=alt.X("whole:Q", scale=domain, stack=None), y=y, tooltip=tip
+        ),
+        data.mark_bar(color="var(--series1)", clip=True, height=_BAR).encode(x=x, y=y, tooltip=tip),
+        certain.mark_rule(color="var(--ink)", strokeWidth=2.5, clip=True).encode(
+            x=alt.X("low:Q", scale=domain), x2=alt.X2("high:Q"), y=y, tooltip=tip
+        ),
+    )
+    title = "The scheduler's share of the time, with 95 % intervals"
+    return finish(layers.properties(width="container", height=_BAR_ROW * len(rows)), title, {"shares": rows})
+
+
+def _curve_rows(label: str, sizes: Sequence[SpeedupAtSize]) -> list[dict[str, Any]]:
+    units = [one.at.units for one in sizes]
+    # Where the same number of threads was laid out in several ways, a line joins those of one kind.
+    several = len(set(units)) < len(units)
+    return [
+        {
+            "variant": label,
+            "units": one.at.units,
+            "place": f"{one.at.nodes} x {one.at.workers_per_node}",
+            "layout": one.at.workers_per_node if several else 0,
+            "efficiency": round(100 * one.efficiency.value, 3),
+            "low": 100.0 if one is sizes[0] else _percent(one.efficiency.low),
+            "high": 100.0 if one is sizes[0] else _percent(one.efficiency.high),
+            "text": percent(one.efficiency),
+        }
+        for one in sizes
+    ]
+
+
+_SIDES_WIDTH, _SIDES_HEIGHT, _SIDES_AXIS, _SPACING = 330, 210, 58, 22
+
+
+def curve_chart(name: str, sides: Mapping[str, Sequence[TimeAtSize]]) -> dict[str, Any]:
+    """Seconds, and beside them efficiency where the workload has a rule of scaling, over worker threads.
+
+    ``sides`` are the sizes by the label of their side.
+    """
+    rows = [row for label, sizes in sides.items() for size in sizes for row in _sides_rows(label, size)]
+    units = sorted({row["units"] for row in rows})
+    coloured = by_variant(rows, list(sides))
+    panels = [
+        _sides_panel([row for row in rows if row["what"] == what], what, units, coloured)
+        for what in ("seconds", "efficiency, %")
+        if any(row["what"] == what for row in rows)
+    ]
+    whole = alt.concat(*panels, columns=len(panels), spacing=_SPACING).resolve_scale(color="shared", shape="shared")
+    spec = finish(whole, f"{name}: seconds and efficiency of both sides, with 95 % intervals", {"sizes": rows})
+    del spec["config"]["autosize"]  # panels have sizes of their own; fitted to the page they vanish
+    fitted = {"columns": len(panels), "axis": _SIDES_AXIS, "spacing": _SPACING, "least": _SIDES_WIDTH, "legend": 260}
+    return spec | {"usermeta": {"panels": fitted}}
+
+
+def _sides_rows(label: str, size: TimeAtSize) -> list[dict[str, Any]]:
+    found = {"seconds": size.seconds}
+    if isinstance(size, SpeedupAtSize):
+        found["efficiency, %"] = size.efficiency.times(100)
+    return [
+        {
+            "what": what,
+            "variant": label,
+            "units": size.at.units,
+            "value": interval.value,
+            "low": interval.value if interval.low is None else interval.low,
+            "high": interval.value if interval.high is None else interval.high,
+            "text": labels.seconds(interval.value) if what == "seconds" else percent(interval.times(0.01)),
+        }
+        for what, interval in found.items()
+    ]
+
+
+def _sides_panel(
+    rows: Sequence[Mapping[str, Any]], what: str, units: Sequence[int], coloured: Mapping[str, Any]
+) -> alt.LayerChart | alt.FacetChart:
+    most = max(row["value"] for row in rows)
+    top = min(max(row["high"] for row in rows), _CLIP * most)
+    up = alt.Scale(domain=[0, 1.06 * (max(top, 100.0) if what != "seconds" else top)], nice=False)
+    y = alt.Y("value:Q", title=None, scale=up, axis=alt.Axis(tickCount=5, minExtent=_SIDES_AXIS, maxExtent=_SIDES_AXIS))
+    across = alt.Scale(type="log", base=2, domain=[units[0], units[-1]], nice=False, padding=14)
+    x = alt.X(
+        "units:Q", scale=across, title="worker threads", axis=alt.Axis(values=list(units), format="d", grid=False)
+    )
+    named = {"variant": "side", "units": "threads", "text": what}
+    tip = [alt.Tooltip(f"{field}:N", title=title) for field, title in named.items()]
+    data = alt.Chart(alt.NamedData("sizes")).transform_filter(f"datum.what == {what!r}")
+    band = data.mark_area(opacity=0.18, clip=True).encode(
+        x=x, y=alt.Y("low:Q", title=None, scale=up), y2=alt.Y2("high:Q"), color=coloured["color"]
+    )
+    line = data.mark_line(strokeWidth=2, clip=True).encode(x=x, y=y, color=coloured["color"])
+    points = data.mark_point(filled=True, size=60, opacity=1, clip=True).encode(x=x, y=y, tooltip=tip, **coloured)
+    heading = alt.Title(what, anchor="start", fontSize=12, color="var(--ink)")
+    return alt.layer(band, line, points).properties(width=_SIDES_WIDTH, height=_SIDES_HEIGHT, title=heading)

@@ -1,22 +1,110 @@
-"""Everything that a report is made from, as values."""
+"""Everything that a report is made from, as values.
+
+Among them what was measured of the gate on this site, in one sentence, and both sides of a comparison in seconds.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import datetime as dt
 import functools
-from collections.abc import Mapping, Sequence
+import statistics
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gpubench.merge.environment import Changes
 from gpubench.merge.family import Cell, family
 from gpubench.merge.links import LinkTable
 from gpubench.model.plan import Plan
-from gpubench.report.calibration import calibration_sentence
-from gpubench.report.seconds import Seconds, seconds
-from gpubench.stats.settings import VerdictSettings
+from gpubench.stats.data import ComparisonInput
+from gpubench.stats.proportions import rate
+from gpubench.stats.settings import Summary, VerdictSettings
 from gpubench.stats.verdict import Verdict
 from gpubench.store.accounting import RunOutcome
+from gpubench.store.calibrations import Calibration
+
+ABSENT = "False alarms: not calibrated on this site (gpubench calibrate measures how often the gate raises one here)"
+
+
+def calibration_sentence(calibrations: Mapping[str, Calibration]) -> str:
+    """How often the gate raised a false alarm, and found a known effect, each with where and when that was measured."""
+    plain = calibrations.get("")
+    alarms = ABSENT
+    if plain is not None:
+        alarms = (
+            f"False alarms: {_rate(plain.alarms, plain.campaigns)} of a version against itself raised one, "
+            f"{plain.equivalent} {'was' if plain.equivalent == 1 else 'were'} equivalent ({_circumstances(plain)})"
+        )
+    slowed = [calibrations[slow] for slow in sorted(calibrations) if slow]
+    return "; ".join([alarms, *map(slowed_words, slowed)]) + "."
+
+
+def slowed_words(one: Calibration) -> str:
+    """How often a slowed candidate was found."""
+    return (
+        f"a candidate slowed by {one.slow.replace('%', ' %')} was found in {_rate(one.regressions, one.campaigns)} "
+        f"({_circumstances(one)})"
+    )
+
+
+def _circumstances(one: Calibration) -> str:
+    hosts = f"on {' and '.join(one.hosts)}" if 0 < len(one.hosts) <= 2 else ""
+    load = "" if one.load is None else f"mean load {one.load:.1f}"
+    words = [
+        f"suite {one.suite}",
+        f"{one.blocks} block{'s'[: one.blocks != 1]}",
+        hosts,
+        load,
+        one.measured_at[:10],
+        f"gpubench {one.gpubench}",
+    ]
+    return ", ".join(word for word in words if word)
+
+
+def _rate(count: int, total: int) -> str:
+    found = rate(count, total)
+    return (
+        f"{count} of {total} campaign{'' if total == 1 else 's'} ({100 * found.value:.3g} %, 95 % interval "
+        f"{100 * found.low:.2g} to {100 * found.high:.3g} %)"
+    )
+
+
+Seconds = tuple[float, float] | None
+"""Baseline and candidate; None where no block has both."""
+
+_NUMBER: Mapping[Summary, Callable[[Sequence[float]], float]] = {
+    "mean": statistics.fmean,
+    "geomean": statistics.geometric_mean,
+    "median": statistics.median,
+}
+
+
+def seconds(comparisons: Sequence[ComparisonInput], verdicts: Sequence[Verdict], summary: Summary) -> list[Seconds]:
+    """Of every verdict: baseline and candidate, in seconds.
+
+    Each is the geometric mean over the blocks that the verdict used of its runs' numbers under the chosen summary, so
+    that the second is the first times one plus the effect.
+    """
+    cells: dict[frozenset[tuple[str, object]], dict[str, dict[int, Sequence[float]]]] = {}
+    for one in comparisons:
+        sides = cells.setdefault(frozenset(one.key.items()), {})
+        for run in one.runs:
+            if run.wall_s:
+                sides.setdefault(run.variant, {})[run.block] = run.wall_s
+    return [_pair(one, cells.get(frozenset(one.key.items()), {}), summary) for one in verdicts]
+
+
+def _pair(one: Verdict, sides: Mapping[str, Mapping[int, Sequence[float]]], summary: Summary) -> Seconds:
+    before, after = sides.get(one.baseline, {}), sides.get(one.candidate, {})
+    # The blocks that count are the first ones: a look that decided the comparison leaves out what came later.
+    blocks = sorted(before.keys() & after.keys())[: one.blocks]
+    if not blocks:
+        return None
+    return _mean([before[block] for block in blocks], summary), _mean([after[block] for block in blocks], summary)
+
+
+def _mean(runs: Sequence[Sequence[float]], summary: Summary) -> float:
+    return statistics.geometric_mean([_NUMBER[summary](samples) for samples in runs])
 
 
 @dataclasses.dataclass(frozen=True)

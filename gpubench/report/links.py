@@ -91,7 +91,7 @@ def _part(anchor: str, name: str, table: LinkTable, report: LinkReport, *, in_fu
     more = words[MOST_OUTLIERS:]
 
     def draw() -> Spec:
-        from gpubench.report.link_charts import heat_map
+        from gpubench.report.charts import heat_map
 
         return heat_map(table, rates, report.outliers, f"{name}, {place}: median rate of every pair of workers")
 

@@ -14,9 +14,9 @@ from gpubench.history.changes import Changed, Series
 from gpubench.history.coverage import OUTSIDE, Gap, Span, spans
 from gpubench.history.observed import Observed
 from gpubench.importers.pairing import Key
-from gpubench.report import labels, over_time_charts
+from gpubench.report import charts, labels
+from gpubench.report.charts import Edges
 from gpubench.report.history import why
-from gpubench.report.over_time_charts import Edges
 from gpubench.report.sections import NUMBER, PAGE, SHORT, WHY, Chart, Column, Section, SectionPart, Styled, TextTable
 from gpubench.report.versions import group_key, panel_key, panel_words
 
@@ -105,7 +105,7 @@ def _shown(
     edges = Edges(dates)
     absent = spans(missing, dates)
     figures = [_figure(one, rated=rated) for one in sorted(observed, key=lambda one: (one.variant, one.date))]
-    chart = over_time_charts.panels(
+    chart = charts.panels(
         f"{name}: {unit} over dates",
         names=_panel_names([panel_key(one.key, one.workers) for one in every]),
         figures=figures,
@@ -152,7 +152,7 @@ def _figure(one: Observed, *, rated: bool) -> dict[str, Any]:
     half = None if one.se is None else wide * one.se
     return {
         "panel": panel_words(panel_key(one.key, one.workers)),
-        "date": over_time_charts.moment(one.date),
+        "date": charts.moment(one.date),
         "day": str(one.date),
         "variant": one.variant,
         "value": labels.short(value),
@@ -185,7 +185,7 @@ def _changes(series: Sequence[Series], figures: Sequence[Mapping[str, Any]]) -> 
         for change in one.changes:
             row = {
                 "panel": panel,
-                "date": over_time_charts.moment(change.at),
+                "date": charts.moment(change.at),
                 "variant": one.variant,
                 "value": values[panel, one.variant, str(change.at)],
                 "slower": change.effect > 0,

@@ -101,11 +101,9 @@ def _workload_part(several: Sequence[ScalingCurve], name: str, inner: Sequence[S
     first, variants = several[0], [one.variant for one in several]
 
     def draw() -> Spec:
-        from gpubench.report import scaling_charts
+        from gpubench.report import charts
 
-        found = scaling_charts.efficiency(
-            several, variants, f"{name}: efficiency over worker threads, with 95 % intervals"
-        )
+        found = charts.efficiency(several, variants, f"{name}: efficiency over worker threads, with 95 % intervals")
         assert found is not None
         return found
 
@@ -137,9 +135,9 @@ def overhead_section(plan: Plan, shares: Sequence[SchedulerShare], anchors: Sequ
     ids = {(one.name, canonical(one.params)): one.params_id for one in plan.workloads if one.backend == "dask"}
 
     def draw() -> Spec:
-        from gpubench.report import scaling_charts
+        from gpubench.report import charts
 
-        return scaling_charts.overhead(shares, bars)
+        return charts.overhead(shares, bars)
 
     rows: list[list[Words]] = [
         [

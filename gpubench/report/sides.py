@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from gpubench.history.sides import Pair, SideCell
 from gpubench.importers.pairing import Key
 from gpubench.report import labels
+from gpubench.report.inputs import Seconds
 from gpubench.report.scaling import RULES, plain_figures, ratio_words, sizes_of
-from gpubench.report.seconds import Seconds
 from gpubench.report.sections import (
     NUMBER,
     PAGE,
@@ -249,7 +249,7 @@ def sides_section(shown: SideBySide) -> Section:
 
 
 def _draw(name: str, sizes: Mapping[str, Sequence[TimeAtSize]]) -> Spec:
-    from gpubench.report.sides_charts import curve_chart
+    from gpubench.report.charts import curve_chart
 
     return curve_chart(name, sizes)
 

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gpubench.report import labels
-from gpubench.report.seconds import Seconds
+from gpubench.report.inputs import Seconds
 from gpubench.report.sections import (
     MARKDOWN,
     NUMBER,

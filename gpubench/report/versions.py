@@ -121,9 +121,9 @@ def compare_versions(observed: Sequence[Observed]) -> VersionsCompared:
 
 
 def _draw(title: str, rows: Sequence[dict[str, Any]], variants: Sequence[str]) -> Spec:
-    from gpubench.report import over_time_charts
+    from gpubench.report import charts
 
-    return over_time_charts.against(title, rows, variants)
+    return charts.against(title, rows, variants)
 
 
 def version_key(text: str) -> list[tuple[int, str]]:

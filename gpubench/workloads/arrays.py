@@ -1,11 +1,10 @@
-"""What the array sums share: random blocks in fixed places, one timed reduction, two oracles.
+"""Random blocks in fixed places, and the array sums: one timed reduction, two oracles.
 
-Array workloads differ in the numbers they draw, the operation, and what must move.
+The sums differ in the numbers they draw, the operation, and what must move.
 """
 
 import abc
-import time
-import uuid
+import math
 from typing import Any, Dict, Tuple
 
 import dask.array
@@ -43,33 +42,23 @@ def drawn(
     entropy: Tuple[int, ...],
     chunks: Tuple[Tuple[int, ...], ...],
     *,
-    settled: bool,
+    is_settled: bool,
     dtype: str = "float64",
 ) -> Any:
-    """A two-dimensional array of blocks that ``draw`` (device, entropy + (i, j), shape) gives: settled, or to be drawn.
-
-    Settled blocks are placed as ``placed`` says.
-    """
+    """A two-dimensional array of blocks that ``draw`` (device, entropy + (i, j), shape) gives: settled, or lazy."""
     blocks = {
         (name, i, j): (draw, context.device, (*entropy, i, j), (rows, columns))
         for i, rows in enumerate(chunks[0])
         for j, columns in enumerate(chunks[1])
     }
-    return _array(context, name, placed(context, blocks) if settled else blocks, chunks, dtype)
+    return _array(context, name, settled(context, blocks) if is_settled else blocks, chunks, dtype)
 
 
-def placed(context: WorkloadContext, blocks: Dict[Tuple[str, int, int], Any]) -> Dict[Tuple[str, int, int], Any]:
-    """The future of each block, (function, *arguments), once all are there.
-
-    They are dealt out in row-major order, an equal contiguous share to every worker in the order of
-    ``context.workers``. Left to itself, Dask places them by the moment's load: between no and all of a transpose's
-    block pairs then lie apart, differently in each repetition, and that would be most of what one measures.
-    """
-    workers = context.workers
-    futures = {
-        key: context.client.submit(*task, key=key, workers=[workers[position * len(workers) // len(blocks)]])
-        for position, (key, task) in enumerate(blocks.items())
-    }
+def settled(
+    context: WorkloadContext, blocks: Dict[Tuple[str, int, int], Tuple[Any, ...]]
+) -> Dict[Tuple[str, int, int], Any]:
+    """The future of each block, (function, *arguments), ``placed`` in row-major order, once all are there."""
+    futures = context.placed(blocks)
     distributed.wait(list(futures.values()))
     return futures
 
@@ -94,8 +83,6 @@ class ArraySum(LazyMeasurement):
 
     def __init__(self, context: WorkloadContext, params: Any) -> None:
         super().__init__(context, params)
-        self._token = uuid.uuid4().hex[:8]
-        self._round = 0
         self._data: Any = None
         self._graph: Any = None
         self._original: Any = None
@@ -136,10 +123,14 @@ class ArraySum(LazyMeasurement):
 
     def _drawn(self) -> Any:
         """Other numbers in every repetition."""
-        name = f"{type(self).__name__}-{self._token}-{self._round}"
         chunks = dask.array.core.normalize_chunks(int(self.params["chunk"]), (self.size, self.size))
         return drawn(
-            self.context, name, type(self).draw, (self.context.seed, self._round), chunks, settled=self.is_settled
+            self.context,
+            self.name,
+            type(self).draw,
+            (self.context.seed, self._round),
+            chunks,
+            is_settled=self.is_settled,
         )
 
     def prepare(self) -> None:
@@ -156,27 +147,22 @@ class ArraySum(LazyMeasurement):
         if self._original is None:
             self._original = self._drawn()
             self._reference = float(self.context.client.compute(self.reference(self._original)).result())
-        original, name = self._original, f"{type(self).__name__}-{self._token}-{self._round}-scaled"
+        original, name = self._original, f"{self.name}-scaled"
         self._factor = 1.0 + self._round / 1024
         held = dask_compat.block_futures(self.context.client, original)
         blocks = {
             (name, i, j): (scaled, held[str((original.name, i, j))], self._factor)
             for i, j in np.ndindex(*original.numblocks)
         }
-        return _array(self.context, name, placed(self.context, blocks), original.chunks, str(original.dtype))
+        return _array(self.context, name, settled(self.context, blocks), original.chunks, str(original.dtype))
 
     def lazy(self) -> Any:
         """Built before the clock."""
         return self._graph
 
     def once(self) -> Tuple[float, Any]:
-        """Persist and wait, as dask-cuda's array benchmarks do; the scalar is fetched by ``check``."""
-        client = self.context.client
-        start = time.perf_counter()
-        held = client.persist(self.lazy())
-        distributed.wait(held)
-        device.synchronize_workers(client, self.context.device)
-        return time.perf_counter() - start, held
+        """The scalar is fetched by ``check``."""
+        return self.persisted()
 
     def check(self, held: Any) -> Answer:
         """Against the other way of adding up, and against the distribution's moments."""
@@ -200,3 +186,86 @@ class ArraySum(LazyMeasurement):
     def teardown(self) -> None:
         """Drop the array, and what it was copied from."""
         self._data = self._graph = self._original = None
+
+
+class TransposeSum(ArraySum):
+    """``(x + x.T).sum()``, x uniform on [0, 1): dask-cuda's ``local_cupy -o transpose_sum``.
+
+    Every block off the diagonal meets its mirror image, so up to half of the array must move.
+    """
+
+    draw = staticmethod(uniform)
+
+    def operation(self, data: Any) -> Any:
+        """What is timed."""
+        return (data + data.T).sum()
+
+    def reference(self, data: Any) -> Any:
+        """Without the transpose, so without traffic."""
+        return 2.0 * data.sum()
+
+    def moments(self) -> Tuple[float, float]:
+        """size², and the deviation 2 · √(size² / 12) of twice a sum of size² uniform numbers."""
+        return float(self.size**2), 2.0 * self.size * math.sqrt(1.0 / 12.0)
+
+    @property
+    def least_moved_bytes(self) -> int:
+        """One of x[i, j] and x[j, i] (they are equally large) for every such pair that no worker holds together."""
+        rows, columns = self._data.chunks
+        holders = self.block_holders()
+        total = 0
+        for i in range(len(rows)):
+            for j in range(i):
+                here, there = (holders[str((self._data.name, *place))] for place in ((i, j), (j, i)))
+                if not set(here) & set(there):
+                    total += int(rows[i] * columns[j]) * ITEM_BYTES
+        return total
+
+
+def normal_block(device: str, entropy: Tuple[int, ...], shape: Tuple[int, int]) -> Any:
+    """Normal(10, 1)."""
+    return random_state(device, entropy).normal(10.0, 1.0, shape)
+
+
+class StridedSum(ArraySum):
+    """``((x + 1)[::2, ::2]).sum()``, x normal around 10 with deviation 1: DeepOps' ``sum.py``.
+
+    Hardly moves anything: the workload that shows what a change of the communication library can *not* explain.
+    """
+
+    draw = staticmethod(normal_block)
+
+    @property
+    def count(self) -> int:
+        """Elements that are added up."""
+        return math.ceil(self.size / 2) ** 2
+
+    @property
+    def is_settled(self) -> bool:
+        """DeepOps times drawing and adding up together; here that is a choice."""
+        return not self.params["generate"]
+
+    @property
+    def constant(self) -> float:
+        """One is added to each element."""
+        return float(self.count)
+
+    def operation(self, data: Any) -> Any:
+        """What is timed."""
+        return (data + 1.0)[::2, ::2].sum()
+
+    def reference(self, data: Any) -> Any:
+        """The ones are added to the sum instead of the elements; numbers not kept are drawn again from their seeds."""
+        return data[::2, ::2].sum() + float(self.count)
+
+    def moments(self) -> Tuple[float, float]:
+        """11 · count, √count."""
+        return 11.0 * self.count, math.sqrt(self.count)
+
+    @property
+    def least_moved_bytes(self) -> int:
+        """One partial sum from each worker with blocks but the one that adds them up; nothing sure if not yet drawn."""
+        if self.params["generate"]:
+            return 0
+        owners = {workers[0] for workers in self.block_holders().values() if len(workers) == 1}
+        return ITEM_BYTES * max(0, len(owners) - 1)

@@ -5,7 +5,8 @@ Node half: Python 3.9; dask, distributed, numpy, pandas as the image has them (2
 
 import abc
 import dataclasses
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+import uuid
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from gpubench.workloads.counters import Counters
 
@@ -28,6 +29,19 @@ class WorkloadContext:
     seed: int = 20221107
     shared: str = ""
     counters: Optional[Counters] = None
+
+    def placed(self, tasks: Mapping[Any, Tuple[Any, ...]]) -> Dict[Any, Any]:
+        """The future of each task, (function, *arguments), by its key, on its way.
+
+        They are dealt out in their order, an equal contiguous share to every worker in the order of ``workers``. Left
+        to itself, Dask places them by the moment's load: between no and all of a transpose's block pairs then lie
+        apart, differently in each repetition, and that would be most of what one measures.
+        """
+        workers = self.workers
+        return {
+            key: self.client.submit(*task, key=key, workers=[workers[position * len(workers) // len(tasks)]])
+            for position, (key, task) in enumerate(tasks.items())
+        }
 
 
 class UnavailableError(Exception):
@@ -67,6 +81,13 @@ class Measurement(abc.ABC):
     def __init__(self, context: WorkloadContext, params: Mapping[str, Any]) -> None:
         self.context = context
         self.params = params
+        self._token = uuid.uuid4().hex[:8]
+        self._round = 0
+
+    @property
+    def name(self) -> str:
+        """Of this repetition's data: no other collection on the cluster has it."""
+        return f"{type(self).__name__}-{self._token}-{self._round}"
 
     @property
     @abc.abstractmethod
@@ -74,13 +95,14 @@ class Measurement(abc.ABC):
         """Size of one repetition in bytes, as the catalogue says."""
 
     @property
-    @abc.abstractmethod
     def least_moved_bytes(self) -> int:
         """Bytes that the prepared repetition can't do without moving between worker processes, 0 where nothing must.
 
-        A floor from where the data lies, which is the same in every repetition: asked once, after the first ``prepare``
-        and before ``once``, which leaves copies behind. What Dask really moves is more.
+        Nothing is sure to move, unless a workload says more. A floor from where the data lies, which is the same in
+        every repetition: asked once, after the first ``prepare`` and before ``once``, which leaves copies behind. What
+        Dask really moves is more.
         """
+        return 0
 
     @property
     def has_cost(self) -> bool:
@@ -132,3 +154,13 @@ class Measurement(abc.ABC):
     @abc.abstractmethod
     def teardown(self) -> None:
         """Release every future and connection, so that the next workload finds empty workers; also after a failure."""
+
+
+WRAP = 2**64
+"""Sums of int64 wrap around; figures of answers are compared modulo this."""
+Figures = List[int]
+
+
+def added_up(parts: Sequence[Figures]) -> Figures:
+    """Figures of the whole from those of its parts, modulo 2⁶⁴."""
+    return [sum(column) % WRAP for column in zip(*parts)]

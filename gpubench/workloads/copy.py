@@ -1,7 +1,6 @@
 """How fast each worker's memory copies: what no operation on arrays in it can exceed by its bytes."""
 
 import time
-import uuid
 from typing import Any, Dict, List, Tuple
 
 import numpy as np
@@ -55,19 +54,12 @@ class Copy(Measurement):
 
     def __init__(self, context: WorkloadContext, params: Any) -> None:
         super().__init__(context, params)
-        self._token = uuid.uuid4().hex
         self._items = max(1, int(params["size"]) // ITEM_BYTES)
-        self._round = 0
 
     @property
     def nominal_bytes(self) -> int:
         """Read and written, by all workers."""
         return 2 * self._items * ITEM_BYTES * int(self.params["times"]) * len(self.context.workers)
-
-    @property
-    def least_moved_bytes(self) -> int:
-        """Nothing leaves a worker."""
-        return 0
 
     def setup(self) -> None:
         """Nothing: the first ``prepare`` allocates."""

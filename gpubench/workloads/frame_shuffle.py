@@ -2,8 +2,6 @@
 
 import functools
 import importlib.util
-import time
-import uuid
 from typing import Any, List, Tuple
 
 import distributed
@@ -40,8 +38,6 @@ class Shuffle(LazyMeasurement):
 
     def __init__(self, context: WorkloadContext, params: Any) -> None:
         super().__init__(context, params)
-        self._token = uuid.uuid4().hex[:8]
-        self._round = 0
         self._graph: Any = None
         self.parts = int(params["in_parts"])
         self.rows = int(params["partition_size"]) // ITEM_BYTES
@@ -81,9 +77,7 @@ class Shuffle(LazyMeasurement):
         self._round += 1
         seeds = [(self.context.seed + self._round * self.parts + number) % 2**32 for number in range(self.parts)]
         parts = [(partition, seed, self.rows, self.context.device) for seed in seeds]
-        frame = frames.settled(
-            self.context, f"shuffle-{self._token}-{self._round}", parts, partition(0, 1, self.context.device)[:0]
-        )
+        frame = frames.settled(self.context, self.name, parts, partition(0, 1, self.context.device)[:0])
         keyword = dask_compat.shuffle_keyword(frame.shuffle)
         ignore = bool(self.params["ignore_index"])
         self._graph = frame.shuffle("data", ignore_index=ignore, **{keyword: self.params["method"]})
@@ -93,13 +87,9 @@ class Shuffle(LazyMeasurement):
         return self._graph
 
     def once(self) -> Tuple[float, List[Figures]]:
-        """Persist and wait, as dask-cuda does."""
+        """Figures of the partitions are taken after the clock."""
         client = self.context.client
-        start = time.perf_counter()
-        held = client.persist(self.lazy())
-        distributed.wait(held)
-        device.synchronize_workers(client, self.context.device)
-        seconds = time.perf_counter() - start
+        seconds, held = self.persisted()
         count = functools.partial(figures, rows=self.rows, copies=self.parts, device_name=self.context.device)
         return seconds, client.gather(client.map(count, distributed.futures_of(held), pure=False))
 

@@ -30,12 +30,8 @@ def begun(
 
 
 def placed(context: WorkloadContext, name: str, parts: Sequence[Tuple[Any, ...]]) -> List[Any]:
-    """The future of every part: each worker makes an equal contiguous share, in the order of ``context.workers``."""
-    client, workers = context.client, context.workers
-    return [
-        client.submit(*part, key=f"{name}-{number}", workers=[workers[number * len(workers) // len(parts)]])
-        for number, part in enumerate(parts)
-    ]
+    """The future of every part, ``placed`` in their order."""
+    return list(context.placed({f"{name}-{number}": part for number, part in enumerate(parts)}).values())
 
 
 def generated(function: Callable[..., Any], numbers: Sequence[int], arguments: Tuple[Any, ...], meta: Any) -> Any:

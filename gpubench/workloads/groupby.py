@@ -1,15 +1,77 @@
-"""Groupby with three aggregates: dask-cuda's ``local_cudf_groupby``."""
+"""Groupby with three aggregates: dask-cuda's ``local_cudf_groupby``.
+
+Source: ``dask_cuda/benchmarks/local_cudf_groupby.py``. All functions up to the class run in the workers.
+"""
 
 import functools
-import time
-import uuid
 from typing import Any, List, Tuple
 
 import distributed
 
-from gpubench.workloads import dask_compat, device, frames, groupby_data
-from gpubench.workloads.base import Answer, WorkloadContext
+from gpubench.workloads import dask_compat, frames
+from gpubench.workloads.base import WRAP, Answer, WorkloadContext, added_up
+from gpubench.workloads.device import array_module, frame_module
 from gpubench.workloads.noop import LazyMeasurement
+
+Figures = List[int]
+"""Groups, rows, and modulo 2⁶⁴ the sums over groups of key × rows, key × maximum and key × sum, keys counted from 1: a
+figure that lands at another group changes them. All are whole numbers."""
+
+Dense = Tuple[Any, Any, Any]
+"""Rows, maximum and sum of every key."""
+
+
+def chunk(number: int, rows: int, keys: int, device_name: str) -> Any:
+    """Chunk ``number``: a key below ``keys``, and the numbers below ``rows`` in some order as int64 and as float64."""
+    xp = array_module(device_name)
+    state = xp.random.RandomState(number * 1000)
+    columns = {
+        "key": state.randint(0, keys, size=rows, dtype="int64"),
+        "int64": state.permutation(xp.arange(rows, dtype="int64")),
+        "float64": state.permutation(xp.arange(rows, dtype="float64")),
+    }
+    return frame_module(device_name).DataFrame(columns)
+
+
+def dense(number: int, rows: int, keys: int, device_name: str) -> Dense:
+    """Every group of one chunk, without grouping; −1 is the maximum of none."""
+    xp = array_module(device_name)
+    frame = chunk(number, rows, keys, device_name)
+    places, integers, floats = (xp.asarray(frame[name]) for name in ("key", "int64", "float64"))
+    maxima = xp.full(keys, -1, dtype="int64")
+    xp.maximum.at(maxima, places, integers)
+    sums = xp.bincount(places, weights=floats, minlength=keys).astype("int64")
+    return xp.bincount(places, minlength=keys), maxima, sums
+
+
+def combined(one: Dense, other: Any = None) -> Dense:
+    """Of two chunks, or of one that is left over."""
+    if other is None:
+        return one
+    higher = one[1] * (one[1] >= other[1]) + other[1] * (one[1] < other[1])
+    return one[0] + other[0], higher, one[2] + other[2]
+
+
+def dense_figures(whole: Dense) -> Figures:
+    """The figures that grouping must give."""
+    counts, maxima, sums = whole
+    (places,) = counts.nonzero()
+    return _figures(places, counts[places], maxima[places], sums[places])
+
+
+def grouped_figures(grouped: Any, device_name: str) -> Figures:
+    """The figures of one partition of the result; a sum is its mean times its rows, rounded: it is a whole number."""
+    xp = array_module(device_name)
+    counts = xp.asarray(grouped["int64", "count"])
+    sums = xp.rint(xp.asarray(grouped["float64", "mean"]) * counts).astype("int64")
+    return _figures(xp.asarray(grouped.index), counts, xp.asarray(grouped["int64", "max"]), sums)
+
+
+def _figures(keys: Any, counts: Any, maxima: Any, sums: Any) -> Figures:
+    weights = keys + 1
+    totals = (counts.sum(), (weights * counts).sum(), (weights * maxima).sum(), (weights * sums).sum())
+    return [len(keys), *(int(total) % WRAP for total in totals)]
+
 
 ROW_BYTES = 24
 
@@ -19,10 +81,8 @@ class GroupBy(LazyMeasurement):
 
     def __init__(self, context: WorkloadContext, params: Any) -> None:
         super().__init__(context, params)
-        self._token = uuid.uuid4().hex[:8]
-        self._round = 0
         self._data: Any = None
-        self._expected: groupby_data.Figures = []
+        self._expected: Figures = []
         self.parts, self.rows = int(params["in_parts"]), int(params["rows_per_chunk"])
         if not self.parts or not self.rows:
             raise ValueError("groupby needs a chunk, and a row in it")
@@ -44,23 +104,23 @@ class GroupBy(LazyMeasurement):
     def setup(self) -> None:
         """Work out every group in the workers, by counting instead of grouping."""
         client = self.context.client
-        partial = functools.partial(groupby_data.dense, rows=self.rows, keys=self.keys, device_name=self.context.device)
+        partial = functools.partial(dense, rows=self.rows, keys=self.keys, device_name=self.context.device)
         parts = client.map(partial, range(self.parts), pure=False)
         while len(parts) > 1:
             pairs = [parts[at : at + 2] for at in range(0, len(parts), 2)]
-            parts = [client.submit(groupby_data.combined, *pair, pure=False) for pair in pairs]
-        self._expected = client.submit(groupby_data.dense_figures, parts[0], pure=False).result()
+            parts = [client.submit(combined, *pair, pure=False) for pair in pairs]
+        self._expected = client.submit(dense_figures, parts[0], pure=False).result()
 
     def prepare(self) -> None:
         """The same numbers in every repetition, as in dask-cuda: on the workers, or still to be drawn."""
         self.teardown()
         self._round += 1
-        meta = groupby_data.chunk(0, 1, 1, self.context.device)
+        meta = chunk(0, 1, 1, self.context.device)
         if self.params["generate"]:
-            self._data = frames.generated(groupby_data.chunk, range(self.parts), self._arguments, meta)
+            self._data = frames.generated(chunk, range(self.parts), self._arguments, meta)
             return
-        parts = [(groupby_data.chunk, number, *self._arguments) for number in range(self.parts)]
-        self._data = frames.settled(self.context, f"groupby-{self._token}-{self._round}", parts, meta)
+        parts = [(chunk, number, *self._arguments) for number in range(self.parts)]
+        self._data = frames.settled(self.context, self.name, parts, meta)
 
     def lazy(self) -> Any:
         """The aggregation."""
@@ -73,20 +133,16 @@ class GroupBy(LazyMeasurement):
             **(dask_compat.task_shuffle(grouped.agg) if several else {}),
         )
 
-    def once(self) -> Tuple[float, List[groupby_data.Figures]]:
-        """Build the graph, persist, wait."""
+    def once(self) -> Tuple[float, List[Figures]]:
+        """Build the graph, persist, wait; figures of the partitions are taken after the clock."""
         client = self.context.client
-        start = time.perf_counter()
-        held = client.persist(self.lazy())
-        distributed.wait(held)
-        device.synchronize_workers(client, self.context.device)
-        seconds = time.perf_counter() - start
-        count = functools.partial(groupby_data.grouped_figures, device_name=self.context.device)
+        seconds, held = self.persisted()
+        count = functools.partial(grouped_figures, device_name=self.context.device)
         return seconds, client.gather(client.map(count, distributed.futures_of(held), pure=False))
 
-    def check(self, answer: List[groupby_data.Figures]) -> Answer:
+    def check(self, answer: List[Figures]) -> Answer:
         """Every figure exactly."""
-        found = groupby_data.added_up(answer)
+        found = added_up(answer)
         names = ("groups", "rows", "keys", "maxima", "sums")
         details = {"found": dict(zip(names, found)), "expected": dict(zip(names, self._expected))}
         return Answer("ok" if found == self._expected else "wrong", details)

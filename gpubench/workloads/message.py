@@ -1,14 +1,126 @@
-"""Ping-pong between pairs of workers, through the communication library that Dask uses."""
+"""Ping-pong between pairs of workers, through the communication library that Dask uses.
 
+The workers' side are functions that ``client.run`` starts in the event loop of each worker. A worker's end of all its
+channels lives in this module, by the token of the measurement that opened it.
+"""
+
+import dataclasses
 import itertools
-import uuid
+import os
+import socket
+import time
 from typing import Any, Dict, List, Sequence, Tuple
 
+import numpy as np
 from distributed.comm.addressing import get_address_host
 
-from gpubench.workloads import pingpong
+from gpubench.workloads import bindings, device
 from gpubench.workloads.base import Answer, Measurement, WorkloadContext
 from gpubench.workloads.links import Link
+
+GREETING_BYTES = 8
+"""Size of the greeting that says which worker connected."""
+
+
+@dataclasses.dataclass
+class _End:
+    index: int
+    device: str
+    sent: Any
+    listener: Any = None
+    channels: Dict[int, Any] = dataclasses.field(default_factory=dict)
+
+
+_ENDS: Dict[str, _End] = {}
+
+
+async def open_end(
+    token: str, binding: str, hosts: Dict[str, str], *, kind: str, size: int, seed: int, dask_worker: Any
+) -> int:
+    """Listen for the other workers; the port. ``hosts`` has every worker's host by address, in the order of workers."""
+    adapter = bindings.adapter(binding)
+    index = list(hosts).index(dask_worker.address)
+    pattern = np.frombuffer(np.random.RandomState(seed + index).bytes(size), dtype="uint8").copy()
+    end = _ENDS[token] = _End(index, kind, device.array_module(kind).asarray(pattern))
+
+    async def accept(channel: Any) -> None:
+        greeting = await channel.receive(np.zeros(GREETING_BYTES, dtype="uint8"))
+        end.channels[int(greeting.view("int64")[0])] = channel
+        # Only after this answer may the other side count on being known here.
+        await channel.send(greeting)
+
+    end.listener = await adapter.listen(hosts[dask_worker.address], accept)
+    return int(end.listener.port)
+
+
+async def connect_end(
+    token: str, binding: str, hosts: Dict[str, str], ports: Dict[str, int], pairs: Sequence[Tuple[int, int]]
+) -> None:
+    """Connect to the second worker of every pair in which this one is the first, and say who connects."""
+    adapter = bindings.adapter(binding)
+    end = _ENDS[token]
+    greeting = np.array([end.index], dtype="int64").view("uint8")
+    workers = list(hosts.items())
+    for index in (second for first, second in pairs if first == end.index):
+        address, host = workers[index]
+        channel = await adapter.connect(host, ports[address])
+        await channel.send(greeting)
+        await channel.receive(np.zeros(GREETING_BYTES, dtype="uint8"))
+        end.channels[index] = channel
+
+
+async def play(token: str, first: int, second: int, trips: int) -> Dict[str, Any]:
+    """One side of ``trips`` ping-pongs between workers ``first`` and ``second``: the first pings, the second echoes.
+
+    Returns ``process`` (who played), ``received_bytes``, and of the pinging side ``trips_s`` (seconds of each round
+    trip) and ``wrong_bytes``.
+    """
+    end = _ENDS[token]
+    if end.index == second:
+        figures = await _echo(end, end.channels[first], trips)
+    else:
+        figures = await _ping(end, end.channels[second], trips)
+    return {"process": f"{socket.gethostname()}:{os.getpid()}", **figures}
+
+
+async def _echo(end: _End, channel: Any, trips: int) -> Dict[str, Any]:
+    buffer = device.array_module(end.device).empty(end.sent.size, dtype="uint8")
+    received_bytes = 0
+    for _ in range(trips):
+        received = await channel.receive(buffer)
+        await channel.send(received)
+        received_bytes += received.nbytes
+    return {"received_bytes": received_bytes}
+
+
+async def _ping(end: _End, channel: Any, trips: int) -> Dict[str, Any]:
+    sent, arrays = end.sent, device.array_module(end.device)
+    buffer = arrays.empty(sent.size, dtype="uint8")
+    trips_s: List[float] = []
+    received_bytes, wrong_bytes = 0, 0
+    for _ in range(trips):
+        sent += 1  # wraps; every byte differs from the last trip's, so nothing stale can pass for an echo
+        if end.device == "gpu":
+            device.synchronize()  # UCX doesn't wait for kernels
+        start = time.perf_counter()
+        await channel.send(sent)
+        received = await channel.receive(buffer)
+        trips_s.append(time.perf_counter() - start)
+        received_bytes += received.nbytes
+        is_whole = received.shape == sent.shape
+        wrong_bytes += int(arrays.count_nonzero(received != sent)) if is_whole else sent.size
+    return {"received_bytes": received_bytes, "trips_s": trips_s, "wrong_bytes": wrong_bytes}
+
+
+async def close_end(token: str) -> None:
+    """Close this worker's channels and listener, if it has any."""
+    end = _ENDS.pop(token, None)
+    if end is None:
+        return
+    for channel in end.channels.values():
+        await channel.close()
+    if end.listener is not None:
+        end.listener.close()
 
 
 def chosen_pairs(which: str, hosts: Sequence[str]) -> List[Tuple[int, int]]:
@@ -42,7 +154,6 @@ class Message(Measurement):
 
     def __init__(self, context: WorkloadContext, params: Any) -> None:
         super().__init__(context, params)
-        self._token = uuid.uuid4().hex
         self._links: List[Link] = []
         self._hosts = {address: get_address_host(address) for address in context.workers}
         alone = len(context.workers) < 2
@@ -79,8 +190,8 @@ class Message(Measurement):
         context = self.context
         names = (self._token, context.binding, self._hosts)
         size = int(self.params["size"])
-        ports = context.client.run(pingpong.open_end, *names, kind=context.device, size=size, seed=context.seed)
-        context.client.run(pingpong.connect_end, *names, ports, self.pairs)
+        ports = context.client.run(open_end, *names, kind=context.device, size=size, seed=context.seed)
+        context.client.run(connect_end, *names, ports, self.pairs)
 
     def prepare(self) -> None:
         """Nothing: every round trip sends another pattern than the one before."""
@@ -94,7 +205,7 @@ class Message(Measurement):
     def _play(self, pair: Tuple[int, int]) -> List[Dict[str, Any]]:
         addresses = [self.context.workers[index] for index in pair]
         trips = int(self.params["round_trips"])
-        played = self.context.client.run(pingpong.play, self._token, *pair, trips, workers=addresses)
+        played = self.context.client.run(play, self._token, *pair, trips, workers=addresses)
         sides: List[Dict[str, Any]] = [played[address] for address in addresses]
         is_other_process = sides[0]["process"] != sides[1]["process"]
         if is_other_process:
@@ -119,4 +230,4 @@ class Message(Measurement):
 
     def teardown(self) -> None:
         """Close all channels."""
-        self.context.client.run(pingpong.close_end, self._token)
+        self.context.client.run(close_end, self._token)

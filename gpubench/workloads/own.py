@@ -62,11 +62,6 @@ class OwnMeasurement(Measurement):
         """What the file says, 0 where it says nothing."""
         return int(getattr(self._what, "nominal_bytes", 0))
 
-    @property
-    def least_moved_bytes(self) -> int:
-        """Nobody but the user knows."""
-        return 0
-
     def setup(self) -> None:
         """The class's own, which gets client and parameters."""
         self._call("setup", self.context.client, dict(self._given))

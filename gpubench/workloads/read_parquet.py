@@ -47,11 +47,6 @@ class ReadParquet(Measurement):
         """Of the files, on disk."""
         return sum(size for _, size in self._files)
 
-    @property
-    def least_moved_bytes(self) -> int:
-        """Each worker reads for itself."""
-        return 0
-
     def setup(self) -> None:
         """Write the files unless they are given; see that all workers see the same; take their figures without Dask.
 

@@ -11,14 +11,71 @@ modes too, and the rate is ``count`` over them. In mode `fixed` they are simply 
 """
 
 import importlib.util
-from typing import Any, Callable, Dict, List, Optional, Tuple
+import time
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
-from gpubench.workloads import dask_compat, tasks_dask
+from gpubench.workloads import dask_compat
 from gpubench.workloads.base import Answer, Measurement, UnavailableError
-from gpubench.workloads.task_batches import TaskBatch, next_size, shares
+from gpubench.workloads.task_batches import TaskBatch, counted, next_size, shares
 from gpubench.workloads.task_clients import Clients
 
-RIGHT = repr(tasks_dask.RESULT)
+RESULT = 7
+
+
+def seven(_argument: Any) -> int:
+    """The task."""
+    return RESULT
+
+
+class DaskSubmitter:
+    """Batches through one ``distributed.Client``.
+
+    Tasks are submitted by one ``client.map``, as a Dask user does, and their results gathered. The clock stops when
+    the results are there, so it holds the gathering too. With ``argsize`` every task has a string of its own of as many
+    bytes: Dask pickles a graph as a whole, and would send one string that all tasks share only once.
+    """
+
+    about: Dict[str, Any] = {}  # noqa: RUF012 - the run's provenance knows all of Dask
+
+    def __init__(self, client: Any, argsize: int) -> None:
+        self.client = client
+        self.argsize = argsize
+
+    def batch(self, count: int) -> TaskBatch:
+        """Submit, wait, gather."""
+        arguments = [f"{number:0{self.argsize}d}" for number in range(count)] if self.argsize else range(count)
+        with dask_compat.finish_times(self.client) as finished:
+            start = time.perf_counter()
+            futures = self.client.map(seven, arguments, pure=False)
+            submitted = time.perf_counter()
+            results = self.client.gather(futures)
+            end = time.perf_counter()
+        latencies = [finished[future.key] - start for future in futures if future.key in finished]
+        return TaskBatch(count, start, submitted, end, counted(results), latencies)
+
+    def close(self) -> None:
+        """``batch`` keeps no future."""
+
+
+class OwnClient(DaskSubmitter):
+    """The same, with a client of its own: what a further submitting process does."""
+
+    def __init__(self, facts: Mapping[str, Any]) -> None:
+        from distributed import Client
+
+        super().__init__(Client(facts["scheduler"], set_as_default=False), int(facts["argsize"]))
+
+    def close(self) -> None:
+        """Say good-bye to the scheduler."""
+        self.client.close()
+
+
+def facts(context: Any, argsize: int) -> Dict[str, Any]:
+    """What ``OwnClient`` has to know."""
+    return {"scheduler": context.client.scheduler.address, "argsize": argsize}
+
+
+RIGHT = repr(RESULT)
 
 
 class Tasks(Measurement):
@@ -34,11 +91,6 @@ class Tasks(Measurement):
     @property
     def nominal_bytes(self) -> int:
         """None: what counts is tasks per second."""
-        return 0
-
-    @property
-    def least_moved_bytes(self) -> int:
-        """Tasks don't depend on each other."""
         return 0
 
     @property
@@ -98,8 +150,8 @@ def _dask(measurement: Tasks) -> Any:
     context, params = measurement.context, measurement.params
     clients, argsize = int(params["clients"]), int(params["argsize"])
     if clients == 1:
-        return tasks_dask.DaskSubmitter(context.client, argsize)
-    return Clients("tasks_dask:OwnClient", [tasks_dask.facts(context, argsize)] * clients)
+        return DaskSubmitter(context.client, argsize)
+    return Clients("tasks:OwnClient", [facts(context, argsize)] * clients)
 
 
 def _parsl(measurement: Tasks) -> Any:

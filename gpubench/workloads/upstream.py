@@ -60,11 +60,6 @@ class Upstream(Measurement):
         return self._bytes
 
     @property
-    def least_moved_bytes(self) -> int:
-        """Nobody knows from outside where its data lies."""
-        return 0
-
-    @property
     def has_cost(self) -> bool:
         """No: it starts a process, which imports and generates."""
         return False

@@ -5,19 +5,17 @@ else, so that whoever checks an answer draws the same numbers once more, whether
 Sums wrap around in int64 and are compared modulo 2⁶⁴.
 """
 
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Tuple
 
 from gpubench.workloads.arrays import random_state
+from gpubench.workloads.base import WRAP, Figures
 from gpubench.workloads.device import array_module, frame_module
 
 UPPER = 100_000
 """Numbers are smaller than this."""
-WRAP = 2**64
 COLUMNS = ["col_0", "col_1", "col_2", "col_3", "col_4", "col_5"]
 _FACTORS = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1, 0x2545F491)
 """One large odd number per column: what belongs to one column can't stand in another unnoticed."""
-
-Figures = List[int]
 
 
 def integers_block(device: str, entropy: Tuple[int, ...], shape: Tuple[int, int]) -> Any:
@@ -125,8 +123,3 @@ def drawn_groups(device: str, entropy: Tuple[int, ...], shape: Tuple[int, int]) 
     sums = [xp.bincount(key, weights=block[:, column], minlength=UPPER)[found] for column in (0, 2)]
     lists = (found, counts[found], *(total.astype("int64") for total in sums))
     return {name: figures.tolist() for name, figures in zip(("key", "count", "col_0", "col_2"), lists)}
-
-
-def added_up(parts: Sequence[Figures]) -> Figures:
-    """Figures of the whole from those of its parts, modulo 2⁶⁴."""
-    return [sum(column) % WRAP for column in zip(*parts)]

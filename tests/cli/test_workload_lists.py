@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from gpubench.cli.workloads import describe
+from gpubench.cli.workloads import catalogue
 from gpubench.workloads.catalogue import CATALOGUE
 from tests.conftest import ROOT, Run
 
@@ -23,7 +23,7 @@ def test_the_table_names_every_workload_at_a_lines_beginning_and_fits_80_columns
 
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_the_sheet_of_a_workload_says_every_parameter_and_fits_80_columns(name: str) -> None:
-    lines = list(describe.sheet_lines(CATALOGUE[name]))
+    lines = list(catalogue.sheet_lines(CATALOGUE[name]))
     text = " ".join(" ".join(lines).split())
     for key, param in CATALOGUE[name].params.items():
         assert f" {key} = " in text
@@ -52,7 +52,7 @@ def test_a_workload_that_does_not_exist_is_one_line_with_the_nearest_name(gpuben
 
 
 def test_the_documents_table_is_that_of_the_catalogue() -> None:
-    table = "".join(f"{line}\n" for line in describe.markdown_lines(CATALOGUE.values()))
+    table = "".join(f"{line}\n" for line in catalogue.markdown_lines(CATALOGUE.values()))
     head, _, _ = DOCUMENT.read_text(encoding="utf-8").partition("| workload |")
     if os.environ.get("GPUBENCH_UPDATE_GOLDEN"):
         DOCUMENT.write_text(head + table, encoding="utf-8")

@@ -13,7 +13,7 @@ from typing import Any
 
 import docker
 from gpubench.images.docker import BuildJob, BuildOutcome, Engine, build_all
-from gpubench.images.docker.buildx import build_image
+from gpubench.images.docker.build import build_image
 from tests.docker.daemon import PASSWORD, USER, DockerDaemon
 
 OURS = "io.gpubench.test"

@@ -1,6 +1,6 @@
 """From what buildx prints to steps, lines and the one line of a failure."""
 
-from gpubench.images.docker.buildx import BuildLines, BuildStep
+from gpubench.images.docker.build import BuildLines, BuildStep
 from gpubench.images.docker.engine import Layers
 
 WRAPPING = (

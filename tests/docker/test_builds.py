@@ -18,9 +18,8 @@ from pathlib import Path
 import pytest
 
 from gpubench.errors import DataError, InterruptedByUserError, MissingToolError, PlanRefusedError
-from gpubench.images.docker import Engine, build_all, buildx
-from gpubench.images.docker.build import BuildOutcome
-from gpubench.images.docker.buildx import build_image
+from gpubench.images.docker import Engine, build, build_all
+from gpubench.images.docker.build import BuildOutcome, build_image
 from tests.conftest import ROOT
 from tests.docker.daemon import DockerDaemon, RegistryServer
 from tests.docker.images import OURS, Seen, build_one, built, dockerfile, job, sha256, tags, untagged
@@ -220,7 +219,7 @@ def test_the_users_builders_and_build_settings_are_not_used(
 def test_without_buildx_it_is_said_what_to_install(
     engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(buildx, "_PLUGINS", ())
+    monkeypatch.setattr(build, "_PLUGINS", ())
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MissingToolError, match="docker buildx, which builds container images, is not installed; inst"):
         build_one(job("a", {"Dockerfile": b"FROM scratch\n"}), tmp_path)

@@ -16,7 +16,7 @@ from typer.exceptions import TyperException
 
 from gpubench.cli import app
 from gpubench.cli.sites.profiles import load_site, load_suite
-from gpubench.cli.workloads.own_files import find_own, new_suite, own_workloads
+from gpubench.cli.workloads.catalogue import find_own, new_suite, own_workloads
 from gpubench.errors import GpubenchError
 from gpubench.model.image import parse_variants
 from gpubench.runtimes import RUNTIMES

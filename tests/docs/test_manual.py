@@ -16,7 +16,7 @@ import pytest
 from markdown.extensions.toc import slugify
 
 from gpubench.cli.sites.profiles import load_site, load_suite
-from gpubench.cli.workloads.own_files import own_workloads
+from gpubench.cli.workloads.catalogue import own_workloads
 from gpubench.errors import EXIT_INCONCLUSIVE, EXIT_REGRESSION, GpubenchError
 from gpubench.importers.formats import FORMATS
 from gpubench.model.base import parse_toml

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpubench.node.finish import new_record, provenance, take_result, without_result, write_all
+from gpubench.node.run import new_record, provenance, take_result, without_result, write_all
 from gpubench.node.supervisor import registration_phases
 from gpubench.spec import RunRecord, WorkloadSpec
 from gpubench.spec.plain import to_plain

@@ -17,12 +17,11 @@ from typing import cast
 import pytest
 
 from gpubench.node import rendezvous
-from gpubench.node.conductor import conduct
 from gpubench.node.control_channel import Connection, join
 from gpubench.node.node import RunNode
 from gpubench.node.stop import StopRequest
 from gpubench.node.supervisor import Leader, NodeLostError
-from gpubench.node.turns import DONE, OVER, TURN, ClientTurns
+from gpubench.node.turns import DONE, OVER, TURN, ClientTurns, conduct
 from gpubench.spec.plain import SpecError
 from gpubench.spec.turns import END, START, TURNS_SPEC, Turn, TurnsSpec, rendezvous_name
 from tests.node.runners import NeverAsked

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.report.calibration import calibration_sentence
+from gpubench.report.inputs import calibration_sentence
 from gpubench.store.calibrations import Calibration, calibration_file, keep_calibration, read_calibrations
 
 

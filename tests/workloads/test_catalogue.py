@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.util
 import subprocess
 import sys
 import tomllib
@@ -26,9 +27,9 @@ OPTIONAL = {
     "cudf": {"device.py"},
     "dask_cudf": {"device.py"},
     "rmm": {"device.py"},
-    "ucxx": {"bindings/ucxx.py"},
-    "distributed_ucxx": {"bindings/ucxx.py"},
-    "ucp": {"bindings/ucx_py.py"},
+    "ucxx": {"bindings.py"},
+    "distributed_ucxx": {"bindings.py"},
+    "ucp": {"bindings.py"},
     "parsl": {"tasks_parsl.py"},
     "kubernetes": {"parsl_pods.py"},
     "dask_cuda": {"explicit_comms.py"},
@@ -156,9 +157,15 @@ def test_a_file_imports_only_what_every_image_has_or_the_optional_library_it_is_
         assert here in OPTIONAL.get(name, set()), f"{here} imports {name}"
 
 
-def test_every_binding_has_its_adapter_file() -> None:
+def test_every_binding_has_its_adapter() -> None:
     assert set(bindings.ADAPTERS) == {"tcp", "ucxx", "ucx-py"}
-    assert all((FOLDER / "bindings" / f"{module}.py").is_file() for module in bindings.ADAPTERS.values())
+    assert isinstance(bindings.adapter("tcp"), bindings.Tcp)
+    for binding, library in (("ucxx", "ucxx"), ("ucx-py", "ucp")):
+        if importlib.util.find_spec(library) is None:
+            with pytest.raises(ModuleNotFoundError, match=library):
+                bindings.adapter(binding)
+        else:
+            assert isinstance(bindings.adapter(binding), bindings.Endpoints)
     with pytest.raises(ValueError, match="no adapter for binding 'mpi'"):
         bindings.adapter("mpi")
 

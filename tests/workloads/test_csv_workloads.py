@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from gpubench.model.suite import Suite
-from gpubench.workloads import csv_data, families
+from gpubench.workloads import csv_frames, families
 from gpubench.workloads.base import UnavailableError, WorkloadContext
 from tests.workloads.running import Answers, complete, measured_rightly
 
@@ -111,27 +111,27 @@ def test_tables_that_cannot_be_are_refused(cluster: WorkloadContext, change: dic
 
 
 def test_what_pandas_reads_from_the_files_is_what_the_generator_says(tmp_path: Path) -> None:
-    table = csv_data.Table(rows=25_003, columns=2, ids=50, seed=3)
-    expected = csv_data.write(table, tmp_path / "left.csv", tmp_path / "right.csv")
+    table = csv_frames.Table(rows=25_003, columns=2, ids=50, seed=3)
+    expected = csv_frames.write(table, tmp_path / "left.csv", tmp_path / "right.csv")
     left, right = (pd.read_csv(tmp_path / f"{side}.csv") for side in ("left", "right"))
     assert list(left) == ["row", "id", "a_a", "a_b"]
     assert list(right) == ["row", "q_a", "q_b"]
     assert left["row"].tolist() == list(range(25_003))
     assert (len(right), table.right_rows) == (2501, 2501)
     joined = left.merge(right, on="row")
-    numbers = [csv_data.wholes(joined[names]) for names in (["a_a", "a_b"], ["q_a", "q_b"])]
-    assert expected.joined == csv_data.joined_figures(joined["row"], numbers, numbers[0][:, 0], numbers[1][:, 0])
-    assert expected.left == csv_data.read_figures(left["row"], csv_data.wholes(left[["a_a", "a_b"]]))
+    numbers = [csv_frames.wholes(joined[names]) for names in (["a_a", "a_b"], ["q_a", "q_b"])]
+    assert expected.joined == csv_frames.joined_figures(joined["row"], numbers, numbers[0][:, 0], numbers[1][:, 0])
+    assert expected.left == csv_frames.read_figures(left["row"], csv_frames.wholes(left[["a_a", "a_b"]]))
     by_id = left.groupby("id")["a_b"].agg(["count", "min", "max", "sum"])
     assert sorted(expected.groups) == by_id.index.tolist()
     for number, (count, smallest, largest, total) in expected.groups.items():
         found = by_id.loc[number]
-        assert (count, smallest[1], largest[1]) == (found["count"], *csv_data.wholes(found[["min", "max"]]))
+        assert (count, smallest[1], largest[1]) == (found["count"], *csv_frames.wholes(found[["min", "max"]]))
         np.testing.assert_allclose(total[1], found["sum"], rtol=1e-12)
 
 
 def test_every_line_of_a_table_has_the_same_length(tmp_path: Path) -> None:
-    csv_data.write(csv_data.Table(rows=30, columns=4, ids=9, seed=1), tmp_path / "left.csv", tmp_path / "right.csv")
+    csv_frames.write(csv_frames.Table(rows=30, columns=4, ids=9, seed=1), tmp_path / "left.csv", tmp_path / "right.csv")
     for side in ("left", "right"):
         _, *lines = (tmp_path / f"{side}.csv").read_text().splitlines()
         assert len({len(line) for line in lines}) == 1
@@ -148,6 +148,6 @@ def test_the_summit_suite_reads_in_the_chunks_of_the_original() -> None:
 
 
 def test_no_column_of_the_largest_table_has_the_name_of_another() -> None:
-    table = csv_data.Table(rows=10, columns=260, ids=5, seed=3)
+    table = csv_frames.Table(rows=10, columns=260, ids=5, seed=3)
     names = ["row", "id", *table.left_names, *table.right_names]
     assert len(names) == len(set(names)) == 2 + 2 * 260

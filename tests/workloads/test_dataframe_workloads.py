@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gpubench.workloads import families, frame_shuffle, groupby_data
+from gpubench.workloads import families, frame_shuffle, groupby
 from gpubench.workloads.base import UnavailableError, WorkloadContext
 from tests.workloads.running import Answers, complete, measured_rightly, run
 
@@ -75,15 +75,15 @@ def test_a_key_in_two_output_partitions_is_seen() -> None:
 
 @pytest.mark.parametrize(("chunks", "rows", "keys"), [(1, 50, 7), (3, 200, 30), (5, 20, 1000)])
 def test_the_groups_that_are_counted_are_those_of_a_real_groupby(chunks: int, rows: int, keys: int) -> None:
-    frame = pd.concat([groupby_data.chunk(number, rows, keys, "cpu") for number in range(chunks)])
+    frame = pd.concat([groupby.chunk(number, rows, keys, "cpu") for number in range(chunks)])
     grouped = frame.groupby("key").agg({"int64": ["max", "count"], "float64": "mean"})
-    whole = groupby_data.dense(0, rows, keys, "cpu")
+    whole = groupby.dense(0, rows, keys, "cpu")
     for number in range(1, chunks):
-        whole = groupby_data.combined(whole, groupby_data.dense(number, rows, keys, "cpu"))
-    assert groupby_data.dense_figures(whole) == groupby_data.grouped_figures(grouped, "cpu")
+        whole = groupby.combined(whole, groupby.dense(number, rows, keys, "cpu"))
+    assert groupby.dense_figures(whole) == groupby.grouped_figures(grouped, "cpu")
     swapped = grouped.copy()
     swapped.iloc[[0, 1]] = grouped.iloc[[1, 0]].to_numpy()
-    assert groupby_data.dense_figures(whole) != groupby_data.grouped_figures(swapped, "cpu")
+    assert groupby.dense_figures(whole) != groupby.grouped_figures(swapped, "cpu")
 
 
 def test_a_users_parquet_files_are_read_and_stay(cluster: WorkloadContext, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpubench.workloads import perftest
+from gpubench.workloads import link
 from gpubench.workloads.base import UnavailableError, WorkloadContext
 from gpubench.workloads.link import LinkTest
 from tests.cli.campaigns import campaign_in, records
@@ -40,13 +40,13 @@ iterations = 20
 
 
 def test_the_overall_figure_counts_and_not_the_last_interval_s_average() -> None:
-    assert perftest.figures(PRINTED) == {"iterations": 2000, "median_s": 3.996e-6, "overall_s": 615.281e-6}
+    assert link.figures(PRINTED) == {"iterations": 2000, "median_s": 3.996e-6, "overall_s": 615.281e-6}
 
 
 @pytest.mark.parametrize("text", ["", "Final: 2000", "Final: 2000 1 2 3 4 5 6", "Final: a b c d e f g h"])
 def test_what_holds_no_eight_final_figures_is_no_result(text: str) -> None:
     with pytest.raises(ValueError, match="no final figures"):
-        perftest.figures(text)
+        link.figures(text)
 
 
 def measurement(**params: Any) -> LinkTest:

@@ -6,27 +6,28 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gpubench.workloads import merge_data
+from gpubench.workloads import merge
+from gpubench.workloads.base import added_up
 
 SHAPES = [(1000, 1, 0.3), (1000, 2, 0.3), (1000, 3, 0.6), (999, 4, 1.0), (64, 8, 0.01)]
 
 
 def base(rows: int, chunks: int) -> list[pd.DataFrame]:
-    return [merge_data.base_partition(number, rows, chunks, "cpu") for number in range(chunks)]
+    return [merge.base_partition(number, rows, chunks, "cpu") for number in range(chunks)]
 
 
 def other(rows: int, chunks: int, frac_match: float) -> list[pd.DataFrame]:
-    return [merge_data.other_chunk(number, rows, chunks, frac_match, "cpu") for number in range(chunks)]
+    return [merge.other_chunk(number, rows, chunks, frac_match, "cpu") for number in range(chunks)]
 
 
-def join(left: pd.DataFrame, right: pd.DataFrame) -> merge_data.Figures:
-    return merge_data.joined_figures(left.merge(right, on=["key"]), "cpu")
+def join(left: pd.DataFrame, right: pd.DataFrame) -> merge.Figures:
+    return merge.joined_figures(left.merge(right, on=["key"]), "cpu")
 
 
 def looked_up(
     number: int, rows: int, chunks: tuple[int, int], frac_match: float, *, scattered: bool = True
-) -> tuple[merge_data.Figures, list[int]]:
-    return merge_data.expected_figures(
+) -> tuple[merge.Figures, list[int]]:
+    return merge.expected_figures(
         number,
         rows=rows,
         base_chunks=chunks[0],
@@ -37,9 +38,9 @@ def looked_up(
     )
 
 
-def expected(rows: int, chunks: int, frac_match: float) -> merge_data.Figures:
+def expected(rows: int, chunks: int, frac_match: float) -> merge.Figures:
     parts = [looked_up(number, rows, (chunks, chunks), frac_match) for number in range(chunks)]
-    return merge_data.added_up([figures for figures, _ in parts])
+    return added_up([figures for figures, _ in parts])
 
 
 @pytest.mark.parametrize(("rows", "chunks", "frac_match"), SHAPES)
@@ -56,7 +57,7 @@ def test_base_holds_every_key_once_scattered_evenly_over_partitions(rows: int, c
 
 @pytest.mark.parametrize(("rows", "chunks", "frac_match"), SHAPES)
 def test_other_takes_the_same_share_of_keys_from_each_base_chunk(rows: int, chunks: int, frac_match: float) -> None:
-    per_pair = merge_data.matches_per_pair(rows, chunks, frac_match)
+    per_pair = merge.matches_per_pair(rows, chunks, frac_match)
     assert per_pair == max(1, int((rows // chunks) * frac_match))
     frames = other(rows, chunks, frac_match)
     keys = pd.concat(frames)["key"]
@@ -82,7 +83,7 @@ def test_the_expected_figures_are_those_of_a_join_in_one_process(rows: int, chun
     left, right = pd.concat(base(rows, chunks)), pd.concat(other(rows, chunks, frac_match))
     figures = join(left, right)
     assert figures == expected(rows, chunks, frac_match)
-    assert figures[0] == chunks * chunks * merge_data.matches_per_pair(rows, chunks, frac_match)
+    assert figures[0] == chunks * chunks * merge.matches_per_pair(rows, chunks, frac_match)
 
 
 def test_the_spread_says_in_which_base_partition_the_partners_lie() -> None:
@@ -101,22 +102,22 @@ def test_the_spread_says_in_which_base_partition_the_partners_lie() -> None:
 def test_with_other_numbers_of_chunks_rows_spread_and_figures_are_still_those_of_a_real_join(
     rows: int, base_chunks: int, other_chunks: int, frac_match: float, scattered: bool
 ) -> None:
-    generate = merge_data.base_partition if scattered else merge_data.base_chunk
+    generate = merge.base_partition if scattered else merge.base_chunk
     left = [generate(number, rows, base_chunks, "cpu") for number in range(base_chunks)]
     right = other(rows, other_chunks, frac_match)
     figures = join(pd.concat(left), pd.concat(right))
-    assert figures[0] == merge_data.joined_rows(rows, base_chunks, other_chunks, frac_match)
+    assert figures[0] == merge.joined_rows(rows, base_chunks, other_chunks, frac_match)
     parts = []
     for number, chunk in enumerate(right):
         part, spread = looked_up(number, rows, (base_chunks, other_chunks), frac_match, scattered=scattered)
         assert spread == [len(one.merge(chunk, on="key")) for one in left]
         parts.append(part)
-    assert merge_data.added_up(parts) == figures
+    assert added_up(parts) == figures
 
 
 def test_unscattered_chunks_hold_the_same_rows_as_scattered_partitions() -> None:
     scattered = pd.concat(base(1000, 3)).sort_values("key").reset_index(drop=True)
-    chunks = pd.concat([merge_data.base_chunk(number, 1000, 3, "cpu") for number in range(3)], ignore_index=True)
+    chunks = pd.concat([merge.base_chunk(number, 1000, 3, "cpu") for number in range(3)], ignore_index=True)
     pd.testing.assert_frame_equal(chunks, scattered)
 
 
@@ -130,7 +131,7 @@ def test_unscattered_chunks_hold_the_same_rows_as_scattered_partitions() -> None
     ],
 )
 def test_sorted_partitions_are_apart_when_none_reaches_into_another(ranges: list[list[int]], apart: bool) -> None:
-    assert merge_data.are_apart(ranges) == apart
+    assert merge.are_apart(ranges) == apart
 
 
 def test_rows_lost_doubled_or_paired_wrongly_change_the_figures() -> None:
@@ -140,13 +141,13 @@ def test_rows_lost_doubled_or_paired_wrongly_change_the_figures() -> None:
     swapped = joined.copy()
     swapped.loc[[0, 1], "payload_y"] = joined.loc[[1, 0], "payload_y"].to_numpy()
     for wrong in (joined.iloc[1:], pd.concat([joined, joined.iloc[:1]]), swapped):
-        assert merge_data.joined_figures(wrong, "cpu") != right_figures
+        assert merge.joined_figures(wrong, "cpu") != right_figures
 
 
 def test_a_copy_is_the_same_frame_in_memory_of_its_own() -> None:
-    original = merge_data.base_partition(0, 1000, 2, "cpu")
-    copy = merge_data.copied(original)
+    original = merge.base_partition(0, 1000, 2, "cpu")
+    copy = merge.copied(original)
     pd.testing.assert_frame_equal(copy, original)
     copy["payload"] = 0
     copy.loc[0, "key"] = -1
-    pd.testing.assert_frame_equal(original, merge_data.base_partition(0, 1000, 2, "cpu"))
+    pd.testing.assert_frame_equal(original, merge.base_partition(0, 1000, 2, "cpu"))

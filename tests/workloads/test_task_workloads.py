@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpubench.workloads import dask_compat, families, process_reaper, tasks_dask
+from gpubench.workloads import dask_compat, families, process_reaper, tasks
 from gpubench.workloads.base import WorkloadContext
 from gpubench.workloads.task_batches import TaskBatch
 from gpubench.workloads.task_clients import MARK, Clients, TaskClientError
@@ -77,8 +77,8 @@ def test_a_lost_an_additional_or_another_result_is_called_wrong(
 
 
 def test_every_call_carries_padding_of_its_own(cluster: WorkloadContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks_dask, "seven", len_of)
-    assert tasks_dask.DaskSubmitter(cluster.client, 1000).batch(3).results == {"(1000, True)": 3}
+    monkeypatch.setattr(tasks, "seven", len_of)
+    assert tasks.DaskSubmitter(cluster.client, 1000).batch(3).results == {"(1000, True)": 3}
 
 
 def len_of(padding: str) -> tuple[int, bool]:
@@ -110,7 +110,7 @@ def test_a_repetition_does_not_begin_among_the_leavings_of_the_one_before(cluste
 def test_a_submitting_process_that_dies_is_a_failure_and_leaves_nothing(
     cluster: WorkloadContext, tmp_path: Path
 ) -> None:
-    clients = Clients("tasks_dask:OwnClient", [tasks_dask.facts(cluster, 0)] * 2)
+    clients = Clients("tasks:OwnClient", [tasks.facts(cluster, 0)] * 2)
     assert clients.batch(3).results == {"7": 3}
     mine = [pid for pid, mark in process_reaper.marked(MARK, bool).items() if mark == clients._mark]
     assert len(mine) == 2
@@ -124,4 +124,4 @@ def test_a_submitting_process_that_dies_is_a_failure_and_leaves_nothing(
 
 def test_a_client_that_can_not_be_built_says_why() -> None:
     with pytest.raises(TaskClientError, match=r"^KeyError: 'scheduler'$"):
-        Clients("tasks_dask:OwnClient", [{}])
+        Clients("tasks:OwnClient", [{}])

@@ -108,7 +108,7 @@ def _words(campaign: Campaign) -> list[str]:
 
 
 def _conclude(wishes: CalibrateOptions, directory: Path, *, must: bool) -> None:
-    from gpubench.report.calibration import calibration_sentence, slowed_words
+    from gpubench.report.inputs import calibration_sentence, slowed_words
     from gpubench.stats.proportions import tally
 
     campaigns = _campaigns(directory)

@@ -17,7 +17,7 @@ from gpubench import __version__, resources
 from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.images.obtain import obtain_images
 from gpubench.cli.sites.profiles import expanded, known_issues, load_site, load_suite
-from gpubench.cli.workloads.own_files import own_workloads
+from gpubench.cli.workloads.catalogue import own_workloads
 from gpubench.errors import GpubenchError, UsageError
 from gpubench.files import write_atomically, write_many_atomically
 from gpubench.images.compatibility import with_waiting

@@ -26,13 +26,13 @@ from gpubench.files import write_atomically
 from gpubench.images import images_root
 from gpubench.images.container_builds import build_all_images, contexts, steps
 from gpubench.images.docker import Display
-from gpubench.images.docker.buildx import find_buildx
+from gpubench.images.docker.build import find_buildx
 from gpubench.images.docker.engine import Engine, PushProgress
 from gpubench.images.kinds.base import Step
 from gpubench.images.kinds.conda import make_prefix
 from gpubench.images.kinds.modules import describe_modules
+from gpubench.images.manifests import reference
 from gpubench.images.recipes import recipes, unresolved
-from gpubench.images.rows import reference
 from gpubench.images.specs import parse
 from gpubench.model.images_lock import LockRow
 from gpubench.model.recipe import Recipe

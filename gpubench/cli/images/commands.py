@@ -110,10 +110,10 @@ def import_(
 
     A file is named by the digest that it came from; many imports at once and killed ones leave no torn file.
     """
-    from gpubench.cli.images import import_images
+    from gpubench.cli.images import obtain
 
     asked = CampaignOptions(site=site, date=date, settings=settings)
-    import_images.import_images(_site(asked), _words(specs, ucx), asked.chosen_date(), out)
+    obtain.import_images(_site(asked), _words(specs, ucx), asked.chosen_date(), out)
 
 
 def list_(

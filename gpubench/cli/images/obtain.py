@@ -1,22 +1,38 @@
-"""Images for campaigns: the one that each UCX spec means on a site, found or built, and whether it is sound."""
+"""Images for campaigns: the one that each UCX spec means on a site, found or built, and whether it is sound.
+
+And ``gpubench images import``: the script that imports, and where it runs.
+"""
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
+from gpubench import __version__, resources
 from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.images.lock import add_rows, read_lock
 from gpubench.cli.say import say
 from gpubench.cli.sites.profiles import to_type
 from gpubench.cli.ways import typed
-from gpubench.errors import UsageError
+from gpubench.errors import (
+    DataError,
+    GpubenchError,
+    InterruptedByUserError,
+    MissingToolError,
+    SchedulerError,
+    UsageError,
+)
+from gpubench.files import write_atomically
 from gpubench.images import images_root
 from gpubench.images.kinds import KINDS
-from gpubench.images.kinds.base import Found, ImageRequest
+from gpubench.images.kinds.base import Found, ImagePaths, ImageRequest
 from gpubench.model.base import nearest
 from gpubench.model.image import Image
 from gpubench.model.images_lock import LockRow
 from gpubench.model.site import Site
+from gpubench.render.environment import words
+from gpubench.render.importing import PROGRAMS, ImportItem, render_import
 from gpubench.runtimes import RUNTIMES
 from gpubench.schedulers import LOCAL
 
@@ -87,3 +103,62 @@ def locked_rows(site: Site, specs: Sequence[str], date: str) -> list[LockRow]:
                 then=f"build it: {typed('images build', site=to_type(site.name), ucx=spec)}",
             )
     return [row for row in rows.values() if row]
+
+
+SCRIPT = "import.sh"
+_CAUSES: dict[int, type[GpubenchError]] = {
+    error.exit_code: error for error in (DataError, MissingToolError, SchedulerError, InterruptedByUserError)
+}
+
+
+def import_images(site: Site, specs: Sequence[str], date: str, out: Path | None) -> None:
+    """Write ``import.sh`` for the locked images; unless ``out`` only wants the script, run it as the profile says.
+
+    Raises:
+        UsageError: an image that isn't locked, or was never pushed.
+        MissingToolError: no enroot or Apptainer where it runs, or the disk is full.
+        SchedulerError: the registry refused or failed.
+    """
+    rows = locked_rows(site, specs, date)
+    if not rows:
+        raise UsageError(f"images.lock.toml has no image for site {site.name}", then="gpubench images build --push")
+    items = [_item(row) for row in rows]
+    folder = ImagePaths.of(site).squashfs
+    own = RUNTIMES[site.runtime].PROGRAM
+    program = site.imports.program or (own if own in PROGRAMS else "enroot")
+    templates = resources.texts("templates", "importing/**/*.j2")
+    script = render_import(items, str(folder), templates, program=program, gpubench=__version__)
+    path = (out or Path(site.paths.outputs) / "images" / site.name) / SCRIPT
+    write_atomically(path, script)
+    words = [*site.imports.launch, "bash", str(path.resolve())]
+    if out:
+        say(f"{path} imports {len(items)} images into {folder}")
+        return
+    try:
+        code = subprocess.run(words, check=False).returncode
+    except OSError as error:
+        raise MissingToolError(
+            f"can't start {words[0]}: {error.strerror}; the script is {path}",
+            then=f"run it where {program} is: bash {path}",
+        ) from None
+    if code:
+        raise _CAUSES.get(code, SchedulerError)(
+            f"{path} ended with exit code {code}; its last lines say why", then="run it again: what is there is kept"
+        )
+
+
+def _item(row: LockRow) -> ImportItem:
+    if not row.registry:
+        raise UsageError(
+            f"image {row.spec} of {row.date} is in the local engine only",
+            then=f"push it: {words(['gpubench', 'images', 'push', row.spec, '--site', to_type(row.site)])}",
+        )
+    return ImportItem(
+        spec=row.spec,
+        registry=row.registry.removeprefix("https://"),
+        tag=row.tag,
+        date=row.date,
+        digest=row.digest,
+        build_id=row.build_id,
+        architecture=row.architecture,
+    )

@@ -20,7 +20,7 @@ from typing import Any
 from gpubench.cli.campaign.running import account_now
 from gpubench.cli.results.fsck import check_pack
 from gpubench.cli.results.open_target import opened
-from gpubench.cli.results.without_homes import HOME
+from gpubench.cli.results.pack import HOME
 from gpubench.cli.say import say, warn
 from gpubench.errors import DataError, MissingToolError, UsageError
 from gpubench.files import create_exclusively, reading, write_atomically

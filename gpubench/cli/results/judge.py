@@ -34,7 +34,7 @@ from gpubench.model.base import nearest
 from gpubench.model.plan import Comparison, Plan
 from gpubench.model.text import counted
 from gpubench.report import ReportInputs, verdicts_json
-from gpubench.report.calibration import calibration_sentence
+from gpubench.report.inputs import calibration_sentence
 from gpubench.report.provenance import condensed
 from gpubench.stats.question import Decision, Question
 from gpubench.stats.settings import Metric, VerdictSettings

@@ -21,8 +21,8 @@ from gpubench.importers.directory import ImportedResults
 from gpubench.importers.pairing import default_baseline, family, points, reworded
 from gpubench.model.known_issue import load_known_issues
 from gpubench.report.history import HistorySource, Told
+from gpubench.report.inputs import Seconds, seconds
 from gpubench.report.page import Page
-from gpubench.report.seconds import Seconds, seconds
 from gpubench.report.sections import Section
 from gpubench.report.verdicts import verdict_section
 from gpubench.stats.question import Question

@@ -22,8 +22,8 @@ from gpubench.merge.family import Cell, cells
 from gpubench.merge.family import family as family_of
 from gpubench.merge.table import Merged, merge_directory
 from gpubench.model.plan import Plan
+from gpubench.report.inputs import Seconds, seconds
 from gpubench.report.provenance import unplanned
-from gpubench.report.seconds import Seconds, seconds
 from gpubench.report.sections import Section
 from gpubench.report.verdicts import verdict_section
 from gpubench.spec.plain import canonical

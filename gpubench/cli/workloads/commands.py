@@ -38,18 +38,18 @@ def workloads(
 ) -> None:
     """What can be measured. What is timed, which bytes count, what the answer is checked against."""
     from gpubench.cli.say import say, say_text
-    from gpubench.cli.workloads import describe
+    from gpubench.cli.workloads import catalogue
 
     if as_json and as_markdown:
         raise UsageError("--json and --markdown exclude each other")
-    chosen = describe.chosen(name)
+    chosen = catalogue.chosen(name)
     if as_json:
-        say_text(json.dumps(describe.document(chosen), indent=1, ensure_ascii=False))
+        say_text(json.dumps(catalogue.document(chosen), indent=1, ensure_ascii=False))
         return
     lines = (
-        describe.markdown_lines(chosen)
+        catalogue.markdown_lines(chosen)
         if as_markdown
-        else (describe.table_lines(chosen) if name is None else describe.sheet_lines(chosen[0]))
+        else (catalogue.table_lines(chosen) if name is None else catalogue.sheet_lines(chosen[0]))
     )
     for line in lines:
         say(line)
@@ -64,7 +64,7 @@ def new(
     out: Annotated[Path, typer.Option(help="Folder that they are written into.")] = Path(),
 ) -> None:
     """Write a suite and a file with workloads of your own. NAME.toml and NAME.py, commented; they run as they are."""
-    from gpubench.cli.workloads.own_files import new_suite
+    from gpubench.cli.workloads.catalogue import new_suite
 
     new_suite(name, out)
 

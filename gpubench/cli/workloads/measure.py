@@ -22,9 +22,9 @@ from gpubench.cli.campaign.preflight import prepare
 from gpubench.cli.campaign.running import account_now
 from gpubench.cli.say import say, say_text
 from gpubench.cli.sites.profiles import default_variant, load_site, toml_or_text
-from gpubench.cli.workloads import describe
+from gpubench.cli.workloads import catalogue
+from gpubench.cli.workloads.catalogue import find_own
 from gpubench.cli.workloads.commands import MeasureOptions
-from gpubench.cli.workloads.own_files import find_own
 from gpubench.errors import DataError, IncompleteError, MissingToolError, UsageError
 from gpubench.files import reading
 from gpubench.model.base import nearest
@@ -138,7 +138,7 @@ def parted(asked: MeasureOptions, workload: Workload) -> tuple[dict[str, Any], l
 
 def known(asked: MeasureOptions, own: OwnWorkload | None) -> Workload:
     """The workload; raises UsageError."""
-    return described(own.name) if own else describe.chosen(asked.workload)[0]
+    return described(own.name) if own else catalogue.chosen(asked.workload)[0]
 
 
 def directory_word(name: str) -> str:

@@ -23,8 +23,8 @@ from gpubench.images.kinds.base import (
     no_entries,
     obtain_installed,
 )
+from gpubench.images.manifests import prefix_image
 from gpubench.images.process import started, without_logins
-from gpubench.images.rows import prefix_image
 from gpubench.model.images_lock import LockRow
 from gpubench.model.recipe import Recipe
 from gpubench.render.conda import SCRIPT, Prefix

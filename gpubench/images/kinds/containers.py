@@ -9,8 +9,8 @@ from gpubench import __version__
 from gpubench.errors import MissingToolError
 from gpubench.images import manifests
 from gpubench.images.kinds.base import Found, ImagePaths, ImageRequest, Leftover, Needed, Obtained, no_entries
+from gpubench.images.manifests import STAGE_LABEL, docker_image
 from gpubench.images.recipes import recipes
-from gpubench.images.rows import STAGE_LABEL, docker_image
 from gpubench.model.image import Image
 from gpubench.model.images_lock import LockRow
 

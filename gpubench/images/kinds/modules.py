@@ -28,7 +28,7 @@ from gpubench.images.kinds.base import (
     no_entries,
     obtain_installed,
 )
-from gpubench.images.rows import modules_folder, modules_image
+from gpubench.images.manifests import modules_folder, modules_image
 from gpubench.images.specs import parse
 from gpubench.model.images_lock import LockRow
 from gpubench.model.site import Site

@@ -15,7 +15,7 @@ from pathlib import Path
 from gpubench.errors import DataError
 from gpubench.images import manifests
 from gpubench.images.kinds.base import Entry, Found, ImagePaths, ImageRequest, Leftover, Needed, Obtained, folder_of
-from gpubench.images.rows import docker_image
+from gpubench.images.manifests import docker_image
 from gpubench.model.image import Image
 from gpubench.render.importing import SIDECAR, link_name, squashfs_name
 

@@ -6,24 +6,22 @@ per family.
 
 from typing import Dict
 
-from gpubench.workloads.catalogue import (
-    array,
-    array_operations,
-    communication,
-    dataframe,
-    own,
-    queries,
-    scheduler,
-    summit,
-    upstream,
-    weak,
-)
+from gpubench.workloads.catalogue import array, communication, dataframe, own, queries, scheduler, upstream, weak
 from gpubench.workloads.catalogue.entry import Param, Shape, Workload
 
 CATALOGUE: Dict[str, Workload] = {
     workload.name: workload
-    for family in (dataframe, array, array_operations, weak, summit, scheduler, communication, queries, upstream)
-    for workload in family.WORKLOADS
+    for family in (
+        dataframe.WORKLOADS,
+        array.WORKLOADS,
+        weak.WORKLOADS,
+        dataframe.CSV_WORKLOADS,
+        scheduler.WORKLOADS,
+        communication.WORKLOADS,
+        queries.WORKLOADS,
+        upstream.WORKLOADS,
+    )
+    for workload in family
 }
 
 

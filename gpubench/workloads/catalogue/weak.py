@@ -184,16 +184,12 @@ def _ways(task: _Task, mode: Param) -> Mapping[str, Param]:
     return {**ways, "shuffle": _SHUFFLE} if task.name in _SHUFFLES else ways
 
 
-def _module(task: _Task) -> str:
-    return "groups" if task.name.startswith("groupby") or task.name == "sort" else f"{task.kind}s"
-
-
 def _workload(task: _Task) -> Workload:
     is_array = task.kind == "array"
     ends = "persisting it, waiting" if task.name in _PERSISTED else "computing it, fetching the result"
     return Workload(
         name=f"weak-{task.kind}-{task.name}",
-        factory=f"weak_{_module(task)}:{task.kind.title()}{''.join(word.title() for word in task.name.split('-'))}",
+        factory=f"weak:{task.kind.title()}{''.join(word.title() for word in task.name.split('-'))}",
         family="weak scaling",
         source=f"dask-bench assess_{'arrays' if is_array else 'dataframes'}: {task.original}",
         scaling="weak",
