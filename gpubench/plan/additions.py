@@ -12,6 +12,7 @@ import random
 from collections.abc import Collection, Mapping, Sequence
 
 from gpubench.model.plan import Comparison, Frozen, Place, Plan, PlanAddition, PlannedBlock, PlannedJob
+from gpubench.model.text import counted
 from gpubench.plan.adapter_combinations import BLOCKS_PER_JOB
 from gpubench.plan.block_design import SAFETY, campaign_orders, new_job, plan_block, reps_in_turns
 from gpubench.plan.job_limits import limit_of_more
@@ -135,7 +136,7 @@ def plan_more(plan: Plan, count: int, created_at: str, why: str = "asked for by 
         for start in range(0, len(added), per_job):
             appended.add_job(place, added[start : start + per_job])
     at = ", ".join(str(_blocks_at(plan, place)) for place in plan.places)
-    reason = f"{count} more blocks after {at}, {why}"
+    reason = f"{counted(count, 'more block')} after {at}, {why}"
     return PlanAddition(created_at=created_at, reason=reason, jobs=appended.jobs)
 
 

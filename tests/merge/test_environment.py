@@ -128,6 +128,19 @@ def found_in(comparisons: list[ComparisonInput], found: dict[str, Provenance], e
     return find_changes(comparisons, {run: facts(one) for run, one in found.items()}, expected)
 
 
+@pytest.mark.parametrize(
+    "name", ["br-1f", "cali1", "cni0", "docker0", "flannel.1", "lxcbr0", "tap0", "veth7f", "virbr0", "vnet0"]
+)
+def test_an_interface_of_other_peoples_containers_is_no_difference_and_one_of_the_node_is(name: str) -> None:
+    def with_interface(called: str) -> Provenance:
+        found = copy.deepcopy(whole())
+        found["nodes"][0]["network"][called] = {"speed": "10000", "mtu": "1500"}
+        return found
+
+    assert not between(whole(), with_interface(name))
+    assert between(whole(), with_interface(f"x{name}"))
+
+
 @given(
     st.sets(st.sampled_from(FIELDS)),
     st.dictionaries(st.sampled_from(NOISE), st.integers(1, 9999)),

@@ -47,14 +47,19 @@ def run(tmp_path: Path) -> Iterator[Start]:
         if scheduler_only and len(runner.spec.ranks) > ranks:
             runner.start("--role", "scheduler", GPUBENCH_STOP_AT_EOF="1")
         if "CLIENT" not in spec_env and spec_env.get("IMPORT") != "hangs":
-            until(lambda: stands(directory, "scheduler") and stands(directory, "client"))
-            until(lambda: all(stands(directory, f"worker-{rank}-0") for rank in range(ranks)))
+            names = ["scheduler", "client", *(f"worker-{rank}-0" for rank in range(ranks))]
+            until(lambda: all(stands(directory, name) for name in names) or ended(runner))
+            assert not ended(runner), [path.read_text() for path in directory.glob("runs/*/run.json")]
         return runner
 
     yield start
     for process in [process for runner in runners for process in runner.processes]:
         process.kill()
         process.communicate()
+
+
+def ended(runner: Runner) -> bool:
+    return any(process.poll() is not None for process in runner.processes)
 
 
 def stands(directory: Path, name: str) -> bool:

@@ -87,6 +87,7 @@ def test_the_same_seed_gives_the_same_answer() -> None:
 
 
 @pytest.mark.parametrize("kind", ["normal", "heavy tails"])
+@pytest.mark.property
 def test_a_long_series_in_which_nothing_changes_raises_an_alarm_as_rarely(kind: str) -> None:
     draw, families, alarms = np.random.default_rng(20260102), examples(24), 0
     for family in range(families):
