@@ -130,7 +130,7 @@ def test_verify_takes_the_locked_container_where_nothing_else_was_asked_for(
     assert not (tmp_path / "images" / "venv").exists()
     assert ("not imported on this machine" in done.stdout) == (site == "draco")
     asked = gpubench("images", "verify", "1.22.0", "--site", site, "--runtime", "charliecloud", "--set", root, env=env)
-    assert (asked.returncode, f"images import 1.22.0 --site {site}" in asked.stderr) == (2, True), asked.stderr
+    assert (asked.returncode, f"images import --site {site} --ucx 1.22.0" in asked.stderr) == (2, True), asked.stderr
 
 
 def test_a_plan_keeps_its_image_when_a_newer_one_is_locked_and_a_date_asks_for_the_old_one(

@@ -83,4 +83,4 @@ def test_what_goes_wrong_has_its_exit_code_and_says_where_the_script_is(
     assert "run it where enroot is: bash outputs/images/mine/import.sh" in missing.stderr
     lock(tmp_path, f"sha256:{'1' * 64}", "")
     local = gpubench(*words, env=importer.env)
-    assert (local.returncode, f"push it: gpubench images push {SPEC} --site mine" in local.stderr) == (2, True)
+    assert (local.returncode, f"push it: gpubench images push {SPEC} --site {site}" in local.stderr) == (2, True)
