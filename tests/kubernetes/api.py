@@ -67,7 +67,7 @@ class Api:
     def token(self, pod: Object) -> dict[str, str]:
         """What is mounted into the pod, by its place; nothing where it gets no token."""
         spec = pod["spec"]
-        if not spec["automountServiceAccountToken"]:
+        if not spec.get("automountServiceAccountToken", True):
             return {}
         folder = self._folder / pod["metadata"]["name"]
         if not folder.exists():
