@@ -83,12 +83,12 @@ def test_a_block_that_finds_no_node_and_rights_that_are_missing_are_the_reason_o
     cluster: Cluster,
 ) -> None:
     cluster.have_nodes(1)
-    campaign = planned(cluster, "1s", "--set", "kubernetes.start=5s")
+    campaign = planned(cluster, "1s", "--set", "kubernetes.start=15s")
     cluster.run("submit", campaign)
     cluster.run("status", "--watch", campaign, code=4)
     (reason, other) = [workload_of(campaign, name)["reason"] for name in records(campaign)]
     assert reason.startswith("pod parsl.tasks-")
-    assert "didn't run after 5 s: Unschedulable: 0/1 nodes are available" in reason
+    assert "didn't run after 15 s: Unschedulable: 0/1 nodes are available" in reason
     assert other[-60:] == reason[-60:]
     campaign = planned(cluster, "1s", more='service_account = "poor"')
     cluster.run("submit", campaign)
