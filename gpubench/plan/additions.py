@@ -112,14 +112,13 @@ def _blocks_at(plan: Plan, place: Place) -> int:
     return sum(block.replaces is None for job in plan.jobs if job.place == place for block in job.blocks)
 
 
-def plan_more(plan: Plan, count: int, created_at: str, why: str = "asked for by the user") -> PlanAddition:
+def plan_more(plan: Plan, count: int, created_at: str) -> PlanAddition:
     """``count`` blocks more at each place, as many to a job as its time limit surely holds.
 
     Args:
         plan: its jobs include those of earlier additions; it has a fixed number of blocks.
         count: blocks per place.
         created_at: UTC.
-        why: what asked for them.
     """
     appended = _Appended(plan)
     labels = [variant.label for variant in plan.variants]
@@ -136,7 +135,7 @@ def plan_more(plan: Plan, count: int, created_at: str, why: str = "asked for by 
         for start in range(0, len(added), per_job):
             appended.add_job(place, added[start : start + per_job])
     at = ", ".join(str(_blocks_at(plan, place)) for place in plan.places)
-    reason = f"{counted(count, 'more block')} after {at}, {why}"
+    reason = f"{counted(count, 'more block')} after {at}, asked for by the user"
     return PlanAddition(created_at=created_at, reason=reason, jobs=appended.jobs)
 
 

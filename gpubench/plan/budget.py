@@ -145,7 +145,7 @@ def fill_budget(first: FirstPass, *, budget_s: float, blocks: int, variants: int
     """Blocks, and the timed repetitions of a run by ``params_id``, with which a campaign fills ``budget_s``.
 
     As many blocks as leave half of each run to its timed repetitions, in whole balanced sets from ``blocks`` down to
-    the fewest that carry a verdict: blocks also average out what differs between the lives of a cluster. Workloads
+    the fewest that carry a verdict: blocks average out what differs between the lives of a cluster, too. Workloads
     share the time so that the variances of their means add up to the least: each gets time in proportion to
     scatter · √cost, but for the least and the most that it may get.
 
@@ -178,8 +178,3 @@ def fill_budget(first: FirstPass, *, budget_s: float, blocks: int, variants: int
         }
         chosen |= bound or shares
     return held, chosen
-
-
-def blocks_left(*, left_s: float, taken_s: float, blocks: int, variants: int) -> int:
-    """Whole balanced sets of blocks that ``left_s`` holds where ``blocks`` took ``taken_s``."""
-    return min(int(left_s / (taken_s / blocks)), MOST_BLOCKS - blocks) // variants * variants if blocks else 0

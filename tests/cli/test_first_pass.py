@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 from pathlib import Path
 from typing import Any
@@ -74,28 +73,3 @@ def test_a_first_pass_that_is_interrupted_leaves_no_campaign(tmp_path: Path) -> 
     assert front.end() == 130
     assert "interrupted by SIGINT in the first pass; the campaign hadn't begun: start it again" in front.output
     assert not list((tmp_path / "outputs").glob("local-*"))
-
-
-@pytest.mark.long
-def test_blocks_are_appended_while_the_budget_holds_them_and_none_where_the_user_says_how_many(tmp_path: Path) -> None:
-    """Interleaved: blocks take less than a first pass of one cluster foresees, or more, and the end tells which."""
-    together = ["--arrangement", "interleaved"]
-    front = Front(tmp_path, *words(tmp_path, "--budget", "3m", *together))
-    assert front.end() in (0, 20, 21), front.output
-    plan = planned(tmp_path)
-    assert plan is not None
-    (campaign,) = (tmp_path / "outputs").glob("local-passed-*")
-    added = [json.loads(path.read_text()) for path in sorted((campaign / "plan.d").glob("*.json"))]
-    records = [json.loads(path.read_text()) for path in campaign.glob("runs/*/run.json")]
-    ends = [dt.datetime.fromisoformat(one["ended_at"]) for one in records]
-    taken_s = (max(ends) - min(dt.datetime.fromisoformat(one["started_at"]) for one in records)).total_seconds()
-    blocks = len({one["block"] for one in records})
-    # What is left holds no balanced set of two blocks, but for the seconds in which jobs begin and end.
-    assert plan["budget_s"] - taken_s < 3 * taken_s / blocks
-    for one in added:
-        assert one["reason"].endswith("for the budget has time left")
-        assert one["reason"] in front.output
-    (tmp_path / "asked").mkdir()
-    asked = Front(tmp_path / "asked", *words(tmp_path / "asked", "--budget", "2m", "--blocks", "6", *together))
-    assert asked.end() in (0, 20, 21), asked.output
-    assert not list((tmp_path / "asked" / "outputs").glob("local-passed-*/plan.d/*"))

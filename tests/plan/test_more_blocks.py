@@ -32,8 +32,7 @@ def test_blocks_that_are_added_twice_are_those_that_a_longer_campaign_would_have
     ids = [run.run for _, _, run in made.runs()]
     assert len(ids) == len(set(ids)) == 27
     assert first.reason == "2 more blocks after 6, asked for by the user"
-    one = plan_more(start, 1, NOW, "for the budget has time left")
-    assert one.reason == "1 more block after 6, for the budget has time left"
+    assert plan_more(start, 1, NOW).reason == "1 more block after 6, asked for by the user"
     assert plan_more(start, 2, NOW) == first, "the same plan gives the same blocks"
 
 

@@ -13,7 +13,6 @@ from gpubench.plan.budget import (
     SPARE_S,
     FirstPass,
     PilotWorkload,
-    blocks_left,
     blocks_that_fit,
     fill_budget,
     least_whole_sets,
@@ -113,15 +112,6 @@ def test_as_many_blocks_as_leave_half_of_each_run_to_its_repetitions() -> None:
     long = fill_budget(made, budget_s=4 * 3600, blocks=MOST_BLOCKS, variants=3)
     assert long[0] == MOST_BLOCKS // 3 * 3
     assert min(long[1].values()) > 50
-
-
-def test_blocks_that_the_time_left_holds() -> None:
-    assert blocks_left(left_s=70, taken_s=230, blocks=10, variants=2) == 2
-    assert blocks_left(left_s=70, taken_s=230, blocks=10, variants=3) == 3
-    assert blocks_left(left_s=45, taken_s=230, blocks=10, variants=2) == 0
-    assert blocks_left(left_s=-5, taken_s=310, blocks=10, variants=2) == 0
-    assert blocks_left(left_s=1e6, taken_s=230, blocks=10, variants=2) == MOST_BLOCKS - 10
-    assert blocks_left(left_s=1e6, taken_s=900, blocks=MOST_BLOCKS + 2, variants=2) <= 0
 
 
 @pytest.mark.parametrize(

@@ -28,10 +28,11 @@ FOLDER = "first-passes"
 """Below the outputs: none of these is a campaign of its own."""
 REPS = 4
 TURN_S = 0.05
-"""Of an interleaved run, to take a turn and give it back: blocks of 12 turns took 0.5 s more than without."""
+"""Of an interleaved run, to take a turn and give it back: in eight blocks of one campaign, on two cores, the changes of
+turn took about 0.5 s a block more than a first pass takes between its workloads."""
 
 FILLED = 0.92
-"""Part of the budget that is planned, because candidates may be slower than the baseline; blocks fill what is left."""
+"""Part of the budget that is planned, because candidates may be slower than the baseline."""
 
 
 def with_repetitions(wanted: Wanted) -> Wanted:
@@ -144,8 +145,8 @@ def _fixed_s(
 ) -> float:
     """Seconds of a run of the campaign beside its repetitions.
 
-    Clusters of an interleaved block start and end at the same time, and one that starts keeps about one core busy: so
-    many variants as there are cores share the seconds of one start and one end.
+    Clusters of an interleaved block start and end at the same time. On two cores, two of them took as long as one. We
+    assume that as many variants as there are cores share the seconds of one start and one end.
     """
     repeated_s = sum(
         (REPS + item.warmup) * tried[item.params_id].cost_s for item in wanted.workloads if item.params_id in tried

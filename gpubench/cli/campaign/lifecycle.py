@@ -40,7 +40,6 @@ from gpubench.files import locked
 from gpubench.model.plan import PlanAddition
 from gpubench.model.quantities import format_seconds
 from gpubench.plan import plan_advance, plan_more, plan_repair
-from gpubench.plan.budget import blocks_left
 from gpubench.schedulers import BATCH, SCHEDULERS
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import remove_leftovers
@@ -60,10 +59,7 @@ def bench(asked: CampaignOptions, *, gate: bool, over_budget: bool, notify: str 
     budget = Budget(campaign.plan.budget_s or 0.0) if firm else None
     with at_work_on(campaign.directory):
         prepare(campaign)
-        began = time.monotonic()
         run_all(campaign, None, budget)
-        if wanted.tried and asked.chosen_blocks() is None:
-            campaign = _fill(campaign, time.monotonic() - began, budget)
         while campaign.plan.max_blocks is not None and not campaign.ended and not not_begun(account_now(campaign)):
             campaign = _advance(campaign, budget)
         _conclude(campaign, gate=gate, notify=notify)
@@ -200,27 +196,6 @@ def _way_on_after_ctrl_c(campaign: Campaign) -> Iterator[None]:
         raise InterruptedByUserError(
             f"{stopped}; {missing_words(campaign)}", then=f"to go on: {typed('bench', campaign=campaign.directory)}"
         ) from None
-
-
-def _fill(campaign: Campaign, taken_s: float, budget: Budget | None) -> Campaign:
-    """The campaign with the blocks that its budget still held, which have been run: a first pass errs by a third or so.
-
-    How many follows from the clock alone, whatever the blocks showed; a campaign that lacks a run gets none.
-    """
-    plan = campaign.whole_plan
-    if plan.budget_s is None or any(outcome.status != "ok" for outcome in account_now(campaign).outcomes):
-        return campaign
-    blocks = sum(len(job.blocks) for job in plan.jobs)
-    left_s = plan.budget_s - taken_s
-    count = blocks_left(left_s=left_s, taken_s=taken_s, blocks=blocks, variants=len(plan.variants))
-    if count < 1:
-        return campaign
-    addition = plan_more(plan, count, dt.datetime.now(dt.UTC).isoformat(), "for the budget has time left")
-    campaign = campaign.append(addition)
-    say(addition.reason)
-    write_scripts(campaign)
-    run_all(campaign, _numbers(addition), budget)
-    return campaign
 
 
 def _advance(campaign: Campaign, budget: Budget | None = None) -> Campaign:
