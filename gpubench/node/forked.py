@@ -43,9 +43,9 @@ class ForkedChild(Child):
     @property
     def code(self) -> Optional[int]:
         """Exit code, None while it lives or is still to be forked; 1 where it never was."""
-        if self._code is None and self.pid is None:
-            over = self._forking.look()
-            self._code = 1 if over and self.pid is None else None
+        # To look may make it known, and tell its end while what was sent before is sent to it.
+        if self._code is None and self.pid is None and self._forking.look() and self.pid is None:
+            self._code = 1
         if self._code is None and self.pid is not None:
             found, status = os.waitpid(self.pid, os.WNOHANG)
             self._code = os.waitstatus_to_exitcode(status) if found else None
@@ -73,7 +73,7 @@ class ForkedChild(Child):
 
     def signal(self, number: int) -> None:
         """Send a signal to the process and all that it started, or to the one that is about to fork it."""
-        if self.code is not None and self.pid is None:
+        if self.pid is None and self.code is not None:
             return
         if self.pid is None:
             self._sent.append(number)

@@ -210,3 +210,17 @@ def test_a_process_that_is_forked_and_not_yet_known_when_all_are_killed_does_not
     until((tmp_path / "stands-alone").exists)
     stop_all([child], grace_s=0.1)
     assert child.code == -signal.SIGTERM
+
+
+def test_a_process_that_ends_while_it_gets_what_was_sent_before_keeps_its_exit_code(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    script = tmp_path / "forks.py"
+    script.write_text(FORKS_LATE)
+    monkeypatch.setattr(sys, "argv", [str(script)])
+    (child,) = forked.fork([], [Planned("worker", [])], dict(os.environ), tmp_path)
+    until((tmp_path / "stands-alone").exists)
+    child._sent += [signal.SIGTERM] * 2000  # it ends at the first, and the others find it ended
+    child.signal(signal.SIGTERM)
+    until(lambda: child.code is not None)
+    assert child.code == -signal.SIGTERM
