@@ -48,6 +48,7 @@ TOGETHER = {
     "Slurm": {"slurm"},
     "images of the venv kind": {"built"},
     "a wheel in a fresh environment": {"wheel_environment"},
+    "a Dask cluster": {"two_workers", "tpch"},
 }
 """Fixtures that take long to make, so that all their users run in one process. The first name that fits counts."""
 
@@ -55,7 +56,7 @@ LONGEST = (
     *(*TOGETHER, "tests/docker/test_image_commands.py", "tests/docker/test_old_stack.py"),
     *("tests/kills/test_kill_campaign.py", "tests/kills/test_repeated_commands.py"),
 )
-"""Groups that take minutes."""
+"""Groups that take long."""
 
 
 def pytest_configure() -> None:

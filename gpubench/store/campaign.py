@@ -6,6 +6,7 @@ import dataclasses
 import datetime as dt
 import itertools
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -199,6 +200,17 @@ def _load(path: Path) -> Any:
         raise DataError(f"{path} is cut off or not JSON", then="restore it from a copy of the campaign") from None
 
 
+def require_place(directory: Path) -> None:
+    """See that a directory can be there: it, or the first of its parents that exists, is one.
+
+    Raises:
+        UsageError: it is a file.
+    """
+    there = next((path for path in (directory, *directory.parents) if os.path.lexists(path)), directory)
+    if os.path.exists(there) and not os.path.isdir(there):  # noqa: PTH110, PTH112 - pathlib raises without permission
+        raise UsageError(f"{there} is a file, not a directory", then="name another one")
+
+
 def create_campaign(outputs: Path, site: str, suite: str, now: dt.datetime) -> Path:
     """Make the empty directory ``outputs/<site>-<suite>-<UTC stamp>``; its name is the campaign's.
 
@@ -216,8 +228,7 @@ def create_campaign(outputs: Path, site: str, suite: str, now: dt.datetime) -> P
                 outputs.mkdir(parents=True, exist_ok=True)
                 directory.mkdir()
         except FileExistsError:
-            if not outputs.is_dir():
-                raise UsageError(f"{outputs} is a file, not a directory", then="name another one") from None
+            require_place(outputs)
             continue
         return directory
     raise AssertionError("itertools.count ends never")

@@ -107,11 +107,20 @@ def test_a_package_index_that_refuses_is_one_line_and_exit_code_5(gpubench: Run,
     assert not (tmp_path / "outputs").exists()
 
 
-def test_outputs_that_is_a_file_is_refused(gpubench: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", [(), ("--outputs", "outputs/deeper"), ("--budget", "1h")])
+def test_outputs_that_are_a_file_are_refused_before_an_image_is_built(
+    gpubench: Run, tmp_path: Path, more: tuple[str, ...]
+) -> None:
     (tmp_path / "outputs").write_text("")
-    done = gpubench(*words(write_suite(tmp_path)))
+    suite = write_suite(tmp_path)
+    suite.write_text(f"first_pass = true\n{suite.read_text()}")
+    before = sorted(tmp_path.iterdir())
+    # An index that nobody serves and an empty cache: what is built would fail, and leave something.
+    empty = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "UV_CACHE_DIR": str(tmp_path / "uv"), "UV_OFFLINE": "1"}
+    done = gpubench(*words(suite, *more), env=empty)
     assert done.returncode == 2
     assert "outputs is a file" in one_line(done)
+    assert sorted(tmp_path.iterdir()) == before
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,19 +12,42 @@ from gpubench.workloads.base import WorkloadContext
 from tests.conftest import need
 from tests.workloads.running import Answers
 
+if TYPE_CHECKING:
+    from distributed import Client
 
-@pytest.fixture(scope="session")
-def cluster() -> Iterator[WorkloadContext]:
-    """Two real worker processes over TCP, shared by the folder: starting them costs more than using them."""
+
+# What a worker does while it has nothing to do takes a tenth of a core otherwise.
+QUIET = {
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "10s",
+}
+
+
+@pytest.fixture(scope="package")
+def two_workers() -> Iterator[Client]:
+    """Two real worker processes over TCP, shared by the folder: starting them costs more than using them.
+
+    They end with the folder's last test, not with the session: workers that live on take processor time from others.
+    """
+    import dask
     import distributed
 
     with (
+        dask.config.set(QUIET),
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", protocol="tcp"
         ) as local,
         distributed.Client(local) as client,
     ):
-        yield WorkloadContext(client, sorted(client.scheduler_info(n_workers=-1)["workers"]), 1, "cpu", "tcp")
+        yield client
+
+
+@pytest.fixture(scope="package")
+def cluster(two_workers: Client) -> WorkloadContext:
+    """What a workload is given to run on the two workers."""
+    workers = sorted(two_workers.scheduler_info(n_workers=-1)["workers"])
+    return WorkloadContext(two_workers, workers, 1, "cpu", "tcp")
 
 
 @pytest.fixture(scope="session")

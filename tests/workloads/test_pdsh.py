@@ -27,7 +27,7 @@ KNOWN = json.loads((Path(__file__).parents[1] / "golden" / "pdsh-0.01.json").rea
 
 
 @pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> pdsh.Tables:
+def tpch(tmp_path_factory: pytest.TempPathFactory) -> pdsh.Tables:
     return pdsh.made(tmp_path_factory.mktemp("tables"), SCALE, 2)
 
 
@@ -37,40 +37,40 @@ def known(number: int) -> pd.DataFrame:
     return frame.assign(**{name: pd.to_datetime(frame[name]) for name in columns if name.endswith("date")})
 
 
-def by_dask(tables: pdsh.Tables, number: int) -> pd.DataFrame:
+def by_dask(tpch: pdsh.Tables, number: int) -> pd.DataFrame:
     query = pdsh_frames.QUERIES[number]
     with dask.config.set({"dataframe.shuffle.method": "tasks"}):  # a query chooses it as it is built
-        lazy = query.ask(lambda table, *columns: device.read_parquet(tables.files[table], "cpu", list(columns)), SCALE)
+        lazy = query.ask(lambda table, *columns: device.read_parquet(tpch.files[table], "cpu", list(columns)), SCALE)
         (answer,) = dask.compute(lazy, scheduler="sync")
     return pdsh_frames.finished(query, answer)
 
 
-def by_pandas(tables: pdsh.Tables, number: int) -> pd.DataFrame:
+def by_pandas(tpch: pdsh.Tables, number: int) -> pd.DataFrame:
     def read(table: str, *columns: str) -> pd.DataFrame:
-        return pd.concat(pd.read_parquet(path, columns=list(columns)) for path in tables.files[table])
+        return pd.concat(pd.read_parquet(path, columns=list(columns)) for path in tpch.files[table])
 
     query = pdsh_frames.QUERIES[number]
     return pdsh_frames.finished(query, query.ask(read, SCALE))
 
 
-def by_polars(tables: pdsh.Tables, number: int) -> pd.DataFrame:
+def by_polars(tpch: pdsh.Tables, number: int) -> pd.DataFrame:
     sql = pdsh_sql.SQL[number].replace("{fraction}", repr(0.0001 / SCALE))
-    return pdsh_polars.collected(pdsh_polars.ask(sql, tables.files), None)
+    return pdsh_polars.collected(pdsh_polars.ask(sql, tpch.files), None)
 
 
 @pytest.mark.parametrize("number", range(1, 23))
 @pytest.mark.parametrize("answered", [by_dask, by_pandas, by_polars])
 def test_a_query_answers_as_duckdb(
-    tables: pdsh.Tables, number: int, answered: Callable[[pdsh.Tables, int], pd.DataFrame]
+    tpch: pdsh.Tables, number: int, answered: Callable[[pdsh.Tables, int], pd.DataFrame]
 ) -> None:
-    assert difference(answered(tables, number), known(number))[0] == ""
+    assert difference(answered(tpch, number), known(number))[0] == ""
 
 
 @pytest.mark.parametrize(("query", "backend"), [(3, "dask"), (6, "dask"), (22, "polars")])
 def test_a_query_on_the_cluster_answers_rightly(
-    cluster: WorkloadContext, tables: pdsh.Tables, query: int, backend: str
+    cluster: WorkloadContext, tpch: pdsh.Tables, query: int, backend: str
 ) -> None:
-    params = {"query": query, "scale": SCALE, "files": 2, "directory": str(tables.folder.parent)}
+    params = {"query": query, "scale": SCALE, "files": 2, "directory": str(tpch.folder.parent)}
     result = measured_rightly(cluster, "pdsh", params, backend=backend, moves=False)
     assert result.details["rows"] == len(KNOWN[str(query)])
     assert result.details["oracle"].split()[0] == ("pandas" if backend == "polars" else "polars")
@@ -90,21 +90,21 @@ FALSIFIED: list[tuple[str, Callable[[pd.DataFrame], pd.DataFrame]]] = [
 
 @pytest.mark.parametrize("falsify", [change for _, change in FALSIFIED], ids=[name for name, _ in FALSIFIED])
 def test_a_falsified_answer_is_called_wrong(
-    answers: Answers, tables: pdsh.Tables, falsify: Callable[[pd.DataFrame], pd.DataFrame]
+    answers: Answers, tpch: pdsh.Tables, falsify: Callable[[pd.DataFrame], pd.DataFrame]
 ) -> None:
-    params = {"query": 3, "scale": 0.01, "path": str(tables.folder)}
+    params = {"query": 3, "scale": 0.01, "path": str(tpch.folder)}
     answers.called_wrong("pdsh", params, falsify)
 
 
-def test_tables_are_made_once_and_found_again(tables: pdsh.Tables) -> None:
+def test_tables_are_made_once_and_found_again(tpch: pdsh.Tables) -> None:
     def times(found: pdsh.Tables) -> list[int]:
         return [Path(path).stat().st_mtime_ns for files in found.files.values() for path in files]
 
-    before = times(tables)
-    again = pdsh.made(tables.folder.parent, SCALE, 2)
-    assert (again.folder, times(again)) == (tables.folder, before)
-    other = pdsh.made(tables.folder.parent, 0.001, 2)
-    assert other.folder != tables.folder
+    before = times(tpch)
+    again = pdsh.made(tpch.folder.parent, SCALE, 2)
+    assert (again.folder, times(again)) == (tpch.folder, before)
+    other = pdsh.made(tpch.folder.parent, 0.001, 2)
+    assert other.folder != tpch.folder
     assert {table: len(files) for table, files in other.files.items()}["lineitem"] == 2
 
 
@@ -130,9 +130,9 @@ def test_tables_are_kept_beside_the_campaigns_runs_unless_a_directory_is_named()
     [("dask", {"path": "/nowhere"}, "no Parquet file in /nowhere/lineitem"), ("cudf-polars", {}, "DaskEngine")],
 )
 def test_what_is_missing_skips_the_workload_with_the_reason(
-    cluster: WorkloadContext, tables: pdsh.Tables, backend: str, params: dict[str, Any], words: str
+    cluster: WorkloadContext, tpch: pdsh.Tables, backend: str, params: dict[str, Any], words: str
 ) -> None:
-    given = {"scale": SCALE, "files": 2, "directory": str(tables.folder.parent)} | params
+    given = {"scale": SCALE, "files": 2, "directory": str(tpch.folder.parent)} | params
     measurement = families.create("pdsh", cluster, backend, complete("pdsh", given))
     with pytest.raises(UnavailableError, match=words):
         measurement.setup()

@@ -38,7 +38,7 @@ from gpubench.spec import WorkloadSpec
 from gpubench.spec.plain import content_id
 from gpubench.stats.data import ComparisonInput
 from gpubench.store.accounting import RunOutcome, account
-from gpubench.store.campaign import PLAN_FILE, Campaign, create_campaign
+from gpubench.store.campaign import PLAN_FILE, Campaign, create_campaign, require_place
 
 SEEDS = 2**31
 EPOCH = "19700101"
@@ -117,7 +117,8 @@ def want(
 
 
 def check_plan(wanted: Wanted) -> None:
-    """Raise PlanRefusedError where no plan can be made of it, before anything costs time."""
+    """Raise where no plan can be made of it (PlanRefusedError) or written (UsageError), before anything costs time."""
+    require_place(wanted.outputs)
     make_plan(settle(wanted))
 
 
@@ -129,11 +130,13 @@ def memory_of_a_worker(wanted: Wanted) -> int:
 def plan_campaign(wanted: Wanted, *, out: Path | None = None, quiet: bool = False) -> Campaign:
     """Build what images are missing, plan, and write plan, manifests and scripts into a new campaign directory.
 
-    ``out`` is that directory, by default a new one below the outputs; raises UsageError where it holds a campaign.
+    ``out`` is that directory, by default a new one below the outputs; raises UsageError where it holds a campaign or
+    is a file.
     """
     now = dt.datetime.now(dt.UTC)
     if out is not None and (out / PLAN_FILE).exists():
         raise UsageError(f"{out} already holds a campaign", then="name another directory")
+    require_place(out or wanted.outputs)
     request = functools.partial(_request, wanted, now, _seed(wanted))
     make_plan(request({}))  # refused plans leave no image built and no directory behind
     built = obtain_images(wanted.site, [variant.ucx for variant in wanted.variants], wanted.asked, quiet=quiet)

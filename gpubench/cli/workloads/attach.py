@@ -38,7 +38,7 @@ from gpubench.render.cluster import WITH_PYTHON
 from gpubench.spec import WorkloadSpec
 from gpubench.spec.attach_record import ATTACH_FILE, ATTACH_SPEC, UNREACHABLE, VERSIONS, AttachRecord, AttachSpec
 from gpubench.spec.plain import SpecError
-from gpubench.store.campaign import create_campaign
+from gpubench.store.campaign import create_campaign, require_place
 from gpubench.workloads.catalogue import Shape, described
 
 NOT_CONTROLLED = (
@@ -70,8 +70,9 @@ def measure_attached(asked: MeasureOptions, own: OwnWorkload | None) -> None:
     )  # the profile's own speaks of another cluster
     look = AttachSpec(ATTACH_SPEC, address, device, CONNECT_S, None)
     with said_aside(asked.as_json):
-        python, env = _python(asked, site)
         outputs = asked.outputs or expanded(site.paths.outputs, "paths.outputs", site)
+        require_place(outputs)
+        python, env = _python(asked, site)
         directory = create_campaign(outputs, "attached", directory_word(planned.name), dt.datetime.now(dt.UTC))
         asker = SubprocessClient(directory, python, env, "attach", own)
         try:
