@@ -6,11 +6,13 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Mapping
-
-import jinja2
+from typing import TYPE_CHECKING
 
 from gpubench.model.base import one_line
 from gpubench.runtimes.base import Expanded
+
+if TYPE_CHECKING:
+    import jinja2
 
 # What means something between double quotes; a plain $NAME stays as it is.
 _IN_DOUBLE_QUOTES = re.compile(r'([\\`"]|\$(?![A-Za-z_]))')
@@ -45,6 +47,8 @@ def environment(templates: Mapping[str, str]) -> jinja2.Environment:
     ``line`` text in a comment, ``yaml`` a value in YAML. ``word``, ``quoted`` and ``line`` raise ValueError for a
     control character, which would start a new line.
     """
+    import jinja2  # noqa: PLC0415 - messages need the words of this module, and no template
+
     made = jinja2.Environment(
         loader=jinja2.DictLoader(dict(templates)),
         undefined=jinja2.StrictUndefined,

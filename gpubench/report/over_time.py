@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from scipy import special
+from gpubench.stats import special
 
 from gpubench.history.changes import Changed, Series
 from gpubench.history.coverage import OUTSIDE, Gap, Span, spans

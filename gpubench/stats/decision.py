@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from scipy import special
+from gpubench.stats import special
 
 from gpubench.stats.paired_blocks import CellBlocks, Pairs, count, masked_mean, masked_sd
 from gpubench.stats.runs import Bools, Floats, Ints

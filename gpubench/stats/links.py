@@ -15,7 +15,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from scipy import special
+from gpubench.stats import special
 
 from gpubench.stats.runs import Bools, Floats, Ints
 

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy import special
+from gpubench.stats import special
 
 from gpubench.errors import DataError
 from gpubench.stats.data import ComparisonInput

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from scipy import special
+from gpubench.stats import special
 
 ALARMS = ("regression", "improvement", "broken")
 """Verdicts that claim a difference: between a version and itself each is a false alarm."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-from scipy import special
+from gpubench.stats import special
 
 from gpubench.stats.unpaired import welch
 

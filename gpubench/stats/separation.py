@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 
 import numpy as np
-from scipy import special
+from gpubench.stats import special
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

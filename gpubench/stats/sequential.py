@@ -13,7 +13,7 @@ import functools
 import math
 
 import numpy as np
-from scipy import special
+from gpubench.stats import special
 
 from gpubench.stats.runs import Floats
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-from scipy import special
+from gpubench.stats import special
 
 from gpubench.stats.decision import holm, holm_levels
 from gpubench.stats.settings import VerdictSettings

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy import special
+from gpubench.stats import special
 
 from gpubench.stats.runs import Floats
 from gpubench.stats.scaling import Interval, Rule, ScalingPoint

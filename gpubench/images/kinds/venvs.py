@@ -304,11 +304,12 @@ def ensure(specs: Sequence[str], root: Path, progress: Progress) -> dict[str, tu
 def find(specs: Sequence[str], root: Path) -> dict[str, tuple[Image, dict[str, Any]] | None]:
     """As ``ensure``, but what is missing or damaged is None, and nothing is built."""
     home = root.resolve() / "venv"
+    read_sound = functools.cache(folders.read_sound)  # versions share their stack, which has 10,000 files
     found: dict[str, tuple[Image, dict[str, Any]] | None] = {}
     for spec, (row, pins, wheel) in _wanted(specs).items():
         try:
-            stack = folders.read_sound(home / _stack_name(row, find_python(row), pins))
-            found[spec] = _image(spec, BuiltVenv(row, wheel, stack, folders.read_sound(home / _ucx_name(wheel))))
+            stack = read_sound(home / _stack_name(row, find_python(row), pins))
+            found[spec] = _image(spec, BuiltVenv(row, wheel, stack, read_sound(home / _ucx_name(wheel))))
         except (DataError, MissingToolError):  # the build says which of them
             found[spec] = None
     return found
