@@ -106,7 +106,7 @@ class Connection:
 def _decode(line: bytearray) -> Optional[Message]:
     try:
         message = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):  # anybody may connect, and send lists within lists
         return None
     return message if isinstance(message, dict) else None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import operator
 import os
 import re
@@ -23,7 +22,9 @@ from gpubench.spec.records import LINKS_FILE, PROVENANCE_FILE, RUN_FILE, RUN_REC
 
 _LINK_NUMBERS = ("bytes", "count", "seconds")
 _NUMBERS_OF_LINK = operator.itemgetter(*_LINK_NUMBERS)
-_LINK = {"receiver", "sender", "workload", "params_id", *_LINK_NUMBERS}
+_LINK_WORDS = ("receiver", "sender", "workload", "params_id")
+_LINK = {*_LINK_WORDS, *_LINK_NUMBERS}
+_MOST_OF_LINK = 2**63
 _NAME = re.compile(r"(?P<run>.+)-(?P<attempt>[1-9]\d*)")
 
 
@@ -124,8 +125,10 @@ def _line(line: bytes) -> list[Any]:
 def _is_link(row: object) -> bool:
     if not isinstance(row, dict) or not row.keys() >= _LINK:
         return False
-    numbers = _NUMBERS_OF_LINK(row)
-    return all(isinstance(value, int | float) and 0 <= value < math.inf for value in numbers)
+    if not all(isinstance(row[name], str) for name in _LINK_WORDS):
+        return False
+    # A class of its own for JSON's true, which Python counts as 1.
+    return all(type(value) in (int, float) and 0 <= value < _MOST_OF_LINK for value in _NUMBERS_OF_LINK(row))
 
 
 def read_bytes(path: Path) -> bytes:
