@@ -157,6 +157,11 @@ class ControlServer:
         """Let ``poll`` return when there is something to read from a socket that isn't ours."""
         self._selector.register(sock, selectors.EVENT_READ)
 
+    def wake_no_more_on(self, sock: socket.socket) -> None:
+        """Forget a socket of ``wake_on``, for example one that is closed and therefore can always be read."""
+        with contextlib.suppress(KeyError, ValueError):
+            self._selector.unregister(sock)
+
     def send(self, rank: int, message: Message) -> None:
         """Send to one rank, if it is there."""
         if rank in self.connections and self.connections[rank].open:
@@ -189,8 +194,7 @@ class ControlServer:
 
     def _drop(self, connection: Connection) -> None:
         self._unidentified.discard(connection)
-        with contextlib.suppress(KeyError, ValueError):
-            self._selector.unregister(connection.sock)
+        self.wake_no_more_on(connection.sock)
         connection.close()
 
     def _accept(self) -> None:
