@@ -13,6 +13,7 @@ from typing import Any
 from gpubench.errors import DataError, PlanRefusedError, UsageError
 from gpubench.files import create_exclusively, reading, write_atomically, writing
 from gpubench.model.plan import Frozen, Plan, PlanAddition, PlannedBlock, PlannedJob, PlannedRun
+from gpubench.spec.plain import content_id
 from gpubench.spec.records import RUN_FILE
 from gpubench.store.packs import Pack
 
@@ -160,8 +161,8 @@ class Campaign:
             write_atomically(path, json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
 
     def manifests(self) -> dict[str, Any]:
-        """Every stored manifest by its hash. Raises DataError naming a damaged one."""
-        return {path.stem: _load(path) for path in sorted((self.directory / "manifests").glob("*.json"))}
+        """Every stored manifest by its hash. Raises DataError naming one that is damaged or was edited."""
+        return {path.stem: _manifest(path) for path in sorted((self.directory / "manifests").glob("*.json"))}
 
     @property
     def place(self) -> Path:
@@ -191,12 +192,17 @@ def _additions(directory: Path) -> Iterator[PlanAddition]:
             yield PlanAddition.parse(path.read_text(encoding="utf-8"), str(path))
 
 
-def _load(path: Path) -> Any:
+def _manifest(path: Path) -> dict[str, Any]:
+    then = "restore it from a copy of the campaign"
     try:
         with reading(path):
-            return json.loads(path.read_bytes())
+            document = json.loads(path.read_bytes())
+            whole = isinstance(document, dict) and content_id(document) == path.stem
     except (ValueError, RecursionError):
-        raise DataError(f"{path} is cut off or not JSON", then="restore it from a copy of the campaign") from None
+        raise DataError(f"{path} is cut off or not JSON", then=then) from None
+    if not whole:
+        raise DataError(f"{path} isn't what was written: its name is another hash", then=then)
+    return dict(document)
 
 
 def create_campaign(outputs: Path, site: str, suite: str, now: dt.datetime) -> Path:
