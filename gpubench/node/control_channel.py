@@ -14,6 +14,8 @@ import socket
 import time
 from typing import Any, Dict, List, Optional, Set
 
+from gpubench.spec.plain import parse_json
+
 BEAT_S = 2.0
 HELLO_S = 30.0
 """A caller that has not sent its rank within this time is disconnected: it would keep a file handle for ever."""
@@ -105,8 +107,8 @@ class Connection:
 
 def _decode(line: bytearray) -> Optional[Message]:
     try:
-        message = json.loads(line)
-    except (ValueError, RecursionError):  # anybody may connect, and send lists within lists
+        message = parse_json(bytes(line))
+    except ValueError:
         return None
     return message if isinstance(message, dict) else None
 

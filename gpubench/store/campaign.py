@@ -13,7 +13,7 @@ from typing import Any
 from gpubench.errors import DataError, PlanRefusedError, UsageError
 from gpubench.files import create_exclusively, reading, write_atomically, writing
 from gpubench.model.plan import Frozen, Plan, PlanAddition, PlannedBlock, PlannedJob, PlannedRun
-from gpubench.spec.plain import content_id
+from gpubench.spec.plain import content_id, parse_json
 from gpubench.spec.records import RUN_FILE
 from gpubench.store.packs import Pack
 
@@ -196,9 +196,9 @@ def _manifest(path: Path) -> dict[str, Any]:
     then = "restore it from a copy of the campaign"
     try:
         with reading(path):
-            document = json.loads(path.read_bytes())
+            document = parse_json(path.read_bytes())
             whole = isinstance(document, dict) and content_id(document) == path.stem
-    except (ValueError, RecursionError):
+    except ValueError:
         raise DataError(f"{path} is cut off or not JSON", then=then) from None
     if not whole:
         raise DataError(f"{path} isn't what was written: its name is another hash", then=then)
@@ -251,7 +251,7 @@ def newest_campaign(outputs: Path, *, with_results: bool = False) -> Path:
 
 def _planned_at(plan: Path) -> float:
     try:
-        created_at = str(json.loads(plan.read_bytes())["created_at"])
+        created_at = str(parse_json(plan.read_bytes())["created_at"])
         return dt.datetime.fromisoformat(created_at).timestamp()
     except (ValueError, KeyError, TypeError, OSError):
         # A damaged plan keeps its place in time: if it is the newest, opening it says what is wrong with it.

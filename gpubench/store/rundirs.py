@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import operator
 import os
 import re
@@ -17,7 +16,7 @@ import pydantic_core
 from gpubench.errors import DataError
 from gpubench.files import discard_dead, reading
 from gpubench.spec import RUN_STATUSES, RunRecord, WorkloadRecord
-from gpubench.spec.plain import SpecError, from_plain
+from gpubench.spec.plain import SpecError, from_plain, parse_json
 from gpubench.spec.records import LINKS_FILE, PROVENANCE_FILE, RUN_FILE, RUN_RECORD
 
 _LINK_NUMBERS = ("bytes", "count", "seconds")
@@ -55,7 +54,7 @@ def read_record(path: Path) -> RunRecord | None:
             plain = _parsed(read_bytes(source))
     except FileNotFoundError:
         return None
-    except (ValueError, RecursionError):
+    except ValueError:
         raise DataError(f"{source} is cut off or not JSON") from None
     if not isinstance(plain, dict) or plain.get("schema") != RUN_RECORD:
         raise DataError(f"{source} is not a {RUN_RECORD}", then="use the gpubench that wrote it")
@@ -95,7 +94,7 @@ def read_provenance(path: Path) -> Mapping[str, Any]:
     """
     try:
         plain = _parsed(read_bytes(path / PROVENANCE_FILE))
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError):
         return {}
     return plain if isinstance(plain, dict) else {}
 
@@ -117,8 +116,8 @@ def read_links(path: Path) -> list[Mapping[str, Any]]:
 
 def _line(line: bytes) -> list[Any]:
     try:
-        return [json.loads(line)]
-    except (ValueError, RecursionError):
+        return [parse_json(line)]
+    except ValueError:
         return []
 
 
@@ -138,11 +137,11 @@ def read_bytes(path: Path) -> bytes:
 
 
 def _parsed(data: bytes) -> Any:
-    """A JSON document, read twice as fast as ``json`` does; what is odd goes to ``json``, which alone judges it."""
+    """As ``parse_json``, in half of its time; what is odd goes there, which alone judges it."""
     try:
         return pydantic_core.from_json(data)
     except ValueError:
-        return json.loads(data)
+        return parse_json(data)
 
 
 _BEYOND = 2**31

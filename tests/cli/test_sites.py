@@ -12,9 +12,9 @@ import pytest
 
 from gpubench.cli.sites.profiles import known_issues, load_site, load_suite, read_profile, site_names
 from gpubench.errors import UsageError
+from gpubench.files import locked
 from gpubench.node import scratch
 from gpubench.plan.site_checks import check_site
-from gpubench.files import locked
 from tests.conftest import Run
 
 MINE = """

@@ -126,6 +126,7 @@ def damages() -> Iterator[tuple[str, Damage, str, str]]:
     yield "strange top", lambda c: (c / "old").mkdir(), "foreign", "old"
     yield "link", lambda c: (c / "report.html").symlink_to("/etc/hostname"), "foreign", "report.html"
     yield "manifest", lambda c: edit(next((c / "manifests").iterdir()), kind="docker"), "edited", "manifests/"
+    yield "manifest no text", lambda c: edit(next((c / "manifests").iterdir()), kind="\ud800"), "torn", "manifests/"
     yield "manifest gone", lambda c: next((c / "manifests").iterdir()).unlink(), "torn", "manifests/"
     yield "spec", lambda c: edit(next(c.glob("jobs/*/specs/*")), env={}), "edited", "specs/"
     yield "spec gone", lambda c: next(c.glob("jobs/*/specs/*-1-*")).unlink(), "torn", "specs/"
