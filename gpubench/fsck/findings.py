@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 from pathlib import Path
 from typing import Any, Literal
 
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
+from gpubench.spec.plain import parse_json
 from gpubench.store.rundirs import is_temporary
 
 Kind = Literal["torn", "foreign", "edited"]
@@ -103,7 +103,7 @@ def sha256(path: Path) -> str:
 def read_object(path: Path) -> dict[str, Any] | None:
     """The JSON object in a file; None where it holds none, or can't be read."""
     try:
-        plain = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        plain = parse_json(path.read_bytes())
+    except (OSError, ValueError):
         return None
     return plain if isinstance(plain, dict) else None

@@ -14,7 +14,7 @@ from gpubench.fsck.findings import Finding, Row, edited, foreign, planned_of_run
 from gpubench.merge.samples import parse_samples
 from gpubench.model.plan import Plan
 from gpubench.spec import RunRecord
-from gpubench.spec.plain import SpecError, parse_lines
+from gpubench.spec.plain import parse_lines
 from gpubench.spec.records import (
     HASHED_FILES,
     LINKS_FILE,
@@ -114,7 +114,7 @@ def _by_content(plan: Plan, row: Row, path: Path, record: RunRecord) -> Iterator
         parse_lines(text)
         if text and not text.endswith("\n"):
             yield torn(links, "its last line has no end")
-    except (SpecError, ValueError, RecursionError) as error:
+    except ValueError as error:
         yield edited(links, str(error))
     provenance = read_object(path / PROVENANCE_FILE)
     if provenance is None or provenance.get("schema") != PROVENANCE:

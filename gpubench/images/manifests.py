@@ -16,7 +16,7 @@ from gpubench.errors import DataError
 from gpubench.files import write_atomically
 from gpubench.model.image import Image
 from gpubench.model.images_lock import LockRow
-from gpubench.spec.plain import content_id
+from gpubench.spec.plain import content_id, parse_json
 
 BUILD_MANIFEST = "/gpubench/manifest.json"
 """Where every container image says what it is."""
@@ -147,7 +147,7 @@ def read_manifest(text: bytes, source: str) -> dict[str, Any]:
         DataError: not a manifest; the image wasn't built by gpubench, or not to its end.
     """
     try:
-        document = json.loads(text)
+        document = parse_json(text)
         if document["schema"] == MANIFEST:
             return dict(document)
     except (ValueError, KeyError, TypeError):
@@ -171,7 +171,7 @@ def keep(root: Path, document: Mapping[str, Any]) -> str:
 def find(root: Path, name: str) -> dict[str, Any] | None:
     """The manifest of that hash; None where it isn't kept here or isn't what its name says."""
     try:
-        document = json.loads(_path(root, name).read_text("utf-8"))
+        document = parse_json(_path(root, name).read_bytes())
     except (OSError, ValueError):
         return None
     return document if isinstance(document, dict) and manifest_id(document) == name else None

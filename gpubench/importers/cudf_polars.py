@@ -6,12 +6,12 @@ With ``--io-mode hot`` iteration 0 warms the cache: a warm-up. Queries that fail
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from gpubench.importers.base import Format, Refused, Row, day, numbered_lines, plain_number, positive, whole
+from gpubench.spec.plain import parse_json
 
 _CELL = ("scale_factor", "qualification", "io_mode", "suffix")
 _LARGE = ("records", "plans")
@@ -23,8 +23,8 @@ def read(path: Path, name: str) -> Iterator[Row | Refused]:
         if not line.strip():
             continue
         try:
-            run = json.loads(line)
-        except (ValueError, RecursionError):
+            run = parse_json(line)
+        except ValueError:
             yield Refused(name, number, "cut off, or not JSON")
             continue
         if not isinstance(run, dict) or not isinstance(run.get("records"), dict):

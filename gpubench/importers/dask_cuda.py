@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from gpubench.importers.base import Format, Refused, Row, day, plain_number, positive, whole
+from gpubench.spec.plain import parse_json
 
 _RERUN = re.compile(r"-(\d{8})\.(\d+)$")
 _GROUPS = ("rows_per_chunk", "in_parts", "unique_ratio", "sort", "split_out", "split_every", "shuffle")
@@ -37,11 +38,11 @@ _LINK = ("source_node", "source_device", "dest_node", "dest_device", "total_byte
 def read(path: Path, name: str) -> Iterator[Row | Refused]:
     """The repetitions of one file, or its one summary."""
     try:
-        table = json.loads(path.read_text(encoding="utf-8"))
+        table = parse_json(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
         yield Refused(name, 1, "no text")
         return
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         line = error.lineno if isinstance(error, json.JSONDecodeError) else 1
         yield Refused(name, line, "cut off, or not JSON")
         return
@@ -74,22 +75,26 @@ def _beside(path: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for file in ("version-info.json", "environment-info.json"):
         try:
-            found[file.removesuffix(".json")] = json.loads((path.parent / file).read_text(encoding="utf-8"))
+            found[file.removesuffix(".json")] = parse_json((path.parent / file).read_bytes())
         except (OSError, ValueError):
             continue
     array, addresses = path.with_suffix(".npy"), path.with_name(f"{path.stem}.address_map.json")
     try:
         if array.is_file():
-            found["p2p"] = _bandwidths(np.load(array, allow_pickle=False))
+            found["p2p"] = _bandwidths(array)
         if addresses.is_file():
-            found["address_map"] = json.loads(addresses.read_text(encoding="utf-8"))
-    except (OSError, ValueError, EOFError):
+            found["address_map"] = parse_json(addresses.read_bytes())
+    except (OSError, ValueError, EOFError, MemoryError):  # its heading may say any size
         found["unreadable"] = f"{array.name} or {addresses.name} beside it can't be read"
     return found
 
 
-def _bandwidths(array: Any) -> dict[str, Any]:
-    """The whole array: it is small, and nothing of a source is thrown away."""
+def _bandwidths(path: Path) -> dict[str, Any]:
+    """The whole array: it is small, and nothing of a source is thrown away. Raises ValueError where it has no numbers."""
+    with path.open("rb") as file:
+        array = np.lib.format.read_array(file, allow_pickle=False)
+    if array.dtype.kind not in "fiu":
+        raise ValueError(f"{array.dtype} is no bandwidth")
     return {"shape": list(array.shape), "values": [None if math.isnan(one) else one for one in array.ravel().tolist()]}
 
 

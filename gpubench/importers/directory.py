@@ -21,7 +21,7 @@ from gpubench.files import reading, write_atomically
 from gpubench.importers.base import Duplicate, Format, Refused, Row, impossible, plain_version
 from gpubench.merge.samples import OPTIONAL
 from gpubench.merge.table import COLUMNS, parquet
-from gpubench.spec.plain import canonical, content_id
+from gpubench.spec.plain import canonical, content_id, parse_json
 from gpubench.store.packs import Pack
 from gpubench.store.rundirs import is_temporary
 
@@ -76,11 +76,11 @@ def open_imported(directory: Path) -> ImportedResults:
     path = directory / NOTE
     try:
         with reading(path):
-            note = json.loads(path.read_text(encoding="utf-8"))
+            note = parse_json(path.read_bytes())
         with reading(directory / TABLE):
             data = (directory / TABLE).read_bytes()
         table = pl.read_parquet(io.BytesIO(data))
-    except (ValueError, RecursionError, OSError, pl.exceptions.PolarsError):
+    except (ValueError, OSError, pl.exceptions.PolarsError):
         raise DataError(f"{directory} is a damaged import", then="import the results again") from None
     if not isinstance(note, dict) or note.get("schema") != IMPORT:
         raise DataError(f"{path} is not {IMPORT}", then="use the gpubench that wrote it")

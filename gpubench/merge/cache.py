@@ -22,6 +22,7 @@ from gpubench import __version__
 from gpubench.errors import MissingToolError
 from gpubench.files import write_atomically
 from gpubench.merge.samples import RunFiles, WorkloadLines
+from gpubench.spec.plain import parse_json
 from gpubench.spec.records import ANSWERS
 from gpubench.stats.runs import Ints
 
@@ -97,12 +98,12 @@ def read_cache(path: Path) -> ParsedSamples:
         with open(path, "rb", buffering=0) as handle:  # noqa: PTH123 - one read, without a copy
             data = handle.readall()
         start = data.index(b"\n") + 1
-        head = json.loads(data[:start])
+        head = parse_json(data[:start])
         if head != _head(memoryview(data)[start:], head["index_bytes"]):
             return NOTHING
         end = start + head["index_bytes"]
         index, rows = (pl.read_ipc(io.BytesIO(part)) for part in (data[start:end], data[end:]))
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, pl.exceptions.PolarsError):
+    except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
         return NOTHING
     counts = index["rows"].to_numpy().astype(np.int64) if index.schema == _INDEX else None
     if counts is None or rows.schema != _ROWS or counts.sum() != rows.height:

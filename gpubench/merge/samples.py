@@ -17,7 +17,7 @@ import polars as pl
 
 from gpubench.errors import DataError
 from gpubench.spec import RunRecord, SampleLine
-from gpubench.spec.plain import canonical
+from gpubench.spec.plain import canonical, parse_json
 from gpubench.spec.records import ANSWERS, WorkloadRecord
 from gpubench.stats.runs import Ints
 
@@ -65,13 +65,13 @@ def parse_samples(text: str, source: str, known: Mapping[str, WorkloadRecord]) -
         if not line.strip():
             continue
         try:
-            parsed.samples.append(_sample(json.loads(line), known))
+            parsed.samples.append(_sample(parse_json(line), known))
         except json.JSONDecodeError:
             if number == len(lines):
                 parsed.warnings.append(f"{source}: the last line ({number}) was cut off and is left out")
             else:
                 parsed.errors.append(DataError(f"{source}, line {number}: cut off or not JSON"))
-        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             parsed.errors.append(DataError(f"{source}, line {number}: {error}"))
     return parsed
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import json
 import re
 import tomllib
 import types
@@ -17,6 +16,7 @@ import pydantic
 from gpubench.errors import DataError, UsageError, joined
 from gpubench.model.secrets import secrets
 from gpubench.model.text import shortened
+from gpubench.spec.plain import parse_json
 
 _PART = r"""(?:[\w-]+|"[^"]*"|'[^']*')"""
 _DOTTED = rf"{_PART}(?:\s*\.\s*{_PART})*"
@@ -269,8 +269,8 @@ class Record(Settings):
         """Read it; raises DataError for text cut off, another schema, or fields that don't fit."""
         schema = cls.model_fields["schema_"].default
         try:
-            plain = json.loads(text)
-        except (ValueError, RecursionError):
+            plain = parse_json(text)
+        except ValueError:
             raise DataError(f"{source} is cut off or not JSON", then="restore it from a copy of the campaign") from None
         found = plain.get("schema") if isinstance(plain, dict) else None
         if found != schema:

@@ -14,6 +14,8 @@ import socket
 import time
 from typing import Any, Dict, List, Optional, Set
 
+from gpubench.spec.plain import parse_json
+
 BEAT_S = 2.0
 HELLO_S = 30.0
 """A caller that has not sent its rank within this time is disconnected: it would keep a file handle for ever."""
@@ -105,7 +107,7 @@ class Connection:
 
 def _decode(line: bytearray) -> Optional[Message]:
     try:
-        message = json.loads(line)
+        message = parse_json(bytes(line))
     except ValueError:
         return None
     return message if isinstance(message, dict) else None
@@ -157,6 +159,11 @@ class ControlServer:
         """Let ``poll`` return when there is something to read from a socket that isn't ours."""
         self._selector.register(sock, selectors.EVENT_READ)
 
+    def wake_no_more_on(self, sock: socket.socket) -> None:
+        """Forget a socket of ``wake_on``, for example one that is closed and therefore can always be read."""
+        with contextlib.suppress(KeyError, ValueError):
+            self._selector.unregister(sock)
+
     def send(self, rank: int, message: Message) -> None:
         """Send to one rank, if it is there."""
         if rank in self.connections and self.connections[rank].open:
@@ -189,8 +196,7 @@ class ControlServer:
 
     def _drop(self, connection: Connection) -> None:
         self._unidentified.discard(connection)
-        with contextlib.suppress(KeyError, ValueError):
-            self._selector.unregister(connection.sock)
+        self.wake_no_more_on(connection.sock)
         connection.close()
 
     def _accept(self) -> None:

@@ -241,7 +241,7 @@ class Leader:
         self.stop.wait([server], wait_s)
         messages = server.poll(0)
         if self.turns:
-            self.turns.beat()
+            self.turns.read_ahead(server)
         for message in messages:
             if message["kind"] == "hello":
                 self.peers[message["rank"]] = message["facts"]

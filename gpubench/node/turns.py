@@ -126,12 +126,18 @@ class Turns:
             connection.close()
         self.clients_end.close()
 
-    def beat(self) -> None:
-        """Send a heartbeat to the conductor, also in a long turn."""
+    def read_ahead(self, server: ControlServer) -> None:
+        """Keep what conductor and client have sent until it is asked for: unread, it would end every wait of ``server``
+        at once. Sends a heartbeat to the conductor, also in a long turn.
+        """
         self._conductor.beat()
+        for connection in (self._conductor, self._client):
+            connection.put_back(connection.receive())
+            if not connection.open:
+                server.wake_no_more_on(connection.sock)
 
     def _receive(self) -> Optional[Message]:
-        self.beat()
+        self._conductor.beat()
         turn = None
         for message in self._conductor.receive():
             if message["kind"] == OVER:

@@ -22,6 +22,8 @@ WARNING_S = 20.0
 LOOK_S = 60
 """The script's block isn't begun with less time left."""
 INSIDE = "inside.py"
+FACTS = "facts"
+"""The directory in which each node leaves a file."""
 LEFT = "left"
 """End of the names of the files in which nodes say what dead jobs left there."""
 _FOLDER = f"jobs/{JOB}"

@@ -5,7 +5,8 @@ import dataclasses
 import functools
 import hashlib
 import json
-from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Tuple, Type, TypeVar
+import re
+from typing import Any, Callable, Dict, FrozenSet, List, Mapping, Optional, Tuple, Type, TypeVar, Union
 
 T = TypeVar("T")
 
@@ -69,6 +70,26 @@ def to_json(value: Any, default: Optional[Callable[[Any], str]] = None) -> str:
     return json.dumps(to_plain(value), indent=1, sort_keys=True, ensure_ascii=False, default=default) + "\n"
 
 
+def parse_json(text: Union[str, bytes]) -> Any:
+    """A JSON document that others may have written.
+
+    Raises:
+        ValueError: it isn't JSON, it is nested too deeply, or a text in it is no Unicode: ``json`` reads the half of a
+            surrogate pair, which no file, table or terminal takes.
+    """
+    try:
+        text = text if isinstance(text, str) else text.decode("utf-8")
+        plain = json.loads(text)
+        if _MAYBE_HALF.search(text):
+            canonical(plain)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    return plain
+
+
+_MAYBE_HALF = re.compile(r"\\u[dD]|[\ud800-\udfff]")
+
+
 def parse_object(text: str, schema: str, source: str = "") -> Dict[str, Any]:
     """The JSON object in ``text``, which names ``schema``; ``source`` begins the messages.
 
@@ -77,7 +98,7 @@ def parse_object(text: str, schema: str, source: str = "") -> Dict[str, Any]:
     """
     what = f"{source} is not" if source else "not"
     try:
-        plain = json.loads(text)
+        plain = parse_json(text)
     except ValueError as error:
         raise SpecError(f"{what} JSON: {error}") from error
     if not isinstance(plain, dict) or plain.get("schema") != schema:
@@ -107,7 +128,7 @@ def parse_lines(text: str) -> List[Dict[str, Any]]:
         if not line.strip():
             continue
         try:
-            rows.append(json.loads(line))
+            rows.append(parse_json(line))
         except ValueError as error:
             if number == len(lines):
                 break

@@ -14,6 +14,7 @@ from typing import Any
 from gpubench.errors import DataError, PlanRefusedError, UsageError
 from gpubench.files import create_exclusively, reading, write_atomically, writing
 from gpubench.model.plan import Frozen, Plan, PlanAddition, PlannedBlock, PlannedJob, PlannedRun
+from gpubench.spec.plain import content_id, parse_json
 from gpubench.spec.records import RUN_FILE
 from gpubench.store.packs import Pack
 
@@ -161,8 +162,8 @@ class Campaign:
             write_atomically(path, json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
 
     def manifests(self) -> dict[str, Any]:
-        """Every stored manifest by its hash. Raises DataError naming a damaged one."""
-        return {path.stem: _load(path) for path in sorted((self.directory / "manifests").glob("*.json"))}
+        """Every stored manifest by its hash. Raises DataError naming one that is damaged or was edited."""
+        return {path.stem: _manifest(path) for path in sorted((self.directory / "manifests").glob("*.json"))}
 
     @property
     def place(self) -> Path:
@@ -192,12 +193,17 @@ def _additions(directory: Path) -> Iterator[PlanAddition]:
             yield PlanAddition.parse(path.read_text(encoding="utf-8"), str(path))
 
 
-def _load(path: Path) -> Any:
+def _manifest(path: Path) -> dict[str, Any]:
+    then = "restore it from a copy of the campaign"
     try:
         with reading(path):
-            return json.loads(path.read_bytes())
-    except (ValueError, RecursionError):
-        raise DataError(f"{path} is cut off or not JSON", then="restore it from a copy of the campaign") from None
+            document = parse_json(path.read_bytes())
+            whole = isinstance(document, dict) and content_id(document) == path.stem
+    except ValueError:
+        raise DataError(f"{path} is cut off or not JSON", then=then) from None
+    if not whole:
+        raise DataError(f"{path} isn't what was written: its name is another hash", then=then)
+    return dict(document)
 
 
 def require_place(directory: Path) -> None:
@@ -256,7 +262,7 @@ def newest_campaign(outputs: Path, *, with_results: bool = False) -> Path:
 
 def _planned_at(plan: Path) -> float:
     try:
-        created_at = str(json.loads(plan.read_bytes())["created_at"])
+        created_at = str(parse_json(plan.read_bytes())["created_at"])
         return dt.datetime.fromisoformat(created_at).timestamp()
     except (ValueError, KeyError, TypeError, OSError):
         # A damaged plan keeps its place in time: if it is the newest, opening it says what is wrong with it.

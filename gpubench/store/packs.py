@@ -24,6 +24,7 @@ from typing import Any, Literal
 from gpubench.errors import DataError, MissingToolError
 from gpubench.files import reading, write_atomically, writing
 from gpubench.render.planned import EPOCH
+from gpubench.spec.plain import parse_json
 
 PACK = "gpubench/pack/1"
 INDEX = "pack.json"
@@ -181,8 +182,8 @@ def _opened(path: Path) -> zipfile.ZipFile:
 def _index(path: Path, archive: zipfile.ZipFile) -> Index:
     try:
         info = archive.getinfo(INDEX)
-        plain = json.loads(b"".join(_read(archive, info, min(info.file_size, _MOST_INDEX_BYTES))))
-    except (KeyError, ValueError, RecursionError, DataError):
+        plain = parse_json(b"".join(_read(archive, info, min(info.file_size, _MOST_INDEX_BYTES))))
+    except (KeyError, ValueError, DataError):
         raise DataError(
             f"{path} is no pack of gpubench: it has no {INDEX} that can be read",
             then="name what gpubench results pack wrote",

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any, Dict, Iterable, Mapping, Optional, Set
 
-from gpubench.spec.plain import to_plain
+from gpubench.spec.plain import parse_json, to_plain
 from gpubench.spec.records import (
     HASHED_FILES,
     LINKS_FILE,
@@ -38,7 +38,7 @@ def recorded(runs_dir: Path, run: str) -> Set[int]:
 def _status(record: Path) -> str:
     """``status`` in a run record, empty where there is none or none that can be read."""
     try:
-        plain = json.loads(record.read_text(encoding="utf-8"))
+        plain = parse_json(record.read_bytes())
     except (OSError, ValueError):
         return ""
     return str(plain.get("status", "")) if isinstance(plain, dict) else ""
@@ -106,4 +106,5 @@ def _append(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _pretty(plain: Any) -> bytes:
-    return (json.dumps(plain, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode("utf-8")
+    # Variables and paths are bytes to the system: what is no UTF-8 in them must not cost the run its record.
+    return (json.dumps(plain, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode("utf-8", "replace")

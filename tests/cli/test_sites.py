@@ -12,6 +12,7 @@ import pytest
 
 from gpubench.cli.sites.profiles import known_issues, load_site, load_suite, read_profile, site_names
 from gpubench.errors import UsageError
+from gpubench.files import locked
 from gpubench.node import scratch
 from gpubench.plan.site_checks import check_site
 from tests.conftest import Run
@@ -263,3 +264,14 @@ def test_what_dead_runs_left_on_this_machine_is_listed_and_removed(gpubench: Run
     assert all(one.exists() for one in (alive, other))
     os.close(handle)
     assert "here jobs are none" in gpubench("sites", "clean", "kubernetes").stderr
+
+
+def test_a_cleaning_that_goes_well_removes_the_files_of_those_that_did_not(gpubench: Run, tmp_path: Path) -> None:
+    names = [f"{site}-20260101-000000-00000{number}" for number, site in enumerate(("local", "local", "local-slurm"))]
+    dead, at_work, elsewhere = (tmp_path / "outputs" / "cleanings" / name for name in names)
+    for one in (dead, at_work, elsewhere):
+        (one / "jobs" / "check").mkdir(parents=True)
+    with locked(at_work):
+        done = gpubench("sites", "clean", "local", "--set", f"paths.scratch={tmp_path}")
+    assert done.returncode == 0, done.stderr
+    assert sorted(dead.parent.iterdir()) == [at_work, elsewhere]

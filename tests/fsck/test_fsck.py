@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import subprocess
 import zipfile
 from collections.abc import Callable, Iterator
@@ -125,6 +126,7 @@ def damages() -> Iterator[tuple[str, Damage, str, str]]:
     yield "strange top", lambda c: (c / "old").mkdir(), "foreign", "old"
     yield "link", lambda c: (c / "report.html").symlink_to("/etc/hostname"), "foreign", "report.html"
     yield "manifest", lambda c: edit(next((c / "manifests").iterdir()), kind="docker"), "edited", "manifests/"
+    yield "manifest no text", lambda c: edit(next((c / "manifests").iterdir()), kind="\ud800"), "torn", "manifests/"
     yield "manifest gone", lambda c: next((c / "manifests").iterdir()).unlink(), "torn", "manifests/"
     yield "spec", lambda c: edit(next(c.glob("jobs/*/specs/*")), env={}), "edited", "specs/"
     yield "spec gone", lambda c: next(c.glob("jobs/*/specs/*-1-*")).unlink(), "torn", "specs/"
@@ -215,7 +217,9 @@ def test_a_directory_of_many_is_searched_and_json_has_the_same_lines(campaign: P
 
 
 def test_of_several_directories_those_without_results_are_named_and_left_out(campaign: Path, gpubench: Run) -> None:
-    (campaign.parent / "checks").mkdir()
+    of_a_job = campaign.parent / "checks" / "draco-20260101-000000-000000"
+    (of_a_job / "facts").mkdir(parents=True)
+    shutil.copy(campaign / "node.pyz", of_a_job)
     done = gpubench("results", "fsck", campaign, campaign.parent / "checks")
     assert (done.returncode, f"{campaign}: campaign, no findings" in done.stdout) == (0, True), done.stderr
     assert f"{campaign.parent / 'checks'} is left out: it is no campaign" in done.stderr

@@ -42,6 +42,14 @@ def test_with_a_hot_cache_the_first_iteration_warms_it(tmp_path: Path) -> None:
     assert not imported(tmp_path, tmp_path / "lukewarm.jsonl").table["warmup"].any()
 
 
+def test_a_text_that_no_file_could_hold_is_refused_with_its_line(tmp_path: Path) -> None:
+    run = json.loads(RESULTS.read_text())
+    lines = [run | {"timestamp": "2026-11-08T00:00:00+00:00"}, run | {"frontend": "\ud800"}, run]
+    (tmp_path / "runs.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    refused = imported(tmp_path, tmp_path / "runs.jsonl").note["refused"]
+    assert ("runs.jsonl", 2, "cut off, or not JSON") in [(one["file"], one["line"], one["reason"]) for one in refused]
+
+
 def test_failed_queries_and_wrong_answers_are_refused_with_their_reason(tmp_path: Path) -> None:
     assert [one["reason"] for one in imported(tmp_path, RESULTS).note["refused"]] == [
         "query 1, iteration 2: its answer was wrong: columns differ",

@@ -7,7 +7,9 @@ import json
 import math
 import shutil
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from gpubench.importers.directory import Given, ImportedResults, import_files
@@ -15,6 +17,10 @@ from gpubench.importers.formats import FORMATS
 
 FIXTURES = Path(__file__).parent / "fixtures" / "dask_cuda"
 MERGE = "nnodes-002-cudf-merge-dask"
+
+
+HUGE = b"\x93NUMPY\1\0" + b"\x46\0" + b"{'descr': '<f8', 'fortran_order': False, 'shape': (%d,)}" % 10**15
+"""A heading that says a petabyte."""
 
 
 def imported(source: Path, out: Path) -> ImportedResults:
@@ -67,6 +73,37 @@ def test_a_file_that_is_no_result_is_named_and_the_others_are_kept(dated: Path, 
     found = imported(dated, tmp_path / "out")
     assert found.table.height == 15
     assert [(one["file"], one["line"]) for one in found.note["refused"]] == [(name, 1)]
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.array(["a"]),
+        np.array([1j]),
+        np.array([(1, 2.0)], dtype="i4,f8"),
+        {"several": np.zeros(2)},
+        b"PK\3\4",
+        b"",
+        HUGE,
+    ],
+    ids=["text", "complex", "records", "an archive", "a damaged archive", "empty", "huge"],
+)
+def test_what_is_no_array_of_bandwidths_beside_a_file_is_named_and_costs_no_row(
+    dated: Path, tmp_path: Path, array: Any
+) -> None:
+    with (dated / f"{MERGE}.npy").open("wb") as file:
+        if isinstance(array, bytes):
+            file.write(array)
+        elif isinstance(array, dict):
+            np.savez(file, **array)
+        else:
+            np.save(file, array)
+    (dated / "environment-info.json").write_text("[" * 100_000)
+    found = imported(dated / f"{MERGE}.json", tmp_path / "out")
+    assert found.table["rep"].to_list() == [0, 1, 2]
+    assert [one["reason"] for one in found.note["refused"]] == [
+        f"{MERGE}.npy or {MERGE}.address_map.json beside it can't be read; the times are kept"
+    ]
 
 
 def test_a_repetition_without_a_time_is_refused_alone(dated: Path, tmp_path: Path) -> None:

@@ -100,7 +100,11 @@ def test_whoever_says_something_else_first_is_shown_the_door(server: ControlServ
     assert server.connections == {}
 
 
-@pytest.mark.parametrize("sent", [b"GET / HTTP/1.1\r\n\r\n", b"\xff\xfe\n", b"[]\n", b"7\n", b"\n"])
+@pytest.mark.parametrize(
+    "sent",
+    [b"GET / HTTP/1.1\r\n\r\n", b"\xff\xfe\n", b"[]\n", b"7\n", b"\n", b"[" * 60_000 + b"\n", b"9" * 60_000 + b"\n"],
+    ids=["HTTP", "no UTF-8", "a list", "a number", "an empty line", "nested too deeply", "a number of many digits"],
+)
 def test_noise_is_no_message_and_harms_nobody(server: ControlServer, call: Any, sent: bytes) -> None:
     with socket.create_connection((server.host, server.port), timeout=10) as sock:
         sock.sendall(sent)

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import json
+import select
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from gpubench.node import rendezvous
-from gpubench.node.control_channel import Connection, join
+from gpubench.node.control_channel import Connection, ControlServer, join
 from gpubench.node.node import RunNode
 from gpubench.node.stop import StopRequest
 from gpubench.node.supervisor import Leader, NodeLostError
-from gpubench.node.turns import DONE, OVER, TURN, ClientTurns, conduct
+from gpubench.node.turns import DONE, OVER, PAUSE, PAUSED, TURN, ClientTurns, ConductorGoneError, Turns, conduct
 from gpubench.spec.plain import SpecError
 from gpubench.spec.turns import END, START, TURNS_SPEC, Turn, TurnsSpec, rendezvous_name
-from tests.node.runners import NeverAsked
+from tests.node.runners import NeverAsked, until
 
 TOKEN = "5eed"
 
@@ -164,6 +165,57 @@ def test_without_a_conductor_a_run_is_lost_and_has_not_failed(tmp_path: Path) ->
         )
         with pytest.raises(NodeLostError, match="no turns: the conductor of its block doesn't answer: "):
             leader.join_block()
+
+
+class Waits(NeverAsked):
+    """Says when a wait really waits, and how often one came back at once."""
+
+    def __init__(self) -> None:
+        self.asleep = threading.Event()
+        self.at_once = 0
+
+    def wait(self, handles: Sequence[Any], timeout_s: float) -> None:
+        if select.select(handles, [], [], 0)[0]:
+            self.at_once += 1
+        else:
+            self.asleep.set()
+        super().wait(handles, timeout_s)
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_leader_whose_nodes_pause_sleeps_until_they_answer_whatever_the_conductor_does(
+    is_there: bool, tmp_path: Path
+) -> None:
+    spec = SimpleNamespace(run="run0", deadlines=SimpleNamespace(silence_s=60.0), place=str)
+    node = cast("RunNode", SimpleNamespace(spec=spec, runs_dir=tmp_path, load=SimpleNamespace(tick=lambda: 1.0)))
+    waits, (conductor, mine) = Waits(), socket.socketpair()
+    leader = Leader(node, tmp_path, TOKEN, cast("StopRequest", waits))
+    turns = leader.turns = Turns(node, Connection(mine))
+    with contextlib.ExitStack() as opened:
+        server = ControlServer("127.0.0.1", TOKEN)
+        for one in (conductor, turns, server):
+            opened.callback(one.close)
+        turns.wake(server)
+        peer = join(server.host, server.port, TOKEN, rank=1, facts={}, timeout_s=60)
+        opened.callback(peer.close)
+        until(lambda: leader._receive(server, fatal=True) and leader.peers)
+        conductor.sendall(json.dumps({"kind": TURN, "workload": 3}).encode() + b"\n")
+        if not is_there:
+            conductor.close()
+        waits.asleep.clear()
+        telling = threading.Thread(target=leader._tell_all, args=(server, PAUSE, PAUSED))
+        telling.start()
+        until(lambda: waits.asleep.is_set() or waits.at_once > 1000)
+        asleep = waits.asleep.is_set()
+        peer.send({"kind": PAUSED})
+        telling.join(60)
+        assert not telling.is_alive()
+        assert asleep
+        if is_there:
+            assert turns.asked() == {"kind": TURN, "workload": 3}
+        else:
+            with pytest.raises(ConductorGoneError, match="is gone"):
+                turns.asked()
 
 
 def test_a_client_gives_back_the_turns_of_workloads_that_have_ended_early() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpubench.spec import WorkloadRecord
-from gpubench.spec.plain import SpecError, canonical, content_id, from_plain, parse_lines, to_plain
+from gpubench.spec.plain import SpecError, canonical, content_id, from_plain, parse_json, parse_lines, to_plain
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -72,6 +72,21 @@ def test_ids_never_move_because_stored_campaigns_hold_them() -> None:
 def test_json_lines_read_back(rows: list[dict[str, Any]]) -> None:
     text = "".join(json.dumps(row) + "\n" for row in rows)
     assert parse_lines(text) == rows
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[" * 100_000, r'["\ud800"]', r'{"\uDFFF": 1}', '"\ud800"', b'"\xed\xa0\x80"', b'"\xff"', b""]
+)
+def test_what_no_file_could_hold_is_no_document(text: str | bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        parse_json(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [(r'"\ud83d\ude00"', "\U0001f600"), (r'"\\ud800"', r"\ud800"), (b'"\xc3\xbc"', "ü")]
+)
+def test_what_only_looks_like_half_of_a_pair_is_read(text: str | bytes, value: str) -> None:
+    assert parse_json(text) == value
 
 
 def test_a_last_line_that_a_crash_cut_off_is_left_out() -> None:

@@ -57,7 +57,7 @@ def variant(label: str, ucx: str = "", env: Mapping[str, str] | None = None) -> 
         binding="ucxx",
         python="/images/python",
         env={"UCX_HOME": f"/images/ucx/{ucx}"},
-        manifest=content_id({"manifest": ucx}, 16),
+        manifest=content_id(manifest(ucx)),
     )
     return PlannedVariant(label=label, ucx=ucx, env=dict(env or {}), image=image)
 

@@ -9,6 +9,7 @@ from campaign_builder import START, Writer, begin, make_block, make_plan
 
 from gpubench.errors import DataError, PlanRefusedError, UsageError
 from gpubench.model.plan import Frozen, PlanAddition, PlannedJob
+from gpubench.spec.plain import content_id
 from gpubench.store.campaign import Campaign, create_campaign, newest_campaign
 from gpubench.store.packs import Index, Pack
 
@@ -166,10 +167,21 @@ def test_what_is_derived_of_a_pack_stands_beside_it_and_its_files_are_shown_with
 
 def test_a_manifest_is_written_once(tmp_path: Path) -> None:
     campaign = begin(tmp_path / "c")
-    campaign.write_manifest("0a1b", {"b": "ü", "a": 1})
-    campaign.write_manifest("0a1b", {"another": 1})
-    assert campaign.manifest_path("0a1b").read_text() == '{\n "a": 1,\n "b": "ü"\n}\n'
-    assert campaign.manifests()["0a1b"] == {"a": 1, "b": "ü"}
+    name = content_id({"b": "ü", "a": 1})
+    campaign.write_manifest(name, {"b": "ü", "a": 1})
+    campaign.write_manifest(name, {"another": 1})
+    assert campaign.manifest_path(name).read_text() == '{\n "a": 1,\n "b": "ü"\n}\n'
+    assert campaign.manifests()[name] == {"a": 1, "b": "ü"}
+
+
+@pytest.mark.parametrize("text", ['{"a": 2}', '{"a": "\\ud800"}', "[]", '{"a": 1', "[" * 100_000])
+def test_a_manifest_that_is_not_what_its_name_says_is_not_read(tmp_path: Path, text: str) -> None:
+    campaign = begin(tmp_path / "c")
+    name = content_id({"a": 1})
+    campaign.write_manifest(name, {"a": 1})
+    campaign.manifest_path(name).write_text(text)
+    with pytest.raises(DataError, match=rf"manifests/{name}\.json (is cut off|isn't what)"):
+        campaign.manifests()
 
 
 def test_a_file_is_no_campaign_and_a_pack_is_unzipped_first(tmp_path: Path) -> None:

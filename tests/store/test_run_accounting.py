@@ -176,7 +176,12 @@ def test_lines_of_links_that_are_damaged_or_lack_a_figure_are_left_out(tmp_path:
     lines = [
         whole | {"more": 1},
         *({name: value for name, value in whole.items() if name != gone} for gone in whole),
-        *(whole | {name: bad} for name in ("bytes", "count", "seconds") for bad in (-1, float("inf"), "1", None)),
+        *(
+            whole | {name: bad}
+            for name in ("bytes", "count", "seconds")
+            for bad in (-1, float("inf"), "1", None, True, 10**400)
+        ),
+        *(whole | {name: bad} for name in ("sender", "receiver", "workload", "params_id") for bad in (None, 1, ["a"])),
         [1],
         whole | {"sender": "c"},
     ]

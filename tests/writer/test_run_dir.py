@@ -1,6 +1,7 @@
 import dataclasses
 import hashlib
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -82,6 +83,14 @@ def test_a_finished_run_has_its_record_and_provenance_as_json(tmp_path: Path) ->
     assert json.loads((tmp_path / "provenance.json").read_text(encoding="utf-8")) == {"a": "ü", "b": 1}
     assert json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))["status"] == "ok"
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_a_variable_that_is_no_utf8_costs_no_run_its_record(tmp_path: Path) -> None:
+    value = os.fsdecode(b"M\xfcller")
+    write_provenance(tmp_path, {"environment": {"USER": value}})
+    finish(tmp_path, record(status="failed", reason=f"no such file: /home/{value}"))
+    assert json.loads((tmp_path / "provenance.json").read_text(encoding="utf-8"))["environment"] == {"USER": "M?ller"}
+    assert json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))["reason"].endswith("/home/M?ller")
 
 
 @pytest.mark.parametrize(("status", "ended"), [("ok", True), ("failed", True), ("skipped", False)])

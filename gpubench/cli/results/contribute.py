@@ -27,6 +27,7 @@ from gpubench.files import create_exclusively, reading, write_atomically
 from gpubench.model.quantities import format_bytes
 from gpubench.model.secrets import holds_secret, secrets
 from gpubench.model.text import counted, shortened
+from gpubench.spec.plain import parse_json
 from gpubench.store.campaign import Campaign
 from gpubench.store.packs import SUFFIX
 from gpubench.store.rundirs import read_provenance
@@ -165,7 +166,7 @@ def _private(name: str, text: str, *, homes: bool) -> Iterator[str]:
     )
     if not secret and name.endswith(".json"):
         try:
-            plain = json.loads(text)
+            plain = parse_json(text)
         except ValueError:
             plain = None
         if isinstance(plain, dict) and (refused := secrets(plain, lambda key: f"{name}, {key}")):
@@ -204,7 +205,7 @@ def _digest(path: Path) -> str:
 def _read_index(repository: Path) -> dict[str, dict[str, Any]]:
     path = repository / FOLDER / INDEX
     try:
-        plain = json.loads(path.read_text(encoding="utf-8"))
+        plain = parse_json(path.read_bytes())
         if plain["schema"] != SCHEMA:
             raise DataError(f"{path} is {plain['schema']}, not {SCHEMA}", then="use the gpubench that wrote it")
         return {str(one["pack"]): dict(one) for one in plain["packs"]}

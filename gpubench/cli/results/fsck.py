@@ -16,6 +16,7 @@ from gpubench.errors import DataError, GpubenchError, UsageError
 from gpubench.fsck import Checked, Finding, check_campaign, check_import
 from gpubench.fsck.findings import MOVE
 from gpubench.importers.directory import NOTE, TABLE
+from gpubench.render.check import FACTS
 from gpubench.schedulers import POLLED, SCHEDULERS, pod_log_collector, submitted
 from gpubench.store.campaign import PLAN_FILE, Campaign
 from gpubench.store.packs import SUFFIX, faults, unknown
@@ -69,6 +70,8 @@ def _what(path: Path) -> str:
     """``campaign`` or ``import``, also what was one before a file was lost, or ``pack``; empty for anything else."""
     if path.is_file():
         return "pack" if path.name.endswith(SUFFIX) else ""
+    if (path / FACTS).is_dir() and not (path / PLAN_FILE).exists():
+        return ""  # of `sites check --live` or `sites clean`
     if any((path / name).exists() for name in _OF_CAMPAIGNS) and not (path / NOTE).exists():
         return "campaign"
     return "import" if any((path / name).is_file() for name in _OF_IMPORTS) else ""

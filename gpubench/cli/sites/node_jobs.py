@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime as dt
+import glob
 import os
 import secrets
 import shutil
@@ -18,19 +20,27 @@ from gpubench.cli.campaign.running import interrupts
 from gpubench.cli.images.obtain import obtain_images
 from gpubench.cli.say import say
 from gpubench.cli.sites.profiles import expanded, load_site
-from gpubench.errors import InterruptedByUserError, MissingToolError, PlanRefusedError, SchedulerError, UsageError
-from gpubench.files import write_atomically
+from gpubench.errors import (
+    GpubenchError,
+    InterruptedByUserError,
+    MissingToolError,
+    PlanRefusedError,
+    SchedulerError,
+    UsageError,
+)
+from gpubench.files import locked, write_atomically, writing
 from gpubench.model.image import Image
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
 from gpubench.plan.site_checks import SiteFinding, check_images, check_nodes, check_site, parse_facts, require_shared
 from gpubench.polling import poll_until
 from gpubench.render import job_file, pack
-from gpubench.render.check import INSIDE, JOB, LEFT, render_check, render_clean
+from gpubench.render.check import FACTS, INSIDE, JOB, LEFT, render_check, render_clean
 from gpubench.render.job import OBJECTS
 from gpubench.schedulers import BATCH, JobState
 from gpubench.schedulers.client import inherited
 
+_STAMP = "[0-9]" * 8 + "-[0-9]*"
 LOOK_S = 1.0
 LATE_S = 35.0
 """NFS may hide a new file from another machine for half a minute."""
@@ -61,15 +71,31 @@ def refuse_wrong(site: Site, command: str, *, instead: str) -> None:
         )
 
 
-def write(site: Site, what: str, files: Mapping[str, bytes], outputs: Path | None) -> Path:
-    """Write the job's files below ``outputs/<what>``, where all nodes see them; the directory."""
+@contextlib.contextmanager
+def job_files(site: Site, what: str, files: Mapping[str, bytes], outputs: Path | None) -> Iterator[Path]:
+    """Write the job's files below ``outputs/<what>``, where all nodes see them; yields their directory.
+
+    They are removed with those of earlier jobs that have ended. Where the block fails they stay, since the job's log,
+    which may say why, is among them.
+    """
     above = outputs or expanded(site.paths.outputs, "paths.outputs", site)
     directory = above / what / f"{site.name}-{dt.datetime.now(dt.UTC):%Y%m%d-%H%M%S-%f}"
     require_shared(f"the directory of {what}", resolve(str(directory)), shared_paths(site))
-    for path, data in files.items():
-        write_atomically(directory / path, data)
-    (directory / "facts").mkdir()
-    return directory
+    with writing(directory):
+        (directory / FACTS).mkdir(parents=True)
+    with locked(directory):
+        for path, data in files.items():
+            write_atomically(directory / path, data)
+        yield directory
+        shutil.rmtree(directory)
+    for one in directory.parent.glob(f"{glob.escape(site.name)}-{_STAMP}"):
+        with contextlib.suppress(BlockingIOError, FileNotFoundError, GpubenchError), locked(one, wait=False):
+            if site.scheduler not in BATCH or not _may_live(BATCH[site.scheduler].state(one / "jobs" / JOB)):
+                shutil.rmtree(one)
+
+
+def _may_live(state: JobState) -> bool:
+    return state.alive or state.phase == "unknown"
 
 
 def run(site: Site, directory: Path) -> JobState:
@@ -111,7 +137,7 @@ def run_here(directory: Path) -> None:
 
 def left_by_nodes(directory: Path, kind: str, wanted: int) -> Iterator[tuple[str, str]]:
     """Names of the nodes and what each left; the files of a job that went well are waited for a while."""
-    facts = directory / "facts"
+    facts = directory / FACTS
     found = poll_until(
         lambda: sorted(facts.glob(f"[!.]*.{kind}")),
         lambda found: len(found) >= wanted,
@@ -137,27 +163,26 @@ def check_live(name: str, settings: Sequence[str], *, nodes: int, ucx: str | Non
         raise UsageError(f"site {site.name} has no queue; --live asks a scheduler that has one")
     refuse_wrong(site, "--live", instead="a small campaign tells the same: --suite verify")
     image = _image(site, ucx) if ucx else None
-    directory = _write(site, nodes, image, outputs)
-    token = secrets.token_hex(8)
-    write_atomically(directory / "jobs" / JOB / "from-login", token)
-    state = run(site, directory)
-    wanted = nodes if state.word == "COMPLETED" else 0
-    hosts = [parse_facts(text) for _, text in left_by_nodes(directory, "host", wanted)]
-    inside = [parse_facts(text) for _, text in left_by_nodes(directory, "inside", wanted if image else 0)]
-    findings = [
-        SiteFinding(not state.end, f"{_asked_for(site)}: job {state.job_id} {state.end or 'ran'} on {state.hosts}"),
-        *check_nodes(site, nodes, hosts, token),
-        *check_images(site, hosts, inside if image else None),
-    ]
-    for finding in findings:
-        say(str(finding))
-    wrong = sum(finding.ok is False for finding in findings)
-    if wrong:
-        raise PlanRefusedError(
-            f"site {site.name} isn't as its profile says in {wrong} of these lines",
-            then=f"correct the profile, or the site; the job's log is in {directory / 'jobs' / JOB}",
-        )
-    shutil.rmtree(directory)
+    with job_files(site, "checks", _files(site, nodes, image), outputs) as directory:
+        token = secrets.token_hex(8)
+        write_atomically(directory / "jobs" / JOB / "from-login", token)
+        state = run(site, directory)
+        wanted = nodes if state.word == "COMPLETED" else 0
+        hosts = [parse_facts(text) for _, text in left_by_nodes(directory, "host", wanted)]
+        inside = [parse_facts(text) for _, text in left_by_nodes(directory, "inside", wanted if image else 0)]
+        findings = [
+            SiteFinding(not state.end, f"{_asked_for(site)}: job {state.job_id} {state.end or 'ran'} on {state.hosts}"),
+            *check_nodes(site, nodes, hosts, token),
+            *check_images(site, hosts, inside if image else None),
+        ]
+        for finding in findings:
+            say(str(finding))
+        wrong = sum(finding.ok is False for finding in findings)
+        if wrong:
+            raise PlanRefusedError(
+                f"site {site.name} isn't as its profile says in {wrong} of these lines",
+                then=f"correct the profile, or the site; the job's log is in {directory / 'jobs' / JOB}",
+            )
 
 
 def _image(site: Site, ucx: str) -> Image:
@@ -167,8 +192,8 @@ def _image(site: Site, ucx: str) -> Image:
     return found[0]
 
 
-def _write(site: Site, nodes: int, image: Image | None, outputs: Path | None) -> Path:
-    files = render_check(
+def _files(site: Site, nodes: int, image: Image | None) -> dict[str, bytes]:
+    return render_check(
         site,
         nodes,
         image,
@@ -177,7 +202,6 @@ def _write(site: Site, nodes: int, image: Image | None, outputs: Path | None) ->
         node_pyz=pack(resources.node_half()),
         gpubench=__version__,
     )
-    return write(site, "checks", files, outputs)
 
 
 def _asked_for(site: Site) -> str:
@@ -222,25 +246,25 @@ def clean_site(name: str, settings: Sequence[str], *, nodes: int, remove: bool, 
     site = load_site(name, list(settings))
     refuse_wrong(site, "sites clean", instead="what pods leave ends with them")
     files = render_clean(site, nodes, resources.job_templates(), remove=remove, gpubench=__version__)
-    directory = write(site, "cleanings", files, outputs)
-    log = directory / "jobs" / JOB
-    if site.scheduler in BATCH:
-        state = run(site, directory)
-        if state.end:
-            raise SchedulerError(f"job {state.job_id} {state.end} on {state.hosts}", then=f"its log is in {log}")
-    else:
-        run_here(directory)
-    seen = dict(left_by_nodes(directory, LEFT, nodes))
-    found = [one for node, text in seen.items() for one in _parse(node, text)]
-    for one in found:
-        say(str(one))
-    if len(seen) != nodes:
-        names = f": {', '.join(seen)}" if seen else ""
-        raise SchedulerError(f"{len(seen)} of {nodes} nodes answered{names}", then=f"the job's log is in {log}")
-    kept = sum(one.became == "kept" for one in found)
-    if kept:
-        raise PlanRefusedError(f"{kept} of these can't be removed", then=f"the job's log, which says why, is in {log}")
-    shutil.rmtree(directory)
+    with job_files(site, "cleanings", files, outputs) as directory:
+        log = directory / "jobs" / JOB
+        if site.scheduler in BATCH:
+            state = run(site, directory)
+            if state.end:
+                raise SchedulerError(f"job {state.job_id} {state.end} on {state.hosts}", then=f"its log is in {log}")
+        else:
+            run_here(directory)
+        seen = dict(left_by_nodes(directory, LEFT, nodes))
+        found = [one for node, text in seen.items() for one in _parse(node, text)]
+        for one in found:
+            say(str(one))
+        if len(seen) != nodes:
+            names = f": {', '.join(seen)}" if seen else ""
+            raise SchedulerError(f"{len(seen)} of {nodes} nodes answered{names}", then=f"the job's log is in {log}")
+        kept = sum(one.became == "kept" for one in found)
+        if kept:
+            why = f"the job's log, which says why, is in {log}"
+            raise PlanRefusedError(f"{kept} of these can't be removed", then=why)
     there = len(found) if not remove else 0
     how = "; remove it with --remove" if there else ""
     say(f"{there or 'nothing'} left by dead jobs on {', '.join(seen)}{how}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import hashlib
-import json
 import re
 import time
 import urllib.parse
@@ -29,6 +28,7 @@ from gpubench.images.docker.names import (
     is_loopback,
     uname_architecture,
 )
+from gpubench.spec.plain import parse_json
 
 _PARAMETER = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _CLIENT = "gpubench"
@@ -335,7 +335,7 @@ class Registry:
 
     def _found(self, manifest: dict[str, Any], digest: str, architecture: str, name: str) -> FoundImage:
         config = manifest["config"]["digest"]
-        document = json.loads(self._blob(config, LARGEST_DOCUMENT, name))
+        document = parse_json(self._blob(config, LARGEST_DOCUMENT, name))
         if architecture and document.get("architecture") != docker_architecture(architecture):
             raise _other_architecture(name, architecture, [document.get("architecture", "unknown")])
         return FoundImage(
@@ -381,7 +381,7 @@ def _digest(body: bytes) -> str:
 
 def _json(answer: RegistryResponse, name: str) -> dict[str, Any]:
     try:
-        document = json.loads(answer.body)
+        document = parse_json(answer.body)
     except ValueError:
         document = None
     if not isinstance(document, dict):
