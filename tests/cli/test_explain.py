@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from gpubench.store.campaign import Campaign
 from tests.conftest import Run
-from tests.store.campaign_builder import QUICK, begin, finish, make_plan, variant
+from tests.store.campaign_builder import QUICK, Writer, begin, finish, make_plan, variant, workload
 
 
 def edit(campaign: Campaign, change: Callable[[dict[str, Any], str, int], None]) -> None:
@@ -122,3 +123,77 @@ def test_runs_without_provenance_are_compared_by_their_plans(gpubench: Run, camp
     assert done.returncode == 0, done.stderr
     assert "settings.UCX_RNDV_THRESH: absent → 8192" in done.stdout
     assert "Noise: not recorded." in done.stdout
+
+
+LAYERED: tuple[tuple[str, dict[str, Any], int, float], ...] = (
+    ("link", {"test": "tag_lat", "size": 10_000_000, "iterations": 40, "pairs": "all"}, 6, 0.1),
+    ("link", {"test": "send_recv", "size": 10_000_000, "iterations": 40, "pairs": "all"}, 6, 0.2),
+    ("message", {"size": 10_000_000}, 6, 0.2),
+    ("merge", {"rows_per_worker": 200_000, "frac_match": 0.3}, 6, 0.41),
+)
+NOT_IN_UCX = "not in UCX, which is equivalent in link test=tag_lat"
+IN_DASK = f"Slower in Dask or the tasks: merge +20 %; {NOT_IN_UCX}; not in the binding, which is equivalent in"
+NONE = "No layer is decided to be slower or faster; undecided: none."
+
+
+def layered(tmp_path: Path, suite: Any, effects: Callable[[str, dict[str, Any]], float], *, blocks: int = 8) -> Path:
+    made = begin(tmp_path / "layered", make_plan(suite=suite, blocks=blocks))
+    seconds = {workload(name, params, 1).params_id: typical for name, params, _, typical in suite}
+    writer = Writer(made, lambda label, one: effects(one.name, dict(one.params)) if label == "1.19.0" else 1.0, seconds)
+    for row in made.rows():
+        writer.write(*row)
+    return made.directory
+
+
+def of_layers(gpubench: Run, campaign: Path, *words: str) -> str:
+    done = gpubench("diff", *(words or ("1.17.0", "1.19.0")), campaign)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    said = " ".join(done.stdout.partition("In which layer (1.19.0 vs 1.17.0):")[2].split())
+    return re.sub(r"\b\d+\.\d %", "20 %", said)
+
+
+@pytest.mark.parametrize(
+    ("slower", "said"),
+    [
+        ({"link", "send_recv", "message", "merge"}, "Slower in UCX: link test=tag_lat +20 %."),
+        ({"send_recv", "message", "merge"}, f"+20 % and message +20 %; {NOT_IN_UCX}."),
+        ({"merge"}, IN_DASK),
+        (set(), NONE),
+    ],
+)
+def test_the_cause_is_the_lowest_layer_that_is_slower(
+    gpubench: Run, tmp_path: Path, slower: set[str], said: str
+) -> None:
+    def effect(name: str, params: dict[str, Any]) -> float:
+        return 1.2 if (name if params.get("test") != "send_recv" else "send_recv") in slower else 1.0
+
+    campaign = layered(tmp_path, LAYERED, effect)
+    found = of_layers(gpubench, campaign)
+    assert said in found
+    assert of_layers(gpubench, campaign, "1.19.0", "1.17.0") == found
+    (layers,) = json.loads(gpubench("diff", "1.17.0", "1.19.0", "--json", campaign).stdout)["layers"]
+    assert [len(cells) for cells in layers["layers"].values()] == [1, 2, 1]
+    assert layers["layers"]["Dask or the tasks"][0]["verdict"] == ("regression" if "merge" in slower else "equivalent")
+
+
+def test_a_lower_layer_that_is_undecided_or_unmeasured_may_be_the_cause(gpubench: Run, tmp_path: Path) -> None:
+    suite = (("link", {**LAYERED[0][1], "size": 1024}, 6, 0.1), LAYERED[2], LAYERED[3])
+    made = begin(tmp_path / "c", make_plan(suite=suite, blocks=8))
+    seconds = {workload(name, params, 1).params_id: typical for name, params, _, typical in suite}
+    writer = Writer(made, lambda label, one: 1.2 if label == "1.19.0" and one.name != "link" else 1.0, seconds)
+    (link,) = [one.params_id for one in made.plan.workloads if one.name == "link"]
+    for row in made.rows():
+        writer.write(*row, failed={link: "no route"} if row[2].variant == "1.17.0" else None)
+    found = of_layers(gpubench, made.directory)
+    assert "Slower in the binding: message +20 %; UCX may be the cause: link is inconclusive." in found
+    assert "link sent 1 KiB, message sent 10 MB: messages of other sizes can take other ways through UCX." in found
+
+
+def test_faster_is_told_as_slower_is_and_a_campaign_without_link_says_nothing(gpubench: Run, tmp_path: Path) -> None:
+    faster = layered(tmp_path / "one", (LAYERED[1], LAYERED[3]), lambda name, _: 0.8 if name == "merge" else 1.0)
+    assert of_layers(gpubench, faster).startswith(
+        "Faster in Dask or the tasks: merge -20 %; nothing measured UCX alone, which may be the cause; not in the "
+        "binding, which is equivalent in link."
+    )
+    assert of_layers(gpubench, layered(tmp_path / "two", LAYERED[2:], lambda *_: 1.2)) == ""

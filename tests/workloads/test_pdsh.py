@@ -93,7 +93,36 @@ def test_a_falsified_answer_is_called_wrong(
     answers: Answers, tpch: pdsh.Tables, falsify: Callable[[pd.DataFrame], pd.DataFrame]
 ) -> None:
     params = {"query": 3, "scale": 0.01, "path": str(tpch.folder)}
-    answers.called_wrong("pdsh", params, falsify)
+    answers.called_wrong("pdsh", params, lambda frames: [falsify(frames[0])])
+
+
+def test_several_queries_are_one_cell_of_their_geometric_mean(
+    cluster: WorkloadContext, tpch: pdsh.Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    params = {"queries": [6, 3, 12], "scale": SCALE, "path": str(tpch.folder)}
+    result = measured_rightly(cluster, "pdsh", params, backend="polars", moves=False)
+    assert result.details["rows"] == sum(len(KNOWN[number]) for number in ("6", "3", "12"))
+    measurement = families.create("pdsh", cluster, "polars", complete("pdsh", params))
+    measurement.setup()
+    alone = [families.create("pdsh", cluster, "polars", complete("pdsh", {**params, "queries": [n]})) for n in (6, 3)]
+    for one in alone:
+        one.setup()
+    ticks = iter([0.0, 1.0, 10.0, 14.0, 20.0, 36.0])
+    monkeypatch.setattr(pdsh.time, "perf_counter", lambda: next(ticks))
+    seconds, answer = measurement.once()
+    assert seconds == pytest.approx(4.0)  # of 1, 4 and 16
+    assert measurement.check(answer).status == "ok"
+    wrong = measurement.check([answer[0], answer[1][1:], answer[2]])
+    assert (wrong.status, wrong.details["differs"]) == ("wrong", "query 3: rows")
+    both = [one.nominal_bytes for one in alone]
+    assert min(both) < measurement.nominal_bytes < max(both)
+
+
+def test_the_plan_refuses_a_query_that_is_named_twice_or_is_none() -> None:
+    for queries, words in (([1, 1], "names a query twice"), ([1, 23], "from 1 to 22")):
+        suite = Suite.model_validate({"name": "x", "workload": [{"name": "pdsh", "params": {"queries": queries}}]})
+        with pytest.raises(UsageError, match=words):
+            suite.resolve("x.toml", reps=None, timeout_s=60.0)
 
 
 def test_tables_are_made_once_and_found_again(tpch: pdsh.Tables) -> None:

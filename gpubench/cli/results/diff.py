@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpubench.cli.results.judge import expected_of
+from gpubench.cli.results.judge import expected_of, judge_campaign
 from gpubench.cli.results.open_target import chosen_campaign, is_kept, root_of
 from gpubench.cli.results.show import show_section
 from gpubench.errors import DataError, UsageError
@@ -16,8 +16,10 @@ from gpubench.merge.explain import RunEvidence, explain
 from gpubench.model.base import nearest
 from gpubench.model.plan import PlannedVariant
 from gpubench.render.environment import words
+from gpubench.report import labels
 from gpubench.report.explain import differences_section
-from gpubench.report.sections import Section
+from gpubench.report.layers import layers
+from gpubench.report.sections import Section, SectionPart
 from gpubench.store.accounting import RunOutcome, account
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import read_provenance, read_record, run_directories
@@ -119,7 +121,16 @@ def _of_variants(campaign: Campaign, baseline: str, candidate: str) -> Section:
     found = explain(pairs, baseline, candidate, expected_of(campaign), documents)
     sides = [{"campaign": campaign.plan.campaign, "variant": label} for label in (baseline, candidate)]
     about = f"{baseline} → {candidate}, {found.blocks} block{'s'[: found.blocks != 1]} of {campaign.plan.campaign}"
-    return differences_section(found, "variants", sides, (baseline, candidate), [about])
+    section = differences_section(found, "variants", sides, (baseline, candidate), [about])
+    if not any(one.name == "link" for one in campaign.plan.workloads):
+        return section
+    asked = {baseline, candidate}
+    verdicts = [one for one in judge_campaign(campaign).verdicts if {one.baseline, one.candidate} == asked]
+    lines, data = layers(verdicts)
+    if not lines:
+        return section
+    part = SectionPart(f"In which layer ({labels.pair(verdicts[0])}):", lines)
+    return dataclasses.replace(section, parts=[*section.parts, part], data={**section.data, "layers": data})
 
 
 def _of_runs(one: Chosen, other: Chosen, kind: str = "runs", notes: Sequence[str] = ()) -> Section:

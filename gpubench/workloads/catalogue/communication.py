@@ -46,7 +46,7 @@ WORKLOADS = (
         name="link",
         factory="link:LinkTest",
         family="communication",
-        source="ucx_perftest",
+        source="ucx_perftest; ucxx.benchmarks.send_recv",
         scaling="none",
         backends=("dask",),
         devices=BOTH_DEVICES,
@@ -54,8 +54,9 @@ WORKLOADS = (
             "test": Param(
                 "choice",
                 "tag_lat",
-                "what ucx_perftest measures: round trips (tag_lat, ucp_am_lat) or one way (tag_bw, ucp_am_bw)",
-                choices=("tag_lat", "tag_bw", "ucp_am_lat", "ucp_am_bw"),
+                "what ucx_perftest measures: round trips (tag_lat, ucp_am_lat) or one way (tag_bw, ucp_am_bw); "
+                "send_recv: round trips of ucxx.benchmarks.send_recv, with the progress mode of the workers",
+                choices=("tag_lat", "tag_bw", "ucp_am_lat", "ucp_am_bw", "send_recv"),
                 original="-t",
             ),
             "size": Param("size", 1024, "bytes of one message", original="-s"),
@@ -67,7 +68,7 @@ WORKLOADS = (
                 choices=("all", "ring", "hosts"),
             ),
         },
-        timed="the iterations, by ucx_perftest's own clock, behind its own warm-up of a tenth as many; pair after pair "
+        timed="the iterations, by the program's own clock, behind its own warm-up of a tenth as many; pair after pair "
         "of workers, each in two processes of its own, seconds summed over the pairs",
         graph="none",
         counted="size × iterations × pairs, twice for round trips",

@@ -14,8 +14,10 @@ def _held(params: Mapping[str, Any], shape: Shape) -> int:
 
 
 def _fault(_backend: str, params: Mapping[str, Any]) -> str:
-    if not 1 <= int(params["query"]) <= 22:
+    if not all(1 <= int(number) <= 22 for number in (params["query"], *params["queries"])):
         return "query is a number from 1 to 22"
+    if len(set(params["queries"])) < len(params["queries"]):
+        return "queries names a query twice"
     if not params["path"] and int(params["files"]) < 1:
         return "files is at least 1"
     return "" if 0.001 <= params["scale"] <= 100_000 else "scale is at least 0.001 and at most 100000"
@@ -32,6 +34,12 @@ WORKLOADS = (
         devices=BOTH_DEVICES,
         params={
             "query": Param("count", 1, "which of the 22 queries", original="pdsh 1"),
+            "queries": Param(
+                "counts",
+                [],
+                "several queries instead, as one cell: a sample is the geometric mean of their seconds",
+                original="pdsh 1,3,6",
+            ),
             "scale": Param("number", 0.1, "scale factor: about so many GB of text", original="--scale"),
             "files": Param("count", 4, "files of table lineitem, the others have fewer: partitions"),
             "directory": Param(
@@ -46,7 +54,7 @@ WORKLOADS = (
         },
         timed="building the query over Parquet files, reading, computing it, bringing the answer to the client",
         graph="timed",
-        counted="bytes on disk of the tables that the query names",
+        counted="bytes on disk of the tables that the query names; of several queries the mean",
         oracle="rows, their order and all columns exactly, floats to 1e-9, as polars answers the same query in SQL on "
         "the same files; as pandas, where the image has no polars or polars is measured",
         held=_held,
