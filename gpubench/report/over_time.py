@@ -8,8 +8,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpubench.stats import special
-
 from gpubench.history.changes import Changed, Series
 from gpubench.history.coverage import OUTSIDE, Gap, Span, spans
 from gpubench.history.observed import Observed
@@ -19,6 +17,7 @@ from gpubench.report.charts import Edges
 from gpubench.report.history import why
 from gpubench.report.sections import NUMBER, PAGE, SHORT, WHY, Chart, Column, Section, SectionPart, Styled, TextTable
 from gpubench.report.versions import group_key, panel_key, panel_words
+from gpubench.stats import special
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,8 +9,8 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from gpubench.stats import special
 
+from gpubench.stats import special
 from gpubench.stats.paired_blocks import CellBlocks, Pairs, count, masked_mean, masked_sd
 from gpubench.stats.runs import Bools, Floats, Ints
 from gpubench.stats.sequential import T_SHARE, looks_so_far, nominal_levels, schedule, sequential_p

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from gpubench.stats import special
 
+from gpubench.stats import special
 from gpubench.stats.decision import IMPROVEMENT, REGRESSION, Decisions
 from gpubench.stats.modes import several_modes
 from gpubench.stats.paired_blocks import BASELINE, CANDIDATE, CellBlocks, Pairs, count, masked_mean, masked_sd

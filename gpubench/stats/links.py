@@ -15,8 +15,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from gpubench.stats import special
 
+from gpubench.stats import special
 from gpubench.stats.runs import Bools, Floats, Ints
 
 LEAST_LEFT = 4

@@ -13,9 +13,9 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from gpubench.stats import special
 
 from gpubench.errors import DataError
+from gpubench.stats import special
 from gpubench.stats.data import ComparisonInput
 from gpubench.stats.paired_blocks import arrange, read_cell
 from gpubench.stats.settings import Margin, Summary

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-from gpubench.stats import special
 
+from gpubench.stats import special
 from gpubench.stats.unpaired import welch
 
 Growth = Literal["weak", "strong"]

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 
 import numpy as np
+
 from gpubench.stats import special
 
 

@@ -13,8 +13,8 @@ import functools
 import math
 
 import numpy as np
-from gpubench.stats import special
 
+from gpubench.stats import special
 from gpubench.stats.runs import Floats
 
 T_SHARE = 0.85

@@ -1,7 +1,7 @@
 """The functions of ``scipy.special`` that the statistics use.
 
-Importing that package takes 0.2 s, nine tenths of them for wrappers of other array libraries (they import ``numpy.f2py``
-and ``numpy.testing``). The functions themselves stand in one compiled module of it, which is loaded here alone.
+Importing that package takes 0.2 s, nine tenths of them for wrappers of other array libraries (they import
+``numpy.f2py`` and ``numpy.testing``). The functions themselves stand in one compiled module, which is loaded alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PACKAGE = "scipy.special"
 
 def _functions() -> ModuleType:
     if PACKAGE not in sys.modules and (spec := importlib.util.find_spec(PACKAGE)):
-        # A package that is found but not run, for as long as its module is loaded. Who needs all of it imports it later.
+        # The package is found but not run while its module is loaded. A later import of the package runs it.
         sys.modules[PACKAGE] = importlib.util.module_from_spec(spec)
         try:
             return importlib.import_module(f"{PACKAGE}._ufuncs")

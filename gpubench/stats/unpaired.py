@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-from gpubench.stats import special
 
+from gpubench.stats import special
 from gpubench.stats.decision import holm, holm_levels
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import reason_of_times

@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from gpubench.stats import special
 
+from gpubench.stats import special
 from gpubench.stats.runs import Floats
 from gpubench.stats.scaling import Interval, Rule, ScalingPoint
 

@@ -27,7 +27,7 @@ finally:
 """
 STATISTICS = {"altair", "numpy", "polars", "scipy", "vl_convert"}
 FUNCTIONS = "scipy.special._ufuncs"
-"""Where the statistics' functions stand; what scipy puts around them for other array libraries takes nine times as long."""
+"""Where the statistics' functions stand; scipy's wrappers of other array libraries take nine times as long."""
 WRAPPERS = {"numpy.f2py", "numpy.testing", "scipy.special", "scipy._lib._array_api"}
 NETWORK = {"asyncio", "docker", "http", "requests", "ssl", "urllib3"}
 
