@@ -211,9 +211,13 @@ def test_a_warning_of_several_runs_is_said_once_with_their_number(tmp_path: Path
     assert run_warnings(outcomes) == ["slow worker: w1 (2 runs)", "other (1 run)"]
 
 
-def test_a_record_with_letters_that_only_json_itself_reads_is_read(tmp_path: Path) -> None:
+def test_a_provenance_that_is_too_deep_for_the_fast_reader_is_read(tmp_path: Path) -> None:
+    (tmp_path / "provenance.json").write_text('{"a": ' + "[" * 300 + "]" * 300 + "}")
+    assert [*read_provenance(tmp_path)] == ["a"]
+
+
+def test_a_record_with_half_of_a_surrogate_pair_is_refused(tmp_path: Path) -> None:
     campaign = begin(tmp_path / "c", make_plan(blocks=1))
-    row = next(campaign.rows())
-    path = Writer(campaign).write(*row, status="failed", reason="half a pair: X") / "run.json"
-    path.write_text(path.read_text().replace("pair: X", "pair: \\ud800"))
-    assert account(campaign).outcomes[0].reason == "half a pair: \ud800"
+    path = Writer(campaign).write(*next(campaign.rows()), status="failed", reason="half: X") / "run.json"
+    path.write_text(path.read_text().replace("half: X", "half: \\ud800"))
+    assert account(campaign).outcomes[0].reason.endswith("run.json is cut off or not JSON")
