@@ -20,11 +20,11 @@ from gpubench.errors import GpubenchError, InterruptedByUserError, UsageError
 
 PARTS = {
     "campaign.commands": ("bench", "plan", "submit", "status", "logs", "cancel", "fetch", "calibrate"),
-    "workloads.commands": ("workloads", "measure", "suites"),
+    "workloads.commands": ("measure", "suites"),
     "clusters.commands": ("cluster",),
     "results.commands": ("compare", "report", "trend", "diff", "results"),
     "images.commands": ("images",),
-    "sites.commands": ("sites", "prereqs"),
+    "sites.commands": ("sites",),
     "node_command": ("run",),
 }
 """By module, in the order in which --help lists them: what each registers."""
@@ -43,6 +43,9 @@ RETIRED: dict[str, str] = {
     "export": "results export",
     "pack": "results pack",
     "fsck": "results fsck",
+    "workloads": "suites workloads",
+    "prereqs": "sites prereqs SITE",
+    "version": "--version",
 }
 """What to type instead, by the old name. A name that is a command still is no retired one."""
 
@@ -93,11 +96,6 @@ def options(
     """Options that stand before a command."""
 
 
-def version() -> None:
-    """Print the version."""
-    typer.echo(__version__)
-
-
 def application(word: str | None = None) -> typer.Typer:
     """The command line; with ``word``, a command's or a group's name, no other command is made, which takes longer."""
     app = typer.Typer(
@@ -115,7 +113,6 @@ def application(word: str | None = None) -> typer.Typer:
     for module, names in PARTS.items():
         if word is None or word in names:
             importlib.import_module(f"gpubench.cli.{module}").register(app)
-    app.command()(version)
     if word is not None:
         app.registered_commands = [
             one for one in app.registered_commands if one.callback and word in (one.name, one.callback.__name__)

@@ -25,7 +25,7 @@ class SuiteEntry(Settings):
     """One workload of a suite; what is unset comes from the suite or from the catalogue."""
 
     name: str = ""
-    """Workload, as ``gpubench workloads`` lists it, or the name of an installed package's entry point."""
+    """Workload, as ``gpubench suites workloads`` lists it, or the name of an installed package's entry point."""
     file: str = ""
     """Instead of ``name``: a workload of your own, ``"FILE.py:NAME"``. A relative path starts at the suite's folder."""
     backend: str = "dask"
@@ -35,7 +35,7 @@ class SuiteEntry(Settings):
     warmup: Annotated[int, between(0, MOST_REPS)] | None = None
     """Repetitions before the first timed one. Unset: the suite's ``warmup``."""
     params: dict[str, Any] = pydantic.Field(default_factory=dict)
-    """Parameters; ``gpubench workloads NAME`` lists those of a workload with their defaults."""
+    """Parameters; ``gpubench suites workloads NAME`` lists those of a workload with their defaults."""
 
 
 class Suite(Settings):

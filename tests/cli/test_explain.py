@@ -49,6 +49,29 @@ def run_of(campaign: Campaign, label: str, block: int) -> str:
     return next(run.run for _, place, run in campaign.rows() if (run.variant, place.block) == (label, block))
 
 
+def test_without_names_the_two_variants_of_a_campaign_are_compared(
+    gpubench: Run, campaign: Campaign, tmp_path: Path
+) -> None:
+    named = gpubench("diff", "1.17.0", "1.19.0", campaign.directory)
+    assert gpubench("diff", campaign.directory / "runs").stdout == named.stdout
+    shutil.copytree(campaign.directory, tmp_path / "outputs" / "c")
+    newest = gpubench("diff")
+    assert (newest.returncode, newest.stdout) == (0, named.stdout)
+    assert "campaign outputs/c, the newest with results" in newest.stderr
+
+
+def test_one_name_that_is_no_campaign_and_a_campaign_of_three_variants_are_refused(
+    gpubench: Run, campaign: Campaign, tmp_path: Path
+) -> None:
+    done = gpubench("diff", "1.17.0")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "'1.17.0' is compared with nothing, and is no campaign" in done.stderr
+    finish(begin(tmp_path / "three", make_plan((variant("a"), variant("b"), variant("c")), suite=QUICK[4:], blocks=1)))
+    done = gpubench("diff", tmp_path / "three")
+    assert done.returncode == 2
+    assert "has 3 variants: a, b, c; type: gpubench diff A B" in done.stderr
+
+
 def test_between_variants_the_planned_is_told_apart_and_noise_stands_beside(gpubench: Run, campaign: Campaign) -> None:
     done = gpubench("diff", "1.17.0", "1.19.0", campaign.directory)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""The playbook of ``gpubench prereqs`` under a real Ansible: checked, linted, and run on this machine, twice."""
+"""The playbook of ``gpubench sites prereqs`` under a real Ansible: checked, linted, and run on this machine, twice."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ touch "$4/bin/conda"
 
 @pytest.fixture
 def playbook(gpubench: Run, tmp_path: Path) -> Path:
-    done = gpubench("prereqs", "--site", "deepops", "--out", "out")
+    done = gpubench("sites", "prereqs", "deepops", "--out", "out")
     assert done.returncode == 0, done.stderr
     return tmp_path / "out" / "prereqs.yml"
 
@@ -66,7 +66,7 @@ def call(ansible: Path, directory: Path, *words: str | Path) -> subprocess.Compl
 def test_the_same_profile_gives_the_same_files_and_nobody_may_write_everywhere(
     gpubench: Run, playbook: Path, tmp_path: Path
 ) -> None:
-    done = gpubench("prereqs", "--site", "deepops", "--out", "again")
+    done = gpubench("sites", "prereqs", "deepops", "--out", "again")
     assert done.returncode == 0, done.stderr
     for path in playbook.parent.iterdir():
         assert path.read_bytes() == (tmp_path / "again" / path.name).read_bytes()
@@ -77,7 +77,7 @@ def test_the_same_profile_gives_the_same_files_and_nobody_may_write_everywhere(
 
 
 def test_a_site_that_runs_containers_needs_none_of_it(gpubench: Run, tmp_path: Path) -> None:
-    done = gpubench("prereqs", "--site", "draco")
+    done = gpubench("sites", "prereqs", "draco")
     assert done.returncode == 6
     assert f"runtime {load_site('draco').runtime} of site draco needs no conda on the nodes" in done.stderr
     assert list(tmp_path.iterdir()) == []

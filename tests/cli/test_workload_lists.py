@@ -1,4 +1,4 @@
-"""`gpubench workloads`: the catalogue in 80 columns, whole as JSON, and in its document."""
+"""`gpubench suites workloads`: the catalogue in 80 columns, whole as JSON, and in its document."""
 
 from __future__ import annotations
 
@@ -15,10 +15,22 @@ DOCUMENT = ROOT / "docs" / "workloads.md"
 
 
 def test_the_table_names_every_workload_at_a_lines_beginning_and_fits_80_columns(gpubench: Run) -> None:
-    done = gpubench("workloads")
+    done = gpubench("suites", "workloads")
     lines = done.stdout.splitlines()
     assert [line.split()[0] for line in lines if not line.startswith(" ")] == ["workload", *CATALOGUE]
     assert max(map(len, lines)) <= 80
+
+
+def test_every_shipped_suite_is_listed_with_its_workloads(gpubench: Run) -> None:
+    lines = gpubench("suites", "list").stdout.splitlines()
+    named = [line.partition(":")[0] for line in lines if not line.startswith(" ")]
+    assert named == sorted(path.stem for path in (ROOT / "suites").glob("*.toml"))
+    assert lines[lines.index(next(line for line in lines if line.startswith("quick:"))) + 1].split(", ") == [
+        "  merge",
+        "transpose-sum",
+        "tasks",
+        "message",
+    ]
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
@@ -34,19 +46,19 @@ def test_the_sheet_of_a_workload_says_every_parameter_and_fits_80_columns(name: 
 
 
 def test_json_holds_everything_and_of_one_the_same_document(gpubench: Run) -> None:
-    whole = json.loads(gpubench("workloads", "--json").stdout)
+    whole = json.loads(gpubench("suites", "workloads", "--json").stdout)
     assert whole["schema"] == "gpubench/workloads/1"
     assert [one["name"] for one in whole["workloads"]] == list(CATALOGUE)
     keys = {"name", "family", "source", "scaling", "backends", "devices", "timed", "graph", "counted", "oracle", "held"}
     assert set(whole["workloads"][0]) == keys | {"grows", "least_workers", "parameters"}
-    one = json.loads(gpubench("workloads", "merge", "--json").stdout)
+    one = json.loads(gpubench("suites", "workloads", "merge", "--json").stdout)
     assert one["workloads"] == [found for found in whole["workloads"] if found["name"] == "merge"]
     rows = one["workloads"][0]["parameters"][0]
     assert (rows["name"], rows["kind"], rows["default"]) == ("rows_per_worker", "count", 200_000)
 
 
 def test_a_workload_that_does_not_exist_is_one_line_with_the_nearest_name(gpubench: Run) -> None:
-    done = gpubench("workloads", "mrege")
+    done = gpubench("suites", "workloads", "mrege")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "gpubench: no workload 'mrege' (did you mean 'merge'?)\n"
 

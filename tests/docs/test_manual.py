@@ -35,9 +35,9 @@ README = ROOT / "README.md"
 ID = {"ids": lambda page: page.name}
 
 ALWAYS = {
-    *("compare", "diff", "images list", "logs", "prereqs", "render", "report", "results export csv"),
+    *("compare", "diff", "images list", "logs", "report", "results export csv"),
     *("results export draco-csv", "results export parquet", "results fsck", "results import", "results pack"),
-    *("sites list", "sites show", "trend", "version", "workloads"),
+    *("sites list", "sites prereqs", "sites show", "suites list", "suites workloads", "trend"),
 }
 """Commands that run anywhere."""
 MOST_ROWS = 150

@@ -15,6 +15,7 @@ from gpubench.cli.results.options import (
     Directories,
     File,
     Kept,
+    MaybeDirectories,
     MaybeKept,
     Other,
     ReportOptions,
@@ -75,16 +76,24 @@ def report(
 
 def diff(
     first: Annotated[
-        str,
+        str | None,
         typer.Argument(
             metavar="A",
-            help="A variant; a run: its id, the beginning of it, or its directory; or a campaign.",
+            help="A variant; a run: its id, the beginning of it, or its directory; or a campaign, alone for its two "
+            "variants; default: the newest with results.",
+            show_default=False,
             autocompletion=completion.variants,
         ),
-    ],
+    ] = None,
     second: Annotated[
-        str, typer.Argument(metavar="B", help="The other one, of the same kind.", autocompletion=completion.variants)
-    ],
+        str | None,
+        typer.Argument(
+            metavar="B",
+            help="The other one, of the same kind.",
+            show_default=False,
+            autocompletion=completion.variants,
+        ),
+    ] = None,
     campaign: Annotated[
         Path | None,
         typer.Argument(
@@ -105,7 +114,7 @@ def diff(
     show_differences(first, second, campaign, as_json=as_json)
 
 
-def trend(*, directories: Directories, asked: TrendOptions) -> None:
+def trend(*, directories: MaybeDirectories = None, asked: TrendOptions) -> None:
     """Results over time. What was measured when, why the rest wasn't, and where figures changed for good.
 
     Changes are searched in each cell and version of 8 dates or more, with what else changed there. A change is no
@@ -113,7 +122,7 @@ def trend(*, directories: Directories, asked: TrendOptions) -> None:
     """
     from gpubench.cli.results.trend import show_trend
 
-    show_trend(directories, asked)
+    show_trend(directories or [Path("outputs")], asked)
 
 
 def import_results(

@@ -69,11 +69,12 @@ class Chosen:
         }
 
 
-def show_differences(first: str, second: str, where: Path | None, *, as_json: bool) -> None:
+def show_differences(first: str | None, second: str | None, where: Path | None, *, as_json: bool) -> None:
     """Print what differs between two variants of a campaign, two runs, or two campaigns.
 
     Args:
         first, second: labels of variants; ids of runs, the beginning of them, or their directories; or campaigns.
+            ``first`` alone: a campaign of two variants; neither: the newest one.
         where: campaign of variants and ids; None: the newest with results.
         as_json: one object instead of lines.
 
@@ -81,7 +82,22 @@ def show_differences(first: str, second: str, where: Path | None, *, as_json: bo
         UsageError: there is no such thing, or several.
         DataError: the variants have no block in common, or a campaign has no run.
     """
-    show_section(_differences(first, second, where), "json" if as_json else "lines")
+    found = _of_both_variants(first) if second is None else _differences(first or "", second, where)
+    show_section(found, "json" if as_json else "lines")
+
+
+def _of_both_variants(campaign: str | None) -> Section:
+    if campaign and not is_kept(root_of(Path(campaign))):
+        raise UsageError(
+            f"'{campaign}' is compared with nothing, and is no campaign", then="name another variant or run behind it"
+        )
+    found = chosen_campaign(Path(campaign) if campaign else None, None, with_results=True)
+    variants = [one.label for one in found.plan.variants]
+    if len(variants) != 2:
+        named = ", ".join(variants)
+        raise UsageError(f"{found.place} has {len(variants)} variants: {named}", then="type: gpubench diff A B")
+    candidate = next(label for label in variants if label != found.plan.baseline)
+    return _of_variants(found, found.plan.baseline, candidate)
 
 
 def _differences(first: str, second: str, where: Path | None) -> Section:

@@ -42,6 +42,15 @@ Directories = Annotated[
         autocompletion=completion.campaigns,
     ),
 ]
+MaybeDirectories = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="DIR",
+        help="Campaigns, imports, packs, or directories that hold some; default: outputs/.",
+        show_default=False,
+        autocompletion=completion.campaigns,
+    ),
+]
 Kept = Annotated[
     Path,
     typer.Argument(

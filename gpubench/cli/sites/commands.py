@@ -1,4 +1,4 @@
-"""``gpubench sites``: the profiles that there are, and whether one is right; and ``prereqs``."""
+"""``gpubench sites``: the profiles that there are, whether one is right, and what a site's nodes need."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ MaybeName = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the group, and ``prereqs``."""
-    group = options.command_group("Site profiles: list, show, check, new; clean nodes.")
+    """Add the group."""
+    group = options.command_group("Site profiles: list, show, check, new; prepare and clean nodes.")
     group.command("list")(list_)
     group.command()(new)
     group.command()(show)
     group.command()(check)
     group.command()(clean)
+    group.command()(prereqs)
     app.add_typer(group, name="sites")
-    app.command()(prereqs)
 
 
 def list_() -> None:
@@ -110,10 +110,7 @@ def clean(
 
 
 def prereqs(
-    site: Annotated[
-        str,
-        typer.Option(help="Profile in sites/, or a .toml file.", show_default=False, autocompletion=completion.sites),
-    ],
+    name: options.NamedSite,
     out: Annotated[Path | None, typer.Option(help="Where to write; default: outputs/prereqs/SITE.")] = None,
     settings: options.Set = None,
 ) -> None:
@@ -125,4 +122,4 @@ def prereqs(
     from gpubench.cli.sites.prereqs import write_prereqs
     from gpubench.cli.sites.profiles import load_site
 
-    write_prereqs(load_site(site, settings), out)
+    write_prereqs(load_site(name, settings), out)

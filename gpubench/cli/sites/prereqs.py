@@ -1,4 +1,4 @@
-"""``gpubench prereqs``: from a profile to a playbook on disk."""
+"""``gpubench sites prereqs``: from a profile to a playbook on disk."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from gpubench import resources
 from gpubench.cli.say import say
+from gpubench.cli.sites.profiles import load_suite, suite_names
 from gpubench.errors import UsageError
 from gpubench.files import write_many_atomically
 from gpubench.model.base import check_name, nearest
@@ -72,6 +73,15 @@ def _parted(word: str) -> tuple[str, str]:
             raise UsageError(f"entry point {word} names module {point.module}, which is no Python file here")
         return str(module.origin), point.attr
     return "", ""
+
+
+def list_suites() -> None:
+    """A few lines per shipped suite."""
+    for name in suite_names():
+        suite, _ = load_suite(name)
+        say(f"{name}: {suite.description}")
+        for line in _wrapped("  ", "  ", ", ".join(dict.fromkeys(entry.name for entry in suite.workload))):
+            say(line)
 
 
 FILES = {".py": "workload.py", ".toml": "suite.toml"}

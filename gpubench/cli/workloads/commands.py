@@ -1,4 +1,4 @@
-"""What can be measured, and one workload measured by itself."""
+"""``gpubench suites``: what can be measured, and files of your own; and ``measure``: one workload by itself."""
 
 from __future__ import annotations
 
@@ -15,13 +15,20 @@ from gpubench.errors import UsageError
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command()(workloads)
+    """Add the command and the group."""
     app.command()(with_options(measure))
-    group = options.command_group("Suites of your own.")
-    group.callback()(_suites)
+    group = options.command_group("Suites: list, new; and the workloads that they are made of.")
+    group.command("list")(list_)
+    group.command()(workloads)
     group.command()(new)
     app.add_typer(group, name="suites")
+
+
+def list_() -> None:
+    """Every shipped suite. Name, workloads, description."""
+    from gpubench.cli.workloads.catalogue import list_suites
+
+    list_suites()
 
 
 def workloads(
@@ -55,10 +62,6 @@ def workloads(
         say(line)
 
 
-def _suites() -> None:
-    """Suites of your own."""
-
-
 def new(
     name: Annotated[str, typer.Argument(help="Name of the suite and of both files.", show_default=False)],
     out: Annotated[Path, typer.Option(help="Folder that they are written into.")] = Path(),
@@ -87,7 +90,7 @@ class MeasureOptions:
     workload: Annotated[
         str,
         typer.Argument(
-            help="As `gpubench workloads` lists it, or a function or class of yours: FILE.py:NAME.",
+            help="As `gpubench suites workloads` lists it, or a function or class of yours: FILE.py:NAME.",
             show_default=False,
             autocompletion=completion.workloads,
         ),
