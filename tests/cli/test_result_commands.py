@@ -48,13 +48,6 @@ def test_who_types_an_old_name_is_told_the_new_one(gpubench: Run, old: str) -> N
     assert "no command" in manual.fault(f"gpubench {old}")
 
 
-@pytest.mark.parametrize("old", ["workloads", "prereqs", "version"])
-def test_who_types_a_command_that_moved_is_told_where_it_is(gpubench: Run, old: str) -> None:
-    done = gpubench(old)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"gpubench: there is no command {old} any more; type: gpubench {RETIRED[old]}\n"
-
-
 def test_a_trend_of_nothing_named_reads_all_outputs(outputs: Path) -> None:
     named = run("trend", outputs.name)
     assert (named.exit_code, run("trend").stdout) == (0, named.stdout)

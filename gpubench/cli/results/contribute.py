@@ -250,6 +250,8 @@ def _ssh_keygen(what: str, pack: Path, *words: str) -> subprocess.CompletedProce
 def _refuse(wrong: list[str], what: Path, then: str) -> None:
     for line in wrong[:_MOST_FAULTS]:
         say(line)
+    if len(wrong) > _MOST_FAULTS:
+        say(f"… and {len(wrong) - _MOST_FAULTS} more")
     if wrong:
         count = f"{len(wrong)} faults" if len(wrong) > 1 else "a fault"
         raise DataError(f"{what} has {count}", then=then)
