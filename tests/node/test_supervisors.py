@@ -221,7 +221,8 @@ def test_the_rendezvous_is_private_and_leads_to_a_listener_on_the_interface_of_t
     assert f"00000000:{port:04X}" not in listening
     for process in runner.processes:
         process.terminate()
-    assert codes(runner) == [40, 40]
+    # Rank 1 may still have been starting; where it finds the record of rank 0, the run is over, and it ends well.
+    assert codes(runner) in ([40, 40], [40, 0])
     assert runner.record().status == "skipped"
 
 
