@@ -116,6 +116,23 @@ def test_what_may_not_be_published_is_named_and_nothing_is_written(
     assert list(repository.iterdir()) == []
 
 
+def test_a_list_of_faults_that_is_cut_says_how_many_it_leaves_out(
+    repository: Path, packed: Packed, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contribute, "_MOST_FAULTS", 1)
+
+    def twice(directory: Path) -> None:
+        append("jobs/*/job.sh", "\n# see /home/ada/notes\n")(directory)
+        append("runs/*/samples.jsonl", "{}\n")(directory)
+
+    bad = packed(twice)
+    capsys.readouterr()  # what packing it said
+    with pytest.raises(DataError, match=r"has \d+ faults") as refused:
+        contribute.submit(bad, repository)
+    _, more = capsys.readouterr().out.splitlines()
+    assert f"has {int(more.split()[2]) + 1} faults" in str(refused.value)
+
+
 def test_homes_are_published_when_that_is_said_and_the_index_says_so(
     repository: Path, packed: Packed, capsys: pytest.CaptureFixture[str]
 ) -> None:
