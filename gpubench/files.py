@@ -8,6 +8,9 @@ import fcntl
 import glob
 import os
 import secrets
+import shutil
+import stat
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -107,6 +110,35 @@ def locked(directory: Path, *, wait: bool = True) -> Iterator[int]:
         yield handle
     finally:
         os.close(handle)
+
+
+@contextlib.contextmanager
+def temporary_directory(name: str) -> Iterator[Path]:
+    """A new directory ``gpubench-<name>-…`` among the system's temporary files, removed at the end.
+
+    A process that is killed leaves its directory. The next call with the same ``name`` removes it: a directory whose
+    process lives is locked.
+
+    Raises:
+        MissingToolError: the directory can't be made.
+    """
+    base = Path(tempfile.gettempdir())
+    for left in base.glob(f"gpubench-{glob.escape(name)}-*"):
+        with contextlib.suppress(OSError):
+            found = left.lstat()  # anybody may put a link there
+            if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid():
+                with locked(left, wait=False):
+                    shutil.rmtree(left)
+    with contextlib.ExitStack() as stack:
+        while True:
+            with writing(base):
+                path = Path(tempfile.mkdtemp(prefix=f"gpubench-{name}-", dir=base))
+            with contextlib.suppress(OSError):  # a file system without locks: what a killed process leaves there stays
+                stack.enter_context(locked(path))
+            if path.is_dir():  # else another process removed it before it was locked
+                break
+        stack.callback(shutil.rmtree, path, ignore_errors=True)
+        yield path
 
 
 @contextlib.contextmanager

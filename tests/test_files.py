@@ -2,8 +2,10 @@ import errno
 import fcntl
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +13,13 @@ from pathlib import Path
 import pytest
 
 from gpubench.errors import MissingToolError
-from gpubench.files import create_exclusively, locked, write_atomically, write_many_atomically
+from gpubench.files import (
+    create_exclusively,
+    locked,
+    temporary_directory,
+    write_atomically,
+    write_many_atomically,
+)
 from tests.conftest import need
 
 
@@ -188,3 +196,39 @@ def test_exclusive_creation_has_one_winner_and_whole_bytes(tmp_path: Path) -> No
         create_exclusively(path, "second")
     assert path.read_text() == "first"
     assert names(tmp_path) == ["001.json"]
+
+
+HOLDER = """
+import signal
+from gpubench.files import temporary_directory
+with temporary_directory("a") as folder:
+    (folder / "key").touch()
+    print(folder, flush=True)
+    signal.pause()
+"""
+
+
+def test_a_temporary_directory_of_a_killed_process_is_removed_and_that_of_a_living_one_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary, others = tmp_path / "tmp", tmp_path / "others"
+    for directory in (temporary, others, temporary / "gpubench-b-of-another-name"):
+        directory.mkdir()
+    (others / "file").touch()
+    (temporary / "gpubench-a-link").symlink_to(others)
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    stay = {"gpubench-a-link", "gpubench-b-of-another-name"}
+    command = [sys.executable, "-c", HOLDER]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(temporary)}) as holder:
+        assert holder.stdout is not None
+        held = Path(holder.stdout.readline().strip())
+        with temporary_directory("a") as folder:
+            assert set(names(temporary)) == stay | {held.name, folder.name}
+        assert set(names(temporary)) == stay | {held.name}
+        holder.send_signal(signal.SIGKILL)
+    assert names(held) == ["key"]
+    with temporary_directory("a") as folder:
+        assert set(names(temporary)) == stay | {folder.name}
+        assert folder.stat().st_mode & 0o777 == 0o700
+    assert set(names(temporary)) == stay
+    assert names(others) == ["file"]

@@ -1,8 +1,13 @@
-"""``python -m benchmarks.sharpness``: ``gpubench bench``, some times over, or each ``--try`` in turns."""
+"""``python -m benchmarks.sharpness``: ``gpubench bench``, some times over, or each ``--try`` in turns.
+
+With ``--slurm`` the campaigns run on the tests' private Slurm of four hosts, as profile ``local-slurm`` says.
+"""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import dataclasses
 import datetime as dt
 import json
 import shlex
@@ -27,24 +32,53 @@ def main() -> None:
     parser.add_argument(
         "--try", dest="tries", action="append", metavar="WORDS", help="of bench, quoted; may be repeated"
     )
+    parser.add_argument("--slurm", action="store_true", help="root, and Slurm as for make test-system")
     options = parser.parse_args()
-    tries = options.tries or [""]
+    with contextlib.ExitStack() as stack:
+        where = stack.enter_context(_slurm()) if options.slurm else Where()
+        _campaigns(options.campaigns, options.tries or [""], where)
+
+
+@dataclasses.dataclass(frozen=True)
+class Where:
+    """The site's words, the environment on its login node, and a directory that all its nodes see."""
+
+    words: tuple[str, ...] = ()
+    environment: dict[str, str] | None = None
+    shared: Path | None = None
+
+
+@contextlib.contextmanager
+def _slurm() -> Iterator[Where]:
+    from tests.conftest import plain_environment
+    from tests.slurm.campaigns import copy_images
+    from tests.slurm.cluster import SlurmCluster
+
+    with SlurmCluster() as slurm:
+        cache = slurm.shared / "cache"
+        copy_images(cache)
+        environment = plain_environment({**slurm.env(), "XDG_CACHE_HOME": str(cache)})
+        yield Where(("--site", "local-slurm"), environment, slurm.shared)
+
+
+def _campaigns(count: int, tries: list[str], where: Where) -> None:
     widths: dict[tuple[str, str], list[float]] = {}
     print(
         "| words | seconds | runs ok | decided | in the clock | found | machine before |\n|---|---|---|---|---|---|---|"
     )
-    for _ in range(options.campaigns):
+    for _ in range(count):
         for words in tries:  # in turns: what else the machine does hits all of them
             before, began = machine(), time.monotonic()
-            with tempfile.TemporaryDirectory() as top:
+            with tempfile.TemporaryDirectory(dir=where.shared) as top:
                 command = [
                     str(Path(sys.executable).parent / "gpubench"),
                     "bench",
+                    *where.words,
                     *shlex.split(words),
                     "--outputs",
                     top,
                 ]
-                subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
+                subprocess.run(command, stdout=subprocess.DEVNULL, env=where.environment, check=False)
                 seconds = time.monotonic() - began
                 (campaign,) = (path.parent for path in Path(top).glob("*/plan.json"))
                 cells = json.loads((campaign / "verdicts.json").read_text("utf-8"))["cells"]

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import uuid
@@ -175,13 +176,20 @@ build_all(jobs, at_once=2, logs=Path(logs), show=Seen())
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_killed_front_end_leaves_no_image_and_no_process(
-    how: signal.Signals, engine: Engine, base: str, daemon: DockerDaemon, tmp_path: Path
+    how: signal.Signals,
+    engine: Engine,
+    base: str,
+    daemon: DockerDaemon,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     before, others = tags(daemon), {image.id for image in untagged(daemon)}
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
     with subprocess.Popen(
         [sys.executable, "-c", FRONT, base, str(tmp_path), LONG],
         cwd=ROOT,
-        env={**os.environ, "DOCKER_HOST": daemon.host},
+        env={**os.environ, "DOCKER_HOST": daemon.host, "TMPDIR": str(temporary)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     ) as front:
@@ -196,7 +204,9 @@ def test_a_killed_front_end_leaves_no_image_and_no_process(
     assert tags(daemon) == before
     assert {image.id for image in untagged(daemon)} == others
 
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     again = build_one(job("a", dockerfile(base, "RUN echo one > /one", "RUN echo started")), tmp_path / "again")
+    assert list(temporary.iterdir()) == []  # also what the killed one left
     assert again.error is None
     assert "gpubench:ucx-py-a-20261121" in tags(daemon)
     engine.remove(again.image)

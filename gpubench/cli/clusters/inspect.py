@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from gpubench.cli.sites.profiles import default_variant, load_site
 from gpubench.cli.subprocess_client import SubprocessClient
 from gpubench.cli.workloads.attach import CONNECT_S, address_in, image_python, named_python
 from gpubench.errors import DataError, GpubenchError, IncompleteError, MissingToolError, PlanRefusedError
+from gpubench.files import temporary_directory
 from gpubench.plan.cluster_checks import (
     WorkerAffinity,
     check_count,
@@ -101,8 +101,8 @@ def _look(asked: InspectOptions, about: dict[str, Any], *, places: bool) -> Insp
     python, env = _python(asked, about)
     address = address_in(asked.scheduler_file)
     spec = InspectSpec(INSPECT_SPEC, address, CONNECT_S, places, ANSWER_S)
-    with tempfile.TemporaryDirectory(prefix="gpubench-") as temporary:
-        asker = SubprocessClient(Path(temporary), python, env, "look")
+    with temporary_directory("inspect") as temporary:
+        asker = SubprocessClient(temporary, python, env, "look")
         text = asker.ask(spec.dump(), INSPECT_FILE, 3 * CONNECT_S + ANSWER_S)
     try:
         found = InspectRecord.parse(text)

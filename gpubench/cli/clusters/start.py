@@ -7,7 +7,6 @@ import os
 import re
 import secrets
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from gpubench.cli.say import say
 from gpubench.cli.sites.profiles import default_variant, expanded, known_issues, load_site, to_type
 from gpubench.cli.ways import typed
 from gpubench.errors import IncompleteError, MissingToolError, PlanRefusedError, UsageError
-from gpubench.files import write_atomically, writing
+from gpubench.files import temporary_directory, write_atomically, writing
 from gpubench.images.compatibility import with_waiting
 from gpubench.model.cluster import PROTOCOLS, TLS_FOLDER, ClusterRecord
 from gpubench.model.image import Image, Variant
@@ -282,8 +281,7 @@ def make_keys(directory: Path, name: str) -> None:
     folder = directory / TLS_FOLDER
     with writing(folder):
         folder.mkdir(mode=0o700)
-    with tempfile.TemporaryDirectory(prefix="gpubench-") as temporary:
-        work = Path(temporary)
+    with temporary_directory("keys") as work:
         (work / "settings").write_text(_SETTINGS)
         settings = ["-config", "settings"]
         _openssl(work, "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", "ca.key")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import os
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from gpubench.cli.say import say
 from gpubench.cli.sites.profiles import load_site, load_suite, to_type
 from gpubench.cli.ways import typed
 from gpubench.errors import DataError, MissingToolError, PlanRefusedError, UsageError
+from gpubench.files import temporary_directory
 from gpubench.images.kinds import KINDS
 from gpubench.images.kinds.base import Found
 from gpubench.images.manifests import manifest_id
@@ -81,8 +81,8 @@ def _find(site: Site, spec: str, asked: CampaignOptions) -> Found:
 
 def _verify(site: Site, spec: str, entry: Found) -> None:
     image, manifest = entry
-    with tempfile.TemporaryDirectory(prefix="gpubench-verify-") as folder:
-        campaign = _campaign(_here(site, image), image, manifest, Path(folder) / f"verify-{spec.replace('/', '_')}")
+    with temporary_directory("verify") as folder:
+        campaign = _campaign(_here(site, image), image, manifest, folder / f"verify-{spec.replace('/', '_')}")
         run_jobs(campaign, quiet=True)
         (outcome,) = account(campaign).outcomes
         if outcome.status != "ok" or outcome.directory is None:

@@ -8,10 +8,9 @@ goes when the process does.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import dataclasses
 import functools
-import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING
 from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.say import warn
 from gpubench.errors import UsageError
-from gpubench.files import writing
+from gpubench.files import temporary_directory
 from gpubench.store.campaign import PLAN_FILE, Campaign, newest_campaign
 from gpubench.store.packs import SUFFIX, Pack, unpack
 
@@ -113,9 +112,9 @@ def unpacked(path: Path) -> tuple[Pack, Path]:
 
 @functools.cache
 def _unpacked(path: Path, _changed: int) -> tuple[Pack, Path]:
-    with writing(Path(tempfile.gettempdir())):
-        directory = Path(tempfile.mkdtemp(prefix="gpubench-pack-"))
-    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    until_exit = contextlib.ExitStack()
+    atexit.register(until_exit.close)
+    directory = until_exit.enter_context(temporary_directory("pack"))
     return Pack(path, unpack(path, directory)), directory
 
 

@@ -11,7 +11,6 @@ import io
 import json
 import os
 import re
-import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -20,7 +19,7 @@ from gpubench.cli.campaign.running import account_now, open_states
 from gpubench.cli.results.open_target import newest, opened, root_of
 from gpubench.cli.say import say, warn
 from gpubench.errors import DataError, UsageError
-from gpubench.files import reading, writing
+from gpubench.files import reading, temporary_directory, writing
 from gpubench.importers.directory import NOTE, TABLE
 from gpubench.model.quantities import format_bytes
 from gpubench.spec.plain import content_id
@@ -128,8 +127,8 @@ def pack(directory: Path | None, out: Path | None, *, homes: bool = True) -> Non
     else:
         index = Index("import", kept.name, {})
         files = {name: directory / name for name in (NOTE, TABLE)}
-    with tempfile.TemporaryDirectory() as folder:
-        packed = files if homes else copy_without_homes(files, Path(folder))
+    with temporary_directory("packing") as folder:
+        packed = files if homes else copy_without_homes(files, folder)
         written = write_pack(target, dataclasses.replace(index, homes_replaced=not homes), packed)
     for line in index.missing[:_MOST_LINES]:
         warn(f"not in it: {line}")

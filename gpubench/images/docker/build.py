@@ -12,7 +12,6 @@ import os
 import queue
 import re
 import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Protocol
 
 from gpubench.errors import GpubenchError, InterruptedByUserError, MissingToolError
+from gpubench.files import temporary_directory
 from gpubench.images.docker import archive
 from gpubench.images.docker.engine import Cancelled, Engine, PushProgress, ending, never
 from gpubench.images.docker.failures import disk_full, is_full, one_line
@@ -186,10 +186,10 @@ def build_image(
         PlanRefusedError: the base image is of another architecture.
         InterruptedByUserError: ``cancelled`` said so.
     """
-    with tempfile.TemporaryDirectory(prefix="gpubench-buildx-") as folder:
-        identity = Path(folder, "id")
+    with temporary_directory("buildx") as folder:
+        identity = folder / "id"
         dockerfile = _named_bases(engine, files["Dockerfile"])
-        Path(folder, _CONTEXT).write_bytes(archive.context({**files, "Dockerfile": dockerfile}).read())
+        (folder / _CONTEXT).write_bytes(archive.context({**files, "Dockerfile": dockerfile}).read())
         words = ["build", "--progress=plain", f"--iidfile={identity}"]
         words += [f"--label={name}={value}" for name, value in labels.items()]
         words += [f"--build-arg={name}={value}" for name, value in buildargs.items()]
@@ -197,7 +197,7 @@ def build_image(
         words += [f"--platform=linux/{docker_architecture(architecture)}"] if architecture else []
         words += [f"--target={target}"] if target else []
         lines = BuildLines(dockerfile, on_line, on_step)
-        if _run([*words, "-"], Path(folder), lines, cancelled):
+        if _run([*words, "-"], folder, lines, cancelled):
             if architecture and lines.missing_base and engine.has(lines.missing_base):
                 found = engine.architecture(lines.missing_base)
                 require_architecture(found, architecture, f"base image {lines.missing_base}")
