@@ -103,6 +103,12 @@ def test_a_reader_says_of_the_pack_what_it_says_of_the_directory(
     assert there == {"far", PACK}, "nothing may be written beside the pack"
 
 
+def test_a_report_ends_with_what_to_type_next_but_not_that_of_a_pack(campaign: Path, packed: Path) -> None:
+    last = run("report", campaign).stdout.partition("\n\n")[2].splitlines()
+    assert re.fullmatch(rf"gpubench bench --campaign {campaign} --blocks \+\d+ +# about .+", last[0]), last
+    assert "\n\n" not in run("report", packed).stdout
+
+
 def test_reports_of_packs_stand_beside_them(packed: Path, tmp_path: Path) -> None:
     before = packed.read_bytes()
     assert "report: tiny.report.html" in run("report", PACK).stdout

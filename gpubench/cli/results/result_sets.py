@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 
-from gpubench.cli.campaign.display import show_verdicts, write_page, write_report
+from gpubench.cli.campaign.display import show_next_steps, show_verdicts, write_page, write_report
 from gpubench.cli.campaign.running import account_now
 from gpubench.cli.results.judge import judge_campaign, report_inputs, tables_of
 from gpubench.cli.results.open_target import all_opened, newest, opened, root_of
@@ -217,7 +217,10 @@ class CampaignResults(OneSide):
         judged = judge_campaign(self.campaign, question)
         inputs = report_inputs(judged)
         show_verdicts(judged.verdicts, judged.accounting, inputs.seconds)
-        return write_report(judged, inputs)
+        page = write_report(judged, inputs)
+        if self.campaign.pack is None:  # the campaign of a pack goes on elsewhere
+            show_next_steps(inputs)
+        return page
 
     @functools.cached_property
     def _read(self) -> tuple[list[Cell], Merged]:
