@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest import mock
 
 import pytest
 
@@ -33,14 +36,17 @@ def two_workers() -> Iterator[Client]:
     import dask
     import distributed
 
-    with (
-        dask.config.set(QUIET),
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", protocol="tcp"
-        ) as local,
-        distributed.Client(local) as client,
-    ):
-        yield client
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(dask.config.set(QUIET))
+        # A nanny sets PYTHONHASHSEED and others in the process that starts it. Tests that start campaigns afterwards would
+        # inherit them, and their runs would warn of a dropped variable.
+        with mock.patch.dict(os.environ):
+            local = stack.enter_context(
+                distributed.LocalCluster(
+                    n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", protocol="tcp"
+                )
+            )
+        yield stack.enter_context(distributed.Client(local))
 
 
 @pytest.fixture(scope="package")

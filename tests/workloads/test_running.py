@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -33,6 +34,11 @@ WORKLOADS: list[tuple[str, dict[str, Any]]] = [
     ("copy", {"size": 8000, "times": 3}),
 ]
 NOTHING_MOVES = {"tasks", "copy"}
+
+
+def test_the_shared_cluster_leaves_no_variables_in_the_process_of_the_tests(cluster: WorkloadContext) -> None:
+    assert len(cluster.workers) == 2
+    assert not {"PYTHONHASHSEED", "MALLOC_TRIM_THRESHOLD_"} & os.environ.keys()
 
 
 @pytest.mark.parametrize(("name", "params"), WORKLOADS, ids=str)
