@@ -45,7 +45,6 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 TOGETHER = {
     "squashfs images under Slurm": {"imported", "squashfs"},
-    "Slurm": {"slurm"},
     "images of the venv kind": {"built"},
     "a wheel in a fresh environment": {"wheel_environment"},
     "a Dask cluster": {"two_workers", "tpch"},
@@ -55,6 +54,9 @@ TOGETHER = {
 LONGEST = (
     *(*TOGETHER, "tests/docker/test_image_commands.py", "tests/docker/test_old_stack.py"),
     *("tests/kills/test_kill_campaign.py", "tests/kills/test_repeated_commands.py"),
+    *("tests/kubernetes/test_parsl_on_kubernetes.py", "tests/kubernetes/test_kubernetes_campaigns.py"),
+    *("tests/slurm/test_campaigns_broken.py", "tests/slurm/test_campaigns.py"),
+    *("tests/slurm/test_campaigns_under_pbs.py", "tests/cli/test_interleaved.py", "tests/cli/test_going_on.py"),
 )
 """Groups that take long."""
 
