@@ -15,7 +15,7 @@ from gpubench.model.plan import Comparison, Frozen, Place, Plan, PlanAddition, P
 from gpubench.model.text import counted
 from gpubench.plan.adapter_combinations import BLOCKS_PER_JOB
 from gpubench.plan.block_design import SAFETY, campaign_orders, new_job, plan_block, reps_in_turns
-from gpubench.plan.job_limits import limit_of_more
+from gpubench.plan.budget import limit_of_more
 
 ENDED = ("ok", "failed")
 

@@ -7,7 +7,7 @@ import hashlib
 import tomllib
 from collections.abc import Mapping
 
-from gpubench.model.recipe import Recipe
+from gpubench.model.image import Recipe
 from gpubench.render import ucx
 from gpubench.render.conda import render_environment, wheel_files
 from gpubench.render.environment import environment

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from gpubench.model.recipe import Recipe
+from gpubench.model.image import Recipe
 
 # By configure word: what runs with it, and what it is built with.
 _FABRIC = {

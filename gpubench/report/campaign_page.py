@@ -15,13 +15,11 @@ from gpubench.model.text import counted
 from gpubench.report import labels, links, provenance
 from gpubench.report.inputs import ReportInputs
 from gpubench.report.next_steps import next_steps
-from gpubench.report.page import Page
+from gpubench.report.page import Page, tiles
 from gpubench.report.plots import effect_plot, efficiency_plot
-from gpubench.report.runs import run_counts, runs_section
-from gpubench.report.samples import samples_section
+from gpubench.report.runs import run_counts, runs_section, samples_section
 from gpubench.report.scaling import is_scaled, overhead_section, scaling_section
 from gpubench.report.sections import PAGE, Section, SectionPart, Styled, TextTable, Words
-from gpubench.report.tiles import tiles
 from gpubench.report.verdicts import verdict_section
 from gpubench.spec.turns import INTERLEAVED, SEQUENTIAL
 from gpubench.spec.waiting import polls

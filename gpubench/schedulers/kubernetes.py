@@ -29,8 +29,7 @@ from gpubench.errors import MissingToolError, SchedulerError, UsageError
 from gpubench.files import write_atomically
 from gpubench.polling import poll_until
 from gpubench.schedulers import pod_log_collector, submitted
-from gpubench.schedulers.batch import Allocation
-from gpubench.schedulers.client import call, said
+from gpubench.schedulers.batch import Allocation, call, said
 from gpubench.schedulers.state import JobState
 
 NAME = "kubernetes"

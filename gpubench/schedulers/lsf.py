@@ -25,8 +25,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpubench.errors import SchedulerError
-from gpubench.schedulers.batch import STOPPED, Allocation, BatchScheduler
-from gpubench.schedulers.client import call
+from gpubench.schedulers.batch import STOPPED, Allocation, BatchScheduler, call
 from gpubench.schedulers.state import JobState, Phase
 
 _WAITING = {"PEND", "PSUSP", "PROV", "WAIT", "FWD_PEND"}

@@ -27,8 +27,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpubench.schedulers import submitted
-from gpubench.schedulers.batch import STOPPED, Allocation, BatchScheduler
-from gpubench.schedulers.client import call
+from gpubench.schedulers.batch import STOPPED, Allocation, BatchScheduler, call
 from gpubench.schedulers.state import JobState
 
 _WAITING = {"Q": "queued", "H": "held", "W": "waits for its time", "T": "in transit"}

@@ -30,8 +30,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpubench.errors import SchedulerError, UsageError
-from gpubench.schedulers.batch import STOPPED, Allocation, BatchScheduler
-from gpubench.schedulers.client import call, said
+from gpubench.schedulers.batch import STOPPED, Allocation, BatchScheduler, call, said
 from gpubench.schedulers.state import JobState, Phase
 
 _WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT"}

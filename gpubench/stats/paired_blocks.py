@@ -14,8 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpubench.errors import DataError
-from gpubench.stats.data import ComparisonInput, RunSamples
-from gpubench.stats.runs import Bools, Floats, Ints, RunNumbers, number_runs
+from gpubench.stats.runs import Bools, ComparisonInput, Floats, Ints, RunNumbers, RunSamples, number_runs
 from gpubench.stats.settings import Summary
 
 Pair = tuple[RunSamples, RunSamples]

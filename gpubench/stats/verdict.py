@@ -13,7 +13,6 @@ import numpy as np
 
 from gpubench.errors import EXIT_INCONCLUSIVE, EXIT_REGRESSION
 from gpubench.model.text import counted, shortened
-from gpubench.stats.data import ComparisonInput
 from gpubench.stats.decision import (
     FEW_BLOCKS,
     INCONCLUSIVE,
@@ -30,7 +29,7 @@ from gpubench.stats.decision import (
 from gpubench.stats.flags import raise_flags
 from gpubench.stats.paired_blocks import BASELINE, CANDIDATE, CellBlocks, Pairs, arrange, masked_mean, read_cell
 from gpubench.stats.power import blocks_to_decide
-from gpubench.stats.runs import Floats
+from gpubench.stats.runs import ComparisonInput, Floats
 from gpubench.stats.settings import Metric, VerdictSettings
 from gpubench.stats.sign_flip import FEWEST_BLOCKS, family_flip_p, flip_p
 

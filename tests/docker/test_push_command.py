@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.images.docker import Engine, Registry
-from gpubench.model.images_lock import ImagesLock, LockRow
+from gpubench.model.image import ImagesLock, LockRow
 from tests.conftest import Run
 from tests.docker.daemon import DockerDaemon, RegistryServer
 from tests.docker.images import built

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from gpubench.images import ensure, images_root, manifests
-from gpubench.model.images_lock import LOCK_FILE, ImagesLock, LockRow
+from gpubench.model.image import LOCK_FILE, ImagesLock, LockRow
 from gpubench.render.importing import SIDECAR, squashfs_name
 from tests.cli.campaigns import write_suite
 from tests.conftest import GPUBENCH, need, plain_environment, run_gpubench

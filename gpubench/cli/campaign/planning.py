@@ -28,7 +28,7 @@ from gpubench.model.own_workload import OwnWorkload
 from gpubench.model.plan import Plan
 from gpubench.model.site import Site
 from gpubench.plan import History, Request, make_plan
-from gpubench.plan.block_pods import check_packages
+from gpubench.plan.block_design import check_packages
 from gpubench.plan.budget import FirstPass
 from gpubench.plan.feasibility import resolve_arrangement, worker_memory
 from gpubench.render import pack, rendered
@@ -36,7 +36,7 @@ from gpubench.render.planned import NODE_HALF
 from gpubench.schedulers import LOCAL
 from gpubench.spec import WorkloadSpec
 from gpubench.spec.plain import content_id
-from gpubench.stats.data import ComparisonInput
+from gpubench.stats.runs import ComparisonInput
 from gpubench.store.accounting import RunOutcome, account
 from gpubench.store.campaign import PLAN_FILE, Campaign, create_campaign, require_place
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from gpubench.cli.campaign.running import LOOK_S, interrupts
 from gpubench.polling import poll_until
 from gpubench.schedulers import LOCAL
-from gpubench.schedulers.client import inherited
+from gpubench.schedulers.batch import inherited
 
 LOG = "front-end.log"
 

@@ -28,8 +28,7 @@ from gpubench.images import images_root
 from gpubench.images.kinds import KINDS
 from gpubench.images.kinds.base import Found, ImagePaths, ImageRequest
 from gpubench.model.base import nearest
-from gpubench.model.image import Image
-from gpubench.model.images_lock import LockRow
+from gpubench.model.image import Image, LockRow
 from gpubench.model.site import Site
 from gpubench.render.environment import words
 from gpubench.render.importing import PROGRAMS, ImportItem, render_import

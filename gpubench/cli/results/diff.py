@@ -17,8 +17,7 @@ from gpubench.model.base import nearest
 from gpubench.model.plan import PlannedVariant
 from gpubench.render.environment import words
 from gpubench.report import labels
-from gpubench.report.explain import differences_section
-from gpubench.report.layers import layers
+from gpubench.report.explain import differences_section, layers
 from gpubench.report.sections import Section, SectionPart
 from gpubench.store.accounting import RunOutcome, account
 from gpubench.store.campaign import Campaign

@@ -26,9 +26,8 @@ from gpubench.merge.environment import (
     with_changes,
     with_oversubscription,
 )
-from gpubench.merge.family import Cell, family
+from gpubench.merge.family import Cell, cells_of, family, remarks, without
 from gpubench.merge.links import LinkTable, RunLinks, link_tables, processes_by_address
-from gpubench.merge.metrics import cells_of, remarks, without
 from gpubench.merge.table import Merged, merge_directory, parquet
 from gpubench.model.base import nearest
 from gpubench.model.plan import Comparison, Plan

@@ -38,7 +38,7 @@ from gpubench.render import job_file, pack
 from gpubench.render.check import FACTS, INSIDE, JOB, LEFT, render_check, render_clean
 from gpubench.render.job import OBJECTS
 from gpubench.schedulers import BATCH, JobState
-from gpubench.schedulers.client import inherited
+from gpubench.schedulers.batch import inherited
 
 _STAMP = "[0-9]" * 8 + "-[0-9]*"
 LOOK_S = 1.0
