@@ -1,7 +1,5 @@
 """``gpubench run``: the node half's entrypoint, as it is called inside containers."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

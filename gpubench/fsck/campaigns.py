@@ -3,8 +3,6 @@
 Run directories against their records, and records against the plan.
 """
 
-from __future__ import annotations
-
 import io
 import zipfile
 from collections import Counter

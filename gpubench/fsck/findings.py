@@ -1,7 +1,5 @@
 """What was found, in words."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """An imported directory: its table against the note beside it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Images: built software environments that hold one UCX version each."""
 
-from __future__ import annotations
-
 import importlib
 from typing import TYPE_CHECKING, Any
 

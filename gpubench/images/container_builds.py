@@ -1,7 +1,5 @@
 """Container images from recipes: contexts, builds, pushes, and the rows that they add to ``images.lock.toml``."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence

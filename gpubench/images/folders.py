@@ -5,8 +5,6 @@
 and comes into being by one rename. The files are compared with the inventory cheaply at each start.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import errno

@@ -1,7 +1,5 @@
 """From UCX specs and a site to recipes: which stack, and where UCX comes from. Each choice is made here, once."""
 
-from __future__ import annotations
-
 import difflib
 import functools
 import os

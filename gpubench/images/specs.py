@@ -1,7 +1,5 @@
 """A UCX spec as typed → what it asks for, and the wheel that it means."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import platform

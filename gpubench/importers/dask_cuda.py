@@ -5,8 +5,6 @@ and repeated one summary of all repetitions (``time_mean``, ``time_std`` with th
 their place often does: ``outputs/20220711/ucx-1.12.1/``, and ``BASE-20220712.1.json`` is a rerun of that day.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -3,8 +3,6 @@
 Scaling of an import: its cells by the number of workers, as far as the source recorded that. Pure.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import json

@@ -5,8 +5,6 @@ Facts, what may differ, and why, are those that the verdicts rest on (``facts``,
 How disturbed a run was, and how long it took to start: numbers from its provenance and its record. Pure.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import statistics

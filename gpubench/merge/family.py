@@ -3,8 +3,6 @@
 What of the samples is judged: cells that hold another metric than seconds, and what to know of it. Pure.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import cast

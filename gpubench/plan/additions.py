@@ -5,8 +5,6 @@ after 5 and 6 blocks, then after every second one, and at the declared maximum. 
 frozen; a workload runs on as long as one comparison that needs it is open.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import random
 from collections.abc import Collection, Mapping, Sequence

@@ -3,8 +3,6 @@
 Workloads whose processes run in pods of their own, which the run's pod starts: where that works. Pure.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import random

@@ -3,8 +3,6 @@
 The time limit of a job: from the estimate of its blocks, so that a queue can fit it in; or the profile's own.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence

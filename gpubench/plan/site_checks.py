@@ -3,8 +3,6 @@
 Checks of a cluster that stands: what its processes said in, findings and CPU affinity out. Pure.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import re

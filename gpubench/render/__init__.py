@@ -1,7 +1,5 @@
 """From the plan to files: scripts, run specs and the node half. Pure: values in, path → bytes out."""
 
-from __future__ import annotations
-
 import importlib
 from typing import TYPE_CHECKING, Any
 

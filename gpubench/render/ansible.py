@@ -1,7 +1,5 @@
 """What prepares the nodes of a site: an Ansible playbook, the files that it brings, the conda environment. Pure."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Stacks without a container: a conda prefix, with every version from the row's pins; a site's modules, loaded."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import tomllib

@@ -1,7 +1,5 @@
 """A recipe → the build context of its image. Pure: the same input gives the same bytes and the same build id."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import tomllib

@@ -1,7 +1,5 @@
 """What the object file of a job holds: names, containers in the order in which they run, files for the nodes."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

@@ -1,7 +1,5 @@
 """How UCX is built from source, and ``build.json``: what is known about an image before it is built."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

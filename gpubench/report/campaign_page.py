@@ -3,8 +3,6 @@
 The answer says in plain words what was compared, what was found, and how sure that is.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 from collections.abc import Mapping, Sequence

@@ -6,8 +6,6 @@ history, ``make-multi-node-charts.py``); how workloads scale, and the scheduler'
 seconds, and beside them efficiency, over worker threads.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import math

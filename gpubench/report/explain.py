@@ -7,8 +7,6 @@ the binding inside of the workers, everything else by Dask. A layer is the cause
 it is ``equivalent``; what is undecided or was not measured stays a possible cause, and is named.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Iterator, Mapping, Sequence

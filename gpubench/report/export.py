@@ -1,7 +1,5 @@
 """The page's charts as files of their own, in the page's light colours."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -3,8 +3,6 @@
 Versions against one of them, by size of the cluster: what the dates that both have say.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import math

@@ -7,8 +7,6 @@ Campaigns of thousands of runs: stretches of consecutive blocks instead of singl
 Nothing of what went wrong is pooled, and no verdict comes from here: those are of all blocks, each by itself.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import functools

@@ -3,8 +3,6 @@
 Figures over dates as the pages show them: per workload a chart, and in words what isn't there.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import math

@@ -1,7 +1,5 @@
 """What ran where, as rows for the page; every key of a ``provenance.json`` may be missing."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import json

@@ -3,8 +3,6 @@
 Samples in order of time, and the means of the runs, as a section.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Scaling of a campaign or an import: speed-up, efficiency, the law behind them, and the scheduler's share."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -5,8 +5,6 @@ Client commands of a scheduler, and the environment that a job gets of the shell
 No command runs without a time limit: with a dead controller they hang for minutes.
 """
 
-from __future__ import annotations
-
 import abc
 import dataclasses
 import os

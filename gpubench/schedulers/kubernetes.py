@@ -14,8 +14,6 @@ Job's word: a Job is over when Kubernetes says so.
   only says that it is active. When it fails the pod may be gone, so the last words are remembered.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

@@ -17,8 +17,6 @@ of sites that run it; none of it could be tried on a real LSF:
 Jobs run one after the other whatever became of the first, so they depend by ``ended``, not ``done``.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Mapping, Sequence

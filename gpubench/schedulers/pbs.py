@@ -17,8 +17,6 @@ OpenPBS' issues, and from scripts of sites that run it; none of it could be trie
 Jobs run one after the other whatever became of the first, so they depend by ``afterany``, not ``afterok``.
 """
 
-from __future__ import annotations
-
 import getpass
 import json
 import re

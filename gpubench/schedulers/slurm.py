@@ -21,8 +21,6 @@ Not found here, but known: a busy controller lets sbatch say ``Socket timed out`
 Jobs run one after the other whatever became of the first, so they depend by ``afterany``, not ``afterok``.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Which job of the scheduler a job directory belongs to: ``submitted.json``, written before and after the submit."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import json

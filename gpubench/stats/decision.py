@@ -3,8 +3,6 @@
 The words are broken, equivalent, regression, improvement and inconclusive.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator, Sequence
 

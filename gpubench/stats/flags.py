@@ -9,8 +9,6 @@ What takes 0.5 ms in some repetitions and 15 ms in others has two states. The me
 another one next time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import numpy as np

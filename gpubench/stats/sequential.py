@@ -6,8 +6,6 @@ Maurer & Bretz (2013), Stat. Biopharm. Res. 5:311 (sequential p-values, and Holm
 JRSS B 51:305 (repeated confidence intervals).
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import math

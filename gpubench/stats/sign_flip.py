@@ -6,8 +6,6 @@ Sources: Fisher (1935), *The Design of Experiments*, §21 (one cell); Westfall &
 algorithm 2.8 (step-down max-|t|); Winkler et al. (2014), NeuroImage 92:381 (the same flips for all cells of a run).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

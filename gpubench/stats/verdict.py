@@ -1,7 +1,5 @@
 """Verdicts: the one door through which every comparison goes, and the sentence that stands beside each."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import math

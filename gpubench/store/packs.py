@@ -6,8 +6,6 @@ any campaign packs into a file of that size are refused; of what is listed only 
 is unpacked. The list is no signature: who changes a file and the list isn't found out.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """``gpubench calibrate``: a version against itself in many campaigns, and what the gate says of them."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import json

@@ -1,7 +1,5 @@
 """Commands that plan and run campaigns; and ``calibrate``: many, of a version against itself."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from typing import Annotated

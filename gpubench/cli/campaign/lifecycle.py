@@ -3,8 +3,6 @@
 A run of the baseline with a few repetitions, before ``bench`` plans: how often to repeat, and what fits.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import datetime as dt

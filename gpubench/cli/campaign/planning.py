@@ -1,7 +1,5 @@
 """From the user's words to a planned campaign on disk; and what an earlier one like it took, and how noisy it was."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import functools

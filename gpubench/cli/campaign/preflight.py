@@ -1,7 +1,5 @@
 """What a campaign needs before it is run: a scheduler and images here, and paths that its nodes see, too."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import json

@@ -3,8 +3,6 @@
 Started as ``python -I -m gpubench.cli.clusters.background SCHEDULER JOB_DIR [LOCK]``.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

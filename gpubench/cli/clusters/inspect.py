@@ -1,7 +1,5 @@
 """``gpubench cluster verify`` and ``affinity``: on any cluster whose scheduler wrote a file."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A cluster's jobs: written, handed to the scheduler, waited for, ended."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -3,8 +3,6 @@
 ``gpubench cluster status``: what the scheduler of the site says of the jobs, and rank 0 of the nodes.
 """
 
-from __future__ import annotations
-
 import json
 import secrets
 import time

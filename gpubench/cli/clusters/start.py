@@ -1,7 +1,5 @@
 """``gpubench cluster start``: from the user's words to a cluster that scripts can join."""
 
-from __future__ import annotations
-
 import datetime as dt
 import os
 import re

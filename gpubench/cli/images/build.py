@@ -1,7 +1,5 @@
 """``gpubench images build`` and ``push``: whatever kind of images the site's runtime starts."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import datetime as dt

@@ -1,7 +1,5 @@
 """``gpubench images list`` and ``show``, and ``prune``: what nobody needs any more."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

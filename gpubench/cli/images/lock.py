@@ -1,7 +1,5 @@
 """``images.lock.toml`` in the current directory, read and written whole; ``gpubench images lock`` makes it anew."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

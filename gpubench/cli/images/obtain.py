@@ -3,8 +3,6 @@
 And ``gpubench images import``: the script that imports, and where it runs.
 """
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path

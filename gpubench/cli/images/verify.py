@@ -1,7 +1,5 @@
 """``gpubench images verify``: a cluster of one node inside the image, and what its processes say of themselves."""
 
-from __future__ import annotations
-
 import datetime as dt
 import os
 import shutil

@@ -1,7 +1,5 @@
 """What came out: ``compare``, ``report``, ``diff``, ``trend``, and the group ``results``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -5,8 +5,6 @@ with its hash. A pack may have a signature of ``ssh-keygen -Y sign`` beside it (
 The repository's ``allowed_signers`` says who may sign. A pack without a signature is accepted, and said.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

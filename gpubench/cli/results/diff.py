@@ -1,7 +1,5 @@
 """``gpubench diff``: what differs between two variants, between two runs, or between two campaigns."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path

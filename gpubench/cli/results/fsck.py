@@ -1,7 +1,5 @@
 """``gpubench results fsck``: torn, foreign and edited files, one line each."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Sequence

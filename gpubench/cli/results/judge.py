@@ -1,7 +1,5 @@
 """From run directories to results, verdicts and the report."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import datetime as dt

@@ -3,8 +3,6 @@
 Two campaigns or imports side by side: which variants, which question, and what differs besides.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

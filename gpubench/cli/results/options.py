@@ -1,7 +1,5 @@
 """What can be asked of results, declared once."""
 
-from __future__ import annotations
-
 import dataclasses
 from enum import StrEnum
 from pathlib import Path

@@ -3,8 +3,6 @@
 It may hold a copy without paths of people's homes, whose hashes are made anew.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """Small jobs on a site that are no campaign: ``gpubench sites check --live`` and ``sites clean``."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import datetime as dt

@@ -3,8 +3,6 @@
 Each is built by ``docker buildx build``, run as a process: what it prints, and what of that explains a failure.
 """
 
-from __future__ import annotations
-
 import concurrent.futures
 import dataclasses
 import datetime as dt

@@ -1,7 +1,5 @@
 """What a registry has, asked over its API: for login nodes without Docker. Deadlines, repetitions, logins."""
 
-from __future__ import annotations
-
 import dataclasses
 import difflib
 import hashlib

@@ -1,7 +1,5 @@
 """Kind ``conda``: a prefix on a file system that every node sees, named by all that went into it."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import functools

@@ -13,8 +13,6 @@ No venv can be moved whole (its scripts name their Python by path), but ``bin/py
 ``pyvenv.cfg`` beside it, wherever it lies: that is all that is ever used, so building elsewhere and renaming is safe.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import functools
