@@ -148,7 +148,7 @@ def plan_advance(
         frozen: those that earlier looks had decided.
     """
     # Late: scipy comes with it, and only adaptive campaigns need it.
-    from gpubench.stats.sequential import schedule  # noqa: PLC0415
+    from gpubench.stats.decision import schedule  # noqa: PLC0415
 
     assert plan.max_blocks is not None
     newly = _newly_frozen(plan, decided, frozen)

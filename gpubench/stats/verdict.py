@@ -25,11 +25,21 @@ from gpubench.stats.decision import (
     holm_levels,
 )
 from gpubench.stats.flags import raise_flags
-from gpubench.stats.paired_blocks import BASELINE, CANDIDATE, CellBlocks, Pairs, arrange, masked_mean, read_cell
+from gpubench.stats.paired_blocks import (
+    BASELINE,
+    CANDIDATE,
+    FEWEST_BLOCKS,
+    CellBlocks,
+    Pairs,
+    arrange,
+    family_flip_p,
+    flip_p,
+    masked_mean,
+    read_cell,
+)
 from gpubench.stats.power import blocks_to_decide
 from gpubench.stats.runs import ComparisonInput, Floats
 from gpubench.stats.settings import Metric, VerdictSettings
-from gpubench.stats.sign_flip import FEWEST_BLOCKS, family_flip_p, flip_p
 
 WIDE = "wide"
 """Begins the reason of a comparison that is inconclusive by nothing but noise."""

@@ -15,7 +15,7 @@ from gpubench.fsck import Checked, Finding, check_campaign, check_import
 from gpubench.fsck.findings import MOVE
 from gpubench.importers.directory import NOTE, TABLE
 from gpubench.render.check import FACTS
-from gpubench.schedulers import POLLED, SCHEDULERS, pod_log_collector, submitted
+from gpubench.schedulers import POLLED, SCHEDULERS, kubernetes, submitted
 from gpubench.store.campaign import PLAN_FILE, Campaign
 from gpubench.store.packs import SUFFIX, faults, unknown
 
@@ -116,7 +116,7 @@ def _living(campaign: Campaign, jobs: set[str]) -> set[str]:
         directory = campaign.job_dir(job)
         try:
             if word in POLLED:
-                if submitted.read(directory) is not None and not pod_log_collector.complete(directory):
+                if submitted.read(directory) is not None and not kubernetes.complete(directory):
                     living.add(job)
             elif SCHEDULERS[word].state(directory).phase in ("pending", "running", "unknown"):
                 living.add(job)
