@@ -243,9 +243,8 @@ def submit(pack: Path, repository: Path, *, homes: bool = False) -> None:
         with reading(signature):
             write_atomically(target.with_name(target.name + SIGNATURE), signature.read_bytes())
     _write_index(repository, {**entries, entry["pack"]: entry})
-    say(
-        f"{target}: {counted(entry['runs'], 'run')} of {entry['campaign']}; commit it together with {FOLDER}/{INDEX_FILE}"
-    )
+    index = f"{FOLDER}/{INDEX_FILE}"
+    say(f"{target}: {counted(entry['runs'], 'run')} of {entry['campaign']}; commit it together with {index}")
     if not signature.is_file():
         say(f"not signed; to sign it first: ssh-keygen -Y sign -n {NAMESPACE} -f KEY {pack}")
 
