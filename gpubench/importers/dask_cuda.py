@@ -88,11 +88,7 @@ def _beside(path: Path) -> dict[str, Any]:
 
 
 def _bandwidths(path: Path) -> dict[str, Any]:
-    """The whole array: it is small, and nothing of a source is thrown away.
-
-    Raises:
-        ValueError: it holds no numbers.
-    """
+    """The whole array: it is small, and nothing of a source is thrown away. Raises ValueError: it holds no numbers."""
     with path.open("rb") as file:
         array = np.lib.format.read_array(file, allow_pickle=False)
     if array.dtype.kind not in "fiu":

@@ -168,11 +168,7 @@ EVENTS = 5
 
 
 def show_status(cluster: Cluster) -> None:
-    """Say how it stands.
-
-    Raises:
-        IncompleteError: it isn't ready, has ended, or something of it is missing.
-    """
+    """Say how it stands. Raises IncompleteError: it isn't ready, has ended, or something of it is missing."""
     states = {job.job: job_state(cluster, job) for job in cluster.jobs}
     state = cluster.state()
     for line in status_lines(cluster, states, state):

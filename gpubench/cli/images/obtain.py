@@ -35,11 +35,7 @@ from gpubench.schedulers import LOCAL
 
 
 def kind_of(site: Site) -> str:
-    """The kind of images that the site's runtime starts.
-
-    Raises:
-        UsageError: no such runtime.
-    """
+    """The kind of images that the site's runtime starts. Raises UsageError: no such runtime."""
     if site.runtime not in RUNTIMES:
         raise UsageError(f"site {site.name}: no runtime '{site.runtime}'{nearest(site.runtime, RUNTIMES)}")
     return RUNTIMES[site.runtime].KIND

@@ -146,11 +146,7 @@ def _step(name: str) -> BuildStep | None:
 
 
 def find_buildx() -> str:
-    """The path of buildx.
-
-    Raises:
-        MissingToolError: it isn't installed.
-    """
+    """The path of buildx. Raises MissingToolError: it isn't installed."""
     folders = [str(config_file().parent / "cli-plugins"), *_PLUGINS, os.environ.get("PATH", os.defpath)]
     path = shutil.which(_PROGRAM, path=os.pathsep.join(folders))
     if path is None:
