@@ -11,8 +11,7 @@ from gpubench.cli.results.open_target import unpacked
 from gpubench.cli.results.pack import HOMES_REPLACED
 from gpubench.cli.say import say, say_text, warn
 from gpubench.errors import DataError, GpubenchError, UsageError
-from gpubench.fsck import Checked, Finding, check_campaign, check_import
-from gpubench.fsck.findings import MOVE
+from gpubench.fsck import MOVE, Checked, Finding, check_campaign, check_import
 from gpubench.importers.directory import NOTE, TABLE
 from gpubench.render.check import FACTS
 from gpubench.schedulers import POLLED, SCHEDULERS, kubernetes, submitted

@@ -1,40 +1,31 @@
-"""A campaign's directory, file by file: the plan against the hashes in it, and what was made from the plan.
+"""Torn, foreign and edited files of campaigns and imports: looked for, never mended; nothing is written.
 
-Run directories against their records, and records against the plan.
+What a run leaves is told by its record, what the record says by the plan, what the plan says by the hashes in it. Of an
+import, its table is held against the note beside it.
 """
 
+import dataclasses
+import hashlib
 import io
+import re
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
 from gpubench.errors import DataError, GpubenchError
-from gpubench.fsck.findings import (
-    REMOVE,
-    RESTORE,
-    Checked,
-    Finding,
-    Row,
-    edited,
-    foreign,
-    planned_of_run,
-    read_object,
-    sha256,
-    stray,
-    torn,
-)
+from gpubench.importers.directory import IMPORT, NOTE, TABLE
 from gpubench.merge.samples import OPTIONAL, parse_samples
 from gpubench.merge.table import COLUMNS, merge_directory
-from gpubench.model.plan import Plan
+from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.plan.block_design import run_id
 from gpubench.render.job import turns_spec
 from gpubench.render.planned import UNRESOLVED, spec_path, turns_path
 from gpubench.spec import RunRecord, WorkloadSpec
-from gpubench.spec.plain import content_id, parse_lines
+from gpubench.spec.plain import content_id, parse_json, parse_lines
 from gpubench.spec.records import (
     DATA_FOLDER,
     HASHED_FILES,
@@ -48,6 +39,103 @@ from gpubench.spec.records import (
 from gpubench.store.campaign import CACHE_FILE, PLAN_FILE, Campaign
 from gpubench.store.packs import INDEX, KNOWN
 from gpubench.store.rundirs import Records, RunDirectory, is_temporary, read_record, run_directories
+
+Kind = Literal["torn", "foreign", "edited"]
+Row = tuple[PlannedJob, PlannedBlock, PlannedRun]
+
+RESTORE = "restore it from a copy of the campaign, or gpubench fetch it again"
+MOVE = "move it elsewhere: no reader looks at it, and a pack would carry it"
+REMOVE = "remove it: what it was to become is written anew by whoever writes it"
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Finding:
+    """One file that isn't what it should be.
+
+    Args:
+        kind: ``torn`` (a part is missing), ``foreign`` (nobody planned it) or ``edited`` (contradicts another file).
+    """
+
+    path: str
+    kind: Kind
+    what: str
+    then: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.kind}: {self.what}; {self.then}"
+
+
+def torn(path: Path, what: str, then: str = RESTORE) -> Finding:
+    """A part of it is missing."""
+    return Finding(str(path), "torn", what, then)
+
+
+def foreign(path: Path, what: str) -> Finding:
+    """Nobody planned it."""
+    return Finding(str(path), "foreign", what, MOVE)
+
+
+def edited(path: Path, what: str, then: str = RESTORE) -> Finding:
+    """It contradicts another file."""
+    return Finding(str(path), "edited", what, then)
+
+
+def stray(path: Path, what: str) -> Finding:
+    """One that belongs to nothing: what a killed writer left, else ``foreign`` with ``what``."""
+    return torn(path, "its writer died before the rename", REMOVE) if is_temporary(path.name) else foreign(path, what)
+
+
+def planned_of_run(plan: Plan, row: Row) -> dict[str, Any]:
+    """What a run's spec and its record must say alike, by their names."""
+    job, block, run = row
+    return {
+        "run": run.run,
+        "campaign": plan.campaign,
+        "job": job.job,
+        "block": block.block,
+        "order": run.order,
+        "variant": run.variant,
+        "nodes": job.nodes,
+        "workers_per_node": job.workers_per_node,
+        "threads_per_worker": plan.threads_per_worker,
+        "protocol": plan.protocol,
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class Checked:
+    """A campaign or an import that was looked at.
+
+    Args:
+        what: ``campaign`` or ``import``.
+        findings: by path; none where all is as it should be.
+        notes: what is no fault, and what can't be proven.
+    """
+
+    directory: Path
+    what: str
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+
+    def plain(self) -> dict[str, Any]:
+        """For ``--json``."""
+        findings = [dataclasses.asdict(one) for one in self.findings]
+        return {"directory": str(self.directory), "what": self.what, "findings": findings, "notes": list(self.notes)}
+
+
+def sha256(path: Path) -> str:
+    """Hash of the file, as hex digits; raises OSError."""
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def read_object(path: Path) -> dict[str, Any] | None:
+    """The JSON object in a file; None where it holds none, or can't be read."""
+    try:
+        plain = parse_json(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return plain if isinstance(plain, dict) else None
 
 
 def check_plan(campaign: Campaign) -> Iterator[Finding]:
@@ -419,3 +507,62 @@ def _is_whole_archive(path: Path) -> bool:
             return archive.testzip() is None
     except (OSError, zipfile.BadZipFile, ValueError):
         return False
+
+
+_FILES_OF_IMPORTS = {NOTE, TABLE, "report.html", "report.md"}
+_AGAIN = "import the results again"
+_HASH = re.compile(r"[0-9a-f]{64}")
+
+
+def check_import(directory: Path) -> Checked:
+    """Look at every file; nothing is written."""
+    note = read_object(directory / NOTE)
+    found = list(_strays(directory))
+    if note is None or note.get("schema") != IMPORT:
+        what = "cut off or not JSON" if note is None else f"it is {note.get('schema')}, not {IMPORT}"
+        found.append(torn(directory / NOTE, what, _AGAIN))
+        return Checked(directory, "import", tuple(sorted(found)), ())
+    found += _table(directory / TABLE, note)
+    try:
+        found += _note(directory / NOTE, note)
+    except (TypeError, ValueError, AttributeError):  # somebody else's idea of what stands there
+        found.append(edited(directory / NOTE, "its fields aren't those of an import", _AGAIN))
+    notes = ["the source files themselves aren't here: their hashes stand in import.json"]
+    if "results_sha256" not in note:
+        notes.append("unproven: an older gpubench wrote it, and no hash of its table")
+    return Checked(directory, "import", tuple(sorted(found)), tuple(notes))
+
+
+def _strays(directory: Path) -> Iterator[Finding]:
+    for entry in sorted(directory.iterdir()):
+        if entry.name not in _FILES_OF_IMPORTS or not entry.is_file() or entry.is_symlink():
+            yield stray(entry, "no import has such a file")
+
+
+def _table(path: Path, note: dict[str, Any]) -> Iterator[Finding]:
+    try:
+        rows = pl.read_parquet(path)
+        digest = sha256(path)
+    except (OSError, pl.exceptions.PolarsError):
+        yield torn(path, "it can't be read", _AGAIN)
+        return
+    if note.get("results_sha256", digest) != digest:
+        yield edited(path, "it isn't what the import wrote: import.json has another hash", _AGAIN)
+    elif rows.height != note.get("kept"):
+        yield edited(path, f"{rows.height} rows, import.json says {note.get('kept')}", _AGAIN)
+    missing = sorted(COLUMNS.keys() - set(rows.columns) - set(OPTIONAL))
+    if missing:
+        yield edited(path, f"it lacks column {', '.join(missing)}", _AGAIN)
+
+
+def _note(path: Path, note: dict[str, Any]) -> Iterator[Finding]:
+    sources = [one for one in note.get("sources", []) if isinstance(one, dict)]
+    for one in sources:
+        digest = one.get("sha256")
+        if digest is not None and not (isinstance(digest, str) and _HASH.fullmatch(digest)):
+            yield edited(path, f"the hash of source {one.get('file')} is none", _AGAIN)
+    if note.get("rows_in") != sum(one.get("rows_in", 0) for one in sources):
+        yield edited(path, "rows_in isn't the sum over the sources", _AGAIN)
+    for name, document in dict(note.get("documents", {})).items():
+        if content_id(document) != name:
+            yield edited(path, f"document {name} isn't what its hash says", _AGAIN)
