@@ -180,6 +180,7 @@ def test_a_killed_front_end_leaves_no_image_and_no_process(
     engine: Engine,
     base: str,
     daemon: DockerDaemon,
+    *,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
