@@ -9,9 +9,10 @@ import pytest
 import reports
 from campaign_builder import QUICK, Writer, begin, finish, make_plan, variant
 
-from gpubench.report import ReportInputs, charts, labels, page, provenance, runs, verdicts_json
+from gpubench.report import charts, labels, page, provenance, runs
+from gpubench.report.inputs import ReportInputs
 from gpubench.report.sections import plain
-from gpubench.report.verdicts import verdict_table
+from gpubench.report.verdicts import verdict_table, verdicts_json
 from gpubench.stats.verdict import Verdict
 from gpubench.store.campaign import Campaign
 

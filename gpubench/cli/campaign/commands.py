@@ -94,7 +94,7 @@ def plan(
     from gpubench.cli.campaign.planning import plan_campaign, read_wishes, render_again, render_campaign
     from gpubench.cli.results.open_target import only_one
     from gpubench.cli.say import say
-    from gpubench.render import job_file
+    from gpubench.render.job import job_file
     from gpubench.store.campaign import PLAN_FILE
 
     only_one(campaign, asked)

@@ -30,7 +30,7 @@ from gpubench.store.campaign import PLAN_FILE, Campaign
 
 if TYPE_CHECKING:
     from gpubench.cli.results.judge import JudgedCampaign
-    from gpubench.report import ReportInputs
+    from gpubench.report.inputs import ReportInputs
     from gpubench.report.page import Page
     from gpubench.stats.verdict import Verdict
 

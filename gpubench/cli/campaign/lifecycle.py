@@ -52,7 +52,7 @@ from gpubench.errors import InterruptedByUserError, UsageError
 from gpubench.files import locked
 from gpubench.model.plan import PlanAddition
 from gpubench.model.quantities import format_seconds
-from gpubench.plan import plan_advance, plan_more, plan_repair
+from gpubench.plan.additions import plan_advance, plan_more, plan_repair
 from gpubench.plan.block_design import interleaved, warmup_repetitions
 from gpubench.plan.budget import LEAST_REPS, MOST_BLOCKS, FirstPass, PilotWorkload, fill_budget
 from gpubench.plan.feasibility import SEQUENTIAL
@@ -246,7 +246,7 @@ def _numbers(addition: PlanAddition) -> dict[str, list[int]]:
 def _conclude(campaign: Campaign, *, gate: bool, notify: str | None) -> None:
     # Late: scipy takes a second, which belongs behind the measurements.
     from gpubench.cli.results.judge import judge_campaign, report_inputs
-    from gpubench.report import verdicts_json
+    from gpubench.report.verdicts import verdicts_json
     from gpubench.stats.verdict import exit_code
 
     judged = judge_campaign(campaign)

@@ -22,9 +22,8 @@ from gpubench.errors import (
     UsageError,
 )
 from gpubench.files import write_atomically
-from gpubench.images import images_root
 from gpubench.images.kinds import KINDS
-from gpubench.images.kinds.base import Found, ImagePaths, ImageRequest
+from gpubench.images.kinds.base import Found, ImagePaths, ImageRequest, images_root
 from gpubench.model.base import nearest
 from gpubench.model.image import Image, LockRow
 from gpubench.model.site import Site

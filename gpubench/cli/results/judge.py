@@ -30,9 +30,9 @@ from gpubench.merge.table import Merged, merge_directory, parquet
 from gpubench.model.base import nearest
 from gpubench.model.plan import Comparison, Plan
 from gpubench.model.text import counted
-from gpubench.report import ReportInputs, verdicts_json
-from gpubench.report.inputs import calibration_sentence
+from gpubench.report.inputs import ReportInputs, calibration_sentence
 from gpubench.report.provenance import condensed
+from gpubench.report.verdicts import verdicts_json
 from gpubench.stats.question import Decision, Question
 from gpubench.stats.settings import Metric, VerdictSettings
 from gpubench.stats.verdict import Verdict, judge

@@ -32,9 +32,9 @@ from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
 from gpubench.plan.site_checks import SiteFinding, check_images, check_nodes, check_site, parse_facts, require_shared
 from gpubench.polling import poll_until
-from gpubench.render import job_file, pack
 from gpubench.render.check import FACTS, INSIDE, JOB, LEFT, render_check, render_clean
-from gpubench.render.job import OBJECTS
+from gpubench.render.job import OBJECTS, job_file
+from gpubench.render.planned import pack
 from gpubench.schedulers import BATCH, JobState
 from gpubench.schedulers.batch import inherited
 

@@ -44,8 +44,8 @@ from gpubench.model.own_workload import OwnWorkload
 from gpubench.model.site import Site
 from gpubench.plan.feasibility import check_memory, check_workers
 from gpubench.polling import poll_until
-from gpubench.render import pack
 from gpubench.render.cluster import WITH_PYTHON
+from gpubench.render.planned import pack
 from gpubench.spec import WorkloadSpec
 from gpubench.spec.attach_record import ATTACH_FILE, ATTACH_SPEC, UNREACHABLE, VERSIONS, AttachRecord, AttachSpec
 from gpubench.spec.plain import SpecError
