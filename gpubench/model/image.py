@@ -1,8 +1,7 @@
-"""Images and variants: what is compared.
+"""Images and variants: what is compared. Pure.
 
-All that decides what an image holds, settled before anything is rendered or built. Pure.
-
-``images.lock.toml``: which image a version means on a site, by digest. Pure; the front end reads and writes it.
+A recipe is all that decides what an image holds, settled before anything is rendered or built. ``images.lock.toml``
+says which image a version means on a site, by digest; the front end reads and writes it.
 """
 
 from __future__ import annotations

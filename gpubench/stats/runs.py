@@ -1,7 +1,4 @@
-"""The numbers of a run and cell: its summary, its spread, its stragglers, how it starts up.
-
-What verdicts are made from: runs with their samples, and the comparisons that were planned.
-"""
+"""What verdicts are made from: runs with their samples, and the comparisons that were planned; the numbers of a run."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The time of day, as the job's script began to count it: a clock that is set meanwhile moves no record of the job.
 
-Waiting for what nobody announces: ask again until it is there or a deadline has passed.
+And waiting for what nobody announces: ask again until it is there or a deadline has passed.
 """
 
 import functools

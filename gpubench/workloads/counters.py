@@ -5,11 +5,9 @@ own host without a message: the kernel gives the processor time of any process b
 in nanoseconds. One worker of each other host reads there, so that a run on one host costs no round trip, and a run on
 several hosts two per repetition. What can't be read is absent.
 
-Energy and throttling of GPUs, from the driver's library. Node half: standard library only.
-
-Source: NVML API reference: nvmlInit_v2, nvmlDeviceGetCount_v2, nvmlDeviceGetHandleByIndex_v2,
-nvmlDeviceGetTotalEnergyConsumption (millijoules since the driver was loaded; Volta and newer),
-nvmlDeviceGetCurrentClocksThrottleReasons. 0 is NVML_SUCCESS.
+Energy and throttling of GPUs come from the driver's library. Source: NVML API reference: nvmlInit_v2,
+nvmlDeviceGetCount_v2, nvmlDeviceGetHandleByIndex_v2, nvmlDeviceGetTotalEnergyConsumption (millijoules since the driver
+was loaded; Volta and newer), nvmlDeviceGetCurrentClocksThrottleReasons. 0 is NVML_SUCCESS.
 """
 
 import contextlib

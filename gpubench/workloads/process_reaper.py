@@ -1,11 +1,8 @@
 """Processes that a program of somebody else's starts: found by a mark in their environment, and ended with us.
 
-Node half: Python 3.9, standard library only.
-
-Processes that clean up behind us, however we end: what a library of somebody else's has started on other nodes.
-
-Jobs and pods outlive the process that asked for them, on nodes that no supervisor of ours is on; if that process is
-killed, nobody else would end them before their own time limit. Node half: Python 3.9, standard library only.
+Guards are processes that clean up behind us, however we end: what such a program has started on other nodes. Jobs and
+pods outlive the process that asked for them, on nodes that no supervisor of ours is on; if that process is killed,
+nobody else would end them before their own time limit. Node half: Python 3.9, standard library only.
 """
 
 import contextlib
