@@ -8,7 +8,6 @@ from pathlib import Path
 import typer
 
 from gpubench.cli.results.open_target import unpacked
-from gpubench.cli.results.pack import HOMES_REPLACED
 from gpubench.cli.say import say, say_text, warn
 from gpubench.errors import DataError, GpubenchError, UsageError
 from gpubench.fsck import MOVE, Checked, Finding, check_campaign, check_import
@@ -16,7 +15,7 @@ from gpubench.importers.directory import NOTE, TABLE
 from gpubench.render.check import FACTS
 from gpubench.schedulers import POLLED, SCHEDULERS, kubernetes, submitted
 from gpubench.store.campaign import PLAN_FILE, Campaign
-from gpubench.store.packs import SUFFIX, faults, unknown
+from gpubench.store.packs import HOMES_REPLACED, SUFFIX, faults, unknown
 
 ANEW = "pack it again, or ask whoever packed it"
 _OF_CAMPAIGNS = (PLAN_FILE, "runs", "plan.d", "node.pyz")

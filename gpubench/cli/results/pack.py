@@ -35,7 +35,7 @@ from gpubench.model.text import counted, shortened
 from gpubench.spec.plain import content_id, parse_json
 from gpubench.spec.records import DATA_FOLDER, RUN_FILE
 from gpubench.store.campaign import CACHE_FILE, Campaign
-from gpubench.store.packs import INDEX, SUFFIX, Index, is_plain, read_index, write_pack
+from gpubench.store.packs import HOMES_REPLACED, INDEX, SUFFIX, Index, is_plain, read_index, write_pack
 from gpubench.store.rundirs import Records, is_temporary, read_provenance
 
 HOME = re.compile(r"/(?P<root>home|Users)/(?!(?:user|runner|Shared)\b)[^/\s\"':;,)]+")
@@ -115,7 +115,6 @@ def _sha256(data: bytes) -> str:
 _DERIVED = {CACHE_FILE, "results.parquet", "verdicts.json", "report.html", "report.md"}
 _LEFT_OUT = {*_DERIVED, ".fetch", ".rsync-partial", DATA_FOLDER, INDEX}
 _MOST_LINES = 8
-HOMES_REPLACED = "/home/user stands for every home; the hashes are those of this copy, not those that the runs wrote"
 _ENDED = ("ok", "failed", "skipped")
 
 
