@@ -27,7 +27,7 @@ from gpubench.merge.curves import ScalingCurve, SchedulerShare
 from gpubench.merge.family import Cell
 from gpubench.merge.links import LinkTable
 from gpubench.model.text import all_visible
-from gpubench.report import inputs, labels
+from gpubench.report import condense, labels
 from gpubench.report.scaling import percent
 from gpubench.report.sections import Chart
 from gpubench.stats.flags import anchor
@@ -295,9 +295,9 @@ def _run_row(number: int, cell: Cell, *, means_only: bool) -> dict[str, Any]:
 def _stretch_rows(ordered: Sequence[Cell], variants: Sequence[str]) -> list[dict[str, Any]]:
     found = [
         (name, variant, mean)
-        for name, cells in inputs.stretches(ordered, variants)
+        for name, cells in condense.stretches(ordered, variants)
         for variant in variants
-        if (mean := inputs.mean(cells[variant])) is not None
+        if (mean := condense.mean(cells[variant])) is not None
     ]
     return [
         {

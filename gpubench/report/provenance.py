@@ -14,6 +14,7 @@ from gpubench.merge.environment import Changes
 from gpubench.merge.explain import entries, series, slowest
 from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.model.quantities import format_bytes
+from gpubench.report import condense
 from gpubench.report.inputs import ReportInputs
 from gpubench.report.sections import NUMBER, PAGE, Column, Section, SectionPart, Styled, TextTable, Words
 from gpubench.spec.records import PROVENANCE_FILE
@@ -78,7 +79,7 @@ def provenance_section(inputs: ReportInputs) -> Section:
     """What differs between the variants, what ran, and where."""
     variants = [Column(Styled(one.label), "text") for one in inputs.plan.variants]
     differ, nodes, noise = differing(inputs), hosts(inputs), runs(inputs)
-    few = [Styled(f"{len(noise.rows)} runs, evenly over all.", "quiet")] if inputs.needed(inputs) else []
+    few = [Styled(f"{len(noise.rows)} runs, evenly over all.", "quiet")] if condense.needed(inputs) else []
 
     def facts(found: Sequence[Fact], caption: str) -> TextTable:
         return TextTable(["value", *variants], [one.row for one in found], caption)
@@ -185,7 +186,7 @@ def runs(inputs: ReportInputs) -> TextTable:
             *run_noise(inputs.provenance.get(name, {})).values(),
             Styled("provenance", link=f"runs/{name}/{PROVENANCE_FILE}"),
         )
-        for one, name in inputs.thinned(recorded)
+        for one, name in condense.thinned(recorded)
     ]
     columns = (
         Column("block", NUMBER),

@@ -10,7 +10,7 @@ from typing import Any
 
 from gpubench.merge.family import Cell
 from gpubench.model.plan import Place
-from gpubench.report import inputs, labels
+from gpubench.report import condense, labels
 from gpubench.report.inputs import ReportInputs
 from gpubench.report.sections import (
     MARKDOWN,
@@ -91,7 +91,7 @@ def matrix(inputs: ReportInputs) -> list[dict[str, Any]]:
         nodes, workers = _count(one.job.nodes, "node"), _count(one.job.workers_per_node, "worker")
         heads[one.job.job] = f"{one.job.job} · {nodes} x {workers}"
     variants = [one.label for one in inputs.plan.variants]
-    shown = inputs.collapsed if inputs.needed(inputs) else list
+    shown = condense.collapsed if condense.needed(inputs) else list
     return [
         {
             "head": heads[job],
@@ -175,8 +175,8 @@ _MODES = "More than one mode: how often each duration came, as a ratio to the se
 def samples_section(inputs: ReportInputs, names: Sequence[str]) -> Section:
     """A chart and run means of each workload at each size, where its verdicts point to, in their order."""
     text: list[Words] = [Styled(_INTRODUCTION, "quiet")]
-    if inputs.needed(inputs):
-        text.append(Styled(inputs.sentence(inputs), "note"))
+    if condense.needed(inputs):
+        text.append(Styled(condense.sentence(inputs), "note"))
     elif means_only(inputs):
         said = "This campaign has too many samples to draw each: the charts show the means of the runs. "
         text.append([Styled(said, "note"), "Every sample: ", Styled("results.parquet", link="results.parquet")])
@@ -204,7 +204,7 @@ def _part(at: str, name: str, verdicts: Sequence[Verdict], inputs: ReportInputs)
     counted = [cell for cell in timed if cell.status == "ok"]
     charts = []
     if timed:
-        few, many = means_only(inputs), inputs.needed(inputs)
+        few, many = means_only(inputs), condense.needed(inputs)
 
         def draw() -> Spec:
             from gpubench.report import charts
@@ -223,7 +223,7 @@ def _part(at: str, name: str, verdicts: Sequence[Verdict], inputs: ReportInputs)
             return charts.histogram(counted, variants, f"{name}: how often each duration came")
 
         charts.append(Chart(f"{at}-modes", f"histogram {name}", draw_modes, _MODES, late=True))
-    pooled = _pooled_means if inputs.needed(inputs) else _means
+    pooled = _pooled_means if condense.needed(inputs) else _means
     table = TextTable(
         [Column("block", NUMBER), *(Column(Styled(label), NUMBER) for label in variants)],
         pooled(cells, variants, first.baseline),
@@ -268,12 +268,12 @@ def _pooled_means(cells: Sequence[Cell], variants: Sequence[str], baseline: str)
     ordered = sorted(cells, key=lambda cell: cell.outcome.block.block)
     return [
         [name, *(_pooled(runs[label], runs[baseline]) for label in variants)]
-        for name, runs in inputs.stretches(ordered, variants)
+        for name, runs in condense.stretches(ordered, variants)
     ]
 
 
 def _pooled(cells: Sequence[Cell], baseline: Sequence[Cell]) -> Words:
-    mean, other = inputs.mean(cells), inputs.mean(baseline)
+    mean, other = condense.mean(cells), condense.mean(baseline)
     if mean is None:
         return "none ok"
     return [labels.seconds(mean), *(_ratio(mean, other) if other and cells is not baseline else ())]

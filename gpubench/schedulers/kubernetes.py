@@ -12,15 +12,9 @@ Job's word: a Job is over when Kubernetes says so.
 * ``activeDeadlineSeconds`` counts from the Job's creation, so it holds the time that pods may wait for each other too.
 * A pod that waits says why in its conditions (``Unschedulable``) or in its containers (``ImagePullBackOff``); the Job
   only says that it is active. When it fails the pod may be gone, so the last words are remembered.
-
-Logs of pods, kept in the job's directory, and the results in them, put where the node half would have put them.
-
-A pod that shares no file system with others counts the attempts of a run from 1 again whenever its job starts again:
-here it gets the next number that is free. Gathering twice changes nothing; what came torn is said, and tried again.
 """
 
 import dataclasses
-import hashlib
 import json
 import re
 import shlex
@@ -29,14 +23,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpubench.errors import DataError, MissingToolError, SchedulerError, UsageError
-from gpubench.files import locked, write_atomically, writing
+from gpubench.errors import MissingToolError, SchedulerError, UsageError
+from gpubench.files import write_atomically
 from gpubench.polling import poll_until
-from gpubench.schedulers import submitted
+from gpubench.schedulers import pod_log_collector, submitted
 from gpubench.schedulers.batch import Allocation, call, said
 from gpubench.schedulers.state import JobState
-from gpubench.spec.log_transport import FILES, decode
-from gpubench.spec.records import PROVENANCE_FILE, RUN_FILE
 
 NAME = "kubernetes"
 SUBMIT = "kubectl"
@@ -129,7 +121,7 @@ def submit(job_dir: Path, environ: Mapping[str, str], after: Sequence[str] = ())
     before = submitted.read(job_dir)
     if before is not None:
         _delete(job_dir)
-    begin(job_dir)
+    pod_log_collector.begin(job_dir)
     (job_dir / SEEN_FILE).unlink(missing_ok=True)
     submitted.write(job_dir, NAME, name, after=after)
     try:
@@ -157,8 +149,8 @@ def state(job_dir: Path) -> JobState:
         return JobState("unsubmitted")
     seen = _seen(job_dir)
     if seen is not None and seen.phase == "ended":
-        incomplete = torn(job_dir)
-        return dataclasses.replace(seen, reason="; ".join(filter(None, (seen.reason, *incomplete))))
+        torn = pod_log_collector.torn(job_dir)
+        return dataclasses.replace(seen, reason="; ".join(filter(None, (seen.reason, *torn))))
     try:
         objects = _objects(job_dir)
     except MissingToolError:
@@ -227,7 +219,7 @@ def _take_away(job_dir: Path) -> None:
 def _fetch(job_dir: Path, *, again: bool = False) -> bool:
     """Bring the logs of the pods and the results in them; whether the job had ended before, with all of them here."""
     seen = _seen(job_dir)
-    if complete(job_dir) and not again:
+    if pod_log_collector.complete(job_dir) and not again:
         return seen is not None and seen.phase == "ended"
     objects = _objects(job_dir)
     job = next((one for one in objects if one["kind"] == "Job"), None)
@@ -241,15 +233,15 @@ def _fetch(job_dir: Path, *, again: bool = False) -> bool:
         if pod.rank and not now.end:
             continue  # the results are in rank 0's; what the others said matters when something went wrong
         for container in pod.began():
-            if whole(job_dir, uid, pod.rank, container):
+            if pod_log_collector.whole(job_dir, uid, pod.rank, container):
                 continue
             done = _kubectl(job_dir, "logs", pod.name, "-c", container)
             if done.returncode == 0:
-                keep(job_dir, uid, pod.rank, container, done.stdout, over=container in pod.over())
+                pod_log_collector.keep(job_dir, uid, pod.rank, container, done.stdout, over=container in pod.over())
             else:
                 whole = whole and _NO_SUCH in done.stderr
-    if whole and now.phase == "ended" and not torn(job_dir):
-        finish(job_dir)
+    if whole and now.phase == "ended" and not pod_log_collector.torn(job_dir):
+        pod_log_collector.finish(job_dir)
     return False
 
 
@@ -357,121 +349,3 @@ def _remember(job_dir: Path, now: JobState) -> JobState:
         plain = {name: getattr(now, name) for name in ("phase", "word", "reason", "exit_code", "job_id", "hosts")}
         write_atomically(job_dir / SEEN_FILE, json.dumps(plain, indent=1) + "\n")
     return now
-
-
-GATHERED_FILE = "gathered.json"
-COMPLETE = "complete"
-TORN = " torn"
-_ATTEMPT = re.compile(r'(?m)^( "attempt": )\d+(,?)$')
-
-
-WHOLE = "read to its end"
-
-
-def whole(job_dir: Path, job: str, rank: int, container: str) -> bool:
-    """Whether nothing new can come out of that log."""
-    return f"{job} {container}-rank{rank}" in _read(job_dir)
-
-
-def keep(job_dir: Path, job: str, rank: int, container: str, log: str, *, over: bool) -> None:
-    """Store the log of one container and the runs that it holds.
-
-    Args:
-        job_dir: of the campaign.
-        job: tells this start of the job from every other.
-        rank: of the node.
-        container: its name.
-        log: all that it has printed so far.
-        over: whether that is all it will ever print.
-
-    Raises:
-        DataError: what has been gathered before can't be read.
-        MissingToolError: the directory can't be written.
-    """
-    found, others = decode(log.splitlines())
-    text = "".join(f"{line}\n" for line in others)
-    if text:
-        write_atomically(job_dir / f"{container}-rank{rank}.log", text)
-    if not found and not over:
-        return
-    with locked(job_dir):  # two front ends that look at once must not give one run two directories
-        known = _read(job_dir)
-        for name, one in found.items():
-            if one.torn and not over:
-                continue  # the rest is on its way
-            directory = _directory(job_dir, known, f"{job} {name}", name)
-            if one.torn:
-                known[f"{job} {name}{TORN}"] = f"log of container {container}, rank {rank}: {one.torn}"
-            elif not (directory / RUN_FILE).exists():
-                known.pop(f"{job} {name}{TORN}", None)
-                files = _renumbered(one.files, directory.name.rpartition("-")[2])
-                for file in FILES:
-                    if file in files:
-                        write_atomically(directory / file, files[file])
-        if over and not any(one.torn for one in found.values()):
-            known[f"{job} {container}-rank{rank}"] = WHOLE
-        _write(job_dir, known)
-
-
-def torn(job_dir: Path) -> list[str]:
-    """What came with parts missing or changed, in words."""
-    return [words for key, words in _read(job_dir).items() if key.endswith(TORN)]
-
-
-def complete(job_dir: Path) -> bool:
-    """Whether everything that the job's pods printed is here."""
-    return COMPLETE in _read(job_dir)
-
-
-def finish(job_dir: Path) -> None:
-    """Remember that everything is here."""
-    with locked(job_dir):
-        _write(job_dir, {**_read(job_dir), COMPLETE: "every container's log has been read to its end"})
-
-
-def begin(job_dir: Path) -> None:
-    """The job is about to start again: what an earlier start lacks will never come."""
-    with locked(job_dir):
-        known = _read(job_dir)
-        _write(job_dir, {key: words for key, words in known.items() if key != COMPLETE and not key.endswith(TORN)})
-
-
-def _directory(job_dir: Path, known: dict[str, str], key: str, name: str) -> Path:
-    """Where a run directory of the pods comes to stand; remembered before anything is written into it."""
-    runs = job_dir.parents[1] / "runs"
-    if key not in known:
-        run, attempt = name.rpartition("-")[0], 1
-        while f"{run}-{attempt}" in known.values() or (runs / f"{run}-{attempt}").exists():
-            attempt += 1
-        known[key] = f"{run}-{attempt}"
-        _write(job_dir, known)
-    with writing(runs / known[key]):
-        (runs / known[key]).mkdir(parents=True, exist_ok=True)
-    return runs / known[key]
-
-
-def _renumbered(files: Mapping[str, bytes], number: str) -> dict[str, bytes]:
-    """With this attempt's number, also in what the record says of the provenance: its hash."""
-    new = dict(files)
-    for name in (PROVENANCE_FILE, RUN_FILE):
-        if name in files:
-            new[name] = _ATTEMPT.sub(rf"\g<1>{number}\g<2>", files[name].decode("utf-8"), count=1).encode("utf-8")
-    if PROVENANCE_FILE in files and RUN_FILE in files:
-        before, after = (hashlib.sha256(one[PROVENANCE_FILE]).hexdigest().encode() for one in (files, new))
-        new[RUN_FILE] = new[RUN_FILE].replace(before, after)
-    return new
-
-
-def _read(job_dir: Path) -> dict[str, str]:
-    path = job_dir / GATHERED_FILE
-    try:
-        known = json.loads(path.read_text(encoding="utf-8"))
-        return {str(key): str(words) for key, words in known.items()}
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, AttributeError):
-        raise DataError(f"{path} can't be read", then=f"remove {path}; results are gathered again") from None
-
-
-def _write(job_dir: Path, known: dict[str, str]) -> None:
-    write_atomically(job_dir / GATHERED_FILE, json.dumps(known, indent=1) + "\n")

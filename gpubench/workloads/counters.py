@@ -4,10 +4,6 @@ Node half: Python 3.9, standard library. All readings are taken outside of a rep
 own host without a message: the kernel gives the processor time of any process by its number (clock_getcpuclockid(3)),
 in nanoseconds. One worker of each other host reads there, so that a run on one host costs no round trip, and a run on
 several hosts two per repetition. What can't be read is absent.
-
-Energy and throttling of GPUs come from the driver's library. Source: NVML API reference: nvmlInit_v2,
-nvmlDeviceGetCount_v2, nvmlDeviceGetHandleByIndex_v2, nvmlDeviceGetTotalEnergyConsumption (millijoules since the driver
-was loaded; Volta and newer), nvmlDeviceGetCurrentClocksThrottleReasons. 0 is NVML_SUCCESS.
 """
 
 import contextlib
@@ -18,8 +14,9 @@ import os
 import re
 import time
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
+from gpubench.workloads import nvml
 from gpubench.workloads.process_reaper import CLUSTER_VARIABLE, marked
 
 POWERCAP = Path("/sys/class/powercap")
@@ -58,7 +55,7 @@ class HostCounters:
                 break
             self._clocks.append(clock.value)
         self._packages = _packages(powercap)
-        self._gpus = devices()
+        self._gpus = nvml.devices()
 
     def read(self) -> Reading:
         """All counters now."""
@@ -68,10 +65,10 @@ class HostCounters:
                 figures = [float((zone / file).read_text()) / 1e6 for file in ("energy_uj", "max_energy_range_uj")]
                 joules[name] = (figures[0], figures[1])
         for name, gpu in self._gpus.items():
-            energy = joules(gpu)
+            energy = nvml.joules(gpu)
             if energy is not None:
                 joules[name] = (energy, 0.0)
-        throttle = [throttle_reasons(gpu) for gpu in self._gpus.values()]
+        throttle = [nvml.throttle_reasons(gpu) for gpu in self._gpus.values()]
         known = [mask for mask in throttle if mask is not None]
         mask = functools.reduce(int.__or__, known) if known else None
         return {"cpu_s": self._cpu_s(), "joules": joules, "throttle": mask}
@@ -176,41 +173,3 @@ def cost(before: Mapping[str, Reading], after: Mapping[str, Reading]) -> Cost:
     masks = [other["throttle"] for _, other in pairs if other["throttle"] is not None]
     throttle = functools.reduce(int.__or__, masks) if masks else None
     return Cost(cpu_s, energy_j, throttle, tuple(of) if same else ())
-
-
-class Device(NamedTuple):
-    """NVML, initialised, and its handle of a GPU."""
-
-    library: Any
-    handle: Any
-
-
-def devices() -> Dict[str, Device]:
-    """The GPUs that the driver shows to this process, as ``gpu-0``; empty without a driver."""
-    try:
-        library = ctypes.CDLL("libnvidia-ml.so.1")
-    except OSError:
-        return {}
-    number = ctypes.c_uint(0)
-    if library.nvmlInit_v2() != 0 or library.nvmlDeviceGetCount_v2(ctypes.byref(number)) != 0:
-        return {}
-    found = {}
-    for index in range(number.value):
-        handle = ctypes.c_void_p()
-        if library.nvmlDeviceGetHandleByIndex_v2(ctypes.c_uint(index), ctypes.byref(handle)) == 0:
-            found[f"gpu-{index}"] = Device(library, handle)
-    return found
-
-
-def joules(device: Device) -> Optional[float]:
-    """Joules since the driver was loaded; None where the GPU doesn't count them (before Volta, or a part of a GPU)."""
-    count = ctypes.c_ulonglong(0)
-    failed = device.library.nvmlDeviceGetTotalEnergyConsumption(device.handle, ctypes.byref(count))
-    return None if failed else count.value / 1e3
-
-
-def throttle_reasons(device: Device) -> Optional[int]:
-    """Why its clock is below the highest now, as NVML's bits (nvmlClocksThrottleReason*); None where it can't say."""
-    reasons = ctypes.c_ulonglong(0)
-    failed = device.library.nvmlDeviceGetCurrentClocksThrottleReasons(device.handle, ctypes.byref(reasons))
-    return None if failed else reasons.value

@@ -8,7 +8,7 @@ import pytest
 import reports
 
 from gpubench.merge.family import Cell
-from gpubench.report import inputs, runs
+from gpubench.report import condense, runs
 from gpubench.report.inputs import ReportInputs
 from gpubench.store.accounting import RunOutcome
 
@@ -54,7 +54,7 @@ def repeated(inputs: ReportInputs, times: int) -> ReportInputs:
 @pytest.fixture(scope="module")
 def large(small: ReportInputs) -> ReportInputs:
     found = repeated(small, 400)
-    assert len(found.outcomes) > 2 * inputs.MOST_RUNS
+    assert len(found.outcomes) > 2 * condense.MOST_RUNS
     return found
 
 
@@ -89,18 +89,18 @@ def test_stretches_hold_every_block_once_and_their_means_are_those_of_the_runs_t
     variants = [one.label for one in large.plan.variants]
     params_id = large.cells[0].workload.params_id
     cells = [one for one in large.cells if one.workload.params_id == params_id and one.wall_s]
-    found = list(inputs.stretches(cells, variants))
+    found = list(condense.stretches(cells, variants))
     assert 50 < len(found) <= 100
     pooled = [cell for _, of_variant in found for part in of_variant.values() for cell in part]
     assert sorted(map(_name, pooled)) == sorted(map(_name, cells))
     name, of_variant = found[-1]
     first, last = name.split("–")
     assert {cell.outcome.block.block for part in of_variant.values() for cell in part} >= {int(first), int(last)}
-    assert inputs.mean([dataclasses.replace(cells[0], status="failed")]) is None
+    assert condense.mean([dataclasses.replace(cells[0], status="failed")]) is None
 
 
 def test_a_campaign_of_usual_size_lists_every_run(small: ReportInputs) -> None:
-    assert not inputs.needed(small)
+    assert not condense.needed(small)
     assert b"too many to list" not in reports.page_html(small)
 
 

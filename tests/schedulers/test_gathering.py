@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.errors import DataError, MissingToolError
-from gpubench.schedulers import kubernetes
+from gpubench.schedulers import pod_log_collector
 from gpubench.spec.log_transport import encode
 
 
@@ -37,7 +37,7 @@ def found(job_dir: Path) -> dict[str, tuple[int, str]]:
 
 def test_gathering_twice_is_harmless_and_other_lines_are_kept_as_a_log(job_dir: Path) -> None:
     for _ in range(2):
-        kubernetes.keep(job_dir, "uid", 0, "run-0", log("ok"), over=True)
+        pod_log_collector.keep(job_dir, "uid", 0, "run-0", log("ok"), over=True)
     assert found(job_dir) == {"ab12-1": (1, "ok")}
     assert (job_dir / "run-0-rank0.log").read_text() == "hello\n"
     assert (job_dir.parents[1] / "runs/ab12-1/samples.jsonl").read_text() == "{}\n"
@@ -45,9 +45,9 @@ def test_gathering_twice_is_harmless_and_other_lines_are_kept_as_a_log(job_dir: 
 
 def test_a_job_that_starts_again_gets_the_next_attempt_though_its_pods_count_from_one(job_dir: Path) -> None:
     (job_dir.parents[1] / "runs" / "ab12-1").mkdir(parents=True)  # of a start that left no record
-    kubernetes.keep(job_dir, "first", 0, "run-0", log("skipped"), over=True)
-    kubernetes.keep(job_dir, "second", 0, "run-0", log("ok"), over=True)
-    kubernetes.keep(job_dir, "first", 0, "run-0", log("skipped"), over=True)
+    pod_log_collector.keep(job_dir, "first", 0, "run-0", log("skipped"), over=True)
+    pod_log_collector.keep(job_dir, "second", 0, "run-0", log("ok"), over=True)
+    pod_log_collector.keep(job_dir, "first", 0, "run-0", log("skipped"), over=True)
     assert found(job_dir) == {"ab12-2": (2, "skipped"), "ab12-3": (3, "ok")}
 
 
@@ -55,38 +55,38 @@ def test_runs_that_can_not_be_kept_are_one_line_and_gathered_when_they_can(job_d
     runs = job_dir.parents[1] / "runs"
     runs.write_text("a file where the runs should be")
     with pytest.raises(MissingToolError, match=r"can't write .*runs/ab12-1: "):
-        kubernetes.keep(job_dir, "uid", 0, "run-0", log("ok"), over=True)
+        pod_log_collector.keep(job_dir, "uid", 0, "run-0", log("ok"), over=True)
     runs.unlink()
-    kubernetes.keep(job_dir, "uid", 0, "run-0", log("ok"), over=True)
+    pod_log_collector.keep(job_dir, "uid", 0, "run-0", log("ok"), over=True)
     assert found(job_dir) == {"ab12-1": (1, "ok")}
 
 
 def test_what_is_still_on_its_way_is_not_torn_and_what_never_came_is(job_dir: Path) -> None:
     part = log("ok")[:-20]
-    kubernetes.keep(job_dir, "uid", 0, "run-0", part, over=False)
+    pod_log_collector.keep(job_dir, "uid", 0, "run-0", part, over=False)
     assert not (job_dir.parents[1] / "runs").exists()
-    kubernetes.keep(job_dir, "uid", 0, "run-0", part, over=True)
-    assert kubernetes.torn(job_dir) == ["log of container run-0, rank 0: its end is missing"]
+    pod_log_collector.keep(job_dir, "uid", 0, "run-0", part, over=True)
+    assert pod_log_collector.torn(job_dir) == ["log of container run-0, rank 0: its end is missing"]
     assert (job_dir.parents[1] / "runs/ab12-1").is_dir()  # it began, and left no record
-    kubernetes.keep(job_dir, "uid", 0, "run-0", log("ok"), over=True)
-    assert kubernetes.torn(job_dir) == []
+    pod_log_collector.keep(job_dir, "uid", 0, "run-0", log("ok"), over=True)
+    assert pod_log_collector.torn(job_dir) == []
     assert found(job_dir) == {"ab12-1": (1, "ok")}
 
 
 def test_what_came_torn_is_forgotten_when_the_job_starts_again(job_dir: Path) -> None:
-    kubernetes.keep(job_dir, "first", 0, "run-0", log("ok")[:-20], over=True)
-    kubernetes.begin(job_dir)
-    assert kubernetes.torn(job_dir) == []
-    kubernetes.keep(job_dir, "second", 0, "run-0", log("ok"), over=True)
-    kubernetes.finish(job_dir)
+    pod_log_collector.keep(job_dir, "first", 0, "run-0", log("ok")[:-20], over=True)
+    pod_log_collector.begin(job_dir)
+    assert pod_log_collector.torn(job_dir) == []
+    pod_log_collector.keep(job_dir, "second", 0, "run-0", log("ok"), over=True)
+    pod_log_collector.finish(job_dir)
     assert found(job_dir) == {"ab12-2": (2, "ok")}
-    assert kubernetes.complete(job_dir)
+    assert pod_log_collector.complete(job_dir)
 
 
 def test_a_damaged_memory_is_told_with_what_to_do(job_dir: Path) -> None:
     (job_dir / "gathered.json").write_text("[")
     with pytest.raises(DataError, match=r"gathered\.json can't be read; remove .*; results are gathered again"):
-        kubernetes.keep(job_dir, "uid", 0, "run-0", log("ok"), over=True)
+        pod_log_collector.keep(job_dir, "uid", 0, "run-0", log("ok"), over=True)
 
 
 def test_the_hash_of_a_provenance_that_gets_another_number_follows_it(job_dir: Path) -> None:
@@ -94,7 +94,7 @@ def test_the_hash_of_a_provenance_that_gets_another_number_follows_it(job_dir: P
     provenance = (json.dumps({"attempt": 1, "run": "ab12"}, indent=1) + "\n").encode()
     plain = {"attempt": 1, "files": {"provenance.json": hashlib.sha256(provenance).hexdigest()}, "status": "ok"}
     files = {"run.json": (json.dumps(plain, indent=1) + "\n").encode(), "provenance.json": provenance}
-    kubernetes.keep(job_dir, "uid", 0, "run-0", "\n".join(encode("ab12-1", files)), over=True)
+    pod_log_collector.keep(job_dir, "uid", 0, "run-0", "\n".join(encode("ab12-1", files)), over=True)
     here = job_dir.parents[1] / "runs" / "ab12-2"
     assert json.loads((here / "provenance.json").read_text())["attempt"] == 2
     said = json.loads((here / "run.json").read_text())["files"]["provenance.json"]

@@ -25,7 +25,7 @@ from tests.node.specs_by_hand import node_half, quiet_environment, run_spec
 
 STAND_INS = Path(__file__).parents[1] / "stand_ins" / "gpu"
 PACKAGE = Path(gpubench.__file__).parent
-FILES = ("gpubench/workloads/device.py", "gpubench/workloads/counters.py", "gpubench/node/gpu.py")
+FILES = ("gpubench/workloads/device.py", "gpubench/workloads/nvml.py", "gpubench/node/gpu.py")
 SMALLER = 2e-2
 POOL = 1 << 30
 

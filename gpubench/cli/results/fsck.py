@@ -13,7 +13,7 @@ from gpubench.errors import DataError, GpubenchError, UsageError
 from gpubench.fsck import MOVE, Checked, Finding, check_campaign, check_import
 from gpubench.importers.directory import NOTE, TABLE
 from gpubench.render.check import FACTS
-from gpubench.schedulers import POLLED, SCHEDULERS, kubernetes, submitted
+from gpubench.schedulers import POLLED, SCHEDULERS, pod_log_collector, submitted
 from gpubench.store.campaign import PLAN_FILE, Campaign
 from gpubench.store.packs import HOMES_REPLACED, SUFFIX, faults, unknown
 
@@ -114,7 +114,7 @@ def _living(campaign: Campaign, jobs: set[str]) -> set[str]:
         directory = campaign.job_dir(job)
         try:
             if word in POLLED:
-                if submitted.read(directory) is not None and not kubernetes.complete(directory):
+                if submitted.read(directory) is not None and not pod_log_collector.complete(directory):
                     living.add(job)
             elif SCHEDULERS[word].state(directory).phase in ("pending", "running", "unknown"):
                 living.add(job)

@@ -1,0 +1,133 @@
+"""Logs of pods, kept in the job's directory, and the results in them, put where the node half would have put them.
+
+A pod that shares no file system with others counts the attempts of a run from 1 again whenever its job starts again:
+here it gets the next number that is free. Gathering twice changes nothing; what came torn is said, and tried again.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from gpubench.errors import DataError
+from gpubench.files import locked, write_atomically, writing
+from gpubench.spec.log_transport import FILES, decode
+from gpubench.spec.records import PROVENANCE_FILE, RUN_FILE
+
+GATHERED_FILE = "gathered.json"
+COMPLETE = "complete"
+TORN = " torn"
+_ATTEMPT = re.compile(r'(?m)^( "attempt": )\d+(,?)$')
+
+
+WHOLE = "read to its end"
+
+
+def whole(job_dir: Path, job: str, rank: int, container: str) -> bool:
+    """Whether nothing new can come out of that log."""
+    return f"{job} {container}-rank{rank}" in _read(job_dir)
+
+
+def keep(job_dir: Path, job: str, rank: int, container: str, log: str, *, over: bool) -> None:
+    """Store the log of one container and the runs that it holds.
+
+    Args:
+        job_dir: of the campaign.
+        job: tells this start of the job from every other.
+        rank: of the node.
+        container: its name.
+        log: all that it has printed so far.
+        over: whether that is all it will ever print.
+
+    Raises:
+        DataError: what has been gathered before can't be read.
+        MissingToolError: the directory can't be written.
+    """
+    found, others = decode(log.splitlines())
+    text = "".join(f"{line}\n" for line in others)
+    if text:
+        write_atomically(job_dir / f"{container}-rank{rank}.log", text)
+    if not found and not over:
+        return
+    with locked(job_dir):  # two front ends that look at once must not give one run two directories
+        known = _read(job_dir)
+        for name, one in found.items():
+            if one.torn and not over:
+                continue  # the rest is on its way
+            directory = _directory(job_dir, known, f"{job} {name}", name)
+            if one.torn:
+                known[f"{job} {name}{TORN}"] = f"log of container {container}, rank {rank}: {one.torn}"
+            elif not (directory / RUN_FILE).exists():
+                known.pop(f"{job} {name}{TORN}", None)
+                files = _renumbered(one.files, directory.name.rpartition("-")[2])
+                for file in FILES:
+                    if file in files:
+                        write_atomically(directory / file, files[file])
+        if over and not any(one.torn for one in found.values()):
+            known[f"{job} {container}-rank{rank}"] = WHOLE
+        _write(job_dir, known)
+
+
+def torn(job_dir: Path) -> list[str]:
+    """What came with parts missing or changed, in words."""
+    return [words for key, words in _read(job_dir).items() if key.endswith(TORN)]
+
+
+def complete(job_dir: Path) -> bool:
+    """Whether everything that the job's pods printed is here."""
+    return COMPLETE in _read(job_dir)
+
+
+def finish(job_dir: Path) -> None:
+    """Remember that everything is here."""
+    with locked(job_dir):
+        _write(job_dir, {**_read(job_dir), COMPLETE: "every container's log has been read to its end"})
+
+
+def begin(job_dir: Path) -> None:
+    """The job is about to start again: what an earlier start lacks will never come."""
+    with locked(job_dir):
+        known = _read(job_dir)
+        _write(job_dir, {key: words for key, words in known.items() if key != COMPLETE and not key.endswith(TORN)})
+
+
+def _directory(job_dir: Path, known: dict[str, str], key: str, name: str) -> Path:
+    """Where a run directory of the pods comes to stand; remembered before anything is written into it."""
+    runs = job_dir.parents[1] / "runs"
+    if key not in known:
+        run, attempt = name.rpartition("-")[0], 1
+        while f"{run}-{attempt}" in known.values() or (runs / f"{run}-{attempt}").exists():
+            attempt += 1
+        known[key] = f"{run}-{attempt}"
+        _write(job_dir, known)
+    with writing(runs / known[key]):
+        (runs / known[key]).mkdir(parents=True, exist_ok=True)
+    return runs / known[key]
+
+
+def _renumbered(files: Mapping[str, bytes], number: str) -> dict[str, bytes]:
+    """With this attempt's number, also in what the record says of the provenance: its hash."""
+    new = dict(files)
+    for name in (PROVENANCE_FILE, RUN_FILE):
+        if name in files:
+            new[name] = _ATTEMPT.sub(rf"\g<1>{number}\g<2>", files[name].decode("utf-8"), count=1).encode("utf-8")
+    if PROVENANCE_FILE in files and RUN_FILE in files:
+        before, after = (hashlib.sha256(one[PROVENANCE_FILE]).hexdigest().encode() for one in (files, new))
+        new[RUN_FILE] = new[RUN_FILE].replace(before, after)
+    return new
+
+
+def _read(job_dir: Path) -> dict[str, str]:
+    path = job_dir / GATHERED_FILE
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+        return {str(key): str(words) for key, words in known.items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, AttributeError):
+        raise DataError(f"{path} can't be read", then=f"remove {path}; results are gathered again") from None
+
+
+def _write(job_dir: Path, known: dict[str, str]) -> None:
+    write_atomically(job_dir / GATHERED_FILE, json.dumps(known, indent=1) + "\n")

@@ -1,0 +1,47 @@
+"""Energy and throttling of GPUs, from the driver's library. Node half: standard library only.
+
+Source: NVML API reference: nvmlInit_v2, nvmlDeviceGetCount_v2, nvmlDeviceGetHandleByIndex_v2,
+nvmlDeviceGetTotalEnergyConsumption (millijoules since the driver was loaded; Volta and newer),
+nvmlDeviceGetCurrentClocksThrottleReasons. 0 is NVML_SUCCESS.
+"""
+
+import ctypes
+from typing import Any, Dict, NamedTuple, Optional
+
+
+class Device(NamedTuple):
+    """NVML, initialised, and its handle of a GPU."""
+
+    library: Any
+    handle: Any
+
+
+def devices() -> Dict[str, Device]:
+    """The GPUs that the driver shows to this process, as ``gpu-0``; empty without a driver."""
+    try:
+        library = ctypes.CDLL("libnvidia-ml.so.1")
+    except OSError:
+        return {}
+    number = ctypes.c_uint(0)
+    if library.nvmlInit_v2() != 0 or library.nvmlDeviceGetCount_v2(ctypes.byref(number)) != 0:
+        return {}
+    found = {}
+    for index in range(number.value):
+        handle = ctypes.c_void_p()
+        if library.nvmlDeviceGetHandleByIndex_v2(ctypes.c_uint(index), ctypes.byref(handle)) == 0:
+            found[f"gpu-{index}"] = Device(library, handle)
+    return found
+
+
+def joules(device: Device) -> Optional[float]:
+    """Joules since the driver was loaded; None where the GPU doesn't count them (before Volta, or a part of a GPU)."""
+    count = ctypes.c_ulonglong(0)
+    failed = device.library.nvmlDeviceGetTotalEnergyConsumption(device.handle, ctypes.byref(count))
+    return None if failed else count.value / 1e3
+
+
+def throttle_reasons(device: Device) -> Optional[int]:
+    """Why its clock is below the highest now, as NVML's bits (nvmlClocksThrottleReason*); None where it can't say."""
+    reasons = ctypes.c_ulonglong(0)
+    failed = device.library.nvmlDeviceGetCurrentClocksThrottleReasons(device.handle, ctypes.byref(reasons))
+    return None if failed else reasons.value
