@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from gpubench.errors import DataError
-from gpubench.stats.runs import ComparisonInput, RunSamples
+from gpubench.stats.data import ComparisonInput, RunSamples
 from gpubench.stats.scaling import Rule, ScalingPoint
 from gpubench.stats.verdict import Verdict
 from gpubench.workloads.catalogue import CATALOGUE

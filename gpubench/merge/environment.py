@@ -19,7 +19,7 @@ from gpubench.images.manifests import differences
 from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.spec import PROCESS_DEFAULTS
 from gpubench.spec.waiting import crowded_hosts
-from gpubench.stats.runs import ComparisonInput
+from gpubench.stats.data import ComparisonInput
 
 UNSET, ABSENT = "unset", "absent"
 ENVIRONMENT = "environment."

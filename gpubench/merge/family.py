@@ -17,7 +17,7 @@ from gpubench.model.plan import Comparison, Frozen, Place, Plan, PlannedWorkload
 from gpubench.spec import RUN_STATUSES
 from gpubench.spec.plain import canonical
 from gpubench.spec.waiting import MENDED_BY, polls
-from gpubench.stats.runs import ComparisonInput, RunSamples, Status
+from gpubench.stats.data import ComparisonInput, RunSamples, Status
 from gpubench.stats.settings import Metric
 from gpubench.store.accounting import RunOutcome
 

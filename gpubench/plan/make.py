@@ -32,7 +32,7 @@ from gpubench.plan.known_issues import apply_issues
 from gpubench.plan.placement import check_placement, check_steps_of
 from gpubench.spec import WorkloadSpec
 from gpubench.spec.waiting import crowded, polls
-from gpubench.stats.runs import ComparisonInput
+from gpubench.stats.data import ComparisonInput
 from gpubench.stats.settings import Margin, Summary
 
 PROTOCOLS = ("tcp", "ucx")

@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 
 from gpubench.errors import DataError
-from gpubench.stats.runs import Bools, ComparisonInput, Floats, Ints, RunNumbers, RunSamples, number_runs
+from gpubench.stats.data import ComparisonInput, RunSamples
+from gpubench.stats.runs import Bools, Floats, Ints, RunNumbers, number_runs
 from gpubench.stats.settings import Summary
 
 Pair = tuple[RunSamples, RunSamples]

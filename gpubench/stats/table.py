@@ -11,7 +11,7 @@ import polars as pl
 
 from gpubench.errors import DataError, UsageError
 from gpubench.model.text import shortened
-from gpubench.stats.runs import ComparisonInput, RunSamples, Status
+from gpubench.stats.data import ComparisonInput, RunSamples, Status
 from gpubench.stats.settings import Metric
 from gpubench.stats.verdict import Verdict
 

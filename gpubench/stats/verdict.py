@@ -38,7 +38,8 @@ from gpubench.stats.paired_blocks import (
     read_cell,
 )
 from gpubench.stats.power import blocks_to_decide
-from gpubench.stats.runs import ComparisonInput, Floats
+from gpubench.stats.data import ComparisonInput
+from gpubench.stats.runs import Floats
 from gpubench.stats.settings import Metric, VerdictSettings
 
 WIDE = "wide"

@@ -7,22 +7,16 @@ those match nothing; where b > n, some of them do match, and where b < n, keys o
 uses the same seed, which there was chosen to make two workers exchange as much as possible.
 
 All functions up to the class run in the workers; ``device`` is ``cpu`` or ``gpu``.
-
-Back-end ``explicit-comms``: dask-cuda's own all-to-all shuffle, past Dask's scheduler and its transfer log.
-
-In dask-cuda up to 26.4 (deprecated there); gone in 26.6, as the wheels show.
 """
 
 import functools
-import importlib.util
 import time
-from typing import Any, Callable, Dict, List, Tuple
+from typing import Any, Dict, List, Tuple
 
-import dask
 import distributed
 
-from gpubench.workloads import dask_compat, device, frames
-from gpubench.workloads.base import WRAP, Answer, UnavailableError, WorkloadContext, added_up
+from gpubench.workloads import dask_compat, device, explicit_comms, frames
+from gpubench.workloads.base import WRAP, Answer, WorkloadContext, added_up
 from gpubench.workloads.device import array_module, frame_module
 from gpubench.workloads.noop import LazyMeasurement
 
@@ -185,7 +179,7 @@ class Merge(LazyMeasurement):
 
         None with explicit comms, which talk past the transfer log.
         """
-        if self.backend == BACKEND:
+        if self.backend == explicit_comms.BACKEND:
             return 0
         base = dask_compat.partition_holders(self.context.client, self._base)
         other = dask_compat.partition_holders(self.context.client, self._other)
@@ -200,8 +194,8 @@ class Merge(LazyMeasurement):
         Raises:
             UnavailableError: explicit comms are asked for, and the image's dask-cuda has none.
         """
-        if self.backend == BACKEND:
-            load()
+        if self.backend == explicit_comms.BACKEND:
+            explicit_comms.load()
         expected = functools.partial(
             expected_figures,
             rows=self.rows,
@@ -256,8 +250,8 @@ class Merge(LazyMeasurement):
         """Build the graph, persist, wait, as dask-cuda does; figures of the joined frame are taken after the clock."""
         client = self.context.client
         start = time.perf_counter()
-        if self.backend == BACKEND:
-            futures = persist(client, self.lazy)
+        if self.backend == explicit_comms.BACKEND:
+            futures = explicit_comms.persist(client, self.lazy)
         else:
             futures = distributed.futures_of(client.persist(self.lazy()))
         distributed.wait(futures)
@@ -285,33 +279,3 @@ class Merge(LazyMeasurement):
         """Drop both frames, and what they were copied from."""
         self._base = self._other = None
         self._originals = {}
-
-
-BACKEND = "explicit-comms"
-
-
-def load() -> None:
-    """Import dask-cuda, which thereby teaches Dask its shuffle.
-
-    Raises:
-        UnavailableError: there is none, or one without explicit comms.
-    """
-    wanted = "explicit-comms needs dask-cuda before 26.6"
-    if importlib.util.find_spec("dask_cuda") is None:
-        raise UnavailableError(f"{wanted}, and this image has no dask-cuda")
-    import dask_cuda
-
-    if importlib.util.find_spec("dask_cuda.explicit_comms") is None:
-        raise UnavailableError(f"{wanted}, and this image has {dask_cuda.__version__}")
-
-
-def persist(client: Any, lazy: Callable[[], Any]) -> List[Any]:
-    """Build a collection with explicit comms and submit it: the futures of its partitions.
-
-    Its graph is made here, as dask-cuda does for ``compute``: the shuffle needs a client, which there is none of in the
-    scheduler, where Dask since 2025.4 would make it (https://github.com/rapidsai/dask-cuda/pull/1462).
-    """
-    with dask.config.set(explicit_comms=True):
-        graph, keys = dask_compat.materialised(client, lazy())
-        futures: List[Any] = client.get(graph, keys, sync=False)
-    return futures

@@ -25,7 +25,7 @@ from gpubench.merge.environment import (
 from gpubench.merge.explain import Explained, FieldDifference, noise, series, slowest
 from gpubench.merge.family import cells, family
 from gpubench.model.plan import Plan
-from gpubench.stats.runs import ComparisonInput, RunSamples
+from gpubench.stats.data import ComparisonInput, RunSamples
 from gpubench.store.accounting import account
 from tests.merging import merge, read_runs
 

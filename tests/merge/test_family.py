@@ -6,7 +6,7 @@ from campaign_builder import Writer, begin, finish, make_block, make_plan, varia
 from gpubench.merge.family import Cell, cells, family
 from gpubench.model.plan import Frozen, PlanAddition, PlannedJob
 from gpubench.spec.plain import canonical
-from gpubench.stats.runs import ComparisonInput
+from gpubench.stats.data import ComparisonInput
 from gpubench.store.accounting import account
 from gpubench.store.campaign import Campaign
 from tests.merging import merge, read_runs

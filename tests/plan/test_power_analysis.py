@@ -8,7 +8,7 @@ from requests_by_hand import plan, workload
 
 from gpubench.plan.make import History
 from gpubench.stats.power import blocks_needed, detectable_effect, power_of_test, sigma_from_parts
-from gpubench.stats.runs import ComparisonInput, RunSamples
+from gpubench.stats.data import ComparisonInput, RunSamples
 
 DIFFERENCES = (0.012, -0.004, 0.009, -0.011)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpubench.stats.runs import ComparisonInput, RunSamples
+from gpubench.stats.data import ComparisonInput, RunSamples
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import Verdict, judge
 

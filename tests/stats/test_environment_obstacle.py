@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 from campaign_by_hand import blocks_of, cell, comparison, noisy, without
 
-from gpubench.stats.runs import ComparisonInput
+from gpubench.stats.data import ComparisonInput
 from gpubench.stats.settings import Looks, VerdictSettings
 from gpubench.stats.verdict import Verdict, exit_code, judge
 

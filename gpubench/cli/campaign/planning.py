@@ -34,7 +34,7 @@ from gpubench.render.planned import NODE_HALF, pack
 from gpubench.schedulers import LOCAL
 from gpubench.spec import WorkloadSpec
 from gpubench.spec.plain import content_id
-from gpubench.stats.runs import ComparisonInput
+from gpubench.stats.data import ComparisonInput
 from gpubench.store.accounting import RunOutcome, account
 from gpubench.store.campaign import PLAN_FILE, Campaign, create_campaign, require_place
 
