@@ -12,7 +12,8 @@ import pydantic
 
 from gpubench.errors import DataError
 from gpubench.files import write_atomically
-from gpubench.model.image import Image, LockRow
+from gpubench.model.image import Image
+from gpubench.model.images_lock import LockRow
 from gpubench.spec.plain import content_id, parse_json
 
 BUILD_MANIFEST = "/gpubench/manifest.json"

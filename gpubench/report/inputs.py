@@ -14,8 +14,8 @@ from gpubench.merge.environment import Changes
 from gpubench.merge.family import Cell, family
 from gpubench.merge.links import LinkTable
 from gpubench.model.plan import Plan
-from gpubench.stats.proportions import rate
 from gpubench.stats.data import ComparisonInput
+from gpubench.stats.proportions import rate
 from gpubench.stats.settings import Summary, VerdictSettings
 from gpubench.stats.verdict import Verdict
 from gpubench.store.accounting import RunOutcome

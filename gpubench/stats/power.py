@@ -16,8 +16,8 @@ import numpy as np
 
 from gpubench.errors import DataError
 from gpubench.stats import special
-from gpubench.stats.paired_blocks import arrange, read_cell
 from gpubench.stats.data import ComparisonInput
+from gpubench.stats.paired_blocks import arrange, read_cell
 from gpubench.stats.settings import Margin, Summary
 
 MOST_BLOCKS = 200

@@ -11,6 +11,7 @@ import numpy as np
 
 from gpubench.errors import EXIT_INCONCLUSIVE, EXIT_REGRESSION
 from gpubench.model.text import counted, shortened
+from gpubench.stats.data import ComparisonInput
 from gpubench.stats.decision import (
     FEW_BLOCKS,
     INCONCLUSIVE,
@@ -38,7 +39,6 @@ from gpubench.stats.paired_blocks import (
     read_cell,
 )
 from gpubench.stats.power import blocks_to_decide
-from gpubench.stats.data import ComparisonInput
 from gpubench.stats.runs import Floats
 from gpubench.stats.settings import Metric, VerdictSettings
 

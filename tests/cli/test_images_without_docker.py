@@ -6,7 +6,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from gpubench.model.image import ImagesLock, LockRow
+from gpubench.model.images_lock import ImagesLock, LockRow
 from tests.conftest import Run
 from tests.images.test_squashfs import digest, put
 

@@ -21,7 +21,7 @@ import rich.progress
 import rich.text
 
 from gpubench.cli.terminal import Terminal
-from gpubench.model.image import ImagesLock, LockRow
+from gpubench.model.images_lock import ImagesLock, LockRow
 from gpubench.model.text import visible
 from tests.conftest import GPUBENCH, ROOT, Run, own_queue, plain_environment
 

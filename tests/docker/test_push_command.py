@@ -8,7 +8,7 @@ import pytest
 
 from gpubench.images.docker.engine import Engine
 from gpubench.images.docker.registry import Registry
-from gpubench.model.image import ImagesLock, LockRow
+from gpubench.model.images_lock import ImagesLock, LockRow
 from tests.conftest import Run
 from tests.docker.daemon import DockerDaemon, RegistryServer
 from tests.docker.images import built

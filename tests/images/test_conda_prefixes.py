@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gpubench.model.image import ImagesLock, LockRow
+from gpubench.model.images_lock import ImagesLock, LockRow
 from tests.cli.campaigns import Front, until
 from tests.conftest import ROOT, Run, need, own_queue, run_gpubench
 from tests.images.conftest import Built

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpubench import resources
-from gpubench.model.image import ImagesLock, LockRow
+from gpubench.model.images_lock import ImagesLock, LockRow
 from gpubench.render.conda import render_modules
 from gpubench.render.environment import words
 from gpubench.runtimes import RUNTIMES, ImagePlace

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gpubench.images.manifests import MANIFEST, manifest_id
-from gpubench.model.image import ImagesLock, LockRow
+from gpubench.model.images_lock import ImagesLock, LockRow
 from gpubench.render.importing import SIDECAR, squashfs_name
 from tests.conftest import Run, need
 from tests.importing.registry import Registry

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.model.image import ImagesLock, LockRow
+from gpubench.model.images_lock import ImagesLock, LockRow
 from tests.conftest import Run, free_port
 from tests.importing.nodes import BUILD, DATE, REPOSITORY, SPEC, Importer, image_files
 from tests.importing.registry import Registry

@@ -16,7 +16,8 @@ from pathlib import Path
 from gpubench.images import manifests
 from gpubench.images.kinds.base import images_root
 from gpubench.images.kinds.venvs import ensure
-from gpubench.model.image import LOCK_FILE, Image, ImagesLock, LockRow
+from gpubench.model.image import Image
+from gpubench.model.images_lock import LOCK_FILE, ImagesLock, LockRow
 from tests.cli.campaigns import nothing_left, until, write_suite
 from tests.conftest import GPUBENCH, ROOT, need, plain_environment, run_gpubench
 from tests.kubernetes.store import Object, Store

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.errors import DataError, UsageError
-from gpubench.model.image import ImagesLock, LockRow
+from gpubench.model.images_lock import ImagesLock, LockRow
 
 
 def row(**changes: Any) -> LockRow:

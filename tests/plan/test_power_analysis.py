@@ -7,8 +7,8 @@ import pytest
 from requests_by_hand import plan, workload
 
 from gpubench.plan.make import History
-from gpubench.stats.power import blocks_needed, detectable_effect, power_of_test, sigma_from_parts
 from gpubench.stats.data import ComparisonInput, RunSamples
+from gpubench.stats.power import blocks_needed, detectable_effect, power_of_test, sigma_from_parts
 
 DIFFERENCES = (0.012, -0.004, 0.009, -0.011)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from gpubench.images import manifests
 from gpubench.images.kinds.base import images_root
 from gpubench.images.kinds.venvs import ensure
-from gpubench.model.image import LOCK_FILE, ImagesLock, LockRow
+from gpubench.model.images_lock import LOCK_FILE, ImagesLock, LockRow
 from gpubench.render.importing import SIDECAR, squashfs_name
 from tests.cli.campaigns import write_suite
 from tests.conftest import GPUBENCH, need, plain_environment, run_gpubench

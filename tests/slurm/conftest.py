@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.model.image import LockRow
+from gpubench.model.images_lock import LockRow
 from tests.slurm.campaigns import Login, copy_images, stack_image
 from tests.slurm.cluster import OTHER_USER, SlurmCluster
 from tests.slurm.images import make_image

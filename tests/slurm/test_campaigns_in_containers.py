@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.model.image import LockRow
+from gpubench.model.images_lock import LockRow
 from gpubench.node import scratch
 from gpubench.store.rundirs import read_provenance
 from tests.cli.campaigns import records

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.model.image import LockRow
+from gpubench.model.images_lock import LockRow
 from gpubench.store.rundirs import read_provenance
 from tests.cli.campaigns import cluster_processes, nothing_left, records
 from tests.conftest import GPUBENCH, need, plain_environment

@@ -30,7 +30,8 @@ from gpubench.images.kinds.modules import describe_modules
 from gpubench.images.manifests import reference
 from gpubench.images.recipes import recipes, unresolved
 from gpubench.images.specs import parse
-from gpubench.model.image import LockRow, Recipe
+from gpubench.model.image import Recipe
+from gpubench.model.images_lock import LockRow
 from gpubench.model.site import Site
 from gpubench.render.conda import LOAD_SCRIPT, render_modules, render_prefix
 

@@ -9,7 +9,7 @@ from gpubench.files import locked, write_atomically
 from gpubench.images import manifests
 from gpubench.images.kinds.base import images_root
 from gpubench.images.manifests import BUILD_ID_LABEL, BUILD_MANIFEST, SITE_LABEL, from_labels, plain
-from gpubench.model.image import LOCK_FILE, ImagesLock, LockRow
+from gpubench.model.images_lock import LOCK_FILE, ImagesLock, LockRow
 from gpubench.model.site import Site
 
 

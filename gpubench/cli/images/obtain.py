@@ -25,7 +25,8 @@ from gpubench.files import write_atomically
 from gpubench.images.kinds import KINDS
 from gpubench.images.kinds.base import Found, ImagePaths, ImageRequest, images_root
 from gpubench.model.base import nearest
-from gpubench.model.image import Image, LockRow
+from gpubench.model.image import Image
+from gpubench.model.images_lock import LockRow
 from gpubench.model.site import Site
 from gpubench.render.environment import words
 from gpubench.render.importing import PROGRAMS, ImportItem, render_import

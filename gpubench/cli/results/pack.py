@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.cli.campaign.running import account_now, open_states
-from gpubench.cli.results.fsck import check_pack
 from gpubench.cli.results.open_target import newest, opened, root_of
 from gpubench.cli.say import say, warn
 from gpubench.errors import DataError, MissingToolError, UsageError
@@ -292,6 +291,8 @@ def faults(pack: Path, *, homes: bool) -> Iterator[str]:
     if size > MOST_BYTES:
         yield f"{pack}: {format_bytes(size)}, {format_bytes(MOST_BYTES)} are the most"
         return
+    from gpubench.cli.results.fsck import check_pack
+
     checked = check_pack(pack)
     if checked.findings:
         yield from map(str, checked.findings)

@@ -31,8 +31,8 @@ from gpubench.report.sections import Section
 from gpubench.report.verdicts import verdict_section
 from gpubench.spec.plain import canonical
 from gpubench.spec.records import LINKS_FILE, SAMPLES_FILE
-from gpubench.stats.question import Question
 from gpubench.stats.data import ComparisonInput
+from gpubench.stats.question import Question
 from gpubench.stats.settings import Metric, Summary, VerdictSettings
 from gpubench.stats.table import comparisons_from_frame, require_columns, with_metric
 from gpubench.stats.verdict import Verdict, judge

@@ -14,7 +14,8 @@ from gpubench.errors import DataError
 from gpubench.images import manifests
 from gpubench.images.folders import Progress
 from gpubench.images.manifests import manifest_id, reference
-from gpubench.model.image import Image, ImagesLock, LockRow
+from gpubench.model.image import Image
+from gpubench.model.images_lock import ImagesLock, LockRow
 from gpubench.model.site import Site
 
 Found = tuple[Image, Mapping[str, Any]]

@@ -11,7 +11,8 @@ from gpubench.images import manifests
 from gpubench.images.kinds.base import Found, ImagePaths, ImageRequest, Leftover, Needed, Obtained, no_entries
 from gpubench.images.manifests import STAGE_LABEL, docker_image
 from gpubench.images.recipes import recipes
-from gpubench.model.image import Image, LockRow
+from gpubench.model.image import Image
+from gpubench.model.images_lock import LockRow
 
 if TYPE_CHECKING:
     from gpubench.images.container_builds import BuiltContainer

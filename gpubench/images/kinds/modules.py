@@ -28,7 +28,7 @@ from gpubench.images.kinds.base import (
 )
 from gpubench.images.manifests import modules_folder, modules_image
 from gpubench.images.specs import parse
-from gpubench.model.image import LockRow
+from gpubench.model.images_lock import LockRow
 from gpubench.model.site import Site
 from gpubench.render.conda import LOAD_SCRIPT
 from gpubench.render.ucx import BINDING_ENV, dump
