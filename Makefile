@@ -91,7 +91,7 @@ lock: $(VENV)/.dev ## compile requirements/*.txt anew from pyproject.toml
 	@bash requirements/lock.sh
 
 options: $(VENV)/.dev ## write options.mk anew: what make knows of the commands' options
-	@$(BIN)/python -m gpubench.cli.makefile >$(VENV)/options.mk && mv $(VENV)/options.mk options.mk
+	@$(BIN)/python docs/make_options.py >$(VENV)/options.mk && mv $(VENV)/options.mk options.mk
 
 clean: ## remove .venv and caches; outputs/ stays
 	rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,7 +1,5 @@
 """Files that are there whole or not at all, whatever dies in between."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

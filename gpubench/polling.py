@@ -1,7 +1,5 @@
 """Waiting for what nobody announces: a file, a job's state, a lock."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

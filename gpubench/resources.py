@@ -1,7 +1,5 @@
 """Files that come with gpubench: sites, suites, issues, templates, docker; the checkout's, or the copy in a wheel."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from gpubench.render.planned import PACKAGES

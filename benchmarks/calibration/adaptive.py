@@ -9,8 +9,7 @@ from scipy import stats
 
 from benchmarks.calibration.campaigns import Bools, Campaigns, generate
 from benchmarks.calibration.noise import Floats, Ints, Noise, Shape
-from gpubench.stats.decision import INCONCLUSIVE, decide
-from gpubench.stats.sequential import schedule
+from gpubench.stats.decision import INCONCLUSIVE, decide, schedule
 from gpubench.stats.settings import Looks, Margin, VerdictSettings
 
 

@@ -10,8 +10,8 @@ from scipy import stats
 from benchmarks.calibration.campaigns import Campaigns, generate
 from benchmarks.calibration.noise import Noise, Shape
 from gpubench.stats.decision import REGRESSION, decide
+from gpubench.stats.paired_blocks import FEWEST_BLOCKS, family_flip_p
 from gpubench.stats.settings import Margin, VerdictSettings
-from gpubench.stats.sign_flip import FEWEST_BLOCKS, family_flip_p
 
 # Equivalence is judged before difference, so a real margin would hide alarms of the test.
 NO_MARGIN = 1e-9

@@ -28,8 +28,8 @@ from gpubench.model.image import Variant
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun, PlannedWorkload
 from gpubench.model.site import Layout, Site
 from gpubench.node.run import take_result
-from gpubench.plan import Request, make_plan
 from gpubench.plan.block_design import plan_block
+from gpubench.plan.make import Request, make_plan
 from gpubench.spec import RunRecord, SampleLine, WorkloadSpec
 from gpubench.spec.plain import to_plain
 from gpubench.spec.records import RUN_RECORD, workload_record

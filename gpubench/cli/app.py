@@ -1,7 +1,5 @@
 """The commands, and the one place where errors become one line and an exit code."""
 
-from __future__ import annotations
-
 import functools
 import gc
 import importlib

@@ -1,7 +1,5 @@
 """What a shell completes: values of options and arguments. Everything is imported when a shell asks, not before."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os

@@ -1,7 +1,5 @@
 """``gpubench run``: the node half's entrypoint, as it is called inside containers."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path
@@ -42,7 +40,7 @@ def _packed() -> Path:
 
     from gpubench import resources
     from gpubench.files import write_atomically
-    from gpubench.render import pack
+    from gpubench.render.planned import pack
 
     path = Path(platformdirs.user_cache_dir("gpubench")) / f"{__version__}-{NAME}"
     write_atomically(path, pack(resources.node_half()))

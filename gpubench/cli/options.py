@@ -2,8 +2,6 @@
 
 The options that several groups of commands share stand here too, those of one group in its dataclass."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 from collections.abc import Callable

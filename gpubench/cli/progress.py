@@ -1,7 +1,5 @@
 """What is happening right now: block, run, workload, repetition, elapsed, what is left."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import json

@@ -1,7 +1,5 @@
 """Lines for people. What is printed goes through here (or ``Terminal``), where text from files is escaped."""
 
-from __future__ import annotations
-
 import sys
 
 import typer

@@ -1,7 +1,5 @@
 """Tables, bars and live lines on a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import rich.console

@@ -1,7 +1,5 @@
 """Commands that a message names as the way on, as the user types them."""
 
-from __future__ import annotations
-
 import os
 import shlex
 

@@ -5,8 +5,6 @@ What the original gets wrong is put right: ``wallclock_mean`` and ``wallclock_st
 harmonic mean, and ``throughput_std`` its standard error by the delta method, ``sqrt(var(1/x) / (n mean(1/x)^4))``.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -6,8 +6,6 @@ the campaign was planned stands in a series of its own: what is old can be alarm
 https://prometheus.io/docs/specs/om/open_metrics_spec/
 """
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Mapping, Sequence
 

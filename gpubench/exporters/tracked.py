@@ -2,8 +2,6 @@
 
 A tracker is told after the fact. One that is down costs a line and an exit code, no benchmark waits for it."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import importlib

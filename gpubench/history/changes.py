@@ -1,7 +1,5 @@
 """Change points of every cell and version over its dates, with what else changed there. Pure."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import itertools

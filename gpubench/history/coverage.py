@@ -1,7 +1,5 @@
 """Planned × observed: what a history holds, and what it could hold and doesn't, with the reason. Pure."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence

@@ -11,8 +11,7 @@ import numpy as np
 import polars as pl
 
 from gpubench.history.observed import key_of
-from gpubench.importers.pairing import CELL, Key
-from gpubench.importers.sizes import GROWS, UNKNOWN, rule_of, units_of
+from gpubench.importers.pairing import CELL, GROWS, UNKNOWN, Key, rule_of, units_of
 from gpubench.merge.family import Cell
 from gpubench.model.plan import Plan
 from gpubench.model.quantities import format_bytes

@@ -1,7 +1,5 @@
 """Which Python stack carries which UCX: the table ``docker/compatibility.toml``, and what it says about a site."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Mapping, Sequence

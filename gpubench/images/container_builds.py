@@ -1,7 +1,5 @@
 """Container images from recipes: contexts, builds, pushes, and the rows that they add to ``images.lock.toml``."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
@@ -13,8 +11,8 @@ from gpubench.images import manifests
 from gpubench.images.docker.build import BuildJob, BuildOutcome, Display, build_all
 from gpubench.images.docker.engine import Engine
 from gpubench.images.manifests import BUILD_MANIFEST
+from gpubench.model.image import Recipe
 from gpubench.model.images_lock import LockRow
-from gpubench.model.recipe import Recipe
 from gpubench.render.context import BuildContext, render_context
 
 AT_ONCE = 2

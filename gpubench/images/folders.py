@@ -5,8 +5,6 @@
 and comes into being by one rename. The files are compared with the inventory cheaply at each start.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import errno
@@ -205,11 +203,7 @@ def read_sound(path: Path) -> Folder:
 
 
 def read(path: Path) -> Folder:
-    """A finished folder's facts.
-
-    Raises:
-        DataError: its marker is missing or can't be read.
-    """
+    """A finished folder's facts. Raises DataError: its marker is missing or can't be read."""
     try:
         plain = json.loads((path / "image.json").read_text("utf-8"))
         if plain["schema"] != SCHEMA:

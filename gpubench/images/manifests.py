@@ -3,8 +3,6 @@
 And rows of ``images.lock.toml``: from a row to the image that a plan names, and back.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -118,11 +118,7 @@ def environment(shell: Mapping[str, str]) -> dict[str, str]:
 
 
 def program() -> str:
-    """The path of uv.
-
-    Raises:
-        MissingToolError: it isn't installed beside gpubench.
-    """
+    """The path of uv. Raises MissingToolError: it isn't installed beside gpubench."""
     try:
         return uv.find_uv_bin()
     except FileNotFoundError:

@@ -1,7 +1,5 @@
 """From UCX specs and a site to recipes: which stack, and where UCX comes from. Each choice is made here, once."""
 
-from __future__ import annotations
-
 import difflib
 import functools
 import os
@@ -14,7 +12,7 @@ from gpubench.images.compatibility import Stack, admitted, newest_cuda, refusal,
 from gpubench.images.process import without_logins
 from gpubench.images.specs import RequestedUcx, Wheel, parse, resolve, version_key
 from gpubench.model.base import nearest
-from gpubench.model.recipe import Recipe
+from gpubench.model.image import Recipe
 from gpubench.model.site import ImageSettings, Site
 
 LISTING_S = 60.0

@@ -1,7 +1,5 @@
 """A UCX spec as typed → what it asks for, and the wheel that it means."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import platform
@@ -43,11 +41,7 @@ class Wheel(Settings):
         return (*version_key(release), int(post or 0))
 
     def digest(self) -> str:
-        """SHA-256 of this machine's wheel.
-
-        Raises:
-            PlanRefusedError: there is no wheel for this machine.
-        """
+        """SHA-256 of this machine's wheel. Raises PlanRefusedError: there is no wheel for this machine."""
         machine = platform.machine()
         if sys.platform != "linux" or machine not in self.sha256:
             raise PlanRefusedError(

@@ -1,7 +1,5 @@
 """Which environment variables the libraries inside images read: the table ``docker/variables.toml``."""
 
-from __future__ import annotations
-
 import difflib
 import functools
 import tomllib

@@ -1,7 +1,5 @@
 """What every importer returns: rows in our words, and what was refused with file and line."""
 
-from __future__ import annotations
-
 import csv
 import dataclasses
 import datetime as dt

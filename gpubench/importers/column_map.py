@@ -4,8 +4,6 @@ Without a map a column is what its name says, where that is one of ours. Columns
 There is no field for a block: a block is runs side by side on the same nodes, which a table can't show.
 """
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import datetime as dt

@@ -4,8 +4,6 @@ https://docs.rapids.ai/api/cudf/stable/cudf_polars/benchmarks/. The seconds are 
 With ``--io-mode hot`` iteration 0 warms the cache: a warm-up. Queries that failed, or whose answer did, are refused.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any

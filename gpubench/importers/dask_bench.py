@@ -3,8 +3,6 @@
 The count of repetitions is not in the file, and a task that failed has a row too, with a rate that means nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 

@@ -5,8 +5,6 @@ and repeated one summary of all repetitions (``time_mean``, ``time_std`` with th
 their place often does: ``outputs/20220711/ucx-1.12.1/``, and ``BASE-20220712.1.json`` is a rerun of that day.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re
@@ -90,11 +88,7 @@ def _beside(path: Path) -> dict[str, Any]:
 
 
 def _bandwidths(path: Path) -> dict[str, Any]:
-    """The whole array: it is small, and nothing of a source is thrown away.
-
-    Raises:
-        ValueError: it holds no numbers.
-    """
+    """The whole array: it is small, and nothing of a source is thrown away. Raises ValueError: it holds no numbers."""
     with path.open("rb") as file:
         array = np.lib.format.read_array(file, allow_pickle=False)
     if array.dtype.kind not in "fiu":

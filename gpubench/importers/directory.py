@@ -1,7 +1,5 @@
 """An imported directory: ``results.parquet`` in our columns, ``import.json`` that says where every row comes from."""
 
-from __future__ import annotations
-
 import collections
 import dataclasses
 import datetime as dt

@@ -6,8 +6,6 @@ the standard error of that (delta method), no spread. Rows of the back-end ``no-
 a line in a chart, with the wall clock of another row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 

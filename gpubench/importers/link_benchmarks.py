@@ -4,8 +4,6 @@ All are read by one scheme: lines above the rows say what is measured (``_Output
 words, and whatever else stands in between is left out. A file may hold the output of several runs.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import re

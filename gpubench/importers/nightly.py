@@ -9,8 +9,6 @@ Of a merge, ``throughput_std`` is the standard error of that rate (delta method,
 relative deviations is the root of the repetitions. Of a transpose it is the spread of the repetitions' rates.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 

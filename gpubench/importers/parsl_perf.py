@@ -8,8 +8,6 @@ In the store a run is a directory with params, tags and metrics as files. Only t
 Runs that were deleted in the tracker or failed are no results.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import re

@@ -1,7 +1,5 @@
 """How one supervisor per node is started: what every launcher says, and the one dict that names them."""
 
-from __future__ import annotations
-
 from gpubench.launchers.base import Launcher
 from gpubench.launchers.jsrun import Jsrun
 from gpubench.launchers.srun import Srun

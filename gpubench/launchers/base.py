@@ -1,7 +1,5 @@
 """What a launcher says; by default it adds no words to a step."""
 
-from __future__ import annotations
-
 import dataclasses
 
 from gpubench.model.site import Site

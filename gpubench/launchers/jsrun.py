@@ -4,8 +4,6 @@ Rank and node are the same: every set has one task, every node one set, and sets
 https://www.ibm.com/docs/en/spectrum-lsf/10.1.0?topic=SSWRJV_10.1.0/jsm/jsm_kickoff.htm
 """
 
-from __future__ import annotations
-
 from gpubench.launchers.base import Launcher
 from gpubench.model.site import Site
 from gpubench.plan.placement import set_per_node

@@ -1,7 +1,5 @@
 """Launcher ``srun``: one task on every node of the allocation."""
 
-from __future__ import annotations
-
 from gpubench.launchers.base import GRACE_S, Launcher
 from gpubench.model.site import Site
 

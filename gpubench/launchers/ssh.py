@@ -5,8 +5,6 @@ user reads them in the process table, and no login shell has to understand them.
 the script ends, ends the supervisor.
 """
 
-from __future__ import annotations
-
 from gpubench.launchers.base import GRACE_S, Launcher
 from gpubench.model.site import Site
 

@@ -5,8 +5,6 @@ run's record. So nothing can be out of date: every file is still read and hashed
 has another hash. The file may be deleted at any time. One that is damaged, cut off or of another gpubench is no cache.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import hashlib

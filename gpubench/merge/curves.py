@@ -1,7 +1,5 @@
 """From the cells of a campaign to what its scaling is judged by. Pure."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterable
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """From the runs' ``links.jsonl`` to the links of each workload under each variant, put together by worker. Pure."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import re

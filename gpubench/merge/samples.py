@@ -4,8 +4,6 @@ A million lines one by one are 20 s of Python. What is odd in any way isn't judg
 ``parse_samples`` finds out what is wrong with which line.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import io

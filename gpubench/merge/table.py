@@ -3,8 +3,6 @@
 Works on a copied campaign, and while runs are still being written; the text of the runs is never held all at once.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import io
 import itertools

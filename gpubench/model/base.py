@@ -1,7 +1,5 @@
 """Typed settings from TOML, and records that gpubench wrote: messages name file, line and the nearest valid key."""
 
-from __future__ import annotations
-
 import dataclasses
 import difflib
 import re

@@ -1,6 +1,4 @@
 """The most that a person may ask for, where more would be years of measuring."""
 
-from __future__ import annotations
-
 MOST_BLOCKS = 100_000
 MOST_REPS = 1_000_000

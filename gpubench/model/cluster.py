@@ -1,7 +1,5 @@
 """A standing cluster as it was asked for, and the jobs that it has been given since."""
 
-from __future__ import annotations
-
 import pydantic
 
 from gpubench.model.base import Record

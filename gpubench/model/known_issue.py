@@ -1,7 +1,5 @@
 """Known issues: rules about runs that can't work here, or need something, as data."""
 
-from __future__ import annotations
-
 import fnmatch
 import re
 from typing import Literal, Self

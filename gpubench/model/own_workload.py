@@ -1,7 +1,5 @@
 """A workload of the user's: a function or a class in a Python file. Read here, never run: only images have Dask."""
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import math

@@ -1,7 +1,5 @@
 """The plan: what will be run, on which nodes, in which order, and what can be concluded. Written once, never edited."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, Literal
 

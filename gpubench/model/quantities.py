@@ -1,7 +1,5 @@
 """Quantities carry units: ``"32GiB"``, ``"10m"``, ``"3%"``. GB and GiB differ; a bare number says nothing."""
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Annotated, Any, Literal

@@ -1,7 +1,5 @@
 """Passwords in what a user writes are refused: they would stand in every plan, pack, record and report."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """A suite: workloads with parameters, and how often each is timed."""
 
-from __future__ import annotations
-
 import types
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any

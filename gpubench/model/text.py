@@ -5,8 +5,6 @@ before it keeps it text, and readers take it away again: what already begins wit
 every text comes back as it was. Numbers aren't touched.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

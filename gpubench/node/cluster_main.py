@@ -27,7 +27,7 @@ from gpubench.spec import RunSpec
 from gpubench.spec.cluster import GONE, JOINED, REQUESTS, RETIRED, SCHEDULER_FILE, TOKEN_FILE, ClusterSpec
 from gpubench.spec.run import RANK0
 from gpubench.workloads import clock
-from gpubench.workloads.polling import poll_until
+from gpubench.workloads.clock import poll_until
 from gpubench.workloads.process_reaper import CLUSTER_VARIABLE, end_marked_below
 from gpubench.writer.atomic import write_atomic
 

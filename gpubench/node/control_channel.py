@@ -247,11 +247,7 @@ def _may_open_more() -> bool:
 def join(
     host: str, port: int, token: str, *, rank: int, facts: Message, timeout_s: float, order: int = 0
 ) -> Connection:
-    """Connect to rank 0 and say who this is.
-
-    Raises:
-        OSError: rank 0 doesn't answer.
-    """
+    """Connect to rank 0 and say who this is. Raises OSError: rank 0 doesn't answer."""
     connection = Connection(socket.create_connection((host, port), timeout=timeout_s))
     connection.send({"kind": "hello", "token": token, "rank": rank, "order": order, "facts": facts})
     return connection

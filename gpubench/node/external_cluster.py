@@ -12,7 +12,7 @@ from typing import Any, Dict, Iterator, List, Mapping
 from gpubench.node import gpu
 from gpubench.node.stop import StoppedError
 from gpubench.workloads import dask_compat
-from gpubench.workloads.polling import poll_until
+from gpubench.workloads.clock import poll_until
 
 PACKAGE = "gpubench.node"
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

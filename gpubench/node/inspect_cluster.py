@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional
 
 from gpubench.node import external_cluster, process
 from gpubench.node.probe import describe_scheduler, describe_worker
-from gpubench.spec.inspect_record import INSPECT_FILE, INSPECT_RECORD, InspectRecord, InspectSpec
+from gpubench.spec.attach_record import INSPECT_FILE, INSPECT_RECORD, InspectRecord, InspectSpec
 from gpubench.writer.atomic import write_atomic
 
 CPUS = Path("/sys/devices/system/cpu")

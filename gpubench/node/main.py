@@ -77,7 +77,7 @@ def _cluster(options: argparse.Namespace) -> int:
 
 def _look(options: argparse.Namespace) -> int:
     from gpubench.node.inspect_cluster import look
-    from gpubench.spec.inspect_record import InspectSpec
+    from gpubench.spec.attach_record import InspectSpec
 
     path = Path(options.spec)
     return look(InspectSpec.parse(path.read_text(encoding="utf-8")), path.parent, options.parent)

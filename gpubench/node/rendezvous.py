@@ -19,7 +19,7 @@ from typing import Any, Callable, Dict, Mapping, Optional, Tuple, Union
 
 from gpubench.node.control_channel import FACTS, OVER, STOP, Connection, join
 from gpubench.node.stop import IDLE_S, StopRequest
-from gpubench.workloads.polling import poll_until
+from gpubench.workloads.clock import poll_until
 from gpubench.writer.atomic import write_atomic
 
 RENDEZVOUS = "gpubench/rendezvous/1"

@@ -8,7 +8,7 @@ from typing import Callable, List
 
 from gpubench.node import gpu
 from gpubench.spec import RunSpec
-from gpubench.workloads.polling import poll_until
+from gpubench.workloads.clock import poll_until
 
 LATE = "@"
 RESULT_FILE = "client-result.json"

@@ -161,11 +161,7 @@ def campaign_of(spec_path: str) -> Path:
 
 
 def _scheduler_rank(spec: RunSpec) -> int:
-    """Rank of the supervisor that is on none of the nodes.
-
-    Raises:
-        RankError: the run has none.
-    """
+    """Rank of the supervisor that is on none of the nodes. Raises RankError: the run has none."""
     if spec.scheduler_rank < spec.nodes:
         raise RankError(f"the run has its scheduler on {spec.scheduler_on}: --role scheduler supervises one elsewhere")
     return spec.scheduler_rank

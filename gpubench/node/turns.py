@@ -264,11 +264,7 @@ class Conductor:
 
 
 def conduct(spec: TurnsSpec, runs_dir: Path, token: str, stop: StopRequest) -> None:
-    """Give the turns of one block.
-
-    Raises:
-        StoppedError: a signal or the end of the front end ended it.
-    """
+    """Give the turns of one block. Raises StoppedError: a signal or the end of the front end ended it."""
     orders = {int(order) for order, run in spec.runs.items() if finished(runs_dir, run) is None}
     if not orders:
         return  # the job starts again: the block is done

@@ -1,7 +1,5 @@
 """Which scheduler, launcher and runtime go together; everything else is refused before anything is written."""
 
-from __future__ import annotations
-
 from gpubench.errors import PlanRefusedError
 from gpubench.model.base import nearest
 from gpubench.model.site import Site

@@ -5,8 +5,6 @@ after 5 and 6 blocks, then after every second one, and at the declared maximum. 
 frozen; a workload runs on as long as one comparison that needs it is open.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import random
 from collections.abc import Collection, Mapping, Sequence
@@ -15,7 +13,7 @@ from gpubench.model.plan import Comparison, Frozen, Place, Plan, PlanAddition, P
 from gpubench.model.text import counted
 from gpubench.plan.adapter_combinations import BLOCKS_PER_JOB
 from gpubench.plan.block_design import SAFETY, campaign_orders, new_job, plan_block, reps_in_turns
-from gpubench.plan.job_limits import limit_of_more
+from gpubench.plan.budget import limit_of_more
 
 ENDED = ("ok", "failed")
 
@@ -150,7 +148,7 @@ def plan_advance(
         frozen: those that earlier looks had decided.
     """
     # Late: scipy comes with it, and only adaptive campaigns need it.
-    from gpubench.stats.sequential import schedule  # noqa: PLC0415
+    from gpubench.stats.decision import schedule  # noqa: PLC0415
 
     assert plan.max_blocks is not None
     newly = _newly_frozen(plan, decided, frozen)

@@ -1,7 +1,5 @@
 """Known issues against a plan: which variants they concern at which node counts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 from gpubench.model.known_issue import Circumstances, KnownIssue

@@ -1,36 +1,39 @@
-"""The plan of a campaign."""
+"""The plan of a campaign.
+
+What the planned blocks can find: from the noise of an earlier campaign, or from noise that is said to be assumed.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from gpubench.errors import PlanRefusedError
 from gpubench.model.image import Image, Variant
 from gpubench.model.known_issue import KnownIssue
 from gpubench.model.plan import (
     Comparison,
+    Place,
     Plan,
     PlannedVariant,
     PlannedWorkload,
+    PowerPrediction,
     TimeModel,
 )
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
 from gpubench.model.text import counted
 from gpubench.plan.adapter_combinations import BLOCKS_PER_JOB, check_combination
-from gpubench.plan.block_design import ClusterShape, interleaved, plan_jobs
-from gpubench.plan.block_pods import check_block_pods
-from gpubench.plan.budget import LEAST_BLOCKS, blocks_that_fit
+from gpubench.plan.block_design import ClusterShape, check_block_pods, interleaved, plan_jobs
+from gpubench.plan.budget import LEAST_BLOCKS, blocks_that_fit, with_limits
 from gpubench.plan.feasibility import check_arrangement, check_bounds, clusters_at_once, plan_cluster_shapes
-from gpubench.plan.job_limits import with_limits
 from gpubench.plan.known_issues import apply_issues
 from gpubench.plan.placement import check_placement, check_steps_of
-from gpubench.plan.power_analysis import DEFAULT_POWER, predict_for_plan
 from gpubench.spec import WorkloadSpec
 from gpubench.spec.waiting import crowded, polls
 from gpubench.stats.data import ComparisonInput
-from gpubench.stats.settings import Summary
+from gpubench.stats.settings import Margin, Summary
 
 PROTOCOLS = ("tcp", "ucx")
 LEAST_RUN_S = 0.01
@@ -280,3 +283,76 @@ def _polling(request: Request, nodes: int, workers: int) -> int:
         return 0
     beside = [layout.scheduler == "rank0", layout.client == "rank0"]
     return workers * (nodes if layout.one_machine else 1) + sum(beside)
+
+
+if TYPE_CHECKING:
+    from gpubench.stats.power import Sigma
+
+DEFAULT_POWER = 0.9
+ASSUMED_RESTARTS = (0.004, 0.008, 0.015)
+"""Standard deviations between runs of one version: a quiet, a usual and a restless machine."""
+ASSUMED_ITERATION = 0.01
+
+
+def predict_for_plan(
+    pilot: Sequence[ComparisonInput],
+    *,
+    workloads: Sequence[WorkloadSpec],
+    comparisons: Sequence[Comparison],
+    blocks: int,
+    margin: float,
+    summary: Summary,
+    power: float | None,
+) -> tuple[list[PowerPrediction], list[str]]:
+    """What ``blocks`` find, per workload and place of the pilot; without one a note, if somebody asked for a power."""
+    # One block or two carry no verdict, whatever they show.
+    if blocks < 3 or not comparisons or (not pilot and power is None):
+        return [], []
+    if not pilot:
+        reps = min(one.reps for one in workloads)
+        return [], [_assumed(reps, len(comparisons), blocks, margin, power or DEFAULT_POWER)]
+    # Late: scipy takes more than a second, which a mistyped word needn't wait for.
+    from gpubench.stats.power import predict  # noqa: PLC0415
+
+    noisiest = _noisiest(pilot, summary)
+    found = []
+    for cell, name in {(one.params_id, one.place): one.workload for one in comparisons}.items():
+        if cell in noisiest:
+            at = {"params_id": cell[0], "nodes": cell[1][0], "workers_per_node": cell[1][1]}
+            figures = predict(
+                noisiest[cell], blocks=blocks, family=len(comparisons), margin=margin, power=power or DEFAULT_POWER
+            )
+            found.append(PowerPrediction.model_validate({"workload": name, **at, **figures}))
+    return found, []
+
+
+def _noisiest(pilot: Sequence[ComparisonInput], summary: Summary) -> dict[tuple[str, Place], Sigma]:
+    """Of each workload and place the σ_d of its noisiest comparison."""
+    from gpubench.stats.power import pilot_sigmas  # noqa: PLC0415
+
+    noisiest: dict[tuple[str, Place], Sigma] = {}
+    for one, sigma in zip(pilot, pilot_sigmas(pilot, summary), strict=True):
+        nodes, workers = (int(str(one.key[name])) for name in ("nodes", "workers_per_node"))
+        cell = (str(one.key["params_id"]), (nodes, workers))
+        if sigma is not None and (cell not in noisiest or sigma.upper > noisiest[cell].upper):
+            noisiest[cell] = sigma
+    return noisiest
+
+
+def _assumed(reps: int, family: int, blocks: int, margin: float, power: float) -> str:
+    from gpubench.stats.power import blocks_needed, detectable_effect, sigma_from_parts  # noqa: PLC0415
+
+    sigmas = [sigma_from_parts(restart, ASSUMED_ITERATION, reps) for restart in ASSUMED_RESTARTS]
+    finds = _either(f"{100 * detectable_effect(sigma, blocks, family, power):.1f}" for sigma in sigmas)
+    takes = _either(str(blocks_needed(margin, sigma, family, power) or "over 200") for sigma in sigmas)
+    return (
+        f"the noise here is not known: no earlier campaign of this shape. Should runs of one version scatter by "
+        f"{_either(f'{100 * restart:g}' for restart in ASSUMED_RESTARTS)} % and samples by "
+        f"{100 * ASSUMED_ITERATION:g} %, {blocks} blocks find {finds} %, and {Margin(margin).percent} takes {takes} "
+        f"blocks, each with {100 * power:g} % power among {counted(family, 'comparison')}"
+    )
+
+
+def _either(words: Iterable[str]) -> str:
+    *others, last = words
+    return f"{', '.join(others)} or {last}"

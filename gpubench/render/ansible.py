@@ -1,12 +1,10 @@
 """What prepares the nodes of a site: an Ansible playbook, the files that it brings, the conda environment. Pure."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 from collections.abc import Mapping
 
-from gpubench.model.recipe import Recipe
+from gpubench.model.image import Recipe
 from gpubench.model.site import Site
 from gpubench.render import ucx
 from gpubench.render.conda import render_environment

@@ -1,7 +1,5 @@
 """Small jobs that look at a site's nodes: whether they are as the profile says, and what dead jobs left there."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A job of a standing cluster: a job script of the site whose one block is the cluster's lifetime, or a Job of pods."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

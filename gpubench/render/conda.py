@@ -1,13 +1,11 @@
 """Stacks without a container: a conda prefix, with every version from the row's pins; a site's modules, loaded."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import tomllib
 from collections.abc import Mapping
 
-from gpubench.model.recipe import Recipe
+from gpubench.model.image import Recipe
 from gpubench.model.site import ImageSettings
 from gpubench.render import ucx
 from gpubench.render.environment import environment

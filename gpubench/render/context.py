@@ -1,13 +1,11 @@
 """A recipe → the build context of its image. Pure: the same input gives the same bytes and the same build id."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import tomllib
 from collections.abc import Mapping
 
-from gpubench.model.recipe import Recipe
+from gpubench.model.image import Recipe
 from gpubench.render import ucx
 from gpubench.render.conda import render_environment, wheel_files
 from gpubench.render.environment import environment

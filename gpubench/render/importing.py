@@ -1,7 +1,5 @@
 """The script that imports container images from a registry into squashfs files."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

@@ -1,7 +1,5 @@
 """A job's script and its run specs."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping

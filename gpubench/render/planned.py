@@ -1,7 +1,5 @@
 """What every rendering of a job says in the same words, and the node half as one file."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 from collections.abc import Mapping

@@ -1,12 +1,10 @@
 """How UCX is built from source, and ``build.json``: what is known about an image before it is built."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any
 
-from gpubench.model.recipe import Recipe
+from gpubench.model.image import Recipe
 
 # By configure word: what runs with it, and what it is built with.
 _FABRIC = {

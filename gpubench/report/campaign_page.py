@@ -3,8 +3,6 @@
 The answer says in plain words what was compared, what was found, and how sure that is.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 from collections.abc import Mapping, Sequence
@@ -15,13 +13,11 @@ from gpubench.model.text import counted
 from gpubench.report import labels, links, provenance
 from gpubench.report.inputs import ReportInputs
 from gpubench.report.next_steps import next_steps
-from gpubench.report.page import Page
+from gpubench.report.page import Page, tiles
 from gpubench.report.plots import effect_plot, efficiency_plot
-from gpubench.report.runs import run_counts, runs_section
-from gpubench.report.samples import samples_section
+from gpubench.report.runs import run_counts, runs_section, samples_section
 from gpubench.report.scaling import is_scaled, overhead_section, scaling_section
 from gpubench.report.sections import PAGE, Section, SectionPart, Styled, TextTable, Words
-from gpubench.report.tiles import tiles
 from gpubench.report.verdicts import verdict_section
 from gpubench.spec.turns import INTERLEAVED, SEQUENTIAL
 from gpubench.spec.waiting import polls

@@ -3,8 +3,6 @@
 Nothing of what went wrong is pooled, and no verdict comes from here: those are of all blocks, each by itself.
 """
 
-from __future__ import annotations
-
 import itertools
 import statistics
 from collections.abc import Iterator, Mapping, Sequence

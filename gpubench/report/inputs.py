@@ -3,8 +3,6 @@
 Among them what was measured of the gate on this site, in one sentence, and both sides of a comparison in seconds.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import functools

@@ -1,7 +1,5 @@
 """Numbers and cells in words, the same in the page, in Markdown and in the terminal."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

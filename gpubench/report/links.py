@@ -1,7 +1,5 @@
 """Links between workers: classes, outliers, and every pair's rate."""
 
-from __future__ import annotations
-
 import dataclasses
 import statistics
 from collections.abc import Sequence

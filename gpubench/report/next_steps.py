@@ -1,7 +1,5 @@
 """What to do next: commands to type, why, and what they cost."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import statistics

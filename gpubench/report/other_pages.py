@@ -1,23 +1,51 @@
-"""The pages of an import, of two sides, and of results over time."""
+"""The pages of an import, of two sides, and of results over time.
 
-from __future__ import annotations
+Figures over dates as the pages show them: per workload a chart, and in words what isn't there.
+"""
 
 import dataclasses
+import datetime as dt
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpubench import __version__
-from gpubench.history.changes import Series
-from gpubench.history.coverage import Gap
+from gpubench.history.changes import Changed, Series
+from gpubench.history.coverage import OUTSIDE, Gap, Span, spans
 from gpubench.history.observed import Observed
-from gpubench.report.history import HistorySource, changes_section, coverage_section, searched_lines
-from gpubench.report.over_time import over_time, over_time_section
+from gpubench.importers.pairing import Key
+from gpubench.report import charts, labels
+from gpubench.report.charts import Edges
+from gpubench.report.history import (
+    HistorySource,
+    changes_section,
+    compare_versions,
+    coverage_section,
+    group_key,
+    panel_key,
+    panel_words,
+    searched_lines,
+    version_key,
+    why,
+)
 from gpubench.report.page import Page
 from gpubench.report.plots import effect_plot
-from gpubench.report.sections import PAGE, Section, SectionPart, Styled, inline
+from gpubench.report.sections import (
+    NUMBER,
+    PAGE,
+    SHORT,
+    WHY,
+    Chart,
+    Column,
+    Section,
+    SectionPart,
+    Styled,
+    TextTable,
+    inline,
+)
 from gpubench.report.sides import SideBySide, counts, sides_section
 from gpubench.report.verdicts import forest_part
-from gpubench.report.versions import compare_versions, version_key
+from gpubench.stats import special
 
 _MADE = f"Made by gpubench {__version__}."
 
@@ -127,3 +155,198 @@ def _span(observed: Sequence[Observed]) -> str:
     span = f"{dates[0]}" if len(dates) == 1 else f"{len(dates)} dates, {dates[0]} to {dates[-1]}"
     versions = sorted({one.variant for one in observed}, key=version_key)
     return f"{span}: {', '.join(versions)}"
+
+
+@dataclasses.dataclass(frozen=True)
+class OverTime:
+    """One workload over dates. ``missing`` has a row per span."""
+
+    anchor: str
+    name: str
+    unit: str
+    chart: dict[str, Any]
+    missing: TextTable
+
+
+def over_time_section(shown: Sequence[OverTime]) -> Section:
+    """A chart per workload, and in words what isn't there."""
+    kinds = {
+        "failed": "failed",
+        "lost": "lost",
+        "skipped": "skipped, or still to come",
+        "unknown": "nobody recorded why",
+    }
+    key = [part for kind, said in kinds.items() for part in (Styled("", f"swatch {kind}"), f" {said} ")]
+    return Section(
+        [_part(one) for one in shown] or [SectionPart(text=["No figure has a date and a version."])],
+        title="Over time",
+        anchor="over-time",
+        text=[Styled(_INTRODUCTION, "quiet"), [Styled("The lanes below show what is missing: ", "quiet"), *key]],
+        on=PAGE,
+    )
+
+
+_INTRODUCTION = (
+    "Up is faster. Thin bars are 95 % intervals of each date’s figure. A triangle is a change point, the first date of "
+    "a new level, and points to where the speed went; a ring marks an unusual day. Choose a version in the legend to "
+    "see it alone."
+)
+
+
+def _part(one: OverTime) -> SectionPart:
+    count = len(one.missing.rows)
+    fold = f"What is missing there, and why: {count} {'span' if count == 1 else 'spans'}"
+    return SectionPart(
+        anchor=one.anchor,
+        heading=f"{one.name}, {one.unit}",
+        charts=[Chart(one.anchor, f"over time {one.name}", lambda: one.chart)],
+        parts=[SectionPart(table=one.missing, fold=fold)] if count else [],
+    )
+
+
+def over_time(observed: Sequence[Observed], missing: Sequence[Gap], series: Sequence[Series]) -> list[OverTime]:
+    """Every workload and its parameters, in the order in which they come; sizes of the cluster are panels of it.
+
+    Args:
+        observed: all figures.
+        missing: what isn't there; what lies before the first or after the last date of a version is left out.
+        series: with the changes that are drawn.
+    """
+    groups: dict[Key, tuple[list[Observed], list[Gap], list[Series]]] = {}
+    for one in observed:
+        groups.setdefault(group_key(one.key), ([], [], []))[0].append(one)
+    for gap in missing:
+        if gap.kind != OUTSIDE:
+            groups.setdefault(group_key(gap.key), ([], [], []))[1].append(gap)
+    for run in series:
+        groups[group_key(run.key)][2].append(run)
+    names = labels.cell_names([dict(key) for key in groups])
+    every: list[Observed | Gap] = [*observed, *missing]
+    variants = sorted({one.variant for one in every})
+    return [
+        _shown(f"over-time-{number}", name, found, variants)
+        for number, (name, found) in enumerate(zip(names, groups.values(), strict=True))
+    ]
+
+
+def _shown(
+    anchor: str, name: str, found: tuple[list[Observed], list[Gap], list[Series]], variants: Sequence[str]
+) -> OverTime:
+    observed, missing, series = found
+    # Throughput only where it is one for all: two kinds of numbers in a picture would be compared.
+    rated = bool(observed) and all(one.bytes and one.workers for one in observed)
+    unit = "GB/s per worker" if rated else "seconds, less is up"
+    every: list[Observed | Gap] = [*observed, *missing]
+    dates = sorted({one.date for one in every})
+    edges = Edges(dates)
+    absent = spans(missing, dates)
+    figures = [_figure(one, rated=rated) for one in sorted(observed, key=lambda one: (one.variant, one.date))]
+    chart = charts.panels(
+        f"{name}: {unit} over dates",
+        names=_panel_names([panel_key(one.key, one.workers) for one in every]),
+        figures=figures,
+        missing=[_missing(one, edges) for one in absent],
+        changes=_changes(series, figures),
+        unusual=_unusual(series, figures),
+        reverse=not rated,
+        variants=variants,
+        edges=edges,
+    )
+    rows = [
+        (
+            panel_words(panel_key(one.key, one.workers)),
+            one.variant,
+            _days(one.dates),
+            f"{one.missing} of {one.of}",
+            one.reason,
+        )
+        for one in absent
+    ]
+    caption = f"Dates on which figures of {name} are missing, with the reason"
+    return OverTime(anchor, name, unit, chart, TextTable(_MISSING_COLUMNS, rows, caption, "sortable"))
+
+
+_MISSING_COLUMNS = (
+    *(Column("size", SHORT), Column("version", SHORT), Column("dates", SHORT)),
+    *(Column("missing", NUMBER), Column("why", WHY)),
+)
+
+
+def _panel_names(found: Sequence[tuple[int, int]]) -> dict[str, str]:
+    """A heading by panel, the smallest cluster first."""
+    return {
+        panel_words(place): panel_words(place) if place[0] else "workers not recorded" for place in sorted(set(found))
+    }
+
+
+def _figure(one: Observed, *, rated: bool) -> dict[str, Any]:
+    value = math.exp(one.log_s)
+    if rated and one.bytes and one.workers:
+        value = one.bytes / value / one.workers / 1e9
+    # A source's own standard error is of some thirty repetitions: the normal's quantile is near enough.
+    wide = float(-special.stdtrit(one.runs - 1, 0.025)) if one.runs > 1 else 1.96
+    half = None if one.se is None else wide * one.se
+    return {
+        "panel": panel_words(panel_key(one.key, one.workers)),
+        "date": charts.moment(one.date),
+        "day": str(one.date),
+        "variant": one.variant,
+        "value": labels.short(value),
+        "text": labels.seconds(math.exp(one.log_s)),
+        "low": None if half is None else labels.short(value * math.exp(-half)),
+        "high": None if half is None else labels.short(value * math.exp(half)),
+        "source": one.source,
+    }
+
+
+def _missing(one: Span, edges: Edges) -> dict[str, Any]:
+    return {
+        "panel": panel_words(panel_key(one.key, one.workers)),
+        "variant": one.variant,
+        "start": edges.before(one.dates[0]),
+        "end": edges.after(one.dates[-1]),
+        "kind": one.kind,
+        "days": _days(one.dates),
+        "missing": f"{one.missing} of {one.of}",
+        "reason": one.reason,
+    }
+
+
+def _changes(series: Sequence[Series], figures: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A row per change point, at the first figure of the new level."""
+    values = {(row["panel"], row["variant"], row["day"]): row["value"] for row in figures}
+    found: list[dict[str, Any]] = []
+    for one in series:
+        panel = panel_words(panel_key(one.key, one.observed[0].workers))
+        for change in one.changes:
+            row = {
+                "panel": panel,
+                "date": charts.moment(change.at),
+                "variant": one.variant,
+                "value": values[panel, one.variant, str(change.at)],
+                "slower": change.effect > 0,
+                "said": f"{change.at}: time {labels.percent(change.effect)}, p {change.p:.2g}",
+                "why": _why(change),
+            }
+            found.append(row)
+    return found
+
+
+def _unusual(series: Sequence[Series], figures: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """A row per unusual day, at its figure."""
+    values = {(row["panel"], row["variant"], row["day"]): row for row in figures}
+    return [
+        {name: values[place][name] for name in ("panel", "variant", "date", "value")}
+        | {"said": f"{day}: time {labels.percent(off)} beside the median of its stretch"}
+        for one in series
+        for day, off in one.unusual
+        if (place := (panel_words(panel_key(one.key, one.observed[0].workers)), one.variant, str(day))) in values
+    ]
+
+
+def _why(change: Changed) -> str:
+    return f"before: {change.before}; {why(change)}"
+
+
+def _days(dates: Sequence[dt.date]) -> str:
+    return str(dates[0]) if len(dates) == 1 else f"{dates[0]} to {dates[-1]}, {len(dates)} dates"

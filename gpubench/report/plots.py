@@ -1,7 +1,5 @@
 """The headline charts in plain characters: effects with their intervals, and efficiency by size of the cluster."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """What ran where, as rows for the page; every key of a ``provenance.json`` may be missing."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import json
@@ -13,7 +11,7 @@ from typing import Any
 
 from gpubench.images.manifests import differences
 from gpubench.merge.environment import Changes
-from gpubench.merge.run_noise import entries, series, slowest
+from gpubench.merge.explain import entries, series, slowest
 from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.model.quantities import format_bytes
 from gpubench.report import condense

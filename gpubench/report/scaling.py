@@ -1,12 +1,10 @@
 """Scaling of a campaign or an import: speed-up, efficiency, the law behind them, and the scheduler's share."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpubench.importers.sizes import ImportedCurve
+from gpubench.importers.pairing import ImportedCurve
 from gpubench.merge.curves import ScalingCurve, SchedulerShare
 from gpubench.model.plan import Place, Plan
 from gpubench.report import labels
@@ -24,8 +22,19 @@ from gpubench.report.sections import (
     Words,
 )
 from gpubench.spec.plain import canonical
-from gpubench.stats.scaling import Interval, Rule, ScalingPoint, SpeedupAtSize, TimeAtSize, speedups, times_at_sizes
-from gpubench.stats.usl import LEAST_SIZES, REACH, Usl, fit_usl
+from gpubench.stats.scaling import (
+    LEAST_SIZES,
+    REACH,
+    Interval,
+    Rule,
+    ScalingPoint,
+    SpeedupAtSize,
+    TimeAtSize,
+    Usl,
+    fit_usl,
+    speedups,
+    times_at_sizes,
+)
 
 SCHEMA = "gpubench/scaling/1"
 _INTRODUCTION = (

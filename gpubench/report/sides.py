@@ -1,7 +1,5 @@
 """Two campaigns or imports side by side: verdicts, curves, and what the comparison can't take out."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import json

@@ -1,7 +1,5 @@
 """Verdicts as a section, as the rich table of a wide terminal, and as ``verdicts.json``."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

@@ -1,7 +1,5 @@
 """How the node half's command runs inside the image: one module each, named in the one dict."""
 
-from __future__ import annotations
-
 from gpubench.runtimes.apptainer import Apptainer
 from gpubench.runtimes.base import Expanded, ImagePlace, Runtime
 from gpubench.runtimes.charliecloud import Charliecloud

@@ -5,8 +5,6 @@ shared memory, ``/dev`` and ``/tmp`` are the node's; the home directory is not m
 the program inside, and ends with its exit code.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from gpubench.errors import UsageError

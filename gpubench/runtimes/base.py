@@ -1,7 +1,5 @@
 """What a runtime is: by default one that starts the image's own Python as it is."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 

@@ -5,8 +5,6 @@ in a private ``/tmp``, by its own path: two campaigns on one node must not look 
 the process table. The template explains why a shell stands around ``ch-run``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from gpubench.errors import UsageError

@@ -5,8 +5,6 @@ supervisors find what an earlier run left behind. The container runs as the call
 the campaign. Standard input stays attached: its end is how a killed front end ends the job.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from gpubench.model.image import Image

@@ -4,8 +4,6 @@ https://github.com/NVIDIA/enroot/tree/master/doc/cmd. The template's shell stand
 container once per node, keeps others from removing it meanwhile, and hands on signals.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from gpubench.errors import UsageError

@@ -1,7 +1,5 @@
 """Runtime ``modules``: a shell loads the site's modules and becomes their Python."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from gpubench.model.image import Image

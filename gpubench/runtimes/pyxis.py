@@ -3,8 +3,6 @@
 https://github.com/NVIDIA/pyxis/wiki/Usage
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from gpubench.model.image import Image

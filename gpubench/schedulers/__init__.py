@@ -1,7 +1,5 @@
 """Where jobs go: one module each, named in the dicts."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

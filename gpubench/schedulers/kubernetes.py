@@ -14,8 +14,6 @@ Job's word: a Job is over when Kubernetes says so.
   only says that it is active. When it fails the pod may be gone, so the last words are remembered.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re
@@ -29,8 +27,7 @@ from gpubench.errors import MissingToolError, SchedulerError, UsageError
 from gpubench.files import write_atomically
 from gpubench.polling import poll_until
 from gpubench.schedulers import pod_log_collector, submitted
-from gpubench.schedulers.batch import Allocation
-from gpubench.schedulers.client import call, said
+from gpubench.schedulers.batch import Allocation, call, said
 from gpubench.schedulers.state import JobState
 
 NAME = "kubernetes"

@@ -5,8 +5,6 @@ the front end holds. Two campaigns at once would measure each other, so a lock t
 holder lets one job run after the other.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import fcntl

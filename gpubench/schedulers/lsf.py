@@ -17,16 +17,13 @@ of sites that run it; none of it could be tried on a real LSF:
 Jobs run one after the other whatever became of the first, so they depend by ``ended``, not ``done``.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpubench.errors import SchedulerError
-from gpubench.schedulers.batch import STOPPED, Allocation, BatchScheduler
-from gpubench.schedulers.client import call
+from gpubench.schedulers.batch import STOPPED, Allocation, BatchScheduler, call
 from gpubench.schedulers.state import JobState, Phase
 
 _WAITING = {"PEND", "PSUSP", "PROV", "WAIT", "FWD_PEND"}

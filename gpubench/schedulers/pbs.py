@@ -17,8 +17,6 @@ OpenPBS' issues, and from scripts of sites that run it; none of it could be trie
 Jobs run one after the other whatever became of the first, so they depend by ``afterany``, not ``afterok``.
 """
 
-from __future__ import annotations
-
 import getpass
 import json
 import re
@@ -27,8 +25,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpubench.schedulers import submitted
-from gpubench.schedulers.batch import STOPPED, Allocation, BatchScheduler
-from gpubench.schedulers.client import call
+from gpubench.schedulers.batch import STOPPED, Allocation, BatchScheduler, call
 from gpubench.schedulers.state import JobState
 
 _WAITING = {"Q": "queued", "H": "held", "W": "waits for its time", "T": "in transit"}

@@ -4,8 +4,6 @@ A pod that shares no file system with others counts the attempts of a run from 1
 here it gets the next number that is free. Gathering twice changes nothing; what came torn is said, and tried again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

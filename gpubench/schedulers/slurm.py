@@ -21,8 +21,6 @@ Not found here, but known: a busy controller lets sbatch say ``Socket timed out`
 Jobs run one after the other whatever became of the first, so they depend by ``afterany``, not ``afterok``.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -30,8 +28,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpubench.errors import SchedulerError, UsageError
-from gpubench.schedulers.batch import STOPPED, Allocation, BatchScheduler
-from gpubench.schedulers.client import call, said
+from gpubench.schedulers.batch import STOPPED, Allocation, BatchScheduler, call, said
 from gpubench.schedulers.state import JobState, Phase
 
 _WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT"}

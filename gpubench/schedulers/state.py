@@ -1,7 +1,5 @@
 """How a submitted job stands, in the same words for every scheduler; of a job that failed, what its log says."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import re

@@ -1,7 +1,5 @@
 """Which job of the scheduler a job directory belongs to: ``submitted.json``, written before and after the submit."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import json
@@ -33,11 +31,7 @@ class Submitted:
 
 
 def read(job_dir: Path) -> Submitted | None:
-    """None where nothing has been submitted from here.
-
-    Raises:
-        DataError: the file can't be read.
-    """
+    """None where nothing has been submitted from here. Raises DataError: the file can't be read."""
     path = job_dir / FILE
     try:
         return Submitted(**json.loads(path.read_text("utf-8")))

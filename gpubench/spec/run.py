@@ -155,11 +155,7 @@ class RunSpec:
 
     @staticmethod
     def parse(text: str, source: Optional[str] = None) -> "RunSpec":
-        """Read a run spec.
-
-        Raises:
-            SpecError: not JSON, another schema, a missing or an unknown field.
-        """
+        """Read a run spec. Raises SpecError: not JSON, another schema, a missing or an unknown field."""
         where = source or "run spec"
         plain = parse_object(text, RUN_SPEC, where)
         if not isinstance(plain.get("workloads"), list):

@@ -13,8 +13,6 @@ A permutation test takes the dates to be exchangeable where nothing changed. A s
 steps.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import itertools

@@ -1,7 +1,5 @@
 """What verdicts are made from: runs with their samples, and the comparisons that were planned."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Literal

@@ -1,7 +1,5 @@
 """How often something happened: counts of verdicts over campaigns, and the exact interval of a rate."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 

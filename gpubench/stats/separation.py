@@ -1,7 +1,5 @@
 """How well a field tells two variants apart, and how a number differed between them beside its own spread."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections import Counter

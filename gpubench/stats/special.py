@@ -4,8 +4,6 @@ Importing that package takes 0.2 s, nine tenths of them for wrappers of other ar
 ``numpy.f2py`` and ``numpy.testing``). The functions themselves stand in one compiled module, which is loaded alone.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import sys

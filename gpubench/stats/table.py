@@ -3,8 +3,6 @@
 What can't be read, and what no verdict could stand on, is refused with its row and the reason.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
 from typing import Any

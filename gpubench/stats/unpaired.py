@@ -4,8 +4,6 @@ Blocks pair what ran side by side, and so take out days, nodes and queues. Where
 is shared: these stay in the difference, whatever the p-value says.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Verdicts: the one door through which every comparison goes, and the sentence that stands beside each."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import math
@@ -28,11 +26,21 @@ from gpubench.stats.decision import (
     holm_levels,
 )
 from gpubench.stats.flags import raise_flags
-from gpubench.stats.paired_blocks import BASELINE, CANDIDATE, CellBlocks, Pairs, arrange, masked_mean, read_cell
+from gpubench.stats.paired_blocks import (
+    BASELINE,
+    CANDIDATE,
+    FEWEST_BLOCKS,
+    CellBlocks,
+    Pairs,
+    arrange,
+    family_flip_p,
+    flip_p,
+    masked_mean,
+    read_cell,
+)
 from gpubench.stats.power import blocks_to_decide
 from gpubench.stats.runs import Floats
 from gpubench.stats.settings import Metric, VerdictSettings
-from gpubench.stats.sign_flip import FEWEST_BLOCKS, family_flip_p, flip_p
 
 WIDE = "wide"
 """Begins the reason of a comparison that is inconclusive by nothing but noise."""

@@ -1,7 +1,5 @@
 """What became of every planned run: exactly one of ``ok failed skipped lost``, with a reason."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping

@@ -4,8 +4,6 @@
 a measured rate belongs to a site and outlives the campaigns that it was measured on.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

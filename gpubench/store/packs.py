@@ -6,8 +6,6 @@ any campaign packs into a file of that size are refused; of what is listed only 
 is unpacked. The list is no signature: who changes a file and the list isn't found out.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import io
@@ -28,6 +26,7 @@ from gpubench.spec.plain import parse_json
 
 PACK = "gpubench/pack/1"
 INDEX = "pack.json"
+HOMES_REPLACED = "/home/user stands for every home; the hashes are those of this copy, not those that the runs wrote"
 SUFFIX = ".gpubench.zip"
 _REGULAR = (stat.S_IFREG | 0o644) << 16
 _UNIX = 3

@@ -1,7 +1,5 @@
 """Run directories (``runs/<run>-<attempt>/``), the record in each, and what writers and runs that were killed left."""
 
-from __future__ import annotations
-
 import dataclasses
 import operator
 import os

@@ -393,11 +393,7 @@ class Svd(ArrayOperation):
         return int(self.params["second_size"])
 
     def setup(self) -> None:
-        """Refuse what Dask can't decompose.
-
-        Raises:
-            ValueError: more columns than rows.
-        """
+        """Refuse what Dask can't decompose. Raises ValueError: more columns than rows."""
         if self.columns > self.size:
             raise ValueError(f"svd needs at least as many rows as columns: {self.size} < {self.columns}")
 

@@ -119,11 +119,7 @@ ADAPTERS: Dict[str, Callable[[], Any]] = {"tcp": Tcp, "ucxx": _ucxx, "ucx-py": _
 
 
 def adapter(binding: str) -> Any:
-    """The adapter of ``binding``.
-
-    Raises:
-        ValueError: there is none.
-    """
+    """The adapter of ``binding``. Raises ValueError: there is none."""
     if binding not in ADAPTERS:
         raise ValueError(f"no adapter for binding {binding!r}; there are {', '.join(ADAPTERS)}")
     return ADAPTERS[binding]()

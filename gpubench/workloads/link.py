@@ -80,11 +80,7 @@ def figures(text: str) -> Dict[str, float]:
 
 
 def figures_of_binding(text: str) -> Dict[str, float]:
-    """As ``figures``, of what a client of ``send_recv`` printed.
-
-    Raises:
-        ValueError: a figure is missing.
-    """
+    """As ``figures``, of what a client of ``send_recv`` printed. Raises ValueError: a figure is missing."""
     # The count stands in the first of two lines of that name.
     found = {name: float(number) for name, number in reversed(_FIGURE.findall(text))}
     if len(found) < 3:
@@ -231,11 +227,7 @@ def _environment(library: str, inherited: Mapping[str, str]) -> Dict[str, str]:
 
 
 async def _listening(test: str, words: Sequence[str]) -> Any:
-    """A server, and its port, once it listens there or has ended.
-
-    Raises:
-        RuntimeError: it does neither.
-    """
+    """A server, and its port, once it listens there or has ended. Raises RuntimeError: it does neither."""
     with socket.socket() as probe:
         probe.bind(("", 0))
         port = probe.getsockname()[1]

@@ -180,11 +180,7 @@ class Message(Measurement):
         return self._links
 
     def setup(self) -> None:
-        """Listen everywhere, then connect every pair.
-
-        Raises:
-            ValueError: fewer than two workers.
-        """
+        """Listen everywhere, then connect every pair. Raises ValueError: fewer than two workers."""
         if not self.pairs:
             raise ValueError("message needs at least two workers")
         context = self.context

@@ -17,8 +17,8 @@ import time
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
 from gpubench.workloads.base import UnavailableError
-from gpubench.workloads.guards import Guard, clean_up_after
-from gpubench.workloads.polling import poll_until
+from gpubench.workloads.clock import poll_until
+from gpubench.workloads.process_reaper import Guard, clean_up_after
 
 POD_VARIABLE = "GPUBENCH_POD_NAME"
 """Name of the run's own pod."""

@@ -1,6 +1,8 @@
 """Processes that a program of somebody else's starts: found by a mark in their environment, and ended with us.
 
-Node half: Python 3.9, standard library only.
+Guards are processes that clean up behind us, however we end: what such a program has started on other nodes. Jobs and
+pods outlive the process that asked for them, on nodes that no supervisor of ours is on; if that process is killed,
+nobody else would end them before their own time limit. Node half: Python 3.9, standard library only.
 """
 
 import contextlib
@@ -13,7 +15,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Iterable
 
 import gpubench
-from gpubench.workloads.polling import poll_until
+from gpubench.workloads.clock import poll_until
 
 HOME = str(Path(gpubench.__file__).parents[1])
 """What has to be on the path of a process that imports us: ``node.pyz``, or the checkout."""
@@ -97,3 +99,50 @@ def main(variable: str, value: str) -> None:
     """The guard: reading ends when the other end of the pipe is closed, which the kernel does for the dead."""
     sys.stdin.buffer.read()
     end_marked(variable, value)
+
+
+OVER = b"over"
+LATE_S = 1.0
+"""After which those are looked for that were being started when we ended."""
+
+
+class Guard:
+    """Runs ``main(*words)`` of one of our modules, which calls ``clean_up_after``.
+
+    In a session of its own and without ``marks``, those of the run, so that what ends the run doesn't end it;
+    ``process_reaper.await_cleaners`` waits for it.
+    """
+
+    def __init__(self, module: str, words: Iterable[str], marks: Iterable[str]) -> None:
+        self._process = start(
+            module,
+            *words,
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+            env=cleaner_environment(marks),
+        )
+
+    def over(self) -> None:
+        """Nothing is left to clean up."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(OVER)
+        self.close()
+
+    def close(self) -> None:
+        """Have it clean up, and come back when it has."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+        self._process.wait()
+
+
+def clean_up_after(clean_up: Callable[[], object]) -> None:
+    """The guard: reading ends with the other end of the pipe, which the kernel closes for the dead."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):  # Slurm signals every process of the run's own job
+        signal.signal(number, signal.SIG_IGN)
+    if sys.stdin.buffer.read() == OVER:
+        return
+    clean_up()
+    time.sleep(LATE_S)
+    clean_up()

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from typing import Iterable, List
 
-from gpubench.workloads.guards import Guard, clean_up_after
+from gpubench.workloads.process_reaper import Guard, clean_up_after
 
 CALL_S = 20.0
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

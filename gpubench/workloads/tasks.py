@@ -16,8 +16,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from gpubench.workloads import dask_compat
 from gpubench.workloads.base import Answer, Measurement, UnavailableError
-from gpubench.workloads.task_batches import TaskBatch, counted, next_size, shares
-from gpubench.workloads.task_clients import Clients
+from gpubench.workloads.task_clients import Clients, TaskBatch, counted, next_size, shares
 
 RESULT = 7
 

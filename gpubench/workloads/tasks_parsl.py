@@ -20,12 +20,10 @@ from typing import Any, List, Mapping, Optional, Union
 
 from gpubench.workloads import slurm_jobs
 from gpubench.workloads.base import UnavailableError
-from gpubench.workloads.guards import Guard
+from gpubench.workloads.clock import poll_until
 from gpubench.workloads.parsl_pods import BlockPods
-from gpubench.workloads.polling import poll_until
-from gpubench.workloads.process_reaper import CLUSTER_VARIABLE
-from gpubench.workloads.task_batches import TaskBatch, counted
-from gpubench.workloads.task_clients import MARK
+from gpubench.workloads.process_reaper import CLUSTER_VARIABLE, Guard
+from gpubench.workloads.task_clients import MARK, TaskBatch, counted
 
 POLL_S = 0.02
 WALLTIME = "01:00:00"

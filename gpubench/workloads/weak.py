@@ -61,11 +61,7 @@ class WeakTask(Measurement):
         return self.context.seed, self._round
 
     def setup(self) -> None:
-        """Is there something to work on?
-
-        Raises:
-            ValueError: no.
-        """
+        """Raise ValueError unless there is something to work on."""
         if self.problem_size < LEAST:
             raise ValueError(f"weak scaling needs a problem_size of at least {LEAST}, not {self.problem_size}")
 
@@ -309,11 +305,7 @@ class ArrayAccess(ArrayTask):
         return ITEM_BYTES
 
     def setup(self) -> None:
-        """Is there such an element?
-
-        Raises:
-            ValueError: no.
-        """
+        """Raise ValueError unless there is such an element."""
         super().setup()
         if self.side <= COLUMN:
             raise ValueError(f"weak-array-access looks up x[{ROW}, {COLUMN}], x has {self.side} rows and columns")
@@ -538,11 +530,7 @@ class FrameAccess(FrameTask):
         return ITEM_BYTES
 
     def setup(self) -> None:
-        """Is there such a row?
-
-        Raises:
-            ValueError: no.
-        """
+        """Raise ValueError unless there is such a row."""
         super().setup()
         if self.starts[-1] <= FRAME_ROW:
             raise ValueError(f"weak-frame-access looks up row {FRAME_ROW}, the frame has {self.starts[-1]}")

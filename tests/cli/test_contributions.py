@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.cli.results import contribute
+from gpubench.cli.results import pack
 from gpubench.cli.results.fsck import check_pack
-from gpubench.cli.results.pack import pack
 from gpubench.errors import DataError, UsageError
 from gpubench.spec.plain import content_id
 from tests.conftest import ROOT, Run, need
@@ -42,7 +41,7 @@ def packed(tmp_path: Path) -> Packed:
             (job / "job.sh").write_text("#!/bin/bash\nGPUBENCH_TOKEN=$(cat file)\n")
         change(copy)
         out = tmp_path / f"{name}.gpubench.zip"
-        pack(copy, out)
+        pack.pack(copy, out)
         return out
 
     return make
@@ -57,7 +56,7 @@ def test_a_sound_pack_is_published_under_its_site_and_campaign_and_the_repositor
     repository: Path, packed: Packed, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = packed()
-    contribute.submit(source, repository)
+    pack.submit(source, repository)
     published = only_pack(repository)
     assert published.read_bytes() == source.read_bytes()
     (entry,) = json.loads((repository / "contributions" / "index.json").read_text())["packs"]
@@ -65,10 +64,10 @@ def test_a_sound_pack_is_published_under_its_site_and_campaign_and_the_repositor
     assert published.relative_to(repository / "contributions").parts[0] == entry["site"]
     assert entry["runs"] > 0
     index = (repository / "contributions" / "index.json").read_bytes()
-    contribute.submit(source, repository)  # again: nothing changes
+    pack.submit(source, repository)  # again: nothing changes
     assert (repository / "contributions" / "index.json").read_bytes() == index
     capsys.readouterr()
-    contribute.check(repository)
+    pack.check(repository)
     said = capsys.readouterr()
     assert "1 pack, nothing wrong" in said.out
     assert "not signed" in said.err
@@ -108,7 +107,7 @@ def test_what_may_not_be_published_is_named_and_nothing_is_written(
 ) -> None:
     bad = packed(change)
     with pytest.raises(DataError, match=r"has (a fault|\d+ faults); mend what is named above; nothing was published"):
-        contribute.submit(bad, repository)
+        pack.submit(bad, repository)
     lines = capsys.readouterr().out
     assert said in lines
     assert "hf_abcdefgh1234" not in lines
@@ -119,7 +118,7 @@ def test_what_may_not_be_published_is_named_and_nothing_is_written(
 def test_a_list_of_faults_that_is_cut_says_how_many_it_leaves_out(
     repository: Path, packed: Packed, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(contribute, "_MOST_FAULTS", 1)
+    monkeypatch.setattr(pack, "_MOST_FAULTS", 1)
 
     def twice(directory: Path) -> None:
         append("jobs/*/job.sh", "\n# see /home/ada/notes\n")(directory)
@@ -128,7 +127,7 @@ def test_a_list_of_faults_that_is_cut_says_how_many_it_leaves_out(
     bad = packed(twice)
     capsys.readouterr()  # what packing it said
     with pytest.raises(DataError, match=r"has \d+ faults") as refused:
-        contribute.submit(bad, repository)
+        pack.submit(bad, repository)
     _, more = capsys.readouterr().out.splitlines()
     assert f"has {int(more.split()[2]) + 1} faults" in str(refused.value)
 
@@ -136,13 +135,13 @@ def test_a_list_of_faults_that_is_cut_says_how_many_it_leaves_out(
 def test_homes_are_published_when_that_is_said_and_the_index_says_so(
     repository: Path, packed: Packed, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    contribute.submit(packed(append("jobs/*/job.sh", "\n# see /home/ada/notes\n")), repository, homes=True)
+    pack.submit(packed(append("jobs/*/job.sh", "\n# see /home/ada/notes\n")), repository, homes=True)
     index = repository / "contributions" / "index.json"
     assert [entry["homes"] for entry in json.loads(index.read_text())["packs"]] == [True]
-    contribute.check(repository)
+    pack.check(repository)
     index.write_text(index.read_text().replace('"homes": true', '"homes": false'))
     with pytest.raises(DataError):
-        contribute.check(repository)
+        pack.check(repository)
     assert "holds the path of a home" in capsys.readouterr().out
 
 
@@ -150,18 +149,18 @@ def test_a_pack_that_is_too_large_is_not_even_unpacked(
     repository: Path, packed: Packed, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = packed()
-    monkeypatch.setattr(contribute, "MOST_BYTES", source.stat().st_size - 1)
+    monkeypatch.setattr(pack, "MOST_BYTES", source.stat().st_size - 1)
     with pytest.raises(DataError, match="has a fault"):
-        contribute.submit(source, repository)
+        pack.submit(source, repository)
     assert "are the most" in capsys.readouterr().out
 
 
 def test_a_published_pack_never_changes(repository: Path, packed: Packed) -> None:
-    contribute.submit(packed(), repository)
+    pack.submit(packed(), repository)
     other = packed(append("jobs/*/job.sh", "\n# another day\n"), "other")
     before = only_pack(repository).read_bytes()
     with pytest.raises(DataError, match="is there with other content; a published pack never changes"):
-        contribute.submit(other, repository)
+        pack.submit(other, repository)
     assert only_pack(repository).read_bytes() == before
 
 
@@ -200,20 +199,20 @@ def test_a_repository_is_refused_for_whatever_is_not_as_it_was_published(
     harm: Callable[[Path, Packed], object],
     said: str,
 ) -> None:
-    contribute.submit(packed(), repository)
+    pack.submit(packed(), repository)
     harm(repository, packed)
     with pytest.raises(DataError, match=r"contributions has (a fault|\d+ faults)"):
-        contribute.check(repository)
+        pack.check(repository)
     assert said in capsys.readouterr().out
 
 
 def test_directories_that_are_no_repositories_are_said(tmp_path: Path, repository: Path, packed: Packed) -> None:
     with pytest.raises(UsageError, match=r"has no contributions/; gpubench results submit PACK --to"):
-        contribute.check(repository)
+        pack.check(repository)
     with pytest.raises(UsageError, match="is no directory"):
-        contribute.submit(packed(), tmp_path / "nowhere")
+        pack.submit(packed(), tmp_path / "nowhere")
     with pytest.raises(UsageError, match="is no pack; make one"):
-        contribute.submit(tmp_path, repository)
+        pack.submit(tmp_path, repository)
 
 
 def sign(key: Path, what: Path) -> None:
@@ -232,17 +231,17 @@ def test_a_signature_counts_when_its_signer_is_allowed(
     public = new_key(tmp_path / "key")
     source = packed()
     sign(tmp_path / "key", source)
-    contribute.submit(source, repository)
+    pack.submit(source, repository)
     assert "not signed" not in capsys.readouterr().out
-    contribute.check(repository)
+    pack.check(repository)
     assert "no allowed_signers" in capsys.readouterr().err
     (repository / "allowed_signers").write_text(f"ada@example.org {public}\n")
-    contribute.check(repository)
+    pack.check(repository)
     assert "signed by ada@example.org" in capsys.readouterr().out
     other = new_key(tmp_path / "other")
     (repository / "allowed_signers").write_text(f"eve@example.org {other}\n")
     with pytest.raises(DataError, match="has a fault"):
-        contribute.check(repository)
+        pack.check(repository)
     assert "no valid signature of anybody in allowed_signers" in capsys.readouterr().out
 
 
@@ -286,13 +285,13 @@ def test_a_campaign_from_a_home_is_published_after_its_pack_replaced_the_homes(
     repository: Path, packed: Packed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(DataError):
-        contribute.submit(packed(at_home), repository)
+        pack.submit(packed(at_home), repository)
     lines = capsys.readouterr().out
     assert "logs.zip: line 1 of extra.log holds the path of a home; results pack --no-homes replaces it" in lines
     assert "manifests/" in lines
     clean = tmp_path / "clean.gpubench.zip"
-    pack(tmp_path / "campaigns" / "mine", clean, homes=False)
-    contribute.submit(clean, repository)
+    pack.pack(tmp_path / "campaigns" / "mine", clean, homes=False)
+    pack.submit(clean, repository)
     with zipfile.ZipFile(clean) as archive:
         (logs,) = [name for name in archive.namelist() if name.endswith("logs.zip")][:1]
         assert not any(b"/home/ada" in archive.read(name) for name in archive.namelist())
@@ -306,14 +305,14 @@ def test_a_campaign_from_a_home_is_published_after_its_pack_replaced_the_homes(
 def test_a_pack_without_homes_in_it_is_the_same_with_them_replaced(packed: Packed, tmp_path: Path) -> None:
     source = packed()
     clean = tmp_path / "clean.gpubench.zip"
-    pack(tmp_path / "campaigns" / "mine", clean, homes=False)
+    pack.pack(tmp_path / "campaigns" / "mine", clean, homes=False)
     with zipfile.ZipFile(source) as one, zipfile.ZipFile(clean) as other:
         names = [name for name in one.namelist() if name != "pack.json"]
         assert [one.read(name) for name in names] == [other.read(name) for name in names]
 
 
 def test_a_check_says_nothing_of_publishing(repository: Path, packed: Packed) -> None:
-    contribute.submit(packed(), repository)
+    pack.submit(packed(), repository)
     only_pack(repository).write_bytes(b"no pack")
     with pytest.raises(DataError, match="mend or remove what is named above"):
-        contribute.check(repository)
+        pack.check(repository)

@@ -13,8 +13,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from docs.make_options import TARGETS, fragment, variables
 from gpubench.cli.campaign.options import CampaignOptions
-from gpubench.cli.makefile import TARGETS, fragment, variables
 from gpubench.cli.options import with_options
 from tests.conftest import ROOT, Run, need, own_queue, plain_environment
 

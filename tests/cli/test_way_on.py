@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from docs.make_options import TARGETS
 from gpubench.cli.campaign.display import job_lines, require_complete, show_next_steps
-from gpubench.cli.makefile import TARGETS
 from gpubench.cli.results.judge import judge_campaign, report_inputs
 from gpubench.cli.sites.profiles import to_type
 from gpubench.cli.ways import as_typed
@@ -91,7 +91,7 @@ def test_make_says_that_it_typed_the_command(tmp_path: Path) -> None:
 def test_no_message_but_those_of_make_itself_tells_anybody_to_type_make() -> None:
     """The front end spells such commands in one place (``typed``), and other packages name commands."""
     target = re.compile(rf"(?<![.\w])make ({'|'.join(TARGETS)}|install)\b")
-    sources = [path for path in (ROOT / "gpubench").rglob("*.py") if path.name not in ("ways.py", "makefile.py")]
+    sources = [path for path in (ROOT / "gpubench").rglob("*.py") if path.name != "ways.py"]
     assert [str(path) for path in sources if target.search(path.read_text())] == []
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.images.docker import Engine
+from gpubench.images.docker.engine import Engine
 from tests.cli.campaigns import nothing_left
 from tests.docker.daemon import DockerDaemon, RegistryServer, debian_base
 

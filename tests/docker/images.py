@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import docker
-from gpubench.images.docker import BuildJob, BuildOutcome, Engine, build_all
-from gpubench.images.docker.build import build_image
+from gpubench.images.docker.build import BuildJob, BuildOutcome, build_all, build_image
+from gpubench.images.docker.engine import Engine
 from tests.docker.daemon import PASSWORD, USER, DockerDaemon
 
 OURS = "io.gpubench.test"

@@ -19,8 +19,9 @@ from pathlib import Path
 import pytest
 
 from gpubench.errors import DataError, InterruptedByUserError, MissingToolError, PlanRefusedError
-from gpubench.images.docker import Engine, build, build_all
-from gpubench.images.docker.build import BuildOutcome, build_image
+from gpubench.images.docker import build
+from gpubench.images.docker.build import BuildOutcome, build_all, build_image
+from gpubench.images.docker.engine import Engine
 from tests.conftest import ROOT
 from tests.docker.daemon import DockerDaemon, RegistryServer
 from tests.docker.images import OURS, Seen, build_one, built, dockerfile, job, sha256, tags, untagged
@@ -164,7 +165,7 @@ FRONT = """
 import sys
 from pathlib import Path
 from gpubench.errors import GpubenchError
-from gpubench.images.docker import build_all
+from gpubench.images.docker.build import build_all
 from tests.docker.images import Seen, dockerfile, job
 base, logs, seconds = sys.argv[1:]
 steps = {name: ("RUN echo one > /one", f"RUN echo {name} started; sleep {seconds}") for name in "ab"}
@@ -180,6 +181,7 @@ def test_a_killed_front_end_leaves_no_image_and_no_process(
     engine: Engine,
     base: str,
     daemon: DockerDaemon,
+    *,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

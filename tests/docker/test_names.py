@@ -3,8 +3,14 @@
 import pytest
 
 from gpubench.errors import PlanRefusedError, UsageError
-from gpubench.images.docker import Repository, require_architecture
-from gpubench.images.docker.names import docker_architecture, is_loopback, split_reference, uname_architecture
+from gpubench.images.docker.names import (
+    Repository,
+    docker_architecture,
+    is_loopback,
+    require_architecture,
+    split_reference,
+    uname_architecture,
+)
 
 DIGEST = f"sha256:{'a' * 64}"
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.images.docker import Engine, Registry
+from gpubench.images.docker.engine import Engine
+from gpubench.images.docker.registry import Registry
 from gpubench.model.images_lock import ImagesLock, LockRow
 from tests.conftest import Run
 from tests.docker.daemon import DockerDaemon, RegistryServer

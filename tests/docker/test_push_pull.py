@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from gpubench.errors import SchedulerError
-from gpubench.images.docker import Engine, Registry
 from gpubench.images.docker import engine as engine_module
+from gpubench.images.docker.engine import Engine
+from gpubench.images.docker.registry import Registry
 from tests.conftest import free_port
 from tests.docker.daemon import PASSWORD, USER, DockerDaemon, RegistryServer
 from tests.docker.images import Seen, build_one, built, dockerfile, job, log_in, tags

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from gpubench.errors import DataError, MissingToolError, PlanRefusedError, SchedulerError
-from gpubench.images.docker import Registry
 from gpubench.images.docker import registry as client
 from gpubench.images.docker.archive import context
+from gpubench.images.docker.registry import Registry
 from tests.conftest import free_port
 from tests.docker.daemon import PASSWORD, USER, RegistryServer
 from tests.docker.images import log_in, sha256

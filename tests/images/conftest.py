@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from gpubench.images import ensure
+from gpubench.images.kinds.venvs import ensure
 from gpubench.model.image import Image
 
 ENSURE = """
 import json, sys
 from collections.abc import Callable
 from pathlib import Path
-from gpubench.images import ensure
+from gpubench.images.kinds.venvs import ensure
 from gpubench.errors import GpubenchError
 try:
     images = ensure(sys.argv[2:], Path(sys.argv[1]), lambda line: print(line, file=sys.stderr, flush=True))

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from gpubench.errors import DataError
-from gpubench.images import verify
 from gpubench.images.folders import Folder
-from gpubench.images.kinds.venvs import check_python
+from gpubench.images.kinds.venvs import check_python, verify
 from tests.conftest import need
 
 pytestmark = pytest.mark.integration

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from gpubench.errors import DataError, MissingToolError, UsageError
-from gpubench.images import differences, ensure, images_root, manifest_id, verify
 from gpubench.images.compatibility import Stack, stacks
 from gpubench.images.kinds import venvs
+from gpubench.images.kinds.base import images_root
+from gpubench.images.kinds.venvs import ensure, verify
+from gpubench.images.manifests import differences, manifest_id
 from gpubench.images.variables import why_unknown
 from gpubench.model.image import Image
 from gpubench.spec.plain import canonical

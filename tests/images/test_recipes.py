@@ -11,7 +11,7 @@ from gpubench.errors import PlanRefusedError, UsageError
 from gpubench.images.compatibility import newest_cuda
 from gpubench.images.recipes import recipes, unresolved
 from gpubench.images.specs import resolve
-from gpubench.model.recipe import Recipe
+from gpubench.model.image import Recipe
 from gpubench.model.site import ImageSettings, Site
 
 SHA = "0123456789abcdef0123456789abcdef01234567"

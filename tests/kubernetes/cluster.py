@@ -13,7 +13,9 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from gpubench.images import ensure, images_root, manifests
+from gpubench.images import manifests
+from gpubench.images.kinds.base import images_root
+from gpubench.images.kinds.venvs import ensure
 from gpubench.model.image import Image
 from gpubench.model.images_lock import LOCK_FILE, ImagesLock, LockRow
 from tests.cli.campaigns import nothing_left, until, write_suite

@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from gpubench import resources
-from gpubench.render import render_jobs
+from gpubench.render.job import render_jobs
 from gpubench.schedulers import kubernetes
 from gpubench.spec import RunSpec
 from gpubench.workloads import tasks_parsl

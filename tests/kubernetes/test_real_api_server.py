@@ -12,8 +12,8 @@ import yaml
 
 from gpubench import resources
 from gpubench.errors import SchedulerError
-from gpubench.render import render_jobs
 from gpubench.render.cluster import render_cluster_job
+from gpubench.render.job import render_jobs
 from gpubench.schedulers import kubernetes
 from tests.kubernetes.real import ApiServer
 from tests.render.test_cluster_jobs import FURTHER, on_kubernetes

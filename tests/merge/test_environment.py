@@ -22,9 +22,8 @@ from gpubench.merge.environment import (
     with_changes,
     with_oversubscription,
 )
-from gpubench.merge.explain import Explained, FieldDifference
+from gpubench.merge.explain import Explained, FieldDifference, noise, series, slowest
 from gpubench.merge.family import cells, family
-from gpubench.merge.run_noise import noise, series, slowest
 from gpubench.model.plan import Plan
 from gpubench.stats.data import ComparisonInput, RunSamples
 from gpubench.store.accounting import account

@@ -10,8 +10,7 @@ import pytest
 from campaign_builder import Writer, begin, make_plan
 
 from gpubench.errors import DataError
-from gpubench.merge.family import Cell
-from gpubench.merge.metrics import cells_of, remarks, without
+from gpubench.merge.family import Cell, cells_of, remarks, without
 from gpubench.stats.settings import Metric
 from gpubench.store.accounting import account
 from gpubench.store.campaign import Campaign

@@ -6,7 +6,7 @@ import pytest
 
 from gpubench.errors import DataError
 from gpubench.model.plan import Plan, PlanAddition
-from gpubench.plan import plan_repair
+from gpubench.plan.additions import plan_repair
 from tests.plan.requests_by_hand import plan, site
 
 SITE = site('[limits]\nworkload = "90s"\n')

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.images import ensure, images_root
+from gpubench.images.kinds.base import images_root
+from gpubench.images.kinds.venvs import ensure
 from gpubench.node import admission
 from tests.node.specs_by_hand import quiet_environment
 

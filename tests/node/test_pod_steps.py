@@ -18,7 +18,7 @@ from gpubench.node import rendezvous
 from gpubench.node.control_channel import Connection, ControlServer
 from gpubench.node.rendezvous import RendezvousTimeoutError
 from gpubench.node.stop import StopRequest
-from gpubench.render import pack
+from gpubench.render.planned import pack
 from gpubench.spec.log_transport import decode
 from tests.conftest import free_port
 from tests.node.runners import NeverAsked

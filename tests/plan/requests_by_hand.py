@@ -8,7 +8,7 @@ from typing import Any
 from gpubench.model.image import Image, Variant, parse_variants
 from gpubench.model.plan import Plan
 from gpubench.model.site import Site
-from gpubench.plan import Request, make_plan
+from gpubench.plan.make import Request, make_plan
 from gpubench.spec import WorkloadSpec
 from gpubench.spec.plain import content_id
 

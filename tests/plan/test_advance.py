@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from gpubench.model.plan import Comparison, Frozen, Plan, PlanAddition
-from gpubench.plan import plan_advance, plan_repair
+from gpubench.plan.additions import plan_advance, plan_repair
 from gpubench.plan.block_design import campaign_orders
 from tests.plan.requests_by_hand import plan
 

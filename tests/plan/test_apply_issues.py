@@ -8,7 +8,7 @@ import pytest
 
 from gpubench.model.known_issue import KnownIssue
 from gpubench.model.plan import Plan
-from gpubench.plan import plan_advance, plan_repair
+from gpubench.plan.additions import plan_advance, plan_repair
 from gpubench.plan.budget import node_hours
 from gpubench.plan.known_issues import issue_lines
 from tests.plan.requests_by_hand import image, plan, site

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpubench.plan.cluster_checks import (
+from gpubench.plan.site_checks import (
     WorkerAffinity,
     check_count,
     check_processes,

@@ -6,7 +6,8 @@ import dataclasses
 
 import pytest
 
-from gpubench.plan import History, plan_more, plan_repair
+from gpubench.plan.additions import plan_more, plan_repair
+from gpubench.plan.make import History
 from tests.plan.requests_by_hand import plan, site, workload
 
 NOW = "2026-11-20T13:00:00+00:00"

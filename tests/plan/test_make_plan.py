@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from gpubench.errors import PlanRefusedError
 from gpubench.model.plan import Plan
 from gpubench.model.site import Site
-from gpubench.plan import History, make_plan
+from gpubench.plan.make import History, make_plan
 from gpubench.spec.waiting import ASLEEP
 from tests.plan.requests_by_hand import GIB, SITE, image, plan, request, site, workload
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from gpubench.model.plan import Plan, PlanAddition
-from gpubench.plan import plan_more, plan_repair
+from gpubench.plan.additions import plan_more, plan_repair
 from gpubench.plan.block_design import campaign_orders
 from tests.plan.requests_by_hand import plan
 

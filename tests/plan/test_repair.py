@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.model.plan import Plan, PlannedBlock
-from gpubench.plan import Repair, plan_repair
+from gpubench.plan.additions import Repair, plan_repair
 from tests.plan.requests_by_hand import plan, site
 
 PLAN = plan("a=1 b=2 c=3", blocks=6, nodes=[1, 2])

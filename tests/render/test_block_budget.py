@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from gpubench.schedulers.client import BLOCKS, BUDGET, OVER_BUDGET, inherited
+from gpubench.schedulers.batch import BLOCKS, BUDGET, OVER_BUDGET, inherited
 from tests.conftest import ROOT
 
 SCRIPT = ROOT / "tests" / "golden" / "local-fork-venv" / "jobs" / "j001-n1" / "job.sh"

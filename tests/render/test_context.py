@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from gpubench import resources
 from gpubench.cli.sites.profiles import load_site
 from gpubench.images.recipes import recipes
-from gpubench.model.recipe import Recipe
+from gpubench.model.image import Recipe
 from gpubench.model.site import ImageSettings
 from gpubench.render.conda import render_modules, render_prefix
 from gpubench.render.context import BuildContext, render_context

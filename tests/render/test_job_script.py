@@ -13,7 +13,7 @@ import pytest
 
 from gpubench import resources
 from gpubench.model.plan import Plan
-from gpubench.render import render_jobs
+from gpubench.render.job import render_jobs
 from tests.plan.requests_by_hand import image, plan, site
 
 # What a call does is in a file `do/<variant>`: shell, sourced after the call is written down.

@@ -19,7 +19,7 @@ from gpubench.errors import PlanRefusedError
 from gpubench.model.plan import Plan
 from gpubench.model.quantities import parse_bytes
 from gpubench.model.site import Node, Site
-from gpubench.render import render_jobs
+from gpubench.render.job import render_jobs
 from gpubench.render.objects import MOST_FILES, object_name, quantity
 from gpubench.spec import RunSpec
 from tests.plan.requests_by_hand import image, plan

@@ -25,7 +25,7 @@ from gpubench.model.site import (
     Site,
     Toleration,
 )
-from gpubench.render import render_jobs
+from gpubench.render.job import render_jobs
 from gpubench.spec import RunSpec
 from tests.plan.requests_by_hand import image, plan, site
 

@@ -20,9 +20,8 @@ from gpubench.model.image import Image, Variant
 from gpubench.model.known_issue import KnownIssue
 from gpubench.model.plan import Plan
 from gpubench.model.site import ContainerSettings, Paths, Setup
-from gpubench.plan import make_plan
-from gpubench.render import render_jobs
-from gpubench.render.job import place_of
+from gpubench.plan.make import make_plan
+from gpubench.render.job import place_of, render_jobs
 from gpubench.runtimes import RUNTIMES, Expanded
 from gpubench.spec import RunSpec
 from tests.conftest import examples

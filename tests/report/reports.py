@@ -16,8 +16,8 @@ from gpubench.merge.environment import Changes, PlannedEnvironment, facts, find_
 from gpubench.merge.family import Cell, cells, family
 from gpubench.merge.links import RunLinks, link_tables, processes_by_address
 from gpubench.model.plan import Frozen, Plan, PlanAddition, PlannedJob
-from gpubench.report import ReportInputs
 from gpubench.report.campaign_page import campaign_page
+from gpubench.report.inputs import ReportInputs
 from gpubench.report.page import html, markdown
 from gpubench.stats.settings import Looks, VerdictSettings
 from gpubench.stats.verdict import judge

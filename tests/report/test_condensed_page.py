@@ -8,7 +8,8 @@ import pytest
 import reports
 
 from gpubench.merge.family import Cell
-from gpubench.report import ReportInputs, condense, runs
+from gpubench.report import condense, runs
+from gpubench.report.inputs import ReportInputs
 from gpubench.store.accounting import RunOutcome
 
 

@@ -14,9 +14,9 @@ import reports
 from gpubench.cli.results.show import write_images
 from gpubench.errors import MissingToolError
 from gpubench.merge.curves import curves
-from gpubench.report import ReportInputs
 from gpubench.report.campaign_page import campaign_page
-from gpubench.report.export import images
+from gpubench.report.charts import images
+from gpubench.report.inputs import ReportInputs
 from gpubench.report.plots import effect_plot, efficiency_plot
 from tests.conftest import run_gpubench
 

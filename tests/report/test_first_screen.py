@@ -11,10 +11,11 @@ import pytest
 import reports
 from campaign_builder import QUICK, begin, finish, make_plan, variant
 
-from gpubench.report import ReportInputs, labels, page, provenance
+from gpubench.report import labels, page, provenance
 from gpubench.report.campaign_page import campaign_page
+from gpubench.report.inputs import ReportInputs
 from gpubench.report.next_steps import next_steps
-from gpubench.report.tiles import MOST, tiles
+from gpubench.report.page import MOST, tiles
 from gpubench.report.verdicts import anchor
 
 

@@ -9,9 +9,10 @@ import pytest
 import reports
 from campaign_builder import QUICK, Writer, begin, finish, make_plan, variant
 
-from gpubench.report import ReportInputs, charts, labels, page, provenance, runs, samples, verdicts_json
+from gpubench.report import charts, labels, page, provenance, runs
+from gpubench.report.inputs import ReportInputs
 from gpubench.report.sections import plain
-from gpubench.report.verdicts import verdict_table
+from gpubench.report.verdicts import verdict_table, verdicts_json
 from gpubench.stats.verdict import Verdict
 from gpubench.store.campaign import Campaign
 
@@ -292,7 +293,7 @@ def test_a_large_campaign_stays_below_three_megabytes(
     campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
 ) -> None:
     _, inputs, _ = campaigns["story"]
-    per_run = samples.MOST_SAMPLES // len(inputs.cells)
+    per_run = runs.MOST_SAMPLES // len(inputs.cells)
 
     def with_samples(count: int) -> ReportInputs:
         wall_s = tuple(0.0123456789 * (1 + 0.001 * number) for number in range(count))
@@ -300,8 +301,8 @@ def test_a_large_campaign_stays_below_three_megabytes(
 
     assert 1_500_000 < len(reports.page_html(with_samples(per_run))) < 3_000_000
     names = [f"row {number}" for number in range(len(inputs.verdicts))]
-    assert samples.means_only(with_samples(per_run + 1))
-    first = samples.samples_section(with_samples(per_run + 1), names).parts[0]
+    assert runs.means_only(with_samples(per_run + 1))
+    first = runs.samples_section(with_samples(per_run + 1), names).parts[0]
     assert len(json.dumps(first.charts[0].spec)) < 20_000
 
 
@@ -419,7 +420,7 @@ def test_verdicts_against_another_baseline_name_it_everywhere(
     names = [f"row {number}" for number in range(len(both.verdicts))]
     candidates = [plain(row[2]) for row in verdict_table(both.verdicts).rows]
     assert (candidates[0], candidates[-1]) == ("1.19.0 vs 1.19.0-proto1", "1.19.0-proto1 vs 1.17.0")
-    shown = samples.samples_section(dataclasses.replace(inputs, verdicts=other), names[: len(other)]).parts[0]
+    shown = runs.samples_section(dataclasses.replace(inputs, verdicts=other), names[: len(other)]).parts[0]
     assert shown.parts[0].table
     assert [" " in plain(run).replace(" ms", "").replace(" µs", "") for run in shown.parts[0].table.rows[0][1:]] == [
         *(True, True, False)

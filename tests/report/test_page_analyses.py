@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import reports
 
-from gpubench.report import ReportInputs
+from gpubench.report.inputs import ReportInputs
 from gpubench.stats.links import LinkRates
 from gpubench.store.campaign import Campaign
 

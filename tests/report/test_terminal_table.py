@@ -7,8 +7,9 @@ import reports
 from campaign_builder import begin, make_plan, variant
 from rich.console import Console
 
-from gpubench.report import ReportInputs, verdict_lines, wide_table
+from gpubench.report.inputs import ReportInputs
 from gpubench.report.labels import cell_names, seconds, size
+from gpubench.report.verdicts import verdict_lines, wide_table
 
 
 @pytest.fixture(scope="module")

@@ -11,11 +11,9 @@ import reports
 
 from gpubench.history.changes import find
 from gpubench.history.observed import Observed
-from gpubench.report.history import HistorySource, change_rows
-from gpubench.report.other_pages import trend_page
-from gpubench.report.over_time import over_time
+from gpubench.report.history import HistorySource, change_rows, compare_versions, version_key
+from gpubench.report.other_pages import over_time, trend_page
 from gpubench.report.page import Page, html
-from gpubench.report.versions import compare_versions, version_key
 
 DATES = [dt.date(2026, 1, 5) + dt.timedelta(weeks=number) for number in range(20)]
 SIZES = (8, 16, 128)

@@ -11,7 +11,7 @@ from typing import Protocol
 import pytest
 
 from gpubench.errors import MissingToolError, SchedulerError, UsageError
-from gpubench.schedulers import JobState, client, kubernetes, local, submitted
+from gpubench.schedulers import JobState, batch, kubernetes, local, submitted
 from gpubench.schedulers.batch import BatchScheduler
 from gpubench.schedulers.lsf import Lsf
 from gpubench.schedulers.pbs import Pbs
@@ -324,7 +324,7 @@ def test_a_controller_that_does_not_answer_is_an_error_within_the_deadline(
     slurm_here.controller_down()
     try:
         with monkeypatch.context() as patched:
-            patched.setattr(client, "DEADLINE_S", 2.0)
+            patched.setattr(batch, "DEADLINE_S", 2.0)
             with pytest.raises(SchedulerError, match=r"scontrol didn't answer within 2 s; is the controller up\?"):
                 slurm.state(directory)
             with pytest.raises(SchedulerError, match="sbatch didn't answer within 2 s"):
@@ -351,7 +351,7 @@ def test_a_job_whose_number_nobody_wrote_down_is_found_by_its_directory(
     slurm.submit(neighbour, os.environ)
     with monkeypatch.context() as patched:
         patched.setenv("PATH", f"{deaf}:{os.environ['PATH']}")
-        patched.setattr(client, "DEADLINE_S", 3.0)
+        patched.setattr(batch, "DEADLINE_S", 3.0)
         with pytest.raises(SchedulerError, match="sbatch didn't answer"):
             slurm.submit(directory, os.environ)
     entry = submitted.read(directory)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpubench.schedulers.client import inherited
+from gpubench.schedulers.batch import inherited
 
 SHELL = {"PATH": "/bin", "GPUBENCH_BLOCKS": "7", "GPUBENCH_RANK": "5", "GPUBENCH_OUTDIR": "/else", "OUTDIR": "/else"}
 

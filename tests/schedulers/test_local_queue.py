@@ -16,7 +16,7 @@ import pytest
 
 from gpubench import resources
 from gpubench.errors import MissingToolError, SchedulerError
-from gpubench.render import job_file, render_jobs
+from gpubench.render.job import job_file, render_jobs
 from gpubench.schedulers import SCHEDULERS, local
 from tests.plan.requests_by_hand import image, plan
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.errors import MissingToolError, SchedulerError
-from gpubench.schedulers import client, submitted
+from gpubench.schedulers import batch, submitted
 from gpubench.schedulers.lsf import Lsf
 from tests.lsf.cluster import LsfCluster
 from tests.slurm.hosts import until
@@ -129,7 +129,7 @@ def test_a_job_whose_number_nobody_wrote_down_is_found_by_its_directory(
     lsf.submit(neighbour, os.environ)
     with monkeypatch.context() as patched:
         patched.setenv("PATH", f"{deaf}:{os.environ['PATH']}")
-        patched.setattr(client, "DEADLINE_S", 2.0)
+        patched.setattr(batch, "DEADLINE_S", 2.0)
         with pytest.raises(SchedulerError, match="bsub didn't answer"):
             lsf.submit(directory, os.environ)
     until(lambda: lsf.state(directory).phase == "ended", "the end of the job")

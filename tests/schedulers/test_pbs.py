@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.errors import MissingToolError, SchedulerError
-from gpubench.schedulers import client, submitted
+from gpubench.schedulers import batch, submitted
 from gpubench.schedulers.pbs import Pbs
 from tests.pbs.cluster import PbsCluster
 from tests.slurm.hosts import until
@@ -188,7 +188,7 @@ def test_a_job_whose_number_nobody_wrote_down_is_found_by_its_directory(
     neighbour = job(tmp_path / "elsewhere", "true\n", campaign=campaign)
     with monkeypatch.context() as patched:
         patched.setenv("PATH", f"{deaf}:{os.environ['PATH']}")
-        patched.setattr(client, "DEADLINE_S", 2.0)
+        patched.setattr(batch, "DEADLINE_S", 2.0)
         with pytest.raises(SchedulerError, match="qsub didn't answer"):
             pbs.submit(directory, os.environ)
     until((pbs_here.state / "jobs" / "1" / "job.json").exists, "the job")

@@ -13,7 +13,9 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from gpubench.images import ensure, images_root, manifests
+from gpubench.images import manifests
+from gpubench.images.kinds.base import images_root
+from gpubench.images.kinds.venvs import ensure
 from gpubench.model.images_lock import LOCK_FILE, ImagesLock, LockRow
 from gpubench.render.importing import SIDECAR, squashfs_name
 from tests.cli.campaigns import write_suite

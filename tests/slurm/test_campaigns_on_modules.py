@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.images import ensure
+from gpubench.images.kinds.venvs import ensure
 from gpubench.store.rundirs import read_provenance
 from tests.cli.campaigns import records
 from tests.conftest import need

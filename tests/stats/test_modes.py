@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpubench.stats.modes import _CRITICAL, LEAST, MOST, excess_mass, pooled, several_modes
+from gpubench.stats.flags import _CRITICAL, LEAST, MOST, excess_mass, pooled, several_modes
 
 RNG = np.random.default_rng(16)
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gpubench.stats.scaling import Interval, Rule, ScalingPoint, speedups, time_share
-from gpubench.stats.usl import Usl, capacity, fit_usl
+from gpubench.stats.scaling import Interval, Rule, ScalingPoint, Usl, capacity, fit_usl, speedups, time_share
 
 SIZES = (1, 2, 4, 8, 16)
 

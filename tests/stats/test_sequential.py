@@ -8,7 +8,7 @@ from campaign_by_hand import blocks_of, comparison, noisy, one
 from scipy import stats
 
 from gpubench.errors import UsageError
-from gpubench.stats.sequential import T_SHARE, alpha_spent, looks_so_far, nominal_levels, schedule, sequential_p
+from gpubench.stats.decision import T_SHARE, alpha_spent, looks_so_far, nominal_levels, schedule, sequential_p
 from gpubench.stats.settings import Looks, VerdictSettings
 from gpubench.stats.verdict import judge
 

@@ -7,9 +7,9 @@ import pytest
 from campaign_by_hand import cell, comparison, noisy, one
 from scipy import stats
 
+from gpubench.stats.paired_blocks import MOST_FLIPS, family_flip_p, flip_p, flip_signs
 from gpubench.stats.runs import Floats
 from gpubench.stats.settings import VerdictSettings
-from gpubench.stats.sign_flip import MOST_FLIPS, family_flip_p, flip_p, flip_signs
 from gpubench.stats.verdict import judge
 
 

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from gpubench.workloads import polling
-from gpubench.workloads.polling import poll_until
+from gpubench.workloads import clock
+from gpubench.workloads.clock import poll_until
 
 
 def test_what_is_there_is_returned_also_past_the_deadline_and_asked_for_once() -> None:
@@ -40,7 +40,7 @@ def test_what_the_condition_raises_ends_the_wait() -> None:
 @pytest.mark.parametrize("jitter", [False, True])
 def test_pauses_grow_to_the_longest_and_vary_by_half_with_jitter(monkeypatch: pytest.MonkeyPatch, jitter: bool) -> None:
     pauses: list[float] = []
-    monkeypatch.setattr(polling.time, "sleep", pauses.append)
+    monkeypatch.setattr(clock.time, "sleep", pauses.append)
     poll_until(lambda: len(pauses) == 20, math.inf, 1.0, longest_s=3.0, jitter=jitter)
     planned = [1.0, 1.5, 2.25, *[3.0] * 17]
     if jitter:

@@ -10,8 +10,7 @@ import pytest
 
 from gpubench.workloads import dask_compat, families, process_reaper, tasks
 from gpubench.workloads.base import WorkloadContext
-from gpubench.workloads.task_batches import TaskBatch
-from gpubench.workloads.task_clients import MARK, Clients, TaskClientError
+from gpubench.workloads.task_clients import MARK, Clients, TaskBatch, TaskClientError
 from tests.workloads.running import Answers, complete, measured_rightly, run
 
 pytestmark = pytest.mark.integration

@@ -1,7 +1,5 @@
 """``gpubench calibrate``: a version against itself in many campaigns, and what the gate says of them."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import json
@@ -150,7 +148,7 @@ def _conclude(wishes: CalibrateOptions, directory: Path, *, must: bool) -> None:
 
 def _circumstances(campaigns: Sequence[Campaign]) -> tuple[dict[str, float], list[str]]:
     """Means of load and steal over all runs, and the hosts."""
-    from gpubench.merge.run_noise import noise
+    from gpubench.merge.explain import noise
     from gpubench.store.accounting import account
     from gpubench.store.rundirs import read_provenance
 

@@ -1,7 +1,5 @@
 """Commands that plan and run campaigns; and ``calibrate``: many, of a version against itself."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from typing import Annotated
@@ -96,7 +94,7 @@ def plan(
     from gpubench.cli.campaign.planning import plan_campaign, read_wishes, render_again, render_campaign
     from gpubench.cli.results.open_target import only_one
     from gpubench.cli.say import say
-    from gpubench.render import job_file
+    from gpubench.render.job import job_file
     from gpubench.store.campaign import PLAN_FILE
 
     only_one(campaign, asked)

@@ -22,7 +22,7 @@ from gpubench.model.plan import Plan
 from gpubench.model.quantities import format_seconds
 from gpubench.model.text import counted
 from gpubench.schedulers import JobState, submitted
-from gpubench.schedulers.client import OVER_BUDGET
+from gpubench.schedulers.batch import OVER_BUDGET
 from gpubench.spec import WorkloadSpec
 from gpubench.spec.records import LOGS_FILE
 from gpubench.store.accounting import PENDING, Accounting, RunOutcome, run_warnings
@@ -30,7 +30,7 @@ from gpubench.store.campaign import PLAN_FILE, Campaign
 
 if TYPE_CHECKING:
     from gpubench.cli.results.judge import JudgedCampaign
-    from gpubench.report import ReportInputs
+    from gpubench.report.inputs import ReportInputs
     from gpubench.report.page import Page
     from gpubench.stats.verdict import Verdict
 
@@ -85,7 +85,7 @@ def _finds(plan: Plan) -> Iterator[str]:
     """What the planned blocks can find: by the noise of an earlier campaign like this, else by assumed noise."""
     blocks = plan_blocks(plan)
     if not plan.foreseen:
-        from gpubench.plan.power_analysis import predict_for_plan
+        from gpubench.plan.make import predict_for_plan
 
         _, assumed = predict_for_plan(
             (),

@@ -1,7 +1,5 @@
 """``gpubench fetch``: bring a campaign home by rsync, as often as one likes, while the original grows."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,7 +1,5 @@
 """From the user's words to a planned campaign on disk; and what an earlier one like it took, and how noisy it was."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import functools
@@ -27,12 +25,12 @@ from gpubench.model.image import Image, Variant
 from gpubench.model.own_workload import OwnWorkload
 from gpubench.model.plan import Plan
 from gpubench.model.site import Site
-from gpubench.plan import History, Request, make_plan
-from gpubench.plan.block_pods import check_packages
+from gpubench.plan.block_design import check_packages
 from gpubench.plan.budget import FirstPass
 from gpubench.plan.feasibility import resolve_arrangement, worker_memory
-from gpubench.render import pack, rendered
-from gpubench.render.planned import NODE_HALF
+from gpubench.plan.make import History, Request, make_plan
+from gpubench.render.job import rendered
+from gpubench.render.planned import NODE_HALF, pack
 from gpubench.schedulers import LOCAL
 from gpubench.spec import WorkloadSpec
 from gpubench.spec.plain import content_id

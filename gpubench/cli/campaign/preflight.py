@@ -1,7 +1,5 @@
 """What a campaign needs before it is run: a scheduler and images here, and paths that its nodes see, too."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import json
@@ -16,7 +14,7 @@ from gpubench.cli.sites.profiles import to_type
 from gpubench.cli.ways import typed
 from gpubench.errors import MissingToolError, PlanRefusedError, UsageError
 from gpubench.files import write_atomically
-from gpubench.images import images_root
+from gpubench.images.kinds.base import images_root
 from gpubench.model.image import Image
 from gpubench.model.site import Site
 from gpubench.plan.site_checks import Resolved, require_shared

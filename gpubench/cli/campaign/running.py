@@ -25,7 +25,7 @@ from gpubench.model.plan import PlannedJob
 from gpubench.polling import poll_until
 from gpubench.schedulers import BATCH, LOCAL, POLLED, SCHEDULERS, Allocation, JobState, QueuedScheduler, Running
 from gpubench.schedulers import submitted as jobs_known
-from gpubench.schedulers.client import inherited
+from gpubench.schedulers.batch import inherited
 from gpubench.store.accounting import PENDING, Accounting, account
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import Records

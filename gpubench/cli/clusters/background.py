@@ -3,8 +3,6 @@
 Started as ``python -I -m gpubench.cli.clusters.background SCHEDULER JOB_DIR [LOCK]``.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -13,7 +11,7 @@ from pathlib import Path
 from gpubench.cli.campaign.running import LOOK_S, interrupts
 from gpubench.polling import poll_until
 from gpubench.schedulers import LOCAL
-from gpubench.schedulers.client import inherited
+from gpubench.schedulers.batch import inherited
 
 LOG = "front-end.log"
 

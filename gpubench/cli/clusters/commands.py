@@ -55,7 +55,7 @@ def start(asked: ClusterOptions) -> None:
 
 def status(name: Name = None, outputs: options.Outputs = None) -> None:
     """Its jobs, nodes, workers and times, and what died of what. Exit 4 unless all of it is there."""
-    from gpubench.cli.clusters.status import show_status
+    from gpubench.cli.clusters.resize import show_status
 
     show_status(_found(name, outputs))
 

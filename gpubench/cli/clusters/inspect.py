@@ -1,7 +1,5 @@
 """``gpubench cluster verify`` and ``affinity``: on any cluster whose scheduler wrote a file."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path
@@ -10,11 +8,10 @@ from typing import Any
 from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.say import say
 from gpubench.cli.sites.profiles import default_variant, load_site
-from gpubench.cli.subprocess_client import SubprocessClient
-from gpubench.cli.workloads.attach import CONNECT_S, address_in, image_python, named_python
+from gpubench.cli.workloads.attach import CONNECT_S, SubprocessClient, address_in, image_python, named_python
 from gpubench.errors import DataError, GpubenchError, IncompleteError, MissingToolError, PlanRefusedError
 from gpubench.files import temporary_directory
-from gpubench.plan.cluster_checks import (
+from gpubench.plan.site_checks import (
     WorkerAffinity,
     check_count,
     check_processes,
@@ -22,7 +19,7 @@ from gpubench.plan.cluster_checks import (
     host_lines,
     judge_affinity,
 )
-from gpubench.spec.inspect_record import INSPECT_FILE, INSPECT_SPEC, InspectRecord, InspectSpec
+from gpubench.spec.attach_record import INSPECT_FILE, INSPECT_SPEC, InspectRecord, InspectSpec
 from gpubench.spec.plain import SpecError
 from gpubench.store.clusters import Cluster
 

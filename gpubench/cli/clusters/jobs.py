@@ -1,7 +1,5 @@
 """A cluster's jobs: written, handed to the scheduler, waited for, ended."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json
@@ -26,7 +24,7 @@ from gpubench.polling import poll_until
 from gpubench.render.cluster import SPEC, render_cluster_job
 from gpubench.render.planned import NODE_HALF
 from gpubench.schedulers import BATCH, LOCAL, RETAINED, SCHEDULERS, JobState
-from gpubench.schedulers.client import inherited
+from gpubench.schedulers.batch import inherited
 from gpubench.spec.cluster import READY, REQUESTS, ClusterState
 from gpubench.store.clusters import Cluster
 

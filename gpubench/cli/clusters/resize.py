@@ -1,25 +1,25 @@
-"""``gpubench cluster grow`` and ``shrink``: further jobs that join, and jobs given back with nothing lost."""
+"""``gpubench cluster grow`` and ``shrink``: further jobs that join, and jobs given back with nothing lost.
 
-from __future__ import annotations
+``gpubench cluster status``: what the scheduler of the site says of the jobs, and rank 0 of the nodes.
+"""
 
 import json
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gpubench.cli.campaign.running import LOOK_S, interrupts
 from gpubench.cli.clusters.jobs import job_state, put_away, submit_job, wait_for
 from gpubench.cli.clusters.start import time_lines
-from gpubench.cli.clusters.status import phase_of
 from gpubench.cli.say import say
 from gpubench.errors import IncompleteError, InterruptedByUserError, UsageError
 from gpubench.files import write_atomically
 from gpubench.model.cluster import ClusterJob
 from gpubench.polling import poll_until
-from gpubench.schedulers import SCHEDULERS
-from gpubench.spec.cluster import ENDED, READY, REQUESTS, ClusterState
+from gpubench.schedulers import SCHEDULERS, JobState
+from gpubench.spec.cluster import ENDED, JOINED, READY, REQUESTS, SCHEDULER_FILE, ClusterState
 from gpubench.store.clusters import Cluster
 
 
@@ -162,3 +162,79 @@ def _end(cluster: Cluster, job: ClusterJob) -> None:
     )
     if state.alive:
         SCHEDULERS[cluster.record.site.scheduler].cancel(cluster.job_dir(job))
+
+
+EVENTS = 5
+
+
+def show_status(cluster: Cluster) -> None:
+    """Say how it stands. Raises IncompleteError: it isn't ready, has ended, or something of it is missing."""
+    states = {job.job: job_state(cluster, job) for job in cluster.jobs}
+    state = cluster.state()
+    for line in status_lines(cluster, states, state):
+        say(line)
+    wrong = trouble(cluster, states, state)
+    if wrong:
+        name = cluster.record.name
+        raise IncompleteError(
+            f"cluster {name}: {wrong}", then=f"gpubench cluster stop --name {name}" if cluster.standing else ""
+        )
+
+
+def status_lines(cluster: Cluster, states: Mapping[str, JobState], state: ClusterState | None) -> Iterator[str]:
+    """The cluster, its jobs, what went wrong."""
+    record = cluster.record
+    nodes = [node for node in state.nodes if node["state"] == JOINED] if state else []
+    there = f"{state.connected if state else 0} of {cluster.planned} workers on {len(nodes)} nodes"
+    phase = "stopped" if not cluster.standing else phase_of(cluster, states, state)
+    yield f"cluster {record.name}: {phase}, {there}; site {record.site.name}, {record.variant.ucx}, {record.protocol}"
+    for job in cluster.jobs:
+        yield _job_line(job, states[job.job], retired=cluster.retired(job, state))
+        if state:
+            yield from (f"  {line.partition(': ')[2]}" for line in time_lines(state, job.job))
+    if state:
+        for event in state.events[-EVENTS:]:
+            yield f"{str(event['at'])[:19]}Z {event['what']}"
+        if phase == READY:
+            yield f"scheduler: {state.address}, file {record.directory}/{SCHEDULER_FILE}"
+
+
+def phase_of(cluster: Cluster, states: Mapping[str, JobState], state: ClusterState | None) -> str:
+    """``waiting starting ready ended``: the site's scheduler knows best whether it still runs."""
+    leader = states[cluster.jobs[0].job]
+    if leader.phase == "pending":
+        return "waiting in the queue"
+    if not leader.alive and leader.phase != "unknown":
+        return ENDED
+    return state.phase if state else "starting"
+
+
+def trouble(cluster: Cluster, states: Mapping[str, JobState], state: ClusterState | None) -> str:
+    """What isn't as it should be, in one phrase; empty: nothing."""
+    if not cluster.standing:
+        return "it has been stopped"
+    phase = phase_of(cluster, states, state)
+    if phase == ENDED:
+        reason = state.reason if state and state.phase == ENDED else ""
+        return f"it has ended: {reason or _end_state(states[cluster.jobs[0].job])}"
+    if phase != READY or state is None:
+        return f"it is {phase}"
+    for job in cluster.jobs:
+        if not cluster.retired(job, state) and not states[job.job].alive:
+            return f"job {job.job} has ended: {_end_state(states[job.job])}"
+    if state.connected < cluster.planned:
+        return f"{state.connected} of {cluster.planned} workers are connected"
+    return ""
+
+
+def _job_line(job: ClusterJob, state: JobState, *, retired: bool) -> str:
+    what = f"{job.nodes} node{'' if job.nodes == 1 else 's'}{' with the scheduler' if job.leads else ''}"
+    if retired and not job.leads:
+        return f"job {job.job} ({state.job_id}): {what}, given back"
+    words = " on ".join(part for part in (state.word or state.phase, state.hosts) if part)
+    why = f": {state.reason}" if state.alive and state.reason else ""
+    return f"job {job.job} ({state.job_id}): {what}, {state.end or words + why}"
+
+
+def _end_state(state: JobState) -> str:
+    return state.end or state.reason or state.word or "without a word"

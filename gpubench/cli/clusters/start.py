@@ -1,7 +1,5 @@
 """``gpubench cluster start``: from the user's words to a cluster that scripts can join."""
 
-from __future__ import annotations
-
 import datetime as dt
 import os
 import re
@@ -33,7 +31,6 @@ from gpubench.plan.feasibility import check_bounds, check_worker_memory
 from gpubench.plan.known_issues import apply_issues, issue_lines
 from gpubench.plan.placement import check_placement, check_steps_of
 from gpubench.plan.site_checks import require_shared
-from gpubench.render import pack
 from gpubench.render.cluster import (
     CLIENT_FILE,
     check_shared,
@@ -43,7 +40,7 @@ from gpubench.render.cluster import (
     client_script,
     in_pods,
 )
-from gpubench.render.planned import NODE_HALF
+from gpubench.render.planned import NODE_HALF, pack
 from gpubench.schedulers import BATCH, LOCAL
 from gpubench.spec.cluster import READY, SCHEDULER_FILE, TOKEN_FILE, ClusterState
 from gpubench.spec.plain import content_id

@@ -1,7 +1,5 @@
 """``gpubench images build`` and ``push``: whatever kind of images the site's runtime starts."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import datetime as dt
@@ -23,19 +21,17 @@ from gpubench.cli.say import say, warn
 from gpubench.cli.terminal import Terminal
 from gpubench.errors import GpubenchError, MissingToolError, PlanRefusedError, SchedulerError, UsageError
 from gpubench.files import write_atomically
-from gpubench.images import images_root
 from gpubench.images.container_builds import build_all_images, contexts, steps
-from gpubench.images.docker import Display
-from gpubench.images.docker.build import find_buildx
+from gpubench.images.docker.build import Display, find_buildx
 from gpubench.images.docker.engine import Engine, PushProgress
-from gpubench.images.kinds.base import Step
+from gpubench.images.kinds.base import Step, images_root
 from gpubench.images.kinds.conda import make_prefix
 from gpubench.images.kinds.modules import describe_modules
 from gpubench.images.manifests import reference
 from gpubench.images.recipes import recipes, unresolved
 from gpubench.images.specs import parse
+from gpubench.model.image import Recipe
 from gpubench.model.images_lock import LockRow
-from gpubench.model.recipe import Recipe
 from gpubench.model.site import Site
 from gpubench.render.conda import LOAD_SCRIPT, render_modules, render_prefix
 

@@ -1,7 +1,5 @@
 """``gpubench images list`` and ``show``, and ``prune``: what nobody needs any more."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,9 +16,9 @@ from gpubench.cli.sites.profiles import load_site, site_names, to_type
 from gpubench.cli.terminal import Terminal
 from gpubench.cli.ways import typed
 from gpubench.errors import UsageError
-from gpubench.images import images_root, manifests
+from gpubench.images import manifests
 from gpubench.images.kinds import KINDS
-from gpubench.images.kinds.base import Entry, ImagePaths, ImageRequest, Leftover, Needed, of_lock
+from gpubench.images.kinds.base import Entry, ImagePaths, ImageRequest, Leftover, Needed, images_root, of_lock
 from gpubench.model.image import Image
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site

@@ -1,14 +1,13 @@
 """``images.lock.toml`` in the current directory, read and written whole; ``gpubench images lock`` makes it anew."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 
 from gpubench.cli.say import say, warn
 from gpubench.errors import DataError, MissingToolError, UsageError
 from gpubench.files import locked, write_atomically
-from gpubench.images import images_root, manifests
+from gpubench.images import manifests
+from gpubench.images.kinds.base import images_root
 from gpubench.images.manifests import BUILD_ID_LABEL, BUILD_MANIFEST, SITE_LABEL, from_labels, plain
 from gpubench.model.images_lock import LOCK_FILE, ImagesLock, LockRow
 from gpubench.model.site import Site

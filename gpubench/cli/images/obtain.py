@@ -3,8 +3,6 @@
 And ``gpubench images import``: the script that imports, and where it runs.
 """
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -24,9 +22,8 @@ from gpubench.errors import (
     UsageError,
 )
 from gpubench.files import write_atomically
-from gpubench.images import images_root
 from gpubench.images.kinds import KINDS
-from gpubench.images.kinds.base import Found, ImagePaths, ImageRequest
+from gpubench.images.kinds.base import Found, ImagePaths, ImageRequest, images_root
 from gpubench.model.base import nearest
 from gpubench.model.image import Image
 from gpubench.model.images_lock import LockRow
@@ -38,11 +35,7 @@ from gpubench.schedulers import LOCAL
 
 
 def kind_of(site: Site) -> str:
-    """The kind of images that the site's runtime starts.
-
-    Raises:
-        UsageError: no such runtime.
-    """
+    """The kind of images that the site's runtime starts. Raises UsageError: no such runtime."""
     if site.runtime not in RUNTIMES:
         raise UsageError(f"site {site.name}: no runtime '{site.runtime}'{nearest(site.runtime, RUNTIMES)}")
     return RUNTIMES[site.runtime].KIND

@@ -1,7 +1,5 @@
 """``gpubench images verify``: a cluster of one node inside the image, and what its processes say of themselves."""
 
-from __future__ import annotations
-
 import datetime as dt
 import os
 import shutil
@@ -25,8 +23,8 @@ from gpubench.images.kinds.base import Found
 from gpubench.images.manifests import manifest_id
 from gpubench.model.image import Image, Variant
 from gpubench.model.site import Site
-from gpubench.plan import Request, make_plan
 from gpubench.plan.adapter_combinations import VALID
+from gpubench.plan.make import Request, make_plan
 from gpubench.runtimes import RUNTIMES
 from gpubench.spec.plain import content_id
 from gpubench.store.accounting import account

@@ -1,7 +1,5 @@
 """``gpubench diff``: what differs between two variants, between two runs, or between two campaigns."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,8 +15,7 @@ from gpubench.model.base import nearest
 from gpubench.model.plan import PlannedVariant
 from gpubench.render.environment import words
 from gpubench.report import labels
-from gpubench.report.explain import differences_section
-from gpubench.report.layers import layers
+from gpubench.report.explain import differences_section, layers
 from gpubench.report.sections import Section, SectionPart
 from gpubench.store.accounting import RunOutcome, account
 from gpubench.store.campaign import Campaign

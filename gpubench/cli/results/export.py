@@ -1,7 +1,5 @@
 """``gpubench results export``: a campaign's results as other tools want them."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``gpubench results fsck``: torn, foreign and edited files, one line each."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Sequence
@@ -10,16 +8,14 @@ from pathlib import Path
 import typer
 
 from gpubench.cli.results.open_target import unpacked
-from gpubench.cli.results.pack import HOMES_REPLACED
 from gpubench.cli.say import say, say_text, warn
 from gpubench.errors import DataError, GpubenchError, UsageError
-from gpubench.fsck import Checked, Finding, check_campaign, check_import
-from gpubench.fsck.findings import MOVE
+from gpubench.fsck import MOVE, Checked, Finding, check_campaign, check_import
 from gpubench.importers.directory import NOTE, TABLE
 from gpubench.render.check import FACTS
 from gpubench.schedulers import POLLED, SCHEDULERS, pod_log_collector, submitted
 from gpubench.store.campaign import PLAN_FILE, Campaign
-from gpubench.store.packs import SUFFIX, faults, unknown
+from gpubench.store.packs import HOMES_REPLACED, SUFFIX, faults, unknown
 
 ANEW = "pack it again, or ask whoever packed it"
 _OF_CAMPAIGNS = (PLAN_FILE, "runs", "plan.d", "node.pyz")

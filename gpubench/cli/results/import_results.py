@@ -1,7 +1,5 @@
 """``gpubench results import``: results of other tools."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """From run directories to results, verdicts and the report."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import datetime as dt
@@ -26,16 +24,15 @@ from gpubench.merge.environment import (
     with_changes,
     with_oversubscription,
 )
-from gpubench.merge.family import Cell, family
+from gpubench.merge.family import Cell, cells_of, family, remarks, without
 from gpubench.merge.links import LinkTable, RunLinks, link_tables, processes_by_address
-from gpubench.merge.metrics import cells_of, remarks, without
 from gpubench.merge.table import Merged, merge_directory, parquet
 from gpubench.model.base import nearest
 from gpubench.model.plan import Comparison, Plan
 from gpubench.model.text import counted
-from gpubench.report import ReportInputs, verdicts_json
-from gpubench.report.inputs import calibration_sentence
+from gpubench.report.inputs import ReportInputs, calibration_sentence
 from gpubench.report.provenance import condensed
+from gpubench.report.verdicts import verdicts_json
 from gpubench.stats.question import Decision, Question
 from gpubench.stats.settings import Metric, VerdictSettings
 from gpubench.stats.verdict import Verdict, judge

@@ -1,9 +1,10 @@
-"""An import as a result set."""
+"""An import as a result set.
 
-from __future__ import annotations
+Two campaigns or imports side by side: which variants, which question, and what differs besides.
+"""
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,15 +16,17 @@ from gpubench.cli.say import say, warn
 from gpubench.errors import DataError, UsageError
 from gpubench.history import coverage, observed, sides
 from gpubench.history.changes import find
-from gpubench.history.sides import SideCell
-from gpubench.importers import sizes
+from gpubench.history.sides import SideCell, match
+from gpubench.importers import pairing
 from gpubench.importers.directory import ImportedResults
 from gpubench.importers.pairing import default_baseline, family, points, reworded
+from gpubench.model.base import nearest
 from gpubench.model.known_issue import load_known_issues
 from gpubench.report.history import HistorySource, Told
 from gpubench.report.inputs import Seconds, seconds
 from gpubench.report.page import Page
 from gpubench.report.sections import Section
+from gpubench.report.sides import UNPAIRED, Side, SideBySide, judge_sides
 from gpubench.report.verdicts import verdict_section
 from gpubench.stats.question import Question
 from gpubench.stats.settings import Summary, VerdictSettings
@@ -104,7 +107,7 @@ class ImportResults(OneSide):
             return super().section(content, question, workload)
         from gpubench.report.scaling import imported_scaling_section
 
-        curves = sizes.curves(self.found.table)
+        curves = pairing.curves(self.found.table)
         if not curves:
             raise DataError(
                 f"{self.place}: the source recorded no number of workers", then="there is nothing to scale by"
@@ -161,3 +164,94 @@ class ImportResults(OneSide):
     def side_cells(self, variant: str, summary: Summary) -> list[SideCell]:
         """Of rows of known size."""
         return sides.of_import(self.found.table, variant, summary)
+
+
+_MOST = 8
+
+
+def side_by_side(first: OneSide, second: OneSide, question: Question) -> SideBySide:
+    """Match and judge both.
+
+    Raises:
+        UsageError: it isn't clear which variants are meant, or one isn't there; the two were planned with different
+            questions, and none was named.
+        DataError: the sides have no cell in common.
+    """
+    both = (first, second)
+    chosen = _variants(first.variants, second.variants, question.baseline, question.candidate)
+    settings = question.settings(*(one.plan for one in both if one.plan))
+    side_a, side_b = (
+        Side(letter, one.kind, one.name, variant, one.side_cells(variant, settings.summary))
+        for letter, one, variant in zip("AB", both, chosen, strict=True)
+    )
+    pairs, lone = match(side_a.cells, side_b.cells)
+    if not pairs:
+        raise DataError(
+            f"{first.place} and {second.place} have no cell in common: no workload with the same parameters at the "
+            "same size",
+            then="gpubench report --only scaling of each shows what they hold",
+        )
+    shown = SideBySide(side_a, side_b, pairs, lone, judge_sides(side_a, side_b, pairs, settings), [], settings)
+    return dataclasses.replace(shown, notes=_notes(shown, both))
+
+
+def _variants(
+    first: Sequence[str], second: Sequence[str], baseline: str | None, candidate: str | None
+) -> tuple[str, str]:
+    """Of A and of B: those that are named, else the only one that both have."""
+    for name, there, option in ((baseline, first, "--baseline"), (candidate, second, "--candidate")):
+        if name is not None and name not in there:
+            raise UsageError(
+                f"{option}: no variant '{name}'{nearest(name, there)}", then=f"there are {', '.join(there)}"
+            )
+    common = [label for label in first if label in second]
+    if baseline is not None and candidate is not None:
+        return baseline, candidate
+    named = baseline or candidate
+    if named is not None and named in common:
+        return named, named
+    if named is None and len(common) == 1:
+        return common[0], common[0]
+    what = f"both have {', '.join(common)}" if common else "no variant is in both"
+    raise UsageError(
+        f"{what}: A has {', '.join(first)}; B has {', '.join(second)}",
+        then="say which: --baseline VARIANT-OF-A --candidate VARIANT-OF-B (one of them does where both have it)",
+    )
+
+
+def _notes(shown: SideBySide, both: Sequence[OneSide]) -> list[str]:
+    """What can't be taken out, what isn't recorded, and what else differs."""
+    notes = [UNPAIRED]
+    refused = sum(bool(pair.refused) for pair in shown.pairs)
+    if refused:
+        notes.append(
+            f"{refused} of {len(shown.pairs)} cells are refused: what differs in layout or device is no scheduler"
+        )
+    unknown = sorted({word for pair in shown.pairs if not pair.refused for word in pair.unknown})
+    if unknown:
+        notes.append(
+            f"layout-unknown: {', '.join(unknown)} not recorded on both sides, so nobody can say they are alike"
+        )
+    protocols = {(pair.first.protocol, pair.second.protocol) for pair in shown.pairs}
+    notes += [
+        f"protocol: {a or 'not recorded'} against {b or 'not recorded'}"
+        for a, b in sorted(protocols, key=str)
+        if a != b
+    ]
+    notes += [one.caution for one in both if one.caution]
+    differs = _differs(shown, both)
+    if differs:
+        more = f" and {len(differs) - _MOST} more" if len(differs) > _MOST else ""
+        notes.append(f"differs between the sides besides: {', '.join(differs[:_MOST])}{more}")
+    return list(dict.fromkeys(notes))
+
+
+def _differs(shown: SideBySide, both: Sequence[OneSide]) -> list[str]:
+    """Circumstances that both recorded, as of the first figure of either."""
+    before, after = (
+        one.circumstances(side.variant) for one, side in zip(both, (shown.first, shown.second), strict=True)
+    )
+    if before is None or after is None:
+        return []
+    fields = [f"{name} {was} → {after[0][name]}" for name, was in before[0].items() if was != after[0][name]]
+    return fields + (before[1].changed(after[1]) if before[1] and after[1] else [])

@@ -1,11 +1,9 @@
 """What can be asked of results, declared once."""
 
-from __future__ import annotations
-
 import dataclasses
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -15,59 +13,28 @@ from gpubench.cli.options import Make
 from gpubench.errors import UsageError
 from gpubench.stats.settings import Metric
 
+
+def _of_results(metavar: str, text: str) -> Any:
+    """An argument that names campaigns, imports or packs."""
+    return typer.Argument(metavar=metavar, help=text, show_default=False, autocompletion=completion.campaigns)
+
+
+_SEVERAL = "Campaigns, imports, packs, or directories that hold some"
 Target = Annotated[
     Path | None,
-    typer.Argument(
-        metavar="TARGET",
-        help="A campaign (any path inside of it), a pack or an import; default: the newest with results in outputs/.",
-        show_default=False,
-        autocompletion=completion.campaigns,
+    _of_results(
+        "TARGET",
+        "A campaign (any path inside of it), a pack or an import; default: the newest with results in outputs/.",
     ),
     Make(),
 ]
-Other = Annotated[
-    Path | None,
-    typer.Argument(
-        metavar="B",
-        help="A second campaign, pack or import, which is compared with the first.",
-        show_default=False,
-        autocompletion=completion.campaigns,
-    ),
-]
-Directories = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="DIR",
-        help="Campaigns, imports, packs, or directories that hold some.",
-        autocompletion=completion.campaigns,
-    ),
-]
-MaybeDirectories = Annotated[
-    list[Path] | None,
-    typer.Argument(
-        metavar="DIR",
-        help="Campaigns, imports, packs, or directories that hold some; default: outputs/.",
-        show_default=False,
-        autocompletion=completion.campaigns,
-    ),
-]
-Kept = Annotated[
-    Path,
-    typer.Argument(
-        metavar="DIR",
-        help="A campaign or an import, also packed.",
-        show_default=False,
-        autocompletion=completion.campaigns,
-    ),
-]
+Other = Annotated[Path | None, _of_results("B", "A second campaign, pack or import, which is compared with the first.")]
+Directories = Annotated[list[Path], _of_results("DIR", f"{_SEVERAL}.")]
+MaybeDirectories = Annotated[list[Path] | None, _of_results("DIR", f"{_SEVERAL}; default: outputs/.")]
+Kept = Annotated[Path, _of_results("DIR", "A campaign or an import, also packed.")]
 MaybeKept = Annotated[
     Path | None,
-    typer.Argument(
-        metavar="DIR",
-        help="A campaign or an import; default: the newest campaign with results in outputs/.",
-        show_default=False,
-        autocompletion=completion.campaigns,
-    ),
+    _of_results("DIR", "A campaign or an import; default: the newest campaign with results in outputs/."),
 ]
 File = Annotated[Path, typer.Argument(metavar="FILE", help="File to write.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]

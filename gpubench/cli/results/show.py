@@ -23,7 +23,7 @@ from gpubench.stats.verdict import exit_code
 from gpubench.store.accounting import PENDING
 
 if TYPE_CHECKING:
-    from gpubench.report.export import Format
+    from gpubench.report.charts import Format
     from gpubench.report.page import Page
 
 PIPED_WIDTH = 80
@@ -105,7 +105,7 @@ def write_images(page: Page, directories: dict[Format, Path | None]) -> None:
     """
     for form, directory in directories.items():
         if directory is not None:
-            from gpubench.report.export import images
+            from gpubench.report.charts import images
 
             names = []
             for name, content in images(page.charts(), resources.texts("templates"), form):

@@ -1,7 +1,5 @@
 """``gpubench trend``: results of campaigns and imports over time."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """``gpubench sites``: the profiles that there are, whether one is right, and what a site's nodes need."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

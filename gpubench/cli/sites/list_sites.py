@@ -1,7 +1,5 @@
 """Site profiles: list them, show one with where its values come from, check one by itself."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import tomli_w

@@ -18,7 +18,7 @@ from gpubench.files import create_exclusively
 from gpubench.model.base import check_name, nearest
 from gpubench.model.text import visible
 from gpubench.plan.adapter_combinations import VALID
-from gpubench.schedulers.client import call, said
+from gpubench.schedulers.batch import call, said
 
 FILL_IN = "# fill in:"
 COLUMN = 36

@@ -1,7 +1,5 @@
 """Small jobs on a site that are no campaign: ``gpubench sites check --live`` and ``sites clean``."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import datetime as dt
@@ -34,11 +32,11 @@ from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
 from gpubench.plan.site_checks import SiteFinding, check_images, check_nodes, check_site, parse_facts, require_shared
 from gpubench.polling import poll_until
-from gpubench.render import job_file, pack
 from gpubench.render.check import FACTS, INSIDE, JOB, LEFT, render_check, render_clean
-from gpubench.render.job import OBJECTS
+from gpubench.render.job import OBJECTS, job_file
+from gpubench.render.planned import pack
 from gpubench.schedulers import BATCH, JobState
-from gpubench.schedulers.client import inherited
+from gpubench.schedulers.batch import inherited
 
 _STAMP = "[0-9]" * 8 + "-[0-9]*"
 LOOK_S = 1.0

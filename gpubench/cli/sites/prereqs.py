@@ -1,7 +1,5 @@
 """``gpubench sites prereqs``: from a profile to a playbook on disk."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

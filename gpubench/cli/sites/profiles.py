@@ -1,7 +1,5 @@
 """Find and read site profiles, suites and known issues."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import re

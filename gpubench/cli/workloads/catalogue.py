@@ -1,7 +1,5 @@
 """The catalogue of workloads for people and for programs, and files of users that hold workloads."""
 
-from __future__ import annotations
-
 import importlib.util
 import shutil
 import sys

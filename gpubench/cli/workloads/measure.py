@@ -1,8 +1,6 @@
 """``gpubench measure``: one workload on a cluster of ours, as a campaign of one block and one variant, and its result:
 one object, and the lines for people that are made of it."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import dataclasses

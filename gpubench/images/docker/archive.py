@@ -1,7 +1,5 @@
 """Tar streams that Docker takes and gives."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 from collections.abc import Iterable, Mapping

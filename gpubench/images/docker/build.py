@@ -3,8 +3,6 @@
 Each is built by ``docker buildx build``, run as a process: what it prints, and what of that explains a failure.
 """
 
-from __future__ import annotations
-
 import concurrent.futures
 import dataclasses
 import datetime as dt
@@ -148,11 +146,7 @@ def _step(name: str) -> BuildStep | None:
 
 
 def find_buildx() -> str:
-    """The path of buildx.
-
-    Raises:
-        MissingToolError: it isn't installed.
-    """
+    """The path of buildx. Raises MissingToolError: it isn't installed."""
     folders = [str(config_file().parent / "cli-plugins"), *_PLUGINS, os.environ.get("PATH", os.defpath)]
     path = shutil.which(_PROGRAM, path=os.pathsep.join(folders))
     if path is None:

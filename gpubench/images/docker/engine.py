@@ -250,11 +250,7 @@ class Engine:
         return sorted(found, key=lambda image: (image.created, image.id), reverse=True)
 
     def remove(self, image: str) -> None:
-        """Remove an image with all its tags.
-
-        Raises:
-            MissingToolError: a running container uses it, or there is none.
-        """
+        """Remove an image with all its tags. Raises MissingToolError: a running container uses it, or there is none."""
         with _failing(f"remove image {image}"):
             self._api.remove_image(image, force=True)
 

@@ -1,7 +1,5 @@
 """What Docker or a registry said, as one line of ours."""
 
-from __future__ import annotations
-
 import docker.errors
 import requests
 import urllib3.exceptions

@@ -1,7 +1,5 @@
 """What a registry has, asked over its API: for login nodes without Docker. Deadlines, repetitions, logins."""
 
-from __future__ import annotations
-
 import dataclasses
 import difflib
 import hashlib
@@ -251,22 +249,14 @@ class FoundImage:
 
 
 class Registry:
-    """One repository.
-
-    Raises:
-        UsageError: ``name`` is no ``HOST[:PORT]/REPOSITORY``.
-    """
+    """One repository. Raises UsageError: ``name`` is no ``HOST[:PORT]/REPOSITORY``."""
 
     def __init__(self, name: str) -> None:
         self.repository = Repository.parse(name)
         self._transport = Transport(self.repository)
 
     def tags(self) -> list[str]:
-        """Every tag, sorted.
-
-        Raises:
-            SchedulerError: no such repository, or a registry that is down, slow or refuses.
-        """
+        """Every tag, sorted. Raises SchedulerError: no such repository, or a registry that is down, slow or refuses."""
         found: set[str] = set()
         path = f"{self.repository.path}/tags/list?n=1000"
         while path:

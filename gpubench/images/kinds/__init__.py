@@ -1,7 +1,5 @@
 """Kinds of images: how each comes to be on this machine. One module each, named in the one dict."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from gpubench.images.kinds import conda, containers, modules, squashfs, venvs

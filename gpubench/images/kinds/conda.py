@@ -1,7 +1,5 @@
 """Kind ``conda``: a prefix on a file system that every node sees, named by all that went into it."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import functools
@@ -25,8 +23,8 @@ from gpubench.images.kinds.base import (
 )
 from gpubench.images.manifests import prefix_image
 from gpubench.images.process import started, without_logins
+from gpubench.model.image import Recipe
 from gpubench.model.images_lock import LockRow
-from gpubench.model.recipe import Recipe
 from gpubench.render.conda import SCRIPT, Prefix
 
 _CAUSES: dict[int, type[GpubenchError]] = {3: DataError, 5: MissingToolError}

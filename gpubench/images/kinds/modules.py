@@ -1,7 +1,5 @@
 """Kind ``modules``: software that the site itself installs; the image is what loading it was found to bring."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Kind ``squashfs``: a container image imported into a file, named by the digest that it came from."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import functools

@@ -13,8 +13,6 @@ No venv can be moved whole (its scripts name their Python by path), but ``bin/py
 ``pyvenv.cfg`` beside it, wherever it lies: that is all that is ever used, so building elsewhere and renaming is safe.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import functools
@@ -57,11 +55,7 @@ class Interpreter:
 
 
 def find_python(stack: Stack) -> Interpreter:
-    """A Python inside the stack's range.
-
-    Raises:
-        MissingToolError: there is none on this machine.
-    """
+    """A Python inside the stack's range. Raises MissingToolError: there is none on this machine."""
     own = platform.python_version()
     if stack.python.holds(".".join(own.split(".")[:2])):
         return Interpreter(sys.executable, own)
@@ -173,11 +167,7 @@ def whole_pins(stack: Stack, packages: Mapping[str, str]) -> dict[str, str]:
 
 
 def check_python(stack: Folder) -> None:
-    """Whether the Python that the stack was built on is still there.
-
-    Raises:
-        DataError: it is gone.
-    """
+    """Whether the Python that the stack was built on is still there. Raises DataError: it is gone."""
     python = stack.files / "bin" / "python"
     if not os.access(python, os.X_OK):
         raise DataError(

@@ -1,7 +1,5 @@
 """What the Makefile knows of the commands' options: the file ``options.mk``, which `make options` writes."""
 
-from __future__ import annotations
-
 import inspect
 import sys
 import textwrap
