@@ -9,14 +9,16 @@ import shutil
 import subprocess
 import zipfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gpubench.cli.results import contribute
 from gpubench.cli.results.fsck import check_pack
 from gpubench.cli.results.pack import pack
-from gpubench.errors import DataError, UsageError
+from gpubench.errors import DataError, GpubenchError, UsageError
 from gpubench.spec.plain import content_id
 from tests.conftest import ROOT, Run, need
 
@@ -317,3 +319,56 @@ def test_a_check_says_nothing_of_publishing(repository: Path, packed: Packed) ->
     only_pack(repository).write_bytes(b"no pack")
     with pytest.raises(DataError, match="mend or remove what is named above"):
         contribute.check(repository)
+
+
+@pytest.mark.parametrize(
+    "home", ["/home/user-ada", "/home/user.ada", "/home/user_ada", "/home/runner2", "/Users/Sharedi"]
+)
+def test_a_home_that_begins_like_a_placeholder_is_somebody_s(
+    repository: Path, packed: Packed, tmp_path: Path, capsys: pytest.CaptureFixture[str], home: str
+) -> None:
+    source = packed(append("jobs/*/job.sh", f"\n# see {home}/notes, not /home/user. Nor /home/user/x\n"))
+    with pytest.raises(DataError):
+        contribute.submit(source, repository)
+    assert "job.sh holds the path of a home" in capsys.readouterr().out
+    clean = tmp_path / "clean.gpubench.zip"
+    pack(tmp_path / "campaigns" / "mine", clean, homes=False)
+    with zipfile.ZipFile(clean) as archive:
+        (script,) = [archive.read(name).decode() for name in archive.namelist() if name.endswith("job.sh")][:1]
+    root = home.split("/")[1]
+    assert script.splitlines()[-1] == f"# see /{root}/user/notes, not /home/user. Nor /home/user/x"
+
+
+def test_json_stays_json_where_a_home_stands_before_an_escape(packed: Packed, tmp_path: Path) -> None:
+    said = 'can\'t enter "/home/ada"\nnor "/home/rené"'
+
+    def change(directory: Path) -> None:
+        for path in directory.glob("runs/*/provenance.json"):
+            plain = json.loads(path.read_text())
+            path.write_text(json.dumps({**plain, "warnings": [said]}))
+
+    packed(change)
+    clean = tmp_path / "clean.gpubench.zip"
+    pack(tmp_path / "campaigns" / "mine", clean, homes=False)
+    with zipfile.ZipFile(clean) as archive:
+        read = [json.loads(archive.read(name)) for name in archive.namelist() if name.endswith("/provenance.json")]
+    assert {tuple(one["warnings"]) for one in read} == {('can\'t enter "/home/user"\nnor "/home/user"',)}
+
+
+@pytest.mark.parametrize(
+    ("name", "end", "said"),
+    [
+        ("runs/*/logs.zip", b"", r"runs/.*/logs\.zip can't be read: .*; gpubench results fsck says"),
+        ("manifests/*.json", b"/home/ada", r"manifests/.*\.json is cut off or not JSON; gpubench results fsck says"),
+    ],
+)
+def test_what_is_cut_off_is_named_and_nothing_is_packed(
+    packed: Packed, tmp_path: Path, name: str, end: bytes, said: str
+) -> None:
+    packed()
+    path = next((tmp_path / "campaigns" / "mine").glob(name))
+    path.write_bytes(path.read_bytes()[:30] + end)
+    clean = tmp_path / "clean.gpubench.zip"
+    with pytest.raises(DataError, match=said):
+        pack(tmp_path / "campaigns" / "mine", clean, homes=False)
+    assert not clean.exists()

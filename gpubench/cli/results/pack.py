@@ -8,12 +8,13 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import io
-import json
 import os
 import re
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from gpubench.cli.campaign.running import account_now, open_states
 from gpubench.cli.results.open_target import newest, opened, root_of
@@ -22,14 +23,19 @@ from gpubench.errors import DataError, UsageError
 from gpubench.files import reading, temporary_directory, writing
 from gpubench.importers.directory import NOTE, TABLE
 from gpubench.model.quantities import format_bytes
-from gpubench.spec.plain import content_id
+from gpubench.spec.plain import content_id, parse_json
 from gpubench.spec.records import DATA_FOLDER, RUN_FILE
 from gpubench.store.campaign import CACHE_FILE, Campaign
 from gpubench.store.packs import INDEX, SUFFIX, Index, is_plain, read_index, write_pack
 from gpubench.store.rundirs import Records, is_temporary
 
-HOME = re.compile(r"/(?P<root>home|Users)/(?!(?:user|runner|Shared)\b)[^/\s\"':;,)]+")
-"""A home that names a person: ``/root``, a placeholder, and that of CI's machines name none."""
+HOME = re.compile(
+    r"/(?P<root>home|Users)/(?!(?:user|runner|Shared)(?![\w.-]*\w))(?:[^/\s\"':;,)\\]|\\u[0-9a-fA-F]{4})+"
+)
+"""A home that names a person: ``/root``, a placeholder, and that of CI's machines name none.
+
+The name ends at a backslash, which belongs to what follows it in JSON, unless it escapes a letter of the name itself.
+"""
 PLACEHOLDER = r"/\g<root>/user"
 _Edit = Callable[[bytes], bytes]
 
@@ -53,7 +59,7 @@ def copy_without_homes(files: Mapping[str, Path], into: Path) -> dict[str, Path]
             content[name] = path.read_bytes()
     plain = {name: _edited(name, data, _replace_homes) for name, data in content.items()}
     ids = {
-        Path(name).stem: content_id(json.loads(plain[name]), len(Path(name).stem))
+        Path(name).stem: content_id(_parsed(name, plain[name]), len(Path(name).stem))
         for name in content
         if name.startswith("manifests/") and name.endswith(".json") and plain[name] != content[name]
     }
@@ -70,10 +76,22 @@ def copy_without_homes(files: Mapping[str, Path], into: Path) -> dict[str, Path]
     return copies
 
 
+def _parsed(name: str, data: bytes) -> Any:
+    try:
+        return parse_json(data)
+    except ValueError:
+        raise DataError(
+            f"{name} is cut off or not JSON", then="gpubench results fsck says what else is wrong"
+        ) from None
+
+
 def _edited(name: str, data: bytes, edit: _Edit) -> bytes:
     if name.endswith(".pyz"):
         return data
-    return _archive(data, edit) if name.endswith(".zip") else edit(data)
+    try:
+        return _archive(data, edit) if name.endswith(".zip") else edit(data)
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError) as error:
+        raise DataError(f"{name} can't be read: {error}", then="gpubench results fsck says what is wrong") from None
 
 
 def _archive(data: bytes, edit: _Edit) -> bytes:
