@@ -7,6 +7,8 @@ import io
 import json
 import shutil
 import subprocess
+import threading
+import time
 import zipfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -372,3 +374,41 @@ def test_what_is_cut_off_is_named_and_nothing_is_packed(
     with pytest.raises(DataError, match=said):
         pack(tmp_path / "campaigns" / "mine", clean, homes=False)
     assert not clean.exists()
+
+
+@pytest.mark.parametrize("file", ["contributions", "contributions/local"])
+def test_a_file_where_a_directory_of_the_repository_should_be_is_said(
+    repository: Path, packed: Packed, file: str
+) -> None:
+    source = packed()
+    (repository / file).parent.mkdir(exist_ok=True)
+    (repository / file).write_text("")
+    with pytest.raises(GpubenchError, match=r"can't (read|write) .*contributions"):
+        contribute.submit(source, repository)
+
+
+def test_of_two_who_publish_at_once_neither_loses_the_other_s_entry(
+    repository: Path, packed: Packed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def another(directory: Path) -> None:
+        plan = json.loads((directory / "plan.json").read_text())
+        (directory / "plan.json").write_text(json.dumps({**plan, "margin": 0.07}))
+
+    sources = [packed(), packed(another, "other")]
+    entry, read, both = contribute._entry, contribute._read_index, threading.Barrier(2)
+
+    def as_campaigns_of_two_names(pack: Path) -> dict[str, Any]:
+        both.wait()
+        return {**entry(pack), "pack": f"local/{pack.name}"}
+
+    def slowly(repository: Path) -> dict[str, dict[str, Any]]:
+        entries = read(repository)
+        time.sleep(0.5)
+        return entries
+
+    monkeypatch.setattr(contribute, "_entry", as_campaigns_of_two_names)
+    monkeypatch.setattr(contribute, "_read_index", slowly)
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda source: contribute.submit(source, repository), sources))
+    index = json.loads((repository / "contributions" / "index.json").read_text())
+    assert [one["pack"] for one in index["packs"]] == ["local/mine.gpubench.zip", "local/other.gpubench.zip"]

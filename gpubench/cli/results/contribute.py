@@ -23,7 +23,7 @@ from gpubench.cli.results.open_target import opened
 from gpubench.cli.results.pack import HOME
 from gpubench.cli.say import say, warn
 from gpubench.errors import DataError, MissingToolError, UsageError
-from gpubench.files import create_exclusively, reading, write_atomically
+from gpubench.files import create_exclusively, locked, reading, write_atomically
 from gpubench.model.quantities import format_bytes
 from gpubench.model.secrets import holds_secret, secrets
 from gpubench.model.text import counted, shortened
@@ -60,20 +60,20 @@ def submit(pack: Path, repository: Path, *, homes: bool = False) -> None:
     _refuse(list(faults(pack, homes=homes)), pack, "mend what is named above; nothing was published")
     entry = {**_entry(pack), **({"homes": True} if homes else {})}
     target = repository / FOLDER / entry["pack"]
-    entries = _read_index(repository)
-    if target.exists() and _digest(target) != entry["sha256"]:
-        raise DataError(
-            f"{target} is there with other content", then="a published pack never changes; pack a new campaign"
-        )
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if not target.exists():
-        with reading(pack):
-            create_exclusively(target, pack.read_bytes())
     signature = pack.with_name(pack.name + SIGNATURE)
-    if signature.is_file():
-        with reading(signature):
-            write_atomically(target.with_name(target.name + SIGNATURE), signature.read_bytes())
-    _write_index(repository, {**entries, entry["pack"]: entry})
+    with locked(repository):  # of two at once neither loses the other's entry
+        entries = _read_index(repository)
+        if target.exists() and _digest(target) != entry["sha256"]:
+            raise DataError(
+                f"{target} is there with other content", then="a published pack never changes; pack a new campaign"
+            )
+        if not target.exists():
+            with reading(pack):
+                create_exclusively(target, pack.read_bytes())
+        if signature.is_file():
+            with reading(signature):
+                write_atomically(target.with_name(target.name + SIGNATURE), signature.read_bytes())
+        _write_index(repository, {**entries, entry["pack"]: entry})
     say(f"{target}: {counted(entry['runs'], 'run')} of {entry['campaign']}; commit it together with {FOLDER}/{INDEX}")
     if not signature.is_file():
         say(f"not signed; to sign it first: ssh-keygen -Y sign -n {NAMESPACE} -f KEY {pack}")
@@ -205,7 +205,9 @@ def _digest(path: Path) -> str:
 def _read_index(repository: Path) -> dict[str, dict[str, Any]]:
     path = repository / FOLDER / INDEX
     try:
-        plain = parse_json(path.read_bytes())
+        with reading(path):
+            data = path.read_bytes()
+        plain = parse_json(data)
         if plain["schema"] != SCHEMA:
             raise DataError(f"{path} is {plain['schema']}, not {SCHEMA}", then="use the gpubench that wrote it")
         return {str(one["pack"]): dict(one) for one in plain["packs"]}
