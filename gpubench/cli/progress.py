@@ -18,9 +18,11 @@ import rich.text
 
 from gpubench.cli.say import say
 from gpubench.cli.terminal import Terminal
+from gpubench.errors import DataError
 from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.model.quantities import format_seconds
 from gpubench.model.text import visible
+from gpubench.spec import RunRecord
 from gpubench.spec.plain import parse_lines
 from gpubench.spec.records import RUN_FILE, SAMPLES_FILE
 from gpubench.store.campaign import Campaign
@@ -60,7 +62,7 @@ class Progress:
         old = [one for one in run_directories(campaign.runs_dir) if not joining or (one.path / RUN_FILE).exists()]
         self._old = {one.path for one in old}
         planned = {run.run for _, run in self.rows}
-        records = [(one, read_record(one.path)) for one in old if one.run in planned]
+        records = [(one, _record(one.path)) for one in old if one.run in planned]
         finished = [(one, record.status) for one, record in records if record and record.status in ("ok", "failed")]
         self._done = {one.run for one, _ in finished}
         self._ok = {one.run: one.path for one, status in finished if status == "ok"}
@@ -93,7 +95,7 @@ class Progress:
             self._show(current)
 
     def _ended(self, block: PlannedBlock, run: PlannedRun, path: Path, seen: _Seen) -> None:
-        record = read_record(path)
+        record = _record(path)
         if record is None:
             return
         self._done.add(run.run)
@@ -168,6 +170,14 @@ class Progress:
         row = rich.table.Table.grid(padding=(0, 2))
         row.add_row(bar, rich.text.Text(visible(counts)))
         return rich.console.Group(row, rich.text.Text(visible(line), style="dim"))
+
+
+def _record(path: Path) -> RunRecord | None:
+    """The record of a run; None without one, and where it is damaged: such a run is lost, and what replaces it runs."""
+    try:
+        return read_record(path)
+    except DataError:
+        return None
 
 
 Row = tuple[PlannedJob, PlannedBlock, PlannedRun]

@@ -48,7 +48,7 @@ def refs(repository: str) -> dict[str, str]:
             timeout=LISTING_S,
             check=False,
         )
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):
         raise MissingToolError("git, which resolves UCX branches, is not installed", then="install git") from None
     except subprocess.TimeoutExpired:
         why = f"no answer within {LISTING_S:.0f} s"

@@ -33,11 +33,11 @@ WORKLOAD = "parsl-task"
 _BEGIN = re.compile(r"^==== Iteration (\d+) ====")
 _PARTS = {
     "num_tasks": re.compile(r"^Will run (\d+) tasks"),
-    "submission_s": re.compile(r"^Submission took ([\d.]+) seconds"),
-    "submission_tps": re.compile(r"^Submission took [\d.]+ seconds = ([\d.]+) tasks/second"),
-    "runtime_s": re.compile(r"^Runtime: actual ([\d.]+)s"),
-    "target_s": re.compile(r"^Runtime: actual [\d.]+s vs target ([\d.]+)s"),
-    "runtime_tps": re.compile(r"^Tasks per second: ([\d.]+)"),
+    "submission_s": re.compile(r"^Submission took (\d+(?:\.\d*)?) seconds"),
+    "submission_tps": re.compile(r"^Submission took [\d.]+ seconds = (\d+(?:\.\d*)?) tasks/second"),
+    "runtime_s": re.compile(r"^Runtime: actual (\d+(?:\.\d*)?)s"),
+    "target_s": re.compile(r"^Runtime: actual [\d.]+s vs target (\d+(?:\.\d*)?)s"),
+    "runtime_tps": re.compile(r"^Tasks per second: (\d+(?:\.\d*)?)"),
 }
 _END = "Tests complete"
 _VERSION = re.compile(r"^(?:Parsl version:?\s*)?(\d{4}\.\d+\.\d+|\d+\.\d+\.\d+\S*)$", re.IGNORECASE)

@@ -263,8 +263,8 @@ class Record(Settings):
         return self.model_dump_json(by_alias=True, indent=1) + "\n"
 
     @classmethod
-    def parse(cls, text: str, source: str) -> Self:
-        """Read it; raises DataError for text cut off, another schema, or fields that don't fit."""
+    def parse(cls, text: str | bytes, source: str) -> Self:
+        """Read it; raises DataError for text cut off or no UTF-8, another schema, or fields that don't fit."""
         schema = cls.model_fields["schema_"].default
         try:
             plain = parse_json(text)

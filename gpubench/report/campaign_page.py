@@ -21,7 +21,7 @@ from gpubench.report.sections import PAGE, Section, SectionPart, Styled, TextTab
 from gpubench.report.verdicts import verdict_section
 from gpubench.spec.turns import INTERLEAVED, SEQUENTIAL
 from gpubench.spec.waiting import polls
-from gpubench.stats.verdict import Verdict
+from gpubench.stats.verdict import Verdict, share_percent
 from gpubench.store.accounting import run_warnings
 
 ARRANGEMENTS = {
@@ -70,10 +70,10 @@ def certainty(inputs: ReportInputs) -> str:
 
 def _rare_stragglers(inputs: ReportInputs) -> str:
     """What these samples can't have seen, and how to see more."""
-    limits = [100 * one.straggler_limit for one in inputs.verdicts if one.straggler_limit is not None]
+    limits = [one.straggler_limit for one in inputs.verdicts if one.straggler_limit is not None]
     if not limits:
         return ""
-    low, high = f"{min(limits):.2g}", f"{max(limits):.2g}"
+    low, high = share_percent(min(limits)), share_percent(max(limits))
     text = f" Stragglers rarer than {low if low == high else f'{low} to {high}'} % of samples can’t be excluded"
     few = min(one.reps for one in inputs.plan.workloads) < ENOUGH_FOR_STRAGGLERS
     return f"{text}; where they matter, run {ENOUGH_FOR_STRAGGLERS} repetitions or more." if few else f"{text}."

@@ -18,6 +18,7 @@ Key = Mapping[str, object]
 
 
 WIDE = 999
+_FIVE_DIGITS = 9_999.5
 
 
 def percent(ratio: float) -> str:
@@ -84,7 +85,9 @@ def listed(words: Iterable[str], most: int = 3) -> str:
 
 
 def seconds(value: float) -> str:
-    """Four digits and a unit: ``5.213 ms``."""
+    """Four digits and a unit: ``5.213 ms``; above them whole seconds."""
+    if value >= _FIVE_DIGITS:
+        return f"{value:.0f} s"
     for unit, factor in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
         if value * factor >= 1:
             return f"{value * factor:.4g} {unit}"
@@ -138,8 +141,13 @@ def _name(key: Key, keys: Sequence[Key]) -> str:
 
 
 def _params(key: Key) -> Mapping[str, Any]:
-    plain = json.loads(str(key.get("params", "{}")))
-    return plain if isinstance(plain, dict) else {}
+    """By name; the column ``params`` of somebody's table may hold anything, which is one parameter then."""
+    text = str(key.get("params", "{}"))
+    try:
+        plain = json.loads(text)
+    except ValueError:
+        plain = None
+    return plain if isinstance(plain, dict) else {"params": text}
 
 
 def _param(workload: str, name: str, value: Any) -> str:

@@ -182,7 +182,8 @@ def text_lines(section: Section) -> Iterator[str]:
 
 def json_text(section: Section) -> str:
     """For programs."""
-    return json.dumps(section.data, indent=1, ensure_ascii=False)
+    # A column of somebody's table that tells cells apart may hold dates.
+    return json.dumps(section.data, indent=1, ensure_ascii=False, default=str)
 
 
 def markdown_text(section: Section) -> str:

@@ -257,7 +257,7 @@ def call(
             timeout=DEADLINE_S,
             check=False,
         )
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):  # also a folder of PATH that we may not look into
         raise MissingToolError(
             f"there is no {words[0]} on this machine", then="run it on a login node of the site"
         ) from None

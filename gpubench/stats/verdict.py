@@ -54,6 +54,11 @@ def percent(ratio: float) -> str:
     return f"{100 * ratio:+.1f} %"
 
 
+def share_percent(share: float) -> str:
+    """``0.063`` → ``6.3``; no share is above 100 %, whatever a rule of thumb says of three samples."""
+    return f"{float(f'{min(100 * share, 100):.2g}'):g}"
+
+
 def reason(cell: CellBlocks, row: int, decisions: Decisions, settings: VerdictSettings) -> str:
     """Why the cell got its verdict; an inconclusive one begins with a word and a colon."""
     word, count = WORDS[decisions.word[row]], int(decisions.estimates.difference.blocks[row])
@@ -210,7 +215,7 @@ class Verdict:
         if self.straggler_limit is None:
             return ""
         seen = f"stragglers {self.stragglers_baseline} | {self.stragglers_candidate}"
-        return f"{seen}; rarer than {100 * self.straggler_limit:.2g} % can't be excluded"
+        return f"{seen}; rarer than {share_percent(self.straggler_limit)} % can't be excluded"
 
 
 def judge(comparisons: Sequence[ComparisonInput], settings: VerdictSettings) -> list[Verdict]:

@@ -51,7 +51,7 @@ class Campaign:
                 )
             if not source.is_file():
                 raise UsageError(f"{directory} is no campaign: it has no {PLAN_FILE}")
-            plan = Plan.parse(source.read_text(encoding="utf-8"), str(source))
+            plan = Plan.parse(source.read_bytes(), str(source))
         campaign = Campaign(directory, plan, tuple(_additions(directory / "plan.d")))
         campaign._refuse_twins()
         return campaign
@@ -190,7 +190,7 @@ def _additions(directory: Path) -> Iterator[PlanAddition]:
         if path.stem != f"{number:03d}":
             raise DataError(f"{directory / f'{number:03d}.json'} is missing", then="restore it from a copy")
         with reading(path):
-            yield PlanAddition.parse(path.read_text(encoding="utf-8"), str(path))
+            yield PlanAddition.parse(path.read_bytes(), str(path))
 
 
 def _manifest(path: Path) -> dict[str, Any]:

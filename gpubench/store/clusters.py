@@ -59,10 +59,10 @@ class Cluster:
         path = directory / RECORD_FILE
         try:
             with reading(path):
-                text = path.read_text(encoding="utf-8")
+                data = path.read_bytes()
         except FileNotFoundError:
             raise UsageError(f"there is no cluster in {directory}") from None
-        return Cluster(directory.resolve(), ClusterRecord.parse(text, str(path)))
+        return Cluster(directory.resolve(), ClusterRecord.parse(data, str(path)))
 
     @property
     def standing(self) -> bool:
@@ -73,7 +73,7 @@ class Cluster:
     def jobs(self) -> list[ClusterJob]:
         """In the order in which they were asked for; the first holds the scheduler."""
         paths = sorted((self.directory / JOBS).glob("*.json"))
-        return [ClusterJob.parse(path.read_text(encoding="utf-8"), str(path)) for path in paths]
+        return [ClusterJob.parse(path.read_bytes(), str(path)) for path in paths]
 
     def add_job(self, nodes: int, limit_s: float) -> ClusterJob:
         """A further allocation. Of two callers at once each gets numbers and ranks of its own."""

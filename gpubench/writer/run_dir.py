@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 from pathlib import Path
-from typing import Any, Dict, Iterable, Mapping, Optional, Set
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Set
 
 from gpubench.spec.plain import parse_json, to_plain
 from gpubench.spec.records import (
@@ -24,7 +24,7 @@ MOST_ATTEMPTS = 1000
 
 def finished(runs_dir: Path, run: str) -> Optional[Path]:
     """The directory of an attempt of ``run`` that ran to its end (``ok`` or ``failed``), if there is one."""
-    for path in sorted(runs_dir.glob(f"{run}-*")):
+    for path in _attempts(runs_dir, run):
         if _status(path / RUN_FILE) in ("ok", "failed"):
             return path
     return None
@@ -32,7 +32,12 @@ def finished(runs_dir: Path, run: str) -> Optional[Path]:
 
 def recorded(runs_dir: Path, run: str) -> Set[int]:
     """Attempts of ``run`` that have a record, whatever it says."""
-    return {attempt_of(path.parent) for path in runs_dir.glob(f"{run}-*/{RUN_FILE}")}
+    return {attempt_of(path) for path in _attempts(runs_dir, run) if (path / RUN_FILE).exists()}
+
+
+def _attempts(runs_dir: Path, run: str) -> List[Path]:
+    """Directories of the run; ``<run>-1.old`` is one that somebody has set aside, and none of it."""
+    return [path for path in sorted(runs_dir.glob(f"{run}-*")) if path.name[len(run) + 1 :].isdecimal()]
 
 
 def _status(record: Path) -> str:

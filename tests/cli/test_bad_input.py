@@ -234,3 +234,28 @@ def test_run_without_role_and_spec_is_one_line(gpubench: Run) -> None:
     done = gpubench("run")
     assert done.returncode == 2
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("words", [["plan", "--site"], ["plan", "--suite"]])
+def test_a_file_that_was_saved_in_another_encoding_is_no_bug(gpubench: Run, tmp_path: Path, words: list[str]) -> None:
+    (tmp_path / "mine.toml").write_bytes('name = "mine"\ndescription = "für uns"\n'.encode("latin-1"))
+    done = gpubench(*words, "mine.toml")
+    assert done.returncode == 2
+    assert one_line(done) == "gpubench: mine.toml is not TOML: its byte 30 is no UTF-8; save it as UTF-8"
+
+
+def test_images_lock_and_known_issues_in_another_encoding_are_no_bug(gpubench: Run, tmp_path: Path) -> None:
+    (tmp_path / "issues.toml").write_bytes(b"# f\xfcr uns\n")
+    done = gpubench("plan", "--set", "known_issues=issues.toml")
+    assert (done.returncode, "issues.toml is not TOML: its byte 3 is no UTF-8" in one_line(done)) == (2, True)
+    (tmp_path / "images.lock.toml").write_bytes(b"# f\xfcr uns\n")
+    done = gpubench("images", "list")
+    assert (done.returncode, "images.lock.toml is not TOML: its byte 3" in one_line(done)) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["plan.json", "plan.d/001.json"])
+def test_a_plan_with_bytes_that_are_no_text_is_damaged(gpubench: Run, tmp_path: Path, name: str) -> None:
+    copy = Path(shutil.copytree(CAMPAIGN, tmp_path / "tiny"))
+    (copy / name).write_bytes((copy / name).read_bytes().replace(b"created", b"cre\xffted", 1))
+    done = gpubench("status", copy)
+    assert (done.returncode, f"{name} is cut off or not JSON" in one_line(done)) == (3, True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import math
 import re
@@ -18,6 +19,7 @@ from gpubench.cli.app import application
 from gpubench.cli.results.options import CompareOptions
 from gpubench.cli.results.show import compare as compare_targets
 from gpubench.errors import DataError, UsageError
+from gpubench.report import labels
 
 Compare = Callable[..., list[str]]
 
@@ -235,3 +237,31 @@ def test_three_variants_need_to_be_named(tmp_path: Path) -> None:
     ended = run("compare", path)
     assert isinstance(ended.exception, UsageError)
     assert str(ended.exception) == f"{path} has the variants A, B, C; name two: --baseline A --candidate B"
+
+
+@pytest.mark.parametrize("values", [("small", "large"), ("1", "2"), ('"a"', "[1]"), ("{", "{}")])
+def test_a_column_called_params_may_hold_anything_and_tells_the_cells_apart(
+    compare: Compare, values: tuple[str, str]
+) -> None:
+    both = pl.concat([table(params=value) for value in values])
+    both = both.with_columns(run=pl.concat_str("run", "params"))
+    code, *lines = compare(both.write_csv().encode(), by="params")
+    assert code == "20"
+    named = {line.partition(" | ")[0] for line in lines if " | B vs A | " in line}
+    assert len(named) == 2, lines
+
+
+def test_dates_that_tell_cells_apart_are_json_too(tmp_path: Path) -> None:
+    days = [dt.date(2026, 11, day) for day in (20, 21)]
+    both = [table().with_columns(day=pl.lit(day), run=pl.concat_str("run", pl.lit(str(day)))) for day in days]
+    pl.concat(both).write_parquet(tmp_path / "t.parquet")
+    done = run("compare", tmp_path / "t.parquet", "--by", "day", "--json")
+    assert done.exit_code == 20, done.exception
+    assert {one["day"] for one in json.loads(done.stdout)["cells"]} == {"2026-11-20", "2026-11-21"}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(9999.4, "9999 s"), (9999.6, "10000 s"), (12_345.6, "12346 s"), (0.25, "250 ms")]
+)
+def test_long_times_are_no_powers_of_ten(seconds: float, said: str) -> None:
+    assert labels.seconds(seconds) == said

@@ -7,15 +7,20 @@ import io
 import json
 import shutil
 import subprocess
+import threading
+import time
 import zipfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from gpubench.cli.results import pack
+from gpubench.cli.results import contribute
 from gpubench.cli.results.fsck import check_pack
-from gpubench.errors import DataError, UsageError
+from gpubench.cli.results.pack import pack
+from gpubench.errors import DataError, GpubenchError, UsageError
 from gpubench.spec.plain import content_id
 from tests.conftest import ROOT, Run, need
 
@@ -41,7 +46,7 @@ def packed(tmp_path: Path) -> Packed:
             (job / "job.sh").write_text("#!/bin/bash\nGPUBENCH_TOKEN=$(cat file)\n")
         change(copy)
         out = tmp_path / f"{name}.gpubench.zip"
-        pack.pack(copy, out)
+        pack(copy, out)
         return out
 
     return make
@@ -56,7 +61,7 @@ def test_a_sound_pack_is_published_under_its_site_and_campaign_and_the_repositor
     repository: Path, packed: Packed, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = packed()
-    pack.submit(source, repository)
+    contribute.submit(source, repository)
     published = only_pack(repository)
     assert published.read_bytes() == source.read_bytes()
     (entry,) = json.loads((repository / "contributions" / "index.json").read_text())["packs"]
@@ -64,10 +69,10 @@ def test_a_sound_pack_is_published_under_its_site_and_campaign_and_the_repositor
     assert published.relative_to(repository / "contributions").parts[0] == entry["site"]
     assert entry["runs"] > 0
     index = (repository / "contributions" / "index.json").read_bytes()
-    pack.submit(source, repository)  # again: nothing changes
+    contribute.submit(source, repository)  # again: nothing changes
     assert (repository / "contributions" / "index.json").read_bytes() == index
     capsys.readouterr()
-    pack.check(repository)
+    contribute.check(repository)
     said = capsys.readouterr()
     assert "1 pack, nothing wrong" in said.out
     assert "not signed" in said.err
@@ -107,7 +112,7 @@ def test_what_may_not_be_published_is_named_and_nothing_is_written(
 ) -> None:
     bad = packed(change)
     with pytest.raises(DataError, match=r"has (a fault|\d+ faults); mend what is named above; nothing was published"):
-        pack.submit(bad, repository)
+        contribute.submit(bad, repository)
     lines = capsys.readouterr().out
     assert said in lines
     assert "hf_abcdefgh1234" not in lines
@@ -118,7 +123,7 @@ def test_what_may_not_be_published_is_named_and_nothing_is_written(
 def test_a_list_of_faults_that_is_cut_says_how_many_it_leaves_out(
     repository: Path, packed: Packed, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pack, "_MOST_FAULTS", 1)
+    monkeypatch.setattr(contribute, "_MOST_FAULTS", 1)
 
     def twice(directory: Path) -> None:
         append("jobs/*/job.sh", "\n# see /home/ada/notes\n")(directory)
@@ -127,7 +132,7 @@ def test_a_list_of_faults_that_is_cut_says_how_many_it_leaves_out(
     bad = packed(twice)
     capsys.readouterr()  # what packing it said
     with pytest.raises(DataError, match=r"has \d+ faults") as refused:
-        pack.submit(bad, repository)
+        contribute.submit(bad, repository)
     _, more = capsys.readouterr().out.splitlines()
     assert f"has {int(more.split()[2]) + 1} faults" in str(refused.value)
 
@@ -135,13 +140,13 @@ def test_a_list_of_faults_that_is_cut_says_how_many_it_leaves_out(
 def test_homes_are_published_when_that_is_said_and_the_index_says_so(
     repository: Path, packed: Packed, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pack.submit(packed(append("jobs/*/job.sh", "\n# see /home/ada/notes\n")), repository, homes=True)
+    contribute.submit(packed(append("jobs/*/job.sh", "\n# see /home/ada/notes\n")), repository, homes=True)
     index = repository / "contributions" / "index.json"
     assert [entry["homes"] for entry in json.loads(index.read_text())["packs"]] == [True]
-    pack.check(repository)
+    contribute.check(repository)
     index.write_text(index.read_text().replace('"homes": true', '"homes": false'))
     with pytest.raises(DataError):
-        pack.check(repository)
+        contribute.check(repository)
     assert "holds the path of a home" in capsys.readouterr().out
 
 
@@ -149,18 +154,18 @@ def test_a_pack_that_is_too_large_is_not_even_unpacked(
     repository: Path, packed: Packed, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = packed()
-    monkeypatch.setattr(pack, "MOST_BYTES", source.stat().st_size - 1)
+    monkeypatch.setattr(contribute, "MOST_BYTES", source.stat().st_size - 1)
     with pytest.raises(DataError, match="has a fault"):
-        pack.submit(source, repository)
+        contribute.submit(source, repository)
     assert "are the most" in capsys.readouterr().out
 
 
 def test_a_published_pack_never_changes(repository: Path, packed: Packed) -> None:
-    pack.submit(packed(), repository)
+    contribute.submit(packed(), repository)
     other = packed(append("jobs/*/job.sh", "\n# another day\n"), "other")
     before = only_pack(repository).read_bytes()
     with pytest.raises(DataError, match="is there with other content; a published pack never changes"):
-        pack.submit(other, repository)
+        contribute.submit(other, repository)
     assert only_pack(repository).read_bytes() == before
 
 
@@ -199,20 +204,20 @@ def test_a_repository_is_refused_for_whatever_is_not_as_it_was_published(
     harm: Callable[[Path, Packed], object],
     said: str,
 ) -> None:
-    pack.submit(packed(), repository)
+    contribute.submit(packed(), repository)
     harm(repository, packed)
     with pytest.raises(DataError, match=r"contributions has (a fault|\d+ faults)"):
-        pack.check(repository)
+        contribute.check(repository)
     assert said in capsys.readouterr().out
 
 
 def test_directories_that_are_no_repositories_are_said(tmp_path: Path, repository: Path, packed: Packed) -> None:
     with pytest.raises(UsageError, match=r"has no contributions/; gpubench results submit PACK --to"):
-        pack.check(repository)
+        contribute.check(repository)
     with pytest.raises(UsageError, match="is no directory"):
-        pack.submit(packed(), tmp_path / "nowhere")
+        contribute.submit(packed(), tmp_path / "nowhere")
     with pytest.raises(UsageError, match="is no pack; make one"):
-        pack.submit(tmp_path, repository)
+        contribute.submit(tmp_path, repository)
 
 
 def sign(key: Path, what: Path) -> None:
@@ -231,17 +236,17 @@ def test_a_signature_counts_when_its_signer_is_allowed(
     public = new_key(tmp_path / "key")
     source = packed()
     sign(tmp_path / "key", source)
-    pack.submit(source, repository)
+    contribute.submit(source, repository)
     assert "not signed" not in capsys.readouterr().out
-    pack.check(repository)
+    contribute.check(repository)
     assert "no allowed_signers" in capsys.readouterr().err
     (repository / "allowed_signers").write_text(f"ada@example.org {public}\n")
-    pack.check(repository)
+    contribute.check(repository)
     assert "signed by ada@example.org" in capsys.readouterr().out
     other = new_key(tmp_path / "other")
     (repository / "allowed_signers").write_text(f"eve@example.org {other}\n")
     with pytest.raises(DataError, match="has a fault"):
-        pack.check(repository)
+        contribute.check(repository)
     assert "no valid signature of anybody in allowed_signers" in capsys.readouterr().out
 
 
@@ -285,13 +290,13 @@ def test_a_campaign_from_a_home_is_published_after_its_pack_replaced_the_homes(
     repository: Path, packed: Packed, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(DataError):
-        pack.submit(packed(at_home), repository)
+        contribute.submit(packed(at_home), repository)
     lines = capsys.readouterr().out
     assert "logs.zip: line 1 of extra.log holds the path of a home; results pack --no-homes replaces it" in lines
     assert "manifests/" in lines
     clean = tmp_path / "clean.gpubench.zip"
-    pack.pack(tmp_path / "campaigns" / "mine", clean, homes=False)
-    pack.submit(clean, repository)
+    pack(tmp_path / "campaigns" / "mine", clean, homes=False)
+    contribute.submit(clean, repository)
     with zipfile.ZipFile(clean) as archive:
         (logs,) = [name for name in archive.namelist() if name.endswith("logs.zip")][:1]
         assert not any(b"/home/ada" in archive.read(name) for name in archive.namelist())
@@ -305,14 +310,105 @@ def test_a_campaign_from_a_home_is_published_after_its_pack_replaced_the_homes(
 def test_a_pack_without_homes_in_it_is_the_same_with_them_replaced(packed: Packed, tmp_path: Path) -> None:
     source = packed()
     clean = tmp_path / "clean.gpubench.zip"
-    pack.pack(tmp_path / "campaigns" / "mine", clean, homes=False)
+    pack(tmp_path / "campaigns" / "mine", clean, homes=False)
     with zipfile.ZipFile(source) as one, zipfile.ZipFile(clean) as other:
         names = [name for name in one.namelist() if name != "pack.json"]
         assert [one.read(name) for name in names] == [other.read(name) for name in names]
 
 
 def test_a_check_says_nothing_of_publishing(repository: Path, packed: Packed) -> None:
-    pack.submit(packed(), repository)
+    contribute.submit(packed(), repository)
     only_pack(repository).write_bytes(b"no pack")
     with pytest.raises(DataError, match="mend or remove what is named above"):
-        pack.check(repository)
+        contribute.check(repository)
+
+
+@pytest.mark.parametrize(
+    "home", ["/home/user-ada", "/home/user.ada", "/home/user_ada", "/home/runner2", "/Users/Sharedi"]
+)
+def test_a_home_that_begins_like_a_placeholder_is_somebody_s(
+    repository: Path, packed: Packed, tmp_path: Path, capsys: pytest.CaptureFixture[str], home: str
+) -> None:
+    source = packed(append("jobs/*/job.sh", f"\n# see {home}/notes, not /home/user. Nor /home/user/x\n"))
+    with pytest.raises(DataError):
+        contribute.submit(source, repository)
+    assert "job.sh holds the path of a home" in capsys.readouterr().out
+    clean = tmp_path / "clean.gpubench.zip"
+    pack(tmp_path / "campaigns" / "mine", clean, homes=False)
+    with zipfile.ZipFile(clean) as archive:
+        (script,) = [archive.read(name).decode() for name in archive.namelist() if name.endswith("job.sh")][:1]
+    root = home.split("/")[1]
+    assert script.splitlines()[-1] == f"# see /{root}/user/notes, not /home/user. Nor /home/user/x"
+
+
+def test_json_stays_json_where_a_home_stands_before_an_escape(packed: Packed, tmp_path: Path) -> None:
+    said = 'can\'t enter "/home/ada"\nnor "/home/rené"'
+
+    def change(directory: Path) -> None:
+        for path in directory.glob("runs/*/provenance.json"):
+            plain = json.loads(path.read_text())
+            path.write_text(json.dumps({**plain, "warnings": [said]}))
+
+    packed(change)
+    clean = tmp_path / "clean.gpubench.zip"
+    pack(tmp_path / "campaigns" / "mine", clean, homes=False)
+    with zipfile.ZipFile(clean) as archive:
+        read = [json.loads(archive.read(name)) for name in archive.namelist() if name.endswith("/provenance.json")]
+    assert {tuple(one["warnings"]) for one in read} == {('can\'t enter "/home/user"\nnor "/home/user"',)}
+
+
+@pytest.mark.parametrize(
+    ("name", "end", "said"),
+    [
+        ("runs/*/logs.zip", b"", r"runs/.*/logs\.zip can't be read: .*; gpubench results fsck says"),
+        ("manifests/*.json", b"/home/ada", r"manifests/.*\.json is cut off or not JSON; gpubench results fsck says"),
+    ],
+)
+def test_what_is_cut_off_is_named_and_nothing_is_packed(
+    packed: Packed, tmp_path: Path, name: str, end: bytes, said: str
+) -> None:
+    packed()
+    path = next((tmp_path / "campaigns" / "mine").glob(name))
+    path.write_bytes(path.read_bytes()[:30] + end)
+    clean = tmp_path / "clean.gpubench.zip"
+    with pytest.raises(DataError, match=said):
+        pack(tmp_path / "campaigns" / "mine", clean, homes=False)
+    assert not clean.exists()
+
+
+@pytest.mark.parametrize("file", ["contributions", "contributions/local"])
+def test_a_file_where_a_directory_of_the_repository_should_be_is_said(
+    repository: Path, packed: Packed, file: str
+) -> None:
+    source = packed()
+    (repository / file).parent.mkdir(exist_ok=True)
+    (repository / file).write_text("")
+    with pytest.raises(GpubenchError, match=r"can't (read|write) .*contributions"):
+        contribute.submit(source, repository)
+
+
+def test_of_two_who_publish_at_once_neither_loses_the_other_s_entry(
+    repository: Path, packed: Packed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def another(directory: Path) -> None:
+        plan = json.loads((directory / "plan.json").read_text())
+        (directory / "plan.json").write_text(json.dumps({**plan, "margin": 0.07}))
+
+    sources = [packed(), packed(another, "other")]
+    entry, read, both = contribute._entry, contribute._read_index, threading.Barrier(2)
+
+    def as_campaigns_of_two_names(pack: Path) -> dict[str, Any]:
+        both.wait()
+        return {**entry(pack), "pack": f"local/{pack.name}"}
+
+    def slowly(repository: Path) -> dict[str, dict[str, Any]]:
+        entries = read(repository)
+        time.sleep(0.5)
+        return entries
+
+    monkeypatch.setattr(contribute, "_entry", as_campaigns_of_two_names)
+    monkeypatch.setattr(contribute, "_read_index", slowly)
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda source: contribute.submit(source, repository), sources))
+    index = json.loads((repository / "contributions" / "index.json").read_text())
+    assert [one["pack"] for one in index["packs"]] == ["local/mine.gpubench.zip", "local/other.gpubench.zip"]

@@ -139,3 +139,13 @@ def test_without_rsync_the_exit_code_is_5(gpubench: Run, tmp_path: Path, far: Ca
     done = gpubench("fetch", "local", far.directory, env={"PATH": str(tmp_path)})
     assert done.returncode == 5, done.stderr
     assert "there is no rsync on this machine" in done.stderr
+
+
+@pytest.mark.parametrize("place", ["host:runs/.", "host:runs/..", "host:/", "host:."])
+def test_a_path_that_ends_in_no_name_is_refused_before_anybody_is_asked(
+    gpubench: Run, tmp_path: Path, place: str
+) -> None:
+    done = gpubench("fetch", "local", place, env={"RSYNC_RSH": "false"})
+    assert done.returncode == 2, done.stderr
+    assert f"{place} doesn't end in the name of a campaign; write it like HOST:PATH/NAME" in done.stderr
+    assert list(tmp_path.iterdir()) == []

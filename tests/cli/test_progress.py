@@ -86,3 +86,18 @@ def test_the_bar_says_how_many_blocks_are_complete_and_what_is_left(tmp_path: Pa
     assert "2 of 4 blocks  0.0s elapsed, about " in bar
     assert bar.startswith("━" * 25)
     assert below == "block 3  1.19.0  starting"
+
+
+def test_a_damaged_record_of_an_earlier_start_stops_nobody_who_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    campaign = begin(tmp_path / "c", make_plan(blocks=1))
+    first, second = campaign.rows()
+    Writer(campaign).write(*first)
+    record = next(campaign.runs_dir.glob("*/run.json"))
+    record.write_bytes(record.read_bytes()[:50])
+    progress = Progress(campaign, None)
+    Writer(campaign).write(*first, attempt=2)
+    Writer(campaign).write(*second)
+    progress.look()
+    assert [line.partition("]")[0] for line in capsys.readouterr().out.splitlines()] == ["[1/2", "[2/2"]

@@ -166,3 +166,21 @@ def test_a_job_that_failed_is_told_so_also_when_every_record_of_its_runs_is_well
     assert list(job_lines(campaign, failed, account(campaign))) == [f"{said}, though every run of it has ended"]
     well = {job: JobState("ended", "COMPLETED", "", 0, "12", "n1")}
     assert list(job_lines(campaign, well, account(campaign))) == []
+
+
+def test_the_first_run_that_failed_is_named_and_none_that_was_never_begun(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "c", make_plan(blocks=2))
+    skipped, *others = campaign.rows()
+    Writer(campaign).write(*skipped, status="skipped", reason="no time left in the budget: 0 s")
+    for row in others:
+        Writer(campaign).write(*row, status="failed", reason="a worker ended")
+    with pytest.raises(IncompleteError, match="every run failed; the first: a worker ended; see logs"):
+        require_complete(campaign, account(campaign))
+
+
+def test_where_no_run_was_begun_none_is_said_to_have_failed(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "c", make_plan(blocks=1))
+    for row in campaign.rows():
+        Writer(campaign).write(*row, status="skipped", reason="no time left in the budget: 0 s")
+    with pytest.raises(IncompleteError, match="no run was begun; the first: no time left in the budget"):
+        require_complete(campaign, account(campaign))

@@ -121,3 +121,9 @@ def test_the_draco_tables_hold_text_as_text(gpubench: Run, campaign: Path, tmp_p
     files = [tmp_path / "multi-node-merge.csv"]
     back = import_files("draco-csv", FORMATS["draco-csv"], files, tmp_path / "back", Given())
     assert set(back.table["backend"]) == {"=dask"}
+
+
+def test_a_file_where_the_database_s_directory_should_be_is_said(gpubench: Run, campaign: Path, tmp_path: Path) -> None:
+    (tmp_path / "outputs").write_text("")
+    done = gpubench("results", "export", "mlflow", campaign)
+    assert (done.returncode, "outputs is a file, not a directory; name another one" in done.stderr) == (2, True)

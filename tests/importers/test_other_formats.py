@@ -107,3 +107,14 @@ def test_rubbish_is_refused_by_every_importer_without_a_traceback(form: str, con
     (tmp_path / "rubbish").write_bytes(content)
     with pytest.raises(DataError):
         imported(form, tmp_path / "rubbish", tmp_path)
+
+
+def test_a_line_in_which_two_outputs_run_together_costs_its_batch_alone(tmp_path: Path) -> None:
+    text = (FIXTURES / "parsl_perf" / "estimate.out").read_text()
+    torn = text.replace("Runtime: actual ", "Runtime: actual 1.2.", 1)
+    assert torn != text
+    (tmp_path / "torn.out").write_text(torn)
+    found = imported("parsl-perf", tmp_path / "torn.out", tmp_path)
+    assert found.table.height == 2
+    assert len(reasons(found)) == 1
+    assert "iteration 1 is cut off, or has no time" in reasons(found)[0]

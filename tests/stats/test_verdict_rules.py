@@ -259,3 +259,10 @@ def test_a_variant_compared_with_itself_is_refused():
 def test_settings_that_no_verdict_can_be_made_with_are_refused(wrong):
     with pytest.raises(UsageError):
         VerdictSettings(**wrong)
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 3])
+def test_of_three_samples_or_fewer_no_share_above_all_of_them_is_spoken_of(blocks):
+    verdict = one(blocks_of([0.01 * number for number in range(blocks)], wobble=(1.0,)))
+    assert verdict.straggler_limit == pytest.approx(3 / blocks)
+    assert verdict.straggler_note == "stragglers 0 | 0; rarer than 100 % can't be excluded"

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.errors import DataError, UsageError
+from gpubench.cli.clusters import resize
+from gpubench.errors import DataError, SchedulerError, UsageError
 from gpubench.model.cluster import ClusterRecord
 from gpubench.model.image import Variant
 from gpubench.spec.cluster import CLUSTER_STATE, ClusterState
@@ -150,3 +151,18 @@ def test_where_no_cluster_stands_the_way_to_one_is_said(tmp_path: Path) -> None:
         find_cluster(tmp_path, None)
     with pytest.raises(UsageError, match=r"there is no cluster in .*nobodys"):
         find_cluster(tmp_path, "nobodys")
+
+
+def test_a_job_that_was_refused_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise SchedulerError("no such partition")
+
+    cluster = begin(tmp_path)
+    cluster.add_job(1, 300.0)
+    tell(cluster, ("j001-n1", "joined"))
+    planned = cluster.planned
+    monkeypatch.setattr(resize, "_require_ready", lambda _cluster: None)
+    monkeypatch.setattr(resize, "submit_job", refused)
+    with pytest.raises(SchedulerError, match="no such partition"):
+        resize.grow(cluster, 2, None, 0.0)
+    assert cluster.planned == planned

@@ -18,6 +18,7 @@ from gpubench.writer.run_dir import (
     claim,
     finish,
     finished,
+    recorded,
     write_provenance,
 )
 
@@ -124,3 +125,12 @@ def test_a_record_holds_the_hash_of_every_other_file_as_it_was_when_the_run_ende
     there = {name: hashlib.sha256((path / name).read_bytes()).hexdigest() for name in plain["files"]}
     assert plain["files"] == there
     assert sorted(there) == ["provenance.json", "samples.jsonl"]
+
+
+def test_a_run_that_somebody_has_set_aside_is_no_attempt(tmp_path: Path) -> None:
+    for name in ("a1-1.old", "a1-2", "a1-x"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "a1-1.old" / "run.json").write_text('{"status": "ok"}')
+    assert (finished(tmp_path, "a1"), recorded(tmp_path, "a1")) == (None, set())
+    (tmp_path / "a1-2" / "run.json").write_text('{"status": "failed"}')
+    assert (finished(tmp_path, "a1"), recorded(tmp_path, "a1")) == (tmp_path / "a1-2", {2})

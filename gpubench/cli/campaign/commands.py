@@ -53,6 +53,8 @@ def bench(
     more = asked.more_blocks()
     if over_budget and asked.budget is None:
         raise UsageError("--over-budget is said of a budget", then="add --budget, or leave it out")
+    if gate and dry_run:
+        raise UsageError("--gate is said of verdicts, and --dry-run makes none", then="leave one of them out")
     if notify is not None and dry_run:
         raise UsageError("--notify is said of verdicts, and --dry-run makes none", then="leave one of them out")
     if campaign is not None:
@@ -105,6 +107,8 @@ def plan(
         return
     if campaign is not None:
         raise UsageError(f"{campaign} is planned already", then=f"its scripts again: gpubench plan --out {campaign}")
+    if as_json:
+        raise UsageError(f"--json prints a plan, and --out writes it: {out / PLAN_FILE}", then="leave --json out")
     if images:
         opened = plan_campaign(read_wishes(asked), out=out)
     elif asked == CampaignOptions() and (out.is_file() or (out / PLAN_FILE).exists()):

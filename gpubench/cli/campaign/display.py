@@ -208,9 +208,10 @@ def require_complete(campaign: Campaign, accounting: Accounting, *, running: boo
             then=_way_on(campaign, missing, running),
         )
     if not any(outcome.status == "ok" for outcome in accounting.outcomes):
-        raise IncompleteError(
-            f"every run failed; the first: {accounting.outcomes[0].reason}", then="see logs.zip in runs/"
-        )
+        failed = [outcome for outcome in accounting.outcomes if outcome.status == "failed"]
+        if not failed:
+            raise IncompleteError(f"no run was begun; the first: {accounting.outcomes[0].reason}")
+        raise IncompleteError(f"every run failed; the first: {failed[0].reason}", then="see logs.zip in runs/")
 
 
 def not_begun(accounting: Accounting) -> int:

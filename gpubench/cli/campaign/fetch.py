@@ -36,12 +36,16 @@ def fetch(site: Site, campaign: str, outputs: Path) -> Campaign:
         campaign: name below the profile's ``fetch.path``, or a path of its own: ``HOST:PATH`` or a local one.
 
     Raises:
-        UsageError: no such campaign there, another one of that name here, or the profile says not where to look.
+        UsageError: no such campaign there, another one of that name here, a path without a name, or the profile
+            says not where to look.
         MissingToolError: no rsync here, the disk is full.
         SchedulerError: the host doesn't answer, or the connection broke; what has come is kept.
     """
     source = _source(site, campaign)
-    copy = outputs / source.rstrip("/").rpartition("/")[2].rpartition(":")[2]
+    name = source.rstrip("/").rpartition("/")[2].rpartition(":")[2]
+    if name in ("", ".", ".."):
+        raise UsageError(f"{source} doesn't end in the name of a campaign", then="write it like HOST:PATH/NAME")
+    copy = outputs / name
     with writing(copy):
         copy.mkdir(parents=True, exist_ok=True)
     try:
@@ -120,7 +124,7 @@ def _rsync(options: Sequence[str], source: str, target: Path, lock: int) -> None
             check=False,
             pass_fds=(lock,),
         )
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):
         raise MissingToolError("there is no rsync on this machine", then="install it; the site needs it too") from None
     if done.returncode in _GONE_MEANWHILE or done.returncode == 0:
         return

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from gpubench.model.image import Variant
 
 
+DEFAULT_MOST_BLOCKS = 12
+"""Of an adaptive campaign."""
+
+
 @dataclasses.dataclass(frozen=True)
 class CampaignOptions:
     """What the user asked for, and the options that ask for it; None where nothing was given."""
@@ -86,7 +90,7 @@ class CampaignOptions:
     ] = False
     max_blocks: Annotated[
         int, typer.Option(min=5, max=MOST_BLOCKS, help="With --adaptive: never more blocks than this.")
-    ] = 12
+    ] = DEFAULT_MOST_BLOCKS
     power: Annotated[
         float | None,
         typer.Option(
@@ -166,7 +170,14 @@ class CampaignOptions:
         return cast("Summary", word)
 
     def check(self) -> None:
-        """Raise UsageError for any value that can't be read."""
+        """Raise UsageError for any value that can't be read, and for a count of blocks that nothing would heed."""
+        if self.adaptive and self.blocks is not None:
+            raise UsageError(
+                "--adaptive and --blocks exclude each other: its looks say how many blocks it takes",
+                then="bound it with --max-blocks",
+            )
+        if not self.adaptive and self.max_blocks != DEFAULT_MOST_BLOCKS:
+            raise UsageError("--max-blocks is said of an adaptive campaign", then="add --adaptive, or write --blocks")
         self.chosen_blocks()
         self.chosen_budget()
         self.chosen_date()

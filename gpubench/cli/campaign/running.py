@@ -25,7 +25,7 @@ from gpubench.model.plan import PlannedJob
 from gpubench.polling import poll_until
 from gpubench.schedulers import BATCH, LOCAL, POLLED, SCHEDULERS, Allocation, JobState, QueuedScheduler, Running
 from gpubench.schedulers import submitted as jobs_known
-from gpubench.schedulers.batch import inherited
+from gpubench.schedulers.batch import STOPPED, inherited
 from gpubench.store.accounting import PENDING, Accounting, account
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import Records
@@ -67,7 +67,8 @@ def run_jobs(
     Raises:
         PlanRefusedError: a variant has no image yet.
         SchedulerError: a job was refused.
-        InterruptedByUserError: Ctrl-C or a signal; the job has ended by then, and what was finished is kept.
+        InterruptedByUserError: Ctrl-C or a signal, to us or to a job (``gpubench cancel``); the job has ended by then,
+            and what was finished is kept.
     """
     from gpubench.cli.campaign.preflight import planned_images
     from gpubench.cli.images.obtain import make_ready
@@ -109,9 +110,11 @@ def _run_job(
         try:
             poll_until(ended, interval_s=LOOK_S)
         finally:
-            running.close()
+            code = running.close()
         progress.look()
         _stop_if(interrupted, None)
+        if code == STOPPED:  # by gpubench cancel, or by hand: who ends one job wants none of those behind it either
+            raise InterruptedByUserError(f"job {job.job} was ended by a signal")
 
 
 def _stop_if(interrupted: list[str], running: Running | None) -> None:

@@ -32,7 +32,12 @@ def grow(cluster: Cluster, nodes: int, limit_s: float | None, deadline: float) -
     """
     _require_ready(cluster)
     job = cluster.add_job(nodes, limit_s or cluster.record.limit_s)
-    submit_job(cluster, job, deadline)
+    try:
+        submit_job(cluster, job, deadline)
+    except BaseException:
+        if job_state(cluster, job).phase == "unsubmitted":
+            cluster.retire(job)  # its workers will never come, and nobody is to wait for them
+        raise
     wanted = nodes * cluster.record.site.layout.workers
 
     def joined(state: ClusterState) -> bool:

@@ -304,7 +304,7 @@ def _openssl(work: Path, *words: str) -> None:
         done = subprocess.run(
             ["openssl", *words], cwd=work, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
         )
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):
         raise MissingToolError("there is no openssl on this machine, and protocol tls needs keys") from None
     if done.returncode:
         raise MissingToolError(f"openssl {words[0]} failed: {' '.join(done.stderr.split())[-300:]}")

@@ -20,6 +20,8 @@ def read_lock() -> ImagesLock:
         return ImagesLock.parse(path.read_text("utf-8"), str(path))
     except FileNotFoundError:
         return ImagesLock()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not TOML: its byte {error.start} is no UTF-8", then="save it as UTF-8") from None
     except OSError as error:
         raise MissingToolError(f"can't read {path}: {error.strerror}") from None
 

@@ -197,7 +197,7 @@ def submit(
     It becomes contributions/SITE/CAMPAIGN.gpubench.zip with an entry in contributions/index.json: commit both. A
     signature of ssh-keygen beside the pack (PACK.sig) goes along. Exit 3 where something may not be published.
     """
-    from gpubench.cli.results.pack import submit as run
+    from gpubench.cli.results.contribute import submit as run
 
     run(pack, repository, homes=allow_homes)
 
@@ -206,7 +206,7 @@ def check(
     repository: Annotated[Path, typer.Argument(metavar="REPO", help="Directory of a repository of contributions.")],
 ) -> None:
     """Check a repository of contributions, as its CI does. Every pack by itself, and against the index; else exit 3."""
-    from gpubench.cli.results.pack import check as run
+    from gpubench.cli.results.contribute import check as run
 
     run(repository)
 

@@ -11,13 +11,14 @@ from gpubench.cli.say import say
 from gpubench.errors import DataError
 from gpubench.exporters import draco_csv, tracked
 from gpubench.exporters.tracked import EXPERIMENT, Tracker
-from gpubench.files import write_atomically
+from gpubench.files import write_atomically, writing
 from gpubench.importers.directory import ImportedResults
 from gpubench.merge.table import Merged, merge_directory, parquet
 from gpubench.model.secrets import without_login
 from gpubench.model.text import FORMULA
 from gpubench.report import labels
 from gpubench.spec.plain import canonical
+from gpubench.store.campaign import require_place
 
 DATABASE = Path("outputs") / "mlflow.db"
 
@@ -66,7 +67,9 @@ def export_mlflow(directory: Path | None, outputs: Path | None, uri: str | None)
     campaign = chosen_campaign(directory, outputs, with_results=True)
     local = uri is None
     if local:
-        DATABASE.parent.mkdir(parents=True, exist_ok=True)
+        require_place(DATABASE.parent)
+        with writing(DATABASE.parent):
+            DATABASE.parent.mkdir(parents=True, exist_ok=True)
     where = uri or f"sqlite:///{DATABASE}"
     tracker = Tracker(where, DATABASE.with_name("mlflow-artifacts") if local else None)
     judged = judge_campaign(campaign)

@@ -21,6 +21,7 @@ SET = "--set"
 PARTITION = ("batch.queue", "batch.partition")
 """One key by its name and by Slurm's."""
 OF_YOUR_OWN = "a file of your own is named by its path, DIR/NAME.toml"
+_NO_UTF_8 = "its byte {} is no UTF-8"
 _typed: dict[str, str] = {}
 """By name: what was typed in this process for each site."""
 _VARIABLE = re.compile(r"\$(\w+|\{\w+\})")
@@ -129,6 +130,8 @@ def known_issues(site: Site) -> list[KnownIssue]:
             text = own.read_text(encoding="utf-8")
         except OSError as error:
             raise UsageError(f"known_issues of site {site.name}: can't read {own}: {error.strerror}") from None
+        except UnicodeDecodeError as error:
+            raise UsageError(f"{own} is not TOML: {_NO_UTF_8.format(error.start)}") from None
         rules += load_known_issues(text, str(own))
     return list({rule.name: rule for rule in rules}.values())
 
@@ -211,6 +214,8 @@ def _find(folder: str, name: str) -> tuple[str, str]:
         here = Path(f"{name}.toml")
         mine = f"the file here is named by its path, {here}" if here.is_file() else OF_YOUR_OWN
         raise UsageError(f"no {kind} '{name}'{nearest(name, known)}", then=mine) from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not TOML: {_NO_UTF_8.format(error.start)}", then="save it as UTF-8") from None
     return text, str(path) if name.endswith(".toml") else f"{folder}/{name}.toml"
 
 
