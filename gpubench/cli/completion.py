@@ -87,7 +87,7 @@ def install(shell: Shell | None) -> None:
 
 
 def _completer(values: Callable[[typer.Context], Iterable[str]]) -> Completer:
-    """What begins as the word does; nothing where a file can't be read, for nobody would see why."""
+    """Values that begin with the word; none if a file can't be read, because no message would be seen."""
 
     @functools.wraps(values)
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -149,7 +149,7 @@ def runtimes(_ctx: typer.Context) -> Iterable[str]:
 
 @_completer
 def protocols(_ctx: typer.Context) -> Iterable[str]:
-    """Of a campaign."""
+    """Values for a campaign."""
     from gpubench.plan.make import PROTOCOLS
 
     return PROTOCOLS
@@ -157,7 +157,7 @@ def protocols(_ctx: typer.Context) -> Iterable[str]:
 
 @_completer
 def summaries(_ctx: typer.Context) -> Iterable[str]:
-    """The number of a run."""
+    """How a run is summarised."""
     from typing import get_args
 
     from gpubench.stats.settings import Summary

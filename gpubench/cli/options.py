@@ -102,7 +102,7 @@ Date = Annotated[
     str | None, typer.Option(help="YYYYMMDD: images of that day; default: the newest in images.lock.toml."), Make()
 ]
 Seed = Annotated[int | None, typer.Option(help="Seed of the order; the same seed gives the same order."), Make()]
-Margin = Annotated[str | None, typer.Option(help="Differences up to this count as none, like 3%.")]
+Margin = Annotated[str | None, typer.Option(help="Margin: differences up to this do not matter, like 3%.")]
 Allow = Annotated[
     list[str] | None,
     typer.Option(help="What may differ between the variants of a block, like kernel or 'network.*'; repeatable."),
@@ -126,7 +126,7 @@ Planned = Annotated[
 MaybeCampaign = Annotated[
     Path | None,
     typer.Argument(
-        help="Directory of the campaign, or a pack, where nothing is changed; default: the newest in outputs/.",
+        help="Directory of the campaign, or a pack if the command only reads; default: the newest in outputs/.",
         show_default=False,
         autocompletion=completion.campaigns,
     ),

@@ -1,4 +1,4 @@
-"""A client of a running cluster, in a Python of its own since this tool has no Dask: a question, an answer."""
+"""A client of a running cluster, in a separate Python, because this tool has no Dask: one question, one answer."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ class SubprocessClient:
 
     def _last_words(self) -> str:
         lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        said = lines[-1] if lines else "it ended without a word"
+        said = lines[-1] if lines else "it ended without a message"
         return f"{self.python} couldn't {WHAT[self.word]}: {said.removeprefix(f'gpubench {self.word}: ')}"
 
 
-WHAT = {"attach": "measure", "look": "look at the cluster"}
+WHAT = {"attach": "measure", "look": "check the cluster"}

@@ -139,7 +139,7 @@ _IN_PASSING = {".fetch": "a fetch that was cut off", ".rsync-partial": "a fetch 
 
 
 def check_campaign(directory: Path, living: Callable[[Campaign, set[str]], set[str]]) -> Checked:
-    """Look at every file; nothing is written.
+    """Check every file; nothing is written.
 
     Args:
         directory: holds a plan, or did.
@@ -190,7 +190,7 @@ def _top(campaign: Campaign) -> Iterator[Finding]:
             if is_temporary(name):
                 yield torn(folder / name, "its writer died before the rename", REMOVE)
             elif folder.name == "plan.d" and name not in {f"{n + 1:03d}.json" for n in range(len(campaign.additions))}:
-                yield foreign(folder / name, "nobody appended it to the plan")
+                yield foreign(folder / name, "it was not appended to the plan")
 
 
 def _runs(campaign: Campaign, attempts: list[RunDirectory], node_half: str) -> Iterator[Finding]:
@@ -208,11 +208,11 @@ def _runs(campaign: Campaign, attempts: list[RunDirectory], node_half: str) -> I
         try:
             yield from check_run(campaign.plan, rows[one.run], one, node_half)
         except OSError as error:
-            yield torn(one.path, f"can't be read: {error.strerror}", "see to its permissions")
+            yield torn(one.path, f"can't be read: {error.strerror}", "check its permissions")
 
 
 def _results(campaign: Campaign) -> Iterator[Finding]:
-    """What is derived is never read back; a table that was edited still fools whoever opens it."""
+    """Derived files are never read back, but an edited table still misleads its readers."""
     verdicts = campaign.verdicts
     if verdicts.exists() and not str((read_object(verdicts) or {}).get("schema", "")).startswith(VERDICTS):
         yield torn(verdicts, "it holds no verdicts", f"gpubench report {campaign.directory}")
@@ -235,12 +235,12 @@ def _results(campaign: Campaign) -> Iterator[Finding]:
     if not table.equals(merged):
         strange = table.join(merged, on=list(COLUMNS), how="anti", nulls_equal=True).height
         if strange:
-            yield edited(campaign.results, f"{strange} rows of it are of no run that is here", again)
+            yield edited(campaign.results, f"{strange} of its rows belong to no run that is here", again)
 
 
 def _notes(attempts: list[RunDirectory], alive: set[str]) -> Iterator[str]:
     if alive:
-        yield f"job {', '.join(sorted(alive))} may still be running: what isn't there yet is no finding"
+        yield f"job {', '.join(sorted(alive))} may still be running: files that are still missing are not reported"
     records = Records()
     unproven = open_ = 0
     for one in attempts:

@@ -1,4 +1,4 @@
-"""What was found, in words."""
+"""Findings, in words."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Kind = Literal["torn", "foreign", "edited"]
 Row = tuple[PlannedJob, PlannedBlock, PlannedRun]
 
 RESTORE = "restore it from a copy of the campaign, or gpubench fetch it again"
-MOVE = "move it elsewhere: no reader looks at it, and a pack would carry it"
-REMOVE = "remove it: what it was to become is written anew by whoever writes it"
+MOVE = "move it elsewhere: no reader uses it, but a pack would contain it"
+REMOVE = "remove it: the file that it was to become is written again when it is needed"
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -57,7 +57,7 @@ def stray(path: Path, what: str) -> Finding:
 
 
 def planned_of_run(plan: Plan, row: Row) -> dict[str, Any]:
-    """What a run's spec and its record must say alike, by their names."""
+    """Fields that must be equal in a run's spec and its record, by their names."""
     job, block, run = row
     return {
         "run": run.run,
@@ -80,7 +80,7 @@ class Checked:
     Args:
         what: ``campaign`` or ``import``.
         findings: by path; none where all is as it should be.
-        notes: what is no fault, and what can't be proven.
+        notes: observations that are no fault, and what can't be proven.
     """
 
     directory: Path

@@ -21,7 +21,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 def check_import(directory: Path) -> Checked:
-    """Look at every file; nothing is written."""
+    """Check every file; nothing is written."""
     note = read_object(directory / NOTE)
     found = list(_names(directory))
     if note is None or note.get("schema") != IMPORT:

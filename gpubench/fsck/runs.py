@@ -26,9 +26,7 @@ from gpubench.spec.records import (
 )
 from gpubench.store.rundirs import RunDirectory, read_record
 
-_THEN = (
-    "restore the run from a copy, or don't believe it: gpubench bench --campaign replaces a block whose run you remove"
-)
+_THEN = "restore the run from a copy, or remove it: gpubench bench --campaign then replaces its block"
 _PROVED, _OF_THE_LOG = ("UCX_", "UCXPY_"), ("UCX_LOG_FILE", "UCX_LOG_LEVEL")
 _EVERY_FILE = {*HASHED_FILES, RUN_FILE}
 

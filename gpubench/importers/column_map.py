@@ -1,6 +1,6 @@
 """Any CSV or Parquet table by a map of its columns: ``wall_s=seconds,variant=build,params.rows=n``.
 
-Without a map a column is what its name says, where that is one of ours. Columns that no field takes stay in ``extra``.
+Without a map, columns with our names are used. Columns that no field takes stay in ``extra``.
 There is no field for a block: a block is runs side by side on the same nodes, which a table can't show.
 """
 
@@ -141,6 +141,6 @@ FORMAT = Format(
     read=read,
     map_columns=reader,
     lacks=("what no column holds", "blocks"),
-    caution="nobody knows how the table came about: order, nodes and neighbours of a run may go with the version",
+    caution="it is unknown how the table was made: order, nodes and neighbours may be confounded with the version",
     by_place=True,
 )

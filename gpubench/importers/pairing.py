@@ -1,4 +1,4 @@
-"""From an imported table to comparisons: dates stand for blocks, and where there is no date, nothing does. Pure."""
+"""From an imported table to comparisons: dates are used as blocks; without dates there are no blocks. Pure."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def points(table: pl.DataFrame) -> list[Point]:
 
 
 def cell_of(row: dict[str, Any]) -> Key:
-    """What is known of the cell."""
+    """The known facts about the cell."""
     return tuple((name, row[name]) for name in CELL if row[name] is not None)
 
 
@@ -124,11 +124,11 @@ def _run(one: Point) -> RunSamples:
 
 
 def reworded(verdicts: Iterable[Verdict], comparisons: Iterable[ComparisonInput]) -> Iterator[Verdict]:
-    """What has no pair says why, in the words of an import; nobody can add dates to what is past."""
+    """The reason of a cell without pairs, in an import's words: dates can't be added later."""
     for verdict, one in zip(verdicts, comparisons, strict=True):
         reason = verdict.reason
         if not one.runs:
-            reason = "no block: no date is recorded, so nothing tells the versions from the days they were measured on"
+            reason = "no block: no date is recorded, so versions can't be separated from the days of measurement"
         elif not verdict.blocks:
             reason = f"no data: no date on which both were measured, of {one.planned_blocks}"
         yield dataclasses.replace(verdict, reason=reason, more_blocks=None)

@@ -1,4 +1,4 @@
-"""Is there a GPU, and how are workers started on it? NVML is asked: that a CUDA library imports proves nothing."""
+"""Find GPUs and start workers on them. NVML is asked, because a CUDA library can be imported without a GPU."""
 
 import ctypes
 from typing import Callable, List

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Tuple
 
 
 def facts() -> Dict[str, Any]:
-    """CPU, memory, kernel: what doesn't change during a run."""
+    """CPU, memory, kernel: facts that don't change during a run."""
     return {
         "host": socket.gethostname(),
         "cpu_model": _field("/proc/cpuinfo", "model name"),

@@ -104,7 +104,7 @@ class RunNode:
         if not poll_until(none_left, time.monotonic() + self.spec.deadlines.stop_s, CLEAN_POLL_S):
             owner = next((owner for owner in owners.values() if owner), 0)
             whose = f"another job of this campaign (its supervisor is process {owner})" if owner else "an earlier run"
-            raise NotCleanError(f"node not clean: process {sorted(owners)} of {whose} lives on")
+            raise NotCleanError(f"node not clean: process {sorted(owners)} of {whose} is still running")
         scratch.clear(self._scratches)
 
     def start(self, planned: Sequence[Planned]) -> None:

@@ -1,4 +1,4 @@
-"""Workloads whose processes run in pods of their own, which the run's pod starts: where that works. Pure."""
+"""Workloads whose processes run in pods of their own, which the run's pod starts: checks that this works. Pure."""
 
 from __future__ import annotations
 
@@ -41,5 +41,5 @@ def check_packages(workloads: Iterable[WorkloadSpec], manifests: Mapping[str, Ma
             raise PlanRefusedError(
                 f'parsl_provider = "{PROVIDER}" needs {" and ".join(NEEDED)} in every image, and that of {spec} lacks '
                 f"{' and '.join(lacks)}",
-                then="build it anew with a stack of today (gpubench images build), or take another provider",
+                then="build it again with a current stack (gpubench images build), or take another provider",
             )

@@ -1,4 +1,4 @@
-"""Checks of a cluster that stands: what its processes said in, findings and CPU affinity out. Pure."""
+"""Checks of a standing cluster: from its processes' reports to findings and CPU affinity. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def host_lines(workers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def check_versions(versions: Versions) -> Iterator[SiteFinding]:
-    """What must agree lest messages can't be read; of the rest it is only said."""
+    """Versions that must agree, because messages can't be read otherwise; other differences are only reported."""
     names = {name for found in versions.values() for name in found}
     ordered = [*(name for name in MUST_AGREE if name in names), *sorted(names.difference(MUST_AGREE))]
     everywhere = f"in client, scheduler and {len(versions) - 2} workers"
@@ -45,7 +45,7 @@ def check_versions(versions: Versions) -> Iterator[SiteFinding]:
 
 
 def check_processes(processes: Sequence[Mapping[str, Any]], ucx: str | None) -> Iterator[SiteFinding]:
-    """UCX as loaded in scheduler and workers, and their packages; ``ucx`` is the version planned, None: nobody did."""
+    """UCX as loaded in scheduler and workers, and their packages; ``ucx`` is the planned version, if any."""
     loaded = Counter(str(one["ucx"]["loaded"]) for one in processes)
     planned = ucx if ucx is not None else loaded.most_common(1)[0][0]
     odd = [
@@ -62,7 +62,7 @@ def check_processes(processes: Sequence[Mapping[str, Any]], ucx: str | None) -> 
 
 
 def check_count(workers: int, planned: int | None) -> SiteFinding:
-    """As many as planned; None: nobody said how many."""
+    """Whether there are as many workers as planned; None: no number was planned."""
     if planned is None:
         return SiteFinding(workers > 0, f"{workers} workers")
     return SiteFinding(workers >= planned, f"{workers} of {planned} workers")
@@ -80,7 +80,7 @@ def _sum(workers: Sequence[Mapping[str, Any]]) -> str:
 
 
 Facts = Mapping[str, Any]
-"""What a worker's own thread said (``placed`` in ``node/inspect_cluster.py``), with address, name and threads."""
+"""The report of a worker's own thread (``placed`` in ``node/inspect_cluster.py``), with address, name and threads."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,7 +103,7 @@ def judge_affinity(workers: Sequence[Facts], cpus: int | None = None) -> list[Wo
     A worker must be allowed at least as many CPUs as it has threads (``cpus`` says another number), and all workers
     inside a set of CPUs must find as many there as they have threads together: jsrun's default ``packed:1`` puts six
     on one core, where each alone has CPUs enough. The set is counted in cores (not hyper-threads) wherever the machine
-    has a core for every thread; where it hasn't, it is over-subscribed, which is only said. Two workers may not share a
+    has a core for every thread; otherwise it is over-subscribed, which is only reported. Two workers may not share a
     GPU.
     """
     found = []

@@ -1,4 +1,4 @@
-"""The time limit of a job: from the estimate of its blocks, so that a queue can fit it in; or the profile's own."""
+"""The time limit of a job: from the estimate of its blocks, so that a queue can start it early; or the profile's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where scheduler and client of a run are, which launcher can put them there, and what its steps then ask for."""
+"""Where scheduler and client of a run are, which launcher can do this, and what its steps request."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def check_resource_sets(site: Site, nodes: int, workers: int) -> list[str]:
     if not site.node.cores:
         raise PlanRefusedError(
             f"site {site.name}: {site.launcher} makes resource sets of a node's cores, and node.cores isn't set",
-            then="--set node.cores=NUMBER, those that a job may use",
+            then="--set node.cores=NUMBER: how many a job may use",
         )
     steps = [ResourceSetStep.of("the supervisors", {"nrs": str(nodes), **set_per_node(site)})]
     if steps[0].tasks * steps[0].sets != nodes:

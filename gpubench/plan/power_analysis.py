@@ -1,4 +1,4 @@
-"""What the planned blocks can find: from the noise of an earlier campaign, or from noise that is said to be assumed."""
+"""The differences that the planned blocks can detect, from the noise of an earlier campaign or from assumed noise."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def predict_for_plan(
     summary: Summary,
     power: float | None,
 ) -> tuple[list[PowerPrediction], list[str]]:
-    """What ``blocks`` find, per workload and place of the pilot; without one a note, if somebody asked for a power."""
+    """What ``blocks`` detect, per workload and place of the pilot; without a pilot a note, if a power was given."""
     # One block or two carry no verdict, whatever they show.
     if blocks < 3 or not comparisons or (not pilot and power is None):
         return [], []
@@ -72,7 +72,7 @@ def _assumed(reps: int, family: int, blocks: int, margin: float, power: float) -
     finds = _either(f"{100 * detectable_effect(sigma, blocks, family, power):.1f}" for sigma in sigmas)
     takes = _either(str(blocks_needed(margin, sigma, family, power) or "over 200") for sigma in sigmas)
     return (
-        f"the noise here is not known: no earlier campaign of this shape. Should runs of one version scatter by "
+        f"the noise here is not known: no earlier campaign of this shape. If runs of one version scatter by "
         f"{_either(f'{100 * restart:g}' for restart in ASSUMED_RESTARTS)} % and samples by "
         f"{100 * ASSUMED_ITERATION:g} %, {blocks} blocks find {finds} %, and {Margin(margin).percent} takes {takes} "
         f"blocks, each with {100 * power:g} % power among {counted(family, 'comparison')}"

@@ -2,7 +2,7 @@
 
 A resource set holds cores and GPUs of one host; all sets of a step are alike. jsrun packs as many sets on a host as fit
 unless it is told how many, and binds every task to one core (``packed:1``) unless it is told otherwise: a worker with
-many threads then runs on a single core, without a word.
+many threads then runs on a single core, without a warning.
 https://docs.olcf.ornl.gov/systems/summit_user_guide.html (Resource Sets; jsrun Options)
 """
 
@@ -37,7 +37,7 @@ DEFAULT_BIND = "packed:1"
 
 @dataclasses.dataclass(frozen=True)
 class ResourceSetStep:
-    """One jsrun: ``sets`` alike, at most ``per_host`` on a host (0: as many as fit), each with so much."""
+    """One jsrun: equal ``sets``, at most ``per_host`` on a host (0: as many as fit), each with these resources."""
 
     what: str
     sets: int

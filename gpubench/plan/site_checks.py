@@ -1,4 +1,4 @@
-"""Checks of a site: its profile by itself, what its nodes said of themselves, paths that every node must see. Pure."""
+"""Checks of a site: its profile by itself, its nodes' reports, paths that every node must see. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclasses.dataclass(frozen=True)
 class SiteFinding:
-    """One thing that was looked at. ``ok`` is None where it couldn't be checked."""
+    """One check. ``ok`` is None if it couldn't be made."""
 
     ok: bool | None
     what: str
@@ -36,7 +36,7 @@ class SiteFinding:
 
 
 def check_site(site: Site) -> list[SiteFinding]:
-    """Everything that can be said of a profile without its machine."""
+    """All checks of a profile that don't need its machine."""
     fault = interface_fault(site.interface)
     known = site.protocol in PROTOCOLS
     return [
@@ -125,7 +125,7 @@ def _words(site: Site) -> Iterator[SiteFinding]:
 
 
 def check_base(site: Site) -> Iterator[SiteFinding]:
-    """Whether a container's base has the CUDA that the profile names; of a base with a name of its own nobody knows."""
+    """Whether a container's base has the CUDA that the profile names; unknown for a base with a name of its own."""
     base, cuda = site.image.base, site.image.cuda
     name, _, tag = base.rpartition(":")
     if not cuda:
@@ -156,7 +156,7 @@ def _paths(site: Site) -> Iterator[SiteFinding]:
         where = f"lie in the claim {site.kubernetes.claim}" if site.kubernetes.claim else "come home over a pod's log"
         yield SiteFinding(True, f"no shared file system is needed: jobs bring their files along, results {where}")
     elif not site.layout.one_machine:
-        yield SiteFinding(None, "paths.shared is empty: nobody can tell whether nodes see a campaign")
+        yield SiteFinding(None, "paths.shared is empty: it is unknown whether nodes see a campaign")
 
 
 Facts = Mapping[str, str]
@@ -171,11 +171,11 @@ def parse_facts(text: str) -> dict[str, str]:
 
 
 def check_nodes(site: Site, nodes: int, hosts: Sequence[Facts], token: str) -> Iterator[SiteFinding]:
-    """What the nodes themselves say.
+    """Checks of the nodes' own reports.
 
     Args:
         hosts: the facts of every node that left some.
-        token: what the login node had written for them.
+        token: the text that the login node wrote for them.
     """
     named = f": {', '.join(sorted(one.get('host', '?') for one in hosts))}" if hosts else ""
     yield SiteFinding(len(hosts) == nodes, f"{site.launcher}: {len(hosts)} of {nodes} nodes left a file{named}")
@@ -192,7 +192,7 @@ def check_nodes(site: Site, nodes: int, hosts: Sequence[Facts], token: str) -> I
     enough = f"cores for {busy} worker threads"
     yield check("cores", enough, lambda value: value.isdigit() and int(value) >= busy)
     if site.image.fabric:
-        yield check("memlock", "memlock is unlimited, as NICs want it", lambda value: value == "unlimited")
+        yield check("memlock", "memlock is unlimited, as NICs need it", lambda value: value == "unlimited")
     else:
         limits = ", ".join(sorted({one.get("memlock", "") for one in hosts}))
         yield SiteFinding(True, f"memlock {limits} (no fabric asked for)")

@@ -18,7 +18,7 @@ MOST_PLANNED = 25
 WHY = {
     "known": "set by the binding where no variant sets it",
     "allowed": "allowed to change",
-    "": "asked for by nobody",
+    "": "not asked for",
 }
 
 
@@ -83,7 +83,7 @@ def _noise(noise: Mapping[str, PairedDifference], sides: Sequence[str], blocks: 
     if not single:
         said = (
             "A number with a large t went with the variant: the times may have followed it. "
-            f"{len(rows)} numbers are looked at, so that one |t| of 2 to 3 is nothing rare."
+            f"{len(rows)} numbers are looked at, so so one |t| of 2 to 3 is not unusual."
         )
         yield SectionPart(lines=[said])
 

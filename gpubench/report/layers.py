@@ -2,7 +2,7 @@
 
 ``link`` moves bytes by UCX alone, or through the binding without Dask (``send_recv``); ``message`` moves them through
 the binding inside of the workers, everything else by Dask. A layer is the cause where it is slower and each layer below
-it is ``equivalent``; what is undecided or was not measured stays a possible cause, and is named.
+it is ``equivalent``; a layer that is undecided or was not measured is still a possible cause, and is named.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _causes(by_layer: dict[str, list[Verdict]], names: dict[int, str]) -> Iterat
 
 def _of_lower(layer: str, verdicts: Sequence[Verdict], names: dict[int, str]) -> str:
     if not verdicts:
-        return f"nothing measured {layer} alone, which may be the cause"
+        return f"{layer} was not measured alone, and may be the cause"
     others = [one for one in verdicts if one.verdict != "equivalent"]
     if not others:
         return f"not in {layer}, which is equivalent in {labels.listed(names[id(one)] for one in verdicts)}"
@@ -101,4 +101,4 @@ def _sizes(verdicts: Sequence[Verdict]) -> list[str]:
     if not all(sizes.values()) or sizes["link"] & sizes["message"]:
         return []
     said = [f"{name} sent {labels.listed(map(labels.size, sorted(each)))}" for name, each in sizes.items()]
-    return [f"{', '.join(said)}: messages of other sizes can take other ways through UCX."]
+    return [f"{', '.join(said)}: UCX can send messages of other sizes in other ways."]

@@ -10,6 +10,7 @@ from gpubench import __version__
 from gpubench.history.changes import Series
 from gpubench.history.coverage import Gap
 from gpubench.history.observed import Observed
+from gpubench.model.text import counted
 from gpubench.report.history import HistorySource, changes_section, coverage_section, searched_lines
 from gpubench.report.over_time import over_time, over_time_section
 from gpubench.report.page import Page
@@ -94,7 +95,7 @@ def _over_dates(
 
 
 def _kept(note: Mapping[str, Any], source: HistorySource) -> Section:
-    """What is there, and what was refused: each reason once, how often, and where first."""
+    """What was imported and what was refused: each reason once, with its count and first place."""
     places: dict[str, list[str]] = {}
     for one in note["refused"]:
         places.setdefault(str(one["reason"]), []).append(f"{one['file']}:{one['line']}")
@@ -109,8 +110,8 @@ def _kept(note: Mapping[str, Any], source: HistorySource) -> Section:
     coverage = coverage_section([source])
     return dataclasses.replace(
         coverage,
-        title="What is there, and what was refused",
-        brief=f"{len(refused)} reasons of refusal" if refused else "",
+        title="What was imported, and what was refused",
+        brief=f"{counted(len(refused), 'reason')} of refusal" if refused else "",
         parts=[
             *coverage.parts,
             *([SectionPart(heading="Rows that were refused", lines=refused)] if refused else []),

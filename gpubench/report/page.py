@@ -1,6 +1,7 @@
 """The one page: a file that holds everything it needs, and asks no network for anything.
 
-Its charts are pictures (SVG) that need no script; where scripts run, an embedded library draws them anew, to be used.
+Its charts are pictures (SVG) that need no script. Where scripts run, an embedded library redraws them as interactive
+charts.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Page:
         over: a small line above the answer.
         headline: the answer, a sentence each.
         sections: what the page shows, and Markdown.
-        notes: what a reader must know before anything else.
+        notes: important facts, shown before anything else.
         tiles, steps: of the first screen; ``key`` explains the tiles.
         about: quiet lines below the answer.
         made: by whom and when.

@@ -1,4 +1,4 @@
-"""What became of every planned run, as a section."""
+"""The outcome of every planned run, as a section."""
 
 from __future__ import annotations
 

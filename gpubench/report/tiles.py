@@ -44,9 +44,9 @@ class TileLine:
 
 
 def tiles(inputs: ReportInputs, names: Sequence[str]) -> tuple[list[Tile], int]:
-    """Of each workload and size one, in the order of the plan; and how many are left out.
+    """One tile per workload and size, in the order of the plan; and how many are left out.
 
-    Of more than ``MOST`` comparisons those that say most are kept: what broke or differs, then what may.
+    If there are more than ``MOST`` comparisons, the most important ones are kept: broken or different ones first.
     """
     pairs = {labels.pair(one) for one in inputs.verdicts}
     named = labels.pair if len(labels.baselines(inputs.verdicts)) > 1 else lambda one: str(one.candidate)
@@ -94,7 +94,7 @@ def picture(one: Verdict, margin: float, bound: float) -> markupsafe.Markup:
 
 
 def _bound(verdicts: Sequence[Verdict], margin: float) -> float:
-    """Room for all effects, and for their intervals as far as they don't press the others flat."""
+    """Room for all effects, and for their intervals if these don't compress the others."""
     effects = [abs(one.effect) for one in verdicts if one.effect is not None]
     ends = [abs(end) for one in verdicts for end in one.shown if end is not None]
     return min(max([2 * margin, *effects, *ends]), _CLIP * max([margin, *effects]))

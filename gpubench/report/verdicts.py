@@ -214,7 +214,7 @@ def verdict_table(verdicts: Sequence[Verdict], seconds: Sequence[Seconds] = (), 
 
 
 def _to_know(one: Verdict) -> list[str | Styled]:
-    """What neither the other columns say nor a line for several rows."""
+    """Facts that neither the other columns nor a line for several rows give."""
     decided = one.reason.partition("; ")[2] if one.verdict != "inconclusive" else ""
     shown = one.reason.partition(" after Holm")[0] if one.verdict in ("regression", "improvement") else ""
     beyond = "beyond the margin" if one.beyond_margin else ""
@@ -227,7 +227,7 @@ def _names(verdicts: Sequence[Verdict]) -> list[str]:
 
 
 def _notes(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """What a reader must know beside the table: each thing once, with the cells that it is said of."""
+    """Notes below the table: each fact once, with the cells that it applies to."""
     names = [f"{name}, {labels.pair(verdict)}" for name, verdict in zip(_names(verdicts), verdicts, strict=True)]
     reasons: dict[str, list[str]] = {}
     flags: dict[str, list[str]] = {}
@@ -249,7 +249,7 @@ def _notes(verdicts: Sequence[Verdict]) -> Iterator[str]:
     if any(_is_wide(one) for one in verdicts):
         yield f"inconclusive: neither {margin} nor different after Holm over the planned family"
     if any(one.shown != (one.low, one.high) for one in verdicts):
-        yield "intervals: at the level of Holm's step; of equivalent comparisons: 90 %, the level of their test"
+        yield "intervals: at the level of Holm's step; for equivalent comparisons: 90 %, the level of their test"
     if any(one.one_job for one in verdicts):
         yield "several blocks share one job: the verdicts hold on these nodes"
 
@@ -262,5 +262,5 @@ def _whose(cells: Sequence[str], all_cells: Sequence[str]) -> str:
 
 
 def _is_wide(verdict: Verdict) -> bool:
-    """Inconclusive for no other reason than noise: too common to be explained per row."""
+    """Inconclusive only because of noise: too common to be explained per row."""
     return verdict.verdict == "inconclusive" and verdict.reason.startswith(WIDE)

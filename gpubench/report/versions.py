@@ -1,4 +1,4 @@
-"""Versions against one of them, by size of the cluster: what the dates that both have say."""
+"""Versions against one of them, by size of the cluster, from the dates on which both were measured."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from gpubench.report import labels
 from gpubench.report.sections import PAGE, Chart, Section, SectionPart, Spec, Styled
 
 _ENOUGH = 5
-"""Dates below which a difference is none of the largest, where others have as many."""
+"""Least dates of a difference that is called one of the largest, if others have as many."""
 _NAMED = 3
 _INTRODUCTION = (
-    "Up is faster, in every chart of this page. Each dot is a size of the cluster: the median over the dates on which "
-    "both versions were measured; the bar holds the middle half of these dates. A dot with a number lies beyond the "
-    "picture."
+    "Higher is faster in every chart of this page. Each dot is a size of the cluster: the median over the dates on "
+    "which both versions were measured; the bar holds the middle half of these dates. A dot with a number lies outside "
+    "the picture."
 )
 _SIZES = ("nodes", "workers", "workers_per_node")
 
@@ -132,7 +132,7 @@ def version_key(text: str) -> list[tuple[int, str]]:
 
 
 def _row(one: VersionDifference, low: float, high: float) -> dict[str, Any]:
-    """Between ``low`` and ``high``; what few dates put far beyond them stands at the edge, with its number."""
+    """Between ``low`` and ``high``; values far outside (from few dates) are drawn at the edge, with their number."""
     room = 0.5 * max(high - low, 0.05)
     beyond = not low - room <= one.speed <= high + room
 

@@ -107,7 +107,9 @@ def test_what_may_not_be_published_is_named_and_nothing_is_written(
     said: str,
 ) -> None:
     bad = packed(change)
-    with pytest.raises(DataError, match=r"has (a fault|\d+ faults); mend what is named above; nothing was published"):
+    with pytest.raises(
+        DataError, match=r"has (a fault|\d+ faults); correct what is named above; nothing was published"
+    ):
         contribute.submit(bad, repository)
     lines = capsys.readouterr().out
     assert said in lines
@@ -160,7 +162,7 @@ def test_a_published_pack_never_changes(repository: Path, packed: Packed) -> Non
     contribute.submit(packed(), repository)
     other = packed(append("jobs/*/job.sh", "\n# another day\n"), "other")
     before = only_pack(repository).read_bytes()
-    with pytest.raises(DataError, match="is there with other content; a published pack never changes"):
+    with pytest.raises(DataError, match="exists already with other content; a published pack never changes"):
         contribute.submit(other, repository)
     assert only_pack(repository).read_bytes() == before
 
@@ -184,7 +186,7 @@ def misplace(repository: Path, _packed: Packed) -> None:
 @pytest.mark.parametrize(
     ("harm", "said"),
     [
-        (swap, "the index says something else of it"),
+        (swap, "the index has other facts about it"),
         (tamper, "../../evil"),
         (misplace, "belongs to contributions/"),
         (lambda repository, _packed: only_pack(repository).unlink(), "the index names it, and it is missing"),

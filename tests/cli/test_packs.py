@@ -275,7 +275,7 @@ def test_a_pack_that_would_unpack_to_much_more_than_it_is_is_refused_before_a_by
 ) -> None:
     bomb = packed_with(golden_pack.parent, "jobs/j001-n1/job.log", 2**29)
     (tmp_path / "into").mkdir()
-    with pytest.raises(DataError, match=r"is no honest pack: its \d+ bytes would unpack to"):
+    with pytest.raises(DataError, match=r"is not accepted as a pack: its \d+ bytes would unpack to"):
         unpack(bomb, tmp_path / "into")
     assert list((tmp_path / "into").iterdir()) == []
     assert "no honest pack" in run("results", "fsck", bomb).stdout

@@ -92,8 +92,11 @@ def test_only_regressions_fail_where_that_is_asked_for(outputs: Path, tmp_path: 
     [
         (["compare", "outputs/tiny", "--by", "nodes"], "--by is for tables of samples"),
         (["compare", "outputs/tiny", "--summary", "median"], "--summary: a campaign is judged by the number that was"),
-        (["compare", "import", "--allow", "kernel"], "--allow: an import says nothing of its environment"),
-        (["compare", "import", "outputs/tiny", "--allow", "kernel"], "--allow: two targets are compared as they stand"),
+        (["compare", "import", "--allow", "kernel"], "--allow: an import doesn't record its environment"),
+        (
+            ["compare", "import", "outputs/tiny", "--allow", "kernel"],
+            "--allow: two targets are compared without a check of their environments",
+        ),
         (["compare", "outputs/tiny", "--json", "--markdown"], "--json and --markdown exclude each other"),
         (["report", "outputs/tiny", "--json"], "--json prints one section; name it with --only"),
         (["report", "outputs/tiny", "--only", "links", "--svg", "x"], "--only and --markdown print"),

@@ -165,6 +165,6 @@ def test_a_job_that_failed_is_told_so_also_when_every_record_of_its_runs_is_well
     said = f"job {job} (12): FAILED, exit code 1: NonZeroExitCode on n1"
     assert list(job_lines(campaign, failed, account(campaign))) == [said]
     finish(campaign)
-    assert list(job_lines(campaign, failed, account(campaign))) == [f"{said}, though every run of it has ended"]
+    assert list(job_lines(campaign, failed, account(campaign))) == [f"{said}, although all of its runs have ended"]
     well = {job: JobState("ended", "COMPLETED", "", 0, "12", "n1")}
     assert list(job_lines(campaign, well, account(campaign))) == []

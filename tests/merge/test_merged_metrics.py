@@ -64,7 +64,7 @@ def test_a_run_that_failed_is_failed_whatever_its_samples_lack(tmp_path: Path) -
         (Metric.CPU_S, "an older gpubench measured it, or only workloads that have none; measure again"),
         (
             Metric.ENERGY_J,
-            "an older gpubench measured it, or its nodes let nobody read NVML or RAPL; the manual's page on metrics "
+            "an older gpubench measured it, or NVML and RAPL can't be read on its nodes; the manual's page on metrics "
             "says how to let them",
         ),
         (Metric.BYTES_MOVED, BYTES),

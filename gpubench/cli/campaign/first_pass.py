@@ -25,7 +25,7 @@ from gpubench.spec.records import SAMPLES_FILE
 from gpubench.store.accounting import RunOutcome
 
 FOLDER = "first-passes"
-"""Below the outputs: none of these is a campaign of its own."""
+"""Folder below the outputs for first passes, which aren't campaigns of their own."""
 REPS = 4
 TURN_S = 0.05
 """Of an interleaved run, to take a turn and give it back: in eight blocks of one campaign, on two cores, the changes of
@@ -36,7 +36,7 @@ FILLED = 0.92
 
 
 def with_repetitions(wanted: Wanted) -> Wanted:
-    """With the blocks and repetitions that fill the budget, where a first pass can choose them.
+    """``wanted`` with the blocks and repetitions that fill the budget, if a first pass can choose them.
 
     It chooses repetitions where the suite says ``first_pass`` and ``--reps`` isn't given, blocks where ``--blocks``
     isn't. No first pass is made where a queue starts the jobs, without a budget, in an adaptive campaign (its budget
@@ -59,7 +59,7 @@ def with_repetitions(wanted: Wanted) -> Wanted:
     tried = _tried(wanted, rows, together=together)
     if not tried:
         why = f"the first pass ended {outcome.status}{f': {outcome.reason}' if outcome.reason else ' without samples'}"
-        return dataclasses.replace(wanted, repetitions=f"repetitions as suite {wanted.suite} says: {why}")
+        return dataclasses.replace(wanted, repetitions=f"repetitions are those of suite {wanted.suite}: {why}")
     seconds = run_seconds(outcome)
     variants, asked_blocks = len(wanted.variants), wanted.asked.chosen_blocks()
     first = FirstPass(
@@ -111,7 +111,7 @@ def _run(wanted: Wanted, waiting: str) -> RunOutcome:
 
 
 def _timed_rows(outcome: RunOutcome) -> list[dict[str, Any]]:
-    """All samples of the run in the order in which they began, warm-ups too; none where it didn't end well."""
+    """All samples of the run in the order in which they began, with warm-ups; none if the run isn't ok."""
     if outcome.status != "ok" or outcome.directory is None:
         return []
     return parse_lines((outcome.directory / SAMPLES_FILE).read_text(encoding="utf-8"))
@@ -143,7 +143,7 @@ def _fixed_s(
     *,
     together: bool,
 ) -> float:
-    """Seconds of a run of the campaign beside its repetitions.
+    """Seconds of a run of the campaign outside its repetitions.
 
     Clusters of an interleaved block start and end at the same time. On two cores, two of them took as long as one. We
     assume that as many variants as there are cores share the seconds of one start and one end.

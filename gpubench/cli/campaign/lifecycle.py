@@ -1,4 +1,4 @@
-"""Whole campaigns: run them, hand them over, go on with them."""
+"""Whole campaigns: run them, submit them, continue them."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ from gpubench.errors import InterruptedByUserError, UsageError
 from gpubench.files import locked
 from gpubench.model.plan import PlanAddition
 from gpubench.model.quantities import format_seconds
+from gpubench.model.text import counted
 from gpubench.plan import plan_advance, plan_more, plan_repair
 from gpubench.schedulers import BATCH, SCHEDULERS
 from gpubench.store.campaign import Campaign
@@ -46,7 +47,7 @@ from gpubench.store.rundirs import remove_leftovers
 
 
 def bench(asked: CampaignOptions, *, gate: bool, over_budget: bool, notify: str | None = None) -> None:
-    """Everything, from words to report; no block ends beyond a budget that the user gave, unless ``over_budget``."""
+    """All steps from options to report; no block ends after a budget that the user gave, unless ``over_budget``."""
     began = time.monotonic()
     wanted = with_repetitions(read_wishes(asked))
     campaign = plan_campaign(wanted)
@@ -77,7 +78,7 @@ def go_on(directory: Path, *, more: int = 0, stop: bool = False, gate: bool = Fa
             raise UsageError(f"{campaign.directory} has a fixed number of blocks", then="leave --stop out")
         if more and adaptive:
             raise UsageError(
-                f"{campaign.directory} is adaptive, with {campaign.plan.max_blocks} blocks at most, as was declared",
+                f"{campaign.directory} is adaptive, with at most {campaign.plan.max_blocks} blocks, as declared",
                 then="leave --blocks out, or plan another campaign",
             )
         if campaign.plan.site.scheduler in BATCH and any(state.alive for state in job_states(campaign).values()):
@@ -106,7 +107,7 @@ def go_on(directory: Path, *, more: int = 0, stop: bool = False, gate: bool = Fa
 
 
 def submit_what_is_missing(directory: Path) -> None:
-    """Hand over what is missing, or what the next look of an adaptive campaign asks for; nobody waits for a queue."""
+    """Submit what is missing, or what the next look of an adaptive campaign needs, without waiting for the queue."""
     with at_work_on(directory):
         campaign, blocks = missing_blocks(Campaign.open(directory))
         if not blocks and campaign.plan.max_blocks is not None and not campaign.ended:
@@ -164,7 +165,7 @@ def missing_blocks(campaign: Campaign, more: int = 0) -> tuple[Campaign, dict[st
     blocks: dict[str, list[int]] = dict(repair.again)
     if repair.addition is not None:
         campaign = campaign.append(repair.addition)
-        say(f"{repair.addition.reason}: {sum(len(job.blocks) for job in repair.addition.jobs)} new block(s)")
+        say(f"{repair.addition.reason}: {counted(sum(len(job.blocks) for job in repair.addition.jobs), 'new block')}")
         blocks |= _numbers(repair.addition)
     if more:
         addition = plan_more(campaign.whole_plan, more, dt.datetime.now(dt.UTC).isoformat())
@@ -238,7 +239,7 @@ def _conclude(campaign: Campaign, *, gate: bool, notify: str | None) -> None:
     if late := not_begun(judged.accounting):
         say("")
         say(
-            f"{late} block{'s were' if late > 1 else ' was'} not begun, for the budget left no time; to run "
+            f"{late} block{'s were' if late > 1 else ' was'} not begun, because the budget left no time; to run "
             f"{'them' if late > 1 else 'it'}: {typed('bench', campaign=campaign.directory)}"
             f"   # about {format_seconds(late * campaign.plan.time.block_s)}"
         )
@@ -263,7 +264,7 @@ def _commands() -> Container[str]:
 
 @contextlib.contextmanager
 def at_work_on(directory: Path) -> Iterator[None]:
-    """Be the one that plans and runs in the campaign; raises UsageError where there is none, or somebody else is."""
+    """Lock the campaign for planning and running; raises UsageError if there is none, or it is locked."""
     Campaign.open(directory)
     try:
         with locked(directory, wait=False):
@@ -271,12 +272,12 @@ def at_work_on(directory: Path) -> Iterator[None]:
     except BlockingIOError:
         raise UsageError(
             f"another gpubench is at work on {directory}",
-            then=f"wait for its end, or look at it: gpubench status {directory}",
+            then=f"wait until it ends, or check it: gpubench status {directory}",
         ) from None
 
 
 def _require_idle(campaign: Campaign) -> None:
-    """No job of the campaign lives; one whose front end is dead is ended. Raises UsageError for any other."""
+    """End a job whose front end is dead; raises UsageError if any other job of the campaign is still running."""
     alive = {job: state for job, state in sorted(job_states(campaign).items()) if state.alive}
     for job in [job for job, state in alive.items() if state.orphaned]:
         say(f"job {job}: {alive.pop(job).reason}; it is ended")
@@ -287,5 +288,5 @@ def _require_idle(campaign: Campaign) -> None:
         )
         raise UsageError(
             f"{campaign.directory}: job {', '.join(alive)} is still running{f' ({lost})' if lost else ''}",
-            then=f"wait for it, or look at it: gpubench status {campaign.directory}",
+            then=f"wait until it ends, or check it: gpubench status {campaign.directory}",
         )

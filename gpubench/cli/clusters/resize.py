@@ -60,8 +60,10 @@ def shrink(cluster: Cluster, nodes: int, deadline: float) -> None:
         answer = _ask(cluster, {"retire": [rank for job in running for rank in job.ranks]}, deadline)
         if answer.get("left") or "error" in answer:
             what = answer.get("error") or f"{len(answer['left'])} workers couldn't be retired"
-            raise IncompleteError(f"{what}; nothing was given back", then="the other workers may have no room for it")
-        say(f"{answer['retired']} workers retired, what they held is on the others")
+            raise IncompleteError(
+                f"{what}; no node was given back", then="the other workers may have too little memory for their data"
+            )
+        say(f"{answer['retired']} workers retired, their data is on the others")
     for job in chosen:
         _end(cluster, job)
         put_away(cluster, job)
@@ -81,13 +83,13 @@ def choose(jobs: Sequence[ClusterJob], nodes: int) -> list[ClusterJob]:
         raise UsageError("only the job with the scheduler is left", then="gpubench cluster stop ends it")
     has = ", ".join(f"{job.job} ({job.nodes})" for job in newest)
     raise UsageError(
-        f"nodes are given back by whole jobs, and no jobs have {nodes} nodes together: there is {has}",
+        f"only whole jobs can be given back, and no set of jobs has {nodes} nodes in total: there is {has}",
         then="the job with the scheduler stays; gpubench cluster stop ends all",
     )
 
 
 def _fewest(sizes: Sequence[int], total: int) -> list[int]:
-    """The fewest places in ``sizes`` that add up to ``total``, of those the first; empty where none do."""
+    """The fewest positions in ``sizes`` that add up to ``total`` (the first such set); empty if there are none."""
     import numpy as np
 
     if not 0 < total <= sum(sizes):
@@ -145,7 +147,7 @@ def _answer(cluster: Cluster, answer: Path, deadline: float) -> dict[str, Any]:
         if interrupted:
             raise InterruptedByUserError(f"stopped waiting by {interrupted[0]}")
         if time.monotonic() > deadline or not job_state(cluster, leader).alive:
-            raise IncompleteError("rank 0 gave no answer", then="gpubench cluster status tells how it stands")
+            raise IncompleteError("rank 0 gave no answer", then="gpubench cluster status shows its state")
         return None
 
     with interrupts() as interrupted:
@@ -153,7 +155,7 @@ def _answer(cluster: Cluster, answer: Path, deadline: float) -> dict[str, Any]:
 
 
 def _end(cluster: Cluster, job: ClusterJob) -> None:
-    """Its supervisors were told to end; one that doesn't is ended."""
+    """Wait until a job whose supervisors were told to end has ended; otherwise cancel it."""
     state = poll_until(
         lambda: job_state(cluster, job),
         lambda state: state.phase != "running",

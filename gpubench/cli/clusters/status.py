@@ -1,4 +1,4 @@
-"""``gpubench cluster status``: what the scheduler of the site says of the jobs, and rank 0 of the nodes."""
+"""``gpubench cluster status``: the state of the jobs, from the site's scheduler, and of the nodes, from rank 0."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from gpubench.cli.clusters.start import time_lines
 from gpubench.cli.say import say
 from gpubench.errors import IncompleteError
 from gpubench.model.cluster import ClusterJob
+from gpubench.model.text import counted
 from gpubench.schedulers import JobState
 from gpubench.spec.cluster import ENDED, JOINED, READY, SCHEDULER_FILE, ClusterState
 from gpubench.store.clusters import Cluster
@@ -17,7 +18,7 @@ EVENTS = 5
 
 
 def show_status(cluster: Cluster) -> None:
-    """Say how it stands.
+    """Print the cluster's state.
 
     Raises:
         IncompleteError: it isn't ready, has ended, or something of it is missing.
@@ -38,7 +39,7 @@ def status_lines(cluster: Cluster, states: Mapping[str, JobState], state: Cluste
     """The cluster, its jobs, what went wrong."""
     record = cluster.record
     nodes = [node for node in state.nodes if node["state"] == JOINED] if state else []
-    there = f"{state.connected if state else 0} of {cluster.planned} workers on {len(nodes)} nodes"
+    there = f"{state.connected if state else 0} of {cluster.planned} workers on {counted(len(nodes), 'node')}"
     phase = "stopped" if not cluster.standing else phase_of(cluster, states, state)
     yield f"cluster {record.name}: {phase}, {there}; site {record.site.name}, {record.variant.ucx}, {record.protocol}"
     for job in cluster.jobs:
@@ -63,7 +64,7 @@ def phase_of(cluster: Cluster, states: Mapping[str, JobState], state: ClusterSta
 
 
 def trouble(cluster: Cluster, states: Mapping[str, JobState], state: ClusterState | None) -> str:
-    """What isn't as it should be, in one phrase; empty: nothing."""
+    """What is wrong, in one phrase; empty if nothing is."""
     if not cluster.standing:
         return "it has been stopped"
     phase = phase_of(cluster, states, state)
@@ -90,4 +91,4 @@ def _job_line(job: ClusterJob, state: JobState, *, retired: bool) -> str:
 
 
 def _end(state: JobState) -> str:
-    return state.end or state.reason or state.word or "without a word"
+    return state.end or state.reason or state.word or "without a message"

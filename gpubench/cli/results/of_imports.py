@@ -20,6 +20,7 @@ from gpubench.importers import sizes
 from gpubench.importers.directory import ImportedResults
 from gpubench.importers.pairing import default_baseline, family, points, reworded
 from gpubench.model.known_issue import load_known_issues
+from gpubench.model.text import counted
 from gpubench.report.history import HistorySource, Told
 from gpubench.report.inputs import Seconds, seconds
 from gpubench.report.page import Page
@@ -35,8 +36,8 @@ class ImportResults(OneSide):
 
     kind = "import"
     cannot: ClassVar[Mapping[str, str]] = {
-        "allow": "an import says nothing of its environment",
-        "metric": "an import has seconds alone",
+        "allow": "an import doesn't record its environment",
+        "metric": "an import has only seconds",
         "summary": "an import is judged by the mean of a date",
     }
 
@@ -80,8 +81,7 @@ class ImportResults(OneSide):
         table = self.found.table
         if table["date"].null_count() == table.height:
             yield (
-                "no blocks and no dates are recorded, so no verdict can stand; import with --date where you know the "
-                "day"
+                "no blocks and no dates are recorded, so no verdict is possible; import with --date if you know the day"
             )
             return
         yield (
@@ -97,7 +97,7 @@ class ImportResults(OneSide):
         """Any but links."""
         if content is Content.LINKS:
             raise UsageError(
-                f"{self.place} is an import: it has no runs and links of its own, which this asks for",
+                f"{self.place} is an import: this needs runs and links, which it doesn't have",
                 then="name a campaign",
             )
         if content is not Content.SCALING:
@@ -152,7 +152,7 @@ class ImportResults(OneSide):
             figures, load_known_issues(issues.read_text(encoding="utf-8"), "issues/known.toml")
         )
         dates = sorted({str(one.date) for one in figures})
-        span = f"{len(dates)} dates, {dates[0]} to {dates[-1]}" if dates else "no dates"
+        span = f"{counted(len(dates), 'date')}, {dates[0]} to {dates[-1]}" if dates else "no dates"
         versions = ", ".join(sorted({one.variant for one in figures}))
         about = f"{note['format']}, {span}, versions {versions}; each sign is a date, # measured, . not"
         source = HistorySource(self.kind, self.name, about, dates, coverage.of_import(figures, missing))

@@ -29,7 +29,7 @@ from gpubench.store.packs import INDEX, SUFFIX, Index, is_plain, read_index, wri
 from gpubench.store.rundirs import Records, is_temporary
 
 HOME = re.compile(r"/(?P<root>home|Users)/(?!(?:user|runner|Shared)\b)[^/\s\"':;,)]+")
-"""A home that names a person: ``/root``, a placeholder, and that of CI's machines name none."""
+"""A home that names a person; ``/root``, a placeholder, and the homes of CI machines don't."""
 PLACEHOLDER = r"/\g<root>/user"
 _Edit = Callable[[bytes], bytes]
 
@@ -137,23 +137,23 @@ def pack(directory: Path | None, out: Path | None, *, homes: bool = True) -> Non
     size = format_bytes(target.stat().st_size)
     if not homes:
         say(f"{target}: {HOMES_REPLACED}")
-    say(f"{target}: {index.what} {index.name}, {len(written.files)} files, {size}; what is derived is left out")
+    say(f"{target}: {index.what} {index.name}, {len(written.files)} files, {size}; derived files are left out")
 
 
 def _refuse_to_harm(directory: Path, target: Path) -> None:
     if target.resolve().is_relative_to(directory.resolve()):
-        raise UsageError(f"{target} lies in what is to be packed", then="name a file elsewhere with --out")
+        raise UsageError(f"{target} is inside the directory to be packed", then="name a file elsewhere with --out")
     if target.is_dir():
         raise UsageError(f"{target} is a directory", then="name a file with --out")
     if target.exists():
         try:
             read_index(target)
         except DataError:
-            raise UsageError(f"{target} is there and is no pack", then="name another file with --out") from None
+            raise UsageError(f"{target} exists already and is no pack", then="name another file with --out") from None
 
 
 def _index(campaign: Campaign) -> Index:
-    """What the pack says of runs that it lacks; raises UsageError while one may come."""
+    """The pack's lines about missing runs; raises UsageError while one of them may still come."""
     records = Records()
     accounting = account_now(campaign, records)
     states = open_states(campaign, records)
@@ -161,7 +161,7 @@ def _index(campaign: Campaign) -> Index:
     if alive:
         raise UsageError(
             f"{campaign.directory}: job {', '.join(alive)} is still running",
-            then=f"pack it when it has ended; how it stands: gpubench status {campaign.directory}",
+            then=f"pack it when it has ended; to see its state: gpubench status {campaign.directory}",
         )
     missing = [one for one in accounting.outcomes if one.status not in _ENDED]
     return Index(
@@ -187,5 +187,5 @@ def _files(directory: Path) -> Iterator[tuple[str, Path]]:
                 raise DataError(f"{path} is a link, or no plain file", then="put the file itself there, or remove it")
             inside = path.relative_to(directory).as_posix()
             if not is_plain(inside):
-                raise DataError(f"{path!r} can't stand in a pack under that name", then="rename it, or remove it")
+                raise DataError(f"{path!r} can't be packed under that name", then="rename it, or remove it")
             yield inside, path

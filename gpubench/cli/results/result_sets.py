@@ -1,4 +1,4 @@
-"""What has results: a campaign, an import, a table of samples, or two of them; and what each says when it is asked."""
+"""Result sets: a campaign, an import, a table of samples, or two of them; and the content that each provides."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class VerdictAnswer:
 
 
 class ResultSet:
-    """Anything that has results. ``cannot`` says of options that it can't heed, why."""
+    """Anything that has results. ``cannot`` gives the reason for each option that it doesn't support."""
 
     cannot: ClassVar[Mapping[str, str]] = {}
     place: Path
@@ -71,19 +71,19 @@ class ResultSet:
         raise NotImplementedError
 
     def section(self, content: Content, _question: Question, _workload: str | None) -> Section:
-        """What it has of this content, which isn't verdicts; raises UsageError, DataError for nothing."""
-        raise UsageError(f"{self.place}: {content} isn't known of it", then="name a campaign")
+        """A section of this content, other than verdicts; raises UsageError, DataError if it has none."""
+        raise UsageError(f"{self.place}: it has no {content}", then="name a campaign")
 
     def write_page(self, _question: Question, _path: Path | None) -> Page:
         """Print verdicts and write the page."""
         raise UsageError(
-            f"{self.place} is a table of samples, of which no page is made",
+            f"{self.place} is a table of samples, for which there is no page",
             then=f"gpubench compare {self.place}",
         )
 
 
 class OneSide(ResultSet):
-    """A campaign or an import: what may be held against another, and has a history."""
+    """A campaign or an import: it can be compared with another one, and has a history."""
 
     kind: ClassVar[str]
     name: str
@@ -100,7 +100,7 @@ class OneSide(ResultSet):
         raise NotImplementedError
 
     def circumstances(self, _variant: str) -> tuple[Mapping[str, str], Observed | None] | None:
-        """Of the site, and of the first figure of a variant; None where they aren't recorded."""
+        """Facts about the site and the first figure of a variant; None for facts that aren't recorded."""
         return None
 
     def section(self, content: Content, _question: Question, _workload: str | None) -> Section:
@@ -140,7 +140,7 @@ def _of(kept: Campaign | ImportedResults) -> OneSide:
 
 
 def _is_table(path: Path) -> bool:
-    """Whether it is called as tables are, and is no file of a campaign or an import."""
+    """Whether it has the name of a table, and is no file of a campaign or an import."""
     return path.suffix.lower() in READERS and not (path.name in OWN_TABLES and root_of(path) != path)
 
 
@@ -148,7 +148,7 @@ class CampaignResults(OneSide):
     """A campaign, maybe packed."""
 
     kind = "campaign"
-    cannot: ClassVar[Mapping[str, str]] = {"summary": "a campaign is judged by the number that was planned"}
+    cannot: ClassVar[Mapping[str, str]] = {"summary": "a campaign is judged by the summary that was planned"}
 
     def __init__(self, campaign: Campaign) -> None:
         self.campaign, self.place, self.name = campaign, campaign.place, campaign.plan.campaign
@@ -195,8 +195,10 @@ class CampaignResults(OneSide):
         plan = self.campaign.plan
         found = curves(plan, judged.cells)
         if not any(one.logs for curve in found for one in curve.measured):
-            raise DataError(f"{self.place} has no run that is ok", then="gpubench status says what became of them")
-        remarks = ['one size only: plan several, as --nodes "1 2 4" or --workers "1 2 4"'] * (len(plan.places) == 1)
+            raise DataError(f"{self.place} has no run that is ok", then="gpubench status shows how the runs ended")
+        remarks = ['there is only one size: plan several, like --nodes "1 2 4" or --workers "1 2 4"'] * (
+            len(plan.places) == 1
+        )
         return scaling_section(plan.campaign, found, scheduler_shares(plan, judged.cells), remarks)
 
     def _links(self, workload: str | None) -> Section:
@@ -286,9 +288,9 @@ def times_of(
 
 
 class TableResults(ResultSet):
-    """Anybody's table of samples."""
+    """A user's table of samples."""
 
-    cannot: ClassVar[Mapping[str, str]] = {"allow": "a table says nothing of its environment"}
+    cannot: ClassVar[Mapping[str, str]] = {"allow": "a table doesn't record its environment"}
 
     def __init__(self, path: Path) -> None:
         self.place = path
@@ -325,7 +327,7 @@ class TwoResults(ResultSet):
     """Two campaigns or imports: the second against the first, unpaired, cell by cell that both have."""
 
     cannot: ClassVar[Mapping[str, str]] = {
-        "allow": "two targets are compared as they stand",
+        "allow": "two targets are compared without a check of their environments",
         "metric": "two targets are compared in seconds",
     }
 

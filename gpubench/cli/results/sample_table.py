@@ -1,4 +1,4 @@
-"""Anybody's table of samples: CSV, JSONL or Parquet."""
+"""A user's table of samples: CSV, JSONL or Parquet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CSV: _Kind = (
     lambda path: pl.read_csv(path, schema_overrides=_NAMES, infer_schema_length=None).with_columns(
         pl.col(pl.String).str.replace(KEPT_TEXT, "${1}")
     ),
-    "it should be UTF-8, one header line, fields parted by commas",
+    "it should be UTF-8, one header line, fields separated by commas",
 )
 # All lines tell the columns: a warm-up that is first marked in line 101 is one too.
 _JSON_LINES: _Kind = (

@@ -1,4 +1,4 @@
-"""Two campaigns or imports side by side: which variants, which question, and what differs besides."""
+"""Two campaigns or imports side by side: which variants, which question, and what else differs."""
 
 from __future__ import annotations
 
@@ -61,22 +61,23 @@ def _variants(
     what = f"both have {', '.join(common)}" if common else "no variant is in both"
     raise UsageError(
         f"{what}: A has {', '.join(first)}; B has {', '.join(second)}",
-        then="say which: --baseline VARIANT-OF-A --candidate VARIANT-OF-B (one of them does where both have it)",
+        then="say which: --baseline VARIANT-OF-A --candidate VARIANT-OF-B (one is enough if both have it)",
     )
 
 
 def _notes(shown: SideBySide, both: Sequence[OneSide]) -> list[str]:
-    """What can't be taken out, what isn't recorded, and what else differs."""
+    """Effects that can't be removed, facts that aren't recorded, and what else differs."""
     notes = [UNPAIRED]
     refused = sum(bool(pair.refused) for pair in shown.pairs)
     if refused:
         notes.append(
-            f"{refused} of {len(shown.pairs)} cells are refused: what differs in layout or device is no scheduler"
+            f"{refused} of {len(shown.pairs)} cells are refused: differences in layout or device are no effect of "
+            "the scheduler"
         )
     unknown = sorted({word for pair in shown.pairs if not pair.refused for word in pair.unknown})
     if unknown:
         notes.append(
-            f"layout-unknown: {', '.join(unknown)} not recorded on both sides, so nobody can say they are alike"
+            f"layout-unknown: {', '.join(unknown)} not recorded on both sides, so it is unknown whether they are alike"
         )
     protocols = {(pair.first.protocol, pair.second.protocol) for pair in shown.pairs}
     notes += [
@@ -88,7 +89,7 @@ def _notes(shown: SideBySide, both: Sequence[OneSide]) -> list[str]:
     differs = _differs(shown, both)
     if differs:
         more = f" and {len(differs) - _MOST} more" if len(differs) > _MOST else ""
-        notes.append(f"differs between the sides besides: {', '.join(differs[:_MOST])}{more}")
+        notes.append(f"also differs between the sides: {', '.join(differs[:_MOST])}{more}")
     return list(dict.fromkeys(notes))
 
 

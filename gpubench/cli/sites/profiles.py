@@ -21,7 +21,7 @@ OF_ITS_OWN = ("name", "description", INHERITS)
 """Keys that no profile inherits."""
 SET = "--set"
 PARTITION = ("batch.queue", "batch.partition")
-"""One key by its name and by Slurm's."""
+"""One key under gpubench's name and under Slurm's."""
 OF_YOUR_OWN = "a file of your own is named by its path, DIR/NAME.toml"
 _typed: dict[str, str] = {}
 """By name: what was typed in this process for each site."""
@@ -30,7 +30,7 @@ _VARIABLE = re.compile(r"\$(\w+|\{\w+\})")
 
 @dataclasses.dataclass(frozen=True)
 class Profile:
-    """A profile with all that it inherits and all that was laid over it, not yet checked.
+    """A profile with all inherited values and settings, not yet checked.
 
     ``origins`` say for every dotted key which file (or ``--set``) its value comes from; ``source`` is the profile's own
     file, and ``files`` are all that it was read from, by what messages call them.
@@ -60,7 +60,7 @@ class Profile:
         return site
 
     def at(self, path: str) -> str:
-        """Where the value of a dotted key was written; of one that is missing: where its table begins."""
+        """Where the value of a dotted key was written; for a missing key, where its table begins."""
         origin = next((file for key, file in self.origins.items() if f"{path}.".startswith(f"{key}.")), "")
         inside = next((file for key, file in self.origins.items() if key.startswith(f"{path}.")), "")
         file = origin or inside or self.source.removesuffix(f" with {SET}")
@@ -75,9 +75,9 @@ def load_site(name: str, settings: list[str] | None = None) -> Site:
 
 
 def to_type(site: str) -> str:
-    """What follows ``--site`` in a command that a message names: as the user typed it, else as the site is called.
+    """The argument of ``--site`` in a command that a message names: as the user typed it, else the site's name.
 
-    A plan holds the name of its site alone; where no shipped profile has it, it is that of somebody's file.
+    A plan holds only the name of its site; if no shipped profile has this name, it comes from a user's file.
     """
     return _typed.get(site) or (site if site in site_names() else f"{site}.toml")
 
@@ -236,7 +236,7 @@ def _lay_over(plain: dict[str, Any], setting: str) -> str:
 
 
 def toml_or_text(text: str) -> Any:
-    """TOML where it is TOML (numbers, true, lists, quoted text), else the words as they stand."""
+    """A TOML value if the text is TOML (numbers, true, lists, quoted text), else the text itself."""
     try:
         return parse_toml(f"value = {text}", "--set")["value"]
     except UsageError:

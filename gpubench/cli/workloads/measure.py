@@ -47,7 +47,7 @@ AS_TYPED = ("choice", "name", "path")
 
 
 def measure(asked: MeasureOptions, own: OwnWorkload | None) -> None:
-    """Plan, run, and say what came out.
+    """Plan, run, and print the result.
 
     Raises:
         UsageError: a name or a value that doesn't exist, processors that aren't there.
@@ -97,7 +97,7 @@ def _run(wanted: Wanted, *, held: int, memory: int) -> dict[str, Any]:
 
 
 def show(result: Mapping[str, Any], *, as_json: bool) -> None:
-    """Print what came out; raises IncompleteError where the workload didn't end well."""
+    """Print the result; raises IncompleteError if the workload didn't end well."""
     if as_json:
         say_text(json.dumps(result, indent=1, ensure_ascii=False))
     else:
@@ -206,7 +206,7 @@ def _workers(asked: MeasureOptions) -> int | None:
         return asked.gpus or asked.workers
     threads = asked.threads or 1
     if asked.cpus % threads:
-        raise UsageError(f"--cpus {asked.cpus} are no whole number of workers of {threads} threads")
+        raise UsageError(f"--cpus {asked.cpus} is no multiple of {threads}, the threads of a worker")
     return asked.cpus // threads
 
 
@@ -242,7 +242,7 @@ def require_cpus(asked: int, site: Site) -> None:
     if asked > there:
         raise UsageError(
             f"--cpus {asked}: {where} {there}",
-            then=f"--cpus {there}, or --workers {asked} if they are to share them",
+            then=f"--cpus {there}, or --workers {asked} if workers are to share CPUs",
         )
 
 
