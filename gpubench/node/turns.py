@@ -3,8 +3,8 @@
 The conductor, a process of its own on the first node, gives the turns of the plan to the block's runs, one after the
 other. A run that ends, fails or no longer answers loses its turns; the others continue. The conductor assigns turns to
 the leaders of the block's runs, a leader forwards a turn to its client, and the client reports its end. While others
-have their turns, the processes of the cluster are stopped (SIGSTOP): the bindings of UCX wait by polling, so a cluster that
-waits would use a core for each of its processes.
+have their turns, the processes of the cluster are stopped (SIGSTOP): the bindings of UCX wait by polling, so a cluster
+that waits would use a core for each of its processes.
 """
 
 import contextlib

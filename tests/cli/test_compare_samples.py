@@ -135,7 +135,7 @@ def test_a_table_is_known_by_the_end_of_its_name_and_samples_says_the_same(tmp_p
     assert run("compare", path).stdout == named.stdout
     assert "two names of the same thing" in str(run("compare", path, "--samples", path).exception)
     assert "put both sides into one" in str(run("compare", path, path).exception)
-    assert "no page is made; gpubench compare" in str(run("report", path).exception)
+    assert "there is no page; gpubench compare" in str(run("report", path).exception)
     assert run("report", path, "--only", "verdicts", *asked).stdout == named.stdout
     assert "it has no scaling" in str(run("report", path, "--only", "scaling").exception)
 

@@ -155,7 +155,7 @@ def test_a_pack_that_is_too_large_is_not_even_unpacked(
     monkeypatch.setattr(contribute, "MOST_BYTES", source.stat().st_size - 1)
     with pytest.raises(DataError, match="has a fault"):
         contribute.submit(source, repository)
-    assert "are the most" in capsys.readouterr().out
+    assert "are allowed" in capsys.readouterr().out
 
 
 def test_a_published_pack_never_changes(repository: Path, packed: Packed) -> None:

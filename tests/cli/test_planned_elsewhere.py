@@ -99,7 +99,7 @@ def test_without_sbatch_submit_writes_the_scripts_and_says_what_to_run_where(
     assert f"there is no sbatch on this machine; the scripts are in outputs/{campaign.name}/jobs" in line
     words = "--site draco --ucx 'v1.12.x master'"
     there = f"on a login node of draco: gpubench images import {words}, then the same"
-    assert f"where Docker is: gpubench images build {words}; {there}" in line
+    assert f"on a machine with Docker: gpubench images build {words}; {there}" in line
     script = campaign / "jobs" / "j001-n8" / "job.sh"
     subprocess.run(["bash", "-n", script], check=True)
     assert "#SBATCH --nodes=8" in script.read_text()
@@ -122,7 +122,10 @@ def test_a_campaign_and_options_that_plan_another_exclude_each_other(
         (["plan", "c", "--out", "d"], "c is planned already; its scripts again: gpubench plan --out c"),
         (["bench", "--blocks", "+2"], "--blocks +2 needs a campaign; name it: gpubench bench --campaign DIR"),
         (["bench", "--stop"], "--stop needs a campaign; name it: gpubench bench --campaign DIR"),
-        (["bench", "--campaign", "c", "--stop", "--blocks", "+2"], "--stop ends the campaign, and --blocks +N goes on"),
+        (
+            ["bench", "--campaign", "c", "--stop", "--blocks", "+2"],
+            "--stop ends the campaign, and --blocks +N continues it",
+        ),
         (["bench", "--campaign", "c", "--dry-run"], "what is missing: gpubench status c"),
         (["bench", "--campaign", "c", "--blocks", "2"], "c is planned already"),
         (

@@ -91,7 +91,7 @@ def test_only_regressions_fail_where_that_is_asked_for(outputs: Path, tmp_path: 
     ("words", "said"),
     [
         (["compare", "outputs/tiny", "--by", "nodes"], "--by is for tables of samples"),
-        (["compare", "outputs/tiny", "--summary", "median"], "--summary: a campaign is judged by the number that was"),
+        (["compare", "outputs/tiny", "--summary", "median"], "--summary: a campaign is judged by the summary that was"),
         (["compare", "import", "--allow", "kernel"], "--allow: an import doesn't record its environment"),
         (
             ["compare", "import", "outputs/tiny", "--allow", "kernel"],
@@ -102,11 +102,11 @@ def test_only_regressions_fail_where_that_is_asked_for(outputs: Path, tmp_path: 
         (["report", "outputs/tiny", "--only", "links", "--svg", "x"], "--only and --markdown print"),
         (["report", "outputs/tiny", "--html", "x.html"], "--html is for two targets"),
         (["report", "outputs/tiny", "--margin", "3%"], "are for two targets, or --only verdicts"),
-        (["report", "import", "--only", "links"], "is an import: it has no runs and links of its own"),
+        (["report", "import", "--only", "links"], "is an import: this needs runs and links"),
         (["report", "outputs/tiny", "outputs/tiny/runs"], "outputs/tiny is named twice"),
         (["report", "outputs/tiny", "--workload", "merge"], "--workload is for --only links"),
         (["diff", "outputs/tiny", "outputs/tiny/runs"], "is named twice"),
-        (["diff", "outputs/tiny", "import"], "is an import: it has no runs"),
+        (["diff", "outputs/tiny", "import"], "is an import: this needs runs"),
     ],
     ids=lambda words: "-".join(words) if isinstance(words, list) else "",
 )

@@ -16,6 +16,7 @@ from gpubench.errors import DataError, GpubenchError, UsageError
 from gpubench.fsck import Checked, Finding, check_campaign, check_import
 from gpubench.fsck.findings import MOVE
 from gpubench.importers.directory import NOTE, TABLE
+from gpubench.model.text import counted
 from gpubench.render.check import FACTS
 from gpubench.schedulers import POLLED, SCHEDULERS, pod_log_collector, submitted
 from gpubench.store.campaign import PLAN_FILE, Campaign
@@ -101,7 +102,8 @@ def check_pack(path: Path) -> Checked:
         for name in sorted(unknown(pack.index))
     ]
     missing = pack.index.missing
-    notes = [f"{len(missing)} planned runs are not in it, the first: {missing[0]}"] if missing else []
+    lacks = f"{counted(len(missing), 'planned run')} {'is' if len(missing) == 1 else 'are'} missing, the first: "
+    notes = [lacks + missing[0]] if missing else []
     notes += [HOMES_REPLACED] * pack.index.homes_replaced
     return Checked(path, f"packed {inside.what}", tuple(findings), (*inside.notes, *notes))
 
