@@ -317,5 +317,5 @@ def test_a_pack_without_homes_in_it_is_the_same_with_them_replaced(packed: Packe
 def test_a_check_says_nothing_of_publishing(repository: Path, packed: Packed) -> None:
     contribute.submit(packed(), repository)
     only_pack(repository).write_bytes(b"no pack")
-    with pytest.raises(DataError, match="mend or remove what is named above"):
+    with pytest.raises(DataError, match="correct or remove what is named above"):
         contribute.check(repository)
