@@ -93,7 +93,7 @@ def options(
         ),
     ] = None,
 ) -> None:
-    """Options that stand before a command."""
+    """Options that come before a command."""
 
 
 def application(word: str | None = None) -> typer.Typer:

@@ -188,7 +188,7 @@ def variants(ctx: typer.Context) -> Iterable[str]:
 
 
 def _typed() -> list[str]:
-    """The words so far. An option whose value is asked for makes typer forget them, also those before it."""
+    """The words so far: typer loses all of them when the value of an option is completed."""
     return (os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")).split()
 
 

@@ -1,6 +1,6 @@
 """An option is declared once, as a field of a dataclass: typer's parameters and make's variables come from it.
 
-The options that several groups of commands share stand here too, those of one group in its dataclass."""
+Options that several groups of commands share are here, too; those of one group are in its dataclass."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ NODE_HALF = "node.pyz"
 
 @dataclasses.dataclass(frozen=True)
 class SubprocessClient:
-    """The client's process, once per question; everything that it needs and says lies in ``directory``.
+    """The client's process, once per question; its input and output are in ``directory``.
 
     Args:
         directory: of its own.

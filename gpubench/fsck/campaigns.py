@@ -39,7 +39,7 @@ from gpubench.store.rundirs import Records, RunDirectory, is_temporary, run_dire
 
 
 def check_plan(campaign: Campaign) -> Iterator[Finding]:
-    """Whether run ids and workloads' ids are still the hashes of what stands beside them."""
+    """Whether run ids and workloads' ids are still the hashes of their content."""
     plan = campaign.plan
     sources = [(PLAN_FILE, plan.jobs)]
     sources += [(f"plan.d/{number:03d}.json", one.jobs) for number, one in enumerate(campaign.additions, start=1)]

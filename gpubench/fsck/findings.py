@@ -24,7 +24,7 @@ class Finding:
     """One file that isn't what it should be.
 
     Args:
-        kind: ``torn`` (a part is missing), ``foreign`` (nobody planned it) or ``edited`` (contradicts another file).
+        kind: ``torn`` (a part is missing), ``foreign`` (it was not planned) or ``edited`` (contradicts another file).
     """
 
     path: str
@@ -42,7 +42,7 @@ def torn(path: Path, what: str, then: str = RESTORE) -> Finding:
 
 
 def foreign(path: Path, what: str) -> Finding:
-    """Nobody planned it."""
+    """It was not planned."""
     return Finding(str(path), "foreign", what, MOVE)
 
 

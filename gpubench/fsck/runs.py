@@ -151,7 +151,7 @@ def _environments(plan: Plan, row: Row, provenance: Mapping[str, Any]) -> Iterat
 
 
 def _samples(path: Path, record: RunRecord, *, turns: bool) -> Iterator[Finding]:
-    """``turns``: the runs of its block took turns, and each turn began with a warm-up that nobody counts."""
+    """``turns``: the runs of its block took turns, and each turn began with a warm-up that isn't counted."""
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     parsed = parse_samples(text, path.name, {one.params_id: one for one in record.workloads})
     for error in parsed.errors:

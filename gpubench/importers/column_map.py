@@ -29,7 +29,7 @@ def _count(text: str) -> int | None:
 
 
 def _moment(text: str) -> dt.datetime | None:
-    """None without an offset from UTC: whose clock it was isn't recorded then."""
+    """None without an offset from UTC, because the time zone is unknown then."""
     try:
         moment = dt.datetime.fromisoformat(text)
     except ValueError:
@@ -68,7 +68,7 @@ def reader(text: str) -> Reader:
 
 
 def read(path: Path, name: str) -> Iterator[Row | Refused]:
-    """A table whose columns are called as our fields are, with the time in ``wall_s``."""
+    """A table whose columns have the names of our fields, with the time in ``wall_s``."""
     return _rows(path, name, {})
 
 

@@ -303,7 +303,7 @@ def frame(rows: Iterable[Row], site: str | None, name: str) -> pl.DataFrame:
     Args:
         rows: settled ones.
         site: what the user calls the machine.
-        name: of the import; it stands where a campaign's does.
+        name: of the import; it is used like a campaign's name.
     """
     plain = [
         {

@@ -1,7 +1,7 @@
 """What benchmarks of links and collectives print: OSU, ucx_perftest, ucxx's send_recv, nccl-tests, rapidsmpf.
 
 All are read by one scheme: lines above the rows say what is measured (``_Output``), a row is read by its heading or its
-words, and whatever else stands in between is left out. A file may hold the output of several runs.
+words, and other lines in between are left out. A file may hold the output of several runs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gpubench.model.text import counted
 
 @dataclasses.dataclass
 class _Output:
-    """What stands above the rows of a run, which is the ``number`` th of its file."""
+    """The header above the rows of a run, the ``number`` th of its file."""
 
     number: int = 0
     title: str = ""
@@ -257,7 +257,7 @@ UCXX = printed(
 # cells. The test is named in newer releases only ("# Collective test starting:"); else by the file.
 
 _NCCL_BEGINS = ("# nThread", "# nccl-tests version", "# Collective test starting")
-"""One of these stands above the rows of a run."""
+"""One of these is above the rows of a run."""
 _NCCL_SETTING = re.compile(r"([A-Za-z]+(?: iters)?):? (\d+)")
 _NCCL_VERSION = re.compile(r"^# nccl-tests version (\S+)(?:.*nccl-library=(\S+))?")
 _NCCL_TEST = re.compile(r"^# Collective test starting: (\S+)")

@@ -53,7 +53,7 @@ def curves(table: pl.DataFrame) -> list[ImportedCurve]:
 
 
 def units_of(row: dict[str, Any]) -> int | None:
-    """Worker threads of the whole cluster; None where nobody recorded them."""
+    """Worker threads of the whole cluster; None if they weren't recorded."""
     if row["workers"] is not None:
         return int(row["workers"]) * int(row["threads_per_worker"] or 1)
     threads = json.loads(row["params"]).get("threads")

@@ -127,7 +127,7 @@ class FirstPass:
     """A run of the baseline with a few repetitions, before the plan is made.
 
     Args:
-        fixed_s: seconds of a run of the campaign beside all repetitions: start, end, and what stands between workloads.
+        fixed_s: seconds of a run of the campaign outside all repetitions: start, end, and pauses between workloads.
         tried: by ``params_id``.
     """
 

@@ -62,7 +62,7 @@ def check_resource_sets(site: Site, nodes: int, workers: int) -> list[str]:
 
 
 CHECKS: dict[str, Callable[[Site, int, int], list[str]]] = {"jsrun": check_resource_sets}
-"""Launchers whose steps are worked out from the shape of a node, with what checks them."""
+"""Launchers whose steps are computed from the shape of a node, with the function that checks them."""
 APART = {"jsrun"}
 """Launchers whose script runs on a launch node, and that can start a step beside that of the supervisors."""
 OPTIONS = {"jsrun"}

@@ -61,7 +61,7 @@ class Page:
         notes: important facts, shown before anything else.
         tiles, steps: of the first screen; ``key`` explains the tiles.
         about: quiet lines below the answer.
-        made: by whom and when.
+        made: the version that made the page, and when.
         opening: how Markdown begins; default: the headline.
         why_no_chart: said where charts are wanted as files and there is none.
         plots: charts in plain characters, by columns of the terminal.
@@ -218,7 +218,7 @@ def script_safe(specs: Mapping[str, Any]) -> markupsafe.Markup:
 
 
 def _shown(value: Any) -> Any:
-    """What stands between ``{{`` and ``}}``; markup is ours."""
+    """The text between ``{{`` and ``}}``; markup is ours."""
     return visible(value) if isinstance(value, str) and not isinstance(value, markupsafe.Markup) else value
 
 

@@ -19,12 +19,12 @@ Spec = dict[str, Any]
 TERMINAL, MARKDOWN, PAGE = "t", "m", "p"
 PRINTED, EVERYWHERE = TERMINAL + MARKDOWN, TERMINAL + MARKDOWN + PAGE
 NUMBER, SHORT, WHY = "number", "short", "why unsorted"
-"""Looks of a column: numbers to the right; words that aren't broken; sentences, by which nobody sorts."""
+"""Looks of a column: numbers to the right; words that aren't broken; sentences, which aren't sortable."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Styled:
-    """Words that are more than text: ``look`` is a class of the style sheet, ``whole`` what a cut text stands for.
+    """Words that are more than text: ``look`` is a class of the style sheet, ``whole`` the full text of a cut one.
 
     ``sort`` is what a cell that begins with it is sorted by, ``spoken`` what a screen reader says instead.
     """
@@ -98,7 +98,7 @@ class TextTable:
 
 @dataclasses.dataclass(frozen=True)
 class Chart:
-    """A picture of the page: ``name`` becomes its file's, ``draw`` makes its Vega-Lite spec when somebody looks.
+    """A picture of the page: ``name`` becomes its file's, ``draw`` makes its Vega-Lite spec when it is needed.
 
     ``late`` ones are drawn beforehand only if the others leave room for them.
     """

@@ -105,7 +105,7 @@ def verdict_section(
 def verdicts_json(name: str, verdicts: Sequence[Verdict], settings: VerdictSettings, arrangement: str = "") -> bytes:
     """``verdicts.json``: all numbers of every verdict (effects are ratios minus one), and the settings that made them.
 
-    The parts of a cell's key stand beside its figures, as columns of one flat row; so does how blocks ran their
+    The parts of a cell's key are columns beside its figures, in one flat row; so is how blocks ran their
     variants, where that is known.
     """
     document = _plain(name, verdicts, settings, arrangement)

@@ -155,7 +155,7 @@ def missing_blocks(campaign: Campaign, more: int = 0) -> tuple[Campaign, dict[st
     """The blocks by job that ``campaign`` still needs, none where nothing is missing, with its scripts written.
 
     The campaign that comes back has a new block for every broken one, ``more`` blocks beside those at each place, and
-    nothing lies in it that dead writers left.
+    files that dead writers left in it are removed.
     Raises UsageError while one of its jobs lives.
     """
     _require_idle(campaign)

@@ -250,7 +250,7 @@ def write_scripts(campaign: Campaign) -> None:
 
 
 def settle(wanted: Wanted, manifests: Mapping[str, Mapping[str, Any]] | None = None) -> Wanted:
-    """With what ``auto`` stands for in the profile; ``manifests`` of the images that are known, by UCX spec."""
+    """The profile with ``auto`` resolved; ``manifests`` of the images that are known, by UCX spec."""
     site = with_waiting(wanted.site, wanted.protocol, manifests or {})
     wanted = dataclasses.replace(wanted, site=site)
     site, not_interleaved = resolve_arrangement(wanted)

@@ -36,7 +36,7 @@ def place_campaign(campaign: Campaign) -> None:
 
     Raises:
         UsageError: no container can mount the campaign's directory.
-        PlanRefusedError: the campaign or an image lies on no shared file system.
+        PlanRefusedError: the campaign or an image is on no shared file system.
     """
     site = campaign.plan.site
     _require_mountable(site.runtime, campaign.directory.resolve())

@@ -129,7 +129,7 @@ def _python(asked: InspectOptions, about: dict[str, Any]) -> tuple[Path, dict[st
 
 
 def _planned(about: dict[str, Any]) -> int | None:
-    """How many workers a cluster of ours was asked to have; None for others, and where it can't be seen from here."""
+    """The planned number of workers of our own cluster; None for other clusters, and if it can't be found out here."""
     try:
         return Cluster.open(Path(str(about["directory"]))).planned
     except (KeyError, GpubenchError):

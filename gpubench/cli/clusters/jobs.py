@@ -150,7 +150,7 @@ def stop_cluster(cluster: Cluster) -> None:
 
 
 def _ask(cluster: Cluster) -> None:
-    """Have rank 0 end its cluster in order, where it is there to be asked; jobs that still wait would come too late."""
+    """Ask rank 0, if it is running, to end its cluster in order; waiting jobs would start too late."""
     state = cluster.state()
     if state is None or state.phase != READY or job_state(cluster, cluster.jobs[0]).phase != "running":
         return

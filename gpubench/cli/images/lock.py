@@ -1,4 +1,4 @@
-"""``images.lock.toml`` in the current directory, read and written whole; ``gpubench images lock`` makes it anew."""
+"""``images.lock.toml`` in the current directory, read and written whole; ``gpubench images lock`` makes it again."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def obtain_images(
 
 
 def not_imported(site: Site, specs: Iterable[str]) -> set[str]:
-    """Those whose containers are built and locked, where the site's runtime wants them as squashfs files."""
+    """Images whose containers are built and locked, if the site's runtime needs them as squashfs files."""
     if kind_of(site) != "squashfs":
         return set()
     lock = read_lock()

@@ -2,7 +2,7 @@
 
 The repository holds ``contributions/<site>/<campaign>.gpubench.zip`` and ``contributions/index.json``, which names each
 with its hash. A pack may have a signature of ``ssh-keygen -Y sign`` beside it (``….sig``, namespace ``gpubench``).
-The repository's ``allowed_signers`` says who may sign. A pack without a signature is accepted, and said.
+The repository's ``allowed_signers`` says who may sign. A pack without a signature is accepted and reported.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ _HOMES = "; results pack --no-homes replaces it, submit --allow-homes publishes 
 def submit(pack: Path, repository: Path, *, homes: bool = False) -> None:
     """Check the pack, copy it into the repository, and write its entry into the index.
 
-    ``homes``: paths of homes may stand in it. Each run records ``HOME`` and ``PATH``, so that a pack of somebody
-    who works at home has some, unless ``results pack --no-homes`` made it; the entry says so, for everybody to see.
+    ``homes``: the pack may hold paths of homes. Each run records ``HOME`` and ``PATH``, so a campaign that ran
+    in a home directory has some, unless ``results pack --no-homes`` made the pack. The index entry says so.
 
     Raises:
         DataError: the pack may not be published, each reason was printed; or another one of its name is there.

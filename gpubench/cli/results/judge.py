@@ -49,7 +49,7 @@ from gpubench.store.rundirs import Records, read_links, read_provenance
 class JudgedCampaign:
     """A campaign in its current state: the outcome of every run, the merged samples, and the verdicts.
 
-    ``changes`` are what differed within blocks, planned or not, of each verdict; ``notes`` what stands beside verdicts
+    ``changes`` are what differed within blocks, planned or not, of each verdict; ``notes`` the notes on verdicts
     on another metric than seconds.
     """
 

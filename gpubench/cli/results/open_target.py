@@ -56,7 +56,7 @@ def newest(outputs: Path | None, *, with_results: bool = False) -> Path:
 
 
 def root_of(path: Path) -> Path:
-    """The campaign, import or pack that a path is or lies in; the path itself where it is in none."""
+    """The campaign, import or pack that a path names or is inside of; else the path itself."""
     if is_kept(path) or not path.exists():
         return path
     above = () if ".." in path.parts else path.parents

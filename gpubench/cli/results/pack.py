@@ -1,6 +1,6 @@
 """``gpubench results pack``: a campaign or an import as one file.
 
-It may hold a copy without paths of people's homes, whose hashes are made anew.
+The pack may hold a copy without paths of people's homes, with new hashes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def copy_without_homes(files: Mapping[str, Path], into: Path) -> dict[str, Path]
     """Write the files below ``into`` with ``/home/user`` for every home, in archives of logs too.
 
     A manifest is named by the hash of its content, and a run's record holds the hashes of the run's other files: both
-    are made anew, so that the copy is as consistent as the original. The node half (``node.pyz``) is left as it is.
+    are computed again, so the copy is as consistent as the original. The node half (``node.pyz``) is left as it is.
 
     Args:
         files: of a campaign, by their names below its directory.
@@ -110,7 +110,7 @@ _ENDED = ("ok", "failed", "skipped")
 
 
 def pack(directory: Path | None, out: Path | None, *, homes: bool = True) -> None:
-    """Write the pack and say what is in it. Without ``homes``: of a copy in which no path names anybody's home.
+    """Write the pack and print its content. Without ``homes``: a pack of a copy without paths of homes.
 
     Raises:
         UsageError: no campaign and no import, a job of it runs, ``out`` is something else already or lies inside.

@@ -51,7 +51,7 @@ OWN_TABLES = ("results.parquet", SAMPLES_FILE, LINKS_FILE)
 
 @dataclasses.dataclass(frozen=True)
 class VerdictAnswer:
-    """Verdicts, both sides of each in seconds, and what stands beside them; ``document`` is the whole as Markdown."""
+    """Verdicts, both sides of each in seconds, and the notes on them; ``document`` is all of it as Markdown."""
 
     verdicts: Sequence[Verdict]
     section: Section
@@ -127,7 +127,7 @@ def one_side(path: Path) -> OneSide:
 
 
 def every_side(paths: Sequence[Path]) -> Iterator[OneSide]:
-    """The campaigns and imports that are named or stand in a named directory; raises UsageError where none does."""
+    """The campaigns and imports that are named or are in a named directory; raises UsageError if there are none."""
     return map(_of, all_opened(paths))
 
 
@@ -223,7 +223,7 @@ class CampaignResults(OneSide):
 
     @functools.cached_property
     def _read(self) -> tuple[list[Cell], Merged]:
-        """Its cells and the merged samples, as they stand now."""
+        """Its cells and the merged samples, in their current state."""
         records = Records()
         outcomes = account_now(self.campaign, records).outcomes
         merged = merge_directory(self.campaign.runs_dir, records)

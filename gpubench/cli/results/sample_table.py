@@ -32,7 +32,7 @@ READERS: dict[str, _Kind] = {
     ".parquet": (pl.read_parquet, "write it again"),
 }
 _SECOND = "_duplicated_0"
-"""What polars appends to a name that stands in a CSV's header for the second time."""
+"""The suffix that polars appends to a name that is in a CSV's header twice."""
 
 
 def read_table(path: Path) -> pl.DataFrame:

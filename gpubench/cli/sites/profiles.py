@@ -171,7 +171,7 @@ def _inherited(name: str, folder: Path, above: tuple[str, ...]) -> Profile:
 
 
 def _rename_partition(own: dict[str, Any], file: TomlSource) -> None:
-    """Slurm's word for a queue, in one file; raises UsageError where both words stand in it."""
+    """Slurm's word for a queue, in one file; raises UsageError if the file has both words."""
     batch = own.get("batch")
     if isinstance(batch, dict) and "partition" in batch:
         if "queue" in batch:

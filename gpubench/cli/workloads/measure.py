@@ -108,7 +108,7 @@ def show(result: Mapping[str, Any], *, as_json: bool) -> None:
 
 @contextlib.contextmanager
 def said_aside(as_json: bool) -> Iterator[None]:
-    """With ``--json``, what is said on the way goes to standard error: standard output is one object."""
+    """With ``--json``, progress goes to standard error, so that standard output is one object."""
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
         yield
 
@@ -247,7 +247,7 @@ def require_cpus(asked: int, site: Site) -> None:
 
 
 def require_gpus(asked: int, site: Site) -> list[str]:
-    """See that so many GPUs are there, and say what the profile can't know: settings (``KEY=VALUE``) for it.
+    """Check that there are so many GPUs, and return settings (``KEY=VALUE``) that the profile lacks.
 
     Raises:
         UsageError: fewer GPUs, or images that can't use them.
