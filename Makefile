@@ -30,27 +30,27 @@ bench: $(VENV)/.tool ## compare real UCX versions on this machine; the variables
 plan: $(VENV)/.tool ## jobs, blocks, runs, what is skipped and why, time, node-hours; runs and writes nothing
 	@$(BY_MAKE) $(GPUBENCH) plan $(PLAN_OPTIONS)
 
-render: $(VENV)/.tool ## scripts into OUT=dir, offline; the same words give the same bytes
+render: $(VENV)/.tool ## write scripts into OUT=dir, offline; the same command gives the same bytes
 	@$(if $(call given,OUT)$(call given,CAMPAIGN),,echo "type: make render OUT=dir" >&2; exit 2;) \
 	$(BY_MAKE) $(GPUBENCH) plan $(PLANNING) $(call given,OUT,--out) $(call given,CAMPAIGN,--out)
 
-submit: $(VENV)/.tool ## plan, and hand the jobs to the scheduler of SITE
+submit: $(VENV)/.tool ## plan, and submit the jobs to the scheduler of SITE
 	@$(BY_MAKE) $(GPUBENCH) submit $(SUBMIT_OPTIONS)
 
-status: $(VENV)/.tool ## what became of the jobs and runs of CAMPAIGN (default: the newest)
+status: $(VENV)/.tool ## status of the jobs and runs of CAMPAIGN (default: the newest)
 	@$(BY_MAKE) $(GPUBENCH) status $(STATUS_OPTIONS)
 
 cancel: $(VENV)/.tool ## end the jobs of CAMPAIGN that wait or run
 	@$(BY_MAKE) $(GPUBENCH) cancel $(CANCEL_OPTIONS)
 
-resume: $(VENV)/.tool ## as make bench CAMPAIGN=dir
+resume: $(VENV)/.tool ## the same as make bench CAMPAIGN=dir
 	@$(if $(call given,CAMPAIGN),,echo "type: make resume CAMPAIGN=dir" >&2; exit 2;) \
 	$(BY_MAKE) $(GPUBENCH) bench $(BENCH_OPTIONS)
 
 images: $(VENV)/.tool ## a container image per UCX version: Dockerfile, build, push
 	@$(BY_MAKE) $(GPUBENCH) images build $(IMAGES_OPTIONS)
 
-import: $(VENV)/.tool ## import pushed images into squashfs files (by enroot or Apptainer), here or as the site wants
+import: $(VENV)/.tool ## import pushed images into squashfs files (by enroot or Apptainer), here or as the site file says
 	@$(BY_MAKE) $(GPUBENCH) images import $(IMPORT_OPTIONS)
 
 report: $(VENV)/.tool ## verdicts and report.html of CAMPAIGN (default: the newest with results)
@@ -59,7 +59,7 @@ report: $(VENV)/.tool ## verdicts and report.html of CAMPAIGN (default: the newe
 test: $(VENV)/.dev ## unit, golden, property and integration tests
 	@$(TESTS) $(SIDE_BY_SIDE) 3 -m 'not system and not testbed and not long' $(PYTEST)
 
-test-system: $(VENV)/.dev ## tests on the real thing that are too slow for `make test`
+test-system: $(VENV)/.dev ## tests with the real programs that are too slow for `make test`
 	@bash requirements/system.sh
 	@$(TESTS) $(SIDE_BY_SIDE) 6 -m 'system and not long' --timeout 600 $(PYTEST)
 
@@ -67,7 +67,7 @@ test-long: $(VENV)/.dev ## tests that take long, and property tests with ten tim
 	@bash requirements/system.sh
 	@PYTEST_THOROUGH=10 $(TESTS) $(SIDE_BY_SIDE) 3 -m 'long or property' --timeout 3600 $(PYTEST)
 
-test-testbed: $(VENV)/.dev ## tests of the Slurm test cluster and the stand-ins themselves; when those change
+test-testbed: $(VENV)/.dev ## tests of the Slurm test cluster and the stand-ins themselves; run them when those change
 	@bash requirements/system.sh
 	@$(TESTS) -m testbed --timeout 600 $(PYTEST)
 

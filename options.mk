@@ -10,7 +10,7 @@
 #:   NODES --nodes             Node counts, separated by commas or blanks, e.g. NODES="1 2"
 #:   SUITE --suite             Suite in suites/, or a .toml file; default: the profile's
 #:   BLOCKS --blocks           This many blocks, fixed; +N with bench --campaign: N more blocks
-#:   BUDGET --budget           The most blocks that fit into this time, like 10m
+#:   BUDGET --budget           Time budget, like 10m: plan the largest number of blocks that fits
 #:   REPS --reps               Timed repetitions of every workload
 #:   WORKERS --workers         Workers per node: "2", or a sweep: "1 2 4"
 #:   PROTOCOL --protocol       tcp or ucx
@@ -23,13 +23,15 @@
 #:                             import)
 #:   SEED --seed               Seed of the order; the same seed gives the same order
 #:   SET --set                 KEY=VALUE: any key of the site profile, dotted, like launcher=ssh (also images, import)
-#:   CAMPAIGN --campaign       Go on with this campaign: run what is missing, or +N --blocks more (bench)
+#:   CAMPAIGN --campaign       Continue this campaign: run what is missing; with --blocks +N, run N more blocks (bench)
 #:   CAMPAIGN                  Directory of a planned campaign, instead of the options that plan one (plan, submit)
-#:   OUT --out                 Write plan, scripts and run specs there; where a plan is, alone: its scripts again (plan)
-#:   CAMPAIGN                  Directory of the campaign, or a pack, where nothing is changed; default: the newest in
+#:   OUT --out                 Directory for plan, scripts and run specs. Alone, for an existing plan: write its scripts
+#:                             again (plan)
+#:   CAMPAIGN                  Directory of the campaign, or a pack if the command only reads; default: the newest in
 #:                             outputs/ (status, cancel)
 #:   UCX --ucx                 UCX versions, separated by commas or blanks, e.g. UCX="1.16.0 1.22.0" (images, import)
-#:   PUSH --push               To the site's registry; default: if it names one; PUSH=0: --no-push (images)
+#:   PUSH --push               Push to the site's registry; default: push if the site names one; PUSH=0: --no-push
+#:                             (images)
 #:   OUT --out                 Where to write Dockerfiles; default: outputs/images (images)
 #:   OUT --out                 Only write import.sh there; don't run it (import)
 #:   CAMPAIGN                  A campaign (any path inside of it), a pack or an import; default: the newest with results

@@ -30,7 +30,7 @@ PLANNING = {"bench", "plan", "submit"}
 WIDTH = 120
 NEXT = " \\\n\t"
 UNBROKEN = "\0"
-"""Stands for a blank at which no line is broken."""
+"""Placeholder for a blank at which lines must not be broken."""
 
 
 class Variable(NamedTuple):

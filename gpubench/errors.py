@@ -8,7 +8,7 @@ one line (a line for each mistake in a file); a traceback that reaches the user 
 | 0 | done (``compare``: every planned comparison equivalent or improved) |
 | 1 | a bug in gpubench |
 | 2 | usage: an option, a name or a value that does not exist |
-| 3 | bad data: a file that can't be read, torn records, samples no verdict can stand on |
+| 3 | bad data: a file that can't be read, torn records, samples that don't allow a verdict |
 | 4 | campaign incomplete: a run was skipped (other than for a known issue, as planned) or lost, or every run failed |
 | 5 | a tool, a daemon or a package index is missing or doesn't answer (files are still written) |
 | 6 | plan refused: it can't fit the budget, the site or the images |
@@ -52,13 +52,13 @@ class UsageError(GpubenchError):
 
 
 def joined(faults: Sequence[GpubenchError]) -> UsageError:
-    """All faults of a file as one; there is one at least."""
+    """All faults of a file as one error; there is at least one."""
     every = [one for fault in faults for one in fault.every]
     return UsageError(every[0].what, then=every[0].then, also=every[1:])
 
 
 class DataError(GpubenchError):
-    """Data can't be read, or no verdict can stand on it."""
+    """Data can't be read, or doesn't allow a verdict."""
 
     exit_code = 3
 

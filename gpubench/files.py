@@ -154,7 +154,7 @@ def writing(path: Path) -> Iterator[None]:
         cause = error.strerror or str(error)
         raise MissingToolError(
             f"can't write {path}: {cause} (nothing is half written)",
-            then=_REMEDIES.get(error.errno or 0, "see to the file system, then run the same command again"),
+            then=_REMEDIES.get(error.errno or 0, "check the file system, then run the same command again"),
         ) from None
 
 
@@ -170,7 +170,7 @@ def reading(path: Path) -> Iterator[None]:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise DataError(f"can't read {path}: {error.strerror or error}", then="see to its permissions") from None
+        raise DataError(f"can't read {path}: {error.strerror or error}", then="check its permissions") from None
 
 
 def _write(

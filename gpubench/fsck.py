@@ -44,8 +44,8 @@ Kind = Literal["torn", "foreign", "edited"]
 Row = tuple[PlannedJob, PlannedBlock, PlannedRun]
 
 RESTORE = "restore it from a copy of the campaign, or gpubench fetch it again"
-MOVE = "move it elsewhere: no reader looks at it, and a pack would carry it"
-REMOVE = "remove it: what it was to become is written anew by whoever writes it"
+MOVE = "move it elsewhere: no reader uses it, but a pack would contain it"
+REMOVE = "remove it: the file that it was to become is written again when it is needed"
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -53,7 +53,7 @@ class Finding:
     """One file that isn't what it should be.
 
     Args:
-        kind: ``torn`` (a part is missing), ``foreign`` (nobody planned it) or ``edited`` (contradicts another file).
+        kind: ``torn`` (a part is missing), ``foreign`` (it was not planned) or ``edited`` (contradicts another file).
     """
 
     path: str
@@ -71,7 +71,7 @@ def torn(path: Path, what: str, then: str = RESTORE) -> Finding:
 
 
 def foreign(path: Path, what: str) -> Finding:
-    """Nobody planned it."""
+    """It was not planned."""
     return Finding(str(path), "foreign", what, MOVE)
 
 
@@ -86,7 +86,7 @@ def stray(path: Path, what: str) -> Finding:
 
 
 def planned_of_run(plan: Plan, row: Row) -> dict[str, Any]:
-    """What a run's spec and its record must say alike, by their names."""
+    """Fields that must be equal in a run's spec and its record, by their names."""
     job, block, run = row
     return {
         "run": run.run,
@@ -109,7 +109,7 @@ class Checked:
     Args:
         what: ``campaign`` or ``import``.
         findings: by path; none where all is as it should be.
-        notes: what is no fault, and what can't be proven.
+        notes: observations that are no fault, and what can't be proven.
     """
 
     directory: Path
@@ -139,7 +139,7 @@ def read_object(path: Path) -> dict[str, Any] | None:
 
 
 def check_plan(campaign: Campaign) -> Iterator[Finding]:
-    """Whether run ids and workloads' ids are still the hashes of what stands beside them."""
+    """Whether run ids and workloads' ids are still the hashes of their content."""
     plan = campaign.plan
     sources = [(PLAN_FILE, plan.jobs)]
     sources += [(f"plan.d/{number:03d}.json", one.jobs) for number, one in enumerate(campaign.additions, start=1)]
@@ -239,7 +239,7 @@ _IN_PASSING = {".fetch": "a fetch that was cut off", ".rsync-partial": "a fetch 
 
 
 def check_campaign(directory: Path, living: Callable[[Campaign, set[str]], set[str]]) -> Checked:
-    """Look at every file; nothing is written.
+    """Check every file; nothing is written.
 
     Args:
         directory: holds a plan, or did.
@@ -290,7 +290,7 @@ def _top(campaign: Campaign) -> Iterator[Finding]:
             if is_temporary(name):
                 yield torn(folder / name, "its writer died before the rename", REMOVE)
             elif folder.name == "plan.d" and name not in {f"{n + 1:03d}.json" for n in range(len(campaign.additions))}:
-                yield foreign(folder / name, "nobody appended it to the plan")
+                yield foreign(folder / name, "it was not appended to the plan")
 
 
 def _runs(campaign: Campaign, attempts: list[RunDirectory], node_half: str) -> Iterator[Finding]:
@@ -308,11 +308,11 @@ def _runs(campaign: Campaign, attempts: list[RunDirectory], node_half: str) -> I
         try:
             yield from check_run(campaign.plan, rows[one.run], one, node_half)
         except OSError as error:
-            yield torn(one.path, f"can't be read: {error.strerror}", "see to its permissions")
+            yield torn(one.path, f"can't be read: {error.strerror}", "check its permissions")
 
 
 def _results(campaign: Campaign) -> Iterator[Finding]:
-    """What is derived is never read back; a table that was edited still fools whoever opens it."""
+    """Derived files are never read back, but an edited table still misleads its readers."""
     verdicts = campaign.verdicts
     if verdicts.exists() and not str((read_object(verdicts) or {}).get("schema", "")).startswith(VERDICTS):
         yield torn(verdicts, "it holds no verdicts", f"gpubench report {campaign.directory}")
@@ -335,12 +335,12 @@ def _results(campaign: Campaign) -> Iterator[Finding]:
     if not table.equals(merged):
         strange = table.join(merged, on=list(COLUMNS), how="anti", nulls_equal=True).height
         if strange:
-            yield edited(campaign.results, f"{strange} rows of it are of no run that is here", again)
+            yield edited(campaign.results, f"{strange} of its rows belong to no run that is here", again)
 
 
 def _notes(attempts: list[RunDirectory], alive: set[str]) -> Iterator[str]:
     if alive:
-        yield f"job {', '.join(sorted(alive))} may still be running: what isn't there yet is no finding"
+        yield f"job {', '.join(sorted(alive))} may still be running: files that are still missing are not reported"
     records = Records()
     unproven = open_ = 0
     for one in attempts:
@@ -356,9 +356,7 @@ def _notes(attempts: list[RunDirectory], alive: set[str]) -> Iterator[str]:
         yield f"unproven: {unproven} runs of an older gpubench, whose records hold no hashes of the other files"
 
 
-_THEN = (
-    "restore the run from a copy, or don't believe it: gpubench bench --campaign replaces a block whose run you remove"
-)
+_THEN = "restore the run from a copy, or remove it: gpubench bench --campaign then replaces its block"
 _PROVED, _OF_THE_LOG = ("UCX_", "UCXPY_"), ("UCX_LOG_FILE", "UCX_LOG_LEVEL")
 _EVERY_FILE = {*HASHED_FILES, RUN_FILE}
 
@@ -483,7 +481,7 @@ def _environments(plan: Plan, row: Row, provenance: Mapping[str, Any]) -> Iterat
 
 
 def _samples(path: Path, record: RunRecord, *, turns: bool) -> Iterator[Finding]:
-    """``turns``: the runs of its block took turns, and each turn began with a warm-up that nobody counts."""
+    """``turns``: the runs of its block took turns, and each turn began with a warm-up that isn't counted."""
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     parsed = parse_samples(text, path.name, {one.params_id: one for one in record.workloads})
     for error in parsed.errors:
@@ -515,7 +513,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 def check_import(directory: Path) -> Checked:
-    """Look at every file; nothing is written."""
+    """Check every file; nothing is written."""
     note = read_object(directory / NOTE)
     found = list(_strays(directory))
     if note is None or note.get("schema") != IMPORT:

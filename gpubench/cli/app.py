@@ -25,7 +25,7 @@ PARTS = {
     "sites.commands": ("sites",),
     "node_command": ("run",),
 }
-"""By module, in the order in which --help lists them: what each registers."""
+"""The commands that each module registers, in the order in which --help lists them."""
 RETIRED: dict[str, str] = {
     "resume": "bench --campaign DIR",
     "advance": "bench --campaign DIR",
@@ -45,11 +45,11 @@ RETIRED: dict[str, str] = {
     "prereqs": "sites prereqs SITE",
     "version": "--version",
 }
-"""What to type instead, by the old name. A name that is a command still is no retired one."""
+"""The new command for each retired name. A name that is still a command is not listed here."""
 
 
 class Commands(TyperGroup):
-    """The commands; an old name is none of them, and is answered by the new one."""
+    """The commands; for a retired name, the error names the new command."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """As click does it; raises UsageError for an old name."""
@@ -59,7 +59,7 @@ class Commands(TyperGroup):
 
 
 READER_GONE = 128 + signal.SIGPIPE
-"""What a shell says of a program that wrote to a pipe whose reader has gone."""
+"""The shell's exit code for a program that wrote to a pipe after its reader had ended."""
 
 
 def _print_version(asked: bool) -> None:
@@ -91,11 +91,11 @@ def options(
         ),
     ] = None,
 ) -> None:
-    """Options that stand before a command."""
+    """Options that come before a command."""
 
 
 def application(word: str | None = None) -> typer.Typer:
-    """The command line; with ``word``, a command's or a group's name, no other command is made, which takes longer."""
+    """The command line; with ``word`` (a command's or a group's name) only that one is made, which is faster."""
     app = typer.Typer(
         name="gpubench",
         cls=Commands,
@@ -159,7 +159,7 @@ def main() -> None:
 
 
 def _is_of_ctrl_c(error: BaseException | None) -> bool:
-    """Whether Ctrl-C is what it began with."""
+    """Whether Ctrl-C caused the error."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None

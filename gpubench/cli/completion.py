@@ -85,7 +85,7 @@ def install(shell: Shell | None) -> None:
 
 
 def _completer(values: Callable[[typer.Context], Iterable[str]]) -> Completer:
-    """What begins as the word does; nothing where a file can't be read, for nobody would see why."""
+    """Values that begin with the word; none if a file can't be read, because no message would be seen."""
 
     @functools.wraps(values)
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -147,7 +147,7 @@ def runtimes(_ctx: typer.Context) -> Iterable[str]:
 
 @_completer
 def protocols(_ctx: typer.Context) -> Iterable[str]:
-    """Of a campaign."""
+    """Values for a campaign."""
     from gpubench.plan.make import PROTOCOLS
 
     return PROTOCOLS
@@ -155,7 +155,7 @@ def protocols(_ctx: typer.Context) -> Iterable[str]:
 
 @_completer
 def summaries(_ctx: typer.Context) -> Iterable[str]:
-    """The number of a run."""
+    """How a run is summarised."""
     from typing import get_args
 
     from gpubench.stats.settings import Summary
@@ -186,7 +186,7 @@ def variants(ctx: typer.Context) -> Iterable[str]:
 
 
 def _typed() -> list[str]:
-    """The words so far. An option whose value is asked for makes typer forget them, also those before it."""
+    """The words so far: typer loses all of them when the value of an option is completed."""
     return (os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")).split()
 
 

@@ -23,7 +23,7 @@ def register(app: typer.Typer) -> None:
 
 
 def run(context: typer.Context) -> None:
-    """Become ``python node.pyz run …``: what measures is the campaign's file, never this installation.
+    """Replace this process by ``python node.pyz run …``: the campaign's file measures, never this installation.
 
     Without ``--spec`` (a scheduler or workers started by hand) there is no campaign; then this version's own is packed.
     """

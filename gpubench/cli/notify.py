@@ -1,4 +1,4 @@
-"""``--notify``: a command that is told a finished verdict, and by it any webhook."""
+"""``--notify``: a command that gets the final verdicts, and can call a webhook."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ Notify = Annotated[
     typer.Option(
         metavar="CMD",
         help="Shell command to run on the finished verdicts, whose JSON is its standard input. It gets "
-        "GPUBENCH_CAMPAIGN, GPUBENCH_VERDICT (the worst) and GPUBENCH_EXIT_CODE, and has 60 s. If it fails, that is a "
-        "warning.",
+        "GPUBENCH_CAMPAIGN, GPUBENCH_VERDICT (the worst) and GPUBENCH_EXIT_CODE, and has 60 s. A failure is only "
+        "a warning.",
     ),
 ]
 _WORST_FIRST = ("broken", "regression", "inconclusive", "improvement", "equivalent")
 
 
 def notify(command: str, document: str, *, name: str, verdicts: Sequence[Verdict], code: int) -> None:
-    """Run the command; what it prints is thrown away, and what goes wrong is one warning.
+    """Run the command; its output is discarded, and a failure is one warning.
 
     Args:
         document: the verdicts as JSON.
         name: of the campaign.
-        code: the exit code that the verdicts stand for.
+        code: the exit code that belongs to the verdicts.
     """
     words = {one.verdict for one in verdicts}
     told = {
@@ -58,5 +58,5 @@ def notify(command: str, document: str, *, name: str, verdicts: Sequence[Verdict
         warn(f"--notify was ended after {LIMIT_S:g} s")
     else:
         if done.returncode:
-            last = (done.stderr.decode("utf-8", "replace").strip().splitlines() or ["it said nothing"])[-1]
+            last = (done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no output"])[-1]
             warn(f"--notify ended with exit code {done.returncode}: {last}")

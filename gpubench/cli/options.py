@@ -1,6 +1,6 @@
 """An option is declared once, as a field of a dataclass: typer's parameters and make's variables come from it.
 
-The options that several groups of commands share stand here too, those of one group in its dataclass."""
+Options that several groups of commands share are here, too; those of one group are in its dataclass."""
 
 import dataclasses
 import inspect
@@ -100,7 +100,7 @@ Date = Annotated[
     str | None, typer.Option(help="YYYYMMDD: images of that day; default: the newest in images.lock.toml."), Make()
 ]
 Seed = Annotated[int | None, typer.Option(help="Seed of the order; the same seed gives the same order."), Make()]
-Margin = Annotated[str | None, typer.Option(help="Differences up to this count as none, like 3%.")]
+Margin = Annotated[str | None, typer.Option(help="Margin: differences up to this do not matter, like 3%.")]
 Allow = Annotated[
     list[str] | None,
     typer.Option(help="What may differ between the variants of a block, like kernel or 'network.*'; repeatable."),
@@ -124,7 +124,7 @@ Planned = Annotated[
 MaybeCampaign = Annotated[
     Path | None,
     typer.Argument(
-        help="Directory of the campaign, or a pack, where nothing is changed; default: the newest in outputs/.",
+        help="Directory of the campaign, or a pack if the command only reads; default: the newest in outputs/.",
         show_default=False,
         autocompletion=completion.campaigns,
     ),

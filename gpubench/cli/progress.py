@@ -31,7 +31,7 @@ from gpubench.store.rundirs import read_record, run_directories
 BAR = 40
 """Columns of the bar."""
 LEAST_COMPLETE = 3
-"""Complete blocks before anything is said of what they hold."""
+"""Complete blocks that are needed before estimates are shown."""
 
 
 @dataclasses.dataclass
@@ -69,14 +69,14 @@ class Progress:
         self._holder = ""
 
     def waiting(self, holder: str) -> None:
-        """Another job has the machine."""
+        """Show that another job uses the machine."""
         if holder != self._holder:
             self._holder = holder
             self.tell(f"waiting for this machine; it is held by {holder or 'another campaign'}")
         self._show(f"waiting for {holder or 'another campaign'}")
 
     def look(self) -> None:
-        """Look at the run directories once."""
+        """Check the run directories once."""
         current = ""
         # In order of attempts: the newest one of a run stays. One look at the directory, however many runs are planned.
         new = {one.run: one.path for one in run_directories(self.campaign.runs_dir) if one.path not in self._old}
@@ -120,7 +120,7 @@ class Progress:
         return [block for block in self.blocks if self._is_complete(block)]
 
     def _so_far(self) -> str:
-        """Estimates from the complete blocks; no verdicts, which are for the end and for the planned looks."""
+        """Estimates from the complete blocks; verdicts are made only at the end and at the planned looks."""
         from gpubench.report.labels import cell_names
 
         plan = self.campaign.plan
@@ -217,7 +217,7 @@ _SUMMARIES: Mapping[str, Callable[[Sequence[float]], float]] = {
 
 
 def _numbers(run: Path, summary: str) -> dict[str, float]:
-    """The number of each workload of a run, by ``params_id``; of one that can't be read none, the judging says why."""
+    """The summary of each workload of a run, by ``params_id``; none if it can't be read (judging reports why)."""
     samples: dict[str, list[float]] = {}
     try:
         for line in parse_lines((run / SAMPLES_FILE).read_text(encoding="utf-8")):

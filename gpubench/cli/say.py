@@ -1,4 +1,4 @@
-"""Lines for people. What is printed goes through here (or ``Terminal``), where text from files is escaped."""
+"""Lines for people. All output goes through here (or ``Terminal``), where text from files is escaped."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Commands that a message names as the way on, as the user types them."""
+"""Commands that a message proposes, as the user types them."""
 
 import os
 import shlex
@@ -6,7 +6,7 @@ import shlex
 from gpubench.render.environment import words
 
 BY_MAKE = "GPUBENCH_BY_MAKE"
-"""The Makefile sets it for what it starts; whoever installed a wheel has no Makefile."""
+"""The Makefile sets it for its commands; an installed wheel has no Makefile."""
 TARGETS = {"images build": "images", "images import": "import"}
 """Names of targets that differ from the command's."""
 

@@ -203,7 +203,7 @@ class Tracker:
             mlflow: Any = importlib.import_module("mlflow")
         except ImportError:
             raise MissingToolError(
-                "MLflow isn't installed beside gpubench", then="install it with: pip install 'gpubench[mlflow]'"
+                "MLflow isn't installed with gpubench", then="install it with: pip install 'gpubench[mlflow]'"
             ) from None
         self._name = without_login(uri)
         self._entities: Any = importlib.import_module("mlflow.entities")
@@ -282,5 +282,5 @@ class Tracker:
             first = (str(error).splitlines() or [type(error).__name__])[0]
             raise MissingToolError(
                 f"the tracker at {self._name} doesn't take it: {without_login(first)[:300]}",
-                then="see to it, then export again: what is there already is not written twice",
+                then="correct this, then export again: finished parts are not written twice",
             ) from None

@@ -190,7 +190,7 @@ def obtain(home: Path, name: str, build: Build, progress: Progress, *, sound: So
                 if path.exists():
                     return checked()
             except DataError as damage:
-                progress(f"{damage.what}; it is built anew")
+                progress(f"{damage.what}; it is built again")
             _build(home, name, build, hold)
         return checked()
 
@@ -235,7 +235,7 @@ def check(folder: Folder, *, deep: bool) -> None:
 def _damaged(path: Path, why: str) -> DataError:
     return DataError(
         f"image folder {path} is damaged: {why}",
-        then="the next plan or bench of its version builds it anew; what this campaign has measured in it is doubtful",
+        then="the next plan or bench of its version builds it again; don't trust what this campaign has measured in it",
     )
 
 

@@ -110,7 +110,7 @@ def from_labels(
     except (KeyError, TypeError, AttributeError, pydantic.ValidationError) as error:
         lacks = str(error) if isinstance(error, KeyError) else type(error).__name__
         raise DataError(
-            f"the labels or the manifest of {tag} aren't what gpubench writes ({lacks})", then="build it anew"
+            f"the labels or the manifest of {tag} aren't what gpubench writes ({lacks})", then="build it again"
         ) from None
 
 

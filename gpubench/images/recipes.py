@@ -146,7 +146,7 @@ def _check(settings: ImageSettings, base: str) -> None:
             raise UsageError(f"image.fabric: unknown word '{word}'{nearest(word, FABRICS)}")
     if without_logins(settings.ucx_repository) != settings.ucx_repository:
         raise UsageError(
-            "image.ucx_repository holds credentials, which would stand in every image",
+            "image.ucx_repository holds credentials, which would be stored in every image",
             then="leave them to git's credential helper",
         )
 

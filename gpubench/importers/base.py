@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.merge.samples import LEAST_S, MOST_REPS, MOST_S
-from gpubench.model.text import from_cell
+from gpubench.model.text import counted, from_cell
 
 _DECIMAL = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _RELEASE = re.compile(r"\s*(?:ucx)?[-_ ]?v?(\d+(?:\.\d+)+\S*)\s*", re.ASCII | re.IGNORECASE)
@@ -20,21 +20,21 @@ FIRST_DAY, LAST_DAY = dt.date(2000, 1, 1), dt.date(2100, 1, 1)
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One time that a foreign file holds. What its source never recorded is None: nothing is made up.
+    """One time in a foreign file. Facts that its source never recorded are None: nothing is invented.
 
     Args:
         file: the file's name, below the directory that was given.
         line: in that file, from 1; of a file that isn't read by lines, the number of the record.
         workload: our name where we measure the same thing, else the source's.
         wall_s: seconds; of one repetition, or the arithmetic mean of ``reps`` of them.
-        extra: every field of the source, as it stood there.
-        run: what was started once, as far as the source tells: its file, or the row.
-        identity: what no two rows of an import may have in common.
+        extra: every field of the source, unchanged.
+        run: the program start that the time belongs to, as far as the source tells: its file, or the row.
+        identity: must be different for every row of an import.
         date: the day of the measurement.
-        reps: of how many repetitions ``wall_s`` is the mean; 1 for a repetition, None where nobody knows.
+        reps: the number of repetitions of which ``wall_s`` is the mean; 1 for a repetition, None if unknown.
         wall_se: standard error of that mean in seconds.
         workers: worker processes (GPUs) of the whole cluster.
-        documents: what stands beside the file, like a package list, by a name.
+        documents: other files of the same measurement, like a package list, by name.
     """
 
     file: str
@@ -78,11 +78,11 @@ class Refused:
 
 
 class Duplicate(Refused):
-    """A row or a file that says what another one says already: leaving it out loses nothing."""
+    """A row or a file with the same content as another one: leaving it out loses nothing."""
 
 
 Reader = Callable[[Path, str], Iterator[Row | Refused]]
-"""Reads one file, which is called so in what it says."""
+"""Reads one file; the name is used in messages."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,12 +92,12 @@ class Format:
     Args:
         what: one line for ``--help``.
         patterns: names of its files in a directory, as the shell would match them.
-        leave: names of files that match, and yet are read beside others or not at all.
+        leave: names of files that match, but are read together with others or not at all.
         read: one file.
         lacks: what the format never records, in words.
-        caution: what pairs by date can't show of it.
-        by_place: where a file stands tells what it is of, so that equal bytes elsewhere are another measurement.
-        has_others: some of its files hold no result, and nothing is wrong with that.
+        caution: what pairs by date can't show.
+        by_place: the path of a file tells what it measures, so equal bytes elsewhere are another measurement.
+        has_others: some of its files hold no result, which is no fault.
         map_columns: makes a reader of what ``--columns`` says; None: the format has columns of its own.
     """
 
@@ -132,7 +132,7 @@ def printed(
     Args:
         what: as for ``Format``, like ``lacks`` and ``caution``.
         rows: of a file's stem, its name and its numbered lines.
-        nothing: what a file of something else isn't, and what it lacks, in words.
+        nothing: words for the refusal of another kind of file: what it isn't, and what it lacks.
     """
 
     def read(path: Path, name: str) -> Iterator[Row | Refused]:
@@ -160,7 +160,7 @@ def whole(value: Any) -> int | None:
 
 
 def impossible(row: Row) -> str:
-    """What no measurement has, or no table of ours can hold; empty where there is nothing."""
+    """Why a row can't be a measurement, or can't be stored in our table; empty if it can."""
     if not LEAST_S < row.wall_s < MOST_S:
         return f"{row.wall_s:g} s is no time of a measurement"
     if row.wall_se is not None and not 0 <= row.wall_se < MOST_S:
@@ -244,6 +244,6 @@ def csv_rows(
                     name, lines.line_num, f"no row of this table: no heading with {', '.join(needed)} before it"
                 )
             elif len(fields) != len(heading):
-                yield Refused(name, lines.line_num, f"{len(fields)} fields, the heading has {len(heading)}")
+                yield Refused(name, lines.line_num, f"{counted(len(fields), 'field')}, the heading has {len(heading)}")
             else:
                 yield lines.line_num, dict(zip(heading, map(from_cell, fields), strict=True))

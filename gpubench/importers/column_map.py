@@ -1,6 +1,6 @@
 """Any CSV or Parquet table by a map of its columns: ``wall_s=seconds,variant=build,params.rows=n``.
 
-Without a map a column is what its name says, where that is one of ours. Columns that no field takes stay in ``extra``.
+Without a map, columns with our names are used. Columns that no field takes stay in ``extra``.
 There is no field for a block: a block is runs side by side on the same nodes, which a table can't show.
 """
 
@@ -27,7 +27,7 @@ def _count(text: str) -> int | None:
 
 
 def _moment(text: str) -> dt.datetime | None:
-    """None without an offset from UTC: whose clock it was isn't recorded then."""
+    """None without an offset from UTC, because the time zone is unknown then."""
     try:
         moment = dt.datetime.fromisoformat(text)
     except ValueError:
@@ -66,7 +66,7 @@ def reader(text: str) -> Reader:
 
 
 def read(path: Path, name: str) -> Iterator[Row | Refused]:
-    """A table whose columns are called as our fields are, with the time in ``wall_s``."""
+    """A table whose columns have the names of our fields, with the time in ``wall_s``."""
     return _rows(path, name, {})
 
 
@@ -139,6 +139,6 @@ FORMAT = Format(
     read=read,
     map_columns=reader,
     lacks=("what no column holds", "blocks"),
-    caution="nobody knows how the table came about: order, nodes and neighbours of a run may go with the version",
+    caution="it is unknown how the table was made: order, nodes and neighbours may be confounded with the version",
     by_place=True,
 )

@@ -74,5 +74,5 @@ FORMAT = Format(
     patterns=("*.jsonl",),
     read=read,
     lacks=("UCX version", "transport", "nodes", "hosts", "start of an iteration"),
-    caution="a run takes its queries in one fixed order, and one run of one version is one figure a date",
+    caution="a run takes its queries in one fixed order, and all runs of a version on a date give one figure",
 )

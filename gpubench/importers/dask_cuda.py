@@ -169,13 +169,13 @@ FORMAT = Format(
     leave=("*.address_map.json", "version-info.json", "environment-info.json", "scheduler-*.json", "import.json"),
     read=read,
     lacks=(
-        "UCX version and date, but in the path",
+        "UCX version and date, except in the path",
         "nodes",
         "job",
         "order within a date",
         "host",
         "start of a repetition",
     ),
-    caution="place in the job is not recorded, and may go with the version",
+    caution="the position in the job is not recorded, and may be confounded with the version",
     by_place=True,
 )

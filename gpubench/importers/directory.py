@@ -1,4 +1,4 @@
-"""An imported directory: ``results.parquet`` in our columns, ``import.json`` that says where every row comes from."""
+"""An imported directory: ``results.parquet`` in our columns, and ``import.json`` with the source of every row."""
 
 import collections
 import dataclasses
@@ -19,6 +19,7 @@ from gpubench.files import reading, write_atomically
 from gpubench.importers.base import Duplicate, Format, Refused, Row, impossible, plain_version
 from gpubench.merge.samples import OPTIONAL
 from gpubench.merge.table import COLUMNS, parquet
+from gpubench.model.text import counted
 from gpubench.spec.plain import canonical, content_id, parse_json
 from gpubench.store.packs import Pack
 from gpubench.store.rundirs import is_temporary
@@ -29,7 +30,7 @@ NOTE, TABLE = "import.json", "results.parquet"
 
 @dataclasses.dataclass(frozen=True)
 class Given:
-    """What the user knows and the files don't say; never takes the place of what a file says.
+    """Facts from the user that the files lack; they never replace what a file says.
 
     ``columns`` says which column of a table holds what (``column_map``).
     """
@@ -51,11 +52,11 @@ class ImportedResults:
 
     @property
     def place(self) -> Path:
-        """What people know it by: the pack, or the directory."""
+        """Its name for people: the pack, or the directory."""
         return self.pack.path if self.pack else self.directory
 
     def derived(self, name: str) -> Path:
-        """Where a file stands that is made of it."""
+        """The path of a file that is derived from it."""
         return self.pack.beside(name) if self.pack else self.directory / name
 
     @property
@@ -131,7 +132,8 @@ def import_files(kind: str, form: Format, paths: Sequence[Path], out: Path, give
     if not settled:
         why = f"; the first: {refused[0]}" if refused else ""
         raise DataError(
-            f"not one usable row of {len(sources)} file(s) of format {kind}{why}", then="see what the format is made of"
+            f"no usable row in {counted(len(sources), 'file')} of format {kind}{why}",
+            then="see which files the format has",
         )
     if not form.has_others:
         _check_most_are_used(kind, settled, refused)
@@ -159,7 +161,7 @@ def import_files(kind: str, form: Format, paths: Sequence[Path], out: Path, give
 
 
 def _check_most_are_used(kind: str, settled: Sequence[Row], refused: Sequence[Refused]) -> None:
-    """Raise DataError where most rows are refused, of all files or of one that has several: the rest is no sample."""
+    """Raise DataError where most rows are refused, of all files or of one of several: the rest isn't representative."""
     lost = [one for one in refused if not isinstance(one, Duplicate)]
     good = collections.Counter(row.file for row in settled)
     good.update(one.file for one in refused if isinstance(one, Duplicate))
@@ -176,7 +178,7 @@ def _check_most_are_used(kind: str, settled: Sequence[Row], refused: Sequence[Re
 
 
 def _begun(out: Path) -> bool:
-    """Whether nothing stands there but what an import leaves that was killed before its last file, the note."""
+    """Whether it holds only the files of an import that was killed before it wrote the note."""
     return out.is_dir() and all(one.name == TABLE or is_temporary(one.name) for one in out.iterdir())
 
 
@@ -274,7 +276,7 @@ _PLACE = ("file", "line")
 
 
 def settle(rows: Iterable[Row]) -> tuple[list[Row], list[Refused]]:
-    """Rows that stand once. Copies are refused but for the first; of rows that contradict each other, all are."""
+    """Unique rows. Copies are refused except the first; rows that contradict each other are all refused."""
     groups: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(row.identity, []).append(row)
@@ -286,7 +288,7 @@ def settle(rows: Iterable[Row]) -> tuple[list[Row], list[Refused]]:
             places = [f"{row.file}:{row.line}" for row in group]
             for row, own in zip(group, places, strict=True):
                 others = ", ".join(place for place in places if place != own)
-                refused.append(Refused(row.file, row.line, f"says otherwise than {others}; none of them is used"))
+                refused.append(Refused(row.file, row.line, f"contradicts {others}; none of them is used"))
             continue
         kept.append(first)
         refused += [Duplicate(row.file, row.line, f"says the same as {first.file}:{first.line}") for row in group[1:]]
@@ -299,7 +301,7 @@ def frame(rows: Iterable[Row], site: str | None, name: str) -> pl.DataFrame:
     Args:
         rows: settled ones.
         site: what the user calls the machine.
-        name: of the import; it stands where a campaign's does.
+        name: of the import; it is used like a campaign's name.
     """
     plain = [
         {

@@ -16,7 +16,9 @@ _MERGE, _TRANSPOSE = ("rows_per_chunk", "frac_match"), ("user_size", "user_secon
 _AGREE = 1e-3
 _TYPED_IN = "no-dask"
 
-NO_MEASUREMENT = "a reference typed in by hand (backend no-dask, its wall clock is another row's), no measurement"
+NO_MEASUREMENT = (
+    "a reference that was typed in by hand, no measurement (backend no-dask, with the wall clock of another row)"
+)
 
 
 def read(path: Path, name: str) -> Iterator[Row | Refused]:
@@ -77,5 +79,6 @@ FORMAT = Format(
     patterns=("*merge*.csv", "*transpose*.csv"),
     read=read,
     lacks=("single repetitions", "nodes", "job", "order within a date", "protocol", "device", "host", "packages"),
-    caution="the original took the versions of a job in one fixed order, so place in the job goes with version",
+    caution="the original measured the versions of a job in one fixed order, so the position in the job is confounded "
+    "with the version",
 )

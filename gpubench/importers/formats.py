@@ -1,4 +1,4 @@
-"""The formats that are read, by name. In a module of its own, so that who reads an import imports none of them."""
+"""The formats that are read, by name. In a separate module, so that reading an import doesn't import any of them."""
 
 from gpubench.importers import (
     column_map,

@@ -1,7 +1,7 @@
 """What benchmarks of links and collectives print: OSU, ucx_perftest, ucxx's send_recv, nccl-tests, rapidsmpf.
 
 All are read by one scheme: lines above the rows say what is measured (``_Output``), a row is read by its heading or its
-words, and whatever else stands in between is left out. A file may hold the output of several runs.
+words, and other lines in between are left out. A file may hold the output of several runs.
 """
 
 import dataclasses
@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpubench.importers.base import Lines, Refused, Row, Rows, plain_number, positive, printed, whole
+from gpubench.model.text import counted
 
 
 @dataclasses.dataclass
 class _Output:
-    """What stands above the rows of a run, which is the ``number`` th of its file."""
+    """The header above the rows of a run, the ``number`` th of its file."""
 
     number: int = 0
     title: str = ""
@@ -69,7 +70,7 @@ def _osu_row(name: str, line: int, output: _Output, values: list[str]) -> Row | 
     if not output.title:
         return Refused(name, line, "no title '# OSU ... Test' before it")
     if len(output.columns) != len(values):
-        return Refused(name, line, f"{len(values)} fields, the heading has {len(output.columns)}")
+        return Refused(name, line, f"{counted(len(values), 'field')}, the heading has {len(output.columns)}")
     fields = dict(zip(output.columns, values, strict=True))
     size = int(fields["Size"]) if fields.get("Size", "").isdecimal() else None
     latency = next((positive(fields[one]) for one in _LATENCY if one in fields), None)
@@ -98,7 +99,7 @@ OSU = printed(
     "what the OSU micro-benchmarks printed",
     _osu,
     "an OSU micro-benchmark: no line '# OSU ... Test'",
-    lacks=("date", "UCX", "MPI", "nodes", "processes", "host", "single repetitions", "their count, but with -f"),
+    lacks=("date", "UCX", "MPI", "nodes", "processes", "host", "single repetitions", "their count, except with -f"),
     caution="a row is one mean; where processes ran (one node or two) is not recorded",
 )
 
@@ -174,7 +175,7 @@ UCX_PERFTEST = printed(
         "transport",
         "hosts",
         "single repetitions",
-        "test and size, but in the server's output",
+        "test and size, except in the server's output",
     ),
     caution="bandwidth counts the sender's completion, not the arrival of the last message",
 )
@@ -244,8 +245,8 @@ UCXX = printed(
     "what python -m ucxx.benchmarks.send_recv printed",
     _ucxx,
     f"ucxx.benchmarks.send_recv: no line '{_UCXX_BEGIN}'",
-    lacks=("date", "UCX and ucxx versions", "hosts", "exact message size", "transport, but where UCX_TLS was printed"),
-    caution="iterations of one process follow one another: a date is one figure, however many they are",
+    lacks=("date", "UCX and ucxx versions", "hosts", "exact message size", "transport, except if UCX_TLS was printed"),
+    caution="iterations of one process are not independent: they give one figure per date, whatever their number",
 )
 
 
@@ -254,7 +255,7 @@ UCXX = printed(
 # cells. The test is named in newer releases only ("# Collective test starting:"); else by the file.
 
 _NCCL_BEGINS = ("# nThread", "# nccl-tests version", "# Collective test starting")
-"""One of these stands above the rows of a run."""
+"""One of these is above the rows of a run."""
 _NCCL_SETTING = re.compile(r"([A-Za-z]+(?: iters)?):? (\d+)")
 _NCCL_VERSION = re.compile(r"^# nccl-tests version (\S+)(?:.*nccl-library=(\S+))?")
 _NCCL_TEST = re.compile(r"^# Collective test starting: (\S+)")
@@ -291,7 +292,9 @@ def _nccl(stem: str, name: str, lines: Lines) -> Rows:
 def _nccl_rows(name: str, line: int, output: _Output, values: list[str]) -> Iterator[Row | Refused]:
     expected = len(output.columns) + len(_PLACES) * len(_NCCL_FIGURES)
     if len(values) != expected or not output.columns or not values[0].isdecimal():
-        why = f"{len(values)} fields, the heading has {expected}" if output.columns else "no heading before it"
+        why = (
+            f"{counted(len(values), 'field')}, the heading has {expected}" if output.columns else "no heading before it"
+        )
         yield Refused(name, line, why)
         return
     about = dict(zip(output.columns, values, strict=False))
@@ -329,7 +332,14 @@ NCCL_TESTS = printed(
     "what nccl-tests printed",
     _nccl,
     "nccl-tests: no heading 'size count type'",
-    lacks=("date", "UCX", "transport", "single repetitions", "test, but in newer releases", "NCCL, but in newer ones"),
+    lacks=(
+        "date",
+        "UCX",
+        "transport",
+        "single repetitions",
+        "test, except in newer releases",
+        "NCCL, except in newer releases",
+    ),
     caution="a row is one mean of its iterations, measured after those of smaller sizes in one process",
 )
 
@@ -368,6 +378,14 @@ RAPIDSMPF = printed(
     "the lines of results of rapidsmpf's bench_comm and bench_shuffle",
     _rapidsmpf,
     f"a rapidsmpf benchmark: no line '{_MEANS} ... sec | ...'",
-    lacks=("date", "UCX", "nodes", "hosts", "benchmark, but in the file's name", "count of repetitions", "single ones"),
+    lacks=(
+        "date",
+        "UCX",
+        "nodes",
+        "hosts",
+        "benchmark, except in the file's name",
+        "count of repetitions",
+        "single ones",
+    ),
     caution="the mean is over ranks and runs: a slow rank can't be told from a slow run",
 )

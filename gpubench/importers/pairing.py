@@ -1,4 +1,4 @@
-"""From an imported table to comparisons: dates stand for blocks, and where there is no date, nothing does. Pure.
+"""From an imported table to comparisons: dates are used as blocks; without dates there are no blocks. Pure.
 
 Scaling of an import: its cells by the number of workers, as far as the source recorded that. Pure.
 """
@@ -70,7 +70,7 @@ def points(table: pl.DataFrame) -> list[Point]:
 
 
 def cell_of(row: dict[str, Any]) -> Key:
-    """What is known of the cell."""
+    """The known facts about the cell."""
     return tuple((name, row[name]) for name in CELL if row[name] is not None)
 
 
@@ -129,11 +129,11 @@ def _run(one: Point) -> RunSamples:
 
 
 def reworded(verdicts: Iterable[Verdict], comparisons: Iterable[ComparisonInput]) -> Iterator[Verdict]:
-    """What has no pair says why, in the words of an import; nobody can add dates to what is past."""
+    """The reason of a cell without pairs, in an import's words: dates can't be added later."""
     for verdict, one in zip(verdicts, comparisons, strict=True):
         reason = verdict.reason
         if not one.runs:
-            reason = "no block: no date is recorded, so nothing tells the versions from the days they were measured on"
+            reason = "no block: no date is recorded, so versions can't be separated from the days of measurement"
         elif not verdict.blocks:
             reason = f"no data: no date on which both were measured, of {one.planned_blocks}"
         yield dataclasses.replace(verdict, reason=reason, more_blocks=None)
@@ -187,7 +187,7 @@ def curves(table: pl.DataFrame) -> list[ImportedCurve]:
 
 
 def units_of(row: dict[str, Any]) -> int | None:
-    """Worker threads of the whole cluster; None where nobody recorded them."""
+    """Worker threads of the whole cluster; None if they weren't recorded."""
     if row["workers"] is not None:
         return int(row["workers"]) * int(row["threads_per_worker"] or 1)
     threads = json.loads(row["params"]).get("threads")

@@ -109,8 +109,18 @@ PARSL_PERF = printed(
     "what parsl-perf printed",
     _read,
     "parsl-perf: no line '==== Iteration 1 ===='",
-    lacks=("date", "executor", "workers", "nodes", "host", "UCX", "single tasks", "parsl's version, but where printed"),
-    caution="one thread submits the tasks: beyond a few workers the figure is the client's, not the cluster's",
+    lacks=(
+        "date",
+        "executor",
+        "workers",
+        "nodes",
+        "host",
+        "UCX",
+        "single tasks",
+        "parsl's version, except if it was printed",
+    ),
+    caution="one thread submits the tasks: with more than a few workers, the figure is that of the client, not of the "
+    "cluster",
 )
 
 
@@ -135,7 +145,7 @@ def _read_run(path: Path, name: str) -> Iterator[Row | Refused]:
         Refused(f"{Path(name).parent}/metrics/{metric}", line, "no metric: time, value, step") for metric, line in torn
     )
     if "gpubench.campaign" in tags:
-        yield Refused(name, 1, "exported by gpubench: its campaign says more; read that")
+        yield Refused(name, 1, "exported by gpubench: read its campaign, which holds more")
     elif meta.get("lifecycle_stage") == "deleted":
         yield Refused(name, 1, "deleted in the tracker")
     elif meta.get("status") not in _FINISHED:
@@ -221,10 +231,11 @@ MLFLOW = Format(
         "nodes",
         "host",
         "UCX",
-        "batches but the last",
+        "all batches except the last",
         "when the benchmark began (only when it was logged)",
     ),
-    caution="one thread submits the tasks: beyond a few workers the figure is the client's, not the cluster's; "
+    caution="one thread submits the tasks: with more than a few workers, the figure is that of the client, not of the "
+    "cluster; "
     "cores_per_node is that of a pod, or of the head node",
     by_place=True,
     has_others=True,

@@ -194,8 +194,8 @@ MEANING: dict[Metric, str] = {
 }
 _WITHOUT: dict[Metric, str] = {
     Metric.CPU_S: "an older gpubench measured it, or only workloads that have none; measure again",
-    Metric.ENERGY_J: "an older gpubench measured it, or its nodes let nobody read NVML or RAPL; the manual's "
-    "page on metrics says how to let them",
+    Metric.ENERGY_J: "an older gpubench measured it, or NVML and RAPL can't be read on its nodes; the manual's "
+    "page on metrics says how to allow it",
     Metric.BYTES_MOVED: "its workloads move nothing between workers; take one that does: merge, transpose-sum",
 }
 
@@ -262,6 +262,6 @@ def remarks(plan: Plan, metric: Metric, lacking: set[str]) -> Iterator[str]:
     labels = [one.label for one in plan.variants if polls(plan.protocol, {**plan.site.env, **one.env})]
     if metric is Metric.CPU_S and labels:
         yield (
-            f"{metric} of {', '.join(labels)} says little: processes poll while they wait, so it is about their number "
-            f"times the time; {MENDED_BY}"
+            f"{metric} of {', '.join(labels)} isn't informative: processes poll while they wait, so it is about their "
+            f"number times the time; {MENDED_BY}"
         )

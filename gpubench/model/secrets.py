@@ -58,7 +58,7 @@ def secrets(plain: Mapping[str, Any], at: Callable[[str], str]) -> list[UsageErr
 
 def password_in(where: str) -> UsageError:
     """The refusal of what ``where`` names."""
-    return UsageError(f"{where} holds a password, which would stand in every plan and report", then=THEN)
+    return UsageError(f"{where} holds a password, which would be stored in every plan and report", then=THEN)
 
 
 def _texts(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:

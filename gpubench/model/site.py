@@ -65,7 +65,7 @@ class Node(Settings):
 
 
 class Batch(Settings):
-    """What the site's scheduler is told about a job."""
+    """Options for the site's scheduler."""
 
     queue: Line = ""
     """Partition or queue."""
@@ -108,9 +108,9 @@ class Paths(Settings):
     """Directories. The command line resolves ``~`` and ``$VARIABLES``; unset means the user's own default."""
 
     images: str = ""
-    """Where images lie: virtual environments, conda prefixes, squashfs files."""
+    """Directory of images: virtual environments, conda prefixes, squashfs files."""
     outputs: str = "outputs"
-    """Where campaigns lie."""
+    """Directory of campaigns."""
     scratch: str = ""
     """A directory of each node's own; the node resolves it. Unset: ``TMPDIR``, else ``/tmp``."""
     shared: list[str] = pydantic.Field(default_factory=list)
@@ -120,7 +120,7 @@ class Paths(Settings):
 
 
 class ImageSettings(Settings):
-    """What an image must be like to run on this site."""
+    """Properties that an image must have on this site."""
 
     base: Line = "debian:12"
     """The image that every build starts from; ``--base`` on the command line overrides it."""
@@ -131,7 +131,7 @@ class ImageSettings(Settings):
     compute_capability: str = ""
     """Compute capability of the nodes' GPUs, like ``7.0``. Empty: no GPUs."""
     fabric: list[str] = pydantic.Field(default_factory=list)
-    """Configure words that UCX must be built with beside TCP and shared memory (``verbs``, ``rdmacm``). If this is
+    """Options that UCX must be configured with, besides TCP and shared memory (``verbs``, ``rdmacm``). If this is
     not empty, UCX from wheels is refused, because wheels are built without them."""
     packages: list[Line] = pydantic.Field(default_factory=list)
     """Further packages of the base's distribution."""
@@ -195,7 +195,7 @@ class TimeEstimates(Settings):
 
 
 class Defaults(Settings):
-    """What a command uses when the user names nothing else."""
+    """Values that a command uses if the user gives no others."""
 
     variants: list[str] = pydantic.Field(default_factory=list)
     """Variants, each written as for ``--variants``; the first is the baseline."""
@@ -206,7 +206,7 @@ class Defaults(Settings):
     blocks: Annotated[int, between(1, MOST_BLOCKS)] = pydantic.Field(default=8, ge=1)
     """Number of blocks."""
     budget: Seconds | None = None
-    """The most time that a campaign may take."""
+    """The longest time that a campaign may take."""
     margin: Fraction = 0.03
     """Differences up to this count as none."""
     allow_changed: list[str] = pydantic.Field(default_factory=list)
@@ -248,7 +248,7 @@ OUR_LABELS = {"app.kubernetes.io/name", "app.kubernetes.io/instance"}
 
 
 class KubernetesSettings(Settings):
-    """What the pods of a job are asked for."""
+    """Settings of a job's pods."""
 
     namespace: str = pydantic.Field(default="default", pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
     """Namespace of all objects."""
@@ -256,7 +256,7 @@ class KubernetesSettings(Settings):
     """Context of the user's kubeconfig. Empty: the current one."""
     claim: str = pydantic.Field(default="", pattern="^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$")
     """A ReadWriteMany claim. Its ``claim_folder`` must be ``paths.outputs`` of the machine that submits; results
-    are files in it. Empty: results come home in the log of rank 0's pod."""
+    are files in it. Empty: results are in the log of rank 0's pod."""
     claim_folder: str = ""
     """Path inside the claim. Empty: its root."""
     node_selector: dict[str, str] = pydantic.Field(default_factory=dict)
@@ -321,13 +321,13 @@ class Site(Settings):
     description: Line = ""
     """One line for ``gpubench sites list``."""
     scheduler: str
-    """Who starts jobs here. Only certain schedulers, launchers and runtimes go together; see their table."""
+    """The program that starts jobs here. Only some combinations with launcher and runtime exist; see their table."""
     launcher: str
     """How a job starts one supervisor on each of its nodes."""
     runtime: str
     """How runs enter their image."""
     device: Literal["auto", "cpu", "gpu"] = "auto"
-    """What workers compute with. ``auto``: GPUs where a node has some."""
+    """What workers compute with. ``auto``: GPUs if a node has any."""
     protocol: str = "ucx"
     """``ucx``, or ``tcp`` for Dask without UCX."""
     interface: str
@@ -348,7 +348,7 @@ class Site(Settings):
     inside a node; ``cuda_copy``, ``cuda_ipc``, ``gdr_copy`` for GPU memory. A run that used another one is failed.
     Empty: not checked."""
     known_issues: str = ""
-    """A file of rules beside those that come with gpubench (``issues/known.toml``)."""
+    """A file of rules, in addition to those that come with gpubench (``issues/known.toml``)."""
     image: ImageSettings = ImageSettings()
     container: ContainerSettings = ContainerSettings()
     imports: ImportSettings = ImportSettings()

@@ -20,14 +20,14 @@ MOST_COUNT = 2**53
 
 
 class SuiteEntry(Settings):
-    """One workload of a suite; what is unset comes from the suite or from the catalogue."""
+    """One workload of a suite; unset keys get the value of the suite or of the catalogue."""
 
     name: str = ""
     """Workload, as ``gpubench suites workloads`` lists it, or the name of an installed package's entry point."""
     file: str = ""
     """Instead of ``name``: a workload of your own, ``"FILE.py:NAME"``. A relative path starts at the suite's folder."""
     backend: str = "dask"
-    """Who measures, of the workload's back-ends."""
+    """Which of the workload's back-ends measures."""
     reps: Annotated[int, between(1, MOST_REPS)] | None = None
     """Timed repetitions in each run. Unset: the suite's ``reps``."""
     warmup: Annotated[int, between(0, MOST_REPS)] | None = None
@@ -45,7 +45,7 @@ class Suite(Settings):
     name: Name
     """Name of the suite; the name of its file is usual."""
     description: str = ""
-    """One line for people."""
+    """Description in one line."""
     first_pass: bool = False
     """``bench`` first runs the baseline once, and chooses repetitions that fill the budget. ``reps`` of the suite and
     of its workloads then count only where there is no first pass."""
@@ -89,7 +89,7 @@ class Suite(Settings):
                     timeout_s=timeout_s,
                 )
                 if resolved.setdefault(spec.params_id, spec) is not spec:
-                    what = f"workload '{name}' stands there twice with the same parameters"
+                    what = f"workload '{name}' is listed twice with the same parameters"
                     raise UsageError(f"{file.at(place)}: {what}")
             except UsageError as fault:
                 faults.append(fault)

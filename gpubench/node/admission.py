@@ -1,6 +1,6 @@
 """Only processes of this run can connect to its Dask cluster: every connection begins with the run's secret.
 
-Dask authenticates nobody and unpickles what it receives, so any process that reaches a listener can run code as its
+Dask has no authentication and unpickles what it receives, so any process that reaches a listener can run code as its
 user. Over ``ucx`` the binding's listener takes no address and listens on every interface of the node. Therefore the
 side that connects sends the secret first, and the side that listens reads and compares that many bytes before anything
 else. This costs one message of 32 bytes per connection.

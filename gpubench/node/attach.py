@@ -96,7 +96,7 @@ def _look(client: Any, spec: AttachSpec, record: AttachRecord) -> None:
     record.workers = client.run_on_scheduler(external_cluster.workers_of)
     tasks = client.run_on_scheduler(external_cluster.tasks_of)
     if tasks:
-        record.warnings.append(f"the scheduler knows {tasks} tasks of others: the cluster isn't ours alone")
+        record.warnings.append(f"the scheduler knows {tasks} tasks of other clients: the cluster is shared")
     scheduler = client.run_on_scheduler(describe_scheduler)
     by_address = client.run(describe_worker)
     if len(by_address) != len(record.workers):

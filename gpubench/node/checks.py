@@ -1,4 +1,4 @@
-"""Checks that the cluster is the planned one: a benchmark of the wrong library is worse than none."""
+"""Checks that the cluster is the planned one: a measurement of the wrong library would be misleading."""
 
 from typing import Any, Dict, Iterable, List, Mapping, Sequence
 
@@ -25,7 +25,7 @@ def check_protocol(spec: RunSpec, addresses: Sequence[str]) -> None:
 
 
 def check_pools(spec: RunSpec, workers: Sequence[Facts]) -> None:
-    """Every GPU worker's memory pool is what the site wants, as RMM itself says (``device.memory_pool``)."""
+    """Every GPU worker's memory pool is as the site requires, as RMM itself reports (``device.memory_pool``)."""
     if spec.device != "gpu" or spec.rmm_pool == "default":
         return
     planned = 0 if spec.rmm_pool == "none" else int(spec.rmm_pool) // RMM_ALIGNMENT * RMM_ALIGNMENT

@@ -134,7 +134,7 @@ def _measure_all(
     *,
     probes: List[Dict[str, Any]],
 ) -> None:
-    """Every workload in turn, each on the same clean workers, until one may have hurt the cluster.
+    """Every workload in turn, each on the same clean workers, until one may have damaged the cluster.
 
     The workers' speed before the first and after the last goes to ``probes``: other clusters are quiet then.
     """

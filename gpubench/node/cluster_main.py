@@ -150,7 +150,7 @@ class ClusterHead:
             server.forget(rank)
             if self._state(rank) == JOINED:
                 self.state_file.left(rank, GONE)
-                self.state_file.event(f"node rank {rank} fell silent")
+                self.state_file.event(f"node rank {rank} no longer answers")
         if scheduler.code is not None:
             self.stop.check()
             raise ClusterEndedError(f"the scheduler ended: {_words(scheduler.cause())}")
@@ -307,9 +307,9 @@ def run(
 
 
 def follow_head(node: RunNode, cluster: ClusterSpec, directory: Path, token: str, stop: StopRequest) -> str:
-    """Run this node's workers until rank 0 says stop or is gone; returns why it ended.
+    """Run this node's workers until rank 0 requests a stop or is gone; returns the reason.
 
-    Who is asked to end, or whose job's time is nearly over, first has rank 0 retire its workers: what they hold moves.
+    On a request to end, or near the job's time limit, rank 0 first retires this node's workers, so their data moves.
 
     Raises:
         RendezvousTimeoutError: there is no cluster to join.
@@ -331,7 +331,7 @@ def follow_head(node: RunNode, cluster: ClusterSpec, directory: Path, token: str
 
 
 def _meet(node: RunNode, path: Path, token: str, stop: StopRequest, said: Dict[str, Any]) -> Tuple[Connection, str]:
-    """The connection to rank 0 and the scheduler's address. A rank 0 that doesn't answer may be a file that is old."""
+    """The connection to rank 0 and the scheduler's address. If rank 0 doesn't answer, its file may be old."""
     deadline = time.monotonic() + node.spec.deadlines.start_s
 
     def met() -> Optional[Tuple[Connection, str]]:
@@ -359,7 +359,7 @@ def _until_stop(node: RunNode, connection: Connection, stop: StopRequest) -> str
         connection.beat()
         for message in connection.receive():
             if message["kind"] == "stop":
-                return "rank 0 said stop"
+                return "rank 0 requested the stop"
         if not connection.open or connection.silence() > node.spec.deadlines.silence_s:
             return "rank 0 is gone"
         reason = stop.reason if stop.asked() else "the job's time is nearly over" if time_left() < 2 * grace else None

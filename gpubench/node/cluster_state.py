@@ -25,7 +25,7 @@ def workers_on(ranks: Sequence[int], dask_scheduler: Any) -> List[str]:
 
 
 def retire(address: str, ranks: Sequence[int], answer: Path) -> int:
-    """Have Dask move away what these workers hold and close them; ``answer`` says how many it did, and who is left.
+    """Have Dask move these workers' data and close them; ``answer`` gives the number closed, and those left.
 
     Returns the process's exit code.
     """

@@ -38,14 +38,14 @@ TAKEN: Dict[str, Words] = {
     "cpu": {**_ANY_WORKER, **_CPU},
     "gpu": {**_ANY_WORKER, **_GPU},
 }
-"""What Dask's command takes beside our own options, by what it is."""
+"""Options of Dask's commands besides our own, by command."""
 
 ELSEWHERE: Dict[str, Tuple[Words, str]] = {
     "scheduler": ({}, ""),
     "cpu": (_GPU, "it is about GPUs, and this worker runs on the CPU"),
     "gpu": (_CPU, "GPU workers have one process per GPU, under a nanny"),
 }
-"""What the other kind of worker takes: left out, and why."""
+"""Options of the other kind of worker: they are left out, with the reason."""
 
 RENAMED = {
     "--nprocs": "--nworkers",

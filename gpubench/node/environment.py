@@ -25,7 +25,7 @@ FOREIGN_PREFIXES = (
 
 CONNECT_TIMEOUT = "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT"
 DASKS_CONNECT_TIMEOUT_S = 30.0
-"""Within which Dask wants to have connected. The scheduler of hundreds of workers that start at once isn't so fast."""
+"""Dask's own time limit to connect: too short for a scheduler of hundreds of workers that start at once."""
 
 
 def build(spec: RunSpec, inherited: Mapping[str, str], scratch: Path, mark: str) -> Tuple[Dict[str, str], List[str]]:

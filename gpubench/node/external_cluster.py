@@ -36,7 +36,7 @@ def check_versions(client: Any) -> Dict[str, str]:
 
     Raises:
         RefusedError: there is no worker.
-        VersionsError: they differ where that makes what is sent unreadable.
+        VersionsError: they differ, so messages between them can't be read.
     """
     said = client.get_versions(check=False)
     own = versions(said["client"])
@@ -63,7 +63,7 @@ def versions(said: Any) -> Dict[str, str]:
 
 @contextlib.contextmanager
 def code_installed(client: Any, archive: Path) -> Iterator[None]:
-    """Our code can be imported in scheduler and workers; afterwards it can't, and their logs are bounded as before."""
+    """Inside, our code can be imported in scheduler and workers; afterwards it can't, and their logs are as before."""
     source = (pkgutil.get_data(PACKAGE, "zip_importer.py") or b"").decode("utf-8")
     names = {"__name__": "gpubench_zip_importer", "ARCHIVE": archive.read_bytes()}
     # `exec` because any Python has it: a function of ours is sent by its name, which those processes can't import yet.

@@ -101,7 +101,7 @@ class ForkingProcess:
             os.close(report)
 
     def look(self) -> bool:
-        """Learn who has been forked; whether it has ended, and nobody else will be."""
+        """Read which members have been forked; true if it has ended, so no further one will be."""
         while self._pipe >= 0 and select.select([self._pipe], [], [], 0)[0]:
             data = os.read(self._pipe, 4096)
             self._text += data

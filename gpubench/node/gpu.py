@@ -1,4 +1,4 @@
-"""Is there a GPU, and how are workers started on it? NVML is asked: that a CUDA library imports proves nothing."""
+"""Find GPUs and start workers on them. NVML is asked, because a CUDA library can be imported without a GPU."""
 
 import ctypes
 from typing import Callable, List
@@ -40,7 +40,7 @@ def worker_processes(device: str, workers: int) -> int:
 def worker_options(device: str, rmm_pool: str) -> List[str]:
     """Words for ``dask cuda worker`` beside those that it shares with ``dask worker``.
 
-    ``rmm_pool`` in bytes makes a pool of that size; under ``none`` and ``default`` nothing is said: without the option
+    ``rmm_pool`` in bytes makes a pool of that size; under ``none`` and ``default`` no option is given: without it,
     ``dask cuda worker`` makes no pool. Its nannies start workers as new processes, which close themselves to others.
     Source: dask-cuda's API reference, ``dask cuda worker --rmm-pool-size``.
     """

@@ -210,7 +210,7 @@ def _parser() -> argparse.ArgumentParser:
     steps.add_argument("--deadline", type=float, help="seconds that arrive waits for the last node")
     steps.add_argument("--skip", metavar="REASON", help="rank 0 writes a record that says why the run was skipped")
     attach = commands.add_parser("attach", help="one workload on a cluster that somebody else started")
-    attach.add_argument("--spec", required=True, help="what to do; the record comes to stand beside it")
+    attach.add_argument("--spec", required=True, help="what to do; the record is written beside it")
     attach.add_argument("--parent", type=int, help=argparse.SUPPRESS)
     cluster = commands.add_parser("cluster", help="this node's part of a standing cluster")
     cluster.add_argument("--spec", required=True, help="the job's cluster.json")
@@ -222,7 +222,7 @@ def _parser() -> argparse.ArgumentParser:
     conducted = commands.add_parser("conduct", help="give the turns of an interleaved block to its runs")
     conducted.add_argument("--spec", required=True, help="the block's turns (JSON) as gpubench wrote them")
     look = commands.add_parser("look", help="who is connected to a cluster, and where its workers may run")
-    look.add_argument("--spec", required=True, help="what to look at; the record comes to stand beside it")
+    look.add_argument("--spec", required=True, help="what to look at; the record is written beside it")
     look.add_argument("--parent", type=int, help=argparse.SUPPRESS)
     retire = commands.add_parser("retire", help=argparse.SUPPRESS)
     for name in ("--address", "--ranks", "--answer"):

@@ -109,7 +109,7 @@ class RunNode:
         if not poll_until(none_left, time.monotonic() + self.spec.deadlines.stop_s, CLEAN_POLL_S):
             owner = next((owner for owner in owners.values() if owner), 0)
             whose = f"another job of this campaign (its supervisor is process {owner})" if owner else "an earlier run"
-            raise NotCleanError(f"node not clean: process {sorted(owners)} of {whose} lives on")
+            raise NotCleanError(f"node not clean: process {sorted(owners)} of {whose} is still running")
         scratch.clear(self._scratches)
 
     def start(self, planned: Sequence[Planned]) -> None:
@@ -204,7 +204,7 @@ class RunNode:
 
 
 def facts() -> Dict[str, Any]:
-    """CPU, memory, kernel: what doesn't change during a run."""
+    """CPU, memory, kernel: facts that don't change during a run."""
     return {
         "host": socket.gethostname(),
         "cpu_model": _field("/proc/cpuinfo", "model name"),

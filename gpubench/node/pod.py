@@ -1,7 +1,7 @@
 """The containers of a pod of an Indexed Job: each is one step of a block on this node, in a process of its own.
 
-``arrive`` waits until every node's pod has come this far, ``run`` takes one variant, ``end`` has the last word. What
-one leaves for the next stands in the pod's own directory. Only rank 0's pod fails the Job: Kubernetes ends every other
+``arrive`` waits until every node's pod is there, ``run`` runs one variant, ``end`` reports the result. The files that
+one leaves for the next are in the pod's own directory. Only rank 0's pod fails the Job: Kubernetes ends every other
 pod of a failed Job at once, and the results of a block may be in the log of rank 0's.
 """
 
@@ -40,7 +40,7 @@ class State:
     Args:
         code: exit code of the first that failed; the ones behind it run nothing.
         reason: why nothing is run any more.
-        told: whether rank 0 knows that this node has failed.
+        told: whether rank 0 was told that this node has failed.
     """
 
     code: int = EXIT_OK
@@ -133,7 +133,7 @@ def _run(state: State, spec: RunSpec, rank: int, options: argparse.Namespace, ma
 
 
 def _tell(state: State, spec: RunSpec, rank: int) -> None:
-    """Rank 0 ends a run that this node has no part in as skipped; it would wait for this node in vain."""
+    """Have rank 0 end a run as skipped if this node can't take part in it; otherwise it would wait for this node."""
     where = rendezvous.rank_0_address(os.environ)
     if state.told or where is None:
         return

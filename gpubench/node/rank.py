@@ -20,7 +20,7 @@ def find_rank(given: Optional[int], environ: Mapping[str, str], nodes: int) -> i
     """The rank of this node, from 0.
 
     Args:
-        given: ``--rank``, which beats every variable.
+        given: ``--rank``, which overrides every variable.
         environ: the environment that the launcher made.
         nodes: how many nodes the run has.
 

@@ -115,7 +115,7 @@ def write_all(run_dir: Path, record: RunRecord, prov: Mapping[str, Any], logs: M
 
 
 def supervise(options: argparse.Namespace, spec: RunSpec) -> int:
-    """Do this node's part, or that of the node which has the scheduler only; the exit code.
+    """Do this node's part, or that of the supervisor that has only the scheduler; returns the exit code.
 
     Raises:
         RankError: the rank is unknown, the run has no such node, or its nodes share no token.
@@ -156,7 +156,7 @@ def campaign_of(spec_path: str) -> Path:
     """
     above = list(Path(spec_path).resolve().parents)
     if not os.environ.get("OUTDIR") and len(above) < 4:
-        raise SpecError(f"{spec_path} stands in no campaign; set OUTDIR to the campaign's directory")
+        raise SpecError(f"{spec_path} is in no campaign; set OUTDIR to the campaign's directory")
     return Path(os.environ.get("OUTDIR") or above[3])
 
 

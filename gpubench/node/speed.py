@@ -14,7 +14,7 @@ PIECES = 4
 LONGEST_S = 1.0
 """No further piece is begun after that."""
 STEPS = 200_000
-"""Of one piece: about 20 ms."""
+"""Duration of one piece: about 20 ms."""
 FACTOR = 1.5
 
 Figures = Mapping[str, Any]
@@ -42,8 +42,8 @@ def probe(dask_worker: Any) -> Dict[str, Any]:
 def slow(probes: Sequence[Mapping[str, Figures]]) -> Dict[str, float]:
     """Workers that were slow in every probe: how many times as long as the median worker they took, the least of it.
 
-    Slow is who takes 1.5 times as long as the median worker; and where even that one had to wait for its core (more
-    processes than cores), as many times longer again: waiting is everybody's there. The median is the lower one, so
+    A worker is slow if it takes 1.5 times as long as the median worker. If even that one had to wait for its core (more
+    processes than cores), the limit grows by the same factor, because all workers wait. The median is the lower one, so
     that of two workers the slower is compared with the faster.
 
     Args:

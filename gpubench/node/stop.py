@@ -58,7 +58,7 @@ class StopRequest:
         """Come back after a signal or the end of a child, also one since the last wait, at the end of the front end,
         when one of ``handles`` can be read, or after ``timeout_s``.
 
-        Look at everything that may have happened between two waits, and nothing that wakes is lost.
+        Callers must check everything that may have happened since the last wait; then no event is lost.
         """
         waiting = select.poll()
         for handle in (self._woken, *handles, *([0] if self._watch_stdin and self.reason is None else [])):

@@ -1,10 +1,10 @@
-"""The turns of an interleaved block: who gives them, when a run's cluster works, and how it pauses while others work.
+"""The turns of an interleaved block: who assigns them, when a run's cluster works, and how it pauses while others work.
 
 The conductor, a process of its own on the first node, gives the turns of the plan to the block's runs, one after the
-other. A run that ends, fails or falls silent loses its turns; the others go on. The conductor assigns turns to the
-leaders of the block's runs, a leader forwards a turn to its client, and the client reports its end. While others have
-their turns, the processes of the cluster are stopped (SIGSTOP): the bindings of UCX wait by polling, so a cluster that
-waits would use a core for each of its processes.
+other. A run that ends, fails or no longer answers loses its turns; the others continue. The conductor assigns turns to
+the leaders of the block's runs, a leader forwards a turn to its client, and the client reports its end. While others
+have their turns, the processes of the cluster are stopped (SIGSTOP): the bindings of UCX wait by polling, so a cluster
+that waits would use a core for each of its processes.
 """
 
 import contextlib
@@ -217,21 +217,21 @@ class Conductor:
         self.gone: Set[int] = set()
 
     def gather(self, orders: Set[int]) -> None:
-        """Until the leaders of all runs are there, or their time to come is over."""
+        """Wait until the leaders of all runs are there, or the deadline has passed."""
         deadline = time.monotonic() + self.spec.start_s
         while orders - set(self.server.connections) and time.monotonic() < deadline:
             self._receive()
         self.gone |= {int(order) for order in self.spec.runs} - set(self.server.connections)
 
     def conduct(self) -> None:
-        """All turns, in the order of the plan: one run at a time has one, but all clusters start and end together."""
+        """Give all turns, in the order of the plan: to one run at a time, but all clusters start and end together."""
         for workload, turns in itertools.groupby(self.spec.turns, key=lambda turn: turn.workload):
             together = list(turns)
             for given in [together] if workload in (START, END) else [[turn] for turn in together]:
                 self._give(given)
 
     def _give(self, turns: Sequence[Turn]) -> None:
-        """One turn to each of these runs, until each has given it back or is gone."""
+        """Give one turn to each of these runs, and wait until each has returned it or is gone."""
         waiting = {turn.order: turn for turn in turns if turn.order not in self.gone}
         for order, turn in waiting.items():
             self.server.send(order, {"kind": TURN, "workload": turn.workload})
@@ -242,7 +242,7 @@ class Conductor:
                 if known is not None and message["kind"] == DONE and known.workload != END:
                     del waiting[known.order]
             if time.monotonic() > deadline:
-                reason = f"it didn't give its turn back within {self.spec.turn_s:g} s; the block's other runs go on"
+                reason = f"it didn't give its turn back within {self.spec.turn_s:g} s; the block's other runs continue"
                 for order in waiting:
                     self.server.send(order, {"kind": OVER, "reason": reason})
                 self._await_end(set(waiting))
@@ -250,7 +250,7 @@ class Conductor:
             waiting = {order: turn for order, turn in waiting.items() if order not in self.gone}
 
     def _await_end(self, orders: Set[int]) -> None:
-        """Their clusters must not be measured beside the others' turns, as far as that can be had."""
+        """Wait a limited time until these runs are gone: their clusters must not run during the others' turns."""
         deadline = time.monotonic() + self.spec.silence_s
         while orders - self.gone and time.monotonic() < deadline:
             self._receive()
@@ -277,7 +277,7 @@ def conduct(spec: TurnsSpec, runs_dir: Path, token: str, stop: StopRequest) -> N
         conductor.gather(orders)
         late = sorted(conductor.gone & orders)
         if late:
-            print(f"gpubench conduct: block {spec.block} goes on without run {late}", file=sys.stderr)  # noqa: T201
+            print(f"gpubench conduct: block {spec.block} continues without run {late}", file=sys.stderr)  # noqa: T201
         conductor.conduct()
     finally:
         server.close()

@@ -1,4 +1,4 @@
-"""Which UCX is really in this process, and which transports it really uses.
+"""Which UCX this process has loaded, and which transports it uses.
 
 Neither is taken from a package list: the library is found in the process's memory map and asked for its version, the
 transports are read from the log that UCX writes while it connects.

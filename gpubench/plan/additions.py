@@ -1,8 +1,8 @@
 """What is appended to a plan: blocks for broken ones, blocks that the user asks for, an adaptive campaign's next step.
 
-A hole in a block is never filled from another allocation: its nodes, its hour and its neighbours are gone. Looks come
+A missing run of a block is never replaced from another allocation, whose nodes and time differ. Looks come
 after 5 and 6 blocks, then after every second one, and at the declared maximum. A comparison that a look has decided is
-frozen; a workload runs on as long as one comparison that needs it is open.
+frozen; a workload is run as long as a comparison that needs it is open.
 """
 
 import dataclasses
@@ -37,7 +37,7 @@ def plan_repair(plan: Plan, status: Mapping[str, str], created_at: str) -> Repai
     Args:
         plan: jobs include those of earlier additions.
         status: ``ok failed skipped lost`` by run id, of every planned run. A ``failed`` run has ended: it is a finding,
-            not a hole. ``skipped`` and ``lost`` ones are missing.
+            not missing. ``skipped`` and ``lost`` runs are missing.
     """
     replaced = {block.replaces for job in plan.jobs for block in job.blocks}
     again: dict[str, list[int]] = {}
@@ -57,7 +57,7 @@ def plan_repair(plan: Plan, status: Mapping[str, str], created_at: str) -> Repai
 
 
 class _Appended:
-    """Jobs that are appended to a plan, their blocks numbered on from its last."""
+    """Jobs that are appended to a plan; the numbers of their blocks continue from its last."""
 
     def __init__(self, plan: Plan) -> None:
         self.jobs: list[PlannedJob] = []

@@ -50,8 +50,8 @@ def plan_turns(runs: Sequence[PlannedRun], reps: Mapping[str, int], rng: random.
     """The turns of one block.
 
     Workload by workload, in rounds: in a round each variant has its part, and over the rounds of a workload each stands
-    first equally often (±1), so that what drifts, and who works after whom, isn't always the same variant's. Who is
-    last in one round and first in the next goes on without a switch: two variants have the turns A, B, A.
+    first equally often (±1), so that drift and the order of variants don't always affect the same variant. The variant
+    that is last in one round and first in the next continues without a switch: two variants have the turns A, B, A.
 
     Args:
         reps: timed repetitions by ``params_id``; rounds share them as evenly as can be.
@@ -207,7 +207,7 @@ def reps_in_turns(plan: Plan) -> dict[str, int] | None:
 
 
 def run_id(campaign: str, block: int, place: Place, variant: str, workloads: Sequence[str]) -> str:
-    """The hash of a run's plan row: whoever edits the row and not the id is found out."""
+    """The hash of a run's plan row: an edit of the row without its id is detected."""
     nodes, workers = place
     return content_id(
         {
@@ -252,5 +252,5 @@ def check_packages(workloads: Iterable[WorkloadSpec], manifests: Mapping[str, Ma
             raise PlanRefusedError(
                 f'parsl_provider = "{PROVIDER}" needs {" and ".join(NEEDED)} in every image, and that of {spec} lacks '
                 f"{' and '.join(lacks)}",
-                then="build it anew with a stack of today (gpubench images build), or take another provider",
+                then="build it again with a current stack (gpubench images build), or take another provider",
             )

@@ -58,7 +58,7 @@ def blocks_that_fit(
         all_places_block_s: seconds of one block at every place (nodes x workers per node) together.
         budget_s: seconds that are left of the budget.
         spent_s: seconds of it that are gone.
-        firm: the user gave the budget; else it is the site's habit, and the fewest useful blocks are taken over it.
+        firm: the user gave the budget; else it is the site's default, which the fewest useful blocks may exceed.
 
     Raises:
         PlanRefusedError: a firm budget holds fewer than the least.
@@ -87,16 +87,16 @@ def blocks_that_fit(
 
 
 MOST_BLOCKS = 40
-"""That a budget is filled with: of more, repetitions take the rest."""
+"""A budget is filled with at most this many blocks; the remaining time goes to repetitions."""
 LEAST_REPS = 4
-"""Of a workload in a run: fewer say nothing about their scatter."""
+"""Least repetitions of a workload in a run: fewer say nothing about their scatter."""
 OF_LIMIT = 3.0
 """A workload is planned to take this part of its time limit at most."""
 MOST_REPS = 10_000
 SPARE_S = 0.01
 """Of each run's time: the plan's figures are rounded to this."""
 LEAST_SCATTER = 0.01
-"""Half a dozen repetitions may agree by chance."""
+"""Least assumed scatter: half a dozen repetitions may agree by chance."""
 UNEVEN = 2.0
 """A workload gets at most so many times an equal share of the time, and at least that part of one: a scatter that was
 taken from half a dozen repetitions is known to within a third or so."""
@@ -107,7 +107,7 @@ class PilotWorkload:
     """One workload in the first pass.
 
     Args:
-        cost_s: seconds of one repetition with all that stands around it.
+        cost_s: seconds of one repetition with its overhead.
         scatter: relative standard deviation of the timed seconds.
         marked: repetitions of a run that don't count, on average.
         limit_s: seconds after which the workload fails.
@@ -129,7 +129,7 @@ class FirstPass:
     """A run of the baseline with a few repetitions, before the plan is made.
 
     Args:
-        fixed_s: seconds of a run of the campaign beside all repetitions: start, end, and what stands between workloads.
+        fixed_s: seconds of a run of the campaign outside all repetitions: start, end, and pauses between workloads.
         tried: by ``params_id``.
     """
 

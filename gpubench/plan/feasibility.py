@@ -1,6 +1,6 @@
 """What a machine can run: bounds of counts, memory for a workload at a cluster's shape, clusters that live together.
 
-What doesn't fit is refused with the arithmetic before a node-hour is spent on finding out. Pure.
+A request that doesn't fit is refused with the arithmetic before node-hours are spent. Pure.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gpubench.plan.make import Request
 
 MOST_NODES = 65_536
-"""No cluster under one of the schedulers has more."""
+"""Maximum of nodes: no cluster under one of the schedulers has more."""
 MOST_ON_A_NODE = 4096
 """Workers times threads: hyper-threads of the largest nodes, and some more."""
 LEAST_MEMORY = 64 * 2**20
@@ -80,8 +80,8 @@ BEFORE_SPILLING = 0.6
 def plan_cluster_shapes(request: Request) -> tuple[list[ClusterShape], list[str]]:
     """Every place of the campaign in the order of its jobs, and what is left out at some of them and why.
 
-    GPU memory comes from the profile (``node.gpu_memory``) and isn't checked where it doesn't say; nor is a node's
-    memory that nobody here knows.
+    GPU memory comes from the profile (``node.gpu_memory``) and isn't checked if the profile lacks it. Nor is a node's
+    memory if it is unknown.
 
     Raises:
         PlanRefusedError: a workload doesn't fit, or nothing is left to measure at a place.
@@ -112,7 +112,7 @@ def plan_cluster_shapes(request: Request) -> tuple[list[ClusterShape], list[str]
 
 
 def worker_memory(request: Request, workers: int) -> int:
-    """Bytes that each of a node's ``workers`` has for its data: of its GPU, where it has one; 0: nobody here knows."""
+    """Bytes that each of a node's ``workers`` has for its data: of its GPU, if it has one; 0: unknown."""
     return _device_memory(request, workers) if request.device == "gpu" else _memory_limit(request, workers)
 
 
@@ -205,7 +205,7 @@ def resolve_arrangement(request: Request) -> tuple[Site, str]:
     try:
         check_arrangement(together, [item.backend for item in request.workloads])
         if request.device != "cpu":
-            raise PlanRefusedError("the memory pools of several clusters share a GPU only where that is asked for")
+            raise PlanRefusedError("the memory pools of several clusters share a GPU only if that is asked for")
         plan_cluster_shapes(dataclasses.replace(request, site=together))
     except PlanRefusedError as error:
         return one_by_one, error.what
@@ -234,9 +234,9 @@ def check_arrangement(site: Site, backends: Sequence[str]) -> None:
 
 
 SHARES = {"small": 0.01, "medium": 0.1, "large": 0.5}
-"""Of a worker's memory, at a repetition's worst moment."""
+"""Share of a worker's memory that is in use at the peak of a repetition."""
 FACTORS = {"small": 1.0, "medium": 10.0, "large": 100.0}
-"""Of the default sizes, where a workload holds nothing worth counting."""
+"""Factor on the default sizes, for a workload that holds no significant memory."""
 _HALVINGS = 60
 
 
@@ -269,7 +269,7 @@ def size_preset(
         return grown(FACTORS[size])
     if not memory:
         raise PlanRefusedError(
-            f"--size {size}: nobody here knows how much memory a worker has",
+            f"--size {size}: it is not known how much memory a worker has",
             then="--set layout.memory=64GiB (all workers of a node; of a GPU: node.gpu_memory), or --set the sizes",
         )
     low, high = -40.0, 60.0  # powers of two: the factor at which a worker holds just no more than its share

@@ -37,14 +37,14 @@ from gpubench.stats.settings import Margin, Summary
 
 PROTOCOLS = ("tcp", "ucx")
 LEAST_RUN_S = 0.01
-"""No run takes no time, whatever a profile estimates."""
+"""Least duration of a run, whatever a profile estimates."""
 
 
 @dataclasses.dataclass(frozen=True)
 class History:
     """An earlier campaign of the same shape here: median seconds of a run, and its comparisons as a pilot.
 
-    ``source`` says whose seconds those are where they aren't its own.
+    ``source`` says where the seconds come from if they aren't its own.
     """
 
     campaign: str
@@ -60,9 +60,9 @@ class Request:
 
     ``workers`` are the counts per node, none: the profile's. ``machine_memory`` in bytes and ``machine_cores`` describe
     one node, 0: not known. ``images`` hold an image per UCX spec, None where it isn't built. ``budget_firm`` says that
-    the user gave the budget (the site's own is a habit, not a limit), ``spent_s`` how much of it is gone already.
-    ``not_interleaved`` says why, where the profile left that open. ``power`` is None where nobody asked for one.
-    ``first_pass`` is the campaign that the repetitions follow from, ``repetitions`` says how; both empty without one.
+    the user gave the budget (the site's own is a default, not a limit), ``spent_s`` how much of it is used already.
+    ``not_interleaved`` says why, if the profile left that open. ``power`` is None if none was given.
+    ``first_pass`` is the campaign from which the repetitions were derived, ``repetitions`` says how; both may be empty.
     ``known_issues`` are all rules there are.
     """
 
@@ -272,7 +272,9 @@ def _notes(request: Request, shapes: Sequence[ClusterShape], blocks: int) -> lis
     ]
     same = [item.label for item, one in zip(request.variants, what, strict=True) if one == what[0]]
     if len(same) > 1:
-        notes.append(f"A against A: {' and '.join(same)} are the same thing twice; every alarm would be false")
+        notes.append(
+            f"A against A: {' and '.join(same)} are the same image with the same settings; every alarm would be false"
+        )
     return notes
 
 
@@ -304,7 +306,7 @@ def predict_for_plan(
     summary: Summary,
     power: float | None,
 ) -> tuple[list[PowerPrediction], list[str]]:
-    """What ``blocks`` find, per workload and place of the pilot; without one a note, if somebody asked for a power."""
+    """What ``blocks`` detect, per workload and place of the pilot; without a pilot a note, if a power was given."""
     # One block or two carry no verdict, whatever they show.
     if blocks < 3 or not comparisons or (not pilot and power is None):
         return [], []
@@ -346,7 +348,7 @@ def _assumed(reps: int, family: int, blocks: int, margin: float, power: float) -
     finds = _either(f"{100 * detectable_effect(sigma, blocks, family, power):.1f}" for sigma in sigmas)
     takes = _either(str(blocks_needed(margin, sigma, family, power) or "over 200") for sigma in sigmas)
     return (
-        f"the noise here is not known: no earlier campaign of this shape. Should runs of one version scatter by "
+        f"the noise here is not known: no earlier campaign of this shape. If runs of one version scatter by "
         f"{_either(f'{100 * restart:g}' for restart in ASSUMED_RESTARTS)} % and samples by "
         f"{100 * ASSUMED_ITERATION:g} %, {blocks} blocks find {finds} %, and {Margin(margin).percent} takes {takes} "
         f"blocks, each with {100 * power:g} % power among {counted(family, 'comparison')}"

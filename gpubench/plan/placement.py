@@ -1,10 +1,10 @@
-"""Where scheduler and client of a run are, which launcher can put them there, and what its steps then ask for.
+"""Where scheduler and client of a run are, which launcher can do this, and what its steps request.
 
 jsrun's resource sets: what a step asks for, what a node then has to give, and what is refused. Pure.
 
 A resource set holds cores and GPUs of one host; all sets of a step are alike. jsrun packs as many sets on a host as fit
 unless it is told how many, and binds every task to one core (``packed:1``) unless it is told otherwise: a worker with
-many threads then runs on a single core, without a word.
+many threads then runs on a single core, without a warning.
 https://docs.olcf.ornl.gov/systems/summit_user_guide.html (Resource Sets; jsrun Options)
 """
 
@@ -55,7 +55,7 @@ def check_resource_sets(site: Site, nodes: int, workers: int) -> list[str]:
     if not site.node.cores:
         raise PlanRefusedError(
             f"site {site.name}: {site.launcher} makes resource sets of a node's cores, and node.cores isn't set",
-            then="--set node.cores=NUMBER, those that a job may use",
+            then="--set node.cores=NUMBER: how many a job may use",
         )
     steps = [ResourceSetStep.of("the supervisors", {"nrs": str(nodes), **set_per_node(site)})]
     if steps[0].tasks * steps[0].sets != nodes:
@@ -71,7 +71,7 @@ def check_resource_sets(site: Site, nodes: int, workers: int) -> list[str]:
 
 
 CHECKS: dict[str, Callable[[Site, int, int], list[str]]] = {"jsrun": check_resource_sets}
-"""Launchers whose steps are worked out from the shape of a node, with what checks them."""
+"""Launchers whose steps are computed from the shape of a node, with the function that checks them."""
 APART = {"jsrun"}
 """Launchers whose script runs on a launch node, and that can start a step beside that of the supervisors."""
 OPTIONS = {"jsrun"}
@@ -136,7 +136,7 @@ DEFAULT_BIND = "packed:1"
 
 @dataclasses.dataclass(frozen=True)
 class ResourceSetStep:
-    """One jsrun: ``sets`` alike, at most ``per_host`` on a host (0: as many as fit), each with so much."""
+    """One jsrun: equal ``sets``, at most ``per_host`` on a host (0: as many as fit), each with these resources."""
 
     what: str
     sets: int

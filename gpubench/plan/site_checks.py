@@ -1,4 +1,4 @@
-"""Checks of a site: its profile by itself, what its nodes said of themselves, paths that every node must see. Pure.
+"""Checks of a site: its profile by itself, its nodes' reports, paths that every node must see. Pure.
 
 Checks of a cluster that stands: what its processes said in, findings and CPU affinity out. Pure.
 """
@@ -30,7 +30,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 @dataclasses.dataclass(frozen=True)
 class SiteFinding:
-    """One thing that was looked at. ``ok`` is None where it couldn't be checked."""
+    """One check. ``ok`` is None if it couldn't be made."""
 
     ok: bool | None
     what: str
@@ -40,7 +40,7 @@ class SiteFinding:
 
 
 def check_site(site: Site) -> list[SiteFinding]:
-    """Everything that can be said of a profile without its machine."""
+    """All checks of a profile that don't need its machine."""
     fault = interface_fault(site.interface)
     known = site.protocol in PROTOCOLS
     return [
@@ -129,7 +129,7 @@ def _words(site: Site) -> Iterator[SiteFinding]:
 
 
 def check_base(site: Site) -> Iterator[SiteFinding]:
-    """Whether a container's base has the CUDA that the profile names; of a base with a name of its own nobody knows."""
+    """Whether a container's base has the CUDA that the profile names; unknown for a base with a name of its own."""
     base, cuda = site.image.base, site.image.cuda
     name, _, tag = base.rpartition(":")
     if not cuda:
@@ -160,7 +160,7 @@ def _paths(site: Site) -> Iterator[SiteFinding]:
         where = f"lie in the claim {site.kubernetes.claim}" if site.kubernetes.claim else "come home over a pod's log"
         yield SiteFinding(True, f"no shared file system is needed: jobs bring their files along, results {where}")
     elif not site.layout.one_machine:
-        yield SiteFinding(None, "paths.shared is empty: nobody can tell whether nodes see a campaign")
+        yield SiteFinding(None, "paths.shared is empty: it is unknown whether nodes see a campaign")
 
 
 HostFacts = Mapping[str, str]
@@ -175,11 +175,11 @@ def parse_facts(text: str) -> dict[str, str]:
 
 
 def check_nodes(site: Site, nodes: int, hosts: Sequence[HostFacts], token: str) -> Iterator[SiteFinding]:
-    """What the nodes themselves say.
+    """Checks of the nodes' own reports.
 
     Args:
         hosts: the facts of every node that left some.
-        token: what the login node had written for them.
+        token: the text that the login node wrote for them.
     """
     named = f": {', '.join(sorted(one.get('host', '?') for one in hosts))}" if hosts else ""
     yield SiteFinding(len(hosts) == nodes, f"{site.launcher}: {len(hosts)} of {nodes} nodes left a file{named}")
@@ -196,7 +196,7 @@ def check_nodes(site: Site, nodes: int, hosts: Sequence[HostFacts], token: str) 
     enough = f"cores for {busy} worker threads"
     yield check("cores", enough, lambda value: value.isdigit() and int(value) >= busy)
     if site.image.fabric:
-        yield check("memlock", "memlock is unlimited, as NICs want it", lambda value: value == "unlimited")
+        yield check("memlock", "memlock is unlimited, as NICs need it", lambda value: value == "unlimited")
     else:
         limits = ", ".join(sorted({one.get("memlock", "") for one in hosts}))
         yield SiteFinding(True, f"memlock {limits} (no fabric asked for)")
@@ -293,7 +293,7 @@ def host_lines(workers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def check_versions(versions: Versions) -> Iterator[SiteFinding]:
-    """What must agree lest messages can't be read; of the rest it is only said."""
+    """Versions that must agree, because messages can't be read otherwise; other differences are only reported."""
     names = {name for found in versions.values() for name in found}
     ordered = [*(name for name in MUST_AGREE if name in names), *sorted(names.difference(MUST_AGREE))]
     everywhere = f"in client, scheduler and {len(versions) - 2} workers"
@@ -313,7 +313,7 @@ def check_versions(versions: Versions) -> Iterator[SiteFinding]:
 
 
 def check_processes(processes: Sequence[Mapping[str, Any]], ucx: str | None) -> Iterator[SiteFinding]:
-    """UCX as loaded in scheduler and workers, and their packages; ``ucx`` is the version planned, None: nobody did."""
+    """UCX as loaded in scheduler and workers, and their packages; ``ucx`` is the planned version, if any."""
     loaded = Counter(str(one["ucx"]["loaded"]) for one in processes)
     planned = ucx if ucx is not None else loaded.most_common(1)[0][0]
     odd = [
@@ -330,7 +330,7 @@ def check_processes(processes: Sequence[Mapping[str, Any]], ucx: str | None) -> 
 
 
 def check_count(workers: int, planned: int | None) -> SiteFinding:
-    """As many as planned; None: nobody said how many."""
+    """Whether there are as many workers as planned; None: no number was planned."""
     if planned is None:
         return SiteFinding(workers > 0, f"{workers} workers")
     return SiteFinding(workers >= planned, f"{workers} of {planned} workers")
@@ -348,7 +348,7 @@ def _sum(workers: Sequence[Mapping[str, Any]]) -> str:
 
 
 ProcessFacts = Mapping[str, Any]
-"""What a worker's own thread said (``placed`` in ``node/inspect_cluster.py``), with address, name and threads."""
+"""The report of a worker's own thread (``placed`` in ``node/inspect_cluster.py``), with address, name and threads."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -371,7 +371,7 @@ def judge_affinity(workers: Sequence[ProcessFacts], cpus: int | None = None) -> 
     A worker must be allowed at least as many CPUs as it has threads (``cpus`` says another number), and all workers
     inside a set of CPUs must find as many there as they have threads together: jsrun's default ``packed:1`` puts six
     on one core, where each alone has CPUs enough. The set is counted in cores (not hyper-threads) wherever the machine
-    has a core for every thread; where it hasn't, it is over-subscribed, which is only said. Two workers may not share a
+    has a core for every thread; otherwise it is over-subscribed, which is only reported. Two workers may not share a
     GPU.
     """
     found = []

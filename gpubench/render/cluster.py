@@ -110,7 +110,7 @@ def check_shared(site: Site) -> None:
     """Raise PlanRefusedError where the jobs of a site are pods without a directory that all of them see."""
     if in_pods(site) and not site.kubernetes.claim:
         raise PlanRefusedError(
-            f"site {site.name} has no kubernetes.claim, and the nodes of a standing cluster meet in a directory",
+            f"site {site.name} has no kubernetes.claim, which the nodes of a standing cluster need",
             then="name a ReadWriteMany claim whose kubernetes.claim_folder is paths.outputs on this machine",
         )
 

@@ -1,4 +1,4 @@
-"""The page of a campaign, its answer first.
+"""The page of a campaign, which begins with the answer.
 
 The answer says in plain words what was compared, what was found, and how sure that is.
 """
@@ -46,30 +46,33 @@ def certainty(inputs: ReportInputs) -> str:
     rule = (
         f"If nothing differed at all, a campaign like this one would still call a regression or an improvement in at "
         f"most {alpha} of cases{together}. “Equivalent” means that "
-        f"{_equivalent(inputs)}; “inconclusive” means that these data can’t tell."
+        f"{_equivalent(inputs)}; “inconclusive” means that these data don’t allow a decision."
     )
     if family > 1:
         rule += (
-            " The interval beside a verdict is at the level of Holm’s step, so that it lies beyond zero only where a "
-            "difference was shown; that of an “equivalent” one is its own."
+            " The interval beside a verdict is at the level of Holm’s step, so it excludes zero only if a difference "
+            "was shown; an “equivalent” comparison has the interval of its own test."
         )
     look = inputs.settings.look
     if look is not None:
         rule += (
             f" The campaign was looked at while it ran, after 5, 6, then every second block, and at {look.maximum} at "
-            "most: what was decided was not run again. Intervals and p-values pay for that, and are wider and larger "
-            "than those of a fixed plan."
+            "most: decided comparisons were not run again. For this reason, intervals are wider and p-values larger "
+            "than in a fixed plan."
         )
     rule += _rare_stragglers(inputs)
     if unchecked := sorted({str(one.key["workload"]) for one in inputs.verdicts if "unchecked" in one.flags}):
-        rule += f" Nobody checked the answers of {', '.join(unchecked)}: what is fast because it is wrong counts, too."
+        rule += (
+            f" The answers of {', '.join(unchecked)} were not checked: a time that is short because the answer is "
+            "wrong counts, too."
+        )
     if any(one.one_job for one in inputs.verdicts):
         rule += " Several blocks share an allocation, so the answer holds on these nodes."
     return rule
 
 
 def _rare_stragglers(inputs: ReportInputs) -> str:
-    """What these samples can't have seen, and how to see more."""
+    """Which stragglers these samples can't show, and how to see more."""
     limits = [one.straggler_limit for one in inputs.verdicts if one.straggler_limit is not None]
     if not limits:
         return ""
@@ -87,7 +90,7 @@ def _equivalent(inputs: ReportInputs) -> str:
 
 
 def about(inputs: ReportInputs) -> str:
-    """What was compared, where and when, in a line."""
+    """One line: what was compared, where and when."""
     plan = inputs.plan
     blocks = counted(len({one.block.block for one in inputs.outcomes}), "block")
     compared = " and ".join(f"{others} against {baseline}" for baseline, others in _compared(inputs).items())
@@ -142,7 +145,7 @@ def same_twice(plan: Plan) -> list[str]:
     baseline = plan.variants[0]
     return [
         f"{one.label} is the same image with the same settings as {baseline.label} (A against A): "
-        "whatever is found between them is noise or a false alarm."
+        "any difference between them is noise or a false alarm."
         for one in plan.variants[1:]
         if _identity(plan, one) == _identity(plan, baseline)
     ]
@@ -163,7 +166,7 @@ def _identity(plan: Plan, variant: PlannedVariant) -> tuple[object, ...]:
 
 
 def _sentence(rows: Sequence[Verdict], names: Mapping[int, str], margin: str) -> str:
-    """The differences that were shown, with their size; else what is likely; and how many of the rest are undecided."""
+    """The proven differences with their size, else the likely ones; and how many of the rest are undecided."""
     candidate, baseline, total = rows[0].candidate, rows[0].baseline, len(rows)
     found = {word: [one for one in rows if one.verdict == word] for word in labels.MARKS}
     of = f"of {total} comparison{'' if total == 1 else 's'}"
@@ -192,12 +195,12 @@ def _named(one: Verdict, names: Mapping[int, str]) -> str:
 
 
 def campaign_page(inputs: ReportInputs) -> Page:
-    """Its links to raw files are relative to the campaign's directory."""
+    """The page; its links to raw files are relative to the campaign's directory."""
     plan = inputs.plan
     names = labels.cell_names([one.key for one in inputs.verdicts])
     samples = samples_section(inputs, names)
     drawn, left_out = tiles(inputs, names)
-    more = f"; {left_out} more workloads and sizes stand in the table" if left_out else ""
+    more = f"; {left_out} more workloads and sizes are in the table" if left_out else ""
     measured = curves(plan, inputs.cells)
     return Page(
         title=f"{' · '.join(one.label for one in plan.variants)} on {plan.site.name}",
@@ -248,7 +251,7 @@ def _verdicts(inputs: ReportInputs) -> Section:
     change = (
         f"Change: time of the candidate against the baseline {against}; positive is slower. Baseline and candidate: "
         "geometric means over the blocks in which both ran. The interval is over blocks, at the level at which Holm "
-        "decided the cell; that of an equivalent one is 95 %. Every change leads to its run means and raw files."
+        "decided the cell; that of an equivalent one is 90 %. Every change links to its run means and raw files."
     )
     said = [certainty(inputs), inputs.calibration]
     sure = SectionPart(
@@ -258,7 +261,7 @@ def _verdicts(inputs: ReportInputs) -> Section:
 
 
 def _scaling(inputs: ReportInputs, anchors: list[str]) -> list[Section]:
-    """Of workloads with runs at two sizes or more, and the scheduler's share where it was measured."""
+    """The scaling of workloads with runs at two sizes or more, and the scheduler's share if it was measured."""
     measured = curves(inputs.plan, inputs.cells)
     ids = {one.workload.params_id for one in measured}
     scaled = {name for name in ids if is_scaled([one for one in measured if one.workload.params_id == name])}
@@ -296,7 +299,7 @@ def _notes(inputs: ReportInputs) -> Section:
         [SectionPart(lines=warnings), SectionPart(text=text)],
         title="Notes and files",
         anchor="notes",
-        brief=f"{len(warnings)} notes" if warnings else "no warning",
+        brief=counted(len(warnings), "note") if warnings else "no warning",
         open=bool(warnings),
         on=PAGE,
     )

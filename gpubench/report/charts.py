@@ -101,7 +101,7 @@ def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> 
     """Effects with their intervals over the band of ±margin, in percent, slower to the right.
 
     Rows stand together by pair of variants, below a heading where there are several. The axis is almost even within
-    the margin and logarithmic beyond: so a workload that is ten times noisier leaves the margin to be seen.
+    the margin and logarithmic beyond, so that the margin stays visible beside a workload that is ten times noisier.
     """
     shown = [(one, name) for one, name in zip(verdicts, names, strict=True) if one.effect is not None]
     pairs = list(dict.fromkeys(labels.pair(one) for one, _ in shown))
@@ -236,8 +236,8 @@ def samples(
 def histogram(cells: Sequence[Cell], variants: Sequence[str], title: str) -> dict[str, Any]:
     """How often each duration came, over all runs that count: a step line for each variant, bins of equal ratios.
 
-    Durations are ratios to their run's second fastest, as the test for modes takes them: runs that differ from each
-    other would hide what happens within them.
+    Durations are ratios to their run's second fastest, as in the test for modes: differences between runs
+    would hide what happens within runs.
 
     Args:
         cells: those of one workload and node count that have samples.
@@ -338,9 +338,9 @@ def _ticks(bounds: Sequence[float], margin: float) -> list[float]:
 
 
 def _domain(rows: Sequence[Mapping[str, Any]], margin: float) -> list[float]:
-    """Space for effects and band. One hopeless interval mustn't hide the others: it is cut, and stands in the table.
+    """Space for effects and band. A very wide interval mustn't hide the others: it is cut, and is in the table.
 
-    An effect that nothing tells the error of makes no room for itself where others have intervals.
+    An effect without an interval doesn't extend the space if others have intervals.
     """
     rows = [row for row in rows if row["low"] is not None] or rows
     effects = [abs(row["effect"]) for row in rows]
@@ -357,7 +357,7 @@ def _percent(ratio: float | None) -> float | None:
 _STEPS = 7
 _LARGEST_PX, _CELL_PX = 560, 44
 _LABELLED = 24
-"""With more workers only every so manieth has its name at the edge; all have it in the tooltip."""
+"""With more workers, only every n-th has its name at the edge; all have it in the tooltip."""
 
 
 def heat_map(
@@ -425,7 +425,7 @@ _CROSS = "M-0.5,-0.5L0.5,0.5M0.5,-0.5L-0.5,0.5"
 
 
 def _three(rate: float | None) -> float | None:
-    """Three digits, as an integer where it is one: it is written thousands of times."""
+    """Three digits, as an integer if possible: such numbers are written thousands of times."""
     if rate is None:
         return None
     plain = float(f"{rate:.3g}")
@@ -448,7 +448,7 @@ KINDS = {
     "pending": ("var(--muted)", 0.0),
     "unknown": ("var(--muted)", 0.35),
 }
-"""Colour and filling of a lane's bars: what differs in colour differs in filling too."""
+"""Colour and pattern of a lane's bars: different colours have different patterns, too."""
 
 
 class Edges:
@@ -475,7 +475,7 @@ class Edges:
 
     @property
     def axis(self) -> alt.Axis:
-        """Months, or days where there are few weeks; not Vega's own, which quarrels over domains of bars in time."""
+        """Months, or days where there are few weeks; not Vega's own axis, which fails for domains of bars in time."""
         long = self.dates[-1] - self.dates[0] > dt.timedelta(days=_WEEKS)
         ticks = list(_months(self.dates[0], self.dates[-1])) if long else self.dates
         few = ticks[:: math.ceil(len(ticks) / _TICKS)]
@@ -521,7 +521,7 @@ def panels(
     variants: Sequence[str],
     edges: Edges,
 ) -> dict[str, Any]:
-    """The whole chart; whoever sets its parameter ``chosen`` to a version sees the others fade.
+    """The whole chart; if its parameter ``chosen`` is set to a version, the others fade.
 
     Args:
         title: what it shows, for those who can't see it.
@@ -530,7 +530,7 @@ def panels(
         missing: rows with ``panel variant start end kind days missing reason``.
         changes: rows with ``panel date variant value slower said why``.
         unusual: rows with ``panel date variant value said``.
-        reverse: whether small values stand on top, so that up is faster.
+        reverse: whether small values are on top, so that higher is faster.
         variants: labels of the whole page, which decide colour and shape.
         edges: of the dates.
     """
@@ -556,7 +556,7 @@ def panels(
 
 
 def against(title: str, rows: Sequence[Mapping[str, Any]], variants: Sequence[str]) -> dict[str, Any]:
-    """Speed against the baseline in percent, up is faster: a panel per version, in it the sizes of the cluster.
+    """Speed against the baseline in percent, higher is faster: a panel per version, in it the sizes of the cluster.
 
     Args:
         title: what it shows, for those who can't see it.
@@ -610,7 +610,7 @@ def _together(
 
 
 def _plain(panel: alt.LayerChart | alt.FacetChart | alt.VConcatChart) -> dict[str, Any]:
-    """Without what only a whole chart has."""
+    """The spec without the keys that only a whole chart has."""
     spec: dict[str, Any] = panel.to_dict(validate=False)
     return {key: value for key, value in spec.items() if key not in ("$schema", "config")}
 
@@ -717,7 +717,7 @@ def _faded(chosen: float, others: float) -> alt.OpacityValue:
 
 
 def _figures_domain(rows: Sequence[Mapping[str, Any]]) -> list[float]:
-    """Space for the figures and their bands; a hopeless band is cut."""
+    """Space for the figures and their bands; a very wide band is cut."""
     if not rows:
         return [0.0, 1.0]
     values = [row["value"] for row in rows]
@@ -731,7 +731,7 @@ def _figures_domain(rows: Sequence[Mapping[str, Any]]) -> list[float]:
 _PERCENT = "format(datum.value, '~r') + ' %'"
 _BAR_ROW, _BAR = 38, 18
 _CURVE_CLIP = 400.0
-"""Percent: one hopeless interval must not press the others flat; its bounds stand in the table."""
+"""Percent: one very wide interval must not compress the others; its bounds are in the table."""
 
 
 def efficiency(curves: Sequence[ScalingCurve], variants: Sequence[str], title: str) -> dict[str, Any] | None:
@@ -743,7 +743,7 @@ def efficiency(curves: Sequence[ScalingCurve], variants: Sequence[str], title: s
         title: what the chart shows, for those who can't see it.
 
     Returns:
-        None where no variant has two sizes of cluster, or the work says nothing of scaling.
+        None if no variant has two sizes of cluster, or the work has no rule of scaling.
     """
     scaled = {curve.variant: speedups(curve.measured, curve.rule) for curve in curves if curve.rule != "none"}
     if all(len(sizes) < 2 for sizes in scaled.values()):

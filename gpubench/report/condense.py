@@ -1,6 +1,6 @@
-"""Campaigns of thousands of runs: stretches of consecutive blocks instead of single ones, so that a page stays a page.
+"""Campaigns of thousands of runs: stretches of consecutive blocks instead of single ones, to limit a page's size.
 
-Nothing of what went wrong is pooled, and no verdict comes from here: those are of all blocks, each by itself.
+Failures are never pooled, and verdicts don't use the stretches: they use all blocks individually.
 """
 
 import itertools
@@ -22,7 +22,7 @@ def needed(inputs: ReportInputs) -> bool:
 
 
 def sentence(inputs: ReportInputs) -> str:
-    """What the reader has to know of it; empty where every run is listed."""
+    """The note about this for the reader; empty if every run is listed."""
     if not needed(inputs):
         return ""
     return (
@@ -54,7 +54,7 @@ def mean(cells: Sequence[Cell]) -> float | None:
 
 
 def collapsed(blocks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of the matrix of runs: those in which everything went as planned as one, up to the next that didn't."""
+    """Rows of the matrix of runs: consecutive rows in which everything went as planned are one row."""
     rows: list[dict[str, Any]] = []
     for plain, group in itertools.groupby(blocks, key=_went_as_planned):
         found = list(group)

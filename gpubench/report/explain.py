@@ -4,7 +4,7 @@ In which layer a difference arises: in UCX, in its binding, or in Dask. Pure.
 
 ``link`` moves bytes by UCX alone, or through the binding without Dask (``send_recv``); ``message`` moves them through
 the binding inside of the workers, everything else by Dask. A layer is the cause where it is slower and each layer below
-it is ``equivalent``; what is undecided or was not measured stays a possible cause, and is named.
+it is ``equivalent``; a layer that is undecided or was not measured is still a possible cause, and is named.
 """
 
 import dataclasses
@@ -25,7 +25,7 @@ MOST_PLANNED = 25
 WHY = {
     "known": "set by the binding where no variant sets it",
     "allowed": "allowed to change",
-    "": "asked for by nobody",
+    "": "not asked for",
 }
 
 
@@ -90,7 +90,7 @@ def _noise(noise: Mapping[str, PairedDifference], sides: Sequence[str], blocks: 
     if not single:
         said = (
             "A number with a large t went with the variant: the times may have followed it. "
-            f"{len(rows)} numbers are looked at, so that one |t| of 2 to 3 is nothing rare."
+            f"{len(rows)} numbers are looked at, so so one |t| of 2 to 3 is not unusual."
         )
         yield SectionPart(lines=[said])
 
@@ -167,7 +167,7 @@ def _causes(by_layer: dict[str, list[Verdict]], names: dict[int, str]) -> Iterat
 
 def _of_lower(layer: str, verdicts: Sequence[Verdict], names: dict[int, str]) -> str:
     if not verdicts:
-        return f"nothing measured {layer} alone, which may be the cause"
+        return f"{layer} was not measured alone, and may be the cause"
     others = [one for one in verdicts if one.verdict != "equivalent"]
     if not others:
         return f"not in {layer}, which is equivalent in {labels.listed(names[id(one)] for one in verdicts)}"
@@ -187,4 +187,4 @@ def _sizes(verdicts: Sequence[Verdict]) -> list[str]:
     if not all(sizes.values()) or sizes["link"] & sizes["message"]:
         return []
     said = [f"{name} sent {labels.listed(map(labels.size, sorted(each)))}" for name, each in sizes.items()]
-    return [f"{', '.join(said)}: messages of other sizes can take other ways through UCX."]
+    return [f"{', '.join(said)}: UCX can send messages of other sizes in other ways."]

@@ -62,7 +62,7 @@ class Told:
 
 
 def by_machine(told: Sequence[Told]) -> list[Told]:
-    """The same, but figures of campaigns from several machines are in cells of their own: they are never pooled.
+    """The same, with figures of different machines in different cells, because they are never pooled.
 
     A site is a machine, and so is each kind of processors where those of a site differ.
     """
@@ -128,7 +128,7 @@ def _source_parts(source: HistorySource) -> Iterator[SectionPart]:
         reasons.update(dict(line.reasons))
     if reasons:
         said = [f"{count} x {why}" for why, count in reasons.most_common()]
-        yield SectionPart("what isn't there, and why:", said, depth=1, on=PRINTED)
+        yield SectionPart("what is missing, and why:", said, depth=1, on=PRINTED)
 
 
 def _plain_source(one: HistorySource) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def changes_section(series: Sequence[Series]) -> Section:
         caption = "Change points by series, with what else changed there"
         parts.append(SectionPart(table=TextTable(columns, rows, caption, "sortable cards")))
     if unusual := _unusual_lines(series):
-        title = "unusual days (no test; beside the median of their stretch)"
+        title = "unusual days (no test; compared with the median of their stretch)"
         parts.append(SectionPart(title, unusual, fold=title[0].upper() + title[1:]))
     searched = list(searched_lines(series))
     return Section(
@@ -167,7 +167,12 @@ def changes_section(series: Sequence[Series]) -> Section:
         {"schema": CHANGES, "series": [_plain_series(one) for one in series]},
         title="Changes over dates",
         anchor="changes",
-        text=[Styled(f"{'. '.join(searched)}. A change is no verdict on a version: it compares days.", "quiet")],
+        text=[
+            Styled(
+                f"{'. '.join(searched)}. A change is not a verdict on a version: it is a difference between days.",
+                "quiet",
+            )
+        ],
     )
 
 
@@ -190,7 +195,7 @@ def change_rows(series: Sequence[Series]) -> list[tuple[str, ...]]:
 
 
 def _unusual_lines(series: Sequence[Series]) -> list[str]:
-    """Series with days far from their stretch: ``merge, 1.12.1: 2022-09-12 +35.3 %, 2022-09-20 +35.6 %``."""
+    """Series with unusual days: ``merge, 1.12.1: 2022-09-12 +35.3 %, 2022-09-20 +35.6 %``."""
     names = labels.cell_names([dict(one.key) for one in series])
     return [
         f"{name}, {one.variant}: {', '.join(f'{day} {labels.percent(off)}' for day, off in one.unusual)}"
@@ -212,19 +217,26 @@ def searched_lines(series: Sequence[Series]) -> Iterator[str]:
     changed = [one for one in searched if one.changes]
     yield f"{len(changed)} of {len(searched)} series of {FEWEST} dates or more changed; Holm over these, at 5 %"
     if len(searched) < len(series):
-        yield f"{len(series) - len(searched)} series are shorter, and were not searched"
+        shorter = len(series) - len(searched)
+        yield f"{shorter} series {'is shorter, and was' if shorter == 1 else 'are shorter, and were'} not searched"
+
+
+def _others(count: int) -> str:
+    if not count:
+        return ""
+    return f"; {count} other series {'changes' if count == 1 else 'change'} there too"
 
 
 def why(change: Changed) -> str:
-    """What else changed there, as far as it was recorded."""
+    """What else changed on that date, as far as it was recorded."""
     if change.unknown:
         said = "nothing was recorded that could say why"
     elif not change.fields:
-        said = "of what was recorded nothing else changed"
+        said = "nothing else that was recorded changed"
     else:
         more = len(change.fields) - _MOST_FIELDS
         said = "changed there: " + ", ".join(change.fields[:_MOST_FIELDS]) + (f" and {more} more" if more > 0 else "")
-    return said + (f"; {change.others} other series change there too" if change.others else "")
+    return said + (_others(change.others))
 
 
 def _plain_series(one: Series) -> dict[str, Any]:
@@ -249,12 +261,12 @@ def _plain_series(one: Series) -> dict[str, Any]:
 
 
 _ENOUGH = 5
-"""Dates below which a difference is none of the largest, where others have as many."""
+"""Least dates of a difference that is called one of the largest, if others have as many."""
 _NAMED = 3
 _INTRODUCTION = (
-    "Up is faster, in every chart of this page. Each dot is a size of the cluster: the median over the dates on which "
-    "both versions were measured; the bar holds the middle half of these dates. A dot with a number lies beyond the "
-    "picture."
+    "Higher is faster in every chart of this page. Each dot is a size of the cluster: the median over the dates on "
+    "which both versions were measured; the bar holds the middle half of these dates. A dot with a number lies outside "
+    "the picture."
 )
 _SIZES = ("nodes", "workers", "workers_per_node")
 
@@ -362,7 +374,7 @@ def version_key(text: str) -> list[tuple[int, str]]:
 
 
 def _row(one: VersionDifference, low: float, high: float) -> dict[str, Any]:
-    """Between ``low`` and ``high``; what few dates put far beyond them stands at the edge, with its number."""
+    """Between ``low`` and ``high``; values far outside (from few dates) are drawn at the edge, with their number."""
     room = 0.5 * max(high - low, 0.05)
     beyond = not low - room <= one.speed <= high + room
 

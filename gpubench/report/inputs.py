@@ -1,6 +1,6 @@
 """Everything that a report is made from, as values.
 
-Among them what was measured of the gate on this site, in one sentence, and both sides of a comparison in seconds.
+They include a sentence about the gate's error rate on this site, and both sides of a comparison in seconds.
 """
 
 import dataclasses
@@ -107,13 +107,13 @@ def _mean(runs: Sequence[Sequence[float]], summary: Summary) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class ReportInputs:
-    """What the front end has read and computed.
+    """Everything that the front end has read and computed.
 
     ``outcomes`` and ``cells`` are those of the accounting and of ``merge.cells``, in planned order. ``verdicts`` were
     made with ``settings``. ``links`` are those that the runs recorded. ``provenance`` maps a run directory's name to
-    what stands in its ``provenance.json`` (keys may be missing), ``manifests`` a manifest's hash to the manifest.
-    ``changes`` are what differed within blocks, for each verdict. ``warnings`` are lines for the reader: of the merge,
-    of the accounting. ``calibration`` is a sentence about the gate on this site. ``target`` is what a user types for
+    the content of its ``provenance.json`` (keys may be missing), ``manifests`` a manifest's hash to the manifest.
+    ``changes`` are the differences within blocks, for each verdict. ``warnings`` are lines for the reader, of merge
+    and accounting. ``calibration`` is a sentence about the gate on this site. ``target`` is what a user types for
     the campaign: its directory, or its name where only a pack is here.
     """
 

@@ -10,7 +10,7 @@ from gpubench.workloads.catalogue import CATALOGUE
 from gpubench.workloads.catalogue.own import shown
 
 MARKS = {"regression": "▲", "improvement": "▼", "equivalent": "●", "inconclusive": "◆", "broken": "✚"}
-"""A sign for each verdict, so that colour is never all there is; the charts use the same shapes. Up is slower."""
+"""A sign for each verdict, so that colour is never the only mark; the charts use the same shapes. Up is slower."""
 
 RUN_MARKS = {"ok": "●", "failed": "✕", "skipped": "○", "lost": "∅", "pending": "…"}
 
@@ -39,7 +39,7 @@ def interval(verdict: Verdict) -> str:
 def between(least: float | None, most: float | None) -> str:
     """``[+39, +58]`` in percent, with a decimal where both bounds are small; empty without an interval.
 
-    Two blocks can give a bound of twenty digits: what is above WIDE says no more than that.
+    Two blocks can give a bound of twenty digits: bounds above WIDE are shown as ``>WIDE``.
     """
     if least is None or most is None:
         return ""
@@ -57,7 +57,7 @@ def blocks(verdict: Verdict) -> str:
 def more(verdict: Verdict) -> str:
     """``about 4 more blocks would decide``; empty where that is unknown or not needed.
 
-    Where too few blocks are there to estimate noise from, nobody knows what would decide: ``5 more blocks may decide``.
+    If there are too few blocks to estimate noise, the needed number is unknown: ``5 more blocks may decide``.
     """
     if not verdict.more_blocks:
         return ""
@@ -121,10 +121,10 @@ _NAMED_BY_THE_WORKLOAD = ("workload", "params", "params_id")
 
 
 def cell_names(keys: Sequence[Key]) -> list[str]:
-    """A short name per cell that still tells them apart: the workload, and only what differs between the cells.
+    """A short unique name per cell: the workload, and only what differs between the cells.
 
     ``[message 1 KiB, message 10 MB, merge]``; node counts, backends and layouts are named where there are several, and
-    so is any other part of a key (a column of somebody's table): ``merge gpu=H100``.
+    so is any other part of a key (a column of a user's table): ``merge gpu=H100``.
     """
     return [_name(key, keys) for key in keys]
 

@@ -13,21 +13,19 @@ from gpubench.stats.links import MOST_WORKERS, LinkGroup, LinkReport, Outlier, j
 
 SCHEMA = "gpubench/links/1"
 LARGEST_MATRIX = 12
-"""Workers of which a terminal shows every pair, and paper the numbers."""
+"""Most workers for which a terminal shows every pair, and a printed page the numbers."""
 MOST_LINKS = 16_500
 """Of all tables that the page shows in full, four of 64 x 64 workers: about half a megabyte."""
 _LEAST_LINKS = 250
-"""A chart weighs as much as so many links before its first one."""
+"""The size of an empty chart, in links."""
 MOST_OUTLIERS = 12
-"""That the page has in words, per table; the slowest first."""
+"""Slow links that the page names per table; the slowest first."""
 _INTRODUCTION = (
     "Median rate from each sender (row) to each receiver (column), over the runs; a cross marks a link that is slower "
-    "than its class, its sender and its receiver foretell. Tables with slow links stand first, then those that moved "
-    "most."
+    "than its class, its sender and its receiver predict. Tables with slow links come first, then those whose links "
+    "moved most."
 )
-_LEFT_OUT = (
-    "To keep this page small, its rates stand in the raw files only, and in gpubench report --only links --json."
-)
+_LEFT_OUT = "To keep this page small, its rates are in the raw files only, and in gpubench report --only links --json."
 _Rates = dict[tuple[str, str], float]
 
 
@@ -97,7 +95,7 @@ def _part(anchor: str, name: str, table: LinkTable, report: LinkReport, *, in_fu
     if rates:
         parts.append(_rates_part(f"{name}, {place}", table, rates, report.outliers, in_full=in_full))
     else:
-        parts.append(SectionPart(text=["No link of it has a rate."], on=PAGE))
+        parts.append(SectionPart(text=["None of its links has a rate."], on=PAGE))
     files: list[str | Styled] = []
     for number, directory in enumerate(table.directories, 1):
         files += [" ", Styled(str(number), link=f"runs/{directory}/{LINKS_FILE}", spoken=f"links of run {number}")]
@@ -154,7 +152,7 @@ def group_words(group: LinkGroup) -> str:
     words = f"{group.name}: {group.links} link{'' if group.links == 1 else 's'}, median {_rate(group.median)}"
     words += f" ({_rate(group.slowest)} to {_rate(group.fastest)})"
     if group.workers > MOST_WORKERS:
-        return f"{words}; no slow link is looked for among more than {MOST_WORKERS} workers"
+        return f"{words}; slow links are not searched for among more than {MOST_WORKERS} workers"
     if group.detectable is None:
         return f"{words}; too few links to call one slow"
     return f"{words}; a link that is {100 * (1 - group.detectable):.0f} % slow would be found"
@@ -163,5 +161,5 @@ def group_words(group: LinkGroup) -> str:
 def outlier_words(one: Outlier) -> str:
     """``slow link: n0/0 to n1/0 at 61 % of what ...``."""
     what = " to ".join(one.names)
-    others = "its sender and its receiver foretell" if one.what == "link" else "the other nodes do"
+    others = "its sender and its receiver predict" if one.what == "link" else "the other nodes do"
     return f"slow {one.what}: {what} at {100 * one.ratio:.0f} % of what {others} ({one.group}, t {one.t:.1f})"

@@ -12,19 +12,19 @@ from gpubench.report.inputs import ReportInputs
 from gpubench.stats.verdict import Verdict
 
 _MOST_BLOCKS = 100
-"""Of a command that is proposed; beyond it a quieter machine is the better way."""
+"""Most blocks that a command proposes; if more are needed, a quieter machine is better."""
 
 
 @dataclasses.dataclass(frozen=True)
 class NextStep:
-    """``command`` may be empty: then ``why`` says what no command can do."""
+    """``command`` may be empty: then ``why`` is advice without a command."""
 
     command: str
     why: str
 
 
 def next_steps(inputs: ReportInputs) -> list[NextStep]:
-    """What the campaign needs most comes first."""
+    """The commands, the most important one first."""
     return [*_repair(inputs), *_more_blocks(inputs), *_causes(inputs)] or [
         NextStep("", "Nothing has to be run: every comparison is decided.")
     ]

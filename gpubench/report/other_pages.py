@@ -14,6 +14,7 @@ from gpubench.history.changes import Changed, Series
 from gpubench.history.coverage import OUTSIDE, Gap, Span, spans
 from gpubench.history.observed import Observed
 from gpubench.importers.pairing import Key
+from gpubench.model.text import counted
 from gpubench.report import charts, labels
 from gpubench.report.charts import Edges
 from gpubench.report.history import (
@@ -122,7 +123,7 @@ def _over_dates(
 
 
 def _kept(note: Mapping[str, Any], source: HistorySource) -> Section:
-    """What is there, and what was refused: each reason once, how often, and where first."""
+    """What was imported and what was refused: each reason once, with its count and first place."""
     places: dict[str, list[str]] = {}
     for one in note["refused"]:
         places.setdefault(str(one["reason"]), []).append(f"{one['file']}:{one['line']}")
@@ -137,8 +138,8 @@ def _kept(note: Mapping[str, Any], source: HistorySource) -> Section:
     coverage = coverage_section([source])
     return dataclasses.replace(
         coverage,
-        title="What is there, and what was refused",
-        brief=f"{len(refused)} reasons of refusal" if refused else "",
+        title="What was imported, and what was refused",
+        brief=f"{counted(len(refused), 'reason')} of refusal" if refused else "",
         parts=[
             *coverage.parts,
             *([SectionPart(heading="Rows that were refused", lines=refused)] if refused else []),
@@ -169,12 +170,12 @@ class OverTime:
 
 
 def over_time_section(shown: Sequence[OverTime]) -> Section:
-    """A chart per workload, and in words what isn't there."""
+    """A chart per workload, and a list of what is missing."""
     kinds = {
         "failed": "failed",
         "lost": "lost",
         "skipped": "skipped, or still to come",
-        "unknown": "nobody recorded why",
+        "unknown": "reason not recorded",
     }
     key = [part for kind, said in kinds.items() for part in (Styled("", f"swatch {kind}"), f" {said} ")]
     return Section(
@@ -187,9 +188,9 @@ def over_time_section(shown: Sequence[OverTime]) -> Section:
 
 
 _INTRODUCTION = (
-    "Up is faster. Thin bars are 95 % intervals of each date’s figure. A triangle is a change point, the first date of "
-    "a new level, and points to where the speed went; a ring marks an unusual day. Choose a version in the legend to "
-    "see it alone."
+    "Higher is faster. Thin bars are 95 % intervals of each date’s figure. A triangle is a change point, the first "
+    "date of a new level: it points up if the speed rose, and down if it fell. A ring marks an unusual day. Choose a "
+    "version in the legend to see it alone."
 )
 
 
@@ -209,7 +210,7 @@ def over_time(observed: Sequence[Observed], missing: Sequence[Gap], series: Sequ
 
     Args:
         observed: all figures.
-        missing: what isn't there; what lies before the first or after the last date of a version is left out.
+        missing: missing figures, except those before the first or after the last date of a version.
         series: with the changes that are drawn.
     """
     groups: dict[Key, tuple[list[Observed], list[Gap], list[Series]]] = {}
@@ -235,7 +236,7 @@ def _shown(
     observed, missing, series = found
     # Throughput only where it is one for all: two kinds of numbers in a picture would be compared.
     rated = bool(observed) and all(one.bytes and one.workers for one in observed)
-    unit = "GB/s per worker" if rated else "seconds, less is up"
+    unit = "GB/s per worker" if rated else "seconds, axis reversed"
     every: list[Observed | Gap] = [*observed, *missing]
     dates = sorted({one.date for one in every})
     edges = Edges(dates)
@@ -337,7 +338,7 @@ def _unusual(series: Sequence[Series], figures: Sequence[Mapping[str, Any]]) -> 
     values = {(row["panel"], row["variant"], row["day"]): row for row in figures}
     return [
         {name: values[place][name] for name in ("panel", "variant", "date", "value")}
-        | {"said": f"{day}: time {labels.percent(off)} beside the median of its stretch"}
+        | {"said": f"{day}: time {labels.percent(off)} compared with the median of its stretch"}
         for one in series
         for day, off in one.unusual
         if (place := (panel_words(panel_key(one.key, one.observed[0].workers)), one.variant, str(day))) in values

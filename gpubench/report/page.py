@@ -1,8 +1,9 @@
 """The one page: a file that holds everything it needs, and asks no network for anything.
 
-Its charts are pictures (SVG) that need no script; where scripts run, an embedded library draws them anew, to be used.
+Its charts are pictures (SVG) that need no script. Where scripts run, an embedded library redraws them as interactive
+charts.
 
-Tiles: one for each workload, with both sides in seconds, the change, and where it lies beside the margin.
+Tiles: one for each workload, with both sides in seconds, the change, and its place beside the margin.
 """
 
 from __future__ import annotations
@@ -63,10 +64,10 @@ class Page:
         over: a small line above the answer.
         headline: the answer, a sentence each.
         sections: what the page shows, and Markdown.
-        notes: what a reader must know before anything else.
+        notes: important facts, shown before anything else.
         tiles, steps: of the first screen; ``key`` explains the tiles.
         about: quiet lines below the answer.
-        made: by whom and when.
+        made: the version that made the page, and when.
         opening: how Markdown begins; default: the headline.
         why_no_chart: said where charts are wanted as files and there is none.
         plots: charts in plain characters, by columns of the terminal.
@@ -223,7 +224,7 @@ def script_safe(specs: Mapping[str, Any]) -> markupsafe.Markup:
 
 
 def _shown(value: Any) -> Any:
-    """What stands between ``{{`` and ``}}``; markup is ours."""
+    """The text between ``{{`` and ``}}``; markup is ours."""
     return visible(value) if isinstance(value, str) and not isinstance(value, markupsafe.Markup) else value
 
 
@@ -276,9 +277,9 @@ class TileLine:
 
 
 def tiles(inputs: ReportInputs, names: Sequence[str]) -> tuple[list[Tile], int]:
-    """Of each workload and size one, in the order of the plan; and how many are left out.
+    """One tile per workload and size, in the order of the plan; and how many are left out.
 
-    Of more than ``MOST`` comparisons those that say most are kept: what broke or differs, then what may.
+    If there are more than ``MOST`` comparisons, the most important ones are kept: broken or different ones first.
     """
     pairs = {labels.pair(one) for one in inputs.verdicts}
     named = labels.pair if len(labels.baselines(inputs.verdicts)) > 1 else lambda one: str(one.candidate)
@@ -326,7 +327,7 @@ def dot_and_interval(one: Verdict, margin: float, bound: float) -> markupsafe.Ma
 
 
 def _bound(verdicts: Sequence[Verdict], margin: float) -> float:
-    """Room for all effects, and for their intervals as far as they don't press the others flat."""
+    """Room for all effects, and for their intervals if these don't compress the others."""
     effects = [abs(one.effect) for one in verdicts if one.effect is not None]
     ends = [abs(end) for one in verdicts for end in one.shown if end is not None]
     return min(max([2 * margin, *effects, *ends]), _FARTHEST * max([margin, *effects]))

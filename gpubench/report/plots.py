@@ -13,7 +13,7 @@ _LEAST_PLOT = 24
 _TEXT = 22
 """``+48.3 % [+39, +58]`` and its like."""
 _CLIP = 4.0
-"""Times the largest effect, or the ideal: what lies beyond is cut."""
+"""Times the largest effect, or the ideal: the rest is cut."""
 
 
 def effect_plot(verdicts: Sequence[Verdict], margin: float, width: int) -> Iterator[str]:
@@ -46,7 +46,7 @@ def effect_plot(verdicts: Sequence[Verdict], margin: float, width: int) -> Itera
 def efficiency_plot(curves: Sequence[ScalingCurve], width: int) -> Iterator[str]:
     """One line per size of each workload and variant: efficiency from 0 to its largest, ``|`` the ideal of 100 %.
 
-    Workloads whose time says nothing of scaling, and those of one size only, are left out.
+    Workloads without a rule of scaling, and workloads with only one size, are left out.
     """
     names = labels.cell_names([curve_key(curve) for curve in curves])
     scaled = {
@@ -77,7 +77,7 @@ def _place(one: SpeedupAtSize) -> str:
 
 
 def _domain(effects: Sequence[Interval], margin: float) -> tuple[float, float]:
-    """Space for effects and margins; one hopeless interval mustn't press the others flat."""
+    """Space for effects and margins; one very wide interval mustn't compress the others."""
     values = [one.value for one in effects]
     bound = _CLIP * max(margin, *map(abs, values))
     lows = [one.low for one in effects if one.low is not None]

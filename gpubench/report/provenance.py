@@ -42,7 +42,7 @@ class Fact:
 
     @property
     def row(self) -> list[Words]:
-        """Of a table; what all variants share stands once."""
+        """Cells of a table; a value that all variants share is shown once."""
         cells: list[Words] = [Styled(short, whole=whole) for short, whole in self.shown]
         if self.differs or len(cells) == 1:
             return [self.name, *cells]
@@ -58,7 +58,7 @@ _OF_RUN = ("transport", "registered_s", "speed")
 
 
 def condensed(provenance: Provenance) -> Provenance:
-    """What the page shows of it. Processes of thousands of runs say the same, and are one object then."""
+    """The part that the page shows. Equal processes of thousands of runs are one object."""
     processes = [
         {name: one[name] for name in _OF_PROCESS if name in one}
         | {"ucx": {name: _at(one, "ucx", name) for name in ("loaded", "path", "env")}}
@@ -79,7 +79,7 @@ def provenance_section(inputs: ReportInputs) -> Section:
     """What differs between the variants, what ran, and where."""
     variants = [Column(Styled(one.label), "text") for one in inputs.plan.variants]
     differ, nodes, noise = differing(inputs), hosts(inputs), runs(inputs)
-    few = [Styled(f"{len(noise.rows)} runs, evenly over all.", "quiet")] if condense.needed(inputs) else []
+    few = [Styled(f"{len(noise.rows)} runs, evenly spaced over all.", "quiet")] if condense.needed(inputs) else []
 
     def facts(found: Sequence[Fact], caption: str) -> TextTable:
         return TextTable(["value", *variants], [one.row for one in found], caption)
@@ -90,7 +90,9 @@ def provenance_section(inputs: ReportInputs) -> Section:
                 heading="What differs between the variants",
                 text=[]
                 if differ
-                else [f"Nothing: manifests and settings are the same, and so are, within every block, {_COMPARED}."],
+                else [
+                    f"Nothing: manifests and settings are the same. Within every block, {_COMPARED} are the same, too."
+                ],
                 table=facts(differ, "Values in which the variants differ") if differ else None,
             ),
             *([SectionPart(text=[Styled(f"Nothing else differs: {_NOT_ELSE}.", "quiet")])] if differ else []),
@@ -114,13 +116,13 @@ def provenance_section(inputs: ReportInputs) -> Section:
 
 _COMPARED = "Python, library versions, environment variables in force, hosts, kernel, CPU, memory and network"
 _NOT_ELSE = (
-    "not in the manifests, not in the settings, and within no block in Python, library versions, environment variables "
-    "in force, hosts, kernel, CPU, memory or network"
+    "the rest of manifests and settings is the same, and so are, within every block, Python, library versions, "
+    "environment variables in force, hosts, kernel, CPU, memory and network"
 )
 
 
 def by_variant(inputs: ReportInputs) -> list[Fact]:
-    """What each variant's runs were made of, as read from their processes, not as planned."""
+    """What each variant's runs used, as read from their processes, not as planned."""
     found = {one.label: _provenances(inputs, one.label) for one in inputs.plan.variants}
     variants = inputs.plan.variants
 
@@ -226,7 +228,7 @@ def differing(inputs: ReportInputs) -> list[Fact]:
 
 
 def unplanned(plan: Plan, changes: Changes) -> list[str]:
-    """A line about everything that differed within blocks though no variant and no image asked for it.
+    """Lines about differences within blocks that neither the variants nor the images asked for.
 
     Where many fields of one kind differ (interfaces, variables) there is one line, which says the first of them.
     """
@@ -239,9 +241,7 @@ def unplanned(plan: Plan, changes: Changes) -> list[str]:
     lines = []
     for (kind, why), fields in found.items():
         many = [f"{len(fields)} fields of {kind}, the first: {fields[0]}"]
-        lines += [
-            f"more than the plan differs: {one} ({_WHY[why]})" for one in (many if len(fields) > _MANY else fields)
-        ]
+        lines += [f"unplanned difference: {one} ({_WHY[why]})" for one in (many if len(fields) > _MANY else fields)]
     return lines
 
 
@@ -249,7 +249,7 @@ _MANY = 6
 _WHY = {
     "known": "set by the binding where no variant sets it",
     "allowed": "allowed to change",
-    "": "asked for by nobody, so it blocks the comparison",
+    "": "not asked for, so it blocks the comparison",
 }
 
 

@@ -1,4 +1,4 @@
-"""What became of every planned run, as a section.
+"""The outcome of every planned run, as a section.
 
 Samples in order of time, and the means of the runs, as a section.
 """
@@ -167,13 +167,13 @@ MOST_SAMPLES = 120_000
 _INTRODUCTION = (
     "Each point is one timed repetition, each bar the mean of its run: the number that enters a verdict. Warm-ups are "
     "left out. A slope across blocks is drift of the machine; runs of one block stand side by side. Pale points and "
-    "dashed bars are of runs that may not count."
+    "dashed bars belong to runs that are not used."
 )
 _MODES = "More than one mode: how often each duration came, as a ratio to the second fastest of its run"
 
 
 def samples_section(inputs: ReportInputs, names: Sequence[str]) -> Section:
-    """A chart and run means of each workload at each size, where its verdicts point to, in their order."""
+    """A chart and run means of each workload at each size, in the order of the verdicts, which link to them."""
     text: list[Words] = [Styled(_INTRODUCTION, "quiet")]
     if condense.needed(inputs):
         text.append(Styled(condense.sentence(inputs), "note"))
@@ -235,7 +235,7 @@ def _part(at: str, name: str, verdicts: Sequence[Verdict], inputs: ReportInputs)
 
 
 def _beside(one: Verdict) -> str:
-    """The other numbers of a verdict, in a line."""
+    """The other estimates of a verdict, in a line."""
     said = [f"mean {labels.effect(one)} {labels.interval(one)}".rstrip()]
     said += [f"95 % by itself {labels.between(one.low, one.high)}"] if one.shown != (one.low, one.high) else []
     said += [f"median {labels.percent(one.median_effect)}"] if one.median_effect is not None else []
@@ -280,7 +280,7 @@ def _pooled(cells: Sequence[Cell], baseline: Sequence[Cell]) -> Words:
 
 
 def _mean(cell: Cell | None, baseline: Cell | None) -> Words:
-    """A run's number and its ratio to the baseline's of the same block; a run that may not count says what it is."""
+    """A run's number and its ratio to the baseline's of the same block; a run that is not used shows its status."""
     if cell is None:
         return ""
     if not cell.wall_s or not cell.outcome.directory:

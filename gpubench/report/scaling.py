@@ -39,18 +39,18 @@ from gpubench.stats.scaling import (
 SCHEMA = "gpubench/scaling/1"
 _INTRODUCTION = (
     "Efficiency of every size against the smallest one, by worker threads of the whole cluster; the dashed line is "
-    "ideal. Bands are 95 % intervals over runs, each size by itself; all share the smallest size, whose error moves "
-    "them together. Sizes were measured in different allocations."
+    "ideal. Bands are 95 % intervals over runs, separately for each size. An error of the smallest size shifts all "
+    "sizes together. Sizes were measured in different allocations."
 )
 _OF_SHARES = (
-    "Time of the same graph with tasks that do nothing, over the time of the real one: what scheduler, graph and "
-    "messages about tasks take of it. Paired by run; intervals are 95 %."
+    "Time of the same graph with empty tasks, divided by the time of the real graph: the share that scheduler, graph "
+    "and messages about tasks take. Paired by run; intervals are 95 %."
 )
 _PLACE = ("nodes", "workers_per_node", "threads_per_worker")
 RULES = {
     "weak": "weak: the work grows with the workers",
     "strong": "strong: the same work at every size",
-    "none": "no rule of scaling: the work follows the workers in a way of its own",
+    "none": "no rule of scaling: the work depends on the workers in another way",
 }
 
 
@@ -106,7 +106,7 @@ def scaling_section(
 
 
 def _workload_part(several: Sequence[ScalingCurve], name: str, inner: Sequence[SectionPart]) -> SectionPart:
-    """On the page with a chart, where its work says something of scaling."""
+    """One workload; on the page with a chart, if it has a rule of scaling."""
     first, variants = several[0], [one.variant for one in several]
 
     def draw() -> Spec:
@@ -118,7 +118,7 @@ def _workload_part(several: Sequence[ScalingCurve], name: str, inner: Sequence[S
 
     anchor = f"scaling-{first.workload.params_id}"
     drawn = is_scaled(several) and first.rule != "none"
-    silent = "" if drawn else "; no chart: its time says nothing of scaling"
+    silent = "" if drawn else "; no chart: its time says nothing about scaling"
     return SectionPart(
         anchor=anchor,
         heading=name,
@@ -183,7 +183,7 @@ def imported_scaling_section(name: str, curves: Sequence[ImportedCurve]) -> Sect
         sizes = sizes_of(curve.measured, curve.rule)
         parts.append(_curve_part(title, curve, sizes, "workers", places=[str(one.at.units) for one in sizes]))
         plain.append(_plain(dict(curve.key), curve, sizes, [{"workers": one.at.units} for one in sizes]))
-    note = "sizes are compared over all their dates; what changed between the dates is in the intervals"
+    note = "sizes are compared over all their dates; changes between the dates widen the intervals"
     return Section(parts, _document(name, plain, []), [note])
 
 
@@ -257,21 +257,21 @@ def ratio_words(one: TimeAtSize) -> tuple[str, str]:
 
 def _law_words(law: Usl | None) -> str:
     if law is None:
-        return f"no law fitted: that takes {LEAST_SIZES} sizes, and runs to spare"
+        return f"no law fitted: a fit needs {LEAST_SIZES} sizes, and more runs than parameters"
     return f"contention {percent(law.contention)}, coherency {percent(law.coherency)}; {_peak(law)}"
 
 
 def _peak(law: Usl) -> str:
     reach = int(REACH * law.largest)
     if law.peak is None:
-        return f"more threads still help up to {reach}, beyond which nothing is said"
+        return f"more threads still help up to {reach}, beyond which nothing is predicted"
     if law.speedup(2) < 1:
-        return "one thread does the most"
-    return f"beyond {max(2, round(law.peak))} threads more of them do less"
+        return "one thread has the highest throughput"
+    return f"beyond {max(2, round(law.peak))} threads, more threads reduce the throughput"
 
 
 def percent(interval: Interval) -> str:
-    """``82.1 % [80.3, 84]``; the value alone without an interval, ``...`` for a bound that nobody knows."""
+    """``82.1 % [80.3, 84]``; the value alone without an interval, ``...`` for an unknown bound."""
     return f"{100 * interval.value:.3g} %{_bounds(interval.times(100), '.3g')}"
 
 

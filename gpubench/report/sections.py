@@ -1,4 +1,4 @@
-"""What is said of results: a section, written once per kind of content, rendered as lines, JSON, Markdown or on a page.
+"""Sections: the content of results, written once per kind and rendered as lines, JSON, Markdown or on a page.
 
 Here are the parts of it and all renderings but the page's (``page``).
 """
@@ -19,12 +19,12 @@ Spec = dict[str, Any]
 TERMINAL, MARKDOWN, PAGE = "t", "m", "p"
 PRINTED, EVERYWHERE = TERMINAL + MARKDOWN, TERMINAL + MARKDOWN + PAGE
 NUMBER, SHORT, WHY = "number", "short", "why unsorted"
-"""Looks of a column: numbers to the right; words that aren't broken; sentences, by which nobody sorts."""
+"""Looks of a column: numbers to the right; words that aren't broken; sentences, which aren't sortable."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Styled:
-    """Words that are more than text: ``look`` is a class of the style sheet, ``whole`` what a cut text stands for.
+    """Words that are more than text: ``look`` is a class of the style sheet, ``whole`` the full text of a cut one.
 
     ``sort`` is what a cell that begins with it is sorted by, ``spoken`` what a screen reader says instead.
     """
@@ -38,7 +38,7 @@ class Styled:
 
 
 Words = str | Styled | Sequence[str | Styled]
-"""What stands in a cell, or in a line."""
+"""The content of a cell or of a line."""
 
 
 def spans(words: Words) -> list[Styled]:
@@ -98,9 +98,9 @@ class TextTable:
 
 @dataclasses.dataclass(frozen=True)
 class Chart:
-    """A picture of the page: ``name`` becomes its file's, ``draw`` makes its Vega-Lite spec when somebody looks.
+    """A picture of the page: ``name`` becomes its file's, ``draw`` makes its Vega-Lite spec when it is needed.
 
-    ``late`` are drawn beforehand only where the others left room for them.
+    ``late`` ones are drawn beforehand only if the others leave room for them.
     """
 
     anchor: str
@@ -151,7 +151,7 @@ class Section:
     Args:
         parts: what people read.
         data: the same for programs, complete: one JSON object.
-        notes: what a reader must know besides.
+        notes: further important facts.
         width: of a terminal's lines; then a blank line parts the parts. None: lines are as long as they are.
         title, anchor, text: on the page; ``text`` are paragraphs above the parts.
         brief: beside the title of a section that can be folded; None: it can't.

@@ -1,4 +1,4 @@
-"""Two campaigns or imports side by side: verdicts, curves, and what the comparison can't take out."""
+"""Two campaigns or imports side by side: verdicts, curves, and the effects that the comparison can't remove."""
 
 import dataclasses
 import functools
@@ -35,7 +35,7 @@ from gpubench.stats.verdict import Verdict
 SIDES = "gpubench/sides/1"
 UNPAIRED = (
     "unpaired: no block is shared, so the days, the nodes and the scheduler of each side are part of every difference; "
-    "what a verdict says holds of these two sides as they stood"
+    "a verdict holds only for these two sides as they were measured"
 )
 
 
@@ -59,7 +59,7 @@ class Side:
 class SideBySide:
     """Everything that is shown; ``verdicts`` stand in the order of ``pairs``.
 
-    ``notes`` are what a reader must know: what can't be taken out, what isn't recorded, what else differs.
+    ``notes`` are effects that can't be removed, facts that aren't recorded, and other differences.
     """
 
     first: Side
@@ -84,7 +84,7 @@ class Curves:
 
 
 def judge_sides(first: Side, second: Side, pairs: Sequence[Pair], settings: VerdictSettings) -> list[Verdict]:
-    """A verdict per pair. What is refused keeps its place in the family, and is inconclusive."""
+    """A verdict per pair. A refused pair stays in the family, and is inconclusive."""
     family = [((), ()) if one.refused else (one.first.blocks, one.second.blocks) for one in pairs]
     return [
         _verdict(first, second, pair, judged)
@@ -100,7 +100,7 @@ def _verdict(first: Side, second: Side, pair: Pair, judged: JudgedUnpaired) -> V
         flags.append("layout-unknown")
     reason = pair.refused or judged.reason
     if not pair.refused and judged.reason.startswith("no data"):
-        reason = f"no block: {judged.blocks[0]} and {judged.blocks[1]}; of an import, dates stand for blocks"
+        reason = f"no block: {judged.blocks[0]} and {judged.blocks[1]}; in an import, dates are used as blocks"
     return Verdict(
         key=dict(pair.first.question) | {"workers": pair.first.layout.workers or pair.first.units},
         baseline=first.label,
@@ -232,7 +232,7 @@ def sides_section(shown: SideBySide) -> Section:
     }
     margin = 100 * shown.settings.margin
     introduction = (
-        "Efficiency is of every size against the smallest one of its own side. Bands are 95 % intervals over runs. "
+        "Efficiency compares every size with the smallest one of its own side. Bands are 95 % intervals over runs. "
         "Effect: time of B against A, positive is slower, by Welch’s t on the blocks of each side; p after Holm over "
         f"all cells of this page; a 90 % interval within ±{margin:g} % is equivalent."
     )
@@ -267,12 +267,12 @@ def counts(shown: SideBySide) -> str:
     refused = sum(bool(pair.refused) for pair in shown.pairs)
     words = [verdict.verdict for verdict, pair in zip(shown.verdicts, shown.pairs, strict=True) if not pair.refused]
     said = [f"{words.count(word)} {word}" for word in labels.MARKS if word in words]
-    said += [f"{refused} refused: unlike layouts or devices"] if refused else []
+    said += [f"{refused} refused: different layouts or devices"] if refused else []
     return f"B against A in the {len(shown.pairs)} cells that both have: {', '.join(said)}"
 
 
 def _lone_lines(shown: SideBySide) -> Iterator[str]:
-    """What only one side has, each question once with its sizes."""
+    """Cells that only one side has, each question once with its sizes."""
     found: dict[tuple[str, Key], list[int]] = {}
     for letter, cell in shown.lone:
         found.setdefault((letter, cell.question), []).append(cell.units)

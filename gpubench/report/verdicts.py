@@ -103,7 +103,7 @@ def verdict_section(
 def verdicts_json(name: str, verdicts: Sequence[Verdict], settings: VerdictSettings, arrangement: str = "") -> bytes:
     """``verdicts.json``: all numbers of every verdict (effects are ratios minus one), and the settings that made them.
 
-    The parts of a cell's key stand beside its figures, as columns of one flat row; so does how blocks ran their
+    The parts of a cell's key are columns beside its figures, in one flat row; so is how blocks ran their
     variants, where that is known.
     """
     document = _plain(name, verdicts, settings, arrangement)
@@ -212,7 +212,7 @@ def verdict_table(verdicts: Sequence[Verdict], seconds: Sequence[Seconds] = (), 
 
 
 def _to_know(one: Verdict) -> list[str | Styled]:
-    """What neither the other columns say nor a line for several rows."""
+    """Facts that neither the other columns nor a line for several rows give."""
     decided = one.reason.partition("; ")[2] if one.verdict != "inconclusive" else ""
     shown = one.reason.partition(" after Holm")[0] if one.verdict in ("regression", "improvement") else ""
     beyond = "beyond the margin" if one.beyond_margin else ""
@@ -225,7 +225,7 @@ def _names(verdicts: Sequence[Verdict]) -> list[str]:
 
 
 def _notes(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """What a reader must know beside the table: each thing once, with the cells that it is said of."""
+    """Notes below the table: each fact once, with the cells that it applies to."""
     names = [f"{name}, {labels.pair(verdict)}" for name, verdict in zip(_names(verdicts), verdicts, strict=True)]
     reasons: dict[str, list[str]] = {}
     flags: dict[str, list[str]] = {}
@@ -247,7 +247,7 @@ def _notes(verdicts: Sequence[Verdict]) -> Iterator[str]:
     if any(_is_wide(one) for one in verdicts):
         yield f"inconclusive: neither {margin} nor different after Holm over the planned family"
     if any(one.shown != (one.low, one.high) for one in verdicts):
-        yield "intervals: at the level of Holm's step; of equivalent comparisons: 90 %, the level of their test"
+        yield "intervals: at the level of Holm's step; for equivalent comparisons: 90 %, the level of their test"
     if any(one.one_job for one in verdicts):
         yield "several blocks share one job: the verdicts hold on these nodes"
 
@@ -260,5 +260,5 @@ def _whose(cells: Sequence[str], all_cells: Sequence[str]) -> str:
 
 
 def _is_wide(verdict: Verdict) -> bool:
-    """Inconclusive for no other reason than noise: too common to be explained per row."""
+    """Inconclusive only because of noise: too common to be explained per row."""
     return verdict.verdict == "inconclusive" and verdict.reason.startswith(WIDE)

@@ -112,7 +112,7 @@ class BatchScheduler(abc.ABC):
         """The error of a job that hasn't ended CANCEL_S seconds after the kill command."""
         return SchedulerError(
             f"job {now.job_id} still runs {self.CANCEL_S:g} s after {self.KILL}",
-            then=f"look at it: {self.LOOK.format(job_id=now.job_id)}",
+            then=f"inspect it: {self.LOOK.format(job_id=now.job_id)}",
         )
 
     def log(self, job_id: str) -> str:

@@ -42,7 +42,7 @@ KINDS = "job,service,configmap"
 RIGHTS = "serviceaccount,role,rolebinding"
 """Kinds that only a job has which starts pods of its own; who has none may not be allowed to ask for them."""
 INSTANCE = "app.kubernetes.io/instance"
-GONE = "its objects are gone: somebody deleted them, or they were kept no longer"
+GONE = "its objects are gone: they were deleted, or their time to be kept is over"
 
 _BY_HAND = re.compile(r"^# By hand: kubectl (.*) apply --server-side -f job\.yaml$", re.MULTILINE)
 _JOB_NAME = re.compile(r"^kind: Job\nmetadata:\n  name: ([a-z0-9-]+)$", re.MULTILINE)
@@ -105,7 +105,7 @@ class Pod:
 
 def current_allocation(environ: Mapping[str, str]) -> Allocation | None:  # noqa: ARG001 - whatever they are
     """None can be: nodes aren't lent to a shell."""
-    raise UsageError("Kubernetes lends no nodes to a shell", then="leave --here out")
+    raise UsageError("Kubernetes gives no nodes to a shell", then="leave --here out")
 
 
 def submit(job_dir: Path, environ: Mapping[str, str], after: Sequence[str] = ()) -> str:  # noqa: ARG001
@@ -116,7 +116,7 @@ def submit(job_dir: Path, environ: Mapping[str, str], after: Sequence[str] = ())
     if claimed and claimed[1] != campaign:
         raise UsageError(
             f"the pods of {job_dir} would look for campaign {claimed[1]} in the claim, but its directory is {campaign}",
-            then="give it its name back",
+            then="rename it back",
         )
     before = submitted.read(job_dir)
     if before is not None:
@@ -212,7 +212,7 @@ def _take_away(job_dir: Path) -> None:
     if not _await_deletion(job_dir, "Pod"):
         raise SchedulerError(
             f"pods of {_name(job_dir)} still run {CANCEL_S:g} s after they were deleted",
-            then=f"look at them: kubectl get pods -l {INSTANCE}={_name(job_dir)}",
+            then=f"inspect them: kubectl get pods -l {INSTANCE}={_name(job_dir)}",
         )
 
 
@@ -297,7 +297,7 @@ def _delete(job_dir: Path) -> None:
     if not _await_deletion(job_dir, "Job"):
         raise SchedulerError(
             f"Job {_name(job_dir)} still exists {CANCEL_S:g} s after it was deleted",
-            then=f"look at it: kubectl describe job {_name(job_dir)}",
+            then=f"inspect it: kubectl describe job {_name(job_dir)}",
         )
 
 

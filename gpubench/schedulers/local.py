@@ -92,7 +92,8 @@ def acquire_machine(job_dir: Path, waiting: Callable[[str], None]) -> Iterator[i
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise MissingToolError(
-            f"can't open the queue's lock {path}: {error.strerror}", then="set XDG_STATE_HOME to a folder of yours"
+            f"can't open the queue's lock {path}: {error.strerror}",
+            then="set XDG_STATE_HOME to a folder that you may write",
         ) from None
     try:
         poll_until(lambda: _try_lock(handle, waiting), interval_s=0.5)

@@ -74,7 +74,7 @@ class Slurm(BatchScheduler):
         """``NUMBER`` or ``NUMBER;CLUSTER`` in the last line."""
         if done.returncode and _UNHEARD in done.stderr:
             raise SchedulerError(
-                f"sbatch got no answer: {said(done)}", then="gpubench status tells whether it was heard"
+                f"sbatch got no answer: {said(done)}", then="gpubench status shows whether Slurm received the job"
             )
         return "" if done.returncode else done.stdout.strip().splitlines()[-1].partition(";")[0]
 

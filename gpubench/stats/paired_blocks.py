@@ -226,7 +226,7 @@ def _check(run: RunSamples, first: RunSamples) -> None:
         raise DataError(
             f"run '{run.run}' (variant '{run.variant}', block {run.block}) has a time that is not positive and finite, "
             "or times too large to add",
-            then="no verdict can stand on it; mark the run failed or correct the file",
+            then="no verdict can be based on it; mark the run failed or correct the file",
         )
 
 

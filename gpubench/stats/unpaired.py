@@ -170,5 +170,5 @@ def _obstacle(blocks: tuple[int, int]) -> str:
     if not min(blocks):
         return f"no data: {counts}"
     if min(blocks) < FEWEST:
-        return f"few blocks: {counts} can't carry a verdict; {FEWEST} on each side are the least"
+        return f"few blocks: {counts}; a verdict needs at least {FEWEST} on each side"
     return f"no variation: {counts} without any; repeated rows are not repeated runs"

@@ -114,7 +114,7 @@ def _obstacle(obstacle: str, cell: CellBlocks, blocks: str) -> str:
     never = f"no block in which both variants ran, of {one.planned_blocks} planned"
     return {
         "no data": f"skipped, as planned: {one.skipped}" if one.skipped else never,
-        "few blocks": f"{blocks} can't carry a verdict; 3 with repetitions are the least, and 5 or more are advised",
+        "few blocks": f"{blocks}; a verdict needs at least 3 with repetitions, and 5 or more are advised",
         "one sample": f"{blocks} without spread within runs say nothing about noise; take more blocks or repetitions",
         "no variation": f"all {blocks} show the same difference; repeated rows are not repeated runs",
         "order": f"{cell.order_problem}; shuffle the order within blocks",

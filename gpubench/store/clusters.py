@@ -48,7 +48,7 @@ class Cluster:
         except FileExistsError:
             raise UsageError(
                 f"there is a cluster {record.name} in {directory}",
-                then="choose another --name; of one that is stopped, the directory may be removed",
+                then="choose another --name; you may remove the directory of a stopped cluster",
             ) from None
         write_atomically(directory / RECORD_FILE, record.dump())
         return Cluster(directory, record)
@@ -141,7 +141,9 @@ def find_cluster(outputs: Path, name: str | None) -> Cluster:
     if len(standing) != 1:
         names = ", ".join(one.record.name for one in standing)
         raise UsageError(
-            f"{len(standing)} clusters stand in {folder}: {names}" if standing else f"no cluster stands in {folder}",
+            f"{len(standing)} clusters are running in {folder}: {names}"
+            if standing
+            else f"no cluster is running in {folder}",
             then="name one with --name" if standing else "gpubench cluster start, or --outputs",
         )
     return standing[0]

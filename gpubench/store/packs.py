@@ -160,7 +160,7 @@ def _too_much(index: Index, packed: int) -> str:
     """Why a pack of so many bytes can't be honest; empty where it can."""
     most = min(_MOST_BYTES, _FREE_OF_RATIO + _MOST_RATIO * packed)
     needed = _bytes(index)
-    return f"its {packed} bytes would unpack to {needed}, {most} are the most" if needed > most else ""
+    return f"its {packed} bytes would unpack to {needed}, at most {most} are allowed" if needed > most else ""
 
 
 def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
@@ -202,7 +202,7 @@ def _index(path: Path, archive: zipfile.ZipFile) -> Index:
         if any(str(folder) in index.files for folder in PurePosixPath(name).parents):
             raise DataError(f"{path} names {name!r} below a file", then="don't use it")
     if too_much := _too_much(index, path.stat().st_size):
-        raise DataError(f"{path} is no honest pack: {too_much}", then=_THEN)
+        raise DataError(f"{path} is not accepted as a pack: {too_much}", then=_THEN)
     return index
 
 
@@ -211,7 +211,7 @@ def _parsed(plain: Mapping[str, Any]) -> Index:
         raise ValueError(f"it holds a {plain['what']}")
     files = {str(one["path"]): (int(one["bytes"]), str(one["sha256"])) for one in plain["files"]}
     if any(size < 0 for size, _ in files.values()):
-        raise ValueError("a file has less than no bytes")
+        raise ValueError("a file has a negative size")
     if len(files) < len(plain["files"]):
         raise ValueError("it names a file twice")
     ends = {str(job): str(end) for job, end in plain["ends"].items()}

@@ -47,7 +47,7 @@ def generator() -> str:
         return importlib.metadata.version("tpchgen-cli")
     except importlib.metadata.PackageNotFoundError:
         raise UnavailableError(
-            "pdsh needs tpchgen-cli, and this image has none: build the image anew, or give tables as `path`"
+            "pdsh needs tpchgen-cli, and this image has none: build the image again, or give tables as `path`"
         ) from None
 
 

@@ -4,7 +4,7 @@
     gpubench bench --suite ./@NAME@.toml                  # what @NAME@.toml lists, with verdicts
 
 This file runs inside every image that is compared, old ones too: write Python 3.9, and import only what the images
-have (dask, distributed, numpy, pandas; on GPUs cudf, dask_cudf, cupy). It travels alone: no other file of yours does.
+have (dask, distributed, numpy, pandas; on GPUs cudf, dask_cudf, cupy). Only this file is copied into a campaign.
 """
 
 import dask.array
@@ -15,7 +15,7 @@ import pandas as pd
 
 
 def total(client, params):
-    """The short form: all of it is timed. Nobody checks the answer, so its samples are `unchecked`."""
+    """The short form: all of it is timed. The answer is not checked, so its samples are `unchecked`."""
     size = int(params.get("size", 2000))
     chunk = max(1, size // len(client.nthreads()))  # at least one column of chunks for each worker
     # A collection that is returned is computed on the workers, inside the clock.
@@ -31,7 +31,7 @@ class Join:
         self.partitions = 2 * len(client.nthreads())  # two for each worker
 
     def prepare(self):
-        """Before each repetition: fresh data, which has to lie in the workers' memory before the clock starts."""
+        """Before each repetition: new data, which must be in the workers' memory before the clock starts."""
         keys = np.random.default_rng(1).permutation(self.rows)
         self.left = self._spread(pd.DataFrame({"key": keys, "left": 1.0}))
         self.right = self._spread(pd.DataFrame({"key": keys[::-1], "right": 2.0}))
@@ -42,7 +42,7 @@ class Join:
         return spread
 
     def once(self):
-        """What is timed. What it returns goes to `check`."""
+        """The timed part. Its result is passed to `check`."""
         return self.left.merge(self.right, on="key", how="inner")
 
     def check(self, joined):

@@ -202,7 +202,7 @@ def test_a_colleague_s_campaign_that_may_only_be_read_is_judged_like_ones_own(gp
     before = sorted(path.name for path in other.iterdir())
     done = as_ordinary_user(tmp_path, tmp_path, "compare", not_mine(other))
     assert (done.returncode, done.stdout.replace("other", "own")) == (expected.returncode, expected.stdout)
-    assert f"aren't renewed: {other} may only be read" in done.stderr
+    assert f"aren't updated: {other} is read-only" in done.stderr
     assert sorted(path.name for path in other.iterdir()) == before
 
 

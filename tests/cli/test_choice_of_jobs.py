@@ -26,7 +26,7 @@ def test_jobs_that_fit_exactly_are_chosen_few_and_new_ones_first(sizes: list[int
     if fitting:
         assert choose(cast("Any", newest), nodes) == fitting[0]
     else:
-        with pytest.raises(UsageError, match="only the job" if not sizes else "no jobs have"):
+        with pytest.raises(UsageError, match="only the job" if not sizes else "no set of jobs has"):
             choose(cast("Any", newest), nodes)
 
 

@@ -94,7 +94,7 @@ def test_cells_told_apart_by_a_column_are_named_by_it(compare: Compare) -> None:
     assert margin == "  equivalent: within ±3 %"
     assert (
         intervals
-        == "  intervals: at the level of Holm's step; of equivalent comparisons: 90 %, the level of their test"
+        == "  intervals: at the level of Holm's step; for equivalent comparisons: 90 %, the level of their test"
     )
 
 
@@ -137,9 +137,9 @@ def test_a_table_is_known_by_the_end_of_its_name_and_samples_says_the_same(tmp_p
     assert run("compare", path).stdout == named.stdout
     assert "two names of the same thing" in str(run("compare", path, "--samples", path).exception)
     assert "put both sides into one" in str(run("compare", path, path).exception)
-    assert "no page is made; gpubench compare" in str(run("report", path).exception)
+    assert "there is no page; gpubench compare" in str(run("report", path).exception)
     assert run("report", path, "--only", "verdicts", *asked).stdout == named.stdout
-    assert "scaling isn't known of it" in str(run("report", path, "--only", "scaling").exception)
+    assert "it has no scaling" in str(run("report", path, "--only", "scaling").exception)
 
 
 def test_a_table_says_its_verdicts_in_markdown_and_json_too(tmp_path: Path) -> None:

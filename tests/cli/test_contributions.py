@@ -111,7 +111,9 @@ def test_what_may_not_be_published_is_named_and_nothing_is_written(
     said: str,
 ) -> None:
     bad = packed(change)
-    with pytest.raises(DataError, match=r"has (a fault|\d+ faults); mend what is named above; nothing was published"):
+    with pytest.raises(
+        DataError, match=r"has (a fault|\d+ faults); correct what is named above; nothing was published"
+    ):
         contribute.submit(bad, repository)
     lines = capsys.readouterr().out
     assert said in lines
@@ -157,14 +159,14 @@ def test_a_pack_that_is_too_large_is_not_even_unpacked(
     monkeypatch.setattr(contribute, "MOST_BYTES", source.stat().st_size - 1)
     with pytest.raises(DataError, match="has a fault"):
         contribute.submit(source, repository)
-    assert "are the most" in capsys.readouterr().out
+    assert "are allowed" in capsys.readouterr().out
 
 
 def test_a_published_pack_never_changes(repository: Path, packed: Packed) -> None:
     contribute.submit(packed(), repository)
     other = packed(append("jobs/*/job.sh", "\n# another day\n"), "other")
     before = only_pack(repository).read_bytes()
-    with pytest.raises(DataError, match="is there with other content; a published pack never changes"):
+    with pytest.raises(DataError, match="exists already with other content; a published pack never changes"):
         contribute.submit(other, repository)
     assert only_pack(repository).read_bytes() == before
 
@@ -188,7 +190,7 @@ def misplace(repository: Path, _packed: Packed) -> None:
 @pytest.mark.parametrize(
     ("harm", "said"),
     [
-        (swap, "the index says something else of it"),
+        (swap, "the index has other facts about it"),
         (tamper, "../../evil"),
         (misplace, "belongs to contributions/"),
         (lambda repository, _packed: only_pack(repository).unlink(), "the index names it, and it is missing"),
@@ -319,7 +321,7 @@ def test_a_pack_without_homes_in_it_is_the_same_with_them_replaced(packed: Packe
 def test_a_check_says_nothing_of_publishing(repository: Path, packed: Packed) -> None:
     contribute.submit(packed(), repository)
     only_pack(repository).write_bytes(b"no pack")
-    with pytest.raises(DataError, match="mend or remove what is named above"):
+    with pytest.raises(DataError, match="correct or remove what is named above"):
         contribute.check(repository)
 
 

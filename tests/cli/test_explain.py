@@ -65,7 +65,7 @@ def test_one_name_that_is_no_campaign_and_a_campaign_of_three_variants_are_refus
 ) -> None:
     done = gpubench("diff", "1.17.0")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "'1.17.0' is compared with nothing, and is no campaign" in done.stderr
+    assert "'1.17.0' is no campaign, and nothing is named to compare it with" in done.stderr
     finish(begin(tmp_path / "three", make_plan((variant("a"), variant("b"), variant("c")), suite=QUICK[4:], blocks=1)))
     done = gpubench("diff", tmp_path / "three")
     assert done.returncode == 2
@@ -79,7 +79,7 @@ def test_between_variants_the_planned_is_told_apart_and_noise_stands_beside(gpub
     assert "environment.UCX_RNDV_THRESH: unset → 8192  (in 6 of 6 blocks, separation 1.00)" in planned
     assert "image.ucx.version: 1.17.0 → 1.19.0" in planned
     said = " ".join(unplanned.split())
-    assert "kernel: 6.1.0 → 6.2.0 (asked for by nobody; in 6 of 6 blocks, separation 1.00)" in said
+    assert "kernel: 6.1.0 → 6.2.0 (not asked for; in 6 of 6 blocks, separation 1.00)" in said
     assert "Changed from block to block, never within one: cpu_model." in said
     assert "load average, mean" in said
     assert max(map(len, done.stdout.splitlines())) <= 80
@@ -210,13 +210,13 @@ def test_a_lower_layer_that_is_undecided_or_unmeasured_may_be_the_cause(gpubench
         writer.write(*row, failed={link: "no route"} if row[2].variant == "1.17.0" else None)
     found = of_layers(gpubench, made.directory)
     assert "Slower in the binding: message +20 %; UCX may be the cause: link is inconclusive." in found
-    assert "link sent 1 KiB, message sent 10 MB: messages of other sizes can take other ways through UCX." in found
+    assert "link sent 1 KiB, message sent 10 MB: UCX can send messages of other sizes in other ways." in found
 
 
 def test_faster_is_told_as_slower_is_and_a_campaign_without_link_says_nothing(gpubench: Run, tmp_path: Path) -> None:
     faster = layered(tmp_path / "one", (LAYERED[1], LAYERED[3]), lambda name, _: 0.8 if name == "merge" else 1.0)
     assert of_layers(gpubench, faster).startswith(
-        "Faster in Dask or the tasks: merge -20 %; nothing measured UCX alone, which may be the cause; not in the "
+        "Faster in Dask or the tasks: merge -20 %; UCX was not measured alone, and may be the cause; not in the "
         "binding, which is equivalent in link."
     )
     assert of_layers(gpubench, layered(tmp_path / "two", LAYERED[2:], lambda *_: 1.2)) == ""

@@ -120,7 +120,7 @@ def test_the_profile_says_where_campaigns_lie(gpubench: Run, far: Campaign, home
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["draco", "some-campaign"], 2, "doesn't say where its campaigns lie"),
+        (["draco", "some-campaign"], 2, "doesn't name the directory of its campaigns"),
         (["local", "/nowhere/at-all"], 2, "there is no campaign /nowhere/at-all"),
         (["local", "/usr/share"], 2, "/usr/share is no campaign: it has no plan.json"),
     ],

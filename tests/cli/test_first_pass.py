@@ -61,7 +61,7 @@ def test_a_first_pass_that_fails_leaves_the_suites_own_repetitions(tmp_path: Pat
     front.kill(SIGINT)
     assert front.end() == 130, front.output
     assert (plan["workloads"][0]["reps"], plan["first_pass"]) == (3, "")
-    (note,) = (note for note in plan["notes"] if note.startswith("repetitions as suite passed says: "))
+    (note,) = (note for note in plan["notes"] if note.startswith("repetitions are those of suite passed: "))
     assert "no answer within 0.01 s" in note
 
 

@@ -58,5 +58,5 @@ def test_scaling_and_report_read_an_import(gpubench: Run, draco: Path) -> None:
     page = (draco / "report.html").read_text()
     assert "draco: 653 of 788 rows" in page
     assert page.count('<div class="chart" id="chart-over-time-') == 2
-    assert "135 × a reference typed in by hand" in page
+    assert "135 × a reference that was typed in by hand" in page
     assert "http" not in page.partition("<main>")[2].partition("</main>")[0].replace("https://github.com/openucx", "")

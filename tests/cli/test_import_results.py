@@ -20,7 +20,7 @@ def archive() -> Path:
 def test_the_draco_history_is_compared_by_version_at_each_number_of_gpus(gpubench: Run, archive: Path) -> None:
     done = gpubench("results", "import", "draco-csv", archive, "--out", "draco")
     assert done.returncode == 0, done.stderr
-    assert "653 of 788 rows of 1 files kept in draco: 28 dates, 2022-07-11 to 2023-02-13" in done.stdout
+    assert "653 of 788 rows of 1 file kept in draco: 28 dates, 2022-07-11 to 2023-02-13" in done.stdout
     assert f"refused draco-multi-node-merge.csv:655 and 134 more: {NO_MEASUREMENT}" in done.stderr
     said = gpubench("compare", "draco").stdout
     assert "a 'block' is a date" in said

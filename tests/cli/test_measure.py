@@ -33,7 +33,7 @@ CPUS = len(os.sched_getaffinity(0))
         (["merge", "--set", "limits.wrkload=3s"], 2, "unknown key 'limits.wrkload' (did you mean 'workload'?)"),
         (["merge", "--size", "tiny"], 2, "no --size 'tiny'"),
         (["merge", "--cpus", str(CPUS + 1)], 2, f"lets us use {CPUS}; --cpus {CPUS}, or --workers {CPUS + 1}"),
-        (["merge", "--cpus", "1", "--threads", "2"], 2, "no whole number of workers of 2 threads"),
+        (["merge", "--cpus", "1", "--threads", "2"], 2, "is no multiple of 2, the threads of a worker"),
         (["merge", "--cpus", "1", "--workers", "2"], 2, "exclude each other"),
         (["merge", "--gpus", "9", "--site", "draco"], 2, "a node of draco has 8; --gpus 8"),
         (["merge", "--python", "python3"], 2, "name its --scheduler-file"),
@@ -142,7 +142,7 @@ def test_a_running_cluster_is_measured_and_left_as_it_was(gpubench: Run, tmp_pat
     assert (found["status"], found["answer"], found["reps"]) == ("ok", "ok", 2)
     assert found["cluster"]["workers"] == 2
     assert found["moved"]["seen_bytes"] >= found["moved"]["least_moved_bytes"] > 0
-    assert any("for reading, not for comparing" in line for line in found["not_controlled"])
+    assert any("gpubench didn't start this cluster" in line for line in found["not_controlled"])
     until(lambda: state(foreign) == before, "a cluster as it was")
     assert sorted(foreign.parent.iterdir()) == files
 

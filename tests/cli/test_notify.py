@@ -32,8 +32,8 @@ def test_a_command_is_told_the_verdicts(gpubench: Run, campaign: Path, tmp_path:
     ("command", "said"),
     [
         ("echo no route >&2; exit 7", "--notify ended with exit code 7: no route"),
-        ("exit 1", "--notify ended with exit code 1: it said nothing"),
-        ("kill -9 $$", "--notify ended with exit code -9: it said nothing"),
+        ("exit 1", "--notify ended with exit code 1: no output"),
+        ("kill -9 $$", "--notify ended with exit code -9: no output"),
     ],
 )
 def test_a_command_that_fails_is_one_warning_and_changes_no_exit_code(
@@ -48,11 +48,11 @@ def test_nobody_is_told_of_a_campaign_that_goes_on(gpubench: Run, tmp_path: Path
     made = begin(tmp_path / "c", make_plan(suite=QUICK[2:3], blocks=3))
     done = gpubench("compare", made.directory, "--notify", f"touch {tmp_path}/told")
     assert done.returncode == 21
-    assert "--notify is for finished verdicts: 6 runs are still to come, so it isn't run" in done.stderr
+    assert "--notify needs final verdicts: 6 planned runs have not ended, so it isn't run" in done.stderr
     assert not (tmp_path / "told").exists()
 
 
 def test_a_dry_run_has_no_verdicts_to_tell(gpubench: Run) -> None:
     done = gpubench("bench", "--dry-run", "--notify", "true")
     assert done.returncode == 2
-    assert "--notify is said of verdicts" in done.stderr
+    assert "--notify needs verdicts" in done.stderr

@@ -154,15 +154,15 @@ def test_a_pack_of_an_unfinished_campaign_says_what_is_missing(campaign: Path) -
     lost = [line for line in of_directory.stdout.splitlines() if ": lost: " in line]
     assert lost
     assert lost == [line for line in of_pack.stdout.splitlines() if ": lost: " in line]
-    assert "1 planned runs are not in it, the first: block" in run("results", "fsck", PACK).stdout
-    assert "where the pack comes from" in str(of_pack.exception)
+    assert "1 planned run is missing, the first: block" in run("results", "fsck", PACK).stdout
+    assert "in the campaign that was packed" in str(of_pack.exception)
 
 
 def test_a_campaign_that_runs_is_not_packed_nor_links_nor_over_other_files(campaign: Path, tmp_path: Path) -> None:
     (tmp_path / PACK).write_text("my thesis")
     assert "is no pack" in str(refusal("results", "pack", campaign))
     assert (tmp_path / PACK).read_text() == "my thesis"
-    assert "lies in what" in str(refusal("results", "pack", campaign, "--out", campaign / "x.zip"))
+    assert "is inside the directory" in str(refusal("results", "pack", campaign, "--out", campaign / "x.zip"))
     (campaign / "notes").symlink_to("/etc/hostname")
     assert "is a link" in str(refusal("results", "pack", campaign, "--out", "y.zip"))
     (campaign / "notes").unlink()
@@ -241,7 +241,7 @@ def edits() -> Iterator[tuple[str, Change, str]]:
     yield (
         "size",
         lambda files, _: files.update({INDEX: re.sub(rb'"bytes": ', b'"bytes": -', files[INDEX])}),
-        "less than no",
+        "negative size",
     )
     yield "deep list", lambda files, _: files.update({INDEX: b"[" * 100_000}), "no pack of gpubench"
     yield "unlisted outside", lambda files, _: files.update({"../evil": b"x"}), "doesn't name it"
@@ -252,7 +252,11 @@ def edits() -> Iterator[tuple[str, Change, str]]:
     yield "version", lambda files, _: files.update({INDEX: files[INDEX].replace(b"pack/1", b"pack/9")}), "not gpubench"
     yield "listed twice", lambda files, _: files.update({INDEX: twice_listed(files[INDEX])}), "names a file twice"
     yield "endless size", lambda files, _: files.update({INDEX: sized(files[INDEX], "1e999")}), "is damaged"
-    yield "huge size", lambda files, _: files.update({INDEX: sized(files[INDEX], "99999999999999999999")}), "no honest"
+    yield (
+        "huge size",
+        lambda files, _: files.update({INDEX: sized(files[INDEX], "99999999999999999999")}),
+        "not accepted",
+    )
     yield "long name", lambda files, _: listed(files, "node.pyz", "runs/" + "x" * 256), "too long"
     yield "device", lambda _, more: more.append(link("runs/device", stat.S_IFCHR)), "no plain file"
     yield (
@@ -281,10 +285,10 @@ def test_a_pack_that_would_unpack_to_much_more_than_it_is_is_refused_before_a_by
 ) -> None:
     bomb = packed_with(golden_pack.parent, "jobs/j001-n1/job.log", 2**29)
     (tmp_path / "into").mkdir()
-    with pytest.raises(DataError, match=r"is no honest pack: its \d+ bytes would unpack to"):
+    with pytest.raises(DataError, match=r"is not accepted as a pack: its \d+ bytes would unpack to"):
         unpack(bomb, tmp_path / "into")
     assert list((tmp_path / "into").iterdir()) == []
-    assert "no honest pack" in run("results", "fsck", bomb).stdout
+    assert "is not accepted as a pack" in run("results", "fsck", bomb).stdout
 
 
 def test_only_what_a_campaign_consists_of_is_unpacked(golden_pack: Path, tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_a_directory_that_no_container_can_mount_is_refused(disk: Path, runtime:
     moved = dataclasses.replace(made, plan=there)
     if refused:
         with pytest.raises(
-            UsageError, match=rf"{runtime} can't mount .*/{name}: it parts the words of a mount at [,:]"
+            UsageError, match=rf"{runtime} can't mount .*/{name}: it separates the parts of a mount with [,:]"
         ):
             place_campaign(moved)
     else:

@@ -44,12 +44,12 @@ def test_each_workload_has_a_line_with_what_is_found_and_what_more_would_take(ma
     block = made.time.block_s
     assert lines[-4:] == [
         "  what 8 blocks can find, with 90 % power and the noise of an earlier campaign like this:",
-        "    message 1 KiB: differences of 6.1 % or more (or 7.7 %, as that noise is known); "
+        "    message 1 KiB: differences of 6.1 % or more (up to 7.7 %, since that noise is uncertain); "
         f"3 % would take 25 blocks (about {int(25 * block // 60)}m{int(25 * block % 60):02d}s)",
-        "    message 10 MB: differences of 12 % or more (or 15 %, as that noise is known); "
+        "    message 10 MB: differences of 12 % or more (up to 15 %, since that noise is uncertain); "
         f"3 % would take over 200 blocks; 'equivalent' would take 9 blocks (about {int(9 * block // 60)}m"
         f"{int(9 * block % 60):02d}s)",
-        "    tasks: differences of 18 % or more (or 23 %, as that noise is known)",
+        "    tasks: differences of 18 % or more (up to 23 %, since that noise is uncertain)",
     ]
     assert lines[0].startswith("plan of ")
 
@@ -57,15 +57,15 @@ def test_each_workload_has_a_line_with_what_is_found_and_what_more_would_take(ma
 def test_a_plan_that_can_decide_nothing_at_its_margin_says_so_first(made: Plan) -> None:
     lines = foreseen(made, (25, 9), (None, None), (9, None))
     assert lines[0] == (
-        "caution: at its noise this plan can decide nothing at the margin of 3 %, in no workload; "
-        "it finds differences of 6.1 % at least"
+        "caution: with this noise, the plan can decide no workload at the margin of 3 %; "
+        "it detects only differences of 6.1 % or more"
     )
     assert lines[1].startswith("plan of ")
 
 
 def test_noise_that_nobody_has_measured_is_said_to_be_assumed(made: Plan) -> None:
     lines = list(plan_lines(Campaign(Path("c"), made)))
-    assert lines[-1].startswith("  the noise here is not known: no earlier campaign of this shape. Should runs")
+    assert lines[-1].startswith("  the noise here is not known: no earlier campaign of this shape. If runs")
     asked = plan("base=1 b=2", blocks=8, workloads=WORKLOADS, power=0.9)
     assert [line for line in plan_lines(Campaign(Path("c"), asked)) if "noise here is not known" in line] == [lines[-1]]
     assert not any("noise" in line for line in plan_lines(Campaign(Path("c"), plan("base=1 b=2", blocks=2))))

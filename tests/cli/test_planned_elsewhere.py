@@ -99,7 +99,7 @@ def test_without_sbatch_submit_writes_the_scripts_and_says_what_to_run_where(
     assert f"there is no sbatch on this machine; the scripts are in outputs/{campaign.name}/jobs" in line
     words = "--site draco --ucx 'v1.12.x master'"
     there = f"on a login node of draco: gpubench images import {words}, then the same"
-    assert f"where Docker is: gpubench images build {words}; {there}" in line
+    assert f"on a machine with Docker: gpubench images build {words}; {there}" in line
     script = campaign / "jobs" / "j001-n8" / "job.sh"
     subprocess.run(["bash", "-n", script], check=True)
     assert "#SBATCH --nodes=8" in script.read_text()
@@ -118,21 +118,27 @@ def test_a_campaign_and_options_that_plan_another_exclude_each_other(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["plan", "--images"], "--images is said of a campaign that is written; add --out DIR"),
+        (["plan", "--images"], "--images needs a directory for the campaign; add --out DIR"),
         (["plan", "c", "--out", "d"], "c is planned already; its scripts again: gpubench plan --out c"),
-        (["bench", "--blocks", "+2"], "--blocks +2 is said of a campaign; name it: gpubench bench --campaign DIR"),
-        (["bench", "--stop"], "--stop is said of a campaign; name it: gpubench bench --campaign DIR"),
-        (["bench", "--campaign", "c", "--stop", "--blocks", "+2"], "--stop ends the campaign, and --blocks +N goes on"),
+        (["bench", "--blocks", "+2"], "--blocks +2 needs a campaign; name it: gpubench bench --campaign DIR"),
+        (["bench", "--stop"], "--stop needs a campaign; name it: gpubench bench --campaign DIR"),
+        (
+            ["bench", "--campaign", "c", "--stop", "--blocks", "+2"],
+            "--stop ends the campaign, and --blocks +N continues it",
+        ),
         (["bench", "--campaign", "c", "--dry-run"], "what is missing: gpubench status c"),
         (["bench", "--campaign", "c", "--blocks", "2"], "c is planned already"),
-        (["submit", "--campaign", "c", "--here"], "--campaign stands alone; leave CAMPAIGN and --here out"),
-        (["submit", "c", "--campaign", "c"], "--campaign stands alone; leave CAMPAIGN and --here out"),
-        (["bench", "--campaign", "c", "--over-budget"], "--over-budget is said of a budget; add --budget"),
-        (["plan", "--blocks", "+2"], "--blocks +2 is said of a campaign"),
+        (
+            ["submit", "--campaign", "c", "--here"],
+            "--campaign excludes CAMPAIGN and --here; leave CAMPAIGN and --here out",
+        ),
+        (["submit", "c", "--campaign", "c"], "--campaign excludes CAMPAIGN and --here; leave CAMPAIGN and --here out"),
+        (["bench", "--campaign", "c", "--over-budget"], "--over-budget needs a budget; add --budget"),
+        (["plan", "--blocks", "+2"], "--blocks +2 needs a campaign"),
         (["plan", "--adaptive", "--blocks", "8"], "--adaptive and --blocks exclude each other"),
-        (["plan", "--max-blocks", "20"], "--max-blocks is said of an adaptive campaign; add --adaptive"),
+        (["plan", "--max-blocks", "20"], "--max-blocks needs an adaptive campaign; add --adaptive"),
         (["plan", "--out", "d", "--json"], "--json prints a plan, and --out writes it: d/plan.json; leave --json out"),
-        (["bench", "--dry-run", "--gate"], "--gate is said of verdicts, and --dry-run makes none"),
+        (["bench", "--dry-run", "--gate"], "--gate needs verdicts, and --dry-run makes none"),
         (["plan", "--blocks", "0"], "--blocks '0' is no count from 1 to "),
         (["plan", "--blocks", "two"], "--blocks 'two' is no count from 1 to "),
     ],
@@ -150,7 +156,7 @@ def test_here_means_nothing_on_a_site_without_allocations(gpubench: Run, tmp_pat
     site = ["--set", f"paths.outputs={tmp_path / 'outputs'}", "--suite", "verify", "--set", "scheduler=local"]
     done = gpubench("submit", "--here", "--site", "draco", *site, "--set", "launcher=fork", "--set", "runtime=conda")
     assert done.returncode == 2, done.stderr
-    assert "runs its jobs on this machine, in no allocation; leave --here out" in done.stderr
+    assert "runs its jobs on this machine, without an allocation; leave --here out" in done.stderr
 
 
 def test_make_hands_on_what_stands_on_its_command_line(tmp_path: Path) -> None:

@@ -263,7 +263,7 @@ def test_what_dead_runs_left_on_this_machine_is_listed_and_removed(gpubench: Run
     assert not left.exists()
     assert all(one.exists() for one in (alive, other))
     os.close(handle)
-    assert "here jobs are none" in gpubench("sites", "clean", "kubernetes").stderr
+    assert "this site's jobs are no scripts" in gpubench("sites", "clean", "kubernetes").stderr
 
 
 def test_a_cleaning_that_goes_well_removes_the_files_of_those_that_did_not(gpubench: Run, tmp_path: Path) -> None:

@@ -156,7 +156,9 @@ def test_whole_jobs_are_given_back_few_and_new_ones_first_and_what_cant_be_is_re
     assert [job.job for job in choose(jobs, 1)] == ["j004-n1"]
     assert [job.job for job in choose(jobs, 2)] == ["j002-n2"]
     assert [job.job for job in choose(jobs, 3)] == ["j004-n1", "j002-n2"]
-    with pytest.raises(UsageError, match=r"no jobs have 5 nodes together: there is j004-n1 \(1\), j003-n1 \(1\), j002"):
+    with pytest.raises(
+        UsageError, match=r"no set of jobs has 5 nodes in total: there is j004-n1 \(1\), j003-n1 \(1\), j002"
+    ):
         choose(jobs, 5)
     with pytest.raises(UsageError, match="only the job with the scheduler is left"):
         choose([], 1)
@@ -166,7 +168,7 @@ def test_of_many_jobs_those_to_give_back_are_found_at_once() -> None:
     """All sets of so many jobs are more than can be tried."""
     jobs = [ClusterJob(job=f"j{number:03d}-n1", nodes=1, first_rank=number, limit_s=60) for number in range(2, 62)]
     assert [job.first_rank for job in choose(jobs, 30)] == list(range(61, 31, -1))
-    with pytest.raises(UsageError, match="no jobs have 61 nodes together"):
+    with pytest.raises(UsageError, match="no set of jobs has 61 nodes in total"):
         choose(jobs, 61)
 
 
@@ -177,7 +179,7 @@ def test_workers_packed_on_one_core_are_called_so_and_a_killed_job_is_told(mine:
     assert mine.script(BIND).returncode == 0
     said = mine.look("affinity", code=6)
     assert said.count("FAIL: 2 workers with 2 threads packed on 1 of") == 2
-    assert "2 of 2 workers are where they shouldn't be" in said
+    assert "2 of 2 workers have the wrong CPUs or GPUs" in said
 
     mine("grow", "+1")
     job = json.loads((mine.directory / "jobs" / "j002-n1" / "local.json").read_text())["pid"]
@@ -208,7 +210,7 @@ def test_what_is_no_name_protocol_or_time_is_refused_before_anything_is_written(
         done = gpubench("cluster", "start", *words)
         assert done.returncode in {2, 6}
         assert message in done.stderr
-    assert "no cluster stands in" in gpubench("cluster", "status").stderr
+    assert "no cluster is running in" in gpubench("cluster", "status").stderr
     assert not (tmp_path / "outputs").exists()
 
 

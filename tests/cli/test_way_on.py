@@ -141,9 +141,7 @@ def test_commands_of_bench_are_spelled_for_who_typed_make_and_others_stay(monkey
     assert (as_typed(more), as_typed(other), as_typed("")) == ("make bench CAMPAIGN='a b' BLOCKS=+3", other, "")
 
 
-def test_what_to_type_next_has_a_price(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_to_type_next_has_a_price(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     golden = ROOT / "tests" / "golden" / "schemas" / "1" / "campaign"
     campaign = Campaign.open(Path(shutil.copytree(golden, tmp_path / "c")))
     inputs = report_inputs(judge_campaign(campaign))
@@ -163,7 +161,7 @@ def test_a_job_that_failed_is_told_so_also_when_every_record_of_its_runs_is_well
     said = f"job {job} (12): FAILED, exit code 1: NonZeroExitCode on n1"
     assert list(job_lines(campaign, failed, account(campaign))) == [said]
     finish(campaign)
-    assert list(job_lines(campaign, failed, account(campaign))) == [f"{said}, though every run of it has ended"]
+    assert list(job_lines(campaign, failed, account(campaign))) == [f"{said}, although all of its runs have ended"]
     well = {job: JobState("ended", "COMPLETED", "", 0, "12", "n1")}
     assert list(job_lines(campaign, well, account(campaign))) == []
 

@@ -167,7 +167,8 @@ def test_without_conda_the_scripts_are_written(cluster: Cluster) -> None:
     assert "neither conda nor mamba is on the PATH" in done.stderr
     assert "create.sh written to scripts/deepops-none" in done.stderr
     assert (
-        f"run it where conda is and {cluster.images}/conda is seen: bash scripts/deepops-none/create.sh" in done.stderr
+        f"run it on a machine with conda that sees {cluster.images}/conda: bash scripts/deepops-none/create.sh"
+        in done.stderr
     )
     folder = cluster.folder / "scripts" / "deepops-none"
     assert {path.name for path in folder.iterdir()} == {"build.json", "create.sh", "describe.py", "environment.yml"}

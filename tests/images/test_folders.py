@@ -119,7 +119,7 @@ def test_damage_is_said_in_one_line_and_the_folder_is_built_anew(tmp_path: Path,
     assert folders.obtain(tmp_path, "one", fill, said.append) == folder
     (line,) = said
     assert line.startswith(f"image folder {folder.path} is damaged: ")
-    assert line.endswith("; it is built anew")
+    assert line.endswith("; it is built again")
     folders.check(folder, deep=True)
     assert not (tmp_path / ".building").exists()
 

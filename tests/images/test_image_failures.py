@@ -129,7 +129,7 @@ def test_finished_images_serve_from_a_folder_that_cannot_be_written(built, start
 
 
 def test_a_stack_whose_python_is_gone_is_refused(tmp_path: Path) -> None:
-    """Where it is planned, it is built anew instead: ``test_folders``."""
+    """Where it is planned, it is built again instead: ``test_folders``."""
     python = tmp_path / "stack" / "files" / "bin" / "python"
     python.parent.mkdir(parents=True)
     python.symlink_to("/nonexistent/python3")

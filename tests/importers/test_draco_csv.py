@@ -66,7 +66,7 @@ def test_rows_typed_in_by_hand_are_no_measurements(tmp_path: Path) -> None:
         (line(date="2022-13-11"), "unreadable: date '2022-13-11T00:00:00'"),
         (line().replace("8.0", "8.5", 1), "unreadable: num_workers '8.5'"),
         (line().replace(",0.5,", ",0.4,"), "contradicts itself: wallclock makes 3.2 GB/s, throughput_mean 2.56"),
-        ("\x00\x01 garbage", "1 fields, the heading has 11"),
+        ("\x00\x01 garbage", "1 field, the heading has 11"),
     ],
 )
 def test_a_bad_row_is_named_by_its_line_and_the_rest_is_kept(tmp_path: Path, bad: str, why: str) -> None:

@@ -152,7 +152,7 @@ def test_the_command_takes_a_map_and_exits_with_3_where_most_is_refused(gpubench
     words = ("results", "import", "table", str(tmp_path / "join.csv"), "--out", str(tmp_path / "out"))
     done = gpubench(*words, "--columns", MAP)
     assert done.returncode == 0, done.stderr
-    assert "2 of 2 rows of 1 files kept" in done.stdout
+    assert "2 of 2 rows of 1 file kept" in done.stdout
     (tmp_path / "join.csv").write_text(TABLE + "x,a,b,c,d,e\n" * 3)
     done = gpubench(*words, "--columns", MAP)
     assert done.returncode == 3

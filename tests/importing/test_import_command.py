@@ -80,7 +80,7 @@ def test_what_goes_wrong_has_its_exit_code_and_says_where_the_script_is(
     assert (down.returncode, "import.sh ended with exit code 7" in down.stderr) == (7, True), down.stderr
     missing = gpubench(*words, "--set", 'imports.launch=["no-such-srun"]', env=importer.env)
     assert (missing.returncode, "can't start no-such-srun" in missing.stderr) == (5, True), missing.stderr
-    assert "run it where enroot is: bash outputs/images/mine/import.sh" in missing.stderr
+    assert "run it on a machine with enroot: bash outputs/images/mine/import.sh" in missing.stderr
     lock(tmp_path, f"sha256:{'1' * 64}", "")
     local = gpubench(*words, env=importer.env)
     assert (local.returncode, f"push it: gpubench images push {SPEC} --site {site}" in local.stderr) == (2, True)

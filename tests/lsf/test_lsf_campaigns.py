@@ -132,7 +132,7 @@ def test_a_scheduler_command_that_fails_now_and_then_ends_no_watching(
     campaign = login.submit()
     login.break_bjobs(1, 2, 4)
     said = login.run("status", "--watch", campaign)
-    assert said.count("bjobs 101 failed: exit code -13; asked again every 0.2 s") == 2
+    assert said.count("bjobs 101 failed: exit code -13; trying again every 0.2 s") == 2
     assert said.endswith("2 ok of 2 runs\n")
 
 

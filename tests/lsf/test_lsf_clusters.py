@@ -107,8 +107,8 @@ def test_a_cluster_with_its_scheduler_on_the_launch_node_is_started_checked_grow
     assert "job j001-n2: ended\ncluster mine is stopped\n" in mine("stop")
     assert mine.ends() == [("DONE", 0)] * 2
     assert sorted((mine.directory / "jobs/j001-n2/lsf-101.log").read_text().partition("\n---")[0].splitlines()) == [
-        "gpubench cluster, rank 0: rank 0 said stop",
-        "gpubench cluster, rank 1: rank 0 said stop",
+        "gpubench cluster, rank 0: rank 0 requested the stop",
+        "gpubench cluster, rank 1: rank 0 requested the stop",
         "gpubench cluster, the scheduler's supervisor: gpubench cluster stop",
     ]
     nothing_left(mine.left)
@@ -139,7 +139,7 @@ def test_the_default_binding_of_jsrun_is_refused_at_the_start_and_fails_the_look
     until(lambda: "ok: 2 of 2 workers" in verified(mine, *look, "--workers", "2"))
     said = mine("affinity", *look, code=6)
     assert said.count("FAIL: 2 workers with 2 threads packed on 1 of") == 2
-    assert "2 of 2 workers are where they shouldn't be" in said
+    assert "2 of 2 workers have the wrong CPUs or GPUs" in said
     assert json.loads(file.read_text())["address"].startswith("tcp://127.0.0.1:")
 
 

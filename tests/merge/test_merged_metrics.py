@@ -63,8 +63,8 @@ def test_a_run_that_failed_is_failed_whatever_its_samples_lack(tmp_path: Path) -
         (Metric.CPU_S, "an older gpubench measured it, or only workloads that have none; measure again"),
         (
             Metric.ENERGY_J,
-            "an older gpubench measured it, or its nodes let nobody read NVML or RAPL; the manual's page on metrics "
-            "says how to let them",
+            "an older gpubench measured it, or NVML and RAPL can't be read on its nodes; the manual's page on metrics "
+            "says how to allow it",
         ),
         (Metric.BYTES_MOVED, BYTES),
     ],
@@ -117,6 +117,6 @@ def test_seconds_need_no_remark_and_other_metrics_say_what_they_are(tmp_path: Pa
     ]
     assert list(remarks(plan, Metric.BYTES_MOVED, {params_id}))[1:] == ["no bytes_moved, so in no comparison: merge"]
     polling = [line for line in remarks(plan, Metric.CPU_S, set()) if "poll" in line]
-    assert [line.partition(" says little")[0] for line in polling] == (
+    assert [line.partition(" isn't informative")[0] for line in polling] == (
         [f"cpu_s of {OLD}, {NEW}"] if plan.protocol == "ucx" else []
     )

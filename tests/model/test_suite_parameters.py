@@ -60,7 +60,7 @@ def test_quantities_become_plain_numbers() -> None:
             "mine.toml: message.size = '1 KiB of it': '1 KiB of it' is not a size",
         ),
         (entry("strided-sum", "generate = 1"), "mine.toml: strided-sum.generate = 1: write true or false"),
-        (entry("tasks") * 2, "mine.toml: workload 'tasks' stands there twice with the same parameters"),
+        (entry("tasks") * 2, "mine.toml: workload 'tasks' is listed twice with the same parameters"),
     ],
 )
 def test_what_does_not_fit_names_file_workload_and_parameter(text: str, message: str) -> None:

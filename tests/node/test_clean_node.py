@@ -96,7 +96,7 @@ def test_a_node_where_strays_do_not_go_away_is_not_clean(
     start("", f"while true; do {CLUSTER_VARIABLE}='{mark}' sleep 600; done")
     until(lambda: living(runs))
     # No time at all: with some, a look could fall between the end of one and the beginning of the next.
-    with pytest.raises(NotCleanError, match=r"^node not clean: process \[\d+\] of an earlier run lives on$"):
+    with pytest.raises(NotCleanError, match=r"^node not clean: process \[\d+\] of an earlier run is still running$"):
         make(stop_s=0.0).ensure_clean()
 
 

@@ -200,7 +200,7 @@ def test_a_spec_outside_of_a_campaign_needs_outdir(
         shallow.flush()
         code, line = code_and_line(capsys, "--spec", shallow.name, "--skip", "why")
     assert code == 2
-    assert line == f"gpubench run: {shallow.name} stands in no campaign; set OUTDIR to the campaign's directory\n"
+    assert line == f"gpubench run: {shallow.name} is in no campaign; set OUTDIR to the campaign's directory\n"
 
 
 def test_an_address_that_a_file_will_hold_is_waited_for(tmp_path: Path) -> None:

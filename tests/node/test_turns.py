@@ -149,7 +149,7 @@ def test_who_never_comes_is_not_waited_for_longer_than_a_start_may_take(
         there = come(1)
         assert there.hear() == {"kind": TURN, "workload": START}
         there.done()
-    assert "block 3 goes on without run [0]" in capsys.readouterr().err
+    assert "block 3 continues without run [0]" in capsys.readouterr().err
 
 
 def test_without_a_conductor_a_run_is_lost_and_has_not_failed(tmp_path: Path) -> None:

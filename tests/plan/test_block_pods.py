@@ -37,7 +37,7 @@ def test_an_image_without_the_packages_is_refused_by_its_name() -> None:
         "1.19.0": {"stack": {"packages": {"parsl": "2026.1", "kubernetes": "35.0.0"}}},
         "1.17.0": {"stack": {"packages": {"parsl": "2026.1"}}},
     }
-    with pytest.raises(PlanRefusedError, match=r"that of 1\.17\.0 lacks kubernetes; build it anew"):
+    with pytest.raises(PlanRefusedError, match=r"that of 1\.17\.0 lacks kubernetes; build it again"):
         check_packages([parsl("kubernetes")], images)
     check_packages([parsl("slurm")], images)
     del images["1.17.0"]

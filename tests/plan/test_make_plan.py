@@ -205,7 +205,11 @@ def test_few_blocks_are_said() -> None:
 )
 def test_the_same_thing_twice_is_called_a_against_a(words: str, labels: str | None) -> None:
     notes = [note for note in plan(words).notes if "A against A" in note]
-    assert notes == ([f"A against A: {labels} are the same thing twice; every alarm would be false"] if labels else [])
+    assert notes == (
+        [f"A against A: {labels} are the same image with the same settings; every alarm would be false"]
+        if labels
+        else []
+    )
 
 
 def test_two_names_of_one_image_are_the_same_thing_too() -> None:

@@ -66,7 +66,7 @@ def test_a_plan_without_history_says_which_noise_it_assumes_and_what_its_blocks_
     (note,) = [one for one in planned(power=0.8).notes if one.startswith("the noise")]
     said, _, found = note.partition(", 8 blocks find ")
     assert said == (
-        "the noise here is not known: no earlier campaign of this shape. Should runs of one version scatter by "
+        "the noise here is not known: no earlier campaign of this shape. If runs of one version scatter by "
         "0.4, 0.8 or 1.5 % and samples by 1 %"
     )
     sigmas = [sigma_from_parts(restart, 0.01, 3) for restart in (0.004, 0.008, 0.015)]

@@ -56,5 +56,5 @@ def test_what_the_user_fixed_stays_and_the_rest_grows_around_it() -> None:
 
 
 def test_without_a_known_memory_a_share_of_it_is_refused() -> None:
-    with pytest.raises(PlanRefusedError, match="nobody here knows how much memory"):
+    with pytest.raises(PlanRefusedError, match="it is not known how much memory"):
         sizes("merge", "small", memory=0)

@@ -149,7 +149,7 @@ def test_what_cannot_be_known_is_called_unchecked() -> None:
         ("addresses 10.0.0.1/24 fe80::1/64", "addresses ", "interface ibp132s0 has an address: n1 has nothing"),
         ("addresses 10.0.0.1/24 fe80::1/64\n", "", "interface ibp132s0 has an address: n1 has nothing"),
         ("gpus 8", "gpus 7", "8 GPUs on every node: n1 has 7"),
-        ("memlock unlimited", "memlock 64", "memlock is unlimited, as NICs want it: n1 has 64"),
+        ("memlock unlimited", "memlock 64", "memlock is unlimited, as NICs need it: n1 has 64"),
         ("cores 16", "cores 7", "cores for 8 worker threads: n1 has 7"),
         ("rdma_cm, uverbs0", "", "NICs in /dev/infiniband on every node: n1 has nothing"),
         ("cuda/11.2", "cudatoolkit", "module cuda is loaded: n1 has gcc/12:cudatoolkit"),

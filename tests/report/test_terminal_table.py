@@ -56,7 +56,9 @@ def test_what_is_likely_and_not_proven_is_said_beside_the_verdict(story: ReportI
     )
     assert "| inconclusive; likely faster, not proven; " in lines[1]
     assert "likely" not in lines[2]
-    assert "  intervals: at the level of Holm's step; of equivalent comparisons: 90 %, the level of their test" in lines
+    assert (
+        "  intervals: at the level of Holm's step; for equivalent comparisons: 90 %, the level of their test" in lines
+    )
 
 
 def test_markup_in_a_label_is_text(tmp_path: Path) -> None:

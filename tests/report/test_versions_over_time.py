@@ -82,7 +82,7 @@ def test_seconds_are_drawn_upside_down_so_that_up_is_faster_and_rates_are_not() 
         return {y["scale"]["reverse"] for layers in panels for layer in layers if (y := layer["encoding"].get("y"))}
 
     assert reversed_(seconds.chart) == {True}
-    assert seconds.unit == "seconds, less is up"
+    assert seconds.unit == "seconds, axis reversed"
     assert reversed_(rates.chart) == {False}
 
 

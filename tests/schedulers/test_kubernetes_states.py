@@ -149,7 +149,7 @@ def test_a_job_whose_objects_are_gone_has_ended_with_what_was_last_seen(api: Api
     kubernetes.state(job)
     api.store.remove("Job", "g-1")
     assert kubernetes.state(job).phase == "ended"
-    assert kubernetes.state(job).end.startswith("GONE: its objects are gone: somebody deleted them")
+    assert kubernetes.state(job).end.startswith("GONE: its objects are gone: they were deleted")
     assert kubernetes.state(job).end.endswith("when last seen: pod g-1-0-abcde: x: y")
 
 

@@ -69,7 +69,7 @@ def test_every_untruth_of_a_profile_is_named_with_what_the_nodes_have(login: Log
     for words in (
         "wrong: interface ib0 is on every node: n1 has eth0, lo; n2 has eth0, lo",
         "wrong: interface ib0 has an address: n1 has nothing; n2 has nothing",
-        "wrong: memlock is unlimited, as NICs want it: n1 has ",
+        "wrong: memlock is unlimited, as NICs need it: n1 has ",
         "wrong: NICs in /dev/infiniband on every node: n1 has nothing; n2 has nothing",
         "wrong: module none/1.0 is loaded: n1 has nothing; n2 has nothing",
         "wrong: cores for 999 worker threads: n1 has ",

@@ -55,7 +55,7 @@ def test_a_cluster_is_started_grown_shrunk_and_stopped_and_a_killed_job_is_seen(
     assert said.endswith("3 workers are connected\n")
     assert "ready, 3 of 3 workers on 3 nodes" in login.run("cluster", "status")
 
-    assert "no jobs have 1 nodes together: there is j002-n2 (2)" in login.run("cluster", "shrink", "-1", code=2)
+    assert "no set of jobs has 1 nodes in total: there is j002-n2 (2)" in login.run("cluster", "shrink", "-1", code=2)
     said = login.run("cluster", "shrink", "-2")
     assert said.startswith("2 workers retired")
     assert said.endswith("1 workers are connected\n")

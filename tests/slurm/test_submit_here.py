@@ -66,7 +66,7 @@ def test_outside_an_allocation_and_in_too_small_a_one_it_says_what_to_type(login
     campaign = login.plan("--nodes", "2")
     words = f"salloc --nodes=2 gpubench submit --here {campaign}"
     said = login.run("submit", "--here", campaign, code=2)
-    assert "this shell is in no allocation" in said
+    assert "this shell is in none" in said
     assert words in said
     done = inside(login, 1, "submit", "--here", campaign)
     assert done.returncode == 2, done.stdout + done.stderr

@@ -143,7 +143,7 @@ def test_one_block_gives_an_effect_and_nothing_else():
     assert verdict.effect == pytest.approx(math.expm1(0.05))
     assert (verdict.low, verdict.high, verdict.p, verdict.verdict) == (None, None, None, "inconclusive")
     assert verdict.reason == (
-        "few blocks: 1 block can't carry a verdict; 3 with repetitions are the least, and 5 or more are advised"
+        "few blocks: 1 block; a verdict needs at least 3 with repetitions, and 5 or more are advised"
     )
     assert verdict.more_blocks == 4
 

@@ -141,13 +141,13 @@ def test_the_only_cluster_that_stands_is_meant_unless_one_is_named(tmp_path: Pat
     assert find_cluster(tmp_path, None).record == standing.record
     assert find_cluster(tmp_path, "old").record == stopped.record
     begin(tmp_path, "other")
-    with pytest.raises(UsageError, match=r"2 clusters stand in .*: new, other; name one with --name"):
+    with pytest.raises(UsageError, match=r"2 clusters are running in .*: new, other; name one with --name"):
         find_cluster(tmp_path, None)
 
 
 def test_where_no_cluster_stands_the_way_to_one_is_said(tmp_path: Path) -> None:
     begin(tmp_path, "old", standing=False)
-    with pytest.raises(UsageError, match=r"no cluster stands in .*; gpubench cluster start, or --outputs"):
+    with pytest.raises(UsageError, match=r"no cluster is running in .*; gpubench cluster start, or --outputs"):
         find_cluster(tmp_path, None)
     with pytest.raises(UsageError, match=r"there is no cluster in .*nobodys"):
         find_cluster(tmp_path, "nobodys")

@@ -1,4 +1,4 @@
-"""``gpubench calibrate``: a version against itself in many campaigns, and what the gate says of them."""
+"""``gpubench calibrate``: a version against itself in many campaigns, judged by the gate."""
 
 import dataclasses
 import datetime as dt
@@ -50,7 +50,7 @@ def begin(wishes: CalibrateOptions, outputs: Path | None) -> Path:
 
 
 def calibrate(directory: Path, campaigns: int) -> None:
-    """Run what is missing of so many campaigns, judge them all, say and keep what came out.
+    """Run the missing ones of so many campaigns, judge all of them, print the result and keep it.
 
     Raises:
         UsageError: the directory holds no calibration.
@@ -114,7 +114,7 @@ def _conclude(wishes: CalibrateOptions, directory: Path, *, must: bool) -> None:
     if not judged:
         if must:
             raise IncompleteError(
-                f"{directory}: no campaign has a verdict", then="gpubench status says what became of them"
+                f"{directory}: no campaign has a verdict", then="gpubench status shows how the runs ended"
             )
         return
     counts = tally([words for _, words in judged])
@@ -172,7 +172,7 @@ def _read(directory: Path) -> CalibrateOptions:
     except FileNotFoundError:
         raise UsageError(f"{directory} is no calibration: it has no {WISHES_FILE}") from None
     except (OSError, ValueError, KeyError, TypeError):
-        raise DataError(f"{path} is damaged, or of another gpubench", then="begin a new calibration") from None
+        raise DataError(f"{path} is damaged, or written by another gpubench", then="begin a new calibration") from None
 
 
 def _absolute(name: str) -> str:

@@ -24,7 +24,7 @@ def bench(
     campaign: Annotated[
         Path | None,
         typer.Option(
-            help="Go on with this campaign: run what is missing, or +N --blocks more.",
+            help="Continue this campaign: run what is missing; with --blocks +N, run N more blocks.",
             autocompletion=completion.campaigns,
         ),
         Make(),
@@ -34,16 +34,16 @@ def bench(
         bool, typer.Option("--gate", help="Exit 20 on a regression, 21 when something is undecided.")
     ] = False,
     over_budget: Annotated[
-        bool, typer.Option("--over-budget", help="Begin also blocks that would end beyond --budget.")
+        bool, typer.Option("--over-budget", help="Also begin blocks that would end after --budget.")
     ] = False,
     stop: Annotated[
         bool,
-        typer.Option("--stop", help="With --campaign, an adaptive one: end it; this look spends all that is left."),
+        typer.Option("--stop", help="With --campaign: end this adaptive campaign with a last look."),
     ] = False,
     notify: Notify = None,
     asked: CampaignOptions,
 ) -> None:
-    """Compare UCX versions: build images, plan, run, judge. Or go on with a campaign, by --campaign DIR.
+    """Compare UCX versions: build images, plan, run, judge. Or continue a campaign, with --campaign DIR.
 
     Exits 0 when the campaign is complete, whatever the verdict; with --gate 20 or 21 by the verdict.
     """
@@ -52,20 +52,20 @@ def bench(
 
     more = asked.more_blocks()
     if over_budget and asked.budget is None:
-        raise UsageError("--over-budget is said of a budget", then="add --budget, or leave it out")
+        raise UsageError("--over-budget needs a budget", then="add --budget, or leave --over-budget out")
     if gate and dry_run:
-        raise UsageError("--gate is said of verdicts, and --dry-run makes none", then="leave one of them out")
+        raise UsageError("--gate needs verdicts, and --dry-run makes none", then="leave one of them out")
     if notify is not None and dry_run:
-        raise UsageError("--notify is said of verdicts, and --dry-run makes none", then="leave one of them out")
+        raise UsageError("--notify needs verdicts, and --dry-run makes none", then="leave one of them out")
     if campaign is not None:
         only_one(campaign, dataclasses.replace(asked, blocks=None) if more else asked)
         if dry_run:
             raise UsageError("--dry-run shows a new plan", then=f"what is missing: gpubench status {campaign}")
         if more and stop:
-            raise UsageError("--stop ends the campaign, and --blocks +N goes on with it", then="leave one of them out")
+            raise UsageError("--stop ends the campaign, and --blocks +N continues it", then="leave one of them out")
         lifecycle.go_on(campaign, more=more, stop=stop, gate=gate, notify=notify)
     elif stop:
-        raise UsageError("--stop is said of a campaign", then="name it: gpubench bench --campaign DIR")
+        raise UsageError("--stop needs a campaign", then="name it: gpubench bench --campaign DIR")
     elif dry_run:
         _show_plan(None, asked)
     else:
@@ -77,20 +77,23 @@ def plan(
     campaign: options.Planned = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Write plan, scripts and run specs there; where a plan is, alone: its scripts again."),
+        typer.Option(
+            help="Directory for plan, scripts and run specs. Alone, for an existing plan: write its scripts again."
+        ),
         Make(),
     ] = None,
     images: Annotated[
-        bool, typer.Option("--images", help="With --out: find or build the images, so that submit takes the directory.")
+        bool,
+        typer.Option("--images", help="With --out: find or build the images, so that submit accepts the directory."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print plan.json instead of the summary.")] = False,
     asked: CampaignOptions,
 ) -> None:
     """Print the plan of a campaign; change nothing. With CAMPAIGN: show what was planned.
 
-    With --out nothing is asked of anybody (no engine, registry, repository or scheduler): every image is `unresolved`,
-    and the same words give the same bytes, on any day and wherever DIR is. Such scripts are for reading: submit refuses
-    them. With --images too, the images are found or built, and `gpubench submit DIR` runs the campaign.
+    With --out, no engine, registry, repository or scheduler is asked: every image is `unresolved`,
+    and the same command gives the same bytes, on any day and wherever DIR is. Such scripts are for reading: submit
+    refuses them. With --images too, the images are found or built, and `gpubench submit DIR` runs the campaign.
     """
     from gpubench import resources
     from gpubench.cli.campaign.planning import plan_campaign, read_wishes, render_again, render_campaign
@@ -102,7 +105,7 @@ def plan(
     only_one(campaign, asked)
     if out is None:
         if images:
-            raise UsageError("--images is said of a campaign that is written", then="add --out DIR")
+            raise UsageError("--images needs a directory for the campaign", then="add --out DIR")
         _show_plan(campaign, asked, as_json=as_json)
         return
     if campaign is not None:
@@ -140,19 +143,21 @@ def submit(
         Path | None,
         typer.Option(
             "--campaign",
-            help="Go on with this campaign: only what is missing, or what its next look asks for.",
+            help="Continue this campaign: submit only what is missing, or what its next look needs.",
             autocompletion=completion.campaigns,
         ),
     ] = None,
     here: Annotated[
         bool,
-        typer.Option("--here", help="Run on the nodes of the allocation that this shell is in; CAMPAIGN: the newest."),
+        typer.Option(
+            "--here", help="Run on the nodes of the allocation that this shell is in; default CAMPAIGN: the newest."
+        ),
     ] = False,
     asked: CampaignOptions,
 ) -> None:
-    """Hand jobs to the site's scheduler. Of CAMPAIGN, or of one planned now; the local site's are run right here.
+    """Submit jobs to the site's scheduler. The jobs of CAMPAIGN, or of a new plan; those of a local site run here.
 
-    Where the scheduler's commands are missing the scripts are written all the same, and the exit code is 5; 6 where a
+    If the scheduler's commands are missing, the scripts are still written, and the exit code is 5. It is 6 if a
     variant has no image yet.
     """
     from gpubench.cli.campaign import lifecycle
@@ -161,7 +166,7 @@ def submit(
     only_one(campaign or go_on, asked)
     if go_on is not None:
         if campaign is not None or here:
-            raise UsageError("--campaign stands alone", then="leave CAMPAIGN and --here out")
+            raise UsageError("--campaign excludes CAMPAIGN and --here", then="leave CAMPAIGN and --here out")
         lifecycle.submit_what_is_missing(go_on)
     elif campaign:
         lifecycle.submit(campaign_to_change(campaign, None), here=here)
@@ -175,10 +180,10 @@ def status(
     campaign: options.MaybeCampaign = None,
     outputs: options.Outputs = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Stay, and show what changes, until every job has ended.")
+        bool, typer.Option("--watch", help="Keep running, and show changes, until every job has ended.")
     ] = False,
 ) -> None:
-    """What became of every job and run, with reasons. Ok, failed, skipped, lost or pending; exit 4 if incomplete."""
+    """Status of every job and run, with reasons. Ok, failed, skipped, lost or pending; exit 4 if incomplete."""
     from gpubench.cli.campaign.display import job_lines, require_complete, status_lines
     from gpubench.cli.campaign.running import account_now, job_states, poll, watch_jobs
     from gpubench.cli.results.open_target import chosen_campaign
@@ -213,7 +218,7 @@ def logs(
     outputs: options.Outputs = None,
     run: Annotated[str | None, typer.Option(help="Only this run; default: every run that failed.")] = None,
 ) -> None:
-    """Where logs are, and how those of failed runs end. The last lines of every process of such runs."""
+    """Where logs are, and how the logs of failed runs end. With the last lines of every process of such runs."""
     from gpubench.cli.campaign.display import show_logs
     from gpubench.cli.results.open_target import chosen_campaign
 
@@ -231,9 +236,9 @@ def fetch(
     outputs: Annotated[Path, typer.Option(help="Where the copy goes, below its own name.")] = Path("outputs"),
     settings: options.Set = None,
 ) -> None:
-    """Bring a campaign home by rsync, or its copy up to date. Merge, compare and report work on it meanwhile.
+    """Copy a campaign from its site by rsync, or update the copy. Merge, compare and report work on it meanwhile.
 
-    rsync must be installed at both ends, ssh must lead there without questions. Run it as often as you like.
+    rsync must be installed on both machines, and ssh must work without a password. Run it as often as you like.
     """
     from gpubench.cli.campaign.fetch import fetch as fetched
     from gpubench.cli.sites.profiles import load_site
@@ -244,13 +249,13 @@ def fetch(
 def calibrate(
     *,
     directory: Annotated[
-        Path | None, typer.Argument(help="A calibration begun earlier: go on with it.", show_default=False)
+        Path | None, typer.Argument(help="Directory of an earlier calibration, to continue it.", show_default=False)
     ] = None,
-    campaigns: Annotated[int, typer.Option(min=1, help="So many in all.")] = 20,
+    campaigns: Annotated[int, typer.Option(min=1, help="Total number of campaigns.")] = 20,
     wishes: CalibrateOptions,
     outputs: options.Outputs = None,
 ) -> None:
-    """Count the gate's false alarms on this site. Runs a version against itself, over tcp, many times.
+    """Count the gate's false alarms on this site. Compares a version with itself, over tcp, many times.
 
     The rate is kept with the site, in ~/.local/state/gpubench/calibration/SITE.json, and shown in its reports. Ctrl-C
     keeps what was done.
@@ -259,6 +264,6 @@ def calibrate(
 
     if directory is not None and (wishes != CalibrateOptions() or outputs is not None):
         raise UsageError(
-            f"{directory} says what it runs, and options that say it are given too", then="only --campaigns may be"
+            f"{directory} already defines what it runs, and other options are given too", then="give only --campaigns"
         )
     calibrate.calibrate(directory or calibrate.begin(wishes, outputs), campaigns)

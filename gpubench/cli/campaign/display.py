@@ -82,7 +82,7 @@ def plan_lines(campaign: Campaign) -> Iterator[str]:
 
 
 def _finds(plan: Plan) -> Iterator[str]:
-    """What the planned blocks can find: by the noise of an earlier campaign like this, else by assumed noise."""
+    """The differences that the planned blocks can detect, by the noise of an earlier campaign or by assumed noise."""
     blocks = plan_blocks(plan)
     if not plan.foreseen:
         from gpubench.plan.make import predict_for_plan
@@ -101,7 +101,8 @@ def _finds(plan: Plan) -> Iterator[str]:
     these = f"{'at most ' if plan.max_blocks else ''}{counted(blocks, 'block')}"
     yield f"  what {these} can find, with {100 * plan.power:g} % power and the noise of an earlier campaign like this:"
     for one, name in zip(plan.foreseen, _foreseen_names(plan), strict=True):
-        least = f"{_percent(one.detectable)} % or more (or {_percent(one.detectable_upper)} %, as that noise is known)"
+        upper = f"(up to {_percent(one.detectable_upper)} %, since that noise is uncertain)"
+        least = f"{_percent(one.detectable)} % or more {upper}"
         ways = [
             f"{what} would take {_price(plan, needed)}"
             for needed, what in (
@@ -114,12 +115,12 @@ def _finds(plan: Plan) -> Iterator[str]:
 
 
 def _percent(ratio: float) -> str:
-    """Two digits that count, never as a power of ten."""
+    """Two significant digits, never as a power of ten."""
     return f"{float(f'{100 * ratio:.2g}'):.7g}"
 
 
 def plan_blocks(plan: Plan) -> int:
-    """Blocks at each place; of an adaptive campaign at most."""
+    """Blocks at each place; in an adaptive campaign, the maximum."""
     at = Counter(job.place for job in plan.jobs for _ in job.blocks)
     return plan.max_blocks or max(at.values())
 
@@ -148,20 +149,20 @@ def _foreseen_names(plan: Plan) -> list[str]:
 
 
 def _undecidable(plan: Plan) -> str:
-    """What is to be said first of a plan that can answer at its margin for no workload; empty for any other."""
+    """The first line of a plan that can decide no workload at its margin; empty for any other plan."""
     blocks = plan_blocks(plan)
     ways = [need for one in plan.foreseen for need in (one.blocks_for_margin, one.blocks_for_equivalence)]
     if not ways or any(need is not None and need <= blocks for need in ways):
         return ""
     least = min(one.detectable for one in plan.foreseen)
     return (
-        f"caution: at its noise this plan can decide nothing at the margin of {100 * plan.margin:g} %, in no workload; "
-        f"it finds differences of {_percent(least)} % at least"
+        f"caution: with this noise, the plan can decide no workload at the margin of {100 * plan.margin:g} %; "
+        f"it detects only differences of {_percent(least)} % or more"
     )
 
 
 def job_lines(campaign: Campaign, states: Mapping[str, JobState], accounting: Accounting) -> Iterator[str]:
-    """A line per job that isn't simply done; a job that its scheduler calls failed isn't, whatever its runs say."""
+    """A line per job that hasn't ended well; also for a job that its scheduler calls failed, whatever its runs say."""
     open_jobs = {one.job.job for one in accounting.outcomes if one.status not in ("ok", "failed")}
     for job in campaign.jobs:
         state = states[job.job]
@@ -170,7 +171,7 @@ def job_lines(campaign: Campaign, states: Mapping[str, JobState], accounting: Ac
         number = f" ({state.job_id})" if state.job_id else ""
         words = [state.end or state.word or state.phase, *([state.reason] if state.reason and not state.end else [])]
         hosts = f" on {state.hosts}" if state.hosts else ""
-        odd = ", though every run of it has ended" if state.end and job.job not in open_jobs else ""
+        odd = ", although all of its runs have ended" if state.end and job.job not in open_jobs else ""
         yield f"job {job.job}{number}: {': '.join(words)}{hosts}{odd}"
 
 
@@ -186,7 +187,7 @@ def status_lines(campaign: Campaign, accounting: Accounting) -> Iterator[str]:
 
 
 def require_complete(campaign: Campaign, accounting: Accounting, *, running: bool = False) -> None:
-    """Raise IncompleteError unless every planned run has ended; a failed one has, and is a finding.
+    """Raise IncompleteError unless every planned run has ended; a failed run has ended, and is a finding.
 
     Args:
         running: whether a job is known to run now, here or in a queue, so that its runs may come by themselves.
@@ -215,7 +216,7 @@ def require_complete(campaign: Campaign, accounting: Accounting, *, running: boo
 
 
 def not_begun(accounting: Accounting) -> int:
-    """How many blocks the budget left no time for: no run of them is missing, they can be run later."""
+    """How many blocks the budget left no time for: their runs aren't missing, and can be run later."""
     return len({outcome.block.block for outcome in accounting.outcomes if _is_over_budget(outcome)})
 
 
@@ -226,7 +227,7 @@ def _is_over_budget(outcome: RunOutcome) -> bool:
 def _way_on(campaign: Campaign, missing: Sequence[RunOutcome], running: bool) -> str:
     """What to do about runs that haven't ended; those of a submitted job may come by themselves."""
     if campaign.pack:
-        return "they can be run where the pack comes from"
+        return "run them in the campaign that was packed"
     repair = typed("bench", campaign=campaign.directory)
     coming = {one.job.job for one in missing if one.status == PENDING}
     if coming and (running or any(submitted.read(campaign.job_dir(job)) for job in coming)):
@@ -263,7 +264,7 @@ def show_notes(judged: JudgedCampaign) -> None:
 
 
 def show_next_steps(inputs: ReportInputs) -> None:
-    """What to type next, each line with what it costs and brings."""
+    """Print commands to type next, each with its cost and its benefit."""
     from gpubench.report.next_steps import next_steps
 
     steps = [(as_typed(one.command), one.why) for one in next_steps(inputs)]
@@ -288,7 +289,7 @@ def write_report(judged: JudgedCampaign, inputs: ReportInputs | None = None) -> 
 
 
 def write_page(page: Page, path: Path, summary: Path | None = None) -> None:
-    """The page, and the same in Markdown where a file for it is named."""
+    """Write the page, and the same in Markdown if a file for it is named."""
     from gpubench.report.page import html, markdown
 
     write_atomically(path, html(page, resources.texts("templates")), parents=False)
@@ -328,7 +329,7 @@ def _show(campaign: Campaign, path: Path) -> None:
         with zipfile.ZipFile(path) as archive:
             for name in archive.namelist():
                 lines = archive.read(name).decode("utf-8", "replace").rstrip().splitlines()
-                say(f"  {name}  ({campaign.shown(path)}, {len(lines)} lines)")
+                say(f"  {name}  ({campaign.shown(path)}, {counted(len(lines), 'line')})")
                 for line in lines[-TAIL:]:
                     say(f"    {line}")
     except BrokenPipeError:

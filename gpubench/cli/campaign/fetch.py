@@ -1,4 +1,4 @@
-"""``gpubench fetch``: bring a campaign home by rsync, as often as one likes, while the original grows."""
+"""``gpubench fetch``: copy a campaign by rsync, repeatedly if wanted, while the original grows."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ from gpubench.spec.records import DATA_FOLDER, RUN_FILE
 from gpubench.store.campaign import CACHE_FILE, PLAN_FILE, Campaign
 
 STAGE = ".fetch"
-"""Below the copy: records that have come, while what they speak of is still on its way."""
+"""Folder in the copy for records whose run's other files have not been copied yet."""
 PARTIAL = ".rsync-partial"
 SILENCE_S = 120
 SSH = "ssh -o ConnectTimeout=20 -o ServerAliveInterval=15"
@@ -30,7 +30,7 @@ def fetch(site: Site, campaign: str, outputs: Path) -> Campaign:
     """Copy a campaign of ``site`` below ``outputs``, or bring the copy up to date.
 
     A run's record is put in its place after everything else of that run, as on the nodes, so a copy that is read or
-    interrupted at any moment holds no run that looks more finished than it is. What is derived is made anew here.
+    interrupted at any moment never shows a run as finished too early. Derived files are made again here.
 
     Args:
         campaign: name below the profile's ``fetch.path``, or a path of its own: ``HOST:PATH`` or a local one.
@@ -71,7 +71,7 @@ def _source(site: Site, campaign: str) -> str:
     place = site.fetch
     if not place.path:
         raise UsageError(
-            f"site {site.name} doesn't say where its campaigns lie",
+            f"site {site.name} doesn't name the directory of its campaigns",
             then="set fetch.host and fetch.path in the profile, or name the campaign as HOST:PATH",
         )
     path = f"{place.path.rstrip('/')}/{campaign}"
@@ -110,7 +110,7 @@ def _refuse_another(source: str, stage: Path, copy: Path) -> None:
 def _rsync(options: Sequence[str], source: str, target: Path, lock: int) -> None:
     """Times are kept, owners are not; ``--secluded-args``: no shell at the other end reads the path.
 
-    It holds the copy's lock too: where we are killed it goes on to its end, and the next fetch must not run beside it.
+    It holds the copy's lock, too: it continues if we are killed, and the next fetch must not run at the same time.
     """
     common = ["rsync", "-rlt", "--protect-args", f"--timeout={SILENCE_S}", *options]
     try:
@@ -134,10 +134,10 @@ def _rsync(options: Sequence[str], source: str, target: Path, lock: int) -> None
     if done.returncode == _FILE_IO:
         raise MissingToolError(f"can't write {target}: {said}", then="free some space there, then fetch again")
     if done.returncode == _PARTIAL:
-        raise DataError(f"not everything of {source} could be read: {said}", then="see to its permissions")
+        raise DataError(f"not everything of {source} could be read: {said}", then="check its permissions")
     raise SchedulerError(
         f"rsync from {source} ended with {done.returncode}: {said}",
-        then="what has come is kept; the same command goes on from there",
+        then="the files that arrived are kept; the same command continues from there",
     )
 
 

@@ -1,4 +1,4 @@
-"""Whole campaigns: run them, hand them over, go on with them.
+"""Whole campaigns: run them, submit them, continue them.
 
 A run of the baseline with a few repetitions, before ``bench`` plans: how often to repeat, and what fits.
 """
@@ -52,6 +52,7 @@ from gpubench.errors import InterruptedByUserError, UsageError
 from gpubench.files import locked
 from gpubench.model.plan import PlanAddition
 from gpubench.model.quantities import format_seconds
+from gpubench.model.text import counted
 from gpubench.plan.additions import plan_advance, plan_more, plan_repair
 from gpubench.plan.block_design import interleaved, warmup_repetitions
 from gpubench.plan.budget import LEAST_REPS, MOST_BLOCKS, FirstPass, PilotWorkload, fill_budget
@@ -65,7 +66,7 @@ from gpubench.store.rundirs import remove_leftovers
 
 
 def bench(asked: CampaignOptions, *, gate: bool, over_budget: bool, notify: str | None = None) -> None:
-    """Everything, from words to report; no block ends beyond a budget that the user gave, unless ``over_budget``."""
+    """All steps from options to report; no block ends after a budget that the user gave, unless ``over_budget``."""
     began = time.monotonic()
     wanted = with_repetitions(read_wishes(asked))
     campaign = plan_campaign(wanted)
@@ -96,7 +97,7 @@ def go_on(directory: Path, *, more: int = 0, stop: bool = False, gate: bool = Fa
             raise UsageError(f"{campaign.directory} has a fixed number of blocks", then="leave --stop out")
         if more and adaptive:
             raise UsageError(
-                f"{campaign.directory} is adaptive, with {campaign.plan.max_blocks} blocks at most, as was declared",
+                f"{campaign.directory} is adaptive, with at most {campaign.plan.max_blocks} blocks, as declared",
                 then="leave --blocks out, or plan another campaign",
             )
         if campaign.plan.site.scheduler in BATCH and any(state.alive for state in job_states(campaign).values()):
@@ -125,7 +126,7 @@ def go_on(directory: Path, *, more: int = 0, stop: bool = False, gate: bool = Fa
 
 
 def submit_what_is_missing(directory: Path) -> None:
-    """Hand over what is missing, or what the next look of an adaptive campaign asks for; nobody waits for a queue."""
+    """Submit what is missing, or what the next look of an adaptive campaign needs, without waiting for the queue."""
     with at_work_on(directory):
         campaign, blocks = missing_blocks(Campaign.open(directory))
         if not blocks and campaign.plan.max_blocks is not None and not campaign.ended:
@@ -173,7 +174,7 @@ def missing_blocks(campaign: Campaign, more: int = 0) -> tuple[Campaign, dict[st
     """The blocks by job that ``campaign`` still needs, none where nothing is missing, with its scripts written.
 
     The campaign that comes back has a new block for every broken one, ``more`` blocks beside those at each place, and
-    nothing lies in it that dead writers left.
+    files that dead writers left in it are removed.
     Raises UsageError while one of its jobs lives.
     """
     _require_idle(campaign)
@@ -183,7 +184,7 @@ def missing_blocks(campaign: Campaign, more: int = 0) -> tuple[Campaign, dict[st
     blocks: dict[str, list[int]] = dict(repair.again)
     if repair.addition is not None:
         campaign = campaign.append(repair.addition)
-        say(f"{repair.addition.reason}: {sum(len(job.blocks) for job in repair.addition.jobs)} new block(s)")
+        say(f"{repair.addition.reason}: {counted(sum(len(job.blocks) for job in repair.addition.jobs), 'new block')}")
         blocks |= _numbers(repair.addition)
     if more:
         addition = plan_more(campaign.whole_plan, more, dt.datetime.now(dt.UTC).isoformat())
@@ -257,7 +258,7 @@ def _conclude(campaign: Campaign, *, gate: bool, notify: str | None) -> None:
     if late := not_begun(judged.accounting):
         say("")
         say(
-            f"{late} block{'s were' if late > 1 else ' was'} not begun, for the budget left no time; to run "
+            f"{late} block{'s were' if late > 1 else ' was'} not begun, because the budget left no time; to run "
             f"{'them' if late > 1 else 'it'}: {typed('bench', campaign=campaign.directory)}"
             f"   # about {format_seconds(late * campaign.plan.time.block_s)}"
         )
@@ -276,7 +277,7 @@ def _conclude(campaign: Campaign, *, gate: bool, notify: str | None) -> None:
 
 @contextlib.contextmanager
 def at_work_on(directory: Path) -> Iterator[None]:
-    """Be the one that plans and runs in the campaign; raises UsageError where there is none, or somebody else is."""
+    """Lock the campaign for planning and running; raises UsageError if there is none, or it is locked."""
     Campaign.open(directory)
     try:
         with locked(directory, wait=False):
@@ -284,12 +285,12 @@ def at_work_on(directory: Path) -> Iterator[None]:
     except BlockingIOError:
         raise UsageError(
             f"another gpubench is at work on {directory}",
-            then=f"wait for its end, or look at it: gpubench status {directory}",
+            then=f"wait until it ends, or check it: gpubench status {directory}",
         ) from None
 
 
 def _require_idle(campaign: Campaign) -> None:
-    """No job of the campaign lives; one whose front end is dead is ended. Raises UsageError for any other."""
+    """End a job whose front end is dead; raises UsageError if any other job of the campaign is still running."""
     alive = {job: state for job, state in sorted(job_states(campaign).items()) if state.alive}
     for job in [job for job, state in alive.items() if state.orphaned]:
         say(f"job {job}: {alive.pop(job).reason}; it is ended")
@@ -300,12 +301,12 @@ def _require_idle(campaign: Campaign) -> None:
         )
         raise UsageError(
             f"{campaign.directory}: job {', '.join(alive)} is still running{f' ({lost})' if lost else ''}",
-            then=f"wait for it, or look at it: gpubench status {campaign.directory}",
+            then=f"wait until it ends, or check it: gpubench status {campaign.directory}",
         )
 
 
 FOLDER = "first-passes"
-"""Below the outputs: none of these is a campaign of its own."""
+"""Folder below the outputs for first passes, which aren't campaigns of their own."""
 REPS = 4
 TURN_S = 0.05
 """Of an interleaved run, to take a turn and give it back: in eight blocks of one campaign, on two cores, the changes of
@@ -316,7 +317,7 @@ FILLED = 0.92
 
 
 def with_repetitions(wanted: Wanted) -> Wanted:
-    """With the blocks and repetitions that fill the budget, where a first pass can choose them.
+    """``wanted`` with the blocks and repetitions that fill the budget, if a first pass can choose them.
 
     It chooses repetitions where the suite says ``first_pass`` and ``--reps`` isn't given, blocks where ``--blocks``
     isn't. No first pass is made where a queue starts the jobs, without a budget, in an adaptive campaign (its budget
@@ -339,7 +340,7 @@ def with_repetitions(wanted: Wanted) -> Wanted:
     tried = _tried(wanted, rows, together=together)
     if not tried:
         why = f"the first pass ended {outcome.status}{f': {outcome.reason}' if outcome.reason else ' without samples'}"
-        return dataclasses.replace(wanted, repetitions=f"repetitions as suite {wanted.suite} says: {why}")
+        return dataclasses.replace(wanted, repetitions=f"repetitions are those of suite {wanted.suite}: {why}")
     seconds = run_seconds(outcome)
     variants, asked_blocks = len(wanted.variants), wanted.asked.chosen_blocks()
     first = FirstPass(
@@ -391,7 +392,7 @@ def _run(wanted: Wanted, waiting: str) -> RunOutcome:
 
 
 def _timed_rows(outcome: RunOutcome) -> list[dict[str, Any]]:
-    """All samples of the run in the order in which they began, warm-ups too; none where it didn't end well."""
+    """All samples of the run in the order in which they began, with warm-ups; none if the run isn't ok."""
     if outcome.status != "ok" or outcome.directory is None:
         return []
     return parse_lines((outcome.directory / SAMPLES_FILE).read_text(encoding="utf-8"))
@@ -423,7 +424,7 @@ def _fixed_s(
     *,
     together: bool,
 ) -> float:
-    """Seconds of a run of the campaign beside its repetitions.
+    """Seconds of a run of the campaign outside its repetitions.
 
     Clusters of an interleaved block start and end at the same time. On two cores, two of them took as long as one. We
     assume that as many variants as there are cores share the seconds of one start and one end.

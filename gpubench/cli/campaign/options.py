@@ -1,4 +1,4 @@
-"""What `bench`, `plan` and `submit` were asked for, and what `calibrate` was."""
+"""Options of `bench`, `plan` and `submit`, and of `calibrate`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DEFAULT_MOST_BLOCKS = 12
 
 @dataclasses.dataclass(frozen=True)
 class CampaignOptions:
-    """What the user asked for, and the options that ask for it; None where nothing was given."""
+    """The options of a campaign; None for an option that was not given."""
 
     site: options.Site = "local"
     ucx: Annotated[
@@ -59,9 +59,9 @@ class CampaignOptions:
         typer.Option(help="This many blocks, fixed; +N with bench --campaign: N more blocks."),
         Make(),
     ] = None
-    budget: Annotated[str | None, typer.Option(help="The most blocks that fit into this time, like 10m."), Make()] = (
-        None
-    )
+    budget: Annotated[
+        str | None, typer.Option(help="Time budget, like 10m: plan the largest number of blocks that fits."), Make()
+    ] = None
     reps: options.Reps = None
     workers: Annotated[str | None, typer.Option(help='Workers per node: "2", or a sweep: "1 2 4".'), Make()] = None
     protocol: options.Protocol = None
@@ -81,15 +81,18 @@ class CampaignOptions:
     summary: Annotated[
         str | None,
         typer.Option(
-            help="The number of a run: mean (default), geomean or median; chosen before looking.",
+            help="Summary of a run's repetitions: mean (default), geomean or median; choose it before you look.",
             autocompletion=completion.summaries,
         ),
     ] = None
     adaptive: Annotated[
-        bool, typer.Option("--adaptive", help="Look after 5, 6, then every second block; stop what is decided.")
+        bool,
+        typer.Option(
+            "--adaptive", help="Look after 5, 6, then every second block; stop measuring decided comparisons."
+        ),
     ] = False
     max_blocks: Annotated[
-        int, typer.Option(min=5, max=MOST_BLOCKS, help="With --adaptive: never more blocks than this.")
+        int, typer.Option(min=5, max=MOST_BLOCKS, help="With --adaptive: the maximum number of blocks.")
     ] = DEFAULT_MOST_BLOCKS
     power: Annotated[
         float | None,
@@ -102,13 +105,13 @@ class CampaignOptions:
     ] = None
     settings: options.Set = None
     allow_unknown_env: Annotated[
-        bool, typer.Option("--allow-unknown-env", help="Set also variables that nothing is known to read.")
+        bool, typer.Option("--allow-unknown-env", help="Also set variables that no known library reads.")
     ] = False
     outputs: options.Outputs = None
 
     @property
     def most_blocks(self) -> int | None:
-        """Of an adaptive campaign; None for a fixed one."""
+        """The looks of an adaptive campaign; None for a fixed one."""
         return self.max_blocks if self.adaptive else None
 
     def chosen_variants(self, default: list[str]) -> list[Variant]:
@@ -130,15 +133,13 @@ class CampaignOptions:
         return [default] if self.workers is None else _counts("--workers", self.workers)
 
     def chosen_blocks(self) -> int | None:
-        """How many were asked for, None where nobody did; raises UsageError."""
+        """The number of blocks, None if not given; raises UsageError."""
         if self.more_blocks():
-            raise UsageError(
-                f"--blocks {self.blocks} is said of a campaign", then="name it: gpubench bench --campaign DIR"
-            )
+            raise UsageError(f"--blocks {self.blocks} needs a campaign", then="name it: gpubench bench --campaign DIR")
         return None if self.blocks is None else _blocks(self.blocks)
 
     def more_blocks(self) -> int:
-        """How many blocks a campaign gets beside those that it has, 0 where nobody asked; raises UsageError."""
+        """How many blocks are added to a campaign, 0 if not given; raises UsageError."""
         return _blocks(self.blocks[1:]) if self.blocks and self.blocks.startswith("+") else 0
 
     def chosen_settings(self) -> list[str]:
@@ -163,7 +164,7 @@ class CampaignOptions:
         return None if self.budget is None else quantity("--budget", self.budget, parse_seconds)
 
     def chosen_summary(self) -> Summary:
-        """The number of a run; raises UsageError."""
+        """How a run is summarised; raises UsageError."""
         word = self.summary or "mean"
         if word not in get_args(Summary):
             raise UsageError(f"--summary '{word}' is none of {', '.join(get_args(Summary))}")
@@ -177,7 +178,7 @@ class CampaignOptions:
                 then="bound it with --max-blocks",
             )
         if not self.adaptive and self.max_blocks != DEFAULT_MOST_BLOCKS:
-            raise UsageError("--max-blocks is said of an adaptive campaign", then="add --adaptive, or write --blocks")
+            raise UsageError("--max-blocks needs an adaptive campaign", then="add --adaptive, or write --blocks")
         self.chosen_blocks()
         self.chosen_budget()
         self.chosen_date()
@@ -226,14 +227,14 @@ A, B = "a", "b"
 
 @dataclasses.dataclass(frozen=True)
 class CalibrateOptions:
-    """What is run again and again; kept in the directory, so that a second call goes on with the same."""
+    """What is run repeatedly; kept in the directory, so that a second call continues with the same."""
 
     site: options.Site = "local"
     suite: Annotated[str, typer.Option(help="Suite in suites/, or a .toml file.", autocompletion=completion.suites)] = (
         "calibrate"
     )
     slow: Annotated[
-        str, typer.Option(help="Slow the candidate by this, like 5%, and count how often that is found.")
+        str, typer.Option(help="Slow the candidate by this, like 5%, and count how often this is found.")
     ] = ""
     ucx: Annotated[
         str, typer.Option(help="UCX version; default: the profile's first.", autocompletion=completion.versions)
@@ -243,7 +244,7 @@ class CalibrateOptions:
     settings: options.Set = None
 
     def asked(self, number: int, directory: Path) -> CampaignOptions:
-        """As ``bench`` would be asked for campaign ``number``."""
+        """The options of ``bench`` for campaign ``number``."""
         slowed = f",GPUBENCH_SLOW={self.slow}" if self.slow else ""
         return CampaignOptions(
             site=self.site,

@@ -1,4 +1,4 @@
-"""From the user's words to a planned campaign on disk; and what an earlier one like it took, and how noisy it was."""
+"""From the user's options to a planned campaign on disk; and the duration and noise of an earlier one like it."""
 
 import dataclasses
 import datetime as dt
@@ -48,7 +48,7 @@ AT_ONCE = 500
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Wanted(Request):
-    """The user's words, read and checked; nothing is built or written yet. Who plans adds name, time, seed and images.
+    """The user's options, read and checked; nothing is built or written yet. Planning adds name, time, seed and images.
 
     ``tried`` is the first pass that the repetitions follow from, where one was made; ``own`` are the workloads that
     come from files of the user.
@@ -121,7 +121,7 @@ def check_plan(wanted: Wanted) -> None:
 
 
 def memory_of_a_worker(wanted: Wanted) -> int:
-    """Bytes that each worker of the largest planned cluster has for its data; 0: nobody here knows."""
+    """Bytes that each worker of the largest planned cluster has for its data; 0: unknown."""
     return worker_memory(settle(wanted), max(wanted.workers))
 
 
@@ -178,7 +178,7 @@ def _request(wanted: Wanted, now: dt.datetime, seed: int, images: Mapping[str, F
 
 
 def _as_often(pilot: Sequence[ComparisonInput], reps: Mapping[str, int]) -> list[ComparisonInput]:
-    """Those whose runs repeated their workload about as often: runs of fewer repetitions scatter more."""
+    """The comparisons whose runs had about as many repetitions: runs with fewer repetitions scatter more."""
     kept = []
     for one in pilot:
         planned, counts = reps.get(str(one.key["params_id"]), 0), [len(run.wall_s) for run in one.runs if run.wall_s]
@@ -248,7 +248,7 @@ def write_scripts(campaign: Campaign) -> None:
 
 
 def settle(wanted: Wanted, manifests: Mapping[str, Mapping[str, Any]] | None = None) -> Wanted:
-    """With what ``auto`` stands for in the profile; ``manifests`` of the images that are known, by UCX spec."""
+    """The profile with ``auto`` resolved; ``manifests`` of the images that are known, by UCX spec."""
     site = with_waiting(wanted.site, wanted.protocol, manifests or {})
     wanted = dataclasses.replace(wanted, site=site)
     site, not_interleaved = resolve_arrangement(wanted)
@@ -256,14 +256,14 @@ def settle(wanted: Wanted, manifests: Mapping[str, Mapping[str, Any]] | None = N
 
 
 def node_cores(site: Site) -> int:
-    """Cores of one node; 0 where nobody here knows."""
+    """Cores of one node; 0 if unknown."""
     if site.node.cores or not _is_this_machine(site):
         return site.node.cores
     return len(os.sched_getaffinity(0))
 
 
 def node_memory(site: Site) -> int:
-    """Bytes of one node; 0 where nobody here knows: the memory of a login node says nothing of it."""
+    """Bytes of one node; 0 if unknown: the memory of a login node says nothing about it."""
     if site.node.memory or not _is_this_machine(site):
         return site.node.memory or 0
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -274,7 +274,7 @@ def _is_this_machine(site: Site) -> bool:
 
 
 LOOK_BACK = 5
-"""Newest campaigns that are looked at: older ones ran on another day's machine."""
+"""How many of the newest campaigns are examined: the machine may have changed since older ones."""
 
 
 def find_history(outputs: Path, site: str, shape: dict[str, Any]) -> History | None:
@@ -298,7 +298,7 @@ def _shape_wanted(wanted: Wanted) -> dict[str, Any]:
 
 
 def shape_of(plan: Plan) -> dict[str, Any]:
-    """What runs must have in common for the durations of one to foretell those of the other."""
+    """What runs must have in common for the durations of one to predict those of the other."""
     return _shape(plan, sorted({workers for _, workers in plan.places}), tried=bool(plan.first_pass))
 
 

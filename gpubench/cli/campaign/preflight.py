@@ -24,7 +24,7 @@ from gpubench.store.campaign import Campaign
 
 PATHS = "gpubench/paths/1"
 PATHS_FILE = "paths.json"
-"""In the campaign: what its paths were where it was last submitted."""
+"""File in the campaign with its paths on the machine of the last submission."""
 
 _VARIABLE = re.compile(r"\$(\w+|\{\w+\})|^~")
 
@@ -34,7 +34,7 @@ def place_campaign(campaign: Campaign) -> None:
 
     Raises:
         UsageError: no container can mount the campaign's directory.
-        PlanRefusedError: the campaign or an image lies on no shared file system.
+        PlanRefusedError: the campaign or an image is on no shared file system.
     """
     site = campaign.plan.site
     _require_mountable(site.runtime, campaign.directory.resolve())
@@ -66,7 +66,7 @@ def _require_mountable(runtime: str, directory: Path) -> None:
     found = sorted(set(RUNTIMES[runtime].MOUNT_SEPARATORS) & set(str(directory)))
     if found:
         raise UsageError(
-            f"{runtime} can't mount {directory}: it parts the words of a mount at {' and '.join(found)}",
+            f"{runtime} can't mount {directory}: it separates the parts of a mount with {' and '.join(found)}",
             then="name another --outputs",
         )
 
@@ -77,13 +77,13 @@ def shared_paths(site: Site) -> list[Resolved]:
 
 
 def resolve(text: str) -> Resolved:
-    """Variables, ``~`` and symbolic links put in; nothing need be there."""
+    """The path with variables, ``~`` and symbolic links resolved; it need not exist."""
     expanded = os.path.expanduser(os.path.expandvars(text))  # noqa: PTH111 - pathlib raises for an unknown user
     return Resolved(text, "" if _VARIABLE.search(expanded) else str(Path(expanded).resolve()))
 
 
 def image_place(image: Image) -> Resolved | None:
-    """A file of the image that nodes open by its path; None where they fetch it, or have it as a module."""
+    """A file of the image that nodes open by its path; None if they fetch the image, or load it as a module."""
     path = {"squashfs": image.reference, "venv": image.python, "conda": image.python}.get(image.kind, "")
     # Not the file: a venv's Python is a link to that of the system, which every node has its own of.
     return Resolved(path, str(Path(path).parent.resolve() / Path(path).name)) if path else None
@@ -120,7 +120,7 @@ def require_scheduler(campaign: Campaign) -> None:
         return
     if shutil.which(scheduler.SUBMIT) is None:
         build, load = unbuilt(campaign)
-        elsewhere = f"where Docker is: {build}; " if build and load else ""
+        elsewhere = f"on a machine with Docker: {build}; " if build and load else ""
         raise MissingToolError(
             f"there is no {scheduler.SUBMIT} on this machine; the scripts are in {campaign.directory / 'jobs'}",
             then=f"{elsewhere}on a login node of {site.name}: "
@@ -135,7 +135,7 @@ def planned_images(campaign: Campaign) -> list[Image]:
     if missing:
         raise PlanRefusedError(
             f"no image yet for variant {', '.join(missing)}",
-            then=f"make what is missing, and plan anew: {' && '.join(filter(None, unbuilt(campaign)))}",
+            then=f"make what is missing, and plan again: {' && '.join(filter(None, unbuilt(campaign)))}",
         )
     return [variant.image for variant in campaign.plan.variants if variant.image]
 

@@ -1,4 +1,4 @@
-"""Run jobs on this machine, in the queue of the site, or on nodes that this shell holds; and ask how they stand."""
+"""Run jobs on this machine, in the queue of the site, or on nodes that this shell holds; and ask for their state."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def interrupts() -> Iterator[list[str]]:
 
 
 def job_states(campaign: Campaign) -> dict[str, JobState]:
-    """How every job stands (stood, in a pack); raises SchedulerError and MissingToolError where nobody can say."""
+    """The state of every job (in a pack, the last one); raises SchedulerError and MissingToolError if it is unknown."""
     if campaign.pack is not None:
         index = campaign.pack.index
         return {
@@ -162,9 +162,9 @@ def poll(campaign: Campaign, *, submit_next: bool = True) -> None:
 
 
 def account_now(campaign: Campaign, records: Records | None = None) -> Accounting:
-    """What became of every planned run; what may still come is pending, and a lost run says how its job ended.
+    """The outcome of every planned run; a run that may still come is pending, and a lost run says how its job ended.
 
-    Of a job that nobody knows (on a copy at home, say) nothing is said to be lost. ``records`` as for ``account``.
+    No run of an unknown job (for example in a copy on another machine) is called lost. ``records`` as for ``account``.
     """
     records = records or Records()
     if campaign.pack is not None:
@@ -185,7 +185,7 @@ def account_now(campaign: Campaign, records: Records | None = None) -> Accountin
 
 
 def open_states(campaign: Campaign, records: Records) -> dict[str, JobState]:
-    """How those jobs stand that have runs without an end; ``unknown`` where their scheduler doesn't answer."""
+    """The state of jobs that have unfinished runs; ``unknown`` if their scheduler doesn't answer."""
     return _states(campaign, _with_all_alive(campaign, records))
 
 
@@ -214,11 +214,11 @@ def missing_words(campaign: Campaign) -> str:
 
 
 ASK_S = 5.0
-"""Between two questions to a scheduler that others use too."""
+"""Seconds between two queries of a scheduler that others use, too."""
 
 
 def submit_jobs(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None) -> bool:
-    """Submit jobs of the campaign where its scheduler has a queue; False where it has none and somebody must run them.
+    """Submit jobs of the campaign if its scheduler has a queue; False if it has none, so that the caller must run them.
 
     Args:
         campaign: planned and rendered.
@@ -252,17 +252,17 @@ def submit_jobs(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None) 
         say(f"job {job.job}: {job_id}")
         if scheduler.ONE_AT_A_TIME or campaign.plan.site.layout.one_machine:  # two at once would measure each other
             before = [job_id]
-    waits = ", which hands over the jobs that wait, and brings results" if scheduler.ONE_AT_A_TIME else ""
-    say(f"to see how it goes: gpubench status --watch {campaign.directory}{waits}")
+    waits = ", which submits the jobs that wait, and fetches results" if scheduler.ONE_AT_A_TIME else ""
+    say(f"to see the progress: gpubench status --watch {campaign.directory}{waits}")
     return True
 
 
 MOST_FAILURES = 12
-"""So many questions in a row may fail, a minute of them: a controller is started again meanwhile."""
+"""So many consecutive queries may fail (one minute): a controller may be restarted in this time."""
 
 
 def watch_jobs(campaign: Campaign) -> dict[str, JobState]:
-    """How every job stands when none of the campaign waits or runs any more.
+    """The state of every job, after waiting until none of the campaign waits or runs.
 
     Ctrl-C ends the watching, not the jobs. A scheduler that fails to answer is asked again.
 
@@ -280,7 +280,7 @@ def watch_jobs(campaign: Campaign) -> dict[str, JobState]:
             progress.look()
             if interrupted:
                 raise InterruptedByUserError(
-                    f"stopped watching by {interrupted[0]}; the jobs go on",
+                    f"stopped watching by {interrupted[0]}; the jobs continue",
                     then=f"gpubench status {campaign.directory}",
                 )
             if time.monotonic() - asked > ASK_S:
@@ -295,7 +295,7 @@ def watch_jobs(campaign: Campaign) -> dict[str, JobState]:
                     if failures == MOST_FAILURES:
                         raise
                     if failures == 1:
-                        progress.tell(f"{error.what}; asked again every {ASK_S:g} s")
+                        progress.tell(f"{error.what}; trying again every {ASK_S:g} s")
                 else:
                     failures = 0
                     for job, state in states.items():
@@ -327,7 +327,7 @@ def cancel_jobs(campaign: Campaign) -> None:
 
 
 STOP_S = 120.0
-"""From the signal to the end of a script: supervisors end their processes and write a record first."""
+"""Seconds from the signal to the end of a script: supervisors first end their processes and write a record."""
 
 
 def run_here(campaign: Campaign) -> None:
@@ -364,12 +364,14 @@ def _allocation(campaign: Campaign) -> tuple[QueuedScheduler, Allocation]:
     site = campaign.plan.site
     scheduler = BATCH.get(site.scheduler)
     if scheduler is None:
-        raise UsageError(f"site {site.name} runs its jobs on this machine, in no allocation", then="leave --here out")
+        raise UsageError(
+            f"site {site.name} runs its jobs on this machine, without an allocation", then="leave --here out"
+        )
     held = scheduler.current_allocation(os.environ)
     if held is None:
         raise UsageError(
-            "--here runs on nodes that are held already, and this shell is in no allocation",
-            then=f"get one, and run it there: {_allocate(campaign, scheduler)}",
+            "--here runs inside an allocation, and this shell is in none",
+            then=f"get an allocation, and run the command in it: {_allocate(campaign, scheduler)}",
         )
     return scheduler, held
 
@@ -421,7 +423,7 @@ def _run_script(
 
 
 def end_process(process: subprocess.Popen[bytes], stop_s: float) -> None:
-    """Have it ended, whatever made us stop waiting for it; it gets ``stop_s`` seconds from the signal on."""
+    """End the job, whatever the reason for stopping; it gets ``stop_s`` seconds after the signal."""
     if process.poll() is not None:
         return
     process.send_signal(signal.SIGTERM)

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from gpubench.store.clusters import Cluster
 
 
-Name = Annotated[str | None, typer.Option("--name", help="The cluster; default: the only one that stands.")]
-Change = Annotated[str, typer.Argument(help="Nodes, like +2 or -2.", show_default=False)]
-SchedulerFile = Annotated[Path, typer.Option(help="What its scheduler wrote.", show_default=False)]
+Name = Annotated[str | None, typer.Option("--name", help="Name of the cluster; default: the only one that exists.")]
+Change = Annotated[str, typer.Argument(help="Number of nodes, like +2 or -2.", show_default=False)]
+SchedulerFile = Annotated[Path, typer.Option(help="The file that the cluster's scheduler wrote.", show_default=False)]
 Python = Annotated[
     Path | None,
-    typer.Option(help="A Python with its versions; default: the cluster's own, or the site's."),
+    typer.Option(help="A Python with the cluster's versions; default: the cluster's own, or the site's."),
 ]
 SIGNED = {"ignore_unknown_options": True}
 
@@ -45,8 +45,8 @@ def register(app: typer.Typer) -> None:
 def start(asked: ClusterOptions) -> None:
     """Start a cluster of one variant, and say how scripts join it. On the site's scheduler; waits for its workers.
 
-    It stands until its time is over (--time, default: the site's limit of a job) or `cluster stop`.
-    On Kubernetes in a ReadWriteMany claim (kubernetes.claim, else exit 6); scripts run where pod addresses are routed.
+    It runs until its time is over (--time, default: the site's limit of a job) or until `cluster stop`.
+    On Kubernetes it needs a ReadWriteMany claim (kubernetes.claim, else exit 6); scripts must reach pod addresses.
     """
     from gpubench.cli.clusters.start import start_cluster
 
@@ -54,7 +54,7 @@ def start(asked: ClusterOptions) -> None:
 
 
 def status(name: Name = None, outputs: options.Outputs = None) -> None:
-    """Its jobs, nodes, workers and times, and what died of what. Exit 4 unless all of it is there."""
+    """Its jobs, nodes, workers and times, and which processes died and why. Exit 4 if anything is missing."""
     from gpubench.cli.clusters.resize import show_status
 
     show_status(_found(name, outputs))
@@ -73,7 +73,7 @@ def grow(
 
 
 def shrink(by: Change, name: Name = None, wait: Wait = "10m", outputs: options.Outputs = None) -> None:
-    """Give back -N nodes by whole jobs. What their workers hold moves to the others first."""
+    """Give back -N nodes by ending whole jobs. Their workers' data moves to the others first."""
     from gpubench.cli.clusters.resize import shrink as fewer
     from gpubench.cli.clusters.start import seconds
 
@@ -81,7 +81,7 @@ def shrink(by: Change, name: Name = None, wait: Wait = "10m", outputs: options.O
 
 
 def stop(name: Name = None, outputs: options.Outputs = None) -> None:
-    """End all its jobs; nothing is left but its record and logs."""
+    """End all its jobs. Only its record and logs are left."""
     from gpubench.cli.clusters.jobs import stop_cluster
 
     stop_cluster(_found(name, outputs))
@@ -90,14 +90,18 @@ def stop(name: Name = None, outputs: options.Outputs = None) -> None:
 def verify(
     scheduler_file: SchedulerFile,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="How many there must be; default: as many as a cluster of ours has.")
+        int | None,
+        typer.Option(
+            min=1,
+            help="Number of workers that there must be; default: as planned, if gpubench started the cluster.",
+        ),
     ] = None,
     python: Python = None,
     site: options.Site = "local",
 ) -> None:
     """Who is connected, and whether their versions agree. Hosts, workers, threads, memory, GPUs; Python, dask, UCX.
 
-    Exit 5 where nobody answers, 6 where something disagrees, 4 where workers are missing.
+    Exit 5 if the cluster doesn't answer, 6 if something disagrees, 4 if workers are missing.
     """
     from gpubench.cli.clusters import inspect
 
@@ -114,7 +118,7 @@ def affinity(
 ) -> None:
     """Whether each worker has the CPUs that its threads need. Also NUMA nodes and GPU; pass or FAIL.
 
-    Catches several workers packed on one core, and two on one GPU. Exit 6 where one fails, 5 where nobody answers.
+    Finds several workers on one core, and two on one GPU. Exit 6 if a worker fails, 5 if the cluster doesn't answer.
     """
     from gpubench.cli.clusters import inspect
 
@@ -135,7 +139,9 @@ def _count(text: str, sign: str) -> int:
 
 
 MaybeTime = Annotated[str | None, typer.Option("--time", help="Time limit of the job, like 2h.")]
-Wait = Annotated[str, typer.Option("--wait", help="How long to wait, in the queue too; it goes on after that.")]
+Wait = Annotated[
+    str, typer.Option("--wait", help="How long to wait, also in the queue; the cluster starts even if it takes longer.")
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,7 +164,7 @@ class ClusterOptions:
 
     @property
     def as_asked(self) -> CampaignOptions:
-        """In the words of a campaign."""
+        """The same as options of a campaign."""
         workers = [] if self.workers is None else [f"layout.workers={self.workers}"]
         settings = [*(self.settings or []), *workers]
         return CampaignOptions(site=self.site, runtime=self.runtime, base=self.base, date=self.date, settings=settings)

@@ -29,7 +29,7 @@ COLUMNS = ("worker", "host", "CPUs allowed", "expected", "NUMA", "GPU", "verdict
 
 @dataclasses.dataclass(frozen=True)
 class InspectOptions:
-    """What to look at, and with which Python: default that of the cluster's own image, else of the site's."""
+    """What to inspect, and with which Python: default: that of the cluster's own image, else of the site's."""
 
     scheduler_file: Path
     python: Path | None
@@ -40,7 +40,7 @@ def verify(asked: InspectOptions, workers: int | None) -> None:
     """Who is connected, and whether versions agree.
 
     Raises:
-        MissingToolError: nobody answers.
+        MissingToolError: the cluster doesn't answer.
         PlanRefusedError: versions or UCX disagree.
         IncompleteError: fewer workers than planned (``workers``, else what the cluster was asked to have).
     """
@@ -66,7 +66,7 @@ def affinity(asked: InspectOptions, cpus: int | None) -> None:
     """Where every worker may run, against what it needs.
 
     Raises:
-        MissingToolError: nobody answers.
+        MissingToolError: the cluster doesn't answer.
         PlanRefusedError: a worker is where it shouldn't be, or client and cluster have other versions.
     """
     about = _about(asked.scheduler_file)
@@ -81,13 +81,13 @@ def affinity(asked: InspectOptions, cpus: int | None) -> None:
     wrong = [one for one in judged if one.why]
     if wrong or not judged:
         raise PlanRefusedError(
-            f"{len(wrong)} of {len(judged)} workers are where they shouldn't be" if judged else "there is no worker",
-            then="see how the launcher binds them" if judged else "",
+            f"{len(wrong)} of {len(judged)} workers have the wrong CPUs or GPUs" if judged else "there is no worker",
+            then="check how the launcher binds them" if judged else "",
         )
 
 
 def _about(scheduler_file: Path) -> dict[str, Any]:
-    """What gpubench wrote into its own clusters' files; empty for those of others; raises UsageError."""
+    """What gpubench wrote into the files of its own clusters; empty for other clusters; raises UsageError."""
     address_in(scheduler_file)
     plain = json.loads(scheduler_file.read_text(encoding="utf-8"))
     about = plain.get("gpubench")
@@ -126,7 +126,7 @@ def _python(asked: InspectOptions, about: dict[str, Any]) -> tuple[Path, dict[st
 
 
 def _planned(about: dict[str, Any]) -> int | None:
-    """How many workers a cluster of ours was asked to have; None for others, and where it can't be seen from here."""
+    """The planned number of workers of our own cluster; None for other clusters, and if it can't be found out here."""
     try:
         return Cluster.open(Path(str(about["directory"]))).planned
     except (KeyError, GpubenchError):

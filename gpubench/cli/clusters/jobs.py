@@ -74,18 +74,20 @@ def _patience(deadline: float) -> Callable[[str], None]:
             said.add(holder)
             say(f"waiting for this machine: {holder} runs on it")
         if time.monotonic() > deadline:
-            raise MissingToolError(f"this machine is busy: {holder}", then="wait for its end, or --wait longer")
+            raise MissingToolError(
+                f"this machine is busy: {holder}", then="wait until it is free, or give a longer --wait"
+            )
 
     return waiting
 
 
 def job_state(cluster: Cluster, job: ClusterJob) -> JobState:
-    """How the scheduler says the job stands."""
+    """The job's state as its scheduler reports it."""
     return SCHEDULERS[cluster.record.site.scheduler].state(cluster.job_dir(job))
 
 
 def wait_for(cluster: Cluster, job: ClusterJob, deadline: float, ready: Callable[[ClusterState], bool]) -> ClusterState:
-    """Come back when ``ready`` says so of the cluster's state.
+    """Return when ``ready`` is true of the cluster's state.
 
     Raises:
         IncompleteError: the job ended before, or the deadline is over; it waits or runs on.
@@ -109,9 +111,9 @@ def wait_for(cluster: Cluster, job: ClusterJob, deadline: float, ready: Callable
                     raise IncompleteError(_why(cluster, job, now), then=f"see {cluster.job_dir(job)}")
             how = f"gpubench cluster status --name {cluster.record.name}"
             if interrupted:
-                raise InterruptedByUserError(f"stopped waiting by {interrupted[0]}; the cluster goes on", then=how)
+                raise InterruptedByUserError(f"stopped waiting by {interrupted[0]}; the cluster continues", then=how)
             if time.monotonic() > deadline:
-                raise IncompleteError(f"job {job.job} isn't ready yet ({said}), and goes on", then=how)
+                raise IncompleteError(f"job {job.job} isn't ready yet ({said}), and continues", then=how)
             time.sleep(LOOK_S)
 
 
@@ -146,7 +148,7 @@ def stop_cluster(cluster: Cluster) -> None:
 
 
 def _ask(cluster: Cluster) -> None:
-    """Have rank 0 end its cluster in order, where it is there to be asked; jobs that still wait would come too late."""
+    """Ask rank 0, if it is running, to end its cluster in order; waiting jobs would start too late."""
     state = cluster.state()
     if state is None or state.phase != READY or job_state(cluster, cluster.jobs[0]).phase != "running":
         return
@@ -166,7 +168,7 @@ def _ask(cluster: Cluster) -> None:
 
 
 def sweep(cluster: Cluster) -> None:
-    """Take away what its jobs left here, and what lets anybody join. None of its jobs may live."""
+    """Remove what its jobs left here, and the keys and addresses. None of its jobs may be running."""
     if cluster.record.site.scheduler in LOCAL:
         _clean_machine(cluster)
     for job in cluster.jobs:
@@ -175,14 +177,14 @@ def sweep(cluster: Cluster) -> None:
 
 
 def put_away(cluster: Cluster, job: ClusterJob) -> None:
-    """Have the scheduler forget a job that has ended, where it would keep it."""
+    """Remove a job that has ended from its scheduler, if the scheduler keeps such jobs."""
     name = cluster.record.site.scheduler
     if name in RETAINED:
         RETAINED[name].remove(cluster.job_dir(job))
 
 
 def _clean_machine(cluster: Cluster) -> None:
-    """Jobs ran on this machine: supervisors that were killed had no chance to clean up behind themselves."""
+    """Clean up after jobs on this machine whose supervisors were killed."""
     jobs = [job for job in cluster.jobs if (cluster.job_dir(job) / SPEC).exists()]
     for job in jobs[:1]:
         words = [sys.executable, "-I", str(cluster.directory / NODE_HALF), "cluster", "--clean"]

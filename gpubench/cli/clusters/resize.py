@@ -1,6 +1,6 @@
 """``gpubench cluster grow`` and ``shrink``: further jobs that join, and jobs given back with nothing lost.
 
-``gpubench cluster status``: what the scheduler of the site says of the jobs, and rank 0 of the nodes.
+``gpubench cluster status``: the state of the jobs, from the site's scheduler, and of the nodes, from rank 0.
 """
 
 import json
@@ -17,6 +17,7 @@ from gpubench.cli.say import say
 from gpubench.errors import IncompleteError, InterruptedByUserError, UsageError
 from gpubench.files import write_atomically
 from gpubench.model.cluster import ClusterJob
+from gpubench.model.text import counted
 from gpubench.polling import poll_until
 from gpubench.schedulers import SCHEDULERS, JobState
 from gpubench.spec.cluster import ENDED, JOINED, READY, REQUESTS, SCHEDULER_FILE, ClusterState
@@ -65,8 +66,10 @@ def shrink(cluster: Cluster, nodes: int, deadline: float) -> None:
         answer = _ask(cluster, {"retire": [rank for job in running for rank in job.ranks]}, deadline)
         if answer.get("left") or "error" in answer:
             what = answer.get("error") or f"{len(answer['left'])} workers couldn't be retired"
-            raise IncompleteError(f"{what}; nothing was given back", then="the other workers may have no room for it")
-        say(f"{answer['retired']} workers retired, what they held is on the others")
+            raise IncompleteError(
+                f"{what}; no node was given back", then="the other workers may have too little memory for their data"
+            )
+        say(f"{answer['retired']} workers retired, their data is on the others")
     for job in chosen:
         _end(cluster, job)
         put_away(cluster, job)
@@ -86,13 +89,13 @@ def choose(jobs: Sequence[ClusterJob], nodes: int) -> list[ClusterJob]:
         raise UsageError("only the job with the scheduler is left", then="gpubench cluster stop ends it")
     has = ", ".join(f"{job.job} ({job.nodes})" for job in newest)
     raise UsageError(
-        f"nodes are given back by whole jobs, and no jobs have {nodes} nodes together: there is {has}",
+        f"only whole jobs can be given back, and no set of jobs has {nodes} nodes in total: there is {has}",
         then="the job with the scheduler stays; gpubench cluster stop ends all",
     )
 
 
 def _fewest(sizes: Sequence[int], total: int) -> list[int]:
-    """The fewest places in ``sizes`` that add up to ``total``, of those the first; empty where none do."""
+    """The fewest positions in ``sizes`` that add up to ``total`` (the first such set); empty if there are none."""
     import numpy as np
 
     if not 0 < total <= sum(sizes):
@@ -150,7 +153,7 @@ def _answer(cluster: Cluster, answer: Path, deadline: float) -> dict[str, Any]:
         if interrupted:
             raise InterruptedByUserError(f"stopped waiting by {interrupted[0]}")
         if time.monotonic() > deadline or not job_state(cluster, leader).alive:
-            raise IncompleteError("rank 0 gave no answer", then="gpubench cluster status tells how it stands")
+            raise IncompleteError("rank 0 gave no answer", then="gpubench cluster status shows its state")
         return None
 
     with interrupts() as interrupted:
@@ -158,7 +161,7 @@ def _answer(cluster: Cluster, answer: Path, deadline: float) -> dict[str, Any]:
 
 
 def _end(cluster: Cluster, job: ClusterJob) -> None:
-    """Its supervisors were told to end; one that doesn't is ended."""
+    """Wait until a job whose supervisors were told to end has ended; otherwise cancel it."""
     state = poll_until(
         lambda: job_state(cluster, job),
         lambda state: state.phase != "running",
@@ -173,7 +176,7 @@ EVENTS = 5
 
 
 def show_status(cluster: Cluster) -> None:
-    """Say how it stands. Raises IncompleteError: it isn't ready, has ended, or something of it is missing."""
+    """Print the cluster's state. Raises IncompleteError: it isn't ready, has ended, or something of it is missing."""
     states = {job.job: job_state(cluster, job) for job in cluster.jobs}
     state = cluster.state()
     for line in status_lines(cluster, states, state):
@@ -190,7 +193,7 @@ def status_lines(cluster: Cluster, states: Mapping[str, JobState], state: Cluste
     """The cluster, its jobs, what went wrong."""
     record = cluster.record
     nodes = [node for node in state.nodes if node["state"] == JOINED] if state else []
-    there = f"{state.connected if state else 0} of {cluster.planned} workers on {len(nodes)} nodes"
+    there = f"{state.connected if state else 0} of {cluster.planned} workers on {counted(len(nodes), 'node')}"
     phase = "stopped" if not cluster.standing else phase_of(cluster, states, state)
     yield f"cluster {record.name}: {phase}, {there}; site {record.site.name}, {record.variant.ucx}, {record.protocol}"
     for job in cluster.jobs:
@@ -215,7 +218,7 @@ def phase_of(cluster: Cluster, states: Mapping[str, JobState], state: ClusterSta
 
 
 def trouble(cluster: Cluster, states: Mapping[str, JobState], state: ClusterState | None) -> str:
-    """What isn't as it should be, in one phrase; empty: nothing."""
+    """What is wrong, in one phrase; empty if nothing is."""
     if not cluster.standing:
         return "it has been stopped"
     phase = phase_of(cluster, states, state)
@@ -242,4 +245,4 @@ def _job_line(job: ClusterJob, state: JobState, *, retired: bool) -> str:
 
 
 def _end_state(state: JobState) -> str:
-    return state.end or state.reason or state.word or "without a word"
+    return state.end or state.reason or state.word or "without a message"

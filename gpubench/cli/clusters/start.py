@@ -79,7 +79,7 @@ def start_cluster(asked: ClusterOptions) -> None:
 
 
 def wait_for_ready(cluster: Cluster, deadline: float) -> ClusterState:
-    """The state of a cluster whose first job's workers are all there; one that ended is taken down."""
+    """Wait for all workers of the first job and return the state; a cluster that ended is removed."""
     job = cluster.jobs[0]
     try:
         return wait_for(cluster, job, deadline, lambda state: state.phase == READY)
@@ -101,7 +101,7 @@ def join_lines(record: ClusterRecord) -> list[str]:
     if in_pods(record.site):
         part = f" (subPath {settings.claim_folder})" if settings.claim_folder else ""
         lines.append(
-            f"the scheduler listens on its pod's address: run scripts where those are routed, or in a pod of user "
+            f"the scheduler listens on its pod's address: run scripts where this is reachable, or in a pod of user "
             f"{settings.run_as_user} with the claim {settings.claim}{part} mounted on {claimed(record)}"
         )
     return lines
@@ -121,11 +121,11 @@ def seconds(option: str, text: str) -> float:
 
 
 def lifetime(text: str, site: Site) -> float:
-    """A job's time limit as typed; raises UsageError for one that is over before the job has begun."""
+    """A job's time limit as typed; raises UsageError for one that is too short to start and stop."""
     limit_s, least = seconds("--time", text), site.limits.start + site.limits.stop
     if limit_s <= least:
         raise UsageError(
-            f"--time {text} is too short: to start and stop may take {format_seconds(least)}",
+            f"--time {text} is too short: starting and stopping may take {format_seconds(least)}",
             then="a longer --time, or --set limits.start=...",
         )
     return limit_s
@@ -180,7 +180,7 @@ def check_claimed(site: Site, outputs: Path, user: int) -> None:
 
 
 def _workarounds(site: Site, protocol: str, variant: PlannedVariant, nodes: int, now: dt.datetime) -> dict[str, str]:
-    """Variables that known issues set; raises PlanRefusedError where one of them says that it can't work."""
+    """Variables that known issues set; raises PlanRefusedError if one of them rules the cluster out."""
     applied, notes = apply_issues(
         known_issues(site), site=site, protocol=protocol, variants=[variant], nodes=[nodes], today=f"{now:%Y-%m-%d}"
     )

@@ -55,13 +55,13 @@ def build(request: BuildRequest) -> None:
     """Build (and push) an image per spec."""
     kind = kind_of(request.site)
     if kind not in _BUILDERS:
-        raise PlanRefusedError(f"images of kind {kind} aren't built by gpubench")
+        raise PlanRefusedError(f"gpubench doesn't build images of kind {kind}")
     _BUILDERS[kind](request)
 
 
 def _build_venvs(request: BuildRequest) -> None:
     if request.push or request.out:
-        raise UsageError("images of kind venv are neither pushed nor written to --out", then="--runtime docker does")
+        raise UsageError("images of kind venv are neither pushed nor written to --out", then="take --runtime docker")
     found = obtain_images(request.site, request.specs, CampaignOptions())
     for spec, entry in found.items():
         if entry:
@@ -156,7 +156,7 @@ _BUILDERS: dict[str, Callable[[BuildRequest], None]] = {
 
 
 def _make(request: BuildRequest, makers: Mapping[str, Make]) -> None:
-    """One that fails leaves the others; then which failed, or the one failure itself."""
+    """Build all, even if one fails; then raise an error that names the failed ones, or the only failure."""
     failed: dict[str, GpubenchError] = {}
     rows: list[LockRow] = []
     with build_display(list(makers)) as show:
@@ -178,7 +178,7 @@ def _make(request: BuildRequest, makers: Mapping[str, Make]) -> None:
 
 
 def _dated(row: LockRow, date: str) -> LockRow:
-    """With the date of the build: an image that is locked already keeps its own."""
+    """Add the date of the build; an image that is locked already keeps its date."""
     known = read_lock().find(kind=row.kind, spec=row.spec, site=row.site, date=date)
     if known and known.model_copy(update={"date": ""}) == row:
         return known
@@ -211,7 +211,7 @@ def _unresolved(wanted: Sequence[Recipe], written: str) -> MissingToolError:
 def _summary(
     failed: Mapping[str, GpubenchError], count: int, otherwise: type[GpubenchError], *, then: str = ""
 ) -> GpubenchError:
-    """Which of several failed: of their common kind, or of ``otherwise``."""
+    """An error that names the failed ones: of their common class, or of class ``otherwise``."""
     kinds = {type(error) for error in failed.values()}
     kind = kinds.pop() if len(kinds) == 1 else otherwise
     return kind(f"{len(failed)} of {count} images failed: {', '.join(failed)}", then=then)
@@ -220,7 +220,7 @@ def _summary(
 def _refuse_push(request: BuildRequest) -> None:
     if request.push:
         raise UsageError(
-            f"images of runtime {request.site.runtime} lie on a file system and aren't pushed", then="leave --push out"
+            f"images of runtime {request.site.runtime} are on a file system and aren't pushed", then="leave --push out"
         )
 
 
@@ -254,7 +254,7 @@ def push(site: Site, specs: Sequence[str], date: str) -> None:
 
 
 class PlainLines:
-    """A line per step; how far a step is isn't worth one."""
+    """A line per step, without the progress inside a step."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -294,7 +294,7 @@ class Bars:
         self._progress.update(self._tasks[name], completed=1.0, text="done")
 
     def fail(self, name: str, line: str) -> None:
-        """Stop it, and say why above the bars, in full."""
+        """Stop the bar, and print the whole reason above the bars."""
         self._progress.update(self._tasks[name], text="[red]failed")
         self._progress.stop_task(self._tasks[name])
         self._progress.console.print(f"{name}: failed: {line}", markup=False, highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""``gpubench images``: one image per UCX version, built, pushed, imported, verified, and never confused."""
+"""``gpubench images``: one image per UCX version: build, push, import, list and verify images."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
-    group = options.command_group("One image per UCX version. Build, push, import, verify, and know which is which.")
+    group = options.command_group("One image per UCX version. Build, push, import, list and verify images.")
     for command in (build, push, import_, show, verify, lock, prune):
         group.command(command.__name__.rstrip("_"))(command)
     group.command("list")(list_)
@@ -54,18 +54,18 @@ def build(
     stack: Annotated[str, typer.Option(help="Row of docker/compatibility.toml; default: the first that fits.")] = "",
     push: Annotated[
         bool | None,
-        typer.Option("--push/--no-push", help="To the site's registry; default: if it names one."),
+        typer.Option("--push/--no-push", help="Push to the site's registry; default: push if the site names one."),
         Make(),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Where to write Dockerfiles; default: outputs/images."), Make()
     ] = None,
-    at_once: Annotated[int, typer.Option("--at-once", min=1, help="Builds at the same time.")] = 2,
+    at_once: Annotated[int, typer.Option("--at-once", min=1, help="Number of builds at the same time.")] = 2,
     settings: options.Set = None,
 ) -> None:
-    """Build an image per version, push and lock it. Writes a Dockerfile, create.sh or load.sh each.
+    """Build an image per version, push and lock it. Writes a Dockerfile, create.sh or load.sh for each.
 
-    Without Docker or conda the files are written all the same, and the exit code is 5. One version that fails leaves
+    Without Docker or conda the files are still written, and the exit code is 5. A version that fails doesn't stop
     the others; the exit code is then that of the failure.
     """
     from gpubench.cli.images import build
@@ -91,7 +91,7 @@ def push(
     date: options.Date = None,
     settings: options.Set = None,
 ) -> None:
-    """Push locked images to the site's registry. All of them where none is named; locks the registry's digests."""
+    """Push locked images to the site's registry. Without names: all of them. Locks the registry's digests."""
     from gpubench.cli.images import build
 
     asked = CampaignOptions(site=site, date=date, settings=settings)
@@ -108,7 +108,7 @@ def import_(
 ) -> None:
     """Import locked images into squashfs files. By enroot or Apptainer, here or as a job, as the profile says.
 
-    A file is named by the digest that it came from; many imports at once and killed ones leave no torn file.
+    A file is named after the digest of its image. Imports at the same time and killed imports leave no torn file.
     """
     from gpubench.cli.images import obtain
 
@@ -117,7 +117,7 @@ def import_(
 
 
 def list_(
-    site: Annotated[str | None, typer.Option(help="Only of this site.", autocompletion=completion.sites)] = None,
+    site: Annotated[str | None, typer.Option(help="Only images of this site.", autocompletion=completion.sites)] = None,
     as_json: AsJson = False,
 ) -> None:
     """Every image that there is. Locked ones by digest, venvs by content, and the squashfs files imported here."""
@@ -132,7 +132,7 @@ def show(
     date: options.Date = None,
     settings: options.Set = None,
 ) -> None:
-    """Everything about one image. What it is called where, what UCX and which packages are inside."""
+    """Everything about one image. Its names and digests, its UCX, and its packages."""
     from gpubench.cli.images import list_images
 
     asked = CampaignOptions(site=site, date=date, settings=settings)
@@ -150,7 +150,7 @@ def verify(
     """Let processes in the image exchange messages. A scheduler, two workers and a client, on this machine.
 
     The UCX loaded, the binding, the packages and the build id of each process must agree with each other and with the
-    image's manifest; exit 3 where they don't.
+    image's manifest; exit 3 if they don't.
     """
     from gpubench.cli.images import verify
 
@@ -165,7 +165,7 @@ def lock(
     ] = False,
     settings: options.Set = None,
 ) -> None:
-    """Make the site's rows of images.lock.toml anew. From the images that are there."""
+    """Make the site's rows of images.lock.toml again. From the images in the engine or the registry."""
     from gpubench.cli.images import lock
 
     asked = CampaignOptions(site=site, settings=settings)

@@ -1,4 +1,4 @@
-"""``gpubench images list`` and ``show``, and ``prune``: what nobody needs any more."""
+"""``gpubench images list`` and ``show``, and ``prune``: images that are no longer needed."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -118,7 +118,7 @@ def prune(site: Site, outputs: Path | None, *, remove: bool) -> None:
     elif not remove:
         say(
             f"{len(found)} things, {format_bytes(total)}, that neither images.lock.toml nor a campaign in {folder} "
-            "names; to remove them: the same with --yes"
+            "names; to remove them, add --yes"
         )
 
 

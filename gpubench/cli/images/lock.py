@@ -1,4 +1,4 @@
-"""``images.lock.toml`` in the current directory, read and written whole; ``gpubench images lock`` makes it anew."""
+"""``images.lock.toml`` in the current directory, read and written whole; ``gpubench images lock`` makes it again."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -27,7 +27,7 @@ def read_lock() -> ImagesLock:
 
 
 def add_rows(rows: Iterable[LockRow]) -> None:
-    """Put the rows in place of those of the same place; two at once lose none of each other's."""
+    """Replace the rows with the same key; two processes at the same time don't lose each other's rows."""
     new = list(rows)
     if new:
         with locked(Path.cwd()):
@@ -35,7 +35,7 @@ def add_rows(rows: Iterable[LockRow]) -> None:
 
 
 def lock(site: Site, *, from_registry: bool) -> None:
-    """Read what the images say of themselves, and write their rows; rows of images that are gone stay as they are.
+    """Read the images' own manifests, and write their rows; rows of images that no longer exist stay unchanged.
 
     Raises:
         UsageError: the site names no registry.

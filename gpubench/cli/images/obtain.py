@@ -1,4 +1,4 @@
-"""Images for campaigns: the one that each UCX spec means on a site, found or built, and whether it is sound.
+"""Images for campaigns: find or build the image of each UCX spec on a site, and check that it is intact.
 
 And ``gpubench images import``: the script that imports, and where it runs.
 """
@@ -28,6 +28,7 @@ from gpubench.model.base import nearest
 from gpubench.model.image import Image
 from gpubench.model.images_lock import LockRow
 from gpubench.model.site import Site
+from gpubench.model.text import counted
 from gpubench.render.environment import words
 from gpubench.render.importing import PROGRAMS, ImportItem, render_import
 from gpubench.runtimes import RUNTIMES
@@ -50,7 +51,7 @@ def obtain_images(
     look_only: bool = False,
     quiet: bool = False,
 ) -> dict[str, Found | None]:
-    """One image per spec: what is locked, and where this machine is the site and ``build`` says so, what can be built.
+    """One image per spec: locked ones and, if this machine is the site and ``build`` is set, ones that can be built.
 
     None stands for an image that must be built first. ``look_only``: nothing is built, whatever its kind.
     """
@@ -71,7 +72,7 @@ def obtain_images(
 
 
 def not_imported(site: Site, specs: Iterable[str]) -> set[str]:
-    """Those whose containers are built and locked, where the site's runtime wants them as squashfs files."""
+    """Images whose containers are built and locked, if the site's runtime needs them as squashfs files."""
     if kind_of(site) != "squashfs":
         return set()
     lock = read_lock()
@@ -79,7 +80,7 @@ def not_imported(site: Site, specs: Iterable[str]) -> set[str]:
 
 
 def make_ready(image: Image) -> None:
-    """Have the image on this machine, sound; raises DataError or MissingToolError."""
+    """Make sure that the image is on this machine and intact; raises DataError or MissingToolError."""
     KINDS[image.kind].ready(image)
 
 
@@ -125,18 +126,18 @@ def import_images(site: Site, specs: Sequence[str], date: str, out: Path | None)
     write_atomically(path, script)
     words = [*site.imports.launch, "bash", str(path.resolve())]
     if out:
-        say(f"{path} imports {len(items)} images into {folder}")
+        say(f"{path} imports {counted(len(items), 'image')} into {folder}")
         return
     try:
         code = subprocess.run(words, check=False).returncode
     except OSError as error:
         raise MissingToolError(
             f"can't start {words[0]}: {error.strerror}; the script is {path}",
-            then=f"run it where {program} is: bash {path}",
+            then=f"run it on a machine with {program}: bash {path}",
         ) from None
     if code:
         raise _CAUSES.get(code, SchedulerError)(
-            f"{path} ended with exit code {code}; its last lines say why", then="run it again: what is there is kept"
+            f"{path} ended with exit code {code}; its last lines say why", then="run it again: finished files are kept"
         )
 
 

@@ -1,4 +1,4 @@
-"""``gpubench images verify``: a cluster of one node inside the image, and what its processes say of themselves."""
+"""``gpubench images verify``: a cluster of one node inside the image, and the reports of its processes."""
 
 import datetime as dt
 import os
@@ -66,7 +66,7 @@ def _find(site: Site, spec: str, asked: CampaignOptions) -> Found:
         site = container
     found = obtain_images(site, [spec], asked, build=False)[spec]
     if found is None and locked and asked.runtime is None and kind == "squashfs":
-        say(f"{spec}: not imported on this machine, so the container that was built for it")
+        say(f"{spec}: not imported on this machine, so the container that was built for it is verified")
         found = obtain_images(container, [spec], asked, build=False)[spec]
     if found is None:
         way_on = "images import" if locked else "images build"
@@ -106,7 +106,7 @@ def _check_packages(spec: str, manifest: Mapping[str, Any], processes: Sequence[
     if processes[0]["packages"] != planned:
         raise DataError(
             f"image {spec}: its processes find packages {processes[0]['packages']}, its manifest lists {planned}",
-            then="somebody changed the image after its build; build it anew",
+            then="the image was changed after its build; build it again",
         )
 
 
@@ -147,7 +147,7 @@ def runtime_here(own: str, kind: str) -> str:
             return runtime
     raise MissingToolError(
         f"none of the programs that start images of kind {kind} is here: {', '.join(programs.values())}",
-        then="install one, or verify where one is",
+        then="install one, or verify on a machine that has one",
     )
 
 

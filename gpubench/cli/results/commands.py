@@ -1,4 +1,4 @@
-"""What came out: ``compare``, ``report``, ``diff``, ``trend``, and the group ``results``."""
+"""Commands for results: ``compare``, ``report``, ``diff``, ``trend``, and the group ``results``."""
 
 from pathlib import Path
 from typing import Annotated
@@ -28,10 +28,10 @@ def register(app: typer.Typer) -> None:
         app.command()(with_options(command))
     app.command()(diff)
     group = options.command_group(
-        "Results as files. Other tools' results, exports, packs, and whether files are whole."
+        "Results as files. Import results of other tools; export, pack, check and publish results."
     )
     exports = options.command_group(
-        "Results as other tools read them. CSV, Parquet, the Draco tables, MLflow, OpenMetrics."
+        "Export results for other tools. CSV, Parquet, the Draco tables, MLflow, OpenMetrics."
     )
     group.command("import")(import_results)
     group.add_typer(exports, name="export")
@@ -49,7 +49,7 @@ def compare(
     """Verdicts: a row per cell. Exit 0 all equivalent or improved, 20 a regression or a broken one, 21 undecided.
 
     TARGET may also be a table of samples (CSV, JSONL, Parquet). With B: B against A, unpaired, cell by cell that both
-    have. The family for Holm's correction is every comparison that was planned (every cell of a table), whatever is
+    have. The family for Holm's correction is every planned comparison (every cell of a table), whatever is
     shown. In a campaign's directory results.parquet and verdicts.json are written, also while it runs.
     """
     from gpubench.cli.results.show import compare as run
@@ -63,7 +63,7 @@ def report(
     """Judge, and write report.html and report.md. Opens offline; a pack's is NAME.report.html beside it.
 
     With B (the same suite on Slurm and on Kubernetes, say): one page with both curves, and a verdict at every size that
-    both have. Sizes whose workers are laid out otherwise are refused, not compared. With --only: verdicts; scaling
+    both have. Sizes with another layout of workers are refused. With --only: verdicts; scaling
     (speed-up, efficiency, scalability law); links between workers; coverage (what was measured when); changes over
     dates.
     """
@@ -87,7 +87,7 @@ def diff(
         str | None,
         typer.Argument(
             metavar="B",
-            help="The other one, of the same kind.",
+            help="What to compare it with, of the same kind.",
             show_default=False,
             autocompletion=completion.variants,
         ),
@@ -102,10 +102,10 @@ def diff(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """What differs between two variants, runs or campaigns. Planned or not, with the noise of both beside it.
+    """What differs between two variants, runs or campaigns. Planned or not, with the noise of both.
 
-    Variants are compared over all blocks. Of two campaigns: their plans, and the first run of each that is ok; whether
-    that matters says compare A B.
+    Variants are compared over all blocks; campaigns by their plans and the first ok run of each. To see whether
+    the differences matter: compare A B.
     """
     from gpubench.cli.results.diff import show_differences
 
@@ -113,10 +113,10 @@ def diff(
 
 
 def trend(*, directories: MaybeDirectories = None, asked: TrendOptions) -> None:
-    """Results over time. What was measured when, why the rest wasn't, and where figures changed for good.
+    """Results over time. What was measured when, why the rest is missing, and where figures changed permanently.
 
-    Changes are searched in each cell and version of 8 dates or more, with what else changed there. A change is no
-    verdict on a version: it compares days.
+    Each cell and version of 8 dates or more is searched for changes. A change is not a
+    verdict on a version: it is a difference between days.
     """
     from gpubench.cli.results.trend import show_trend
 
@@ -134,20 +134,20 @@ def import_results(
     ],
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="PATH", help="Files, or directories that hold some; LABEL=PATH says of which version."),
+        typer.Argument(metavar="PATH", help="Files, or directories that hold them; LABEL=PATH names their version."),
     ],
     out: Annotated[Path, typer.Option(help="Directory to write, like a campaign's: compare and others read it.")],
-    variant: Annotated[str | None, typer.Option(help="Version that was measured, where the files don't say.")] = None,
-    date: Annotated[str | None, typer.Option(help="YYYYMMDD of the measurement, where the files don't say.")] = None,
-    site: Annotated[str | None, typer.Option(help="What you call the machine.")] = None,
+    variant: Annotated[str | None, typer.Option(help="Version that was measured, if the files don't say.")] = None,
+    date: Annotated[str | None, typer.Option(help="YYYYMMDD of the measurement, if the files don't say.")] = None,
+    site: Annotated[str | None, typer.Option(help="Name of the machine.")] = None,
     columns: Annotated[
         str | None,
         typer.Option(metavar="FIELD=COLUMN,...", help="What a table's columns hold: wall_s=seconds,variant=build."),
     ] = None,
 ) -> None:
-    """Read what other tools wrote. What can't be read is named by file and line, and the rest is kept.
+    """Read results of other tools. Rows that can't be read are named by file and line, the rest is kept.
 
-    Exit 0 where rows were kept, 3 where none was, or where most rows of a file were refused. Nothing is made up: what a
+    Exit 0 if rows were kept, 3 if none was, or if most rows of a file were refused. Nothing is invented: what a
     source never recorded stays unknown.
     """
     from gpubench.cli.results.import_results import import_results as run
@@ -159,13 +159,13 @@ def pack(
     campaign: MaybeKept = None,
     out: Annotated[Path | None, typer.Option(help="File to write; default: NAME.gpubench.zip here.")] = None,
     no_homes: Annotated[
-        bool, typer.Option("--no-homes", help="Replace every home by /home/user, with the hashes made anew.")
+        bool, typer.Option("--no-homes", help="Replace every home by /home/user, and compute the hashes again.")
     ] = False,
 ) -> None:
-    """One file that readers take in place of a directory. A zip archive with a list of hashes.
+    """Pack a campaign or an import into one file. Readers take this zip archive in place of the directory.
 
-    The same content gives the same bytes. What is derived (results, verdicts, reports) is left out: readers make it
-    anew. Refused while a job runs; runs that are missing are named, also in the pack. What changes a campaign takes no
+    The same content gives the same bytes. Derived files (results, verdicts, reports) are left out: readers make them
+    again. Refused while a job runs; missing runs are named, also in the pack. Commands that change a campaign take no
     pack: unzip it first.
     """
     from gpubench.cli.results.pack import pack as write
@@ -174,11 +174,11 @@ def pack(
 
 
 def fsck(directories: Directories, as_json: AsJson = False) -> None:
-    """Find torn, foreign and edited files. What contradicts what else is there; exit 0 where none is found, else 3.
+    """Find torn, foreign and edited files. Exit 0 if there are none, else 3.
 
     Plan against the hashes in it, records against the plan, files against their record's hashes, tables against their
-    runs. Nothing is written. A campaign that still runs is no finding; what can't be proven is said. Not found out is
-    who edits a file and every hash of it; nor what no id in plan.json is made of, like the margin.
+    runs. Nothing is written. A campaign that still runs is no finding; what can't be proven is said. Not detected are:
+    an edit of a file together with all its hashes, and of a field that no id in plan.json covers, like the margin.
     """
     from gpubench.cli.results.fsck import fsck as look
 
@@ -186,7 +186,7 @@ def fsck(directories: Directories, as_json: AsJson = False) -> None:
 
 
 def submit(
-    pack: Annotated[Path, typer.Argument(metavar="PACK", help="What results pack wrote.")],
+    pack: Annotated[Path, typer.Argument(metavar="PACK", help="A file that results pack wrote.")],
     repository: Annotated[Path, typer.Option("--to", help="Directory of a repository of contributions.")],
     allow_homes: Annotated[
         bool, typer.Option("--allow-homes", help="Publish paths of people's homes; the index says so.")
@@ -194,8 +194,8 @@ def submit(
 ) -> None:
     """Put a pack into a repository that several sites add to. After checks: hashes, provenance, secrets, homes, size.
 
-    It becomes contributions/SITE/CAMPAIGN.gpubench.zip with an entry in contributions/index.json: commit both. A
-    signature of ssh-keygen beside the pack (PACK.sig) goes along. Exit 3 where something may not be published.
+    The pack becomes contributions/SITE/CAMPAIGN.gpubench.zip with an entry in contributions/index.json: commit both. A
+    signature of ssh-keygen beside the pack (PACK.sig) is copied, too. Exit 3 if something may not be published.
     """
     from gpubench.cli.results.contribute import submit as run
 
@@ -230,7 +230,7 @@ def draco_csv(
     merges: Annotated[Path, typer.Argument(metavar="MERGE.csv", help="Table of the joins to write.")],
     transposes: Annotated[Path, typer.Argument(metavar="TRANSPOSE.csv", help="Table of the transpose sums to write.")],
 ) -> None:
-    """The two tables of dask-cuda-benchmarks. Old plots keep working; what they get wrong is put right."""
+    """The two tables of dask-cuda-benchmarks. Old plots keep working; their errors are corrected."""
     from gpubench.cli.results.export import export_draco
 
     export_draco(campaign, merges, transposes)
@@ -243,7 +243,7 @@ def mlflow(
     ] = None,
     outputs: options.Outputs = None,
 ) -> None:
-    """A campaign as nested runs of MLflow, with its report. A second time only what is new. Needs gpubench[mlflow]."""
+    """A campaign as nested MLflow runs, with its report. A second export adds new runs only. Needs gpubench[mlflow]."""
     from gpubench.cli.results.export import export_mlflow
 
     export_mlflow(campaign, outputs, tracking_uri)

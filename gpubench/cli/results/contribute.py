@@ -2,7 +2,7 @@
 
 The repository holds ``contributions/<site>/<campaign>.gpubench.zip`` and ``contributions/index.json``, which names each
 with its hash. A pack may have a signature of ``ssh-keygen -Y sign`` beside it (``….sig``, namespace ``gpubench``).
-The repository's ``allowed_signers`` says who may sign. A pack without a signature is accepted, and said.
+The repository's ``allowed_signers`` says who may sign. A pack without a signature is accepted and reported.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from gpubench.store.rundirs import read_provenance
 SCHEMA = "gpubench/contributions/1"
 FOLDER, INDEX, SIGNERS, SIGNATURE = "contributions", "index.json", "allowed_signers", ".sig"
 MOST_BYTES = 64 * 2**20
-"""Of one pack: repositories keep every version for ever."""
+"""Maximum size of one pack: repositories keep every version permanently."""
 NAMESPACE = "gpubench"
 PROVEN = ("processes", "nodes")
-"""Parts of a run's provenance without which nobody can say what ran where."""
+"""Parts of a run's provenance that are needed to know what ran where."""
 
 _EXPANDED = re.compile(r"\b[A-Z_][A-Z0-9_]*=[\"']?\$\S*")
 _MOST_FAULTS = 20
@@ -48,8 +48,8 @@ _HOMES = "; results pack --no-homes replaces it, submit --allow-homes publishes 
 def submit(pack: Path, repository: Path, *, homes: bool = False) -> None:
     """Check the pack, copy it into the repository, and write its entry into the index.
 
-    ``homes``: paths of homes may stand in it. Each run records ``HOME`` and ``PATH``, so that a pack of somebody
-    who works at home has some, unless ``results pack --no-homes`` made it; the entry says so, for everybody to see.
+    ``homes``: the pack may hold paths of homes. Each run records ``HOME`` and ``PATH``, so a campaign that ran
+    in a home directory has some, unless ``results pack --no-homes`` made the pack. The index entry says so.
 
     Raises:
         DataError: the pack may not be published, each reason was printed; or another one of its name is there.
@@ -57,7 +57,7 @@ def submit(pack: Path, repository: Path, *, homes: bool = False) -> None:
     """
     if not repository.is_dir():
         raise UsageError(f"{repository} is no directory", then="clone the repository of contributions first")
-    _refuse(list(faults(pack, homes=homes)), pack, "mend what is named above; nothing was published")
+    _refuse(list(faults(pack, homes=homes)), pack, "correct what is named above; nothing was published")
     entry = {**_entry(pack), **({"homes": True} if homes else {})}
     target = repository / FOLDER / entry["pack"]
     signature = pack.with_name(pack.name + SIGNATURE)
@@ -65,7 +65,8 @@ def submit(pack: Path, repository: Path, *, homes: bool = False) -> None:
         entries = _read_index(repository)
         if target.exists() and _digest(target) != entry["sha256"]:
             raise DataError(
-                f"{target} is there with other content", then="a published pack never changes; pack a new campaign"
+                f"{target} exists already with other content",
+                then="a published pack never changes; pack a new campaign",
             )
         if not target.exists():
             with reading(pack):
@@ -99,7 +100,7 @@ def check(repository: Path) -> None:
             found[name] = path
         elif path.is_file() and name != INDEX and name.removesuffix(SIGNATURE) not in entries:
             wrong.append(f"{path}: no pack, no signature of one, and not the index")
-    wrong += [f"{folder / name}: the index names it, and it is missing" for name in entries.keys() - found.keys()]
+    wrong += [f"{folder / name}: missing, although the index names it" for name in entries.keys() - found.keys()]
     for name, path in found.items():
         said = entries.get(name, {})
         allowed = {"homes": True} if said.get("homes") is True else {}
@@ -109,9 +110,9 @@ def check(repository: Path) -> None:
             if entry["pack"] != name:
                 own.append(f"{path}: belongs to {FOLDER}/{entry['pack']}")
             elif said != entry:
-                own.append(f"{path}: the index {'says something else of it' if said else 'lacks it'}")
+                own.append(f"{path}: the index {'has other facts about it' if said else 'lacks it'}")
         wrong += own or list(_signed(path, repository / SIGNERS))
-    _refuse(wrong, folder, "mend or remove what is named above, and leave the rest as it is")
+    _refuse(wrong, folder, "correct or remove what is named above, and leave the rest as it is")
     say(f"{folder}: {counted(len(found), 'pack')}, nothing wrong")
 
 
@@ -121,7 +122,7 @@ def faults(pack: Path, *, homes: bool) -> Iterator[str]:
         raise UsageError(f"{pack} is no pack", then="make one: gpubench results pack DIR")
     size = pack.stat().st_size
     if size > MOST_BYTES:
-        yield f"{pack}: {format_bytes(size)}, {format_bytes(MOST_BYTES)} are the most"
+        yield f"{pack}: {format_bytes(size)}, at most {format_bytes(MOST_BYTES)} are allowed"
         return
     checked = check_pack(pack)
     if checked.findings:
@@ -157,7 +158,7 @@ def _texts(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _private(name: str, text: str, *, homes: bool) -> Iterator[str]:
-    """What of a text isn't for everybody: a line for the first of each kind."""
+    """Private parts of a text (passwords, homes): a line for the first of each kind."""
     lines = text.splitlines()
     home = "" if homes else _first(lines, HOME.search, f"{name} holds the path of a home{_HOMES}")
     # What a script computes into a variable is no secret that stands in it.
@@ -180,7 +181,7 @@ def _first(lines: Sequence[str], holds: Callable[[str], object], what: str) -> s
 
 
 def _entry(pack: Path) -> dict[str, Any]:
-    """What the index says of a pack: all of it can be worked out from the pack again."""
+    """The index's entry for a pack: all of it can be computed from the pack again."""
     campaign = opened(pack)
     assert isinstance(campaign, Campaign)
     plan = campaign.plan
@@ -223,7 +224,7 @@ def _write_index(repository: Path, entries: dict[str, dict[str, Any]]) -> None:
 
 
 def _signed(pack: Path, signers: Path) -> Iterator[str]:
-    """A line where a signature is wrong; one that is missing, or that nobody can check, is said and no fault."""
+    """A line if a signature is wrong; a missing signature, or one that can't be checked, is reported but no fault."""
     signature = pack.with_name(pack.name + SIGNATURE)
     if not signature.is_file():
         warn(f"{pack}: not signed")

@@ -51,7 +51,7 @@ class Chosen:
 
     @property
     def document(self) -> dict[str, Any]:
-        """What was planned for it, as plain data."""
+        """The run's plan, as plain data."""
         plan, job = self.campaign.plan, self.outcome.job
         return {
             "image": _manifest(self.campaign, self.variant),
@@ -86,7 +86,8 @@ def show_differences(first: str | None, second: str | None, where: Path | None, 
 def _of_both_variants(campaign: str | None) -> Section:
     if campaign and not is_kept(root_of(Path(campaign))):
         raise UsageError(
-            f"'{campaign}' is compared with nothing, and is no campaign", then="name another variant or run behind it"
+            f"'{campaign}' is no campaign, and nothing is named to compare it with",
+            then="name another variant or run after it",
         )
     found = chosen_campaign(Path(campaign) if campaign else None, None, with_results=True)
     variants = [one.label for one in found.plan.variants]
@@ -155,7 +156,7 @@ def _of_runs(one: Chosen, other: Chosen, kind: str = "runs", notes: Sequence[str
 
 
 def _of_campaigns(first: Path, second: Path) -> Section:
-    """Of the first run of each that is ok, under a variant that both have where there is one."""
+    """Compare the first ok run of each campaign, of a variant that both have if possible."""
     if root_of(first).resolve() == root_of(second).resolve():
         raise UsageError(f"{first} is named twice", then="its own variants are compared by: gpubench diff A B DIR")
     campaigns = [chosen_campaign(path, None) for path in (first, second)]
@@ -163,7 +164,7 @@ def _of_campaigns(first: Path, second: Path) -> Section:
     common = next((label for label in labels[0] if label in labels[1]), None)
     one, other = (_first_run(campaign, common or campaign.plan.baseline) for campaign in campaigns)
     judge = words(["gpubench", "compare", str(first), str(second)])
-    note = f"of each campaign the first run that is ok; whether the differences matter: {judge}"
+    note = f"compared by the first ok run of each campaign; to see whether the differences matter: {judge}"
     return _of_runs(one, other, "campaigns", [note])
 
 
@@ -171,7 +172,7 @@ def _first_run(campaign: Campaign, label: str) -> Chosen:
     for one in account(campaign).outcomes:
         if one.directory and one.status == "ok" and one.run.variant == label:
             return Chosen(campaign, one, one.directory)
-    raise DataError(f"{campaign.place}: no run of {label} is ok", then="gpubench status says what became of them")
+    raise DataError(f"{campaign.place}: no run of {label} is ok", then="gpubench status shows how the runs ended")
 
 
 def _words(about: Mapping[str, Any]) -> str:
@@ -198,7 +199,7 @@ def _named(name: str, campaign: Campaign) -> Chosen:
         variants = [variant.label for variant in campaign.plan.variants]
         raise UsageError(
             f"{campaign.place} has no run '{name}', and no variant of that name{nearest(name, variants)}",
-            then="its runs stand in runs/; or name a run's directory",
+            then="its runs are in runs/; or name a run's directory",
         )
     if len(matching) > 1:
         raise UsageError(f"'{name}' begins {len(matching)} runs of {campaign.place}", then="write more of it")

@@ -24,7 +24,7 @@ DATABASE = Path("outputs") / "mlflow.db"
 
 
 def export_draco(directory: Path, merges: Path, transposes: Path) -> None:
-    """Write both tables; raises DataError where the campaign has nothing that belongs into one."""
+    """Write both tables; raises DataError if the campaign has no sample for either of them."""
     campaign = chosen_campaign(directory, None)
     frame = merge_directory(campaign.runs_dir).frame
     first, second, rest = draco_csv.tables(frame, campaign.plan.created_at)
@@ -35,10 +35,10 @@ def export_draco(directory: Path, merges: Path, transposes: Path) -> None:
     write_atomically(transposes, second)
     say(f"{counts[0]} rows in {merges}, {counts[1]} in {transposes}")
     say("wallclock_mean and wallclock_std are seconds here; the original wrote figures of the throughput there")
-    say("throughput_std is a standard error over repetitions, as there: it knows nothing of noise between runs")
+    say("throughput_std is a standard error over repetitions, as in the original: without the noise between runs")
     if rest:
         others = ", ".join(f"{name} ({count} samples)" for name, count in rest.items())
-        say(f"left out, the tables have no place for them: {others}")
+        say(f"left out, because the tables have no place for them: {others}")
 
 
 def export_table(directory: Path, path: Path, *, as_parquet: bool) -> None:
@@ -53,7 +53,7 @@ def export_table(directory: Path, path: Path, *, as_parquet: bool) -> None:
 
 
 def export_openmetrics(directory: Path, path: Path) -> None:
-    """Write the verdicts of a campaign; the file is replaced as a whole, which the collector asks for."""
+    """Write the verdicts of a campaign; the file is replaced as a whole, as the collector requires."""
     # Late: nobody else needs its library.
     from gpubench.exporters import openmetrics
 
@@ -63,7 +63,7 @@ def export_openmetrics(directory: Path, path: Path) -> None:
 
 
 def export_mlflow(directory: Path | None, outputs: Path | None, uri: str | None) -> None:
-    """Tell a tracker; raises MissingToolError where MLflow or the tracker isn't there."""
+    """Export to a tracker; raises MissingToolError if MLflow or the tracker isn't available."""
     campaign = chosen_campaign(directory, outputs, with_results=True)
     local = uri is None
     if local:
@@ -89,7 +89,7 @@ def _workload_names(judged: JudgedCampaign) -> dict[str, str]:
 
 
 def _artifacts(judged: JudgedCampaign) -> list[tuple[Path, str]]:
-    """Report, plan, verdicts, manifests, scripts: what is there."""
+    """Those of report, plan, verdicts, manifests and scripts that exist."""
     campaign = judged.campaign
     top = [campaign.report, campaign.summary, campaign.verdicts, campaign.directory / "plan.json"]
     found = [(path, "") for path in top]

@@ -12,6 +12,7 @@ from gpubench.cli.say import say, say_text, warn
 from gpubench.errors import DataError, GpubenchError, UsageError
 from gpubench.fsck import MOVE, Checked, Finding, check_campaign, check_import
 from gpubench.importers.directory import NOTE, TABLE
+from gpubench.model.text import counted
 from gpubench.render.check import FACTS
 from gpubench.schedulers import POLLED, SCHEDULERS, pod_log_collector, submitted
 from gpubench.store.campaign import PLAN_FILE, Campaign
@@ -45,7 +46,7 @@ def fsck(directories: Sequence[Path], *, as_json: bool) -> None:
 
 
 def _places(given: Sequence[Path]) -> list[Path]:
-    """What is to be checked; of several directories, as a shell's ``*`` names them, those without results are said."""
+    """The paths to check; of several directories (a shell's ``*``), those without results are reported and left out."""
     places, without = [], []
     for path in given:
         if not path.exists():
@@ -56,14 +57,14 @@ def _places(given: Sequence[Path]) -> list[Path]:
             without.append(path)
     if not places:
         none = ", ".join(map(str, without))
-        raise UsageError(f"{none}: no campaign and no import, and none inside", then="name some")
+        raise UsageError(f"{none}: neither a campaign nor an import, and holds none", then="name some")
     for path in without:
-        warn(f"{path} is left out: it is no campaign and no import, and holds none")
+        warn(f"{path} is left out: it is neither a campaign nor an import, and holds none")
     return places
 
 
 def _what(path: Path) -> str:
-    """``campaign`` or ``import``, also what was one before a file was lost, or ``pack``; empty for anything else."""
+    """``campaign`` or ``import`` (even if its main file was lost), or ``pack``; empty for anything else."""
     if path.is_file():
         return "pack" if path.name.endswith(SUFFIX) else ""
     if (path / FACTS).is_dir() and not (path / PLAN_FILE).exists():
@@ -80,7 +81,7 @@ def _checked(path: Path) -> Checked:
 
 
 def check_pack(path: Path) -> Checked:
-    """The archive against its list, then what is in it; nobody writes to a pack."""
+    """Check the archive against its list, then its content; nothing is written to a pack."""
     try:
         wrong = [Finding(f"{path}:{name}", "edited", what, ANEW) for name, what in faults(path)]
         if wrong:
@@ -97,7 +98,8 @@ def check_pack(path: Path) -> Checked:
         for name in sorted(unknown(pack.index))
     ]
     missing = pack.index.missing
-    notes = [f"{len(missing)} planned runs are not in it, the first: {missing[0]}"] if missing else []
+    lacks = f"{counted(len(missing), 'planned run')} {'is' if len(missing) == 1 else 'are'} missing, the first: "
+    notes = [lacks + missing[0]] if missing else []
     notes += [HOMES_REPLACED] * pack.index.homes_replaced
     return Checked(path, f"packed {inside.what}", tuple(findings), (*inside.notes, *notes))
 
@@ -107,7 +109,7 @@ def _nobody(_campaign: Campaign, _jobs: set[str]) -> set[str]:
 
 
 def _living(campaign: Campaign, jobs: set[str]) -> set[str]:
-    """Those that may still write. A scheduler that leaves work to whoever looks isn't asked: that would write."""
+    """Jobs that may still write. A scheduler whose status query submits jobs isn't asked, because that writes."""
     word = campaign.plan.site.scheduler
     living = set()
     for job in sorted(jobs):

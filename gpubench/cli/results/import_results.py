@@ -9,6 +9,7 @@ from gpubench.errors import UsageError
 from gpubench.importers.base import day
 from gpubench.importers.directory import Given, ImportedResults, import_files
 from gpubench.importers.formats import FORMATS
+from gpubench.model.text import counted
 
 _MOST_REASONS = 8
 
@@ -23,7 +24,7 @@ def import_results(
     site: str | None,
     columns: str | None = None,
 ) -> None:
-    """Import and say what came in; raises UsageError for an unknown format, DataError where most isn't usable."""
+    """Import and print what was imported; raises UsageError for an unknown format, DataError if most isn't usable."""
     if kind not in FORMATS:
         raise UsageError(f"no format '{kind}'", then=f"there are {', '.join(FORMATS)}")
     given_day = None if date is None else day(date)
@@ -40,9 +41,12 @@ def import_lines(found: ImportedResults) -> Iterator[str]:
     """What an import holds, and what its source never recorded."""
     note, table = found.note, found.table
     days, versions = table["date"].drop_nulls(), table["variant"].drop_nulls().unique().sort().to_list()
-    span = f"{days.n_unique()} dates, {days.min()!s} to {days.max()!s}" if len(days) else "no date is recorded"
+    span = (
+        f"{counted(days.n_unique(), 'date')}, {days.min()!s} to {days.max()!s}" if len(days) else "no date is recorded"
+    )
     workloads = ", ".join(sorted(table["workload"].unique()))
-    yield f"{note['kept']} of {note['rows_in']} rows of {len(note['sources'])} files kept in {found.place}: {span}"
+    rows, files = counted(note["rows_in"], "row"), counted(len(note["sources"]), "file")
+    yield f"{note['kept']} of {rows} of {files} kept in {found.place}: {span}"
     yield f"versions: {', '.join(versions) or 'not recorded'}; workloads: {workloads}"
     if spellings := note.get("spellings"):
         said = (f"{', '.join(map(repr, words))} as {read}" for read, words in spellings.items())
@@ -60,4 +64,4 @@ def refused_lines(refused: Sequence[dict[str, Any]]) -> Iterator[str]:
         more = f" and {len(places) - 1} more" if len(places) > 1 else ""
         yield f"refused {places[0]}{more}: {reason}"
     if len(reasons) > _MOST_REASONS:
-        yield f"{len(reasons) - _MOST_REASONS} more reasons stand in import.json"
+        yield f"{len(reasons) - _MOST_REASONS} more reasons are in import.json"

@@ -44,9 +44,9 @@ from gpubench.store.rundirs import Records, read_links, read_provenance
 
 @dataclasses.dataclass(frozen=True)
 class JudgedCampaign:
-    """A campaign as it stands: what became of every run, the merged samples, and the verdicts.
+    """A campaign in its current state: the outcome of every run, the merged samples, and the verdicts.
 
-    ``changes`` are what differed within blocks, planned or not, of each verdict; ``notes`` what stands beside verdicts
+    ``changes`` are what differed within blocks, planned or not, of each verdict; ``notes`` the notes on verdicts
     on another metric than seconds.
     """
 
@@ -79,7 +79,7 @@ def judge_campaign(campaign: Campaign, question: Question | None = None) -> Judg
 
     Args:
         campaign: may still be running, or be a copy. Nothing is written of a pack, nor, with a warning, into a
-            campaign that may only be read: a colleague's, say.
+            campaign that is read-only, for example a colleague's.
         question: another margin or pair of variants than planned, or more that may change with the variant.
 
     Raises:
@@ -118,7 +118,7 @@ def _judge_campaign(campaign: Campaign, question: Question | None) -> JudgedCamp
     notes = tuple(remarks(plan, settings.metric, lacking))
     judged = JudgedCampaign(campaign, accounting, merged, table, verdicts, changes, settings, warnings, notes)
     if campaign.pack is None and campaign.directory.is_dir() and not os.access(campaign.directory, os.W_OK):
-        warn(f"{campaign.results.name} and {campaign.verdicts.name} aren't renewed: {campaign.place} may only be read")
+        warn(f"{campaign.results.name} and {campaign.verdicts.name} aren't updated: {campaign.place} is read-only")
     elif campaign.pack is None:
         write_atomically(campaign.results, parquet(judged.merged), parents=False)
         if question == Question():
@@ -154,7 +154,7 @@ def _moved(outcomes: Iterable[RunOutcome]) -> dict[str, dict[str, int]]:
 
 
 def added_later(campaign: Campaign) -> tuple[str, ...]:
-    """What blocks that were added after a look at the results do to the verdicts; nothing where there are none.
+    """A note on blocks that were added after a look at the results; empty without such blocks.
 
     The chances of two and three looks at equal distances: Armitage, McPherson and Rowe (1969), J. R. Stat. Soc. A
     132:235, table 2. The looks of an adaptive campaign are part of its design.

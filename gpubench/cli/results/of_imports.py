@@ -22,6 +22,7 @@ from gpubench.importers.directory import ImportedResults
 from gpubench.importers.pairing import default_baseline, family, points, reworded
 from gpubench.model.base import nearest
 from gpubench.model.known_issue import load_known_issues
+from gpubench.model.text import counted
 from gpubench.report.history import HistorySource, Told
 from gpubench.report.inputs import Seconds, seconds
 from gpubench.report.page import Page
@@ -38,8 +39,8 @@ class ImportResults(OneSide):
 
     kind = "import"
     cannot: ClassVar[Mapping[str, str]] = {
-        "allow": "an import says nothing of its environment",
-        "metric": "an import has seconds alone",
+        "allow": "an import doesn't record its environment",
+        "metric": "an import has only seconds",
         "summary": "an import is judged by the mean of a date",
     }
 
@@ -83,8 +84,7 @@ class ImportResults(OneSide):
         table = self.found.table
         if table["date"].null_count() == table.height:
             yield (
-                "no blocks and no dates are recorded, so no verdict can stand; import with --date where you know the "
-                "day"
+                "no blocks and no dates are recorded, so no verdict is possible; import with --date if you know the day"
             )
             return
         yield (
@@ -100,7 +100,7 @@ class ImportResults(OneSide):
         """Any but links."""
         if content is Content.LINKS:
             raise UsageError(
-                f"{self.place} is an import: it has no runs and links of its own, which this asks for",
+                f"{self.place} is an import: this needs runs and links, which it doesn't have",
                 then="name a campaign",
             )
         if content is not Content.SCALING:
@@ -155,7 +155,7 @@ class ImportResults(OneSide):
             figures, load_known_issues(issues.read_text(encoding="utf-8"), "issues/known.toml")
         )
         dates = sorted({str(one.date) for one in figures})
-        span = f"{len(dates)} dates, {dates[0]} to {dates[-1]}" if dates else "no dates"
+        span = f"{counted(len(dates), 'date')}, {dates[0]} to {dates[-1]}" if dates else "no dates"
         versions = ", ".join(sorted({one.variant for one in figures}))
         about = f"{note['format']}, {span}, versions {versions}; each sign is a date, # measured, . not"
         source = HistorySource(self.kind, self.name, about, dates, coverage.of_import(figures, missing))
@@ -215,22 +215,23 @@ def _variants(
     what = f"both have {', '.join(common)}" if common else "no variant is in both"
     raise UsageError(
         f"{what}: A has {', '.join(first)}; B has {', '.join(second)}",
-        then="say which: --baseline VARIANT-OF-A --candidate VARIANT-OF-B (one of them does where both have it)",
+        then="say which: --baseline VARIANT-OF-A --candidate VARIANT-OF-B (one is enough if both have it)",
     )
 
 
 def _notes(shown: SideBySide, both: Sequence[OneSide]) -> list[str]:
-    """What can't be taken out, what isn't recorded, and what else differs."""
+    """Effects that can't be removed, facts that aren't recorded, and what else differs."""
     notes = [UNPAIRED]
     refused = sum(bool(pair.refused) for pair in shown.pairs)
     if refused:
         notes.append(
-            f"{refused} of {len(shown.pairs)} cells are refused: what differs in layout or device is no scheduler"
+            f"{refused} of {len(shown.pairs)} cells are refused: differences in layout or device are no effect of "
+            "the scheduler"
         )
     unknown = sorted({word for pair in shown.pairs if not pair.refused for word in pair.unknown})
     if unknown:
         notes.append(
-            f"layout-unknown: {', '.join(unknown)} not recorded on both sides, so nobody can say they are alike"
+            f"layout-unknown: {', '.join(unknown)} not recorded on both sides, so it is unknown whether they are alike"
         )
     protocols = {(pair.first.protocol, pair.second.protocol) for pair in shown.pairs}
     notes += [
@@ -242,7 +243,7 @@ def _notes(shown: SideBySide, both: Sequence[OneSide]) -> list[str]:
     differs = _differs(shown, both)
     if differs:
         more = f" and {len(differs) - _MOST} more" if len(differs) > _MOST else ""
-        notes.append(f"differs between the sides besides: {', '.join(differs[:_MOST])}{more}")
+        notes.append(f"also differs between the sides: {', '.join(differs[:_MOST])}{more}")
     return list(dict.fromkeys(notes))
 
 

@@ -1,8 +1,8 @@
-"""Which campaign? And what is it that a path names: a campaign, an import, or a pack of one?
+"""Find the campaign, and decide whether a path names a campaign, an import, or a pack of one.
 
-A path inside of one names it, too. Commands that read take any of them; those that change a campaign take its
-directory, and ``Campaign.open`` refuses a pack. A pack is unpacked once per process, into a directory of our own that
-goes when the process does.
+A path inside one of them names it, too. Commands that read take any of them; commands that change a campaign take its
+directory, and ``Campaign.open`` refuses a pack. A pack is unpacked once per process, into a temporary directory that
+is removed when the process ends.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ CONTRIBUTED = f"contributions/*/*{SUFFIX}"
 
 
 def chosen_campaign(directory: Path | None, outputs: Path | None, *, with_results: bool = False) -> Campaign:
-    """The named campaign to read, maybe packed, else the newest below ``outputs``, which is said; raises UsageError."""
+    """The named campaign to read, maybe packed, else the newest in ``outputs``, which is printed; raises UsageError."""
     if directory is None:
         return Campaign.open(newest(outputs, with_results=with_results))
     kept = opened(directory)
     if not isinstance(kept, Campaign):
         raise UsageError(
-            f"{directory} is an import: it has no runs and links of its own, which this asks for",
+            f"{directory} is an import: this needs runs and links, which it doesn't have",
             then="name a campaign",
         )
     return kept
@@ -49,14 +49,14 @@ def campaign_to_change(directory: Path | None, outputs: Path | None) -> Campaign
 
 
 def newest(outputs: Path | None, *, with_results: bool = False) -> Path:
-    """The campaign that is taken where none is named, which is said on standard error; raises UsageError."""
+    """The campaign that is used if none is named; its name goes to standard error; raises UsageError."""
     found = newest_campaign(outputs or Path("outputs"), with_results=with_results)
     warn(f"campaign {found}, the newest{' with results' if with_results else ''}")
     return found
 
 
 def root_of(path: Path) -> Path:
-    """The campaign, import or pack that a path is or lies in; the path itself where it is in none."""
+    """The campaign, import or pack that a path names or is inside of; else the path itself."""
     if is_kept(path) or not path.exists():
         return path
     above = () if ".." in path.parts else path.parents
@@ -64,7 +64,7 @@ def root_of(path: Path) -> Path:
 
 
 def opened(path: Path) -> Campaign | ImportedResults:
-    """What a path names, to be read; raises UsageError, DataError."""
+    """The campaign, import or pack of a path, to read; raises UsageError, DataError."""
     path = root_of(path)
     if path.is_file():
         pack, directory = unpacked(path)
@@ -99,7 +99,7 @@ def all_opened(paths: Sequence[Path]) -> Iterator[Campaign | ImportedResults]:
 
 
 def is_kept(path: Path) -> bool:
-    """Whether it is a campaign or an import, or is called as packs are."""
+    """Whether it is a campaign or an import, or has the name of a pack."""
     if path.name.endswith(SUFFIX) and path.is_file():
         return True
     return (path / IMPORT_FILE).is_file() or (path / PLAN_FILE).is_file()

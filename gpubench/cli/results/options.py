@@ -1,4 +1,4 @@
-"""What can be asked of results, declared once."""
+"""Options of commands that read results, each declared once."""
 
 import dataclasses
 from enum import StrEnum
@@ -67,19 +67,19 @@ class TrendContent(StrEnum):
 
 @dataclasses.dataclass(frozen=True)
 class QuestionOptions:
-    """What to ask, other than what was planned, and how the answer is printed."""
+    """Questions other than the planned ones, and the format of the answer."""
 
     baseline: Annotated[
         str | None,
         typer.Option(
-            help="Variant compared against; default: the first planned. With B: the variant of A.",
+            help="Variant to compare with; default: the first planned. With B: the variant of A.",
             autocompletion=completion.variants,
         ),
     ] = None
     candidate: Annotated[
         str | None,
         typer.Option(
-            help="Variant judged; default: every other. With B: the variant of B.", autocompletion=completion.variants
+            help="Variant to judge; default: every other. With B: the variant of B.", autocompletion=completion.variants
         ),
     ] = None
     margin: options.Margin = None
@@ -128,12 +128,12 @@ class CompareOptions(QuestionOptions):
     columns: Annotated[
         str | None,
         typer.Option(
-            metavar="FIELD=COLUMN,...", help="Of a table: which column is which, like variant=build,wall_s=seconds."
+            metavar="FIELD=COLUMN,...", help="For a table: which column is which, like variant=build,wall_s=seconds."
         ),
     ] = None
-    by: Annotated[str | None, typer.Option(help="Of a table: further columns that identify a cell.")] = None
+    by: Annotated[str | None, typer.Option(help="For a table: further columns that identify a cell.")] = None
     fail_on: Annotated[
-        FailOn, typer.Option(help="Exit with a failure for this and worse: regression makes code 21 a 0.")
+        FailOn, typer.Option(help="Exit with a failure for this and worse: with regression, code 21 becomes 0.")
     ] = FailOn.INCONCLUSIVE
     notify: Notify = None
 
@@ -142,13 +142,17 @@ class CompareOptions(QuestionOptions):
 class ReportOptions(QuestionOptions):
     """Of ``report``."""
 
-    only: Annotated[Content | None, typer.Option(help="Print this instead, and write no page.")] = None
+    only: Annotated[Content | None, typer.Option(help="Print this section, and write no page.")] = None
     workload: Annotated[
-        str | None, typer.Option(help="With --only links: of this workload.", autocompletion=completion.workloads)
+        str | None,
+        typer.Option(help="With --only links: links of this workload only.", autocompletion=completion.workloads),
     ] = None
-    terminal: Annotated[bool, typer.Option("--terminal", help="Also draw effects and efficiency here.")] = False
+    terminal: Annotated[bool, typer.Option("--terminal", help="Also draw effects and efficiency in the terminal.")] = (
+        False
+    )
     html: Annotated[
-        Path | None, typer.Option(help="With B: the page's file; default: B-against-A.html, by their names, here.")
+        Path | None,
+        typer.Option(help="With B: file of the page; default: B-against-A.html (their names) in this directory."),
     ] = None
     svg: options.Svg = None
     png: options.Png = None
@@ -158,7 +162,7 @@ class ReportOptions(QuestionOptions):
 class TrendOptions:
     """Of ``trend``."""
 
-    only: Annotated[TrendContent | None, typer.Option(help="Print this alone; default: both.")] = None
+    only: Annotated[TrendContent | None, typer.Option(help="Print only this; default: both.")] = None
     as_json: AsJson = False
     html: Annotated[
         Path | None,

@@ -1,6 +1,6 @@
 """``gpubench results pack``: a campaign or an import as one file.
 
-It may hold a copy without paths of people's homes, whose hashes are made anew.
+The pack may hold a copy without paths of people's homes, with new hashes.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from gpubench.store.rundirs import Records, is_temporary
 HOME = re.compile(
     r"/(?P<root>home|Users)/(?!(?:user|runner|Shared)(?![\w.-]*\w))(?:[^/\s\"':;,)\\]|\\u[0-9a-fA-F]{4})+"
 )
-"""A home that names a person: ``/root``, a placeholder, and that of CI's machines name none.
+"""A home that names a person; ``/root``, a placeholder, and the homes of CI machines don't.
 
-The name ends at a backslash, which belongs to what follows it in JSON, unless it escapes a letter of the name itself.
+The name ends at a backslash, unless the backslash escapes a letter of the name: in JSON it belongs to what follows.
 """
 PLACEHOLDER = r"/\g<root>/user"
 _Edit = Callable[[bytes], bytes]
@@ -44,7 +44,7 @@ def copy_without_homes(files: Mapping[str, Path], into: Path) -> dict[str, Path]
     """Write the files below ``into`` with ``/home/user`` for every home, in archives of logs too.
 
     A manifest is named by the hash of its content, and a run's record holds the hashes of the run's other files: both
-    are made anew, so that the copy is as consistent as the original. The node half (``node.pyz``) is left as it is.
+    are computed again, so the copy is as consistent as the original. The node half (``node.pyz``) is left as it is.
 
     Args:
         files: of a campaign, by their names below its directory.
@@ -127,7 +127,7 @@ _ENDED = ("ok", "failed", "skipped")
 
 
 def pack(directory: Path | None, out: Path | None, *, homes: bool = True) -> None:
-    """Write the pack and say what is in it. Without ``homes``: of a copy in which no path names anybody's home.
+    """Write the pack and print its content. Without ``homes``: a pack of a copy without paths of homes.
 
     Raises:
         UsageError: no campaign and no import, a job of it runs, ``out`` is something else already or lies inside.
@@ -154,23 +154,23 @@ def pack(directory: Path | None, out: Path | None, *, homes: bool = True) -> Non
     size = format_bytes(target.stat().st_size)
     if not homes:
         say(f"{target}: {HOMES_REPLACED}")
-    say(f"{target}: {index.what} {index.name}, {len(written.files)} files, {size}; what is derived is left out")
+    say(f"{target}: {index.what} {index.name}, {len(written.files)} files, {size}; derived files are left out")
 
 
 def _refuse_to_harm(directory: Path, target: Path) -> None:
     if target.resolve().is_relative_to(directory.resolve()):
-        raise UsageError(f"{target} lies in what is to be packed", then="name a file elsewhere with --out")
+        raise UsageError(f"{target} is inside the directory to be packed", then="name a file elsewhere with --out")
     if target.is_dir():
         raise UsageError(f"{target} is a directory", then="name a file with --out")
     if target.exists():
         try:
             read_index(target)
         except DataError:
-            raise UsageError(f"{target} is there and is no pack", then="name another file with --out") from None
+            raise UsageError(f"{target} exists already and is no pack", then="name another file with --out") from None
 
 
 def _index(campaign: Campaign) -> Index:
-    """What the pack says of runs that it lacks; raises UsageError while one may come."""
+    """The pack's lines about missing runs; raises UsageError while one of them may still come."""
     records = Records()
     accounting = account_now(campaign, records)
     states = open_states(campaign, records)
@@ -178,7 +178,7 @@ def _index(campaign: Campaign) -> Index:
     if alive:
         raise UsageError(
             f"{campaign.directory}: job {', '.join(alive)} is still running",
-            then=f"pack it when it has ended; how it stands: gpubench status {campaign.directory}",
+            then=f"pack it when it has ended; to see its state: gpubench status {campaign.directory}",
         )
     missing = [one for one in accounting.outcomes if one.status not in _ENDED]
     return Index(
@@ -204,5 +204,5 @@ def _files(directory: Path) -> Iterator[tuple[str, Path]]:
                 raise DataError(f"{path} is a link, or no plain file", then="put the file itself there, or remove it")
             inside = path.relative_to(directory).as_posix()
             if not is_plain(inside):
-                raise DataError(f"{path!r} can't stand in a pack under that name", then="rename it, or remove it")
+                raise DataError(f"{path!r} can't be packed under that name", then="rename it, or remove it")
             yield inside, path

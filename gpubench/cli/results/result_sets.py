@@ -1,6 +1,6 @@
-"""What has results: a campaign, an import, a table of samples, or two of them; and what each says when it is asked.
+"""Result sets: a campaign, an import, a table of samples, or two of them; and the content that each provides.
 
-Anybody's table of samples: CSV, JSONL or Parquet.
+A table of samples is CSV, JSONL or Parquet.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ OWN_TABLES = ("results.parquet", SAMPLES_FILE, LINKS_FILE)
 
 @dataclasses.dataclass(frozen=True)
 class VerdictAnswer:
-    """Verdicts, both sides of each in seconds, and what stands beside them; ``document`` is the whole as Markdown."""
+    """Verdicts, both sides of each in seconds, and the notes on them; ``document`` is all of it as Markdown."""
 
     verdicts: Sequence[Verdict]
     section: Section
@@ -64,7 +64,7 @@ class VerdictAnswer:
 
 
 class ResultSet:
-    """Anything that has results. ``cannot`` says of options that it can't heed, why."""
+    """Anything that has results. ``cannot`` gives the reason for each option that it doesn't support."""
 
     cannot: ClassVar[Mapping[str, str]] = {}
     place: Path
@@ -74,19 +74,19 @@ class ResultSet:
         raise NotImplementedError
 
     def section(self, content: Content, _question: Question, _workload: str | None) -> Section:
-        """What it has of this content, which isn't verdicts; raises UsageError, DataError for nothing."""
-        raise UsageError(f"{self.place}: {content} isn't known of it", then="name a campaign")
+        """A section of this content, other than verdicts; raises UsageError, DataError if it has none."""
+        raise UsageError(f"{self.place}: it has no {content}", then="name a campaign")
 
     def write_page(self, _question: Question, _path: Path | None) -> Page:
         """Print verdicts and write the page."""
         raise UsageError(
-            f"{self.place} is a table of samples, of which no page is made",
+            f"{self.place} is a table of samples, for which there is no page",
             then=f"gpubench compare {self.place}",
         )
 
 
 class OneSide(ResultSet):
-    """A campaign or an import: what may be held against another, and has a history."""
+    """A campaign or an import: it can be compared with another one, and has a history."""
 
     kind: ClassVar[str]
     name: str
@@ -103,7 +103,7 @@ class OneSide(ResultSet):
         raise NotImplementedError
 
     def circumstances(self, _variant: str) -> tuple[Mapping[str, str], Observed | None] | None:
-        """Of the site, and of the first figure of a variant; None where they aren't recorded."""
+        """Facts about the site and the first figure of a variant; None for facts that aren't recorded."""
         return None
 
     def section(self, content: Content, _question: Question, _workload: str | None) -> Section:
@@ -130,7 +130,7 @@ def one_side(path: Path) -> OneSide:
 
 
 def every_side(paths: Sequence[Path]) -> Iterator[OneSide]:
-    """The campaigns and imports that are named or stand in a named directory; raises UsageError where none does."""
+    """The campaigns and imports that are named or are in a named directory; raises UsageError if there are none."""
     return map(_of, all_opened(paths))
 
 
@@ -143,7 +143,7 @@ def _of(kept: Campaign | ImportedResults) -> OneSide:
 
 
 def _is_table(path: Path) -> bool:
-    """Whether it is called as tables are, and is no file of a campaign or an import."""
+    """Whether it has the name of a table, and is no file of a campaign or an import."""
     return path.suffix.lower() in READERS and not (path.name in OWN_TABLES and root_of(path) != path)
 
 
@@ -151,7 +151,7 @@ class CampaignResults(OneSide):
     """A campaign, maybe packed."""
 
     kind = "campaign"
-    cannot: ClassVar[Mapping[str, str]] = {"summary": "a campaign is judged by the number that was planned"}
+    cannot: ClassVar[Mapping[str, str]] = {"summary": "a campaign is judged by the summary that was planned"}
 
     def __init__(self, campaign: Campaign) -> None:
         self.campaign, self.place, self.name = campaign, campaign.place, campaign.plan.campaign
@@ -198,8 +198,10 @@ class CampaignResults(OneSide):
         plan = self.campaign.plan
         found = curves(plan, judged.cells)
         if not any(one.logs for curve in found for one in curve.measured):
-            raise DataError(f"{self.place} has no run that is ok", then="gpubench status says what became of them")
-        remarks = ['one size only: plan several, as --nodes "1 2 4" or --workers "1 2 4"'] * (len(plan.places) == 1)
+            raise DataError(f"{self.place} has no run that is ok", then="gpubench status shows how the runs ended")
+        remarks = ['there is only one size: plan several, like --nodes "1 2 4" or --workers "1 2 4"'] * (
+            len(plan.places) == 1
+        )
         return scaling_section(plan.campaign, found, scheduler_shares(plan, judged.cells), remarks)
 
     def _links(self, workload: str | None) -> Section:
@@ -227,7 +229,7 @@ class CampaignResults(OneSide):
 
     @functools.cached_property
     def _read(self) -> tuple[list[Cell], Merged]:
-        """Its cells and the merged samples, as they stand now."""
+        """Its cells and the merged samples, in their current state."""
         records = Records()
         outcomes = account_now(self.campaign, records).outcomes
         merged = merge_directory(self.campaign.runs_dir, records)
@@ -292,9 +294,9 @@ def times_of(
 
 
 class TableResults(ResultSet):
-    """Anybody's table of samples."""
+    """A user's table of samples."""
 
-    cannot: ClassVar[Mapping[str, str]] = {"allow": "a table says nothing of its environment"}
+    cannot: ClassVar[Mapping[str, str]] = {"allow": "a table doesn't record its environment"}
 
     def __init__(self, path: Path) -> None:
         self.place = path
@@ -331,7 +333,7 @@ class TwoResults(ResultSet):
     """Two campaigns or imports: the second against the first, unpaired, cell by cell that both have."""
 
     cannot: ClassVar[Mapping[str, str]] = {
-        "allow": "two targets are compared as they stand",
+        "allow": "two targets are compared without a check of their environments",
         "metric": "two targets are compared in seconds",
     }
 
@@ -386,7 +388,7 @@ _CSV: _Kind = (
     lambda path: pl.read_csv(path, schema_overrides=_NAMES, infer_schema_length=None).with_columns(
         pl.col(pl.String).str.replace(KEPT_TEXT, "${1}")
     ),
-    "it should be UTF-8, one header line, fields parted by commas",
+    "it should be UTF-8, one header line, fields separated by commas",
 )
 # All lines tell the columns: a warm-up that is first marked in line 101 is one too.
 _JSON_LINES: _Kind = (
@@ -400,7 +402,7 @@ READERS: dict[str, _Kind] = {
     ".parquet": (pl.read_parquet, "write it again"),
 }
 _SECOND = "_duplicated_0"
-"""What polars appends to a name that stands in a CSV's header for the second time."""
+"""The suffix that polars appends to a name that is in a CSV's header twice."""
 
 
 def read_table(path: Path) -> pl.DataFrame:

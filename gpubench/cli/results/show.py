@@ -1,4 +1,4 @@
-"""``gpubench compare`` and ``gpubench report``: what a result set says is printed, drawn and written."""
+"""``gpubench compare`` and ``gpubench report``: print, draw and write what a result set provides."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def compare(target: Path | None, other: Path | None, outputs: Path | None, asked
     elif asked.by or asked.columns:
         option = "--by" if asked.by else "--columns"
         raise UsageError(
-            f"{option} is for tables of samples: others say themselves what their cells are", then="leave it out"
+            f"{option} is for tables of samples: other targets define their own cells", then="leave it out"
         )
     answer = results.answer(_question(results, asked))
     _show_answer(answer, form)
     code = exit_code(answer.verdicts)
     pending = answer.accounting.counts().get(PENDING, 0) if answer.accounting else 0
     if asked.notify is not None and pending:
-        warn(f"--notify is for finished verdicts: {pending} runs are still to come, so it isn't run")
+        warn(f"--notify needs final verdicts: {pending} planned runs have not ended, so it isn't run")
     elif asked.notify is not None:
         document = json_text(answer.section)
         notify(asked.notify, document, name=results.place.name, verdicts=answer.verdicts, code=code)
@@ -83,7 +83,11 @@ def report(target: Path | None, other: Path | None, outputs: Path | None, asked:
 def _refuse_what_excludes(asked: ReportOptions, *, two: bool) -> None:
     draws = asked.html or asked.svg or asked.png or asked.terminal
     for wrong, what, then in (
-        (not two and asked.html, "--html is for two targets: the page of one stands beside it", "leave it out"),
+        (
+            not two and asked.html,
+            "--html is for two targets: the page of one target is written beside it",
+            "leave it out",
+        ),
         (two and (asked.svg or asked.png), "--svg and --png are for one target", "leave them out"),
         (asked.as_json and not asked.only, "--json prints one section", "name it with --only, or: gpubench compare"),
         (asked.workload and asked.only is not Content.LINKS, "--workload is for --only links", "leave it out"),

@@ -47,7 +47,7 @@ def section_over_time(told: Sequence[Told], only: str | None) -> Section:
 
 @contextlib.contextmanager
 def _search_bar() -> Iterator[Callable[[int, int], None]]:
-    """What is to be told of series searched, and of how many; on a terminal it shows a bar until the end."""
+    """A callback for the number of series searched so far, and of all; on a terminal it shows a bar."""
     if not sys.stdout.isatty():
         yield lambda _done, _all: None
         return

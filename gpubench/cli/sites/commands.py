@@ -40,10 +40,11 @@ def list_() -> None:
 def new(
     name: Annotated[str, typer.Argument(help="Name of the site and of its file.", show_default=False)],
     scheduler: Annotated[
-        str | None, typer.Option(help="slurm, pbs, lsf, kubernetes, local; default: whose client is here.")
+        str | None,
+        typer.Option(help="slurm, pbs, lsf, kubernetes, local; default: the one whose client is on this machine."),
     ] = None,
     launcher: Annotated[
-        str | None, typer.Option(help="How a job starts on its nodes; default: what goes with the scheduler.")
+        str | None, typer.Option(help="How a job starts on its nodes; default: the usual launcher of the scheduler.")
     ] = None,
     runtime: Annotated[
         str | None,
@@ -53,14 +54,14 @@ def new(
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder that NAME.toml is written into.")] = Path(),
 ) -> None:
-    """Write NAME.toml, the profile of the site of this machine. Its commands are asked, and every guess is marked."""
+    """Write NAME.toml, the profile of the site of this machine. Asks the machine's commands, and marks every guess."""
     from gpubench.cli.sites.new_site import new_site
 
     new_site(name, scheduler, launcher, runtime, out)
 
 
 def show(name: options.NamedSite, settings: options.Set = None) -> None:
-    """The profile as TOML. With what it inherits and what --set lays over it."""
+    """The profile as TOML. With inherited values and the values from --set."""
     from gpubench.cli.sites.list_sites import show_site
 
     show_site(name, settings or [])
@@ -69,14 +70,17 @@ def show(name: options.NamedSite, settings: options.Set = None) -> None:
 def check(
     name: MaybeName = None,
     live: Annotated[
-        bool, typer.Option("--live", help="Submit a two-minute job that looks whether the site is as the profile says.")
+        bool,
+        typer.Option("--live", help="Submit a two-minute job that checks whether the site is as the profile says."),
     ] = False,
     nodes: Annotated[int | None, typer.Option(min=1, help="With --live: on this many nodes; default 2.")] = None,
-    ucx: Annotated[str | None, typer.Option(help="With --live: look inside the image of this UCX version too.")] = None,
+    ucx: Annotated[
+        str | None, typer.Option(help="With --live: also check inside the image of this UCX version.")
+    ] = None,
     settings: options.Set = None,
     outputs: options.Outputs = None,
 ) -> None:
-    """Check a profile: a line for each thing looked at. Exit 2 if the file is wrong, 6 if the site isn't as it says."""
+    """Check a profile: a line for each check. Exit 2 if the file is wrong, 6 if the site isn't as the file says."""
     from gpubench.cli.sites.list_sites import check_sites
 
     if not live:
@@ -95,13 +99,13 @@ def clean(
     name: options.NamedSite,
     nodes: Annotated[
         int,
-        typer.Option(min=1, help="Look at this many nodes; the scheduler chooses which: all, if there are no more."),
+        typer.Option(min=1, help="Check this many nodes, which the scheduler chooses."),
     ] = 1,
     remove: Annotated[bool, typer.Option("--remove", help="Remove what is found.")] = False,
     settings: options.Set = None,
     outputs: options.Outputs = None,
 ) -> None:
-    """List what dead jobs left on nodes, or remove it. Exit 6 if something can't be removed."""
+    """List what dead jobs left on nodes, or remove it. Exit 6 if anything can't be removed."""
     from gpubench.cli.sites.node_jobs import clean_site
 
     clean_site(name, settings or [], nodes=nodes, remove=remove, outputs=outputs)
@@ -112,10 +116,10 @@ def prereqs(
     out: Annotated[Path | None, typer.Option(help="Where to write; default: outputs/prereqs/SITE.")] = None,
     settings: options.Set = None,
 ) -> None:
-    """Write what prepares the nodes of a site. An Ansible playbook, and the conda environment of its stack.
+    """Write files that prepare the nodes of a site. An Ansible playbook, and the conda environment of its stack.
 
     The playbook installs git, rsync, compilers, conda and, where there are GPUs, the CUDA toolkit, all in fixed
-    versions, and makes the shared directory; run again, it changes nothing. Nothing is asked of any network here.
+    versions, and makes the shared directory; a second run changes nothing. This command needs no network.
     """
     from gpubench.cli.sites.prereqs import write_prereqs
     from gpubench.cli.sites.profiles import load_site

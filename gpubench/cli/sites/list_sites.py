@@ -1,4 +1,4 @@
-"""Site profiles: list them, show one with where its values come from, check one by itself."""
+"""Site profiles: list them, show one with the source of each value, check one by itself."""
 
 from collections.abc import Iterator, Sequence
 
@@ -24,7 +24,7 @@ def list_sites() -> None:
 
 
 def show_site(name: str, settings: Sequence[str]) -> None:
-    """The profile as TOML with all that it inherits; values from elsewhere than its own file say from where."""
+    """The profile as TOML with all that it inherits; values that don't come from its own file name their source."""
     profile = read_profile(name, list(settings))
     profile.site()
     for line in _toml_lines(profile):
@@ -32,7 +32,7 @@ def show_site(name: str, settings: Sequence[str]) -> None:
 
 
 def check_sites(names: Sequence[str], settings: Sequence[str]) -> None:
-    """Check profiles by themselves: a line each for what was looked at.
+    """Check profiles by themselves: a line for each check.
 
     Raises:
         UsageError: something is wrong, in a line of its own too.
@@ -62,7 +62,7 @@ def _findings(name: str, settings: Sequence[str]) -> Iterator[SiteFinding]:
 
 
 def _defaults(site: Site) -> Iterator[SiteFinding]:
-    """What the profile names by name: files, variants and their variables."""
+    """Check what the profile names: files, variants and their variables."""
     try:
         load_suite(site.defaults.suite)
         rules = known_issues(site)
@@ -75,7 +75,7 @@ def _defaults(site: Site) -> Iterator[SiteFinding]:
 
 
 def _toml_lines(profile: Profile) -> Iterator[str]:
-    yield f"# {profile.source}; what isn't here has its default"
+    yield f"# {profile.source}; keys that aren't here have their defaults"
     table = ""
     for line in tomli_w.dumps(profile.plain).splitlines():
         if line.startswith("["):

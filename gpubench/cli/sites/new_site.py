@@ -66,7 +66,7 @@ def _to_fill_in(text: str) -> Iterator[str]:
 
 
 def _adapters(scheduler: str | None, launcher: str | None, runtime: str | None) -> dict[str, Guess]:
-    """Scheduler, launcher and runtime: as asked, else what is here and goes with the others."""
+    """Scheduler, launcher and runtime: as given, else those that are on this machine and work together."""
     given = {"scheduler": scheduler, "launcher": launcher, "runtime": runtime}
     for at, (kind, word) in enumerate(given.items()):
         if word is not None and word not in (known := {words[at] for words in VALID}):
@@ -207,7 +207,7 @@ NETWORK_FILE_SYSTEMS = re.compile(r"nfs4?|lustre|gpfs|beegfs|ceph|wekafs|panfs|p
 QUEUES = {"slurm": "the partition", "pbs": "the queue", "lsf": "the queue"}
 """Schedulers of several nodes that share file systems; what they call a queue."""
 _HIGH_SPEED = ("ib", "hsn", "roce")
-"""Beginnings of the names that network interfaces of a fast network usually have."""
+"""Usual prefixes of the names of fast network interfaces."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -220,14 +220,14 @@ class Guess:
 
 @dataclasses.dataclass
 class Survey:
-    """What was found and what a reader should know, by key of a profile; and who couldn't be asked."""
+    """Values found and notes for the reader, by key of a profile; and the programs that couldn't be asked."""
 
     found: dict[str, Guess] = dataclasses.field(default_factory=dict)
     notes: dict[str, str] = dataclasses.field(default_factory=dict)
     unanswered: list[str] = dataclasses.field(default_factory=list)
 
     def ask(self, *words: str) -> str:
-        """What a command says; empty, and noted, where it isn't here, fails or doesn't answer in time."""
+        """A command's output; empty (with a note) if it isn't here, fails or doesn't answer in time."""
         try:
             done = call(words)
         except GpubenchError as error:
@@ -245,7 +245,7 @@ class Survey:
 
 
 def visible_lines(text: str) -> str:
-    """``text`` without what acts on a terminal or ends a comment; its lines stay."""
+    """``text`` without characters that act on a terminal or end a comment; its lines stay."""
     return "\n".join(visible(line) for line in text.splitlines())
 
 
@@ -374,4 +374,4 @@ _OF_SCHEDULER: dict[str, Sequence[Callable[[Survey], None]]] = {
     "lsf": (_interface,),
     "kubernetes": (),
 }
-"""Who is asked, by scheduler."""
+"""The function that asks, by scheduler."""

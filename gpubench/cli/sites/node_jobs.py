@@ -49,7 +49,7 @@ def refuse_wrong(site: Site, command: str, *, instead: str) -> None:
 
     Args:
         site: the profile.
-        command: who asks, for the error's words.
+        command: its name, for the error message.
         instead: what to do where jobs are no scripts.
 
     Raises:
@@ -61,7 +61,8 @@ def refuse_wrong(site: Site, command: str, *, instead: str) -> None:
         raise UsageError(f"site {site.name}: {wrong[0].what}", then="correct the profile first")
     if job_file(site.scheduler, resources.job_templates()) == OBJECTS:
         raise UsageError(
-            f"site {site.name}: {command} starts a script on the nodes, and here jobs are none", then=instead
+            f"site {site.name}: {command} starts a script on the nodes, and this site's jobs are no scripts",
+            then=instead,
         )
     if site.scheduler in BATCH and shutil.which(submit := BATCH[site.scheduler].SUBMIT) is None:
         raise MissingToolError(
@@ -126,7 +127,7 @@ def run_here(directory: Path) -> None:
     """Run the script of a site without a queue: its launcher reaches the nodes.
 
     Raises:
-        SchedulerError: it failed; its own words stand above.
+        SchedulerError: it failed; its own messages were printed before.
     """
     code = subprocess.run(["bash", "job.sh"], cwd=directory / "jobs" / JOB, check=False).returncode
     if code:
@@ -158,8 +159,8 @@ def check_live(name: str, settings: Sequence[str], *, nodes: int, ucx: str | Non
     """
     site = load_site(name, list(settings))
     if site.scheduler not in BATCH:
-        raise UsageError(f"site {site.name} has no queue; --live asks a scheduler that has one")
-    refuse_wrong(site, "--live", instead="a small campaign tells the same: --suite verify")
+        raise UsageError(f"site {site.name} has no queue, and --live needs a scheduler with a queue")
+    refuse_wrong(site, "--live", instead="a small campaign shows the same: --suite verify")
     image = _image(site, ucx) if ucx else None
     with job_files(site, "checks", _files(site, nodes, image), outputs) as directory:
         token = secrets.token_hex(8)
@@ -242,7 +243,7 @@ def clean_site(name: str, settings: Sequence[str], *, nodes: int, remove: bool, 
         InterruptedByUserError: Ctrl-C; the job is cancelled.
     """
     site = load_site(name, list(settings))
-    refuse_wrong(site, "sites clean", instead="what pods leave ends with them")
+    refuse_wrong(site, "sites clean", instead="pods leave nothing on the nodes")
     files = render_clean(site, nodes, resources.job_templates(), remove=remove, gpubench=__version__)
     with job_files(site, "cleanings", files, outputs) as directory:
         log = directory / "jobs" / JOB

@@ -19,7 +19,7 @@ OF_ITS_OWN = ("name", "description", INHERITS)
 """Keys that no profile inherits."""
 SET = "--set"
 PARTITION = ("batch.queue", "batch.partition")
-"""One key by its name and by Slurm's."""
+"""One key under gpubench's name and under Slurm's."""
 OF_YOUR_OWN = "a file of your own is named by its path, DIR/NAME.toml"
 _NO_UTF_8 = "its byte {} is no UTF-8"
 _typed: dict[str, str] = {}
@@ -29,7 +29,7 @@ _VARIABLE = re.compile(r"\$(\w+|\{\w+\})")
 
 @dataclasses.dataclass(frozen=True)
 class Profile:
-    """A profile with all that it inherits and all that was laid over it, not yet checked.
+    """A profile with all inherited values and settings, not yet checked.
 
     ``origins`` say for every dotted key which file (or ``--set``) its value comes from; ``source`` is the profile's own
     file, and ``files`` are all that it was read from, by what messages call them.
@@ -59,7 +59,7 @@ class Profile:
         return site
 
     def at(self, path: str) -> str:
-        """Where the value of a dotted key was written; of one that is missing: where its table begins."""
+        """Where the value of a dotted key was written; for a missing key, where its table begins."""
         origin = next((file for key, file in self.origins.items() if f"{path}.".startswith(f"{key}.")), "")
         inside = next((file for key, file in self.origins.items() if key.startswith(f"{path}.")), "")
         file = origin or inside or self.source.removesuffix(f" with {SET}")
@@ -74,9 +74,9 @@ def load_site(name: str, settings: list[str] | None = None) -> Site:
 
 
 def to_type(site: str) -> str:
-    """What follows ``--site`` in a command that a message names: as the user typed it, else as the site is called.
+    """The argument of ``--site`` in a command that a message names: as the user typed it, else the site's name.
 
-    A plan holds the name of its site alone; where no shipped profile has it, it is that of somebody's file.
+    A plan holds only the name of its site; if no shipped profile has this name, it comes from a user's file.
     """
     return _typed.get(site) or (site if site in site_names() else f"{site}.toml")
 
@@ -172,7 +172,7 @@ def _inherited(name: str, folder: Path, above: tuple[str, ...]) -> Profile:
 
 
 def _rename_partition(own: dict[str, Any], file: TomlSource) -> None:
-    """Slurm's word for a queue, in one file; raises UsageError where both words stand in it."""
+    """Slurm's word for a queue, in one file; raises UsageError if the file has both words."""
     batch = own.get("batch")
     if isinstance(batch, dict) and "partition" in batch:
         if "queue" in batch:
@@ -239,7 +239,7 @@ def _lay_over(plain: dict[str, Any], setting: str) -> str:
 
 
 def toml_or_text(text: str) -> Any:
-    """TOML where it is TOML (numbers, true, lists, quoted text), else the words as they stand."""
+    """A TOML value if the text is TOML (numbers, true, lists, quoted text), else the text itself."""
     try:
         return parse_toml(f"value = {text}", "--set")["value"]
     except UsageError:

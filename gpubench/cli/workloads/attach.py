@@ -53,19 +53,19 @@ from gpubench.store.campaign import create_campaign, require_place
 from gpubench.workloads.catalogue import Shape, described
 
 NOT_CONTROLLED = (
-    "a cluster that gpubench didn't start: for reading, not for comparing",
-    "its packages, UCX and variables are recorded as they were found, and nothing planned them",
+    "gpubench didn't start this cluster: don't use the numbers for comparisons",
+    "its packages, UCX and variables are recorded as they were found; they were not planned",
     "its workers' places, memory and threads, and who else uses it",
 )
 CONNECT_S = 30.0
 
 
 def measure_attached(asked: MeasureOptions, own: OwnWorkload | None) -> None:
-    """Look at the cluster, measure if it can be, and say what came out.
+    """Inspect the cluster, measure if possible, and print the result.
 
     Raises:
         UsageError: options that a running cluster can't follow, a scheduler file that is none.
-        MissingToolError: nobody answers, or the Python lacks Dask.
+        MissingToolError: the cluster doesn't answer, or the Python lacks Dask.
         PlanRefusedError: other versions, no worker, sizes that don't fit.
         IncompleteError: it was measured, and failed.
         InterruptedByUserError: Ctrl-C or a signal; nothing is left on the cluster.
@@ -110,9 +110,11 @@ def _refuse(asked: MeasureOptions) -> None:
         raise UsageError("--scheduler-file and --scheduler-address exclude each other")
     for name in ("cpus", "gpus", "workers", "threads", "protocol"):
         if getattr(asked, name) is not None:
-            raise UsageError(f"--{name}: a cluster that runs already has what it has", then=f"leave --{name} out")
+            raise UsageError(
+                f"--{name}: this can't be changed on a cluster that runs already", then=f"leave --{name} out"
+            )
     if asked.nodes != 1:
-        raise UsageError("--nodes: a cluster that runs already has what it has", then="leave --nodes out")
+        raise UsageError("--nodes: this can't be changed on a cluster that runs already", then="leave --nodes out")
 
 
 def address_in(path: Path) -> str:
@@ -133,7 +135,7 @@ def address_in(path: Path) -> str:
 
 
 def named_python(python: Path) -> Path:
-    """The one that a user named; raises UsageError."""
+    """The Python that the user named; raises UsageError."""
     found = shutil.which(str(python))
     if found is None:
         raise UsageError(f"--python {python} is no program", then="give the path of a Python")
@@ -224,7 +226,7 @@ NODE_HALF = "node.pyz"
 
 @dataclasses.dataclass(frozen=True)
 class SubprocessClient:
-    """The client's process, once per question; everything that it needs and says lies in ``directory``.
+    """The client's process, once per question; its input and output are in ``directory``.
 
     Args:
         directory: of its own.
@@ -290,8 +292,8 @@ class SubprocessClient:
 
     def _last_words(self) -> str:
         lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        said = lines[-1] if lines else "it ended without a word"
+        said = lines[-1] if lines else "it ended without a message"
         return f"{self.python} couldn't {WHAT[self.word]}: {said.removeprefix(f'gpubench {self.word}: ')}"
 
 
-WHAT = {"attach": "measure", "look": "look at the cluster"}
+WHAT = {"attach": "measure", "look": "check the cluster"}

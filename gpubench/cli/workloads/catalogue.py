@@ -114,7 +114,7 @@ WORKLOADS = "gpubench/workloads/1"
 PIPED_COLUMNS = 80
 MOST_COLUMNS = 120
 UNITS = {"size": "bytes", "duration": "seconds", "fraction": "1"}
-"""Units of the plain values in records and JSON, by kind; the others count, name or choose."""
+"""Units of the plain values in records and JSON, by kind; other kinds have no unit."""
 _HEAD = "{:<26} {:<14} {:<8} {}"
 
 
@@ -144,7 +144,7 @@ def table_lines(workloads: Iterable[Workload]) -> Iterator[str]:
 
 
 def sheet_lines(one: Workload) -> Iterator[str]:
-    """Everything of one workload."""
+    """All details of one workload."""
     least = f"; needs {one.least_workers} workers at least" if one.least_workers > 1 else ""
     yield from _wrapped("", "  ", f"{one.name}: {one.family}, after {one.source}")
     yield from _field("scaling", one.scaling + least)

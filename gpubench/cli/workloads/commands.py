@@ -35,15 +35,15 @@ def workloads(
     name: Annotated[
         str | None,
         typer.Argument(
-            help="Everything of this one; default: all, in short.",
+            help="Show all details of this workload; default: a short list of all.",
             show_default=False,
             autocompletion=completion.workloads,
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Everything, as one JSON object.")] = False,
-    as_markdown: Annotated[bool, typer.Option("--markdown", help="As a table in Markdown.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all details as one JSON object.")] = False,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print a table in Markdown.")] = False,
 ) -> None:
-    """What can be measured. What is timed, which bytes count, what the answer is checked against."""
+    """All workloads. What is timed, which bytes are counted, and how the answer is checked."""
     from gpubench.cli.say import say, say_text
     from gpubench.cli.workloads import catalogue
 
@@ -75,8 +75,8 @@ def new(
 def measure(asked: MeasureOptions) -> None:
     """Measure one workload, here or on a running cluster. With every check that a campaign makes.
 
-    Exits 4 when it failed or its answer was wrong. On a cluster that gpubench didn't start nothing is changed, and what
-    isn't controlled is said: such numbers belong into no comparison.
+    Exits 4 if it failed or its answer was wrong. On a cluster that gpubench didn't start, nothing is changed, and what
+    isn't controlled is said: don't use such numbers in a comparison.
     """
     from gpubench.cli.workloads import measure
 
@@ -96,13 +96,14 @@ class MeasureOptions:
         ),
     ]
     backend: Annotated[
-        str, typer.Option(help="Who measures, of the workload's backends.", autocompletion=completion.backends)
+        str, typer.Option(help="Which of the workload's backends measures.", autocompletion=completion.backends)
     ] = "dask"
     gpus: Annotated[
-        int | None, typer.Option(min=1, help="A worker on each of this many GPUs of a node; NVML must know them.")
+        int | None, typer.Option(min=1, help="Number of GPUs of a node, one worker on each; NVML must know them.")
     ] = None
     cpus: Annotated[
-        int | None, typer.Option(min=1, help="As many workers of a node, one CPU each; with --threads fewer workers.")
+        int | None,
+        typer.Option(min=1, help="Number of CPUs of a node, one worker on each; with --threads, fewer workers."),
     ] = None
     workers: Annotated[int | None, typer.Option(min=1, help="Workers of a node.")] = None
     threads: Annotated[int | None, typer.Option(min=1, help="Threads per worker.")] = None
@@ -118,7 +119,7 @@ class MeasureOptions:
         str | None,
         typer.Option(
             help="small, medium, large: sizes at which a worker holds 1, 10, 50 % of its memory (1, 10, 100 times the "
-            "defaults where nothing is held); --set wins."
+            "defaults where nothing is held); --set overrides this."
         ),
     ] = None
     reps: options.Reps = None
@@ -131,7 +132,9 @@ class MeasureOptions:
     ] = None
     python: Annotated[
         Path | None,
-        typer.Option(help="For a running cluster: a Python with its versions; default: that of the site's image."),
+        typer.Option(
+            help="For a running cluster: a Python with its versions; default: the Python of the site's image."
+        ),
     ] = None
     site: options.Site = "local"
     ucx: options.OneVariant = None

@@ -45,7 +45,7 @@ AS_TYPED = ("choice", "name", "path")
 
 
 def measure(asked: MeasureOptions, own: OwnWorkload | None) -> None:
-    """Plan, run, and say what came out.
+    """Plan, run, and print the result.
 
     Raises:
         UsageError: a name or a value that doesn't exist, processors that aren't there.
@@ -95,7 +95,7 @@ def _run(wanted: Wanted, *, held: int, memory: int) -> dict[str, Any]:
 
 
 def show(result: Mapping[str, Any], *, as_json: bool) -> None:
-    """Print what came out; raises IncompleteError where the workload didn't end well."""
+    """Print the result; raises IncompleteError if the workload didn't end well."""
     if as_json:
         say_text(json.dumps(result, indent=1, ensure_ascii=False))
     else:
@@ -106,7 +106,7 @@ def show(result: Mapping[str, Any], *, as_json: bool) -> None:
 
 @contextlib.contextmanager
 def said_aside(as_json: bool) -> Iterator[None]:
-    """With ``--json``, what is said on the way goes to standard error: standard output is one object."""
+    """With ``--json``, progress goes to standard error, so that standard output is one object."""
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
         yield
 
@@ -204,7 +204,7 @@ def _workers(asked: MeasureOptions) -> int | None:
         return asked.gpus or asked.workers
     threads = asked.threads or 1
     if asked.cpus % threads:
-        raise UsageError(f"--cpus {asked.cpus} are no whole number of workers of {threads} threads")
+        raise UsageError(f"--cpus {asked.cpus} is no multiple of {threads}, the threads of a worker")
     return asked.cpus // threads
 
 
@@ -240,12 +240,12 @@ def require_cpus(asked: int, site: Site) -> None:
     if asked > there:
         raise UsageError(
             f"--cpus {asked}: {where} {there}",
-            then=f"--cpus {there}, or --workers {asked} if they are to share them",
+            then=f"--cpus {there}, or --workers {asked} if workers are to share CPUs",
         )
 
 
 def require_gpus(asked: int, site: Site) -> list[str]:
-    """See that so many GPUs are there, and say what the profile can't know: settings (``KEY=VALUE``) for it.
+    """Check that there are so many GPUs, and return settings (``KEY=VALUE``) that the profile lacks.
 
     Raises:
         UsageError: fewer GPUs, or images that can't use them.

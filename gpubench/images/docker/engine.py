@@ -279,7 +279,7 @@ class Engine:
         if is_digest(reference):
             raise MissingToolError(
                 f"image {reference} is no longer in the local engine, and was pushed nowhere",
-                then="build it again with gpubench images build, and plan anew",
+                then="build it again with gpubench images build, and plan again",
             )
         self.pull(reference)
 

@@ -35,7 +35,7 @@ _STATES = (
         # All that Docker passes on when a registry can't write its files.
         ("unexpected http status: 5", "500 internal", "502 bad", "503 service", "unknown error"),
         "is out of order or its disk is full",
-        "its log has the cause; run it again when that is mended",
+        "its log has the cause; run it again when that is fixed",
     ),
 )
 _LONGEST = 300
@@ -111,6 +111,6 @@ def no_engine(address: str, said: str) -> MissingToolError:
     if "permission denied" in said.lower():
         return MissingToolError(
             f"you may not use Docker at {address} (permission denied)",
-            then="ask to be let into the group that owns it, or set DOCKER_HOST",
+            then="ask to be added to the group that owns it, or set DOCKER_HOST",
         )
     return MissingToolError(f"Docker doesn't answer at {address} ({said})", then="start Docker, or set DOCKER_HOST")

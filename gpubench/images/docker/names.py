@@ -172,5 +172,5 @@ def broken_logins() -> MissingToolError:
     # Their own messages may quote what a helper printed.
     return MissingToolError(
         f"Docker's logins can't be read: {config_file()} or the credential helper that it names is broken",
-        then="mend or remove it, then docker login",
+        then="repair or remove it, then docker login",
     )

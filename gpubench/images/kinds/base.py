@@ -183,7 +183,7 @@ def installed_ready(image: Image) -> None:
     except OSError as error:
         raise DataError(f"can't read {path} of image {image.ucx_spec}: {error.strerror}", then=again) from None
     if manifest_id(document) != image.id:
-        raise DataError(f"{path} isn't the one of image {image.ucx_spec} ({image.id})", then=f"{again}, and plan anew")
+        raise DataError(f"{path} isn't the one of image {image.ucx_spec} ({image.id})", then=f"{again}, and plan again")
 
 
 def _installed(root: Path, row: LockRow, image: Image) -> Found | None:

@@ -61,7 +61,7 @@ def _failure(said: str, code: int, script: Path, log: Path, prefix: Prefix) -> G
     then = f"see {log}, then run it again"
     if kind is MissingToolError:
         home = Path(prefix.path).parent
-        then = f"run it where conda is and {home} is seen: bash {script}; then this command again"
+        then = f"run it on a machine with conda that sees {home}: bash {script}; then this command again"
     return (kind or MissingToolError)(f"{what}; {script.name} written to {script.parent}", then=then)
 
 

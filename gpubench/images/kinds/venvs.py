@@ -154,7 +154,7 @@ def whole_pins(stack: Stack, packages: Mapping[str, str]) -> dict[str, str]:
             names = ", ".join(row.name for row in stacks() if row.packages == "wheels")
             raise UsageError(
                 f"'{name}' belongs to the binding and can't be chosen by itself",
-                then=f"UCX stands first in a variant, the binding comes with a stack: stack=NAME, of {names}",
+                then=f"UCX is the first word of a variant, and the binding comes with a stack: stack=NAME, of {names}",
             )
         if name not in held:
             raise UsageError(
@@ -172,7 +172,7 @@ def check_python(stack: Folder) -> None:
     if not os.access(python, os.X_OK):
         raise DataError(
             f"image folder {stack.path} was built on a Python that is gone ({python.readlink()})",
-            then="the next plan or bench of its version builds it anew",
+            then="the next plan or bench of its version builds it again",
         )
 
 
@@ -355,7 +355,7 @@ def verify(image: Image, *, deep: bool = False) -> None:
         folders.check(folder, deep=deep)
     check_python(stack)
     if image_id(stack, ucx) != image.id:
-        raise DataError(f"image {image.ucx_spec} in {ucx.path} is not the planned one ({image.id})", then="plan anew")
+        raise DataError(f"image {image.ucx_spec} in {ucx.path} is not the planned one ({image.id})", then="plan again")
 
 
 def _image(spec: str, built: BuiltVenv) -> tuple[Image, dict[str, Any]]:

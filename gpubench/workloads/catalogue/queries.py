@@ -48,7 +48,7 @@ WORKLOADS = (
             "path": Param(
                 "path",
                 "",
-                "tables of yours instead, as <table>/*.parquet with float64 and timestamps; of this scale",
+                "your own tables instead, as <table>/*.parquet with float64 and timestamps; of this scale",
                 original="--path",
             ),
         },

@@ -18,7 +18,7 @@ def _faults(backend: str, params: Mapping[str, Any]) -> Iterator[str]:
     if given and backend != "parsl":
         yield f"{given[0]} is for backend parsl"
     if config and len(given) > 1:
-        yield f"parsl_config says it all: no {given[1]} beside it"
+        yield f"parsl_config defines all of this: leave out {given[1]}"
     if config and not config.startswith("/"):
         yield "parsl_config must be an absolute path: runs have a working directory of their own"
     slurms = [name for name in given if name in ("parsl_partition", "parsl_account")]
@@ -34,12 +34,14 @@ def _fault(backend: str, params: Mapping[str, Any]) -> str:
 
 PARAMS = {
     "count": Param(
-        "count", 500, "no-op tasks per repetition; in other modes than `fixed`, those that its seconds are for"
+        "count",
+        500,
+        "no-op tasks per repetition; in other modes than `fixed`, the tasks that the seconds are for",
     ),
     "mode": Param(
         "choice",
         "fixed",
-        "how large a batch is: `count`; as many as the last rate gives in `target`; twice the last; `batches`",
+        "how large a batch is: `count`; what the last rate gives in `target`; twice the last; `batches`",
         choices=MODES,
         original="--iterate estimate",
     ),
