@@ -38,8 +38,8 @@ def two_workers() -> Iterator[Client]:
 
     with contextlib.ExitStack() as stack:
         stack.enter_context(dask.config.set(QUIET))
-        # A nanny sets PYTHONHASHSEED and others in the process that starts it. Tests that start campaigns afterwards would
-        # inherit them, and their runs would warn of a dropped variable.
+        # A nanny sets PYTHONHASHSEED and others in the process that starts it. Campaigns of later tests would inherit
+        # them, and their runs would warn of a dropped variable.
         with mock.patch.dict(os.environ):
             local = stack.enter_context(
                 distributed.LocalCluster(
