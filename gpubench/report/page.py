@@ -5,8 +5,6 @@ Its charts are pictures (SVG) that need no script; where scripts run, an embedde
 Tiles: one for each workload, with both sides in seconds, the change, and where it lies beside the margin.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import functools
@@ -78,7 +76,7 @@ class Page:
     sections: Sequence[Section]
     made: str
     notes: Sequence[Words] = ()
-    tiles: Sequence[Tile] = ()
+    tiles: "Sequence[Tile]" = ()
     key: str = ""
     steps: Sequence[NextStep] = ()
     about: Sequence[str] = ()
@@ -257,7 +255,7 @@ class Tile:
 
     name: str
     anchor: str
-    lines: list[TileLine]
+    lines: "list[TileLine]"
 
 
 @dataclasses.dataclass(frozen=True)
