@@ -19,8 +19,6 @@ one line (a line for each mistake in a file); a traceback that reaches the user 
 | 130 | interrupted; what was finished is kept |
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 
@@ -35,7 +33,7 @@ class GpubenchError(Exception):
 
     exit_code = 1
 
-    def __init__(self, what: str, *, then: str = "", also: Sequence[GpubenchError] = ()) -> None:
+    def __init__(self, what: str, *, then: str = "", also: "Sequence[GpubenchError]" = ()) -> None:
         super().__init__(what)
         self.what = what
         self.then = then

@@ -1,7 +1,5 @@
 """One figure per cell, version and date, of a campaign or an import, with what is known of the circumstances. Pure."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import json
@@ -49,7 +47,7 @@ class Observed:
     provenance: Facts | None = None
     machine: tuple[str, ...] = ()
 
-    def changed(self, after: Observed) -> list[str]:
+    def changed(self, after: "Observed") -> list[str]:
         """``field before → after`` of everything that both recorded and that differs."""
         found = [
             f"{path} {before if before is not None else 'none'} → {now if now is not None else 'none'}"

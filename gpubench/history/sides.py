@@ -1,7 +1,5 @@
 """Two campaigns or imports as two sides of one question: which of their cells may be held against each other. Pure."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Iterable, Sequence
@@ -38,14 +36,14 @@ class SideLayout:
         memory = "memory not recorded" if self.memory is None else format_bytes(self.memory)
         return f"{first} x {'?' if self.threads is None else self.threads} x {memory}"
 
-    def unlike(self, other: SideLayout) -> bool:
+    def unlike(self, other: "SideLayout") -> bool:
         """Whether anything that both recorded differs, or nobody recorded how many processes there were."""
         if self.workers is None or other.workers is None:
             return True
         both = zip(dataclasses.astuple(self), dataclasses.astuple(other), strict=True)
         return any(None not in pair and pair[0] != pair[1] for pair in both)
 
-    def unknown(self, other: SideLayout) -> list[str]:
+    def unknown(self, other: "SideLayout") -> list[str]:
         """What only one of them, or none, recorded."""
         names = {"processes": "processes per node", "threads": "threads per process", "memory": "memory per node"}
         return [words for name, words in names.items() if None in (getattr(self, name), getattr(other, name))]

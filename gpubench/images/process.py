@@ -1,7 +1,5 @@
 """Programs that build images, uv among them: none outlives gpubench, their output is kept, logins in it are not."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re
@@ -66,7 +64,7 @@ class Log:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = path.open("a", encoding="utf-8", buffering=1)
 
-    def __enter__(self) -> Log:
+    def __enter__(self) -> "Log":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -5,8 +5,6 @@ missing isn't compared. Runs are compared within a block only: blocks may run on
 is no difference between variants. Not compared is what never stands still: load, process ids, scratch directories.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import fnmatch
 import functools
@@ -51,7 +49,7 @@ class Facts:
     values: Mapping[str, Values]
     recorded: frozenset[str]
 
-    def differing(self, other: Facts) -> Iterator[str]:
+    def differing(self, other: "Facts") -> Iterator[str]:
         """Fields that both know and in which they differ: host by host where the hosts are the same."""
         if self is other:
             return

@@ -3,8 +3,6 @@
 A recipe is all that decides what an image holds, settled before anything is rendered or built.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import re
@@ -76,7 +74,7 @@ class ImageSpec:
     packages: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @staticmethod
-    def parse(text: str) -> ImageSpec:
+    def parse(text: str) -> "ImageSpec":
         """What ``str`` of it says."""
         ucx, *others = text.split(",")
         pins = dict(other.split("==", 1) for other in others if "==" in other)

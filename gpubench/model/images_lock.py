@@ -1,7 +1,5 @@
 """``images.lock.toml``: which image a version means on a site, by digest. Pure; the front end reads and writes it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -76,7 +74,7 @@ class ImagesLock(Settings):
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
     @staticmethod
-    def parse(text: str, source: str) -> ImagesLock:
+    def parse(text: str, source: str) -> "ImagesLock":
         """Read the file; raises DataError for another schema, UsageError for what can't be read."""
         plain = parse_toml(text, source)
         if plain.get("schema") != IMAGES_LOCK:
@@ -89,7 +87,7 @@ class ImagesLock(Settings):
         head = "# Which image a version means, by digest. Written by gpubench images; meant to be committed.\n"
         return head + tomli_w.dumps({"schema": IMAGES_LOCK, "image": rows})
 
-    def with_rows(self, rows: Iterable[LockRow]) -> ImagesLock:
+    def with_rows(self, rows: Iterable[LockRow]) -> "ImagesLock":
         """This lock with ``rows`` in place of those of the same place.
 
         A local row goes when its build is pushed, or a later one of that day: one that stands beside a pushed row is

@@ -1,7 +1,5 @@
 """A site profile: everything that a machine fixes, as data."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Self
 
@@ -305,7 +303,7 @@ class KubernetesSettings(Settings):
         return value
 
     @pydantic.model_validator(mode="after")
-    def _each_once(self) -> KubernetesSettings:
+    def _each_once(self) -> "KubernetesSettings":
         if self.gpu_resource in self.resources:
             raise ValueError(f"resources: {self.gpu_resource} is gpu_resource; how many is node.gpus")
         return self

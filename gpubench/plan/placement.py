@@ -8,8 +8,6 @@ many threads then runs on a single core, without a warning.
 https://docs.olcf.ornl.gov/systems/summit_user_guide.html (Resource Sets; jsrun Options)
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
@@ -147,7 +145,7 @@ class ResourceSetStep:
     bind: str
 
     @classmethod
-    def of(cls, what: str, settings: Mapping[str, str]) -> ResourceSetStep:
+    def of(cls, what: str, settings: Mapping[str, str]) -> "ResourceSetStep":
         """From options by their long names; a count that isn't given is 1, of GPUs 0.
 
         Raises:

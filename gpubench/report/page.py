@@ -6,8 +6,6 @@ charts.
 Tiles: one for each workload, with both sides in seconds, the change, and its place beside the margin.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import functools
@@ -79,7 +77,7 @@ class Page:
     sections: Sequence[Section]
     made: str
     notes: Sequence[Words] = ()
-    tiles: Sequence[Tile] = ()
+    tiles: "Sequence[Tile]" = ()
     key: str = ""
     steps: Sequence[NextStep] = ()
     about: Sequence[str] = ()
@@ -258,7 +256,7 @@ class Tile:
 
     name: str
     anchor: str
-    lines: list[TileLine]
+    lines: "list[TileLine]"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,8 +3,6 @@
 Here are the parts of it and all renderings but the page's (``page``).
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import json
@@ -127,7 +125,7 @@ class SectionPart:
     lines: Sequence[Words] = ()
     table: TextTable | None = None
     depth: int = 0
-    parts: Sequence[SectionPart] = ()
+    parts: "Sequence[SectionPart]" = ()
     anchor: str = ""
     heading: str = ""
     text: Sequence[Words] = ()

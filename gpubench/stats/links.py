@@ -7,8 +7,6 @@ is taken out and the rest looked at again, so that several don't hide each other
 nodes) are looked at apart.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import statistics
@@ -130,7 +128,7 @@ class _Equations:
     sums: Floats
 
     @staticmethod
-    def of(links: Sequence[LinkRates]) -> _Equations:
+    def of(links: Sequence[LinkRates]) -> "_Equations":
         """Of all links."""
         workers = sorted({name for link in links for name in (link.sender, link.receiver)})
         position = {name: number for number, name in enumerate(workers)}
@@ -146,7 +144,7 @@ class _Equations:
         inverse = np.asarray(np.linalg.pinv(products, hermitian=True), dtype=np.float64)
         return _Equations(workers, rows, columns, logs, np.ones(len(links), dtype=bool), inverse, sums)
 
-    def without(self, link: int) -> _Equations:
+    def without(self, link: int) -> "_Equations":
         """Without a link, by its number: the inverse changes by a matrix of rank one (Sherman & Morrison 1950), which
         takes much less time than to invert a matrix again."""
         ends = np.array([self.rows[link], self.columns[link]])

@@ -10,8 +10,6 @@ Sources: Fisher (1935), *The Design of Experiments*, §21 (one cell); Westfall &
 algorithm 2.8 (step-down max-|t|); Winkler et al. (2014), NeuroImage 92:381 (the same flips for all cells of a run).
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import itertools
@@ -103,11 +101,11 @@ class Pairs:
         number = self.numbers.summary(summary)
         return np.where(self.mask, number[..., CANDIDATE] - number[..., BASELINE], 0.0)
 
-    def head(self, blocks: int | Ints) -> Pairs:
+    def head(self, blocks: int | Ints) -> "Pairs":
         """The first pairs only: what an earlier look has seen, or what counts for a frozen cell."""
         return dataclasses.replace(self, blocks=np.minimum(self.blocks, blocks))
 
-    def select(self, cells: Ints | Bools) -> Pairs:
+    def select(self, cells: Ints | Bools) -> "Pairs":
         """Some of the cells."""
         return Pairs(
             self.numbers.map(lambda array: array[cells]), self.blocks[cells], self.first[cells], self.group[cells]

@@ -6,8 +6,6 @@ tests; Browne (1995), Stat. Med. 14:1933 for planning with an upper limit of a p
 (1937) for cells of like size.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
@@ -39,7 +37,7 @@ class Sigma:
     freedom: int
 
     @staticmethod
-    def of(variance: float, freedom: int, confidence: float) -> Sigma:
+    def of(variance: float, freedom: int, confidence: float) -> "Sigma":
         """From an estimated variance."""
         # chdtri takes the upper tail, so ``confidence`` gives the small quantile that makes an upper limit.
         upper = variance * freedom / float(special.chdtri(freedom, confidence))

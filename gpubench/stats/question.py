@@ -1,7 +1,5 @@
 """The question that results are asked: what isn't named is as it was planned, and the default where nothing was."""
 
-from __future__ import annotations
-
 import dataclasses
 
 from gpubench.errors import UsageError
@@ -57,7 +55,7 @@ class Decision:
     comparisons: list[Comparison]
 
     @staticmethod
-    def of(plan: Plan, question: Question, *, ended: bool = False) -> Decision:
+    def of(plan: Plan, question: Question, *, ended: bool = False) -> "Decision":
         """What was planned, but for what is asked.
 
         Args:

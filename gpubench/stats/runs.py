@@ -1,7 +1,5 @@
 """The numbers of a run and cell: its summary, its spread, its stragglers, how it starts up."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 
@@ -47,12 +45,12 @@ class RunNumbers:
         """The number of each run under the summary that was chosen before looking."""
         return {"mean": self.log_mean, "geomean": self.log_geomean, "median": self.log_median}[name]
 
-    def map(self, change: Callable[[Floats], Floats]) -> RunNumbers:
+    def map(self, change: Callable[[Floats], Floats]) -> "RunNumbers":
         """The same numbers, each array changed in the same way."""
         return RunNumbers(**{field.name: change(getattr(self, field.name)) for field in dataclasses.fields(self)})
 
     @staticmethod
-    def zeros(shape: tuple[int, ...]) -> RunNumbers:
+    def zeros(shape: tuple[int, ...]) -> "RunNumbers":
         """Numbers to be filled in."""
         return RunNumbers(**{field.name: np.zeros(shape) for field in dataclasses.fields(RunNumbers)})
 

@@ -6,8 +6,6 @@ Rate(N) = λ·N / (1 + σ(N - 1) + κN(N - 1)): σ is the share that is done one
 pair of units costs (coherency). Amdahl's law is κ = 0. Source: N. J. Gunther, Guerrilla Capacity Planning, 2007.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
@@ -52,7 +50,7 @@ class Interval:
     low: float | None = None
     high: float | None = None
 
-    def times(self, factor: float) -> Interval:
+    def times(self, factor: float) -> "Interval":
         """Multiplied by an exact number."""
         bounds = (None if bound is None else bound * factor for bound in (self.low, self.high))
         return Interval(self.value * factor, *bounds)

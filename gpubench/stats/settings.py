@@ -1,7 +1,5 @@
 """What is chosen before anybody looks at the data: the margin, the number of a run, the error rates, the looks."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from enum import StrEnum
@@ -35,7 +33,7 @@ class Margin(float):
         return math.log1p(self)
 
     @property
-    def half(self) -> Margin:
+    def half(self) -> "Margin":
         """Half of it: the size that a flag asks for."""
         return Margin(self / 2)
 

@@ -1,7 +1,5 @@
 """Campaigns on disk: where the files of one stand, its plan with all that was appended, a new one, and the newest."""
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import itertools
@@ -35,7 +33,7 @@ class Campaign:
     pack: Pack | None = None
 
     @staticmethod
-    def open(directory: Path) -> Campaign:
+    def open(directory: Path) -> "Campaign":
         """Read ``plan.json`` and ``plan.d/``.
 
         Raises:
@@ -57,7 +55,7 @@ class Campaign:
         return campaign
 
     @staticmethod
-    def begin(directory: Path, plan: Plan) -> Campaign:
+    def begin(directory: Path, plan: Plan) -> "Campaign":
         """Write ``plan`` as the plan of the (empty) campaign directory.
 
         Raises:
@@ -70,7 +68,7 @@ class Campaign:
             raise UsageError(f"{directory} already holds a campaign", then="name another directory") from None
         return Campaign(directory, plan)
 
-    def append(self, addition: PlanAddition) -> Campaign:
+    def append(self, addition: PlanAddition) -> "Campaign":
         """Append blocks to the plan as it was when this campaign was opened.
 
         Raises:

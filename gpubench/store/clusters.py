@@ -5,8 +5,6 @@
 last three only while the cluster stands.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import shutil
 from pathlib import Path
@@ -31,7 +29,7 @@ class Cluster:
     record: ClusterRecord
 
     @staticmethod
-    def begin(record: ClusterRecord) -> Cluster:
+    def begin(record: ClusterRecord) -> "Cluster":
         """A new one, in a directory that only this user may enter: who can read its token may join.
 
         Raises:
@@ -54,7 +52,7 @@ class Cluster:
         return Cluster(directory, record)
 
     @staticmethod
-    def open(directory: Path) -> Cluster:
+    def open(directory: Path) -> "Cluster":
         """Raises UsageError where there is none, DataError where it can't be read."""
         path = directory / RECORD_FILE
         try:

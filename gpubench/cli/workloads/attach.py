@@ -3,8 +3,6 @@
 A client of a running cluster, in a Python of its own since this tool has no Dask: a question, an answer.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import datetime as dt
 import json
@@ -160,7 +158,7 @@ def _python(asked: MeasureOptions, site: Site) -> tuple[Path, dict[str, str]]:
     return image_python(site, default_variant(site, asked.ucx).ucx, CampaignOptions(date=asked.date, base=asked.base))
 
 
-def _ask(asker: SubprocessClient, spec: AttachSpec, limit_s: float) -> AttachRecord:
+def _ask(asker: "SubprocessClient", spec: AttachSpec, limit_s: float) -> AttachRecord:
     text = asker.ask(spec.dump(), ATTACH_FILE, 2 * CONNECT_S + limit_s)
     try:
         record = AttachRecord.parse(text)

@@ -1,7 +1,5 @@
 """``gpubench suites``: what can be measured, and files of your own; and ``measure``: one workload by itself."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path
@@ -72,7 +70,7 @@ def new(
     new_suite(name, out)
 
 
-def measure(asked: MeasureOptions) -> None:
+def measure(asked: "MeasureOptions") -> None:
     """Measure one workload, here or on a running cluster. With every check that a campaign makes.
 
     Exits 4 if it failed or its answer was wrong. On a cluster that gpubench didn't start, nothing is changed, and what

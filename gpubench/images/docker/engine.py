@@ -1,7 +1,5 @@
 """The Docker engine, as far as images need it: images, pushes and pulls over its API."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import datetime as dt
@@ -136,7 +134,7 @@ class Engine:
         self._address = address
 
     @staticmethod
-    def connect() -> Engine:
+    def connect() -> "Engine":
         """The engine that the ``docker`` command would use: DOCKER_HOST, else its current context.
 
         Raises:
@@ -153,7 +151,7 @@ class Engine:
             raise no_engine(str(address.get("base_url", _DEFAULT)), cause(error)) from None
         return Engine(client, address)
 
-    def __enter__(self) -> Engine:
+    def __enter__(self) -> "Engine":
         return self
 
     def __exit__(self, *_: object) -> None:

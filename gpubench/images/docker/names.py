@@ -1,7 +1,5 @@
 """Names of images, registries and architectures, as Docker reads them; the user's logins, never printed or kept."""
 
-from __future__ import annotations
-
 import dataclasses
 import ipaddress
 import json
@@ -44,7 +42,7 @@ class Repository:
     scheme: str
 
     @staticmethod
-    def parse(text: str) -> Repository:
+    def parse(text: str) -> "Repository":
         """``[http://|https://]HOST[:PORT]/REPOSITORY``; a name without a host is Docker's own registry.
 
         Without a scheme this machine itself is asked over http and any other over https, as Docker does it.

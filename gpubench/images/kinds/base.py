@@ -1,7 +1,5 @@
 """What every kind of images takes and gives: orders, paths, rows of a list, leftovers."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -68,7 +66,7 @@ class ImagePaths:
     squashfs: Path
 
     @staticmethod
-    def of(site: Site) -> ImagePaths:
+    def of(site: Site) -> "ImagePaths":
         """As the profile says it."""
         root = images_root(site.paths.images)
         return ImagePaths(root, folder_of(site, root))
