@@ -17,7 +17,7 @@ from gpubench.files import write_atomically
 from gpubench.importers.directory import ImportedResults
 from gpubench.merge.table import Merged, merge_directory, parquet
 from gpubench.model.secrets import without_login
-from gpubench.model.text import counted, FORMULA
+from gpubench.model.text import FORMULA, counted
 from gpubench.report import labels
 from gpubench.spec.plain import canonical
 
@@ -77,7 +77,7 @@ def export_mlflow(directory: Path | None, outputs: Path | None, uri: str | None)
     parent = tracked.campaign(plan, judged.verdicts, labels.cell_names(keys), judged.cells, _artifacts(judged))
     written, kept = tracker.export(parent, tracked.runs(plan, judged.cells, _workload_names(judged)))
     say(
-        f"{counted(written, 'run')} written to experiment {EXPERIMENT} of {without_login(where)}, {kept} were there already"
+        f"{counted(written, 'run')} written to experiment {EXPERIMENT} of {without_login(where)}, {kept} existed already"
     )
     if local:
         say(f"to see them: mlflow ui --backend-store-uri {where}")
