@@ -430,7 +430,7 @@ def _too_few(worker: ProcessFacts, beside: Sequence[ProcessFacts], cpus: int | N
     )
     if threads > places and places < all_places:
         word = "cores" if all_places != len(worker["cpus"]) else "CPUs"
-        return f"{len(inside)} workers with {threads} threads packed on {places} of {all_places} {word}"
+        return f"{counted(len(inside), 'worker')} with {threads} threads packed on {places} of {all_places} {word}"
     return ""
 
 

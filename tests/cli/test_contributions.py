@@ -193,7 +193,7 @@ def misplace(repository: Path, _packed: Packed) -> None:
         (swap, "the index has other facts about it"),
         (tamper, "../../evil"),
         (misplace, "belongs to contributions/"),
-        (lambda repository, _packed: only_pack(repository).unlink(), "the index names it, and it is missing"),
+        (lambda repository, _packed: only_pack(repository).unlink(), "missing, although the index names it"),
         (lambda repository, _packed: (repository / "contributions" / "run.sh").write_text("x"), "run.sh: no pack"),
         (lambda repository, _packed: (repository / "contributions" / "index.json").unlink(), "the index lacks it"),
         (lambda repository, _packed: only_pack(repository).with_name("a").symlink_to("/etc"), "a link"),

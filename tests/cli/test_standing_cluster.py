@@ -117,7 +117,7 @@ def test_a_cluster_with_keys_is_joined_checked_grown_and_shrunk_without_losing_a
     for name in ("OUTDIR", "SCRATCHDIR", "GPUBENCH_BLOCKS", "GPUBENCH_RANK"):
         monkeypatch.setenv(name, "9")  # for something else
     said = mine("start", *START, "--protocol", "tls", "--nodes", "1")
-    assert "job j001-n1: 1 workers registered, first after" in said
+    assert "job j001-n1: 1 worker registered, first after" in said
     keys = sorted((mine.directory / "tls").iterdir())
     assert [path.name for path in keys] == ["ca.pem", "client.key", "client.pem", "cluster.key", "cluster.pem"]
     assert {stat.S_IMODE(path.stat().st_mode) for path in keys} == {0o600}
@@ -143,9 +143,9 @@ def test_a_cluster_with_keys_is_joined_checked_grown_and_shrunk_without_losing_a
     assert "ok: 2 of 2 workers" in said
     assert mine.look("affinity").count("pass") == 2
 
-    assert mine("shrink", "-1").startswith("1 workers retired")
+    assert mine("shrink", "-1").startswith("1 worker retired")
     assert mine.script(LOAD).stdout == "[0, 1, 2, 3, 4, 5]\n"
-    assert "ready, 1 of 1 workers on 1 nodes" in mine("status")
+    assert "ready, 1 of 1 workers on 1 node" in mine("status")
 
 
 def test_whole_jobs_are_given_back_few_and_new_ones_first_and_what_cant_be_is_refused() -> None:

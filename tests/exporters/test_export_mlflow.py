@@ -110,7 +110,7 @@ def test_a_server_gets_nested_runs_once_and_again_only_what_is_new(
     assert [one.read_bytes() for one in files] == [(campaign / "plan.json").read_bytes()]
     shutil.rmtree(next((campaign / "runs").glob("*")))
     # The campaign's own run says something else now; it is brought up to date, and the others still hang on it.
-    assert "1 runs written" in export(python, tmp_path, "campaign", "--tracking-uri", server).stdout
+    assert "1 run written" in export(python, tmp_path, "campaign", "--tracking-uri", server).stdout
     assert {_tags(run).get("mlflow.parentRunId") for run in _search(server)} == {None, parents[0]["info"]["run_id"]}
 
 

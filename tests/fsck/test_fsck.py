@@ -213,7 +213,7 @@ def test_a_directory_of_many_is_searched_and_json_has_the_same_lines(campaign: P
     plain = json.loads(done.stdout)
     assert done.exit_code == 3
     assert [(one["what"], len(one["findings"])) for one in plain["checked"]] == [("campaign", 1), ("import", 0)]
-    assert "no campaign and no import" in str(run("results", "fsck", campaign / "runs").exception)
+    assert "neither a campaign nor an import" in str(run("results", "fsck", campaign / "runs").exception)
 
 
 def test_of_several_directories_those_without_results_are_named_and_left_out(campaign: Path, gpubench: Run) -> None:
@@ -222,7 +222,7 @@ def test_of_several_directories_those_without_results_are_named_and_left_out(cam
     shutil.copy(campaign / "node.pyz", of_a_job)
     done = gpubench("results", "fsck", campaign, campaign.parent / "checks")
     assert (done.returncode, f"{campaign}: campaign, no findings" in done.stdout) == (0, True), done.stderr
-    assert f"{campaign.parent / 'checks'} is left out: it is no campaign" in done.stderr
+    assert f"{campaign.parent / 'checks'} is left out: it is neither a campaign" in done.stderr
     absent = gpubench("results", "fsck", campaign, campaign.parent / "typo")
     assert (absent.returncode, absent.stdout) == (2, "")
     assert f"there is no {campaign.parent / 'typo'}" in absent.stderr

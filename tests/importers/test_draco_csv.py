@@ -101,7 +101,7 @@ def test_the_same_files_give_the_same_bytes_and_are_read_back(tmp_path: Path) ->
 
 
 def test_nothing_usable_is_an_error_that_names_the_first_reason(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"multi-node-merge.csv:2: 1 fields"):
+    with pytest.raises(DataError, match=r"multi-node-merge.csv:2: 1 field,"):
         imported(tmp_path, "hello")
     assert not (tmp_path / "out").exists()
 

@@ -133,7 +133,7 @@ def test_a_cluster_with_keys_is_joined_from_a_pod_checked_grown_shrunk_and_stopp
     assert mine.look("affinity").count("pass") == 2
     assert mine("grow", "+1").endswith("3 workers are connected\n")
     assert "ready, 3 of 3 workers on 3 nodes" in mine("status")
-    assert mine("shrink", "-1").startswith("1 workers retired")
+    assert mine("shrink", "-1").startswith("1 worker retired")
     assert len(mine.cluster.store.all("Job")) == 1
     assert "ready, 2 of 2 workers on 2 nodes" in mine("status")
     assert "job j001-n2: ended\ncluster mine is stopped\n" in mine("stop")

@@ -69,7 +69,7 @@ def test_what_does_not_fit_names_file_workload_and_parameter(text: str, message:
 
 def test_the_same_parameters_written_differently_are_the_same_workload() -> None:
     text = entry("message", 'size = "1KiB"') + entry("message", 'size = "1024B"\nround_trips = 5')
-    assert "stands there twice" in refusal(text)
+    assert "is listed twice" in refusal(text)
 
 
 def test_repetitions_do_not_make_two_workloads_different() -> None:

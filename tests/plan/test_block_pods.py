@@ -49,7 +49,7 @@ def test_an_image_without_the_packages_is_refused_by_its_name() -> None:
     [
         ({"parsl_account": "me"}, 'parsl_account is for parsl_provider = "slurm"'),
         ({"clients": 2}, "with parsl_provider there is one client"),
-        ({"parsl_config": "/a.py"}, "no parsl_provider beside it"),
+        ({"parsl_config": "/a.py"}, "leave out parsl_provider"),
     ],
 )
 def test_parameters_that_do_not_go_with_it_are_refused(params: dict[str, Any], message: str) -> None:

@@ -56,7 +56,7 @@ def test_a_worker_of_many_threads_on_one_core_is_bound_too_tightly() -> None:
     assert reasons([worker(0, range(4), threads=8)]) == [
         "4 CPUs for 8 threads: bound too tightly (jsrun --bind rs, OMP_PROC_BIND=FALSE)"
     ]
-    assert reasons([worker(0, range(4), threads=2)]) == ["1 workers with 2 threads packed on 1 of 8 cores"]
+    assert reasons([worker(0, range(4), threads=2)]) == ["1 worker with 2 threads packed on 1 of 8 cores"]
 
 
 def test_hyper_threads_count_where_there_are_more_threads_than_cores() -> None:
@@ -73,7 +73,7 @@ def test_more_threads_than_the_node_has_are_only_said() -> None:
 
 def test_what_is_expected_can_be_said() -> None:
     bound = [worker(number, range(4 * number, 4 * number + 4), threads=4) for number in range(2)]
-    assert reasons(bound)[0].startswith("1 workers with 4 threads packed on 1 of 8")
+    assert reasons(bound)[0].startswith("1 worker with 4 threads packed on 1 of 8")
     assert reasons(bound, cpus=1) == ["", ""]
 
 

@@ -121,7 +121,7 @@ def test_a_reason_that_several_rows_share_stands_once(tmp_path: Path) -> None:
     assert len({one.reason for one in few.verdicts}) == 1
     table = text_of(reports.page_html(few)).partition("Effects and verdicts")[2].partition("How sure this is")[0]
     assert table.count("a verdict needs at least 3") == 1
-    assert "all comparisons: few blocks: 1 block can" in table
+    assert "all comparisons: few blocks: 1 block; a verdict" in table
 
 
 def test_noise_as_a_reason_is_said_once_for_all_rows(troubled: ReportInputs) -> None:

@@ -47,7 +47,7 @@ def test_a_cluster_is_started_grown_shrunk_and_stopped_and_a_killed_job_is_seen(
 ) -> None:
     said = login.run("cluster", "start", *START, "--nodes", "1")
     directory = login.directory / "outputs" / "clusters" / "mine"
-    assert "job j001-n1: 1 workers registered, first after" in said
+    assert "job j001-n1: 1 worker registered, first after" in said
     assert f"client = Client(scheduler_file='{directory}/scheduler.json')" in said
 
     said = login.run("cluster", "grow", "+2")
@@ -55,10 +55,10 @@ def test_a_cluster_is_started_grown_shrunk_and_stopped_and_a_killed_job_is_seen(
     assert said.endswith("3 workers are connected\n")
     assert "ready, 3 of 3 workers on 3 nodes" in login.run("cluster", "status")
 
-    assert "no set of jobs has 1 nodes in total: there is j002-n2 (2)" in login.run("cluster", "shrink", "-1", code=2)
+    assert "no set of jobs has 1 node in total: there is j002-n2 (2)" in login.run("cluster", "shrink", "-1", code=2)
     said = login.run("cluster", "shrink", "-2")
     assert said.startswith("2 workers retired")
-    assert said.endswith("1 workers are connected\n")
+    assert said.endswith("1 worker is connected\n")
     assert slurm.job(numbers(directory)[1])["JobState"] == "COMPLETED"
     assert "only the job with the scheduler is left" in login.run("cluster", "shrink", "-1", code=2)
 

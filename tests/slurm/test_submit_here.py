@@ -70,7 +70,7 @@ def test_outside_an_allocation_and_in_too_small_a_one_it_says_what_to_type(login
     assert words in said
     done = inside(login, 1, "submit", "--here", campaign)
     assert done.returncode == 2, done.stdout + done.stderr
-    assert "needs more than the 1 nodes of allocation" in done.stderr
+    assert "needs more nodes than allocation" in done.stderr
     assert words in done.stderr
     assert not runs(campaign)
 

@@ -74,7 +74,7 @@ def test_results_are_counted_and_tasks_shared_evenly() -> None:
         ("dask", 'mode = "explicit"\nbatches = [1, 0]', "each of at least 1 task"),
         ("dask", 'parsl_config = "/x.py"', "parsl_config is for backend parsl"),
         ("parsl", 'parsl_config = "x.py"', "parsl_config must be an absolute path"),
-        ("parsl", 'parsl_config = "/x.py"\nparsl_provider = "slurm"', "no parsl_provider beside it"),
+        ("parsl", 'parsl_config = "/x.py"\nparsl_provider = "slurm"', "leave out parsl_provider"),
         ("parsl", 'parsl_partition = "gpu"', 'parsl_partition is for parsl_provider = "slurm"'),
         ("parsl", 'parsl_config = "/x.py"\nclients = 2', "with parsl_config there is one client"),
     ],

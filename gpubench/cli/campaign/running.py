@@ -350,7 +350,7 @@ def run_here(campaign: Campaign) -> None:
     fitting = [job for job in campaign.jobs if job.nodes <= held.nodes]
     if not fitting:
         raise UsageError(
-            f"every job of {campaign.directory} needs more than the {held.nodes} nodes of allocation {held.job_id}",
+            f"every job of {campaign.directory} needs more nodes than allocation {held.job_id} has ({held.nodes})",
             then=f"get more: {_allocate(campaign, scheduler)}",
         )
     from gpubench.cli.progress import progress_for

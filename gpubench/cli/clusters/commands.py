@@ -54,7 +54,7 @@ def start(asked: ClusterOptions) -> None:
 
 
 def status(name: Name = None, outputs: options.Outputs = None) -> None:
-    """Its jobs, nodes, workers and times, and which processes died and why. Exit 4 if anything is missing."""
+    """Its jobs, nodes, workers and times, and why processes died. Exit 4 if anything is missing."""
     from gpubench.cli.clusters.resize import show_status
 
     show_status(_found(name, outputs))

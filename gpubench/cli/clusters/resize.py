@@ -49,7 +49,11 @@ def grow(cluster: Cluster, nodes: int, limit_s: float | None, deadline: float) -
     state = wait_for(cluster, job, deadline, joined)
     for line in time_lines(state, job.job):
         say(line)
-    say(f"{state.connected} workers are connected")
+    say(_connected(state.connected))
+
+
+def _connected(workers: int) -> str:
+    return f"{counted(workers, 'worker')} {'is' if workers == 1 else 'are'} connected"
 
 
 def shrink(cluster: Cluster, nodes: int, deadline: float) -> None:
@@ -65,18 +69,18 @@ def shrink(cluster: Cluster, nodes: int, deadline: float) -> None:
     if running:
         answer = _ask(cluster, {"retire": [rank for job in running for rank in job.ranks]}, deadline)
         if answer.get("left") or "error" in answer:
-            what = answer.get("error") or f"{len(answer['left'])} workers couldn't be retired"
+            what = answer.get("error") or f"{counted(len(answer['left']), 'worker')} couldn't be retired"
             raise IncompleteError(
                 f"{what}; no node was given back", then="the other workers may have too little memory for their data"
             )
-        say(f"{answer['retired']} workers retired, their data is on the others")
+        say(f"{counted(answer['retired'], 'worker')} retired, their data is on the others")
     for job in chosen:
         _end(cluster, job)
         put_away(cluster, job)
         cluster.retire(job)
-        say(f"job {job.job}: {job.nodes} node{'' if job.nodes == 1 else 's'} given back")
+        say(f"job {job.job}: {counted(job.nodes, 'node')} given back")
     state = cluster.state()
-    say(f"{state.connected if state else 0} workers are connected")
+    say(_connected(state.connected if state else 0))
 
 
 def choose(jobs: Sequence[ClusterJob], nodes: int) -> list[ClusterJob]:
@@ -89,7 +93,7 @@ def choose(jobs: Sequence[ClusterJob], nodes: int) -> list[ClusterJob]:
         raise UsageError("only the job with the scheduler is left", then="gpubench cluster stop ends it")
     has = ", ".join(f"{job.job} ({job.nodes})" for job in newest)
     raise UsageError(
-        f"only whole jobs can be given back, and no set of jobs has {nodes} nodes in total: there is {has}",
+        f"only whole jobs can be given back, and no set of jobs has {counted(nodes, 'node')} in total: there is {has}",
         then="the job with the scheduler stays; gpubench cluster stop ends all",
     )
 

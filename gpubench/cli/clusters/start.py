@@ -26,6 +26,7 @@ from gpubench.model.image import Image, Variant
 from gpubench.model.plan import PlannedVariant
 from gpubench.model.quantities import format_seconds, parse_seconds
 from gpubench.model.site import Site
+from gpubench.model.text import counted
 from gpubench.plan.adapter_combinations import check_combination
 from gpubench.plan.feasibility import check_bounds, check_worker_memory
 from gpubench.plan.known_issues import apply_issues, issue_lines
@@ -112,7 +113,7 @@ def time_lines(state: ClusterState, job: str) -> list[str]:
     times = state.jobs.get(job, {})
     words = [("first", "first_worker"), ("half", "half_workers"), ("all", "all_workers")]
     told = [f"{word} after {times[key]:.1f} s" for word, key in words if key in times]
-    return [f"job {job}: {int(times['workers'])} workers registered, {', '.join(told)}"] if told else []
+    return [f"job {job}: {counted(int(times['workers']), 'worker')} registered, {', '.join(told)}"] if told else []
 
 
 def seconds(option: str, text: str) -> float:

@@ -15,7 +15,7 @@ from gpubench.files import write_atomically, writing
 from gpubench.importers.directory import ImportedResults
 from gpubench.merge.table import Merged, merge_directory, parquet
 from gpubench.model.secrets import without_login
-from gpubench.model.text import FORMULA
+from gpubench.model.text import FORMULA, counted
 from gpubench.report import labels
 from gpubench.spec.plain import canonical
 from gpubench.store.campaign import require_place
@@ -77,7 +77,9 @@ def export_mlflow(directory: Path | None, outputs: Path | None, uri: str | None)
     keys = [dict(one.key) for one in judged.verdicts]
     parent = tracked.campaign(plan, judged.verdicts, labels.cell_names(keys), judged.cells, _artifacts(judged))
     written, kept = tracker.export(parent, tracked.runs(plan, judged.cells, _workload_names(judged)))
-    say(f"{written} runs written to experiment {EXPERIMENT} of {without_login(where)}, {kept} were there already")
+    say(
+        f"{counted(written, 'run')} written to experiment {EXPERIMENT} of {without_login(where)}, {kept} existed already"
+    )
     if local:
         say(f"to see them: mlflow ui --backend-store-uri {where}")
 
