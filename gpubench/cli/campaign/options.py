@@ -97,9 +97,7 @@ class CampaignOptions:
         ),
     ] = None
     settings: options.Set = None
-    allow_unknown_env: Annotated[
-        bool, typer.Option("--allow-unknown-env", help="Set also variables that nothing is known to read.")
-    ] = False
+    allow_unknown_env: options.AllowUnknownEnv = False
     outputs: options.Outputs = None
 
     @property
