@@ -76,6 +76,7 @@ def test_where_no_terminal_is_only_the_runs_have_lines(tmp_path: Path, capsys: p
 
 def test_a_look_reads_the_directory_of_runs_once_however_many_are_awaited(tmp_path: Path) -> None:
     campaign = begin(tmp_path / "c", make_plan(blocks=40))
+    campaign.runs_dir.mkdir(exist_ok=True)
     progress = Progress(campaign, None)
     read: list[object] = []
     watched = {str(campaign.runs_dir)}
