@@ -110,6 +110,9 @@ Set = Annotated[
     typer.Option("--set", help="KEY=VALUE: any key of the site profile, dotted, like launcher=ssh."),
     Make(),
 ]
+AllowUnknownEnv = Annotated[
+    bool, typer.Option("--allow-unknown-env", help="Also set variables that no known library reads.")
+]
 Svg = Annotated[Path | None, typer.Option(help="Also every chart as an SVG file in this directory.")]
 Png = Annotated[Path | None, typer.Option(help="Also every chart as a PNG file in this directory.")]
 Planned = Annotated[

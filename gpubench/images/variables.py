@@ -1,20 +1,29 @@
-"""Which environment variables the libraries inside images read: the table ``docker/variables.toml``."""
+"""Which environment variables the libraries inside images read: the table ``docker/variables.toml``, and UCX itself."""
 
 import difflib
 import functools
+import re
+import subprocess
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import pydantic
 
 from gpubench.errors import UsageError
 from gpubench.model.base import Settings
-from gpubench.model.image import Variant
+from gpubench.model.image import Image, Variant
 from gpubench.model.site import Site
 from gpubench.resources import docker_file
 
 _TABLE = "variables.toml"
 _ALLOW = "pass --allow-unknown-env"
+_IN_EVERY_UCX = {
+    *("LOG_FILE", "LOG_LEVEL", "MEMTYPE_CACHE", "NET_DEVICES", "RNDV_SCHEME", "RNDV_THRESH", "TLS"),
+    *("WARN_UNUSED_ENV_VARS", "ZCOPY_THRESH"),
+}
+"""Who sets only these needn't wait for an answer."""
+_ANSWER_S = 20.0
 
 
 class _Library(Settings):
@@ -67,3 +76,48 @@ def why_unknown(name: str) -> str:
         return ""
     near = difflib.get_close_matches(rest, known.names, n=1, cutoff=0.6)
     return f"no known {known.library} reads {name}" + (f" (did you mean '{prefix}_{near[0]}'?)" if near else "")
+
+
+def check_listed(variants: Iterable[Variant], images: Mapping[str, Image | None]) -> None:
+    """Refuse a ``UCX_*`` that other releases of UCX read, and the variant's image doesn't; ``images`` by UCX spec.
+
+    Raises:
+        UsageError: such a name. Variables of modules pass: what can't be loaded on this machine lists none. So do
+            those of a site, which may be for some of its releases; each run says which nobody read.
+    """
+    for variant in variants:
+        image = images.get(variant.ucx)
+        asked = {name for name in variant.env if _core(name)}
+        if image and asked and (listed := _listed(image)) and (unread := sorted(asked - listed)):
+            near = difflib.get_close_matches(unread[0], sorted(listed), n=1, cutoff=0.8)
+            raise UsageError(
+                f"UCX {image.ucx_version} of variant '{variant.label}' reads no {unread[0]}"
+                + (f" (did you mean '{near[0]}'?)" if near else ""),
+                then=f"correct it, or {_ALLOW}",
+            )
+
+
+def _core(name: str) -> bool:
+    prefix, _, rest = name.partition("_")
+    return prefix == "UCX" and rest not in _IN_EVERY_UCX and rest in _libraries()[prefix].names
+
+
+def _listed(image: Image) -> frozenset[str]:
+    """What ``ucx_info`` of the image lists; empty where it can't be asked on this machine."""
+    libraries = image.env.get("LD_LIBRARY_PATH", "").partition(":")[0]
+    program = Path(libraries).parent / "bin" / "ucx_info"
+    if image.kind != "venv" or not program.is_file():
+        return frozenset()
+    try:
+        done = subprocess.run(
+            [program, "-ca"],
+            env={"LD_LIBRARY_PATH": libraries},
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_ANSWER_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return frozenset()
+    return frozenset(re.findall(r"^(UCX_[A-Z0-9_]+)=", done.stdout, re.MULTILINE))

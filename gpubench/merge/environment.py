@@ -20,6 +20,8 @@ from gpubench.spec.waiting import crowded_hosts
 from gpubench.stats.data import ComparisonInput
 
 UNSET, ABSENT = "unset", "absent"
+MOST_HOSTS = 8
+"""Hosts of one value that are named; more are counted."""
 ENVIRONMENT = "environment."
 _NETWORK = "network."
 _UCX = f"{ENVIRONMENT}UCX_"
@@ -68,7 +70,7 @@ class Facts:
         if len(by_value) == 1 and not hosts:
             return next(iter(by_value))
         return ", ".join(
-            f"{value} on {' and '.join(where)}" if any(where) else value for value, where in sorted(by_value.items())
+            f"{value} on {_named(where)}" if any(where) else value for value, where in sorted(by_value.items())
         )
 
     def _of(self, field: str) -> Values:
@@ -79,6 +81,11 @@ class Facts:
         """Whether this run's value of ``field`` was recorded."""
         section = next((prefix for prefix in (_UCX, ENVIRONMENT, _NETWORK) if field.startswith(prefix)), field)
         return field in self.values or section in self.recorded
+
+
+def _named(hosts: Sequence[str]) -> str:
+    more = len(hosts) - MOST_HOSTS
+    return " and ".join([*hosts[:MOST_HOSTS], *([f"{more} more"] if more > 0 else [])])
 
 
 def word(value: str) -> str:

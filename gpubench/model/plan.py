@@ -188,6 +188,12 @@ class Plan(Record):
         """All of them, ascending."""
         return sorted({job.place for job in self.jobs})
 
+    @property
+    def listeners(self) -> str:
+        """Where scheduler, workers and clients of its runs listen, and who gets in."""
+        where = "every interface of their nodes" if self.protocol == "ucx" else f"{self.site.interface} only"
+        return f"{where}; a connection without the job's secret is refused"
+
     def variant(self, label: str) -> PlannedVariant | None:
         """The one of that label."""
         return next((one for one in self.variants if one.label == label), None)

@@ -119,6 +119,7 @@ def facts(inputs: ReportInputs) -> list[tuple[str, str]]:
         ("nodes", ", ".join(map(str, nodes))),
         ("workers per node", f"{', '.join(map(str, workers))}{threads}"),
         ("protocol", f"{plan.protocol} on {plan.device}"),
+        ("listeners", plan.listeners),
         ("blocks", f"{len(blocks)}, each of {len(plan.variants)} variants in an order shuffled from seed {plan.seed}"),
         ("arrangement", ARRANGEMENTS[plan.site.layout.arrangement]),
         ("waiting", _waiting(plan)),

@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from gpubench.errors import MissingToolError, SchedulerError
+from gpubench.errors import MissingToolError, SchedulerError, UsageError
 from gpubench.polling import poll_until
 from gpubench.schedulers import submitted
 from gpubench.schedulers.state import JobState, with_log
@@ -100,6 +100,16 @@ class BatchScheduler(abc.ABC):
     @abc.abstractmethod
     def current_allocation(self, environ: Mapping[str, str]) -> Allocation | None:
         """See ``QueuedScheduler``."""
+
+    def count_nodes(self, queue: str) -> tuple[int, int]:  # noqa: ARG002 - most can't
+        """Nodes of a queue (empty: the default one) that take jobs, and those that don't.
+
+        Raises:
+            UsageError: this scheduler's nodes aren't counted.
+            SchedulerError: it doesn't answer, or has no such queue.
+            MissingToolError: it isn't on this machine.
+        """
+        raise UsageError(f"the nodes of {self.TITLE} aren't counted", then="say how many: --nodes N")
 
     def dependencies(self, after: Sequence[str]) -> Sequence[str]:
         """The jobs of ``after`` that the submit command can be given; raises SchedulerError, MissingToolError."""

@@ -33,6 +33,7 @@ from gpubench.schedulers.state import JobState, Phase
 
 _WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT"}
 _RUNNING = {"RUNNING", "COMPLETING", "SIGNALING", "STAGE_OUT", "STOPPED", "SUSPENDED", "RESIZING"}
+_TAKE_JOBS = {"alloc", "comp", "idle", "mix", "resv"}
 _FIELD = re.compile(r"(?:^| )(\w+(?::\w+)?)=(\S*)")
 _UNHEARD = "timed out"
 _NOTHING = ("None", "(null)", "None assigned")
@@ -84,6 +85,19 @@ class Slurm(BatchScheduler):
         if not job_id or not nodes.isdigit():
             return None
         return self.allocation(job_id, int(nodes), ("SLURM_JOB_NUM_NODES", "SLURM_NNODES"))
+
+    def count_nodes(self, queue: str) -> tuple[int, int]:
+        """See ``BatchScheduler.count_nodes``; a star behind a state: the node doesn't answer."""
+        chosen = [f"--partition={queue}"] if queue else []
+        done = call(["sinfo", "--noheader", *chosen, "--format=%P|%t|%D"])
+        if done.returncode:
+            raise self.no_answer("sinfo", done)
+        rows = [line.split("|") for line in done.stdout.splitlines() if line.count("|") == 2]
+        counts = [(state, int(number)) for name, state, number in rows if queue or name.endswith("*")]
+        if not counts:
+            raise SchedulerError(f"Slurm has no partition {queue}" if queue else "Slurm has no default partition")
+        usable = sum(number for state, number in counts if state in _TAKE_JOBS)
+        return usable, sum(number for _, number in counts) - usable
 
     def find(self, job_dir: Path) -> str:
         """See ``BatchScheduler.find``."""

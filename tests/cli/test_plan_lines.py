@@ -69,3 +69,11 @@ def test_noise_that_nobody_has_measured_is_said_to_be_assumed(made: Plan) -> Non
     asked = plan("base=1 b=2", blocks=8, workloads=WORKLOADS, power=0.9)
     assert [line for line in plan_lines(Campaign(Path("c"), asked)) if "noise here is not known" in line] == [lines[-1]]
     assert not any("noise" in line for line in plan_lines(Campaign(Path("c"), plan("base=1 b=2", blocks=2))))
+
+
+@pytest.mark.parametrize("protocol", ["tcp", "ucx"])
+def test_over_ucx_the_plan_says_where_its_processes_listen_and_who_gets_in(protocol: str) -> None:
+    lines = list(plan_lines(Campaign(Path("c"), plan("base=1 b=2", blocks=2, protocol=protocol))))
+    where = "every interface of their nodes; a connection without the job's secret is refused"
+    said = f"  scheduler, workers and clients listen on {where}"
+    assert (said in lines) == (protocol == "ucx")

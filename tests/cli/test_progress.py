@@ -6,6 +6,7 @@ import io
 import json
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,23 @@ def test_where_no_terminal_is_only_the_runs_have_lines(tmp_path: Path, capsys: p
         progress.look()
     lines = capsys.readouterr().out.splitlines()
     assert [line.partition("]")[0] for line in lines] == [f"[{number}/8" for number in range(1, 9)]
+
+
+def test_a_look_reads_the_directory_of_runs_once_however_many_are_awaited(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "c", make_plan(blocks=40))
+    campaign.runs_dir.mkdir(exist_ok=True)
+    progress = Progress(campaign, None)
+    read: list[object] = []
+    watched = {str(campaign.runs_dir)}
+
+    def listen(event: str, arguments: tuple[object, ...]) -> None:
+        if event in ("os.listdir", "os.scandir") and watched & set(map(str, arguments)):
+            read.append(arguments)
+
+    sys.addaudithook(listen)  # for ever: it listens no more when nothing is watched
+    progress.look()
+    watched.clear()
+    assert len(read) == 1
 
 
 def test_the_bar_says_how_many_blocks_are_complete_and_what_is_left(tmp_path: Path) -> None:

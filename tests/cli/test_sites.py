@@ -262,7 +262,9 @@ def test_what_dead_runs_left_on_this_machine_is_listed_and_removed(gpubench: Run
     assert said[-1].startswith("nothing left by dead jobs on ")
     assert not left.exists()
     assert all(one.exists() for one in (alive, other))
+    assert gpubench(*clean, "--all").stdout.splitlines()[-1].startswith("nothing left by dead jobs on ")
     os.close(handle)
+    assert "--nodes and --all; give one of them" in gpubench(*clean, "--all", "--nodes", "2").stderr
     assert "this site's jobs are no scripts" in gpubench("sites", "clean", "kubernetes").stderr
 
 

@@ -118,6 +118,7 @@ def test_a_cluster_with_keys_is_joined_checked_grown_and_shrunk_without_losing_a
         monkeypatch.setenv(name, "9")  # for something else
     said = mine("start", *START, "--protocol", "tls", "--nodes", "1")
     assert "job j001-n1: 1 worker registered, first after" in said
+    assert "can run code" not in said
     keys = sorted((mine.directory / "tls").iterdir())
     assert [path.name for path in keys] == ["ca.pem", "client.key", "client.pem", "cluster.key", "cluster.pem"]
     assert {stat.S_IMODE(path.stat().st_mode) for path in keys} == {0o600}
@@ -175,7 +176,8 @@ def test_of_many_jobs_those_to_give_back_are_found_at_once() -> None:
 @pytest.mark.system
 def test_workers_packed_on_one_core_are_called_so_and_a_killed_job_is_told(mine: Standing) -> None:
     need(len(os.sched_getaffinity(0)) > 1, "two CPUs")
-    mine("start", *START, "--protocol", "tcp", "--nodes", "2")
+    said = mine("start", *START, "--protocol", "tcp", "--nodes", "2")
+    assert "whoever reaches it over lo can run code as you; --protocol tls lets in only who has its keys" in said
     assert mine.script(BIND).returncode == 0
     said = mine.look("affinity", code=6)
     assert said.count("FAIL: 2 workers with 2 threads packed on 1 of") == 2
@@ -203,7 +205,8 @@ def test_a_cluster_whose_supervisors_were_killed_leaves_nothing_when_it_is_stopp
 
 def test_what_is_no_name_protocol_or_time_is_refused_before_anything_is_written(gpubench: Run, tmp_path: Path) -> None:
     for words, message in (
-        (("--name", "../up"), "is no name"),
+        (("--name", "../up"), "--name '../up': no name; use letters, digits"),
+        (("--ucx", "1.22.0,UCX_TSL=rc"), "no known UCX reads UCX_TSL (did you mean 'UCX_TLS'?)"),
         (("--protocol", "udp"), "there is: tcp, tls, ucx"),
         (("--time", "soon"), "--time"),
     ):

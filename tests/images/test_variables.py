@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import dask.config
@@ -12,8 +13,8 @@ import pytest
 
 from gpubench.cli.sites.profiles import load_site, site_names
 from gpubench.errors import UsageError
-from gpubench.images.variables import check_variables, why_unknown
-from gpubench.model.image import parse_variant
+from gpubench.images.variables import check_listed, check_variables, why_unknown
+from gpubench.model.image import Image, parse_variant
 
 
 @pytest.mark.parametrize(
@@ -66,6 +67,51 @@ def test_a_package_is_no_variable() -> None:
         UsageError, match="variant 'dask1' sets dask, and names of environment variables are upper-case"
     ):
         check_variables(load_site("local"), [parse_variant("dask1=1.19.0,dask=2024.1")])
+
+
+LISTS = """#!/bin/sh
+[ "$*" = -ca ] || exit 1
+cat <<'END'
+UCX_TLS=all
+UCX_PROTO_ENABLE=y
+# UCX_COMMENT=1
+END
+"""
+
+
+def ucx_of(folder: Path, script: str) -> Image:
+    """An image whose ``ucx_info`` is this script."""
+    (folder / "bin").mkdir()
+    (folder / "bin" / "ucx_info").write_text(script)
+    (folder / "bin" / "ucx_info").chmod(0o755)
+    env = {"LD_LIBRARY_PATH": f"{folder}/lib"}
+    about = {"ucx_spec": "1.17.0", "ucx_version": "1.17.0", "binding": "ucxx", "python": "python", "manifest": "0" * 12}
+    return Image(kind="venv", id="0" * 16, env=env, **about)
+
+
+@pytest.mark.parametrize("name", ["UCX_TLS", "UCX_PROTO_ENABLE", "UCX_RC_MLX5_TX_CQ_LEN", "OMP_NUM_THREADS"])
+def test_what_the_images_own_ucx_lists_and_what_a_module_may_read_passes(name: str, tmp_path: Path) -> None:
+    image = ucx_of(tmp_path, LISTS)
+    check_listed([parse_variant(f"a=1.17.0,{name}=1")], {"1.17.0": image})
+
+
+def test_what_only_other_releases_of_ucx_read_is_refused(tmp_path: Path) -> None:
+    variant, image = parse_variant("a=1.17.0,UCX_PROTO_EMULATION_ENABLE=y"), ucx_of(tmp_path, LISTS)
+    check_variables(load_site("local"), [variant])
+    why = "UCX 1.17.0 of variant 'a' reads no UCX_PROTO_EMULATION_ENABLE"
+    with pytest.raises(UsageError, match=re.escape(f"{why}; correct it, or pass --allow-unknown-env")):
+        check_listed([variant], {"1.17.0": image})
+    near = parse_variant("a=1.17.0,UCX_PROTO_INFO=y")
+    (tmp_path / "bin" / "ucx_info").write_text(LISTS.replace("UCX_PROTO_ENABLE", "UCX_PROTO_INFO_DIR"))
+    with pytest.raises(UsageError, match=re.escape("reads no UCX_PROTO_INFO (did you mean 'UCX_PROTO_INFO_DIR'?)")):
+        check_listed([near], {"1.17.0": image})
+
+
+@pytest.mark.parametrize("script", ["#!/bin/sh\nexit 1\n", "no program"])
+def test_a_ucx_that_cannot_be_asked_here_refuses_nothing(script: str, tmp_path: Path) -> None:
+    variant = parse_variant("a=1.17.0,UCX_PROTO_EMULATION_ENABLE=y")
+    check_listed([variant], {"1.17.0": ucx_of(tmp_path, script)})
+    check_listed([variant], {"1.17.0": None})
 
 
 @pytest.mark.parametrize("name", site_names())

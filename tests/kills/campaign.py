@@ -9,7 +9,9 @@ import argparse
 import dataclasses
 import fcntl
 import itertools
+import json
 import os
+import re
 import secrets
 import sys
 import tempfile
@@ -33,6 +35,13 @@ from tests.slurm.test_campaigns import left_on
 
 VARIANTS = "a=1.22.0 b=1.22.0,MALLOC_ARENA_MAX=2"
 LONGEST_S = 900.0
+ANSWER = (
+    *("workload", "backend", "params_id", "nodes", "workers_per_node", "protocol", "baseline", "candidate"),
+    *("blocks", "samples", "verdict", "reason"),
+)
+"""Of a verdict, what times don't change: one block decides nothing."""
+ANSWERS = "answers"
+SECTION = re.compile(r'<section[^>]* id="([a-z-]+)"')
 TRIES = 3
 """Commands until a campaign is done: the first may find that a process of the killed one still ends."""
 
@@ -111,11 +120,11 @@ HERE = Here()
 
 
 def undisturbed(directory: Path, site: Here = HERE) -> Counter[tuple[Any, ...]]:
-    """The table of a campaign that nobody kills."""
+    """What comes out of a campaign that nobody kills."""
     front = Front(directory, *site.words(directory), env=site.env(directory))
     assert front.end(LONGEST_S) == 0, front.output
     (campaign,) = _campaigns(directory)
-    return _table(campaign)
+    return _table(campaign) + _answers(campaign)
 
 
 def kill(
@@ -173,10 +182,14 @@ def _faults(seen: Seen, directory: Path, home: Path, expected: Counter[tuple[Any
     point = seen.point
     campaign = Campaign.open(directory)
     replaced = {block.replaces for job in campaign.jobs for block in job.blocks}
+    found = _table(directory) + _answers(directory)
     for one in account(campaign).outcomes:
         if one.status == "failed" and point.explains(one.reason):
             seen.happened.append(f"{one.run.variant} failed: {one.reason}")
-            expected = Counter({row: count for row, count in expected.items() if one.run.variant not in row})
+            expected, found = (
+                Counter({row: count for row, count in some.items() if row[0] != ANSWERS and one.run.variant not in row})
+                for some in (expected, found)
+            )
         elif one.block.block not in replaced and one.status != "ok":
             yield f"block {one.block.block} {one.run.variant}: {one.status}: {one.reason}"
     oks = Counter(
@@ -188,9 +201,8 @@ def _faults(seen: Seen, directory: Path, home: Path, expected: Counter[tuple[Any
     checked = run_gpubench(["results", "fsck", str(directory)], home, own_queue(home), one_stream=True)
     if checked.returncode or "no findings" not in checked.stdout:
         yield f"fsck: {checked.stdout.strip()}"
-    found = _table(directory)
     if found != expected:
-        yield f"the table has {dict(found - expected)} more, and lacks {dict(expected - found)}"
+        yield f"store, verdicts or page have {dict(found - expected)} more, and lack {dict(expected - found)}"
     yield from _left(directory, home)
 
 
@@ -220,6 +232,17 @@ def _table(directory: Path) -> Counter[tuple[Any, ...]]:
     frame = pl.read_parquet(campaign.results).filter(stands)
     columns = ["workload", "backend", "params", "variant", "nodes", "workers_per_node", "protocol", "warmup", "rep"]
     return Counter(frame.select(columns).iter_rows())
+
+
+def _answers(directory: Path) -> Counter[tuple[Any, ...]]:
+    """Every verdict but for what times make of it, and the page's sections."""
+    try:
+        cells = json.loads((directory / "verdicts.json").read_text(encoding="utf-8"))["cells"]
+        page = (directory / "report.html").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return Counter([(ANSWERS, "none")])
+    found = Counter((ANSWERS, *(one[name] for name in ANSWER)) for one in cells)
+    return found + Counter((ANSWERS, name) for name in SECTION.findall(page))
 
 
 def all_calls(

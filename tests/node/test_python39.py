@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import re
 import signal
 import subprocess
 import zipfile
@@ -74,6 +75,16 @@ def test_every_file_of_the_node_half_compiles(python39: str) -> None:
     )
     assert (done.stdout, done.stderr) == (f"{len(paths)}\n", "")
     assert len(paths) > 30
+
+
+def test_nobody_catches_a_timeout_that_is_another_one_there() -> None:
+    """Before Python 3.11 ``asyncio.TimeoutError``, which Dask raises, is no ``TimeoutError``; before 3.10 nor is
+    ``socket.timeout``.
+    """
+    texts = {name: data.decode("utf-8") for name, data in resources.node_half().items()}
+    caught = re.compile(r"(?:except|suppress)\b[^\n#]*(?<![\w.])TimeoutError\b")
+    assert not [name for name, text in texts.items() if caught.search(text)]
+    assert any("asyncio.TimeoutError" in text for text in texts.values())
 
 
 def test_help_needs_nothing_but_the_standard_library(campaign: Callable[..., Runner]) -> None:

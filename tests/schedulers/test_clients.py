@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from gpubench.schedulers.client import call
+from gpubench.schedulers.batch import call
 
 from gpubench.errors import MissingToolError
 

@@ -430,3 +430,37 @@ def test_every_word_of_slurm_has_its_phase(
         word.split(maxsplit=1)[0],
         137 if phase == "ended" else None,
     )
+
+
+SINFO = """\
+debug|idle|2
+batch*|idle|3
+batch*|mix|4
+batch*|alloc|5
+batch*|drain|1
+batch*|idle*|2
+"""
+
+
+def sinfo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    (tmp_path / "sinfo").write_text(f"#!/bin/sh\n{script}\n")
+    (tmp_path / "sinfo").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+
+
+def test_slurms_nodes_that_take_jobs_are_counted_by_partition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sinfo(tmp_path, monkeypatch, f"cat <<'END'\n{SINFO}END")
+    assert Slurm().count_nodes("") == (12, 3)
+    sinfo(tmp_path, monkeypatch, """[ "$2" = --partition=debug ] && echo 'debug|idle|2'""")
+    assert Slurm().count_nodes("debug") == (2, 0)
+    sinfo(tmp_path, monkeypatch, "true")
+    with pytest.raises(SchedulerError, match="Slurm has no partition gone"):
+        Slurm().count_nodes("gone")
+    sinfo(tmp_path, monkeypatch, "echo 'slurm_load_partitions: no controller' >&2; exit 1")
+    with pytest.raises(SchedulerError, match="sinfo failed: slurm_load_partitions: no controller"):
+        Slurm().count_nodes("")
+
+
+def test_nodes_of_other_schedulers_are_not_counted() -> None:
+    with pytest.raises(UsageError, match="the nodes of LSF aren't counted; say how many: --nodes N"):
+        Lsf().count_nodes("")

@@ -42,6 +42,10 @@ class Login:
         user = {"USER": OTHER_USER, "HOME": str(directory)} if other else {}
         self.variables = {"XDG_CACHE_HOME": str(cache), "XDG_STATE_HOME": str(directory / "state"), **user}
 
+    def under(self, umask: str) -> None:
+        """From now on with this umask."""
+        self._become = ("bash", "-c", f'umask {umask} && exec "$@"', "bash", *self._become)
+
     def lock(self, row: LockRow) -> None:
         """``images.lock.toml`` with this one image."""
         (self.directory / LOCK_FILE).write_text(ImagesLock(image=[row]).dump())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -109,3 +111,14 @@ def test_who_waits_is_told_how_many_series_have_been_searched() -> None:
     long_enough, short = [0.0] * FEWEST, [0.0] * (FEWEST - 1)
     change_points([long_enough, short, long_enough], seed=9, searching=lambda *far: told.append(far))
     assert told == [(0, 2), (1, 2)]
+
+
+def test_the_longest_series_that_is_searched_as_it_is_needs_little_memory() -> None:
+    values = series(np.random.default_rng(12), (LONGEST, 0.0))
+    tracemalloc.start()
+    try:
+        change_points([values], seed=12)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 150 * 2**20  # all permutations of a chunk at once, as squares of its length, take 320 MB and more

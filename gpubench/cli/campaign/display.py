@@ -78,6 +78,8 @@ def plan_lines(campaign: Campaign) -> Iterator[str]:
         yield f"  {line}"
     for note in plan.notes:
         yield f"  {note}"
+    if plan.protocol == "ucx":  # whose listeners can't be bound to an address
+        yield f"  scheduler, workers and clients listen on {plan.listeners}"
     yield from _finds(plan)
 
 

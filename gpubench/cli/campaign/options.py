@@ -104,9 +104,7 @@ class CampaignOptions:
         ),
     ] = None
     settings: options.Set = None
-    allow_unknown_env: Annotated[
-        bool, typer.Option("--allow-unknown-env", help="Also set variables that no known library reads.")
-    ] = False
+    allow_unknown_env: options.AllowUnknownEnv = False
     outputs: options.Outputs = None
 
     @property

@@ -20,7 +20,7 @@ from gpubench.errors import GpubenchError, UsageError
 from gpubench.files import write_atomically, write_many_atomically
 from gpubench.images.compatibility import with_waiting
 from gpubench.images.kinds.base import Found
-from gpubench.images.variables import check_variables
+from gpubench.images.variables import check_listed, check_variables
 from gpubench.model.image import Image, Variant
 from gpubench.model.own_workload import OwnWorkload
 from gpubench.model.plan import Plan
@@ -174,6 +174,8 @@ def _request(wanted: Wanted, now: dt.datetime, seed: int, images: Mapping[str, F
         earlier = _as_often(history.pilot if history else (), reps)
         history = History(first.campaign, run_s, 1, earlier, source="what the first pass took")
     found: dict[str, Image | None] = {spec: found[0] if found else None for spec, found in images.items()}
+    if not wanted.asked.allow_unknown_env:
+        check_listed(wanted.variants, found)
     return dataclasses.replace(settled, created_at=now.isoformat(), seed=seed, history=history, images=found)
 
 

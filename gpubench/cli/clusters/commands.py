@@ -160,6 +160,7 @@ class ClusterOptions:
     base: options.Base = None
     date: options.Date = None
     settings: options.Set = None
+    allow_unknown_env: options.AllowUnknownEnv = False
     outputs: options.Outputs = None
 
     @property

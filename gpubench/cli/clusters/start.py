@@ -2,7 +2,6 @@
 
 import datetime as dt
 import os
-import re
 import secrets
 import subprocess
 import time
@@ -21,6 +20,8 @@ from gpubench.cli.ways import typed
 from gpubench.errors import IncompleteError, MissingToolError, PlanRefusedError, UsageError
 from gpubench.files import temporary_directory, write_atomically, writing
 from gpubench.images.compatibility import with_waiting
+from gpubench.images.variables import check_variables
+from gpubench.model.base import check_name
 from gpubench.model.cluster import PROTOCOLS, TLS_FOLDER, ClusterRecord
 from gpubench.model.image import Image, Variant
 from gpubench.model.plan import PlannedVariant
@@ -46,8 +47,6 @@ from gpubench.schedulers import BATCH, LOCAL
 from gpubench.spec.cluster import READY, SCHEDULER_FILE, TOKEN_FILE, ClusterState
 from gpubench.spec.plain import content_id
 from gpubench.store.clusters import CLUSTERS, Cluster
-
-_NAME = re.compile(r"[A-Za-z0-9][\w.+-]{0,62}", re.ASCII)
 
 
 def start_cluster(asked: ClusterOptions) -> None:
@@ -98,6 +97,11 @@ def join_lines(record: ClusterRecord) -> list[str]:
     lines += [f"    {line}" for line in client_lines(record)]
     how = python or "a Python with the versions of the cluster's image"
     lines.append(f"under {how}, after: . {folder}/{CLIENT_FILE}")
+    if record.protocol != "tls":
+        where = "any interface of its nodes" if record.protocol == "ucx" else record.site.interface
+        lines.append(
+            f"whoever reaches it over {where} can run code as you; --protocol tls lets in only who has its keys"
+        )
     settings = record.site.kubernetes
     if in_pods(record.site):
         part = f" (subPath {settings.claim_folder})" if settings.claim_folder else ""
@@ -137,10 +141,14 @@ def _record(asked: ClusterOptions, site: Site) -> ClusterRecord:
     if protocol not in PROTOCOLS:
         raise PlanRefusedError(f"no protocol '{protocol}'", then=f"there is: {', '.join(PROTOCOLS)}")
     variant = default_variant(site, asked.ucx)
+    if not asked.allow_unknown_env:
+        check_variables(site, [variant])
     now = dt.datetime.now(dt.UTC)
     name = asked.name or f"{site.name}-{now:%Y%m%dT%H%M%SZ}"
-    if not _NAME.fullmatch(name):
-        raise UsageError(f"--name '{name}' is no name", then="letters, digits, and . + - _ within")
+    try:
+        check_name(name)
+    except ValueError as error:
+        raise UsageError(f"--name '{name}': {error}") from None
     limit_s = site.limits.job if asked.time is None else lifetime(asked.time, site)
     outputs = asked.outputs or expanded(site.paths.outputs, "paths.outputs", site)
     directory = (outputs / CLUSTERS).resolve() / name

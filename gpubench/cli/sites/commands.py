@@ -98,9 +98,12 @@ def check(
 def clean(
     name: options.NamedSite,
     nodes: Annotated[
-        int,
-        typer.Option(min=1, help="Check this many nodes, which the scheduler chooses."),
-    ] = 1,
+        int | None,
+        typer.Option(min=1, help="Check this many nodes, default 1; the scheduler chooses which."),
+    ] = None,
+    everywhere: Annotated[
+        bool, typer.Option("--all", help="Check every node of the profile's partition that takes jobs (Slurm).")
+    ] = False,
     remove: Annotated[bool, typer.Option("--remove", help="Remove what is found.")] = False,
     settings: options.Set = None,
     outputs: options.Outputs = None,
@@ -108,7 +111,9 @@ def clean(
     """List what dead jobs left on nodes, or remove it. Exit 6 if anything can't be removed."""
     from gpubench.cli.sites.node_jobs import clean_site
 
-    clean_site(name, settings or [], nodes=nodes, remove=remove, outputs=outputs)
+    if nodes and everywhere:
+        raise UsageError("--nodes and --all", then="give one of them")
+    clean_site(name, settings or [], nodes=None if everywhere else nodes or 1, remove=remove, outputs=outputs)
 
 
 def prereqs(

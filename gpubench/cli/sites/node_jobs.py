@@ -30,13 +30,14 @@ from gpubench.files import locked, write_atomically, writing
 from gpubench.model.image import Image
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
+from gpubench.model.text import counted
 from gpubench.plan.site_checks import SiteFinding, check_images, check_nodes, check_site, parse_facts, require_shared
 from gpubench.polling import poll_until
 from gpubench.render.check import FACTS, INSIDE, JOB, LEFT, render_check, render_clean
 from gpubench.render.job import OBJECTS, job_file
 from gpubench.render.planned import pack
 from gpubench.schedulers import BATCH, JobState
-from gpubench.schedulers.batch import inherited
+from gpubench.schedulers.batch import BatchScheduler, inherited
 
 _STAMP = "[0-9]" * 8 + "-[0-9]*"
 LOOK_S = 1.0
@@ -232,11 +233,11 @@ class LeftOnNode:
         return f"{self.node}: {self.what} {self.where}{size}{end}"
 
 
-def clean_site(name: str, settings: Sequence[str], *, nodes: int, remove: bool, outputs: Path | None) -> None:
-    """Run the job, and say a line for each thing found.
+def clean_site(name: str, settings: Sequence[str], *, nodes: int | None, remove: bool, outputs: Path | None) -> None:
+    """Run the job on so many nodes (None: all that take jobs), and say a line for each thing found.
 
     Raises:
-        UsageError: the profile is wrong by itself, or its jobs are no scripts.
+        UsageError: the profile is wrong by itself, its jobs are no scripts, or its scheduler can't count its nodes.
         MissingToolError: the scheduler isn't here.
         SchedulerError: the job was refused or failed, or not every node answered.
         PlanRefusedError: something can't be removed.
@@ -244,6 +245,8 @@ def clean_site(name: str, settings: Sequence[str], *, nodes: int, remove: bool, 
     """
     site = load_site(name, list(settings))
     refuse_wrong(site, "sites clean", instead="pods leave nothing on the nodes")
+    if nodes is None:
+        nodes = _every_node(site)
     files = render_clean(site, nodes, resources.job_templates(), remove=remove, gpubench=__version__)
     with job_files(site, "cleanings", files, outputs) as directory:
         log = directory / "jobs" / JOB
@@ -267,6 +270,19 @@ def clean_site(name: str, settings: Sequence[str], *, nodes: int, remove: bool, 
     there = len(found) if not remove else 0
     how = "; remove it with --remove" if there else ""
     say(f"{there or 'nothing'} left by dead jobs on {', '.join(seen)}{how}")
+
+
+def _every_node(site: Site) -> int:
+    """How many nodes take jobs; those that take none are said."""
+    scheduler = BATCH.get(site.scheduler)
+    if not isinstance(scheduler, BatchScheduler):
+        return 1
+    usable, others = scheduler.count_nodes(site.batch.queue)
+    if others:
+        say(f"{counted(others, 'node')} that take{'s' if others == 1 else ''} no jobs now: not looked at")
+    if not usable:
+        raise SchedulerError(f"no node of site {site.name} takes jobs now")
+    return usable
 
 
 def _parse(node: str, text: str) -> Iterator[LeftOnNode]:

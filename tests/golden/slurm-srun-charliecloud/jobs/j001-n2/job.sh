@@ -122,6 +122,7 @@ SH
 in_image=(bash -c "$GPUBENCH_CH_RUN" charliecloud ch-run --private-tmp '--unset-env=!(USER|GPUBENCH_CLOCK|GPUBENCH_END|GPUBENCH_JOB_TOKEN|GPUBENCH_STOP_AT_EOF|OUTDIR|SCRATCHDIR|SLURM_NODEID|LANG)' --set-env=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin --env-no-expand "--set-env=OUTDIR=/tmp/host$OUTDIR" "--set-env=SCRATCHDIR=/tmp/host$SCRATCHDIR" "--bind=$GPUBENCH_CAMPAIGN:/tmp/host$GPUBENCH_CAMPAIGN" "--bind=$OUTDIR:/tmp/host$OUTDIR" "--bind=$SCRATCHDIR:/tmp/host$SCRATCHDIR" "--cd=/tmp/host$PWD")
 
 # Each node compares an image's file with its sidecar before the first run: nothing that unpacks it notices changed bytes.
+# It reads the whole file once a day. A note that only this user may write says which file was right, and when.
 GPUBENCH_CHECK=$(
   cat <<'SH'
 refuse() {
@@ -130,8 +131,21 @@ refuse() {
 }
 sidecar=$(cat "$1.json") || refuse "the sidecar of $1 can't be read"
 [[ $sidecar =~ \"squashfs_sha256\":\ \"([0-9a-f]{64})\" ]] || refuse "the sidecar of $1 has no sha256"
+wanted=${BASH_REMATCH[1]}
+file=$(stat -L -c '%n %s bytes, inode %i, written %.9Y, changed %.9Z' -- "$1") || refuse "$1 can't be read"
+notes=$SCRATCHDIR/gpubench-checked-$(id -u) note=''
+(umask 077 && mkdir -p -- "$notes") 2>/dev/null
+# The name is predictable, so somebody else may have made this directory: then no note counts.
+mode=$(stat -c %a -- "$notes" 2>/dev/null)
+if [ ! -L "$notes" ] && [ -O "$notes" ] && [ "${mode%700}" != "$mode" ]; then note=$notes/$wanted-$(uname -n); fi
+if [ -f "$note" ] && [ "$(<"$note")" = "$file" ]; then
+  age=$(($(date +%s) - $(stat -c %Y -- "$note")))
+  if ((age >= 0 && age < 86400)); then exit 0; fi
+fi
 found=$(sha256sum <"$1") || refuse "$1 can't be read"
-[ "${found%% *}" = "${BASH_REMATCH[1]}" ] || refuse "$1 isn't the file that was imported: its sha256 is ${found%% *}"
+[ "${found%% *}" = "$wanted" ] || refuse "$1 isn't the file that was imported: its sha256 is ${found%% *}"
+if [ -n "$note" ]; then { echo "$file" >"$note.$$" && mv -- "$note.$$" "$note"; } 2>/dev/null; fi
+exit 0
 SH
 )
 last_words() { # of a step: the last line that says more than that it failed
