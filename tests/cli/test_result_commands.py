@@ -48,6 +48,35 @@ def test_who_types_an_old_name_is_told_the_new_one(gpubench: Run, old: str) -> N
     assert "no command" in manual.fault(f"gpubench {old}")
 
 
+def test_two_old_words_are_answered_by_what_they_did(gpubench: Run) -> None:
+    done = gpubench("workloads", "new", "mine")
+    assert (done.returncode, done.stderr) == (
+        2, "gpubench: there is no command workloads new any more; type: gpubench suites new NAME\n"
+    )  # fmt: skip
+    assert gpubench("workloads", "merge").stderr.endswith("type: gpubench suites workloads\n")
+
+
+def test_what_became_of_every_run_is_a_content_of_its_own(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "c", make_plan(suite=QUICK[4:], blocks=3))
+    finish(campaign)
+    plan = campaign.plan
+    shutil.rmtree(next(campaign.runs_dir.iterdir()))
+    said = run("report", campaign.directory, "--only", "runs").stdout.splitlines()
+    planned = 3 * len(plan.variants)
+    assert said[0] == f"{plan.campaign}: {planned - 1} ok, 1 lost"
+    assert said[1].split() == ["block", "order", "variant", "status", "seconds", "why"]
+    assert len(said) == planned + 2
+    found = json.loads(run("report", campaign.directory, "--only", "runs", "--json").stdout)
+    assert (found["schema"], found["campaign"]) == ("gpubench/runs/1", plan.campaign)
+    by_run = {one["run"]: one for one in found["runs"]}
+    assert by_run.keys() == {one.run for _, _, one in campaign.rows()}
+    (lost,) = [one for one in by_run.values() if one["status"] != "ok"]
+    assert (lost["status"], lost["seconds"], lost["directory"]) == ("lost", None, None)
+    assert all(one["seconds"] >= 0 for one in by_run.values() if one["status"] == "ok")
+    table = run("report", campaign.directory, "--only", "runs", "--markdown").stdout
+    assert "| block | order | variant | status |" in table
+
+
 def test_a_trend_of_nothing_named_reads_all_outputs(outputs: Path) -> None:
     named = run("trend", outputs.name)
     assert (named.exit_code, run("trend").stdout) == (0, named.stdout)

@@ -66,8 +66,8 @@ def report(
 
     With B (the same suite on Slurm and on Kubernetes, say): one page with both curves, and a verdict at every size that
     both have. Sizes whose workers are laid out otherwise are refused, not compared. With --only: verdicts; scaling
-    (speed-up, efficiency, scalability law); links between workers; coverage (what was measured when); changes over
-    dates.
+    (speed-up, efficiency, scalability law); links between workers; runs (what became of each); coverage (what was
+    measured when); changes over dates.
     """
     from gpubench.cli.results.show import report as run
 

@@ -94,8 +94,8 @@ class ImportResults(OneSide):
             yield "a date's figure is one mean of many repetitions: stragglers and noise within a run can't be seen"
 
     def section(self, content: Content, question: Question, workload: str | None) -> Section:
-        """Any but links."""
-        if content is Content.LINKS:
+        """Any but links and runs."""
+        if content in (Content.LINKS, Content.RUNS):
             raise UsageError(
                 f"{self.place} is an import: it has no runs and links of its own, which this asks for",
                 then="name a campaign",

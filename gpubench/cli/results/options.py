@@ -87,6 +87,7 @@ class Content(StrEnum):
     VERDICTS = "verdicts"
     SCALING = "scaling"
     LINKS = "links"
+    RUNS = "runs"
     COVERAGE = "coverage"
     CHANGES = "changes"
 

@@ -185,6 +185,10 @@ class CampaignResults(OneSide):
         """Any."""
         if content is Content.SCALING:
             return self._scaling()
+        if content is Content.RUNS:
+            from gpubench.report.runs import run_list_section
+
+            return run_list_section(self.name, account_now(self.campaign).outcomes)
         return self._links(workload) if content is Content.LINKS else super().section(content, question, workload)
 
     def _scaling(self) -> Section:
