@@ -92,6 +92,7 @@ def test_any_path_inside_a_campaign_names_it(outputs: Path, inside: str) -> None
     assert (run("compare", path).stdout, whole.exit_code) == (whole.stdout, 21)
     assert run("status", path).stdout == run("status", "outputs/tiny").stdout
     assert run("trend", path).stdout == run("trend", "outputs/tiny").stdout
+    assert run("results", "fsck", path).stdout == run("results", "fsck", "outputs/tiny").stdout
 
 
 def test_so_does_the_directory_in_which_somebody_stands(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,6 +130,9 @@ def test_only_regressions_fail_where_that_is_asked_for(outputs: Path, tmp_path: 
         (["report", "outputs/tiny", "--html", "x.html"], "--html is for two targets"),
         (["report", "outputs/tiny", "--margin", "3%"], "are for two targets, or --only verdicts"),
         (["report", "import", "--only", "links"], "is an import: it has no runs and links of its own"),
+        (["report", "import", "--only", "runs"], "is an import: it has no runs and links of its own"),
+        (["bench", "--campaign", "outputs/tiny/plan.json", "--stop"], "outputs/tiny has a fixed number of blocks"),
+        (["submit", "--campaign", "outputs/tiny/nothing"], "outputs/tiny/nothing is no campaign"),
         (["report", "outputs/tiny", "outputs/tiny/runs"], "outputs/tiny is named twice"),
         (["report", "outputs/tiny", "--workload", "merge"], "--workload is for --only links"),
         (["diff", "outputs/tiny", "outputs/tiny/runs"], "is named twice"),

@@ -33,6 +33,7 @@ from gpubench.cli.campaign.running import (
     watch_jobs,
 )
 from gpubench.cli.notify import notify as tell
+from gpubench.cli.results.open_target import root_of
 from gpubench.cli.say import say
 from gpubench.cli.ways import typed
 from gpubench.errors import InterruptedByUserError, UsageError
@@ -70,6 +71,7 @@ def go_on(directory: Path, *, more: int = 0, stop: bool = False, gate: bool = Fa
 
     Jobs that wait or run in a queue are waited for first.
     """
+    directory = root_of(directory)
     with at_work_on(directory):
         campaign = Campaign.open(directory)
         adaptive = campaign.plan.max_blocks is not None
@@ -107,6 +109,7 @@ def go_on(directory: Path, *, more: int = 0, stop: bool = False, gate: bool = Fa
 
 def submit_what_is_missing(directory: Path) -> None:
     """Hand over what is missing, or what the next look of an adaptive campaign asks for; nobody waits for a queue."""
+    directory = root_of(directory)
     with at_work_on(directory):
         campaign, blocks = missing_blocks(Campaign.open(directory))
         if not blocks and campaign.plan.max_blocks is not None and not campaign.ended:
