@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 
 from gpubench.render.environment import words
@@ -11,6 +12,8 @@ BY_MAKE = "GPUBENCH_BY_MAKE"
 """The Makefile sets it for what it starts; whoever installed a wheel has no Makefile."""
 TARGETS = {"images build": "images", "images import": "import"}
 """Names of targets that differ from the command's."""
+_ADVICE = re.compile(r"--(blocks|budget|nodes|reps|suite|ucx|variants|workers)\b( (?=[\d\"]))?")
+"""Options that advice names, and the blank before a value."""
 
 
 def typed(command: str, **options: object) -> str:
@@ -29,3 +32,10 @@ def as_typed(command: str) -> str:
         return command
     options = zip(parts[2::2], parts[3::2], strict=True)
     return typed("bench", **{name.removeprefix("--"): value for name, value in options})
+
+
+def advice(text: str) -> str:
+    """``give --budget 2m`` as it is, or ``give BUDGET=2m`` where make started this process; commands stay."""
+    if not os.environ.get(BY_MAKE) or "gpubench " in text:
+        return text
+    return _ADVICE.sub(lambda found: found[1].upper() + ("=" if found[2] else ""), text)

@@ -147,8 +147,8 @@ def parse_variants(words: list[str]) -> list[Variant]:
     if twice:
         raise UsageError(
             f"variant '{twice[0]}' is given twice",
-            then='to compare a version with itself, label the two: VARIANTS="a=1.22.0 b=1.22.0"',
+            then='to compare a version with itself, label the two: --variants "a=1.22.0 b=1.22.0"',
         )
     if len(variants) < 2:
-        raise UsageError("a comparison needs two variants at least", then='for example UCX="1.16.0 1.22.0"')
+        raise UsageError("a comparison needs two variants at least", then='for example --ucx "1.16.0 1.22.0"')
     return variants

@@ -87,7 +87,7 @@ def test_the_first_variant_is_the_baseline_and_the_order_is_kept() -> None:
 
 
 def test_the_same_version_twice_needs_labels() -> None:
-    with pytest.raises(UsageError, match=r"variant '1\.22\.0' is given twice; .*VARIANTS=\"a=1\.22\.0 b=1\.22\.0\""):
+    with pytest.raises(UsageError, match=r"variant '1\.22\.0' is given twice; .*--variants \"a=1\.22\.0 b=1\.22\.0\""):
         parse_variants(["1.22.0", "1.22.0"])
     assert len(parse_variants(["a=1.22.0", "b=1.22.0"])) == 2
 
