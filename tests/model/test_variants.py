@@ -35,6 +35,8 @@ settings = st.dictionaries(names, values, max_size=3)
             "1.22.0,dask-cuda==25.6.0,pandas==2.2",
             {"X": "1", "Y": "2"},
         ),
+        ("a=1.22.0,ucxx=0.52.0,X=1", "a", "1.22.0,stack=ucxx-0.52.0", {"X": "1"}),
+        ("a=1.22.0,ucxx==0.52.0", "a", "1.22.0,ucxx==0.52.0", {}),
         ("a=1.22.0,pandas==2.2,stack=ucxx-0.52.0", "a", "1.22.0,stack=ucxx-0.52.0,pandas==2.2", {}),
     ],
 )
