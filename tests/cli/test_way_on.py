@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.cli.campaign.display import job_lines, require_complete, show_next_steps
+from gpubench.cli.campaign.display import job_lines, require_complete
 from gpubench.cli.makefile import TARGETS
-from gpubench.cli.results.judge import judge_campaign, report_inputs
 from gpubench.cli.sites.profiles import to_type
 from gpubench.cli.ways import as_typed
 from gpubench.errors import IncompleteError
@@ -150,21 +149,17 @@ def test_commands_of_bench_are_spelled_for_who_typed_make_and_others_stay(monkey
     assert (as_typed(more), as_typed(other), as_typed("")) == ("make bench CAMPAIGN='a b' BLOCKS=+3", other, "")
 
 
-def test_what_to_type_next_has_a_price_and_names_only_commands_that_there_are(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_report_ends_with_what_to_type_next_and_its_price_and_that_of_a_pack_does_not(
+    gpubench: Run, tmp_path: Path
 ) -> None:
-    golden = ROOT / "tests" / "golden" / "schemas" / "1" / "campaign"
-    campaign = Campaign.open(Path(shutil.copytree(golden, tmp_path / "c")))
-    inputs = report_inputs(judge_campaign(campaign))
-    capsys.readouterr()
-    show_next_steps(inputs, {"bench"})
-    blank, line = capsys.readouterr().out.splitlines()
-    assert blank == ""
-    assert re.fullmatch(
-        rf"gpubench bench --campaign {campaign.directory} --blocks \+3   # about .+, may decide .+", line
-    )
-    show_next_steps(inputs, {"compare"})
-    assert capsys.readouterr().out == ""
+    golden = ROOT / "tests" / "golden" / "schemas" / "1"
+    shutil.copytree(golden / "campaign", tmp_path / "c")
+    shutil.copy(golden / "campaign.gpubench.zip", tmp_path)
+    for words in (["c"], ["c", "--terminal"]):
+        *_, blank, line = gpubench("report", *words).stdout.splitlines()
+        assert blank == ""
+        assert re.fullmatch(r"gpubench bench --campaign c --blocks \+3   # about .+, may decide .+", line)
+    assert gpubench("report", "campaign.gpubench.zip").stdout.splitlines()[-1].startswith("report: ")
 
 
 def test_a_job_that_failed_is_told_so_also_when_every_record_of_its_runs_is_well(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import json
 import sys
 import zipfile
 from collections import Counter
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,7 @@ from gpubench.store.campaign import PLAN_FILE, Campaign
 if TYPE_CHECKING:
     from gpubench.cli.results.judge import JudgedCampaign
     from gpubench.report import ReportInputs
+    from gpubench.report.next_steps import NextStep
     from gpubench.report.page import Page
     from gpubench.stats.verdict import Verdict
 
@@ -261,14 +262,11 @@ def show_notes(judged: JudgedCampaign) -> None:
         say(f"note: {line}")
 
 
-def show_next_steps(inputs: ReportInputs, commands: Container[str]) -> None:
-    """What to type next, each line with what it costs and brings; ``commands`` are those that there are."""
-    from gpubench.report.next_steps import next_steps
-
-    steps = [(as_typed(one.command), one.why) for one in next_steps(inputs)]
-    steps = [(command, why) for command, why in steps if not command or command.split()[1] in commands]
-    if not steps:
+def show_next_steps(found: Sequence[NextStep]) -> None:
+    """What to type next, each line with what it costs and brings."""
+    if not found:
         return
+    steps = [(as_typed(one.command), one.why) for one in found]
     say("")
     width = max(len(command) for command, _ in steps)
     for command, why in steps:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import time
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import typer
@@ -237,7 +237,7 @@ def _conclude(campaign: Campaign, *, gate: bool, notify: str | None) -> None:
     inputs = report_inputs(judged)
     say("")
     show_verdicts(judged.verdicts, judged.accounting, inputs.seconds)
-    write_report(judged, inputs)
+    page = write_report(judged, inputs)
     if late := not_begun(judged.accounting):
         say("")
         say(
@@ -245,7 +245,7 @@ def _conclude(campaign: Campaign, *, gate: bool, notify: str | None) -> None:
             f"{'them' if late > 1 else 'it'}: {typed('bench', campaign=campaign.directory)}"
             f"   # about {format_seconds(late * campaign.plan.time.block_s)}"
         )
-    show_next_steps(inputs, _commands())
+    show_next_steps(page.steps)
     require_complete(campaign, judged.accounting)
     code = exit_code(judged.verdicts)
     if notify is not None:
@@ -256,12 +256,6 @@ def _conclude(campaign: Campaign, *, gate: bool, notify: str | None) -> None:
         if code:
             say(f"gate: exit {code}")
         raise typer.Exit(code)
-
-
-def _commands() -> Container[str]:
-    from gpubench.cli.app import PARTS
-
-    return {name for names in PARTS.values() for name in names}
 
 
 @contextlib.contextmanager

@@ -75,7 +75,7 @@ class ResultSet:
         raise UsageError(f"{self.place}: {content} isn't known of it", then="name a campaign")
 
     def write_page(self, _question: Question, _path: Path | None) -> Page:
-        """Print verdicts and write the page."""
+        """Print verdicts and write the page; its steps are what can be typed next."""
         raise UsageError(
             f"{self.place} is a table of samples, of which no page is made",
             then=f"gpubench compare {self.place}",
@@ -221,7 +221,8 @@ class CampaignResults(OneSide):
         judged = judge_campaign(self.campaign, question)
         inputs = report_inputs(judged)
         show_verdicts(judged.verdicts, judged.accounting, inputs.seconds)
-        return write_report(judged, inputs)
+        page = write_report(judged, inputs)
+        return page if self.campaign.pack is None else dataclasses.replace(page, steps=())  # none goes on with a pack
 
     @functools.cached_property
     def _read(self) -> tuple[list[Cell], Merged]:
