@@ -15,6 +15,7 @@ from gpubench.cli.results.options import (
     Directories,
     File,
     Kept,
+    KeptCampaign,
     MaybeDirectories,
     MaybeKept,
     Other,
@@ -228,7 +229,7 @@ def parquet(directory: Kept, path: File) -> None:
 
 
 def draco_csv(
-    campaign: Kept,
+    campaign: KeptCampaign,
     merges: Annotated[Path, typer.Argument(metavar="MERGE.csv", help="Table of the joins to write.")],
     transposes: Annotated[Path, typer.Argument(metavar="TRANSPOSE.csv", help="Table of the transpose sums to write.")],
 ) -> None:
@@ -251,7 +252,7 @@ def mlflow(
     export_mlflow(campaign, outputs, tracking_uri)
 
 
-def openmetrics(campaign: Kept, path: File) -> None:
+def openmetrics(campaign: KeptCampaign, path: File) -> None:
     """Verdicts for Prometheus' textfile collector. Gauges of effects, intervals, blocks and verdicts, with labels."""
     from gpubench.cli.results.export import export_openmetrics
 

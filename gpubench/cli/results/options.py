@@ -60,6 +60,15 @@ Kept = Annotated[
         autocompletion=completion.campaigns,
     ),
 ]
+KeptCampaign = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DIR",
+        help="A campaign, also packed; an import has none of this.",
+        show_default=False,
+        autocompletion=completion.campaigns,
+    ),
+]
 MaybeKept = Annotated[
     Path | None,
     typer.Argument(
