@@ -219,7 +219,9 @@ def test_a_temporary_directory_of_a_killed_process_is_removed_and_that_of_a_livi
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     stay = {"gpubench-a-link", "gpubench-b-of-another-name"}
     command = [sys.executable, "-c", HOLDER]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(temporary)}) as holder:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(temporary)}
+    ) as holder:
         assert holder.stdout is not None
         held = Path(holder.stdout.readline().strip())
         with temporary_directory("a") as folder:

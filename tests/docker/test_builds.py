@@ -175,7 +175,7 @@ build_all(jobs, at_once=2, logs=Path(logs), show=Seen())
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_a_killed_front_end_leaves_no_image_and_no_process(
+def test_a_killed_front_end_leaves_no_image_and_no_process(  # noqa: PLR0917 - fixtures
     how: signal.Signals,
     engine: Engine,
     base: str,
