@@ -56,8 +56,7 @@ def bench(asked: CampaignOptions, *, gate: bool, over_budget: bool, notify: str 
     what = "images, first pass and plan" if wanted.tried else "images and plan"
     say(f"{what} took {format_seconds(time.monotonic() - began)}")
     say("")
-    firm = asked.budget is not None and campaign.plan.budget_s is not None and not over_budget
-    budget = Budget(campaign.plan.budget_s or 0.0) if firm else None
+    budget = None if over_budget else _bound(asked, campaign)
     with at_work_on(campaign.directory):
         prepare(campaign)
         run_all(campaign, None, budget)
@@ -129,10 +128,16 @@ def plan_and_submit(asked: CampaignOptions, *, here: bool) -> None:
     campaign = plan_campaign(read_wishes(asked))
     for line in plan_lines(campaign):
         say(line)
-    submit(campaign, here=here)
+    submit(campaign, here=here, budget=_bound(asked, campaign))
 
 
-def submit(campaign: Campaign, *, here: bool) -> None:
+def _bound(asked: CampaignOptions, campaign: Campaign) -> Budget | None:
+    """The budget that the user gave: that of a profile is a habit, and bounds nothing."""
+    seconds = campaign.plan.budget_s
+    return None if asked.budget is None or seconds is None else Budget(seconds)
+
+
+def submit(campaign: Campaign, *, here: bool, budget: Budget | None = None) -> None:
     """Run the planned jobs of a campaign that has not been run; ``here``: on the nodes that this shell holds."""
     with at_work_on(campaign.directory):
         _require_idle(campaign)
@@ -147,9 +152,9 @@ def submit(campaign: Campaign, *, here: bool) -> None:
             run_here(campaign)
         else:
             prepare(campaign)
-            if submit_jobs(campaign, None):
+            if submit_jobs(campaign, None, budget):
                 return
-            run_all(campaign, None)
+            run_all(campaign, None, budget)
         require_complete(campaign, account_now(campaign))
 
 
@@ -182,10 +187,10 @@ def missing_blocks(campaign: Campaign, more: int = 0) -> tuple[Campaign, dict[st
 def run_all(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None, budget: Budget | None = None) -> None:
     """Run the jobs, here or in the site's queue, and show what happens; ``blocks`` by job, None: all of them.
 
-    ``budget`` bounds what this machine runs; in a queue a job has its time limit.
+    No block is begun that would end beyond the ``budget``.
     """
     with _way_on_after_ctrl_c(campaign):
-        if submit_jobs(campaign, blocks):
+        if submit_jobs(campaign, blocks, budget):
             watch_jobs(campaign)
         else:
             run_jobs(campaign, blocks, budget=budget)

@@ -143,11 +143,22 @@ make_ready() { # FILE [COMMAND...]: the command does nothing, in the image
 # A block starts only if it can end in time; what isn't run gets a record that says why.
 selected='' skip='' worst=0
 unready='' # why the runs' images can't be started
+# GPUBENCH_BUDGET: seconds in which all blocks have to end; the longest so far tells how long the next one takes.
+due=${GPUBENCH_BUDGET:+$(($(now) + GPUBENCH_BUDGET))} begun='' longest=0
 begin_block() { # NUMBER SECONDS
   selected='' skip=$unready
   case " ${GPUBENCH_BLOCKS:-$1} " in *" $1 "*) selected=1 ;; esac
   local left=$((GPUBENCH_END - $(now)))
   if ((left < $2)); then skip="no time left: the block takes about $2 s, the job ends in $left s"; fi
+  local at
+  at=$(now)
+  if [ -n "$begun" ] && ((at - begun > longest)); then longest=$((at - begun)); fi
+  begun=''
+  [ -n "$selected" ] && [ -z "$skip" ] || return 0
+  begun=$at
+  if [ -n "$due" ] && ((due - at < (longest ? longest : $2 * 2 / 3))); then
+    begun='' skip="no time left in the budget: $((due > at ? due - at : 0)) s"
+  fi
 }
 run() { # COMMAND...: the supervisor's, on every node
   if [ -n "$stopping" ]; then exit 130; fi
