@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from gpubench.cli.app import RETIRED, application
+from gpubench.cli.results import trend
 from tests.conftest import ROOT, Run
 from tests.docs import manual
 from tests.store.campaign_builder import QUICK, begin, finish, make_plan
@@ -172,6 +175,20 @@ def test_the_page_of_two_targets_is_called_by_their_names(tmp_path: Path, monkey
     assert "page: b-against-a.html" in done.stdout
     assert "effect in %" in done.stdout
     assert "<html" in Path("b-against-a.html").read_text()
+
+
+def test_whoever_searches_for_changes_sees_how_far_it_is(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bars: list[int] = []
+
+    @contextlib.contextmanager
+    def bar() -> Iterator[Callable[[int, int], None]]:
+        bars.append(len(bars))
+        yield lambda _done, _total: None
+
+    monkeypatch.setattr(trend, "_search_bar", bar)
+    for words in (["trend", "import"], ["trend", "import", "--html", "x.html"], ["report", "import"]):
+        assert run(*words).exit_code == 0
+    assert bars == [0, 1, 2]
 
 
 def test_json_of_a_trend_holds_both_of_its_contents(outputs: Path) -> None:

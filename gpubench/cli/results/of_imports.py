@@ -14,7 +14,6 @@ from gpubench.cli.results.result_sets import OneSide, VerdictAnswer
 from gpubench.cli.say import say, warn
 from gpubench.errors import DataError, UsageError
 from gpubench.history import coverage, observed, sides
-from gpubench.history.changes import find
 from gpubench.history.sides import SideCell
 from gpubench.importers import sizes
 from gpubench.importers.directory import ImportedResults
@@ -120,6 +119,7 @@ class ImportResults(OneSide):
         return page
 
     def _page(self) -> tuple[Page, list[Verdict], list[Seconds]]:
+        from gpubench.cli.results.trend import searched
         from gpubench.report.other_pages import import_page
         from gpubench.report.plots import effect_plot
 
@@ -130,7 +130,7 @@ class ImportResults(OneSide):
             warn(str(error))
             verdicts, both, settings = [], [], VerdictSettings()
         section = verdict_section(self.name, verdicts, settings, both) if verdicts else None
-        series, cautions = find(told.figures, settings.seed), list(self._cautions())
+        series, cautions = searched(told.figures), list(self._cautions())
         page = import_page(
             self.found.note,
             section,
