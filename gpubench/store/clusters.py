@@ -142,6 +142,6 @@ def find_cluster(outputs: Path, name: str | None) -> Cluster:
         names = ", ".join(one.record.name for one in standing)
         raise UsageError(
             f"{len(standing)} clusters stand in {folder}: {names}" if standing else f"no cluster stands in {folder}",
-            then="name one with --name" if standing else "gpubench cluster start, or --outputs",
+            then="name one" if standing else "gpubench cluster start, or --outputs",
         )
     return standing[0]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gpubench.store.clusters import Cluster
 
 
-Name = Annotated[str | None, typer.Option("--name", help="The cluster; default: the only one that stands.")]
+Name = Annotated[str | None, typer.Argument(help="The cluster; default: the only one that stands.", show_default=False)]
 Change = Annotated[str, typer.Argument(help="Nodes, like +2 or -2.", show_default=False)]
 SchedulerFile = Annotated[Path, typer.Option(help="What its scheduler wrote.", show_default=False)]
 Python = Annotated[

@@ -120,7 +120,7 @@ def _require_ready(cluster: Cluster) -> None:
     phase = phase_of(cluster, states, cluster.state())
     if phase != READY or not cluster.standing:
         name = cluster.record.name
-        raise UsageError(f"cluster {name} isn't ready", then=f"gpubench cluster status --name {name} says why")
+        raise UsageError(f"cluster {name} isn't ready", then=f"gpubench cluster status {name} says why")
 
 
 def _ask(cluster: Cluster, request: dict[str, Any], deadline: float) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def show_status(cluster: Cluster) -> None:
     if wrong:
         name = cluster.record.name
         raise IncompleteError(
-            f"cluster {name}: {wrong}", then=f"gpubench cluster stop --name {name}" if cluster.standing else ""
+            f"cluster {name}: {wrong}", then=f"gpubench cluster stop {name}" if cluster.standing else ""
         )
 
 
