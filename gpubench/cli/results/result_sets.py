@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -346,13 +347,16 @@ class TwoResults(ResultSet):
         return side_by_side(*self.both, question)
 
     def answer(self, question: Question) -> VerdictAnswer:
-        """The verdicts alone."""
-        shown = self._judged(question)
+        """The verdicts alone, of every variant that both have where none is named."""
+        from gpubench.cli.results.side_by_side import every_side_by_side
         from gpubench.report.sides import side_seconds
 
-        name, both = f"{shown.second.label} against {shown.first.label}", side_seconds(shown)
-        section = verdict_section(name, shown.verdicts, shown.settings, both, notes=shown.notes)
-        return VerdictAnswer(shown.verdicts, section, both)
+        shown = every_side_by_side(*self.both, question)
+        name = " and ".join(f"{one.second.label} against {one.first.label}" for one in shown)
+        verdicts, both = ([*chain(*each)] for each in ((one.verdicts for one in shown), map(side_seconds, shown)))
+        notes = list(dict.fromkeys(note for one in shown for note in one.notes))
+        section = verdict_section(name, verdicts, shown[0].settings, both, notes=notes)
+        return VerdictAnswer(verdicts, section, both)
 
     def section(self, content: Content, question: Question, workload: str | None) -> Section:
         """Both curves of every workload."""

@@ -16,29 +16,48 @@ _MOST = 8
 
 
 def side_by_side(first: OneSide, second: OneSide, question: Question) -> SideBySide:
-    """Match and judge both.
+    """Match and judge one variant of each.
 
     Raises:
         UsageError: it isn't clear which variants are meant, or one isn't there; the two were planned with different
             questions, and none was named.
         DataError: the sides have no cell in common.
     """
-    both = (first, second)
     chosen = _variants(first.variants, second.variants, question.baseline, question.candidate)
+    return _side_by_side((first, second), [chosen], question)[0]
+
+
+def every_side_by_side(first: OneSide, second: OneSide, question: Question) -> list[SideBySide]:
+    """As ``side_by_side``; where no variant is named, each one that both have, all in one family."""
+    common = [label for label in first.variants if label in second.variants]
+    if question.baseline or question.candidate or len(common) < 2:
+        return [side_by_side(first, second, question)]
+    return _side_by_side((first, second), [(label, label) for label in common], question)
+
+
+def _side_by_side(
+    both: tuple[OneSide, OneSide], chosen: Sequence[tuple[str, str]], question: Question
+) -> list[SideBySide]:
+    """Of those pairs of variants that have a cell in common."""
+    first, second = both
     settings = question.settings(*(one.plan for one in both if one.plan))
-    side_a, side_b = (
-        Side(letter, one.kind, one.name, variant, one.side_cells(variant, settings.summary))
-        for letter, one, variant in zip("AB", both, chosen, strict=True)
-    )
-    pairs, lone = match(side_a.cells, side_b.cells)
-    if not pairs:
+    found = []
+    for variants in chosen:
+        side_a, side_b = (
+            Side(letter, one.kind, one.name, variant, one.side_cells(variant, settings.summary))
+            for letter, one, variant in zip("AB", both, variants, strict=True)
+        )
+        pairs, lone = match(side_a.cells, side_b.cells)
+        found += [(side_a, side_b, pairs, lone)] if pairs else []
+    if not found:
         raise DataError(
             f"{first.place} and {second.place} have no cell in common: no workload with the same parameters at the "
             "same size",
             then="gpubench report --only scaling of each shows what they hold",
         )
-    shown = SideBySide(side_a, side_b, pairs, lone, judge_sides(side_a, side_b, pairs, settings), [], settings)
-    return dataclasses.replace(shown, notes=_notes(shown, both))
+    judged = judge_sides([(side_a, side_b, pairs) for side_a, side_b, pairs, _ in found], settings)
+    shown = [SideBySide(*one, verdicts, [], settings) for one, verdicts in zip(found, judged, strict=True)]
+    return [dataclasses.replace(one, notes=_notes(one, both)) for one in shown]
 
 
 def _variants(
