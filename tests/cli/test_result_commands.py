@@ -66,15 +66,15 @@ def test_what_became_of_every_run_is_a_content_of_its_own(tmp_path: Path) -> Non
     shutil.rmtree(next(campaign.runs_dir.iterdir()))
     said = run("report", campaign.directory, "--only", "runs").stdout.splitlines()
     planned = 3 * len(plan.variants)
-    assert said[0] == f"{plan.campaign}: {planned - 1} ok, 1 lost"
+    assert said[0] == f"{plan.campaign}: {planned - 1} ok, 1 pending"
     assert said[1].split() == ["block", "order", "variant", "status", "seconds", "why"]
     assert len(said) == planned + 2
     found = json.loads(run("report", campaign.directory, "--only", "runs", "--json").stdout)
     assert (found["schema"], found["campaign"]) == ("gpubench/runs/1", plan.campaign)
     by_run = {one["run"]: one for one in found["runs"]}
     assert by_run.keys() == {one.run for _, _, one in campaign.rows()}
-    (lost,) = [one for one in by_run.values() if one["status"] != "ok"]
-    assert (lost["status"], lost["seconds"], lost["directory"]) == ("lost", None, None)
+    (gone,) = [one for one in by_run.values() if one["status"] != "ok"]
+    assert (gone["status"], gone["seconds"], gone["directory"]) == ("pending", None, None)
     assert all(one["seconds"] >= 0 for one in by_run.values() if one["status"] == "ok")
     table = run("report", campaign.directory, "--only", "runs", "--markdown").stdout
     assert "| block | order | variant | status |" in table
