@@ -50,9 +50,9 @@ class Where:
 
 @contextlib.contextmanager
 def _slurm() -> Iterator[Where]:
-    from tests.conftest import plain_environment  # noqa: PLC0415 - other places need no test cluster
-    from tests.slurm.campaigns import copy_images  # noqa: PLC0415 - other places need no test cluster
-    from tests.slurm.cluster import SlurmCluster  # noqa: PLC0415 - other places need no test cluster
+    from tests.conftest import plain_environment  # noqa: PLC0415 - of the tests
+    from tests.slurm.campaigns import copy_images  # noqa: PLC0415 - of the tests
+    from tests.slurm.cluster import SlurmCluster  # noqa: PLC0415 - of the tests
 
     with SlurmCluster() as slurm:
         cache = slurm.shared / "cache"

@@ -42,6 +42,7 @@ RETIRED: dict[str, str] = {
     "pack": "results pack",
     "fsck": "results fsck",
     "workloads": "suites workloads",
+    "workloads new": "suites new NAME",
     "prereqs": "sites prereqs SITE",
     "version": "--version",
 }
@@ -54,7 +55,8 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """As click does it; raises UsageError for an old name."""
         if args and args[0] in RETIRED and args[0] not in self.commands:
-            raise UsageError(f"there is no command {args[0]} any more", then=f"type: gpubench {RETIRED[args[0]]}")
+            old = next(words for words in (" ".join(args[:2]), args[0]) if words in RETIRED)
+            raise UsageError(f"there is no command {old} any more", then=f"type: gpubench {RETIRED[old]}")
         return super().resolve_command(ctx, args)
 
 

@@ -1,6 +1,7 @@
 """Commands that a message proposes, as the user types them."""
 
 import os
+import re
 import shlex
 
 from gpubench.render.environment import words
@@ -9,6 +10,8 @@ BY_MAKE = "GPUBENCH_BY_MAKE"
 """The Makefile sets it for its commands; an installed wheel has no Makefile."""
 TARGETS = {"images build": "images", "images import": "import"}
 """Names of targets that differ from the command's."""
+_ADVICE = re.compile(r"--(blocks|budget|nodes|reps|suite|ucx|variants|workers)\b( (?=[\d\"]))?")
+"""Options that advice names, and the blank before a value."""
 
 
 def typed(command: str, **options: object) -> str:
@@ -27,3 +30,10 @@ def as_typed(command: str) -> str:
         return command
     options = zip(parts[2::2], parts[3::2], strict=True)
     return typed("bench", **{name.removeprefix("--"): value for name, value in options})
+
+
+def advice(text: str) -> str:
+    """``give --budget 2m`` as it is, or ``give BUDGET=2m`` where make started this process; commands stay."""
+    if not os.environ.get(BY_MAKE) or "gpubench " in text:
+        return text
+    return _ADVICE.sub(lambda found: found[1].upper() + ("=" if found[2] else ""), text)

@@ -59,7 +59,7 @@ def check_variables(site: Site, variants: Iterable[Variant]) -> None:
         if lower:
             raise UsageError(
                 f"variant '{variant.label}' sets {lower}, and names of environment variables are upper-case",
-                then=f"correct it (versions of packages come with the image), or {_ALLOW}",
+                then=f"for a version of a package write {lower}=={variant.env[lower]}; else correct it, or {_ALLOW}",
             )
         environments.append((f"variant '{variant.label}'", variant.env))
     for where, env in environments:

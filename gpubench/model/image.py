@@ -86,7 +86,7 @@ class ImageSpec:
         return ",".join([self.ucx, *([f"{_STACK}{self.stack}"] if self.stack else []), *pins])
 
 
-_STACK = "stack="
+_STACK, _BINDING = "stack=", "ucxx"
 _COMMA_BEFORE_KEY = re.compile(r",(?=[A-Za-z_][A-Za-z0-9_]*=|[A-Za-z0-9][A-Za-z0-9._-]*==)")
 _PIN = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)==([0-9][A-Za-z0-9.+!-]*)")
 
@@ -95,7 +95,7 @@ def parse_variant(text: str) -> Variant:
     """``[LABEL=]UCX[,stack=NAME][,PACKAGE==VERSION…][,KEY=VALUE…]``, variables of the environment last or between.
 
     A comma parts only where ``KEY=`` or ``PACKAGE==`` follows, so ``UCX_TLS=tcp,sm`` is one value.
-    ``stack=dask==2025.7`` is another way to write ``dask==2025.7``.
+    ``stack=dask==2025.7`` is another way to write ``dask==2025.7``, ``ucxx=0.52.0`` one to write ``stack=ucxx-0.52.0``.
 
     Raises:
         UsageError: an empty label or spec, a key that is no variable name, a key given twice, a password.
@@ -123,8 +123,8 @@ def parse_variant(text: str) -> Variant:
             if packages.setdefault(name, version) != version:
                 raise UsageError(f"variant '{text}' names {name} twice")
             continue
-        if key == "stack":
-            stack = value
+        if key in (_STACK.rstrip("="), _BINDING):
+            stack = f"{_BINDING}-{value}" if key == _BINDING else value
             continue
         if is_secret(key, value) or holds_secret(value):
             raise password_in(f"variant '{label}': {key}")
@@ -151,10 +151,10 @@ def parse_variants(words: list[str]) -> list[Variant]:
     if twice:
         raise UsageError(
             f"variant '{twice[0]}' is given twice",
-            then='to compare a version with itself, label the two: VARIANTS="a=1.22.0 b=1.22.0"',
+            then='to compare a version with itself, label the two: --variants "a=1.22.0 b=1.22.0"',
         )
     if len(variants) < 2:
-        raise UsageError("a comparison needs two variants at least", then='for example UCX="1.16.0 1.22.0"')
+        raise UsageError("a comparison needs two variants at least", then='for example --ucx "1.16.0 1.22.0"')
     return variants
 
 

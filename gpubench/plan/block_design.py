@@ -128,7 +128,7 @@ def plan_jobs(
             f"a block may take {format_seconds(block_s * SAFETY)}, a job at most {format_seconds(limit_s)}",
             then=(
                 "raise limits.job of the site (--set limits.job=..., as far as its queue allows), "
-                "or take fewer variants, workloads or REPS"
+                "or take fewer variants, workloads or --reps"
             ),
         )
     per_job = min(fitting, per_job or fitting)

@@ -80,8 +80,8 @@ def blocks_that_fit(
             f"{of} holds {holds} blocks of about "
             f"{format_seconds(all_places_block_s)}; {variants} variants need {least} "
             f"({least} x {format_seconds(all_places_block_s)} = {format_seconds(needed)})",
-            then=f"give BUDGET={int((needed + spent_s) // 60) + 1}m, "
-            "fewer variants, NODES, WORKERS or REPS, or a smaller SUITE",
+            then=f"give --budget {int((needed + spent_s) // 60) + 1}m, "
+            "fewer variants, --nodes, --workers or --reps, or a smaller --suite",
         )
     return least
 

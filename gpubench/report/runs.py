@@ -3,6 +3,7 @@
 Samples in order of time, and the means of the runs, as a section.
 """
 
+import datetime as dt
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -26,9 +27,11 @@ from gpubench.report.sections import (
     Words,
 )
 from gpubench.report.verdicts import anchor
-from gpubench.spec.records import LOGS_FILE, PROVENANCE_FILE, RUN_FILE, SAMPLES_FILE
+from gpubench.spec.records import LOGS_FILE, PROVENANCE_FILE, RUN_FILE, SAMPLES_FILE, RunRecord
 from gpubench.stats.verdict import Verdict
 from gpubench.store.accounting import RunOutcome
+
+RUNS = "gpubench/runs/1"
 
 
 def runs_section(inputs: ReportInputs) -> Section:
@@ -54,6 +57,36 @@ def runs_section(inputs: ReportInputs) -> Section:
         brief=run_counts(inputs.outcomes),
         open=bool(bad),
     )
+
+
+def run_list_section(name: str, outcomes: Sequence[RunOutcome]) -> Section:
+    """A row per planned run, for ``report --only runs``; JSON has its id, job, size and directory too."""
+    columns: list[Column | str] = [Column("block", NUMBER), Column("order", NUMBER), "variant", "status"]
+    columns += [Column("seconds", NUMBER), "why"]
+    rows: list[list[Words]] = []
+    data: list[dict[str, Any]] = []
+    for one in outcomes:
+        seconds, place = _seconds(one.record), (one.block.block, one.run.order + 1)
+        status = f"{labels.RUN_MARKS[one.status]} {one.status}"
+        said = "" if seconds is None else f"{seconds:.1f}"
+        rows.append([*map(str, place), one.run.variant, status, said, one.reason])
+        about = {"run": one.run.run, "job": one.job.job, "block": place[0], "order": place[1]}
+        about |= {"nodes": one.job.nodes, "workers_per_node": one.job.workers_per_node, "variant": one.run.variant}
+        ended = {"status": one.status, "reason": one.reason, "attempt": one.attempt, "seconds": seconds}
+        data.append({**about, **ended, "directory": one.directory.name if one.directory else None})
+    caption = f"What became of every planned run of {name}"
+    return Section(
+        [SectionPart(f"{name}: {run_counts(outcomes)}", table=TextTable(columns, rows, caption))],
+        {"schema": RUNS, "campaign": name, "runs": data},
+    )
+
+
+def _seconds(record: RunRecord | None) -> float | None:
+    """From its start to its end; of an interleaved block, turns of others are among them."""
+    if record is None:
+        return None
+    began, ended = (dt.datetime.fromisoformat(at) for at in (record.started_at, record.ended_at))
+    return round((ended - began).total_seconds(), 3)
 
 
 def run_counts(outcomes: Sequence[RunOutcome]) -> str:

@@ -83,13 +83,12 @@ class Curves:
     refused: frozenset[int]
 
 
-def judge_sides(first: Side, second: Side, pairs: Sequence[Pair], settings: VerdictSettings) -> list[Verdict]:
-    """A verdict per pair. A refused pair stays in the family, and is inconclusive."""
-    family = [((), ()) if one.refused else (one.first.blocks, one.second.blocks) for one in pairs]
-    return [
-        _verdict(first, second, pair, judged)
-        for pair, judged in zip(pairs, judge_unpaired(family, settings), strict=True)
-    ]
+def judge_sides(matched: Sequence[tuple[Side, Side, Sequence[Pair]]], settings: VerdictSettings) -> list[list[Verdict]]:
+    """A verdict per pair of each two sides, all one family. A refused pair stays in the family, and is inconclusive."""
+    every = [pair for _, _, pairs in matched for pair in pairs]
+    family = [((), ()) if one.refused else (one.first.blocks, one.second.blocks) for one in every]
+    judged = iter(judge_unpaired(family, settings))
+    return [[_verdict(first, second, pair, next(judged)) for pair in pairs] for first, second, pairs in matched]
 
 
 def _verdict(first: Side, second: Side, pair: Pair, judged: JudgedUnpaired) -> Verdict:

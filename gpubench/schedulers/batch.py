@@ -290,7 +290,7 @@ def inherited(
     Args:
         environ: of this process.
         blocks: numbers of those that the script shall run; None: all.
-        budget_s: seconds in which they have to end, None: no bound; only scripts that this machine runs know of it.
+        budget_s: seconds from the script's start in which they have to end, None: no bound.
     """
     kept = {name: value for name, value in environ.items() if not name.startswith(OURS)}
     if blocks is not None:

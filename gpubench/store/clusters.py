@@ -142,6 +142,6 @@ def find_cluster(outputs: Path, name: str | None) -> Cluster:
             f"{len(standing)} clusters are running in {folder}: {names}"
             if standing
             else f"no cluster is running in {folder}",
-            then="name one with --name" if standing else "gpubench cluster start, or --outputs",
+            then="name one" if standing else "gpubench cluster start, or --outputs",
         )
     return standing[0]

@@ -82,6 +82,7 @@ def test_between_variants_the_planned_is_told_apart_and_noise_stands_beside(gpub
     assert "kernel: 6.1.0 → 6.2.0 (not asked for; in 6 of 6 blocks, separation 1.00)" in said
     assert "Changed from block to block, never within one: cpu_model." in said
     assert "load average, mean" in said
+    assert re.search(r"Whether it matters \(1\.19\.0 vs 1\.17\.0\): tasks: [+-]\d+\.\d % \[.*\], inconclusive", said)
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
@@ -96,6 +97,14 @@ def test_json_has_every_number(gpubench: Run, campaign: Campaign) -> None:
     assert (load["blocks"], load["difference"]) == (6, pytest.approx(2.25))
     assert load["t"] > 20
     assert found["noise"]["steal"]["t"] is None
+    assert [(one["cell"], one["verdict"]) for one in found["verdicts"]] == [("tasks", "inconclusive")]
+
+
+def test_of_two_candidates_the_way_to_their_verdicts_is_named(gpubench: Run, tmp_path: Path) -> None:
+    three = (variant("a"), variant("b"), variant("c"))
+    finish(begin(tmp_path / "three", make_plan(three, suite=QUICK[4:], blocks=1)))
+    said = " ".join(gpubench("diff", "b", "c", tmp_path / "three").stdout.split())
+    assert f"whether the differences matter: gpubench compare {tmp_path / 'three'} --baseline b --candidate c" in said
 
 
 def test_runs_of_two_campaigns_are_named_by_id_or_directory(gpubench: Run, campaign: Campaign, tmp_path: Path) -> None:

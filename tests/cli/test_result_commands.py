@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from gpubench.cli.app import RETIRED, application
+from gpubench.cli.results import trend
 from tests.conftest import ROOT, Run
 from tests.docs import manual
 from tests.store.campaign_builder import QUICK, begin, finish, make_plan
@@ -48,6 +51,35 @@ def test_who_types_an_old_name_is_told_the_new_one(gpubench: Run, old: str) -> N
     assert "no command" in manual.fault(f"gpubench {old}")
 
 
+def test_two_old_words_are_answered_by_what_they_did(gpubench: Run) -> None:
+    done = gpubench("workloads", "new", "mine")
+    assert (done.returncode, done.stderr) == (
+        2, "gpubench: there is no command workloads new any more; type: gpubench suites new NAME\n"
+    )  # fmt: skip
+    assert gpubench("workloads", "merge").stderr.endswith("type: gpubench suites workloads\n")
+
+
+def test_what_became_of_every_run_is_a_content_of_its_own(tmp_path: Path) -> None:
+    campaign = begin(tmp_path / "c", make_plan(suite=QUICK[4:], blocks=3))
+    finish(campaign)
+    plan = campaign.plan
+    shutil.rmtree(next(campaign.runs_dir.iterdir()))
+    said = run("report", campaign.directory, "--only", "runs").stdout.splitlines()
+    planned = 3 * len(plan.variants)
+    assert said[0] == f"{plan.campaign}: {planned - 1} ok, 1 pending"
+    assert said[1].split() == ["block", "order", "variant", "status", "seconds", "why"]
+    assert len(said) == planned + 2
+    found = json.loads(run("report", campaign.directory, "--only", "runs", "--json").stdout)
+    assert (found["schema"], found["campaign"]) == ("gpubench/runs/1", plan.campaign)
+    by_run = {one["run"]: one for one in found["runs"]}
+    assert by_run.keys() == {one.run for _, _, one in campaign.rows()}
+    (gone,) = [one for one in by_run.values() if one["status"] != "ok"]
+    assert (gone["status"], gone["seconds"], gone["directory"]) == ("pending", None, None)
+    assert all(one["seconds"] >= 0 for one in by_run.values() if one["status"] == "ok")
+    table = run("report", campaign.directory, "--only", "runs", "--markdown").stdout
+    assert "| block | order | variant | status |" in table
+
+
 def test_a_trend_of_nothing_named_reads_all_outputs(outputs: Path) -> None:
     named = run("trend", outputs.name)
     assert (named.exit_code, run("trend").stdout) == (0, named.stdout)
@@ -63,6 +95,7 @@ def test_any_path_inside_a_campaign_names_it(outputs: Path, inside: str) -> None
     assert (run("compare", path).stdout, whole.exit_code) == (whole.stdout, 21)
     assert run("status", path).stdout == run("status", "outputs/tiny").stdout
     assert run("trend", path).stdout == run("trend", "outputs/tiny").stdout
+    assert run("results", "fsck", path).stdout == run("results", "fsck", "outputs/tiny").stdout
 
 
 def test_so_does_the_directory_in_which_somebody_stands(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,6 +136,9 @@ def test_only_regressions_fail_where_that_is_asked_for(outputs: Path, tmp_path: 
         (["report", "outputs/tiny", "--html", "x.html"], "--html is for two targets"),
         (["report", "outputs/tiny", "--margin", "3%"], "are for two targets, or --only verdicts"),
         (["report", "import", "--only", "links"], "is an import: this needs runs and links"),
+        (["report", "import", "--only", "runs"], "is an import: this needs runs and links"),
+        (["bench", "--campaign", "outputs/tiny/plan.json", "--stop"], "outputs/tiny has a fixed number of blocks"),
+        (["submit", "--campaign", "outputs/tiny/nothing"], "outputs/tiny/nothing is no campaign"),
         (["report", "outputs/tiny", "outputs/tiny/runs"], "outputs/tiny is named twice"),
         (["report", "outputs/tiny", "--workload", "merge"], "--workload is for --only links"),
         (["diff", "outputs/tiny", "outputs/tiny/runs"], "is named twice"),
@@ -142,6 +178,20 @@ def test_the_page_of_two_targets_is_called_by_their_names(tmp_path: Path, monkey
     assert "page: b-against-a.html" in done.stdout
     assert "effect in %" in done.stdout
     assert "<html" in Path("b-against-a.html").read_text()
+
+
+def test_whoever_searches_for_changes_sees_how_far_it_is(outputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bars: list[int] = []
+
+    @contextlib.contextmanager
+    def bar() -> Iterator[Callable[[int, int], None]]:
+        bars.append(len(bars))
+        yield lambda _done, _total: None
+
+    monkeypatch.setattr(trend, "_search_bar", bar)
+    for words in (["trend", "import"], ["trend", "import", "--html", "x.html"], ["report", "import"]):
+        assert run(*words).exit_code == 0
+    assert bars == [0, 1, 2]
 
 
 def test_json_of_a_trend_holds_both_of_its_contents(outputs: Path) -> None:

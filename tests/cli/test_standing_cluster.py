@@ -106,7 +106,7 @@ def mine(gpubench: Run, tmp_path: Path) -> Iterator[Standing]:
     standing = Standing(gpubench, tmp_path)
     yield standing
     if standing.directory.exists():
-        standing("stop", "--name", "mine")
+        standing("stop", "mine")
         nothing_left(standing.left)
 
 

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from docs.make_options import TARGETS
-from gpubench.cli.campaign.display import job_lines, require_complete, show_next_steps
-from gpubench.cli.results.judge import judge_campaign, report_inputs
+from gpubench.cli.campaign.display import job_lines, require_complete
 from gpubench.cli.sites.profiles import to_type
 from gpubench.cli.ways import as_typed
 from gpubench.errors import IncompleteError
@@ -75,6 +74,15 @@ def test_who_named_a_profile_by_its_path_is_told_that_path(gpubench: Run, tmp_pa
     done = gpubench("images", "verify", "9.9.9", "--site", mine)
     assert (done.returncode, done.stderr.rstrip().endswith(f"; {build}")) == (2, True), done.stderr
     assert (to_type("a-site-of-a-plan"), to_type("deepops")) == ("a-site-of-a-plan.toml", "deepops")
+
+
+def test_advice_names_options_or_for_who_typed_make_its_variables(gpubench: Run) -> None:
+    small = ("plan", "--budget", "1s")
+    assert re.search(r"; give --budget \d+m, fewer variants, --nodes, ", gpubench(*small).stderr)
+    by_make = gpubench(*small, env={"GPUBENCH_BY_MAKE": "1"})
+    assert re.search(r"; give BUDGET=\d+m, fewer variants, NODES, WORKERS or REPS, or a smaller SUITE$", by_make.stderr)
+    twice = gpubench("plan", "--ucx", "1.19.0 1.19.0", env={"GPUBENCH_BY_MAKE": "1"})
+    assert twice.stderr.endswith('label the two: VARIANTS="a=1.22.0 b=1.22.0"\n')
 
 
 def test_make_says_that_it_typed_the_command(tmp_path: Path) -> None:
@@ -141,17 +149,17 @@ def test_commands_of_bench_are_spelled_for_who_typed_make_and_others_stay(monkey
     assert (as_typed(more), as_typed(other), as_typed("")) == ("make bench CAMPAIGN='a b' BLOCKS=+3", other, "")
 
 
-def test_what_to_type_next_has_a_price(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    golden = ROOT / "tests" / "golden" / "schemas" / "1" / "campaign"
-    campaign = Campaign.open(Path(shutil.copytree(golden, tmp_path / "c")))
-    inputs = report_inputs(judge_campaign(campaign))
-    capsys.readouterr()
-    show_next_steps(inputs)
-    blank, line, *_ = capsys.readouterr().out.splitlines()
-    assert blank == ""
-    assert re.fullmatch(
-        rf"gpubench bench --campaign {campaign.directory} --blocks \+3   # about .+, may decide .+", line
-    )
+def test_a_report_ends_with_what_to_type_next_and_its_price_and_that_of_a_pack_does_not(
+    gpubench: Run, tmp_path: Path
+) -> None:
+    golden = ROOT / "tests" / "golden" / "schemas" / "1"
+    shutil.copytree(golden / "campaign", tmp_path / "c")
+    shutil.copy(golden / "campaign.gpubench.zip", tmp_path)
+    for words in (["c"], ["c", "--terminal"]):
+        *_, blank, line = gpubench("report", *words).stdout.splitlines()
+        assert blank == ""
+        assert re.fullmatch(r"gpubench bench --campaign c --blocks \+3   # about .+, may decide .+", line)
+    assert gpubench("report", "campaign.gpubench.zip").stdout.splitlines()[-1].startswith("report: ")
 
 
 def test_a_job_that_failed_is_told_so_also_when_every_record_of_its_runs_is_well(tmp_path: Path) -> None:

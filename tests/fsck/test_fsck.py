@@ -213,7 +213,9 @@ def test_a_directory_of_many_is_searched_and_json_has_the_same_lines(campaign: P
     plain = json.loads(done.stdout)
     assert done.exit_code == 3
     assert [(one["what"], len(one["findings"])) for one in plain["checked"]] == [("campaign", 1), ("import", 0)]
-    assert "neither a campaign nor an import" in str(run("results", "fsck", campaign / "runs").exception)
+    assert json.loads(run("results", "fsck", campaign / "runs", "--json").stdout)["checked"] == plain["checked"][:1]
+    (campaign.parent / "empty").mkdir()
+    assert "neither a campaign nor an import" in str(run("results", "fsck", campaign.parent / "empty").exception)
 
 
 def test_of_several_directories_those_without_results_are_named_and_left_out(campaign: Path, gpubench: Run) -> None:

@@ -93,10 +93,30 @@ def test_unlike_layouts_are_refused_with_both_of_them(gpubench: Run, tmp_path: P
 def test_which_variants_are_meant_is_asked_where_it_is_not_clear(gpubench: Run, tmp_path: Path) -> None:
     one = campaign(tmp_path / "one", variants=("1.17.0", "1.19.0"), suite=SUITE[:1])
     other = campaign(tmp_path / "other", variants=("1.17.0", "1.19.0"), suite=SUITE[:1])
-    asked = gpubench("compare", one, other)
+    asked = gpubench("report", one, other)
     assert (asked.returncode, "both have 1.17.0, 1.19.0" in asked.stderr) == (2, True)
     unlike = gpubench("compare", one, other, "--baseline", "1.17.0", "--candidate", "1.19.0", "--json")
     assert json.loads(unlike.stdout)["campaign"] == "B other 1.19.0 against A one 1.17.0"
+
+
+def test_compare_judges_every_variant_that_both_have_in_one_family(gpubench: Run, tmp_path: Path) -> None:
+    one = campaign(tmp_path / "one", variants=("1.17.0", "1.19.0"), suite=SUITE[:1])
+    other = campaign(tmp_path / "other", variants=("1.22.0", "1.19.0", "1.17.0"), suite=SUITE[:1])
+    together = json.loads(gpubench("compare", one, other, "--json").stdout)
+    pairs = [(cell["baseline"], cell["candidate"]) for cell in together["cells"]]
+    assert list(dict.fromkeys(pairs)) == [
+        ("A one 1.17.0", "B other 1.17.0"),
+        ("A one 1.19.0", "B other 1.19.0"),
+    ]
+    alone = [
+        json.loads(gpubench("compare", one, other, "--baseline", label, "--json").stdout)["cells"]
+        for label in ("1.17.0", "1.19.0")
+    ]
+    both = [*alone[0], *alone[1]]
+    assert [cell["effect"] for cell in together["cells"]] == [cell["effect"] for cell in both]
+    assert [cell["p"] for cell in together["cells"]] == [cell["p"] for cell in both]
+    least = min(range(len(both)), key=lambda at: both[at]["p"])
+    assert together["cells"][least]["p_holm"] == pytest.approx(min(1.0, len(both) * both[least]["p"]))
 
 
 @pytest.mark.parametrize(

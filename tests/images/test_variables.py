@@ -64,7 +64,9 @@ def test_what_nothing_reads_is_refused_with_a_near_name(name: str, why: str) -> 
 
 def test_a_package_is_no_variable() -> None:
     with pytest.raises(
-        UsageError, match="variant 'dask1' sets dask, and names of environment variables are upper-case"
+        UsageError,
+        match=r"variant 'dask1' sets dask, and names of environment variables are upper-case; for a version of a "
+        r"package write dask==2024\.1; else",
     ):
         check_variables(load_site("local"), [parse_variant("dask1=1.19.0,dask=2024.1")])
 

@@ -115,7 +115,7 @@ def mine(cluster: Cluster) -> Iterator[Standing]:
     cluster.have_nodes(3)
     yield standing
     if standing.directory.exists():
-        standing("stop", "--name", "mine")
+        standing("stop", "mine")
         try:
             nothing_left(standing.left)
         finally:

@@ -1,4 +1,4 @@
-"""The script of a job on this machine begins no block that would end beyond the budget that its front end names."""
+"""The script of a job begins no block that would end beyond the budget that its front end names."""
 
 from __future__ import annotations
 
@@ -9,14 +9,21 @@ import pytest
 from gpubench.schedulers.batch import BLOCKS, BUDGET, OVER_BUDGET, inherited
 from tests.conftest import ROOT
 
-SCRIPT = ROOT / "tests" / "golden" / "local-fork-venv" / "jobs" / "j001-n1" / "job.sh"
+GOLDEN = ROOT / "tests" / "golden"
+SCRIPTS = ["local-fork-venv/jobs/j001-n1", "slurm-srun-venv/jobs/j002-n4", "pbs-ssh-apptainer/jobs/j001-n2"]
 
 
-def begun(environ: dict[str, str], *blocks: tuple[int, int], planned: int = 20) -> list[str]:
+def begun(environ: dict[str, str], *blocks: tuple[int, int], planned: int = 20, script: str = SCRIPTS[0]) -> list[str]:
     """What becomes of blocks that take so many seconds each: ``run``, ``left out``, or why one isn't begun."""
-    text = SCRIPT.read_text()
+    text = (GOLDEN / script / "job.sh").read_text()
     part = text[text.index("# GPUBENCH_BUDGET") : text.index("run() {")]
-    lines = ["set -u", "clock=100 selected='' skip=''", "now() { echo $clock; }", "GPUBENCH_END=100000", part]
+    lines = [
+        "set -u",
+        "clock=100 selected='' skip='' unready=''",
+        "now() { echo $clock; }",
+        "GPUBENCH_END=100000",
+        part,
+    ]
     for number, seconds in blocks:
         lines += [
             f"begin_block {number} {planned * 3 // 2}",
@@ -45,6 +52,13 @@ def test_a_block_is_begun_only_if_one_as_long_as_the_longest_so_far_ends_in_time
     budget_s: float | None, blocks: list[tuple[int, int]], expected: list[str]
 ) -> None:
     assert begun(inherited({}, None, budget_s), *blocks) == expected
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_so_does_the_script_of_a_queue(script: str) -> None:
+    environ = inherited({}, None, 60)
+    assert begun(environ, (1, 25), (2, 25), (3, 5), script=script) == ["run", "run", f"{OVER_BUDGET}: 10 s"]
+    assert begun({}, (1, 1000), (2, 1000), script=script) == ["run", "run"]
 
 
 def test_blocks_that_are_not_asked_for_need_no_time_and_tell_none() -> None:

@@ -37,7 +37,7 @@ def two_sides() -> SideBySide:
         Side("B", "campaign", "on-kubernetes", "1.17.0", cells(0.3, 2**31)),
     ]
     pairs, lone = match(sides[0].cells, sides[1].cells)
-    verdicts = judge_sides(*sides, pairs, VerdictSettings())
+    (verdicts,) = judge_sides([(*sides, pairs)], VerdictSettings())
     return SideBySide(*sides, pairs, lone, verdicts, [UNPAIRED], VerdictSettings())
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from gpubench.schedulers.batch import call
 
 from gpubench.errors import MissingToolError
+from gpubench.schedulers.batch import call
 
 
 @pytest.mark.parametrize("mode", [None, 0o644])

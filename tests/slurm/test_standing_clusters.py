@@ -77,7 +77,7 @@ def test_a_cluster_is_started_grown_shrunk_and_stopped_and_a_killed_job_is_seen(
     said = login.run("cluster", "stop")
     assert sorted(said.splitlines()) == ["cluster mine is stopped", "job j001-n1: ended", "job j004-n1: ended"]
     assert [slurm.job(numbers(directory)[at])["JobState"] for at in (0, 3)] == ["COMPLETED"] * 2
-    assert "it has been stopped" in login.run("cluster", "status", "--name", "mine", code=4)
+    assert "it has been stopped" in login.run("cluster", "status", "mine", code=4)
     leave_no_process(slurm)
     gone = {"token", "scheduler.json", "tls"}
     assert not gone & left_in(directory)

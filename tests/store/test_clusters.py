@@ -141,7 +141,7 @@ def test_the_only_cluster_that_stands_is_meant_unless_one_is_named(tmp_path: Pat
     assert find_cluster(tmp_path, None).record == standing.record
     assert find_cluster(tmp_path, "old").record == stopped.record
     begin(tmp_path, "other")
-    with pytest.raises(UsageError, match=r"2 clusters are running in .*: new, other; name one with --name"):
+    with pytest.raises(UsageError, match=r"2 clusters are running in .*: new, other; name one$"):
         find_cluster(tmp_path, None)
 
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import http.server
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
+import threading
+import urllib.parse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import yaml
 
 from tests.cli.campaigns import write_suite
-from tests.conftest import ROOT
+from tests.conftest import ROOT, need, plain_environment
 from tests.docs.manual import blocks
 from tests.wheel.conftest import Environment
 
@@ -99,6 +104,63 @@ def test_the_gitlab_job_runs_from_a_wheel(
     judged(tmp_path)
 
 
+class Notes(http.server.BaseHTTPRequestHandler):
+    """Notes of a merge request, as GitLab's API keeps them; the path and what is sent are its documentation's."""
+
+    kept: ClassVar[dict[int, str]] = {}
+    path_of_notes = "/api/v4/projects/7/merge_requests/3/notes"
+
+    def do_GET(self) -> None:
+        self._answer([{"id": number, "body": body} for number, body in self.kept.items()])
+
+    def do_POST(self) -> None:
+        self._keep(len(self.kept) + 1)
+
+    def do_PUT(self) -> None:
+        self._keep(int(self.path.rpartition("/")[2]))
+
+    def _keep(self, number: int) -> None:
+        sent = urllib.parse.parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        self.kept[number] = sent["body"][0]
+        self._answer({"id": number})
+
+    def _answer(self, plain: object) -> None:
+        known = self.path.startswith(self.path_of_notes) and self.headers["PRIVATE-TOKEN"] == "secret"
+        self.send_response(200 if known else 401)
+        self.end_headers()
+        self.wfile.write(json.dumps(plain).encode())
+
+    def log_message(self, *_words: object) -> None:
+        """Nobody reads it."""
+
+
+def test_gitlab_s_note_is_written_once_and_updated_then(tmp_path: Path) -> None:
+    need(shutil.which("curl") is not None, "curl")
+    (job,) = GITLAB.values()
+    (command,) = [line for line in job["script"] if "GITLAB_TOKEN" in line]
+    with http.server.HTTPServer(("127.0.0.1", 0), Notes) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        env = {
+            **plain_environment(),
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "CI_API_V4_URL": f"http://127.0.0.1:{server.server_address[1]}/api/v4",
+            "CI_PROJECT_ID": "7",
+            "GITLAB_TOKEN": "secret",
+        }
+        Notes.kept = {1: "somebody's words"}
+        (tmp_path / "verdicts.md").write_text("**one** & 5 %\n")
+        assert shell(command, tmp_path, env).returncode == 0, "not of a merge request: nothing is done"
+        assert Notes.kept == {1: "somebody's words"}
+        env["CI_MERGE_REQUEST_IID"] = "3"
+        for text in ("**one** & 5 %\n", "two\n"):
+            (tmp_path / "verdicts.md").write_text(text)
+            done = shell(command, tmp_path, env)
+            assert done.returncode == 0, done.stderr
+            assert Notes.kept == {1: "somebody's words", 2: f"<!-- gpubench -->\n\n{text}"}
+        assert shell(command, tmp_path, {**env, "GITLAB_TOKEN": "wrong"}).returncode != 0
+        server.shutdown()
+
+
 @pytest.mark.system
 def test_the_action_runs_from_a_wheel(wheel_environment: Environment, runner: dict[str, str], tmp_path: Path) -> None:
     given = {"baseline": "a=1.22.0", "candidate": "b=1.22.0", "suite": "tiny.toml", "blocks": "3"}
@@ -139,9 +201,9 @@ def test_the_page_gives_the_action_only_inputs_that_it_has_and_all_that_it_needs
 
 def test_the_shell_of_the_steps_passes_shellcheck(tmp_path: Path) -> None:
     shellcheck = Path(sys.executable).with_name("shellcheck")
-    for number, (_, command, _) in enumerate(
-        [*steps_of(GITHUB["jobs"]["compare"]["steps"], {"github.token": "", "github.event.number": ""})]
-    ):
+    steps = steps_of(GITHUB["jobs"]["compare"]["steps"], {"github.token": "", "github.event.number": ""})
+    commands = [*(command for _, command, _ in steps), *(line for job in GITLAB.values() for line in job["script"])]
+    for number, command in enumerate(commands):
         (tmp_path / f"{number}.sh").write_text(f"#!/bin/bash\n{command}\n")
     done = subprocess.run(
         [str(shellcheck), *map(str, sorted(tmp_path.glob("*.sh")))], capture_output=True, text=True, check=False

@@ -31,6 +31,7 @@ from gpubench.store.campaign import PLAN_FILE, Campaign
 if TYPE_CHECKING:
     from gpubench.cli.results.judge import JudgedCampaign
     from gpubench.report.inputs import ReportInputs
+    from gpubench.report.next_steps import NextStep
     from gpubench.report.page import Page
     from gpubench.stats.verdict import Verdict
 
@@ -265,11 +266,11 @@ def show_notes(judged: JudgedCampaign) -> None:
         say(f"note: {line}")
 
 
-def show_next_steps(inputs: ReportInputs) -> None:
+def show_next_steps(found: Sequence[NextStep]) -> None:
     """Print commands to type next, each with its cost and its benefit."""
-    from gpubench.report.next_steps import next_steps
-
-    steps = [(as_typed(one.command), one.why) for one in next_steps(inputs)]
+    if not found:
+        return
+    steps = [(as_typed(one.command), one.why) for one in found]
     say("")
     width = max(len(command) for command, _ in steps)
     for command, why in steps:

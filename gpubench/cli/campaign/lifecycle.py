@@ -46,6 +46,7 @@ from gpubench.cli.campaign.running import (
 )
 from gpubench.cli.images.obtain import obtain_images
 from gpubench.cli.notify import notify as tell
+from gpubench.cli.results.open_target import root_of
 from gpubench.cli.say import say
 from gpubench.cli.ways import typed
 from gpubench.errors import InterruptedByUserError, UsageError
@@ -75,8 +76,7 @@ def bench(asked: CampaignOptions, *, gate: bool, over_budget: bool, notify: str 
     what = "images, first pass and plan" if wanted.tried else "images and plan"
     say(f"{what} took {format_seconds(time.monotonic() - began)}")
     say("")
-    firm = asked.budget is not None and campaign.plan.budget_s is not None and not over_budget
-    budget = Budget(campaign.plan.budget_s or 0.0) if firm else None
+    budget = None if over_budget else _bound(asked, campaign)
     with at_work_on(campaign.directory):
         prepare(campaign)
         run_all(campaign, None, budget)
@@ -90,6 +90,7 @@ def go_on(directory: Path, *, more: int = 0, stop: bool = False, gate: bool = Fa
 
     Jobs that wait or run in a queue are waited for first.
     """
+    directory = root_of(directory)
     with at_work_on(directory):
         campaign = Campaign.open(directory)
         adaptive = campaign.plan.max_blocks is not None
@@ -127,6 +128,7 @@ def go_on(directory: Path, *, more: int = 0, stop: bool = False, gate: bool = Fa
 
 def submit_what_is_missing(directory: Path) -> None:
     """Submit what is missing, or what the next look of an adaptive campaign needs, without waiting for the queue."""
+    directory = root_of(directory)
     with at_work_on(directory):
         campaign, blocks = missing_blocks(Campaign.open(directory))
         if not blocks and campaign.plan.max_blocks is not None and not campaign.ended:
@@ -146,10 +148,16 @@ def plan_and_submit(asked: CampaignOptions, *, here: bool) -> None:
     campaign = plan_campaign(read_wishes(asked))
     for line in plan_lines(campaign):
         say(line)
-    submit(campaign, here=here)
+    submit(campaign, here=here, budget=_bound(asked, campaign))
 
 
-def submit(campaign: Campaign, *, here: bool) -> None:
+def _bound(asked: CampaignOptions, campaign: Campaign) -> Budget | None:
+    """The budget that the user gave: that of a profile is a habit, and bounds nothing."""
+    seconds = campaign.plan.budget_s
+    return None if asked.budget is None or seconds is None else Budget(seconds)
+
+
+def submit(campaign: Campaign, *, here: bool, budget: Budget | None = None) -> None:
     """Run the planned jobs of a campaign that has not been run; ``here``: on the nodes that this shell holds."""
     with at_work_on(campaign.directory):
         _require_idle(campaign)
@@ -164,9 +172,9 @@ def submit(campaign: Campaign, *, here: bool) -> None:
             run_here(campaign)
         else:
             prepare(campaign)
-            if submit_jobs(campaign, None):
+            if submit_jobs(campaign, None, budget):
                 return
-            run_all(campaign, None)
+            run_all(campaign, None, budget)
         require_complete(campaign, account_now(campaign))
 
 
@@ -199,10 +207,10 @@ def missing_blocks(campaign: Campaign, more: int = 0) -> tuple[Campaign, dict[st
 def run_all(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None, budget: Budget | None = None) -> None:
     """Run the jobs, here or in the site's queue, and show what happens; ``blocks`` by job, None: all of them.
 
-    ``budget`` bounds what this machine runs; in a queue a job has its time limit.
+    No block is begun that would end beyond the ``budget``.
     """
     with _way_on_after_ctrl_c(campaign):
-        if submit_jobs(campaign, blocks):
+        if submit_jobs(campaign, blocks, budget):
             watch_jobs(campaign)
         else:
             run_jobs(campaign, blocks, budget=budget)
@@ -254,7 +262,7 @@ def _conclude(campaign: Campaign, *, gate: bool, notify: str | None) -> None:
     inputs = report_inputs(judged)
     say("")
     show_verdicts(judged.verdicts, judged.accounting, inputs.seconds)
-    write_report(judged, inputs)
+    page = write_report(judged, inputs)
     if late := not_begun(judged.accounting):
         say("")
         say(
@@ -262,7 +270,7 @@ def _conclude(campaign: Campaign, *, gate: bool, notify: str | None) -> None:
             f"{'them' if late > 1 else 'it'}: {typed('bench', campaign=campaign.directory)}"
             f"   # about {format_seconds(late * campaign.plan.time.block_s)}"
         )
-    show_next_steps(inputs)
+    show_next_steps(page.steps)
     require_complete(campaign, judged.accounting)
     code = exit_code(judged.verdicts)
     if notify is not None:

@@ -21,7 +21,7 @@ from gpubench.errors import (
     SchedulerError,
     UsageError,
 )
-from gpubench.model.plan import PlannedJob
+from gpubench.model.plan import Plan, PlannedJob
 from gpubench.polling import poll_until
 from gpubench.schedulers import BATCH, LOCAL, POLLED, SCHEDULERS, Allocation, JobState, QueuedScheduler, Running
 from gpubench.schedulers import submitted as jobs_known
@@ -38,10 +38,18 @@ LOOK_S = 0.25
 
 @dataclasses.dataclass
 class Budget:
-    """Seconds in which blocks have to end, from the moment when the first job has the machine."""
+    """Seconds in which blocks have to end, from the moment when the first job has the machine.
+
+    Jobs in a queue start when they may: each has its part, from its own start.
+    """
 
     seconds: float
     began: float | None = None
+
+    def part(self, plan: Plan, blocks: int) -> float:
+        """Seconds of a job of so many blocks, of all that ``plan`` has, or may have where it is adaptive."""
+        most = len(plan.places) * plan.max_blocks if plan.max_blocks else sum(len(job.blocks) for job in plan.jobs)
+        return self.seconds * blocks / most
 
     def left(self) -> float:
         """Seconds from now on."""
@@ -217,12 +225,13 @@ ASK_S = 5.0
 """Seconds between two queries of a scheduler that others use, too."""
 
 
-def submit_jobs(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None) -> bool:
+def submit_jobs(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None, budget: Budget | None = None) -> bool:
     """Submit jobs of the campaign if its scheduler has a queue; False if it has none, so that the caller must run them.
 
     Args:
         campaign: planned and rendered.
         blocks: the blocks to run, by job; None means all of them.
+        budget: no job begins a block that would end beyond its part.
 
     Raises:
         PlanRefusedError: a variant has no image yet.
@@ -242,8 +251,9 @@ def submit_jobs(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None) 
             continue
         chosen = [block.block for block in job.blocks] if blocks is None else blocks[job.job]
         directory = campaign.job_dir(job.job)
+        part_s = budget.part(campaign.plan, len(chosen)) if budget else None
         try:
-            job_id = scheduler.submit(directory, inherited(os.environ, chosen), before)
+            job_id = scheduler.submit(directory, inherited(os.environ, chosen, part_s), before)
         except MissingToolError as error:
             raise MissingToolError(
                 f"{error.what}; the scripts are in {campaign.directory / 'jobs'}",

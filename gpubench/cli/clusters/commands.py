@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from gpubench.store.clusters import Cluster
 
 
-Name = Annotated[str | None, typer.Option("--name", help="Name of the cluster; default: the only one that exists.")]
+Name = Annotated[
+    str | None, typer.Argument(help="Name of the cluster; default: the only one that exists.", show_default=False)
+]
 Change = Annotated[str, typer.Argument(help="Number of nodes, like +2 or -2.", show_default=False)]
 SchedulerFile = Annotated[Path, typer.Option(help="The file that the cluster's scheduler wrote.", show_default=False)]
 Python = Annotated[

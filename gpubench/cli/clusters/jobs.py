@@ -109,7 +109,7 @@ def wait_for(cluster: Cluster, job: ClusterJob, deadline: float, ready: Callable
                 said = words
                 if not now.alive:
                     raise IncompleteError(_why(cluster, job, now), then=f"see {cluster.job_dir(job)}")
-            how = f"gpubench cluster status --name {cluster.record.name}"
+            how = f"gpubench cluster status {cluster.record.name}"
             if interrupted:
                 raise InterruptedByUserError(f"stopped waiting by {interrupted[0]}; the cluster continues", then=how)
             if time.monotonic() > deadline:

@@ -132,7 +132,7 @@ def _require_ready(cluster: Cluster) -> None:
     phase = phase_of(cluster, states, cluster.state())
     if phase != READY or not cluster.standing:
         name = cluster.record.name
-        raise UsageError(f"cluster {name} isn't ready", then=f"gpubench cluster status --name {name} says why")
+        raise UsageError(f"cluster {name} isn't ready", then=f"gpubench cluster status {name} says why")
 
 
 def _ask(cluster: Cluster, request: dict[str, Any], deadline: float) -> dict[str, Any]:
@@ -189,7 +189,7 @@ def show_status(cluster: Cluster) -> None:
     if wrong:
         name = cluster.record.name
         raise IncompleteError(
-            f"cluster {name}: {wrong}", then=f"gpubench cluster stop --name {name}" if cluster.standing else ""
+            f"cluster {name}: {wrong}", then=f"gpubench cluster stop {name}" if cluster.standing else ""
         )
 
 

@@ -13,6 +13,7 @@ from gpubench.cli.results.options import (
     Directories,
     File,
     Kept,
+    KeptCampaign,
     MaybeDirectories,
     MaybeKept,
     Other,
@@ -64,8 +65,8 @@ def report(
 
     With B (the same suite on Slurm and on Kubernetes, say): one page with both curves, and a verdict at every size that
     both have. Sizes with another layout of workers are refused. With --only: verdicts; scaling
-    (speed-up, efficiency, scalability law); links between workers; coverage (what was measured when); changes over
-    dates.
+    (speed-up, efficiency, scalability law); links between workers; runs (the outcome of each); coverage (what was
+    measured when); changes over dates.
     """
     from gpubench.cli.results.show import report as run
 
@@ -226,7 +227,7 @@ def parquet(directory: Kept, path: File) -> None:
 
 
 def draco_csv(
-    campaign: Kept,
+    campaign: KeptCampaign,
     merges: Annotated[Path, typer.Argument(metavar="MERGE.csv", help="Table of the joins to write.")],
     transposes: Annotated[Path, typer.Argument(metavar="TRANSPOSE.csv", help="Table of the transpose sums to write.")],
 ) -> None:
@@ -249,7 +250,7 @@ def mlflow(
     export_mlflow(campaign, outputs, tracking_uri)
 
 
-def openmetrics(campaign: Kept, path: File) -> None:
+def openmetrics(campaign: KeptCampaign, path: File) -> None:
     """Verdicts for Prometheus' textfile collector. Gauges of effects, intervals, blocks and verdicts, with labels."""
     from gpubench.cli.results.export import export_openmetrics
 

@@ -17,6 +17,7 @@ from gpubench.render.environment import words
 from gpubench.report import labels
 from gpubench.report.explain import differences_section, layers
 from gpubench.report.sections import Section, SectionPart
+from gpubench.stats.verdict import Verdict
 from gpubench.store.accounting import RunOutcome, account
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import read_provenance, read_record, run_directories
@@ -136,15 +137,30 @@ def _of_variants(campaign: Campaign, baseline: str, candidate: str) -> Section:
     sides = [{"campaign": campaign.plan.campaign, "variant": label} for label in (baseline, candidate)]
     about = f"{baseline} → {candidate}, {found.blocks} block{'s'[: found.blocks != 1]} of {campaign.plan.campaign}"
     section = differences_section(found, "variants", sides, (baseline, candidate), [about])
-    if not any(one.name == "link" for one in campaign.plan.workloads):
-        return section
     asked = {baseline, candidate}
     verdicts = [one for one in judge_campaign(campaign).verdicts if {one.baseline, one.candidate} == asked]
-    lines, data = layers(verdicts)
-    if not lines:
-        return section
-    part = SectionPart(f"In which layer ({labels.pair(verdicts[0])}):", lines)
-    return dataclasses.replace(section, parts=[*section.parts, part], data={**section.data, "layers": data})
+    if not verdicts:  # two candidates
+        line = words(["gpubench", "compare", str(campaign.place), "--baseline", baseline, "--candidate", candidate])
+        return dataclasses.replace(section, notes=[f"whether the differences matter: {line}"])
+    return _with_outcome(section, verdicts)
+
+
+def _with_outcome(section: Section, verdicts: Sequence[Verdict]) -> Section:
+    """With what came of the differences, and in which layer, where that was measured."""
+    pair, names = labels.pair(verdicts[0]), labels.cell_names([one.key for one in verdicts])
+    shown = [
+        f"{name}: {' '.join(filter(None, (labels.effect(one), labels.interval(one))))}, "
+        f"{', '.join(filter(None, (one.verdict, one.leaning)))}"
+        for name, one in zip(names, verdicts, strict=True)
+    ]
+    cells = [
+        {"cell": name, "verdict": one.verdict, "effect": one.effect} for name, one in zip(names, verdicts, strict=True)
+    ]
+    lines, found = layers(verdicts)
+    parts = [SectionPart(f"Whether it matters ({pair}):", shown)]
+    parts += [SectionPart(f"In which layer ({pair}):", lines)] if lines else []
+    data = {**section.data, "verdicts": cells, **({"layers": found} if lines else {})}
+    return dataclasses.replace(section, parts=[*section.parts, *parts], data=data)
 
 
 def _of_runs(one: Chosen, other: Chosen, kind: str = "runs", notes: Sequence[str] = ()) -> Section:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from gpubench.cli.results.open_target import unpacked
+from gpubench.cli.results.open_target import root_of, unpacked
 from gpubench.cli.say import say, say_text, warn
 from gpubench.errors import DataError, GpubenchError, UsageError
 from gpubench.fsck import MOVE, Checked, Finding, check_campaign, check_import
@@ -51,7 +51,8 @@ def _places(given: Sequence[Path]) -> list[Path]:
     for path in given:
         if not path.exists():
             raise UsageError(f"there is no {path}", then="name campaigns, imports and packs")
-        inside = [path] if path.is_file() or _what(path) else sorted(filter(_what, path.glob("*")))
+        root = path if _what(path) else root_of(path)
+        inside = [root] if root.is_file() or _what(root) else sorted(filter(_what, path.glob("*")))
         places += inside
         if not inside:
             without.append(path)

@@ -15,7 +15,6 @@ from gpubench.cli.results.result_sets import OneSide, VerdictAnswer
 from gpubench.cli.say import say, warn
 from gpubench.errors import DataError, UsageError
 from gpubench.history import coverage, observed, sides
-from gpubench.history.changes import find
 from gpubench.history.sides import SideCell, match
 from gpubench.importers import pairing
 from gpubench.importers.directory import ImportedResults
@@ -97,8 +96,8 @@ class ImportResults(OneSide):
             yield "a date's figure is one mean of many repetitions: stragglers and noise within a run can't be seen"
 
     def section(self, content: Content, question: Question, workload: str | None) -> Section:
-        """Any but links."""
-        if content is Content.LINKS:
+        """Any but links and runs."""
+        if content in (Content.LINKS, Content.RUNS):
             raise UsageError(
                 f"{self.place} is an import: this needs runs and links, which it doesn't have",
                 then="name a campaign",
@@ -123,6 +122,7 @@ class ImportResults(OneSide):
         return page
 
     def _page(self) -> tuple[Page, list[Verdict], list[Seconds]]:
+        from gpubench.cli.results.trend import searched
         from gpubench.report.other_pages import import_page
         from gpubench.report.plots import effect_plot
 
@@ -133,7 +133,7 @@ class ImportResults(OneSide):
             warn(str(error))
             verdicts, both, settings = [], [], VerdictSettings()
         section = verdict_section(self.name, verdicts, settings, both) if verdicts else None
-        series, cautions = find(told.figures, settings.seed), list(self._cautions())
+        series, cautions = searched(told.figures), list(self._cautions())
         page = import_page(
             self.found.note,
             section,
@@ -170,29 +170,48 @@ _MOST = 8
 
 
 def side_by_side(first: OneSide, second: OneSide, question: Question) -> SideBySide:
-    """Match and judge both.
+    """Match and judge one variant of each.
 
     Raises:
         UsageError: it isn't clear which variants are meant, or one isn't there; the two were planned with different
             questions, and none was named.
         DataError: the sides have no cell in common.
     """
-    both = (first, second)
     chosen = _variants(first.variants, second.variants, question.baseline, question.candidate)
+    return _side_by_side((first, second), [chosen], question)[0]
+
+
+def every_side_by_side(first: OneSide, second: OneSide, question: Question) -> list[SideBySide]:
+    """As ``side_by_side``; where no variant is named, each one that both have, all in one family."""
+    common = [label for label in first.variants if label in second.variants]
+    if question.baseline or question.candidate or len(common) < 2:
+        return [side_by_side(first, second, question)]
+    return _side_by_side((first, second), [(label, label) for label in common], question)
+
+
+def _side_by_side(
+    both: tuple[OneSide, OneSide], chosen: Sequence[tuple[str, str]], question: Question
+) -> list[SideBySide]:
+    """Of those pairs of variants that have a cell in common."""
+    first, second = both
     settings = question.settings(*(one.plan for one in both if one.plan))
-    side_a, side_b = (
-        Side(letter, one.kind, one.name, variant, one.side_cells(variant, settings.summary))
-        for letter, one, variant in zip("AB", both, chosen, strict=True)
-    )
-    pairs, lone = match(side_a.cells, side_b.cells)
-    if not pairs:
+    found = []
+    for variants in chosen:
+        side_a, side_b = (
+            Side(letter, one.kind, one.name, variant, one.side_cells(variant, settings.summary))
+            for letter, one, variant in zip("AB", both, variants, strict=True)
+        )
+        pairs, lone = match(side_a.cells, side_b.cells)
+        found += [(side_a, side_b, pairs, lone)] if pairs else []
+    if not found:
         raise DataError(
             f"{first.place} and {second.place} have no cell in common: no workload with the same parameters at the "
             "same size",
             then="gpubench report --only scaling of each shows what they hold",
         )
-    shown = SideBySide(side_a, side_b, pairs, lone, judge_sides(side_a, side_b, pairs, settings), [], settings)
-    return dataclasses.replace(shown, notes=_notes(shown, both))
+    judged = judge_sides([(side_a, side_b, pairs) for side_a, side_b, pairs, _ in found], settings)
+    shown = [SideBySide(*one, verdicts, [], settings) for one, verdicts in zip(found, judged, strict=True)]
+    return [dataclasses.replace(one, notes=_notes(one, both)) for one in shown]
 
 
 def _variants(

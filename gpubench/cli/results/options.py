@@ -32,6 +32,7 @@ Other = Annotated[Path | None, _of_results("B", "A second campaign, pack or impo
 Directories = Annotated[list[Path], _of_results("DIR", f"{_SEVERAL}.")]
 MaybeDirectories = Annotated[list[Path] | None, _of_results("DIR", f"{_SEVERAL}; default: outputs/.")]
 Kept = Annotated[Path, _of_results("DIR", "A campaign or an import, also packed.")]
+KeptCampaign = Annotated[Path, _of_results("DIR", "A campaign, also packed; an import has none of this.")]
 MaybeKept = Annotated[
     Path | None,
     _of_results("DIR", "A campaign or an import; default: the newest campaign with results in outputs/."),
@@ -54,6 +55,7 @@ class Content(StrEnum):
     VERDICTS = "verdicts"
     SCALING = "scaling"
     LINKS = "links"
+    RUNS = "runs"
     COVERAGE = "coverage"
     CHANGES = "changes"
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 
-from gpubench.cli.campaign.display import show_next_steps, show_verdicts, write_page, write_report
+from gpubench.cli.campaign.display import show_verdicts, write_page, write_report
 from gpubench.cli.campaign.running import account_now
 from gpubench.cli.results.judge import judge_campaign, report_inputs, tables_of
 from gpubench.cli.results.open_target import all_opened, newest, opened, root_of
@@ -78,7 +79,7 @@ class ResultSet:
         raise UsageError(f"{self.place}: it has no {content}", then="name a campaign")
 
     def write_page(self, _question: Question, _path: Path | None) -> Page:
-        """Print verdicts and write the page."""
+        """Print verdicts and write the page; its steps are what can be typed next."""
         raise UsageError(
             f"{self.place} is a table of samples, for which there is no page",
             then=f"gpubench compare {self.place}",
@@ -188,6 +189,10 @@ class CampaignResults(OneSide):
         """Any."""
         if content is Content.SCALING:
             return self._scaling()
+        if content is Content.RUNS:
+            from gpubench.report.runs import run_list_section
+
+            return run_list_section(self.name, account_now(self.campaign).outcomes)
         return self._links(workload) if content is Content.LINKS else super().section(content, question, workload)
 
     def _scaling(self) -> Section:
@@ -223,9 +228,7 @@ class CampaignResults(OneSide):
         inputs = report_inputs(judged)
         show_verdicts(judged.verdicts, judged.accounting, inputs.seconds)
         page = write_report(judged, inputs)
-        if self.campaign.pack is None:  # the campaign of a pack goes on elsewhere
-            show_next_steps(inputs)
-        return page
+        return page if self.campaign.pack is None else dataclasses.replace(page, steps=())
 
     @functools.cached_property
     def _read(self) -> tuple[list[Cell], Merged]:
@@ -349,13 +352,16 @@ class TwoResults(ResultSet):
         return side_by_side(*self.both, question)
 
     def answer(self, question: Question) -> VerdictAnswer:
-        """The verdicts alone."""
-        shown = self._judged(question)
+        """The verdicts alone, of every variant that both have where none is named."""
+        from gpubench.cli.results.side_by_side import every_side_by_side
         from gpubench.report.sides import side_seconds
 
-        name, both = f"{shown.second.label} against {shown.first.label}", side_seconds(shown)
-        section = verdict_section(name, shown.verdicts, shown.settings, both, notes=shown.notes)
-        return VerdictAnswer(shown.verdicts, section, both)
+        shown = every_side_by_side(*self.both, question)
+        name = " and ".join(f"{one.second.label} against {one.first.label}" for one in shown)
+        verdicts, both = ([*chain(*each)] for each in ((one.verdicts for one in shown), map(side_seconds, shown)))
+        notes = list(dict.fromkeys(note for one in shown for note in one.notes))
+        section = verdict_section(name, verdicts, shown[0].settings, both, notes=notes)
+        return VerdictAnswer(verdicts, section, both)
 
     def section(self, content: Content, question: Question, workload: str | None) -> Section:
         """Both curves of every workload."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 from gpubench import resources
-from gpubench.cli.campaign.display import show_verdicts
+from gpubench.cli.campaign.display import show_next_steps, show_verdicts
 from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.notify import notify
 from gpubench.cli.results.options import CompareOptions, Content, FailOn, Form, QuestionOptions, ReportOptions
@@ -78,6 +78,7 @@ def report(target: Path | None, other: Path | None, outputs: Path | None, asked:
             width = rich.console.Console().width if sys.stdout.isatty() else PIPED_WIDTH
             for line in (line for plot in page.plots(width) if (lines := list(plot)) for line in ("", *lines)):
                 say(line)
+        show_next_steps(page.steps)
 
 
 def _refuse_what_excludes(asked: ReportOptions, *, two: bool) -> None:

@@ -14,7 +14,8 @@ from gpubench.cli.results.show import show_section, write_images
 from gpubench.cli.say import say, warn
 from gpubench.cli.terminal import Terminal
 from gpubench.errors import UsageError
-from gpubench.history.changes import find
+from gpubench.history.changes import Series, find
+from gpubench.history.observed import Observed
 from gpubench.report.history import Told, by_machine, changes_section, coverage_section, trend_section
 from gpubench.report.sections import Section
 from gpubench.stats.settings import VerdictSettings
@@ -40,9 +41,14 @@ def section_over_time(told: Sequence[Told], only: str | None) -> Section:
     figures = [figure for one in told for figure in one.figures]
     if not figures:
         warn("no figure has a date and a version, so there is no history to search")
-    with _search_bar() as searching:
-        series = find(figures, VerdictSettings().seed, searching)
+    series = searched(figures)
     return changes_section(series) if only == TrendContent.CHANGES else trend_section(sources, series)
+
+
+def searched(figures: Sequence[Observed]) -> list[Series]:
+    """Every series with its changes; long histories take a while, which a terminal shows."""
+    with _search_bar() as searching:
+        return find(figures, VerdictSettings().seed, searching)
 
 
 @contextlib.contextmanager
@@ -61,7 +67,7 @@ def _draw(told: Sequence[Told], asked: TrendOptions) -> None:
 
     figures = [figure for one in told for figure in one.figures]
     missing = [gap for one in told for gap in one.missing]
-    page = trend_page([one.source for one in told], figures, missing, find(figures, VerdictSettings().seed))
+    page = trend_page([one.source for one in told], figures, missing, searched(figures))
     if asked.html:
         write_page(page, asked.html)
         say(f"page: {asked.html}")

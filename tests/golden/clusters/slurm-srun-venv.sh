@@ -82,11 +82,22 @@ trap 'stopping=1 told=' TERM INT HUP
 
 # A block starts only if it can end in time; what isn't run gets a record that says why.
 selected='' skip='' worst=0
+# GPUBENCH_BUDGET: seconds in which all blocks have to end; the longest so far tells how long the next one takes.
+due=${GPUBENCH_BUDGET:+$(($(now) + GPUBENCH_BUDGET))} block_began='' longest=0
 begin_block() { # NUMBER SECONDS
   selected='' skip=''
   case " ${GPUBENCH_BLOCKS:-$1} " in *" $1 "*) selected=1 ;; esac
   local left=$((GPUBENCH_END - $(now)))
   if ((left < $2)); then skip="no time left: the block takes about $2 s, the job ends in $left s"; fi
+  local at
+  at=$(now)
+  if [ -n "$block_began" ] && ((at - block_began > longest)); then longest=$((at - block_began)); fi
+  block_began=''
+  [ -n "$selected" ] && [ -z "$skip" ] || return 0
+  block_began=$at
+  if [ -n "$due" ] && ((due - at < (longest ? longest : $2 * 2 / 3))); then
+    block_began='' skip="no time left in the budget: $((due > at ? due - at : 0)) s"
+  fi
 }
 run() { # COMMAND...: the supervisor's, on every node
   if [ -n "$stopping" ]; then exit 130; fi
