@@ -347,7 +347,7 @@ class TwoResults(ResultSet):
             raise UsageError(f"{first} is named twice", then="its own variants are compared by: gpubench compare DIR")
 
     def _judged(self, question: Question) -> SideBySide:
-        from gpubench.cli.results.of_imports import side_by_side
+        from gpubench.cli.results.side_by_side import side_by_side
 
         return side_by_side(*self.both, question)
 
