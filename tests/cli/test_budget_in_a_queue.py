@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from gpubench.schedulers.client import BUDGET
 
 from gpubench.cli.campaign import preflight, running
 from gpubench.cli.campaign.running import Budget, submit_jobs
 from gpubench.model.plan import Plan
+from gpubench.schedulers.batch import BUDGET
 from tests.store.campaign_builder import begin, make_plan
 
 

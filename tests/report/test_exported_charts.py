@@ -55,7 +55,9 @@ def test_every_chart_is_a_file_with_real_colours_and_none_is_lost(campaign: Path
     heat = (tmp_path / "new" / "svg" / "links-message-1.17.0-4-x-2-workers-3-runs.svg").read_text()
     assert "#104a77" in heat
     # Piped, so without a terminal's width or colours.
-    drawn = done.stdout.partition("charts: ")[2].splitlines()[1:]
+    plots, _, steps = done.stdout.partition("charts: ")[2].rpartition("\n\n")
+    assert steps.startswith("gpubench bench --campaign ")
+    drawn = plots.splitlines()[1:]
     assert len(drawn) > 30
     assert max(map(len, drawn)) <= 80
     assert "\x1b" not in done.stdout

@@ -131,7 +131,7 @@ def test_the_page_and_markdown_say_which_stragglers_cannot_be_excluded(
 
 def test_a_page_says_where_the_processes_listened(campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]]) -> None:
     page = campaigns["story"][2].decode()
-    assert "every interface of their nodes; whoever " in page
+    assert "every interface of their nodes; a connection without " in page
 
 
 def test_a_fixed_campaign_says_nothing_of_looks(campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]]) -> None:
