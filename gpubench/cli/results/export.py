@@ -77,10 +77,8 @@ def export_mlflow(directory: Path | None, outputs: Path | None, uri: str | None)
     keys = [dict(one.key) for one in judged.verdicts]
     parent = tracked.campaign(plan, judged.verdicts, labels.cell_names(keys), judged.cells, _artifacts(judged))
     written, kept = tracker.export(parent, tracked.runs(plan, judged.cells, _workload_names(judged)))
-    say(
-        f"{counted(written, 'run')} written to experiment {EXPERIMENT} of {without_login(where)}, "
-        f"{kept} existed already"
-    )
+    new = counted(written, "run")
+    say(f"{new} written to experiment {EXPERIMENT} of {without_login(where)}, {kept} existed already")
     if local:
         say(f"to see them: mlflow ui --backend-store-uri {where}")
 
