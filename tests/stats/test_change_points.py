@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -109,3 +111,11 @@ def test_who_waits_is_told_how_many_series_have_been_searched() -> None:
     long_enough, short = [0.0] * FEWEST, [0.0] * (FEWEST - 1)
     change_points([long_enough, short, long_enough], seed=9, searching=lambda *far: told.append(far))
     assert told == [(0, 2), (1, 2)]
+
+
+@pytest.mark.parametrize("level", [0.0, 0.1])
+def test_what_rounding_leaves_of_equal_times_is_no_change(level: float) -> None:
+    few, many = (math.log(math.fsum([1.35] * count) / count) for count in (2, 3))
+    assert few != many
+    (found,) = change_points([[few] * 10 + [many] * 10 + [few + level] * 10], seed=1)
+    assert [one.at for one in found] == ([20] if level else [])
