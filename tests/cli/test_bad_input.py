@@ -295,3 +295,9 @@ def test_output_into_a_file_on_a_full_disk_is_no_bug(tmp_path: Path, words: list
         )
     said = "gpubench: can't print any further: No space left on device; free some space there\n"
     assert (done.returncode, done.stderr) == (5, said)
+
+
+@pytest.mark.parametrize("option", ["--baseline", "--candidate"])
+def test_an_empty_name_is_no_variant(gpubench: Run, tmp_path: Path, option: str) -> None:
+    done = gpubench("compare", shutil.copytree(CAMPAIGN, tmp_path / "tiny"), option, "")
+    assert (done.returncode, "has no variant ''" in done.stderr) == (2, True), done.stdout
