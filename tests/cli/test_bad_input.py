@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -301,3 +302,13 @@ def test_output_into_a_file_on_a_full_disk_is_no_bug(tmp_path: Path, words: list
 def test_an_empty_name_is_no_variant(gpubench: Run, tmp_path: Path, option: str) -> None:
     done = gpubench("compare", shutil.copytree(CAMPAIGN, tmp_path / "tiny"), option, "")
     assert (done.returncode, "has no variant ''" in done.stderr) == (2, True), done.stdout
+
+
+@pytest.mark.parametrize("lacking", ["caution", "documents", "format", "kept", "name", "refused"])
+def test_an_import_that_somebody_edited_is_damaged(gpubench: Run, tmp_path: Path, lacking: str) -> None:
+    copy = Path(shutil.copytree(CAMPAIGN.with_name("import"), tmp_path / "imported"))
+    note = json.loads((copy / "import.json").read_text())
+    del note[lacking]
+    (copy / "import.json").write_text(json.dumps(note))
+    done = gpubench("report", copy)
+    assert (done.returncode, f"import.json lacks {lacking}: somebody edited it" in one_line(done)) == (3, True)
