@@ -1,8 +1,10 @@
 """The commands, and the one place where errors become one line and an exit code."""
 
+import errno
 import functools
 import gc
 import importlib
+import io
 import os
 import signal
 import sys
@@ -14,7 +16,7 @@ from typer.core import TyperGroup
 from gpubench import __version__
 from gpubench.cli import completion
 from gpubench.cli.say import complain
-from gpubench.errors import GpubenchError, InterruptedByUserError, UsageError
+from gpubench.errors import GpubenchError, InterruptedByUserError, MissingToolError, UsageError
 
 PARTS = {
     "campaign.commands": ("bench", "plan", "submit", "status", "logs", "cancel", "fetch", "calibrate"),
@@ -60,6 +62,8 @@ class Commands(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+"""Of a write to a file into which the output was redirected; files of ours are written with words of their own."""
 READER_GONE = 128 + signal.SIGPIPE
 """The shell's exit code for a program that wrote to a pipe after its reader had ended."""
 
@@ -131,6 +135,8 @@ def main() -> None:
     """Run the command line; every failure ends as one line on stderr and its documented exit code."""
     if completion.COMPLETE in os.environ:
         completion.answer_shells()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # an arrow, say, where the locale has Latin letters only
     # Ten thousand runs are millions of objects that stay; to look for rings among them takes a third of a report's time
     gc.set_threshold(200_000, 50, 50)
     word = next(iter(sys.argv[1:]), None)
@@ -150,6 +156,10 @@ def main() -> None:
         if _is_of_ctrl_c(error):  # a library's clean-up stumbled: zipfile can't close what it was writing, say
             complain("interrupted")
             sys.exit(InterruptedByUserError.exit_code)
+        if isinstance(error, OSError) and error.errno in _FULL and error.filename is None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still to be printed would fail at the very end again
+            complain(MissingToolError(f"can't print any further: {error.strerror}", then="free some space there"))
+            sys.exit(MissingToolError.exit_code)
         import tempfile
         import traceback
 

@@ -73,7 +73,7 @@ class Slurm(BatchScheduler):
 
     def submitted_id(self, done: subprocess.CompletedProcess[str]) -> str:
         """``NUMBER`` or ``NUMBER;CLUSTER`` in the last line."""
-        if done.returncode and _UNHEARD in done.stderr:
+        if (done.returncode and _UNHEARD in done.stderr) or not (done.returncode or done.stdout.strip()):
             raise SchedulerError(
                 f"sbatch got no answer: {said(done)}", then="gpubench status shows whether Slurm received the job"
             )

@@ -277,7 +277,7 @@ def flip_signs(coins: int, seed: int) -> Iterator[Floats]:
         yield from (every[start : start + _CHUNK] for start in range(0, len(every), _CHUNK))
         return
     # A bit per coin: whole patterns of thousands of blocks as numbers of eight bytes are half a gigabyte.
-    toss = np.random.default_rng(seed)
+    toss = np.random.default_rng(abs(seed))  # of a plan, any whole number
     for start in range(0, MOST_FLIPS, _CHUNK):
         drawn = toss.integers(0, 256, (_CHUNK, -(-coins // 8)), dtype=np.uint8)
         signs = _signs(np.unpackbits(drawn, axis=1, count=coins))

@@ -74,8 +74,8 @@ def _comparisons(plan: Plan, question: Question) -> list[Comparison]:
     if question.baseline is None and question.candidate is None:
         return plan.comparisons
     labels = [item.label for item in plan.variants]
-    baseline = question.baseline or plan.baseline
-    candidates = [question.candidate] if question.candidate else labels
+    baseline = plan.baseline if question.baseline is None else question.baseline
+    candidates = labels if question.candidate is None else [question.candidate]
     for label in (baseline, *candidates):
         if label not in labels:
             raise UsageError(f"campaign {plan.campaign} has no variant '{label}'{nearest(label, labels)}")

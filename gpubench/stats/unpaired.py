@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from gpubench.stats import special
-from gpubench.stats.decision import holm, holm_levels
+from gpubench.stats.decision import NO_VARIATION, holm, holm_levels
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import reason_of_times
 
@@ -84,9 +84,10 @@ class JudgedUnpaired:
 def welch(first: Sequence[float], second: Sequence[float]) -> UnpairedDifference | None:
     """Difference of two means whose variances may differ (Welch 1947, Biometrika 34:28; Satterthwaite 1946).
 
-    None where a side has fewer than two values, or neither varies.
+    None where a side has fewer than two values, or neither varies but by what rounding leaves: the mean of three equal
+    times isn't always that of two.
     """
-    if min(len(first), len(second)) < 2 or not np.ptp(first) + np.ptp(second):
+    if min(len(first), len(second)) < 2 or np.ptp(first) + np.ptp(second) <= NO_VARIATION:
         return None
     shares = [float(np.var(side, ddof=1)) / len(side) for side in (first, second)]
     error = math.sqrt(sum(shares))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -259,3 +261,54 @@ def test_a_plan_with_bytes_that_are_no_text_is_damaged(gpubench: Run, tmp_path: 
     (copy / name).write_bytes((copy / name).read_bytes().replace(b"created", b"cre\xffted", 1))
     done = gpubench("status", copy)
     assert (done.returncode, f"{name} is cut off or not JSON" in one_line(done)) == (3, True)
+
+
+def test_a_locale_without_an_arrow_is_no_bug(tmp_path: Path) -> None:
+    rows = [f"{variant},{block},1.{block}" for block in range(5) for variant in ("old", "für")]
+    (tmp_path / "table.csv").write_text("\n".join(["variant,block,wall_s", *rows]) + "\n", encoding="utf-8")
+    program = "import sys; from gpubench.cli.app import main; sys.argv[0] = 'gpubench'; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "compare", "table.csv"],
+        cwd=tmp_path,
+        env={**plain_environment(own_queue(tmp_path)), "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "latin-1"},
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+    assert (done.returncode, done.stderr) == (21, b"")
+    assert "für vs old | 1.192 s \\u2192 1.192 s".encode("latin-1") in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("words", [["sites", "list"], ["suites", "workloads", "--json"]])
+def test_output_into_a_file_on_a_full_disk_is_no_bug(tmp_path: Path, words: list[str]) -> None:
+    need(Path("/dev/full").exists(), "/dev/full")
+    program = "import sys; from gpubench.cli.app import main; sys.argv[0] = 'gpubench'; main()"
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", program, *words],
+            cwd=tmp_path,
+            env={**plain_environment(own_queue(tmp_path)), "PYTHONPATH": str(ROOT)},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+    said = "gpubench: can't print any further: No space left on device; free some space there\n"
+    assert (done.returncode, done.stderr) == (5, said)
+
+
+@pytest.mark.parametrize("option", ["--baseline", "--candidate"])
+def test_an_empty_name_is_no_variant(gpubench: Run, tmp_path: Path, option: str) -> None:
+    done = gpubench("compare", shutil.copytree(CAMPAIGN, tmp_path / "tiny"), option, "")
+    assert (done.returncode, "has no variant ''" in done.stderr) == (2, True), done.stdout
+
+
+@pytest.mark.parametrize("lacking", ["caution", "documents", "format", "kept", "name", "refused"])
+def test_an_import_that_somebody_edited_is_damaged(gpubench: Run, tmp_path: Path, lacking: str) -> None:
+    copy = Path(shutil.copytree(CAMPAIGN.with_name("import"), tmp_path / "imported"))
+    note = json.loads((copy / "import.json").read_text())
+    del note[lacking]
+    (copy / "import.json").write_text(json.dumps(note))
+    done = gpubench("report", copy)
+    assert (done.returncode, f"import.json lacks {lacking}: somebody edited it" in one_line(done)) == (3, True)

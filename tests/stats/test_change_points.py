@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tracemalloc
 
 import numpy as np
@@ -122,3 +123,11 @@ def test_the_longest_series_that_is_searched_as_it_is_needs_little_memory() -> N
     finally:
         tracemalloc.stop()
     assert most < 150 * 2**20  # all permutations of a chunk at once, as squares of its length, take 320 MB and more
+
+
+@pytest.mark.parametrize("level", [0.0, 0.1])
+def test_what_rounding_leaves_of_equal_times_is_no_change(level: float) -> None:
+    few, many = (math.log(math.fsum([1.35] * count) / count) for count in (2, 3))
+    assert few != many
+    (found,) = change_points([[few] * 10 + [many] * 10 + [few + level] * 10], seed=1)
+    assert [one.at for one in found] == ([20] if level else [])

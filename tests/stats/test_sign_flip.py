@@ -105,3 +105,8 @@ def test_a_holm_verdict_that_sign_flips_do_not_support_is_fragile():
     assert fragile.p_flip == pytest.approx(4 / 64)
     assert "fragile" in fragile.flags
     assert "fragile" not in one(noisy(8, effect=0.06, sd=0.005)).flags
+
+
+def test_a_plan_with_a_negative_seed_can_be_judged():
+    settings = VerdictSettings(seed=-5)
+    assert one(noisy(20, effect=0.05), settings).p_flip == one(noisy(20, effect=0.05), VerdictSettings(seed=5)).p_flip

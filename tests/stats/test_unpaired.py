@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from gpubench.stats.runs import number_runs
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.unpaired import judge_unpaired, welch
 
@@ -84,3 +85,13 @@ def test_false_alarms_stay_within_five_percent_of_families(counts: tuple[int, in
     # Binomial: 46 of 600 is three standard deviations above 5 %.
     assert alarms <= 46
     assert wrong <= 46
+
+
+@pytest.mark.parametrize("seconds", [1.23, 1.37, 1.51, 2.29])
+def test_equal_times_vary_by_no_rounding_of_their_means(seconds: float) -> None:
+    sides = [
+        [float(number_runs(np.full(count, value)).log_mean) for count in range(3, 8)]
+        for value in (seconds, 1.05 * seconds)
+    ]
+    (found,) = judge_unpaired([(sides[0], sides[1])], VerdictSettings())
+    assert (found.word, found.reason.partition(":")[0]) == ("inconclusive", "no variation")

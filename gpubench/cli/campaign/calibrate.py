@@ -1,7 +1,9 @@
 """``gpubench calibrate``: a version against itself in many campaigns, judged by the gate."""
 
+import contextlib
 import dataclasses
 import datetime as dt
+import itertools
 import json
 import statistics
 from collections import Counter
@@ -29,7 +31,10 @@ SCHEMA = "gpubench/calibration-wishes/1"
 
 
 def begin(wishes: CalibrateOptions, outputs: Path | None) -> Path:
-    """Make ``<outputs>/calibration-<site>-<stamp>/`` with the wishes in it; raises UsageError."""
+    """Make ``<outputs>/calibration-<site>-<stamp>/`` with the wishes in it; raises UsageError.
+
+    Two callers in the same second get two directories: the later one's name ends in ``-2``.
+    """
     if wishes.slow:
         quantity("--slow", wishes.slow, parse_fraction)
     site = load_site(wishes.site, wishes.settings)
@@ -37,16 +42,21 @@ def begin(wishes: CalibrateOptions, outputs: Path | None) -> Path:
     wishes = dataclasses.replace(
         wishes,
         ucx=ucx,
+        slow="".join(wishes.slow.split()),  # "5 %", as percentages are written here, would be two words of a variant
         site=_absolute(wishes.site),
         suite=_absolute(wishes.suite),
         settings=wishes.settings or [],
     )
     stamp = dt.datetime.now(dt.UTC).strftime("%Y%m%dT%H%M%SZ")
-    directory = (outputs or expanded(site.paths.outputs, "paths.outputs", site)) / f"calibration-{site.name}-{stamp}"
-    read_wishes(wishes.asked(0, directory))
+    above, name = outputs or expanded(site.paths.outputs, "paths.outputs", site), f"calibration-{site.name}-{stamp}"
+    read_wishes(wishes.asked(0, above / name))
     plain = {"schema": SCHEMA, **dataclasses.asdict(wishes)}
-    create_exclusively(directory / WISHES_FILE, json.dumps(plain, indent=1) + "\n")
-    return directory
+    for number in itertools.count(1):
+        directory = above / (name if number == 1 else f"{name}-{number}")
+        with contextlib.suppress(FileExistsError):
+            create_exclusively(directory / WISHES_FILE, json.dumps(plain, indent=1) + "\n")
+            return directory
+    raise AssertionError("itertools.count ends never")
 
 
 def calibrate(directory: Path, campaigns: int) -> None:

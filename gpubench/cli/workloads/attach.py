@@ -106,7 +106,7 @@ def measure_attached(asked: MeasureOptions, own: OwnWorkload | None) -> None:
 def _refuse(asked: MeasureOptions) -> None:
     if asked.scheduler_file is not None and asked.scheduler_address is not None:
         raise UsageError("--scheduler-file and --scheduler-address exclude each other")
-    for name in ("cpus", "gpus", "workers", "threads", "protocol"):
+    for name in ("cpus", "gpus", "workers", "threads", "protocol", "runtime", "seed"):
         if getattr(asked, name) is not None:
             raise UsageError(
                 f"--{name}: this can't be changed on a cluster that runs already", then=f"leave --{name} out"
