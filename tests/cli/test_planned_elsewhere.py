@@ -139,8 +139,14 @@ def test_a_campaign_and_options_that_plan_another_exclude_each_other(
         (["plan", "--max-blocks", "20"], "--max-blocks needs an adaptive campaign; add --adaptive"),
         (["plan", "--out", "d", "--json"], "--json prints a plan, and --out writes it: d/plan.json; leave --json out"),
         (["bench", "--dry-run", "--gate"], "--gate needs verdicts, and --dry-run makes none"),
-        (["measure", "merge", "--scheduler-file", "f", "--seed", "1"], "--seed: a cluster that runs already has what"),
-        (["measure", "merge", "--scheduler-file", "f", "--runtime", "conda"], "--runtime: a cluster that runs already"),
+        (
+            ["measure", "merge", "--scheduler-file", "f", "--seed", "1"],
+            "--seed: this can't be changed on a cluster that runs already",
+        ),
+        (
+            ["measure", "merge", "--scheduler-file", "f", "--runtime", "conda"],
+            "--runtime: this can't be changed on a cluster that runs already",
+        ),
         (["plan", "--blocks", "0"], "--blocks '0' is no count from 1 to "),
         (["plan", "--blocks", "two"], "--blocks 'two' is no count from 1 to "),
     ],

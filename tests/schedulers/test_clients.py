@@ -22,5 +22,5 @@ def test_a_command_that_cannot_be_started_here_is_missing(tmp_path: Path, mode: 
 
 
 def test_a_submit_command_that_names_no_job_may_have_been_heard() -> None:
-    with pytest.raises(SchedulerError, match=r"sbatch got no answer: .*; gpubench status tells"):
+    with pytest.raises(SchedulerError, match=r"sbatch got no answer: .*; gpubench status shows"):
         Slurm().submitted_id(subprocess.CompletedProcess(["sbatch"], 0, stdout="\n", stderr=""))
