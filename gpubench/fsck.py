@@ -1,6 +1,6 @@
-"""Torn, foreign and edited files of campaigns and imports: looked for, never mended; nothing is written.
+"""Torn, foreign and edited files of campaigns and imports are found, but never repaired; nothing is written.
 
-What a run leaves is told by its record, what the record says by the plan, what the plan says by the hashes in it. Of an
+A run's files are checked against its record, the record against the plan, and the plan against the hashes in it. Of an
 import, its table is held against the note beside it.
 """
 

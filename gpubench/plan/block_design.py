@@ -1,6 +1,6 @@
 """The experimental design: jobs, blocks and runs, which variant runs when, and whose repetitions come when.
 
-Workloads whose processes run in pods of their own, which the run's pod starts: where that works. Pure.
+Workloads whose processes run in pods of their own, which the run's pod starts: checks that this works. Pure.
 """
 
 import dataclasses

@@ -1,6 +1,6 @@
 """Time: what a campaign costs, how many blocks a budget holds, and how often a run repeats each workload to fill it.
 
-The time limit of a job: from the estimate of its blocks, so that a queue can fit it in; or the profile's own.
+The time limit of a job: from the estimate of its blocks, so that a queue can start it early; or the profile's.
 """
 
 import dataclasses

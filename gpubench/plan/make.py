@@ -1,6 +1,6 @@
 """The plan of a campaign.
 
-What the planned blocks can find: from the noise of an earlier campaign, or from noise that is said to be assumed.
+The differences that the planned blocks can detect, from the noise of an earlier campaign or from assumed noise.
 """
 
 from __future__ import annotations

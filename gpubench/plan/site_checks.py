@@ -1,6 +1,6 @@
 """Checks of a site: its profile by itself, its nodes' reports, paths that every node must see. Pure.
 
-Checks of a cluster that stands: what its processes said in, findings and CPU affinity out. Pure.
+Checks of a standing cluster: from its processes' reports to findings and CPU affinity. Pure.
 """
 
 import dataclasses

@@ -1,6 +1,6 @@
 """Results over time: what was measured when, and where figures changed.
 
-Versions against one of them, by size of the cluster: what the dates that both have say.
+Versions against one of them, by size of the cluster, from the dates on which both were measured.
 """
 
 import dataclasses

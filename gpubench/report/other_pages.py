@@ -1,6 +1,6 @@
 """The pages of an import, of two sides, and of results over time.
 
-Figures over dates as the pages show them: per workload a chart, and in words what isn't there.
+Figures over dates as the pages show them: a chart per workload, and a list of what is missing.
 """
 
 import dataclasses

@@ -1,6 +1,6 @@
 """``gpubench measure --scheduler-file``: one workload on a cluster that somebody else started.
 
-A client of a running cluster, in a Python of its own since this tool has no Dask: a question, an answer.
+A client of a running cluster, in a separate Python, because this tool has no Dask: one question, one answer.
 """
 
 import dataclasses
