@@ -20,6 +20,11 @@ given_each = $(if $(filter command line,$(origin $(1))),$(foreach word,$(value $
 given_flag = $(if $(filter command line,$(origin $(1))),$(if $(filter 0,$($(1))),$(3),$(2)))
 include options.mk
 
+# Make ignores a variable that nothing reads: a misspelt one would measure the default.
+unknown = $(strip $(foreach name,$(.VARIABLES),$(if $(filter command line,$(origin $(name))),\
+	$(filter-out $(VARIABLES) PYTEST VENV GPUBENCH,$(name)))))
+$(if $(unknown),$(error there is no variable $(unknown): `make help` lists the variables, `gpubench --help` all options))
+
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@awk '/^#:/{sub(/^#: ?/, ""); print}' $(MAKEFILE_LIST)

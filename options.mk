@@ -38,6 +38,27 @@
 #:                             in outputs/ (report)
 #: They count only on the command line: the environment of the shell never changes a benchmark.
 
+VARIABLES = \
+	SITE \
+	UCX \
+	VARIANTS \
+	NODES \
+	SUITE \
+	BLOCKS \
+	BUDGET \
+	REPS \
+	WORKERS \
+	PROTOCOL \
+	RUNTIME \
+	ARRANGEMENT \
+	BASE \
+	DATE \
+	SEED \
+	SET \
+	CAMPAIGN \
+	OUT \
+	PUSH
+
 PLANNING = \
 	$(call given,SITE,--site) \
 	$(call given,UCX,--ucx) \

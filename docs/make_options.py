@@ -79,7 +79,8 @@ def fragment() -> str:
     """The text of ``options.mk``: the table that `make help` prints, and the options of every target."""
     rows: dict[Variable, list[str]] = defaultdict(list)
     planning = _joined(_variables(parameters_of(CampaignOptions)))
-    rules = [f"PLANNING ={planning}"]
+    names = dict.fromkeys(one.name for command in TARGETS.values() for one in variables(command))
+    rules = [f"VARIABLES ={''.join(f'{NEXT}{name}' for name in names)}", f"PLANNING ={planning}"]
     for target, command in TARGETS.items():
         found = list(variables(command))
         for one in found:

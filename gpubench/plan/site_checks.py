@@ -47,12 +47,23 @@ def check_site(site: Site) -> list[SiteFinding]:
         _adapters(site),
         SiteFinding(known, f"protocol {site.protocol}" + ("" if known else f": there is {', '.join(PROTOCOLS)}")),
         SiteFinding(not fault, fault or f"interface {site.interface} can be the name of a network device"),
+        *_network(site),
         *_shape(site),
         *_placement(site),
         *_time(site),
         *_words(site),
         *_paths(site),
     ]
+
+
+def _network(site: Site) -> Iterator[SiteFinding]:
+    """Whether UCX is told to use the interface that Dask uses; devices with a port (``mlx5_0:1``) have other names."""
+    devices = [one.strip() for one in site.env.get("UCX_NET_DEVICES", "").split(",")]
+    interfaces = [one for one in devices if one and ":" not in one and one != "all"]
+    if interfaces and site.protocol == "ucx":
+        same = not site.interface or site.interface in interfaces
+        named = f"env.UCX_NET_DEVICES = {','.join(devices)}"
+        yield SiteFinding(same, named if same else f"{named} does not name interface {site.interface}: set both")
 
 
 def _adapters(site: Site) -> SiteFinding:

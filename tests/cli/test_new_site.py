@@ -82,11 +82,11 @@ def test_what_is_not_found_is_said_and_the_check_names_what_must_be_filled_in(gp
     )
     assert done.returncode == 0, done.stderr
     for words in (
-        "not asked: sinfo: no controller",
-        "not asked: scontrol: exit code 3",
-        "not asked: there is no ip on this machine",
-        "not asked: there is no nvidia-smi on this machine",
-        "not asked: there is no ucx_info on this machine",
+        "no answer: sinfo: no controller",
+        "no answer: scontrol: exit code 3",
+        "no answer: there is no ip on this machine",
+        "no answer: there is no nvidia-smi on this machine",
+        "no answer: there is no ucx_info on this machine",
         "3 to fill in: interface, batch.queue, paths.shared\n",
     ):
         assert words in done.stdout
@@ -100,6 +100,8 @@ def test_what_is_not_found_is_said_and_the_check_names_what_must_be_filled_in(gp
     assert "# enroot is not on this machine; the compute nodes need it." in text
     done = gpubench("sites", "check", "./bare.toml")
     wrong = [line for line in done.stdout.splitlines() if line.startswith("wrong")]
+    for key in ("interface", "batch.queue", "paths.shared"):
+        assert f"not checked: {key} is empty, and bare.toml says that it must be filled in\n" in done.stdout
     assert (done.returncode, wrong) == (2, ["wrong: interface '' can't be the name of a network device"])
 
 

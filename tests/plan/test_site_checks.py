@@ -111,6 +111,7 @@ def test_all_that_is_no_option_and_no_name_is_named() -> None:
         ("nodes = [1, 2]", "nodes = [2, 1]", "default node counts 2, 1"),
         ('"--nv-meta=x"', '"nv-meta=x"', "batch.options: nv-meta=x is no option"),
         ('UCX_TLS = "rc"', '"UCX-TLS" = "rc"', "names of variables: env: 'UCX-TLS'"),
+        ('UCX_TLS = "rc"', 'UCX_NET_DEVICES = "eth0, mlx5_0:1"', "eth0,mlx5_0:1 does not name interface ibp132s0"),
         ('"/data:/data:ro"', '"/data"', "container.mounts: not HOST:INSIDE[:ro]: /data"),
         ('"/scratch"', '"scratch"', "paths.shared: scratch is no absolute path"),
     ],

@@ -1,11 +1,13 @@
 """Site profiles: list them, show one with the source of each value, check one by itself."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import tomli_w
 
 from gpubench.cli.say import say
-from gpubench.cli.sites.profiles import Profile, known_issues, load_suite, read_profile, site_names
+from gpubench.cli.sites.new_site import to_fill_in
+from gpubench.cli.sites.profiles import SET, Profile, known_issues, load_suite, read_profile, site_names
 from gpubench.errors import GpubenchError, UsageError
 from gpubench.images.variables import check_variables
 from gpubench.model.image import parse_variants
@@ -55,6 +57,10 @@ def _findings(name: str, settings: Sequence[str]) -> Iterator[SiteFinding]:
         yield from (SiteFinding(False, str(one)) for one in error.every)
         return
     yield SiteFinding(True, f"{profile.source}: all keys are known")
+    file = Path(profile.source.removesuffix(f" with {SET}"))
+    if file.is_file():
+        for key in to_fill_in(file.read_text(encoding="utf-8")):
+            yield SiteFinding(None, f"{key} is empty, and {file} says that it must be filled in")
     yield from check_site(site)
     if site.runtime in RUNTIMES and RUNTIMES[site.runtime].KIND in ("docker", "squashfs"):
         yield from check_base(site)

@@ -48,20 +48,20 @@ def new_site(name: str, scheduler: str | None, launcher: str | None, runtime: st
     except FileExistsError:
         raise exists from None
     for line in found.unanswered:
-        say(f"not asked: {line}")
-    missing = list(_to_fill_in(text))
+        say(f"no answer: {line}")
+    missing = list(to_fill_in(text))
     names = f": {', '.join(missing)}" if missing else ""
     say(f"{path}: {text.count('# guess:')} guesses, {len(missing)} to fill in{names}")
     say(f"next: gpubench sites check {path}")
 
 
-def _to_fill_in(text: str) -> Iterator[str]:
-    """Dotted keys of the lines that ask for a value."""
+def to_fill_in(text: str) -> Iterator[str]:
+    """Dotted keys of the lines of a new profile that ask for a value and have none."""
     table = ""
     for line in text.splitlines():
         if line.startswith("["):
             table = f"{line.strip('[]')}."
-        if FILL_IN in line:
+        if FILL_IN in line and line.partition("#")[0].rstrip().endswith(('""', "[]")):
             yield table + line.lstrip("# ").partition(" ")[0]
 
 
@@ -141,7 +141,7 @@ def _tables(found: Survey, scheduler: str) -> Iterator[str]:
     else:
         yield '# queue = ""'
     yield '# account = ""                    # if the site charges one'
-    yield '# options = ["--exclusive"]       # further directives of the job script'
+    yield '# options = ["--constraint=a100"] # further directives of the job script'
     if limit := found.found.get("limits.job"):
         yield "\n[limits]"
         yield _key("job", limit)
