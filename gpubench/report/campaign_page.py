@@ -245,7 +245,7 @@ def _verdicts(inputs: ReportInputs) -> Section:
         inputs.verdicts,
         inputs.settings,
         inputs.seconds,
-        notes=provenance.unplanned(inputs.plan, inputs.changes),
+        notes=provenance.cautions(inputs.plan, inputs.changes, inputs.outcomes),
         linked=True,
     )
     against = " or ".join(labels.baselines(inputs.verdicts) or [inputs.plan.baseline])
@@ -279,7 +279,7 @@ def _facts(inputs: ReportInputs) -> Section:
 
 def _notes(inputs: ReportInputs) -> Section:
     warnings = [
-        *provenance.unplanned(inputs.plan, inputs.changes),
+        *provenance.cautions(inputs.plan, inputs.changes, inputs.outcomes),
         *inputs.plan.notes,
         *inputs.warnings,
         *run_warnings(inputs.outcomes),

@@ -6,7 +6,7 @@ import json
 import re
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gpubench.images.manifests import differences
@@ -18,6 +18,7 @@ from gpubench.report import condense
 from gpubench.report.inputs import ReportInputs
 from gpubench.report.sections import NUMBER, PAGE, Column, Section, SectionPart, Styled, TextTable, Words
 from gpubench.spec.records import PROVENANCE_FILE
+from gpubench.store.accounting import RunOutcome
 
 Provenance = Mapping[str, Any]
 
@@ -225,6 +226,28 @@ def differing(inputs: ReportInputs) -> list[Fact]:
     names = sorted({name for v in variants for name in v.env})
     facts += [Fact(f"setting {name}", [v.env.get(name, "unset") for v in variants]) for name in names]
     return facts + [Fact(field, list(values)) for field, values in inputs.changes.values.items()]
+
+
+def cautions(plan: Plan, changes: Changes, outcomes: Iterable[RunOutcome]) -> list[str]:
+    """Notes beside the verdicts: differences that nobody planned, and planned ones of which nothing was seen."""
+    return [*unplanned(plan, changes), *_same_transports(plan, outcomes)]
+
+
+def _same_transports(plan: Plan, outcomes: Iterable[RunOutcome]) -> Iterator[str]:
+    """Comparisons of two settings of ``UCX_TLS`` whose runs used the same transports all the same."""
+    seen: dict[str, set[tuple[str, ...]]] = {one.label: set() for one in plan.variants}
+    for one in outcomes:
+        if one.record and one.status == "ok" and one.record.transport:
+            seen[one.run.variant].add(tuple(sorted(one.record.transport)))
+    asked = {one.label: {**plan.site.env, **one.env}.get("UCX_TLS") for one in plan.variants}
+    for pair in plan.comparisons:
+        (first, second), used = (pair.baseline, pair.candidate), seen[pair.baseline]
+        if asked[first] != asked[second] and used and used == seen[second]:
+            named = " or ".join(", ".join(each) for each in sorted(used))
+            yield (
+                f"{first} and {second} differ in UCX_TLS, but the runs of both used {named}: "
+                "no other transport is compared"
+            )
 
 
 def unplanned(plan: Plan, changes: Changes) -> list[str]:

@@ -233,6 +233,27 @@ def test_what_a_variant_sets_is_no_note(campaigns: dict[str, tuple[Campaign, Rep
     assert provenance.unplanned(inputs.plan, inputs.changes) == []
 
 
+def test_two_settings_of_transports_that_change_nothing_are_a_note(
+    campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
+) -> None:
+    _, inputs, _ = campaigns["story"]
+    last = inputs.plan.variants[-1]
+    variants = [*inputs.plan.variants[:-1], last.model_copy(update={"env": {**last.env, "UCX_TLS": "tcp,shm"}})]
+    other = dataclasses.replace(inputs, plan=inputs.plan.model_copy(update={"variants": variants}))
+    notes = provenance.cautions(other.plan, inputs.changes, inputs.outcomes)
+    assert [note.split(" differ in ")[0] for note in notes] == [
+        f"{one.baseline} and {last.label}" for one in inputs.plan.comparisons if one.candidate == last.label
+    ]
+    (used,) = {", ".join(sorted(one.record.transport)) for one in inputs.outcomes if one.record and one.status == "ok"}
+    assert notes[0].endswith(f" differ in UCX_TLS, but the runs of both used {used}: no other transport is compared")
+    assert notes[0] in reports.page_html(other).decode()
+
+    of_last = [one for one in inputs.outcomes if one.run.variant == last.label and one.record]
+    moved = {id(one): dataclasses.replace(one.record, transport=["posix"]) for one in of_last if one.record}
+    outcomes = [dataclasses.replace(one, record=moved.get(id(one), one.record)) for one in inputs.outcomes]
+    assert provenance.cautions(other.plan, inputs.changes, outcomes) == []
+
+
 def test_many_fields_of_one_kind_are_one_note_that_says_the_first(
     campaigns: dict[str, tuple[Campaign, ReportInputs, bytes]],
 ) -> None:

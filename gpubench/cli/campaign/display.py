@@ -260,9 +260,9 @@ def show_verdicts(
 
 def show_notes(judged: JudgedCampaign) -> None:
     """What changed with the variants besides what was planned, and whether that was allowed."""
-    from gpubench.report.provenance import unplanned
+    from gpubench.report.provenance import cautions
 
-    for line in unplanned(judged.campaign.plan, judged.changes):
+    for line in cautions(judged.campaign.plan, judged.changes, judged.accounting.outcomes):
         say(f"note: {line}")
 
 

@@ -27,7 +27,7 @@ from gpubench.merge.table import Merged, merge_directory
 from gpubench.model.plan import Plan
 from gpubench.model.text import KEPT_TEXT, shortened, visible
 from gpubench.report.inputs import Seconds, seconds
-from gpubench.report.provenance import unplanned
+from gpubench.report.provenance import cautions
 from gpubench.report.sections import Section
 from gpubench.report.verdicts import verdict_section
 from gpubench.spec.plain import canonical
@@ -170,7 +170,7 @@ class CampaignResults(OneSide):
             if one.baseline == base and (question.candidate is None or one.candidate == question.candidate)
         ]
         both = times_of(family_of(plan, judged.cells), shown, judged.settings)
-        notes = [*judged.notes, *unplanned(plan, judged.changes)]
+        notes = [*judged.notes, *cautions(plan, judged.changes, judged.accounting.outcomes)]
         section = verdict_section(
             self.name, shown, judged.settings, both, arrangement=plan.site.layout.arrangement, notes=notes
         )
