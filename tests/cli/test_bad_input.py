@@ -298,6 +298,22 @@ def test_output_into_a_file_on_a_full_disk_is_no_bug(tmp_path: Path, words: list
     assert (done.returncode, done.stderr) == (5, said)
 
 
+@pytest.mark.parametrize("margin", ["0%", "100%", "150%"])
+def test_a_margin_that_no_verdict_can_be_made_with_is_refused_before_anything_is_measured(
+    gpubench: Run, tmp_path: Path, margin: str
+) -> None:
+    suite = write_suite(tmp_path)
+    own = tmp_path / "own.toml"
+    own.write_text(suite.read_text().replace("[[workload]]", f'margin = "{margin}"\n\n[[workload]]', 1))
+    for given in (
+        ["--suite", suite, "--margin", margin],
+        ["--suite", own],
+        ["--suite", suite, "--set", f"defaults.margin={margin}"],
+    ):
+        done = gpubench("plan", *given)
+        assert (done.returncode, "give a margin between 0 and 1, like 0.03 for 3 %" in done.stderr) == (2, True), given
+
+
 @pytest.mark.parametrize("option", ["--baseline", "--candidate"])
 def test_an_empty_name_is_no_variant(gpubench: Run, tmp_path: Path, option: str) -> None:
     done = gpubench("compare", shutil.copytree(CAMPAIGN, tmp_path / "tiny"), option, "")

@@ -35,6 +35,7 @@ from gpubench.schedulers import LOCAL
 from gpubench.spec import WorkloadSpec
 from gpubench.spec.plain import content_id
 from gpubench.stats.data import ComparisonInput
+from gpubench.stats.settings import Margin, VerdictSettings
 from gpubench.store.accounting import RunOutcome, account
 from gpubench.store.campaign import PLAN_FILE, Campaign, create_campaign, require_place
 
@@ -72,6 +73,7 @@ def read_wishes(asked: CampaignOptions) -> Wanted:
     wanted = dataclasses.replace(wanted, own=list(own.values()))
     chooses = suite.first_pass and asked.reps is None
     margin = suite.margin if asked.margin is None else asked.chosen_margin()
+    VerdictSettings(margin=Margin(site.defaults.margin if margin is None else margin))  # refuses what can't be judged
     return dataclasses.replace(wanted, margin=margin, chooses_repetitions=chooses)
 
 
