@@ -81,6 +81,11 @@ def test_a_plan_without_images_is_planned_and_refused_by_submit(gpubench: Run, t
     shown = gpubench("plan", campaign.relative_to(tmp_path))
     assert "master: UCX not built" in shown.stdout
     before = files(tmp_path)
+    for command in ("submit", "bench"):
+        refused = gpubench(command, *words, env={"PATH": str(tools)})
+        assert refused.returncode == 6, refused.stderr
+        assert "gpubench images build --site draco --ucx 'v1.12.x master'" in refused.stderr
+        assert files(tmp_path) == before, "no campaign that cannot be run is left behind"
     foreseen = gpubench("plan", *words, env={"PATH": str(tools)})
     assert foreseen.returncode == 0, foreseen.stderr
     first, *lines = foreseen.stdout.splitlines()

@@ -13,6 +13,7 @@ from typing import Any
 
 from gpubench import __version__, resources
 from gpubench.cli.campaign.options import CampaignOptions
+from gpubench.cli.campaign.preflight import can_submit, planned_images
 from gpubench.cli.images.obtain import obtain_images
 from gpubench.cli.sites.profiles import expanded, known_issues, load_site, load_suite
 from gpubench.cli.workloads.catalogue import own_workloads
@@ -130,8 +131,12 @@ def memory_of_a_worker(wanted: Wanted) -> int:
 def plan_campaign(wanted: Wanted, *, out: Path | None = None, quiet: bool = False) -> Campaign:
     """Build what images are missing, plan, and write plan, manifests and scripts into a new campaign directory.
 
-    ``out`` is that directory, by default a new one below the outputs; raises UsageError where it holds a campaign or
-    is a file.
+    ``out`` is that directory, by default a new one below the outputs.
+
+    Raises:
+        UsageError: ``out`` holds a campaign, or is a file.
+        PlanRefusedError: the plan can't be run; without ``out`` also if this machine submits the jobs, and a variant has
+            no image.
     """
     now = dt.datetime.now(dt.UTC)
     if out is not None and (out / PLAN_FILE).exists():
@@ -141,6 +146,8 @@ def plan_campaign(wanted: Wanted, *, out: Path | None = None, quiet: bool = Fals
     make_plan(request({}))  # refused plans leave no image built and no directory behind
     built = obtain_images(wanted.site, [variant.ucx for variant in wanted.variants], wanted.asked, quiet=quiet)
     final = request(built)
+    if out is None and can_submit(wanted.site):  # what the queue can't run leaves no campaign behind
+        planned_images(Campaign(wanted.outputs, make_plan(final)))
     directory = out or create_campaign(wanted.outputs, wanted.site.name, wanted.suite, now)
     plan = make_plan(dataclasses.replace(final, campaign=directory.resolve().name))
     write_node_half(directory, wanted.own)

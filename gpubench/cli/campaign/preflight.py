@@ -107,6 +107,11 @@ def prepare(campaign: Campaign) -> None:
     place_campaign(campaign)
 
 
+def can_submit(site: Site) -> bool:
+    """Whether the site has a queue, and this machine the command to submit jobs with."""
+    return site.scheduler in BATCH and shutil.which(BATCH[site.scheduler].SUBMIT) is not None
+
+
 def require_scheduler(campaign: Campaign) -> None:
     """See that the site's scheduler and every image are there; a site without a queue needs neither yet.
 
@@ -115,14 +120,13 @@ def require_scheduler(campaign: Campaign) -> None:
         PlanRefusedError: a variant has no image.
     """
     site = campaign.plan.site
-    scheduler = BATCH.get(site.scheduler)
-    if scheduler is None:
+    if site.scheduler not in BATCH:
         return
-    if shutil.which(scheduler.SUBMIT) is None:
+    if not can_submit(site):
         build, load = unbuilt(campaign)
         elsewhere = f"on a machine with Docker: {build}; " if build and load else ""
         raise MissingToolError(
-            f"there is no {scheduler.SUBMIT} on this machine; the scripts are in {campaign.directory / 'jobs'}",
+            f"there is no {BATCH[site.scheduler].SUBMIT} on this machine; the scripts are in {campaign.directory / 'jobs'}",
             then=f"{elsewhere}on a login node of {site.name}: "
             + (f"{load or build}, then the same command" if build or load else f"gpubench submit {campaign.directory}"),
         )
