@@ -135,8 +135,8 @@ def plan_campaign(wanted: Wanted, *, out: Path | None = None, quiet: bool = Fals
 
     Raises:
         UsageError: ``out`` holds a campaign, or is a file.
-        PlanRefusedError: the plan can't be run; without ``out`` also if this machine submits the jobs, and a variant has
-            no image.
+        PlanRefusedError: the plan can't be run; without ``out`` also if this machine submits the jobs and an image is
+            missing.
     """
     now = dt.datetime.now(dt.UTC)
     if out is not None and (out / PLAN_FILE).exists():

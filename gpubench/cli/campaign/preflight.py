@@ -125,8 +125,9 @@ def require_scheduler(campaign: Campaign) -> None:
     if not can_submit(site):
         build, load = unbuilt(campaign)
         elsewhere = f"on a machine with Docker: {build}; " if build and load else ""
+        command, scripts = BATCH[site.scheduler].SUBMIT, campaign.directory / "jobs"
         raise MissingToolError(
-            f"there is no {BATCH[site.scheduler].SUBMIT} on this machine; the scripts are in {campaign.directory / 'jobs'}",
+            f"there is no {command} on this machine; the scripts are in {scripts}",
             then=f"{elsewhere}on a login node of {site.name}: "
             + (f"{load or build}, then the same command" if build or load else f"gpubench submit {campaign.directory}"),
         )
