@@ -417,7 +417,8 @@ def read_table(path: Path) -> pl.DataFrame:
         raise UsageError(f"{path}: unknown kind of file", then=f"give one of {', '.join(sorted(READERS))}")
     read, then = READERS[path.suffix.lower()]
     try:
-        frame = read(path)
+        with path.open("rb"):  # Python's error has a cause by itself; that of polars names the file once more
+            frame = read(path)
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}") from None
     except pl.exceptions.PolarsError as error:
