@@ -94,7 +94,7 @@ def test_a_broken_connection_leaves_no_record_without_its_samples(
 ) -> None:
     done = gpubench("fetch", "local", far.directory, env=between(tmp_path, "echo 'connection lost' >&2; exit 12"))
     assert done.returncode == 7, done.stderr
-    assert "ended with 12: connection lost; what has come is kept" in done.stderr
+    assert "ended with 12: connection lost; the files that arrived are kept" in done.stderr
     assert not records(home)
     assert gpubench("fetch", "local", far.directory).returncode == 0
     assert records(home) == records(far.directory)

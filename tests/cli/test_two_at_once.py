@@ -36,7 +36,7 @@ def test_of_two_resumes_the_second_is_refused_while_the_first_waits_for_the_mach
         for again in (["submit", "--campaign", campaign], ["bench", "--campaign", campaign], ["submit", campaign]):
             done = gpubench(*again)
             assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
-            assert f"another gpubench is at work on {campaign}; wait for its end" in done.stderr
+            assert f"another gpubench is at work on {campaign}; wait until it ends" in done.stderr
         assert gpubench("report", campaign).returncode == 0, "who reads isn't refused"
         first.kill(SIGINT)
         assert first.end() == 130

@@ -66,7 +66,7 @@ def test_only_the_script_is_written_where_a_folder_is_named(
 ) -> None:
     lock(tmp_path, f"sha256:{'1' * 64}", "registry.example")
     done = gpubench("images", "import", "--site", site, "--out", "scripts", env=importer.env)
-    assert (done.returncode, done.stdout) == (0, f"scripts/import.sh imports 1 images into {importer.folder}\n")
+    assert (done.returncode, done.stdout) == (0, f"scripts/import.sh imports 1 image into {importer.folder}\n")
     assert f"sha256-{'1' * 64}" in (tmp_path / "scripts" / "import.sh").read_text()
     assert not (tmp_path / "launched").exists()
 

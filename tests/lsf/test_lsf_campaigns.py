@@ -141,7 +141,7 @@ def test_a_scheduler_that_no_longer_answers_ends_the_watching(login: Login, monk
     campaign = login.submit()
     login.break_bjobs(-1)
     said = login.run("status", "--watch", campaign, code=7)
-    assert said.count("asked again") == 1
+    assert said.count("trying again") == 1
     assert "bjobs 101 failed: exit code -13" in said.splitlines()[-1]
     login.break_bjobs()
     login.run("cancel", campaign)
