@@ -66,7 +66,7 @@ test: $(VENV)/.dev ## unit, golden, property and integration tests
 
 test-system: $(VENV)/.dev ## tests with the real programs that are too slow for `make test`
 	@bash requirements/system.sh
-	@$(TESTS) $(SIDE_BY_SIDE) 6 -m 'system and not long' --timeout 600 $(PYTEST)
+	@$(TESTS) $(SIDE_BY_SIDE) 4 -m 'system and not long' --timeout 600 $(PYTEST)
 
 test-long: $(VENV)/.dev ## tests that take long, and property tests with ten times the examples; before a release
 	@bash requirements/system.sh
