@@ -38,7 +38,7 @@ class Join:
         self.right = self._spread(pd.DataFrame({"key": keys[::-1], "right": 2.0}))
 
     def _spread(self, frame):
-        """Two parts of the frame on each worker. Dask alone may place a small table on one worker: nothing would move."""
+        """Two parts of the frame on each worker. Dask alone may place a small table on one worker."""
         places = 2 * self.workers
         parts = np.array_split(np.arange(self.rows), len(places))
         held = [self.client.scatter(frame.iloc[rows], workers=[place]) for rows, place in zip(parts, places)]
