@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from gpubench.cli.workloads import attach
+from gpubench.errors import InterruptedByUserError
 from tests.cli.campaigns import SIGINT, Front, until
 from tests.cli.test_bad_input import one_line
 from tests.conftest import Run, need, plain_environment
@@ -185,6 +187,21 @@ def test_ctrl_c_leaves_nothing_on_a_running_cluster(tmp_path: Path, foreign: Pat
     assert front.end() == 130
     assert "nothing is left on the cluster" in front.output
     until(lambda: state(foreign) == before, "a cluster as it was")
+
+
+def test_a_client_that_has_to_be_killed_may_have_left_something(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deaf = tmp_path / "python"
+    deaf.write_text('#!/bin/bash\ntrap "" TERM\nkill -INT "$PPID"\nsleep 600\n')
+    deaf.chmod(0o755)
+    monkeypatch.setattr(attach, "STOP_S", 0.5)
+    with pytest.raises(InterruptedByUserError) as caught:
+        attach.SubprocessClient(tmp_path, deaf, {}, "attach").ask("{}", "answer.json", 60.0)
+    assert str(caught.value) == (
+        "interrupted by SIGINT; the client did not end within 0.5 s and was killed: the workers may still have its code "
+        "and data; restart the workers before you measure again"
+    )
 
 
 @pytest.mark.system

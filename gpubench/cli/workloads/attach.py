@@ -8,6 +8,7 @@ import datetime as dt
 import json
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -66,7 +67,7 @@ def measure_attached(asked: MeasureOptions, own: OwnWorkload | None) -> None:
         MissingToolError: the cluster doesn't answer, or the Python lacks Dask.
         PlanRefusedError: other versions, no worker, sizes that don't fit.
         IncompleteError: it was measured, and failed.
-        InterruptedByUserError: Ctrl-C or a signal; nothing is left on the cluster.
+        InterruptedByUserError: Ctrl-C or a signal; says whether something may be left on the cluster.
     """
     _refuse(asked)
     workload = known(asked, own)
@@ -217,7 +218,7 @@ def _result(planned: WorkloadSpec, found: AttachRecord, directory: Path, memory:
     )
 
 
-STOP_S = 30.0
+STOP_S = 60.0
 """From the signal to the end of the client, which takes away what it brought first."""
 NODE_HALF = "node.pyz"
 
@@ -246,7 +247,7 @@ class SubprocessClient:
         Raises:
             MissingToolError: the client couldn't be started, or ended without an answer.
             DataError: the answer can't be read.
-            InterruptedByUserError: Ctrl-C or a signal; nothing is left on the cluster.
+            InterruptedByUserError: Ctrl-C or a signal; says whether something may be left on the cluster.
         """
         node_half, spec, answered = (self.directory / name for name in (NODE_HALF, f"{self.word}.json", answer))
         if not node_half.exists():
@@ -257,7 +258,13 @@ class SubprocessClient:
         command = [str(self.python), "-I", str(node_half.resolve()), self.word]
         command += ["--spec", str(spec.resolve()), "--parent", str(os.getpid())]
         with interrupts() as interrupted, self._log.open("ab") as log:
-            self._wait(command, log, interrupted, limit_s)
+            code = self._wait(command, log, interrupted, limit_s)
+        if interrupted and code == -signal.SIGKILL:
+            raise InterruptedByUserError(
+                f"interrupted by {interrupted[0]}; the client did not end within {STOP_S:g} s and was killed: "
+                "the workers may still have its code and data",
+                then="restart the workers before you measure again",
+            )
         if interrupted:
             raise InterruptedByUserError(f"interrupted by {interrupted[0]}; nothing is left on the cluster")
         try:
@@ -271,7 +278,8 @@ class SubprocessClient:
     def _log(self) -> Path:
         return self.directory / f"{self.word}.log"
 
-    def _wait(self, command: list[str], log: Any, interrupted: list[str], limit_s: float) -> None:
+    def _wait(self, command: list[str], log: Any, interrupted: list[str], limit_s: float) -> int:
+        """The client's exit code."""
         try:
             process = subprocess.Popen(
                 command,
@@ -287,6 +295,7 @@ class SubprocessClient:
             poll_until(lambda: process.poll() is not None or interrupted, interval_s=LOOK_S, timeout_s=limit_s)
         finally:
             end_process(process, STOP_S)
+        return process.returncode
 
     def _last_words(self) -> str:
         lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
