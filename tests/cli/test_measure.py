@@ -199,8 +199,8 @@ def test_a_client_that_has_to_be_killed_may_have_left_something(
     with pytest.raises(InterruptedByUserError) as caught:
         attach.SubprocessClient(tmp_path, deaf, {}, "attach").ask("{}", "answer.json", 60.0)
     assert str(caught.value) == (
-        "interrupted by SIGINT; the client did not end within 0.5 s and was killed: the workers may still have its code "
-        "and data; restart the workers before you measure again"
+        "interrupted by SIGINT; the client did not end within 0.5 s and was killed: the workers may still have its "
+        "code and data; restart the workers before you measure again"
     )
 
 
