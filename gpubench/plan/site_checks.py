@@ -63,7 +63,10 @@ def _network(site: Site) -> Iterator[SiteFinding]:
     if interfaces and site.protocol == "ucx":
         same = not site.interface or site.interface in interfaces
         named = f"env.UCX_NET_DEVICES = {','.join(devices)}"
-        yield SiteFinding(same, named if same else f"{named} does not name interface {site.interface}: set both")
+        differs = (
+            f"{named} does not name interface {site.interface}: set both, unless UCX is meant to use another network"
+        )
+        yield SiteFinding(True, named) if same else SiteFinding(None, differs)
 
 
 def _adapters(site: Site) -> SiteFinding:

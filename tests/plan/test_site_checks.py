@@ -111,7 +111,6 @@ def test_all_that_is_no_option_and_no_name_is_named() -> None:
         ("nodes = [1, 2]", "nodes = [2, 1]", "default node counts 2, 1"),
         ('"--nv-meta=x"', '"nv-meta=x"', "batch.options: nv-meta=x is no option"),
         ('UCX_TLS = "rc"', '"UCX-TLS" = "rc"', "names of variables: env: 'UCX-TLS'"),
-        ('UCX_TLS = "rc"', 'UCX_NET_DEVICES = "eth0, mlx5_0:1"', "eth0,mlx5_0:1 does not name interface ibp132s0"),
         ('"/data:/data:ro"', '"/data"', "container.mounts: not HOST:INSIDE[:ro]: /data"),
         ('"/scratch"', '"scratch"', "paths.shared: scratch is no absolute path"),
     ],
@@ -119,6 +118,17 @@ def test_all_that_is_no_option_and_no_name_is_named() -> None:
 def test_one_untruth_is_one_wrong_line(old: str, new: str, message: str) -> None:
     (what,) = wrong(cluster(old, new))
     assert message in what
+
+
+@pytest.mark.parametrize(
+    ("devices", "ok"), [("ibp132s0", True), ("eth0, mlx5_0:1", None), ("mlx5_0:1", "no line"), ("all", "no line")]
+)
+def test_the_network_of_ucx_is_held_against_that_of_dask(devices: str, ok: bool | str | None) -> None:
+    site = cluster('UCX_TLS = "rc"', f'UCX_NET_DEVICES = "{devices}"')
+    found = [one for one in check_site(site) if "UCX_NET_DEVICES" in one.what]
+    assert [one.ok for one in found] == ([] if ok == "no line" else [ok])
+    if ok is None:
+        assert "eth0,mlx5_0:1 does not name interface ibp132s0: set both" in found[0].what
 
 
 def test_an_interface_may_have_fifteen_letters() -> None:
