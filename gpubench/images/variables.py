@@ -83,7 +83,7 @@ def check_listed(variants: Iterable[Variant], images: Mapping[str, Image | None]
 
     Raises:
         UsageError: such a name. Variables of modules pass: what can't be loaded on this machine lists none. So do
-            those of a site, which may be for some of its releases; each run says which nobody read.
+            those of a site, which may be for some of its releases; each run names those that were not read.
     """
     for variant in variants:
         image = images.get(variant.ucx)

@@ -190,7 +190,7 @@ class Plan(Record):
 
     @property
     def listeners(self) -> str:
-        """Where scheduler, workers and clients of its runs listen, and who gets in."""
+        """Where scheduler, workers and clients of its runs listen, and which connections they accept."""
         where = "every interface of their nodes" if self.protocol == "ucx" else f"{self.site.interface} only"
         return f"{where}; a connection without the job's secret is refused"
 

@@ -90,7 +90,7 @@ def _noise(noise: Mapping[str, PairedDifference], sides: Sequence[str], blocks: 
     if not single:
         said = (
             "A number with a large t went with the variant: the times may have followed it. "
-            f"{len(rows)} numbers are looked at, so so one |t| of 2 to 3 is not unusual."
+            f"Of {len(rows)} numbers, one may have |t| of 2 to 3 by chance."
         )
         yield SectionPart(lines=[said])
 

@@ -141,7 +141,7 @@ def _name(key: Key, keys: Sequence[Key]) -> str:
 
 
 def _params(key: Key) -> Mapping[str, Any]:
-    """By name; the column ``params`` of somebody's table may hold anything, which is one parameter then."""
+    """By name; the column ``params`` of a user's table may hold any text, which is one parameter then."""
     text = str(key.get("params", "{}"))
     try:
         plain = json.loads(text)

@@ -229,7 +229,7 @@ def differing(inputs: ReportInputs) -> list[Fact]:
 
 
 def cautions(plan: Plan, changes: Changes, outcomes: Iterable[RunOutcome]) -> list[str]:
-    """Notes beside the verdicts: differences that nobody planned, and planned ones of which nothing was seen."""
+    """Notes beside the verdicts: unplanned differences, and settings of transports that changed none."""
     return [*unplanned(plan, changes), *_same_transports(plan, outcomes)]
 
 

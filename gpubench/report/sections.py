@@ -180,7 +180,7 @@ def text_lines(section: Section) -> Iterator[str]:
 
 def json_text(section: Section) -> str:
     """For programs."""
-    # A column of somebody's table that tells cells apart may hold dates.
+    # A column of a user's table that identifies cells may hold dates.
     return json.dumps(section.data, indent=1, ensure_ascii=False, default=str)
 
 

@@ -177,7 +177,9 @@ def test_of_many_jobs_those_to_give_back_are_found_at_once() -> None:
 def test_workers_packed_on_one_core_are_called_so_and_a_killed_job_is_told(mine: Standing) -> None:
     need(len(os.sched_getaffinity(0)) > 1, "two CPUs")
     said = mine("start", *START, "--protocol", "tcp", "--nodes", "2")
-    assert "whoever reaches it over lo can run code as you; --protocol tls lets in only who has its keys" in said
+    assert (
+        "every process that reaches it over lo can run code as you; with --protocol tls, only clients that have" in said
+    )
     assert mine.script(BIND).returncode == 0
     said = mine.look("affinity", code=6)
     assert said.count("FAIL: 2 workers with 2 threads packed on 1 of") == 2

@@ -56,7 +56,7 @@ def begin(wishes: CalibrateOptions, outputs: Path | None) -> Path:
         with contextlib.suppress(FileExistsError):
             create_exclusively(directory / WISHES_FILE, json.dumps(plain, indent=1) + "\n")
             return directory
-    raise AssertionError("itertools.count ends never")
+    raise AssertionError("itertools.count never ends")
 
 
 def calibrate(directory: Path, campaigns: int) -> None:

@@ -40,7 +40,7 @@ LOOK_S = 0.25
 class Budget:
     """Seconds in which blocks have to end, from the moment when the first job has the machine.
 
-    Jobs in a queue start when they may: each has its part, from its own start.
+    A queue decides when a job starts, so each job has a part of the budget, counted from its own start.
     """
 
     seconds: float
@@ -121,7 +121,7 @@ def _run_job(
             code = running.close()
         progress.look()
         _stop_if(interrupted, None)
-        if code == STOPPED:  # by gpubench cancel, or by hand: who ends one job wants none of those behind it either
+        if code == STOPPED:  # by gpubench cancel or by hand: the jobs behind it aren't wanted either
             raise InterruptedByUserError(f"job {job.job} was ended by a signal")
 
 

@@ -37,7 +37,7 @@ def grow(cluster: Cluster, nodes: int, limit_s: float | None, deadline: float) -
         submit_job(cluster, job, deadline)
     except BaseException:
         if job_state(cluster, job).phase == "unsubmitted":
-            cluster.retire(job)  # its workers will never come, and nobody is to wait for them
+            cluster.retire(job)  # its workers will never come: nothing may wait for them
         raise
     wanted = nodes * cluster.record.site.layout.workers
 

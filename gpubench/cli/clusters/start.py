@@ -100,7 +100,8 @@ def join_lines(record: ClusterRecord) -> list[str]:
     if record.protocol != "tls":
         where = "any interface of its nodes" if record.protocol == "ucx" else record.site.interface
         lines.append(
-            f"whoever reaches it over {where} can run code as you; --protocol tls lets in only who has its keys"
+            f"every process that reaches it over {where} can run code as you; with --protocol tls, only clients that "
+            "have its keys can connect"
         )
     settings = record.site.kubernetes
     if in_pods(record.site):
