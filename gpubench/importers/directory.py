@@ -198,8 +198,12 @@ def _begun(out: Path) -> bool:
 
 
 def _files(form: Format, paths: Sequence[Path]) -> Iterator[tuple[Path, str, str | None]]:
-    """Each file once, with a name that no other has, and the version that it was said to be of."""
-    found: set[Path] = set()
+    """Each file once, with a name that no other has, and the version that it was said to be of.
+
+    Raises:
+        UsageError: a path that isn't there or holds no file of the format, or a file that is given as two versions.
+    """
+    found: dict[Path, str | None] = {}
     names: set[str] = set()
     for given in paths:
         label, equals, rest = str(given).partition("=")
@@ -211,13 +215,19 @@ def _files(form: Format, paths: Sequence[Path]) -> Iterator[tuple[Path, str, str
             inside = [one for one in inside if one.is_file() and _wanted(form, one.name)]
             if not inside:
                 raise UsageError(f"{path} holds no {' or '.join(form.patterns)}", then="name the files themselves")
+        variant = label if path is not given else None
         for one in inside:
             if one.resolve() not in found:
-                found.add(one.resolve())
+                found[one.resolve()] = variant
                 name = str(one.relative_to(path)) if path.is_dir() else one.name
                 name = str(one) if name in names else name
                 names.add(name)
-                yield one, name, label if path is not given else None
+                yield one, name, variant
+            elif variant not in (None, earlier := found[one.resolve()]):
+                raise UsageError(
+                    f"{one} is given as {variant} and {f'as {earlier}' if earlier else 'without a version'}",
+                    then="give each file once, with the version it is of",
+                )
 
 
 def _wanted(form: Format, name: str) -> bool:

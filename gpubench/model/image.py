@@ -119,7 +119,7 @@ def parse_variant(text: str) -> Variant:
     for setting in settings:
         key, _, value = setting.partition("=")
         if value.startswith("=") or (key == "stack" and "==" in value):
-            name, version = _pin(text, setting.removeprefix(_STACK))
+            name, version = _pin(f"variant '{text}'", setting.removeprefix(_STACK))
             if packages.setdefault(name, version) != version:
                 raise UsageError(f"variant '{text}' names {name} twice")
             continue
@@ -136,10 +136,10 @@ def parse_variant(text: str) -> Variant:
     return Variant(label=label, ucx=str(ImageSpec(spec, stack, packages)), env=env)
 
 
-def _pin(text: str, setting: str) -> tuple[str, str]:
+def _pin(where: str, setting: str) -> tuple[str, str]:
     found = _PIN.fullmatch(setting)
     if found is None:
-        raise UsageError(f"variant '{text}': '{setting}' is no exact version of a package", then="write PACKAGE==1.2.3")
+        raise UsageError(f"{where}: '{setting}' is no exact version of a package", then="write PACKAGE==1.2.3")
     return re.sub(r"[-_.]+", "-", found[1]).lower(), found[2]
 
 
@@ -156,6 +156,24 @@ def parse_variants(words: list[str]) -> list[Variant]:
     if len(variants) < 2:
         raise UsageError("a comparison needs two variants at least", then='for example --ucx "1.16.0 1.22.0"')
     return variants
+
+
+def with_packages(variants: list[Variant], words: list[str]) -> list[Variant]:
+    """The variants, each with those versions of ``words`` (``PACKAGE==VERSION``) whose package it does not name itself.
+
+    Raises:
+        UsageError: a word that is no exact version, or a package named twice.
+    """
+    packages: dict[str, str] = {}
+    for word in words:
+        name, version = _pin("--with", word)
+        if packages.setdefault(name, version) != version:
+            raise UsageError(f"--with names {name} twice")
+    specs = [ImageSpec.parse(variant.ucx) for variant in variants]
+    return [
+        variant.model_copy(update={"ucx": str(dataclasses.replace(spec, packages={**packages, **spec.packages}))})
+        for variant, spec in zip(variants, specs, strict=True)
+    ]
 
 
 Source = Literal["wheel", "git", "distribution", "none"]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import platformdirs
 
-from gpubench.files import write_atomically
+from gpubench.files import locked, write_atomically, writing
 
 SCHEMA = "gpubench/calibration/1"
 
@@ -60,8 +60,11 @@ def read_calibrations(site: str) -> dict[str, Calibration]:
 
 def keep_calibration(site: str, measured: Calibration) -> Path:
     """Replace the site's calibration of the same kind; the file. Raises MissingToolError where it can't be written."""
-    kept: Mapping[str, Calibration] = {**read_calibrations(site), measured.slow: measured}
-    plain = {"schema": SCHEMA, "site": site, "calibrations": [dataclasses.asdict(kept[slow]) for slow in sorted(kept)]}
     path = calibration_file(site)
-    write_atomically(path, json.dumps(plain, indent=1) + "\n")
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with locked(path.parent):  # another command may keep its own at the same moment
+        kept: Mapping[str, Calibration] = {**read_calibrations(site), measured.slow: measured}
+        rows = [dataclasses.asdict(kept[slow]) for slow in sorted(kept)]
+        write_atomically(path, json.dumps({"schema": SCHEMA, "site": site, "calibrations": rows}, indent=1) + "\n")
     return path

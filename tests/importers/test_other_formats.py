@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.errors import DataError
+from gpubench.errors import DataError, UsageError
 from gpubench.importers.directory import Given, ImportedResults, import_files
 from gpubench.importers.formats import FORMATS
 
@@ -50,6 +50,18 @@ def test_files_of_one_name_are_kept_apart_by_the_version_that_they_are_said_to_b
     found = import_files("parsl-perf", FORMATS["parsl-perf"], given, tmp_path / "out", Given())
     assert found.note["refused"] == []
     assert dict(found.table.group_by("variant").len().iter_rows()) == {"old": 3, "new": 3}
+
+
+def test_a_file_cannot_be_of_two_versions(tmp_path: Path) -> None:
+    file = shutil.copy(FIXTURES / "parsl_perf" / "estimate.out", tmp_path / "perf.out")
+    for first, said in ((f"old={file}", "as old"), (file, "without a version")):
+        paths = [Path(first), Path(f"new={file}")]
+        with pytest.raises(UsageError, match=f"perf.out is given as new and {said}"):
+            import_files("parsl-perf", FORMATS["parsl-perf"], paths, tmp_path / "out", Given())
+        assert not (tmp_path / "out").exists()
+    paths = [Path(f"old={file}"), tmp_path]  # a folder of others, too: what is said of the file stays
+    found = import_files("parsl-perf", FORMATS["parsl-perf"], paths, tmp_path / "out", Given())
+    assert found.table["variant"].unique().to_list() == ["old"]
 
 
 def test_two_outputs_in_one_file_are_two_runs(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from tests.conftest import need
 from tests.kills.campaign import all_calls, full, kill, undisturbed
+from tests.kills.conftest import Note
 from tests.kills.points import CONDUCTOR, SPAN_S, Call, Moment, moments
 
 pytestmark = [pytest.mark.system, pytest.mark.long]
@@ -44,40 +45,37 @@ def seed() -> int:
 
 @pytest.mark.parametrize("number", range(len(SPAN_S)), ids=list(SPAN_S))
 def test_of_a_campaign_whose_process_is_killed_nothing_is_lost(
-    number: int, seed: int, expected: Counter[tuple[Any, ...]], tmp_path: Path
+    number: int, seed: int, expected: Counter[tuple[Any, ...]], tmp_path: Path, note: Note
 ) -> None:
-    seen = kill(list(moments(seed, len(SPAN_S)))[number], tmp_path, expected)
-    print(f"{SEED}={seed}", seen)
+    seen = note(kill(list(moments(seed, len(SPAN_S)))[number], tmp_path, expected))
     assert not seen.faults, f"{SEED}={seed} {seen}"
 
 
 def test_of_an_interleaved_campaign_whose_conductor_is_killed_nothing_is_lost(
-    expected: Counter[tuple[Any, ...]], tmp_path: Path
+    expected: Counter[tuple[Any, ...]], tmp_path: Path, note: Note
 ) -> None:
-    seen = kill(Moment(CONDUCTOR, 1, 1.5), tmp_path, expected, interleaved=True)
+    seen = note(kill(Moment(CONDUCTOR, 1, 1.5), tmp_path, expected, interleaved=True))
     assert seen.struck, seen
     assert not seen.faults, seen
 
 
 @pytest.mark.parametrize(("role", "call", "number"), FEW)
-def test_of_a_campaign_that_is_killed_at_a_call_nothing_is_lost(
-    role: str, call: str, number: int, expected: Counter[tuple[Any, ...]], tmp_path: Path
+def test_of_a_campaign_that_is_killed_at_a_call_nothing_is_lost(  # noqa: PLR0917 - parameters and fixtures
+    role: str, call: str, number: int, expected: Counter[tuple[Any, ...]], tmp_path: Path, note: Note
 ) -> None:
     need(bool(shutil.which("strace")), "strace (requirements/system.sh)")
-    seen = kill(Call(role, call, number), tmp_path, expected)
-    print(seen)
+    seen = note(kill(Call(role, call, number), tmp_path, expected))
     assert seen.struck, f"no {role} makes so many: {seen}"
     assert not seen.faults, seen
 
 
 def test_of_many_campaigns_killed_at_any_moment_nothing_is_lost(
-    seed: int, expected: Counter[tuple[Any, ...]], tmp_path: Path
+    seed: int, expected: Counter[tuple[Any, ...]], tmp_path: Path, note: Note
 ) -> None:
     wrong = []
     for number, point in enumerate(moments(seed, MANY)):
         (tmp_path / str(number)).mkdir()
-        seen = kill(point, tmp_path / str(number), expected)
-        print(f"{SEED}={seed}", seen)
+        seen = note(kill(point, tmp_path / str(number), expected))
         wrong += [str(seen)] if seen.faults else []
         shutil.rmtree(tmp_path / str(number))
     assert not wrong, f"{SEED}={seed}\n" + "\n".join(wrong)
@@ -86,12 +84,11 @@ def test_of_many_campaigns_killed_at_any_moment_nothing_is_lost(
 @pytest.mark.parametrize("call", ["rename", "fsync", "link"])
 @pytest.mark.parametrize("role", ["front end", "job.sh"])
 def test_of_a_campaign_that_is_killed_at_every_call_nothing_is_lost(
-    role: str, call: str, expected: Counter[tuple[Any, ...]], tmp_path: Path
+    role: str, call: str, expected: Counter[tuple[Any, ...]], tmp_path: Path, note: Note
 ) -> None:
     need(bool(shutil.which("strace")), "strace (requirements/system.sh)")
     wrong = []
-    for seen in all_calls(role, call, tmp_path, expected):
-        print(seen)
+    for seen in map(note, all_calls(role, call, tmp_path, expected)):
         wrong += [str(seen)] if seen.faults else []
     assert not wrong, "\n".join(wrong)
 
@@ -99,11 +96,10 @@ def test_of_a_campaign_that_is_killed_at_every_call_nothing_is_lost(
 @pytest.mark.parametrize("call", ["rename", "fsync", "link", "mkdir"])
 @pytest.mark.parametrize("role", ["front end", "job.sh"])
 def test_of_a_campaign_whose_disk_fails_at_any_call_nothing_is_lost(
-    role: str, call: str, expected: Counter[tuple[Any, ...]], tmp_path: Path
+    role: str, call: str, expected: Counter[tuple[Any, ...]], tmp_path: Path, note: Note
 ) -> None:
     struck = 0
-    for seen in all_calls(role, call, tmp_path, expected, error="any"):
-        print(seen)
+    for seen in map(note, all_calls(role, call, tmp_path, expected, error="any")):
         struck += bool(seen.struck)
         assert not seen.faults, seen
     assert struck or (role, call) == ("job.sh", "link")
@@ -111,9 +107,9 @@ def test_of_a_campaign_whose_disk_fails_at_any_call_nothing_is_lost(
 
 @pytest.mark.parametrize(("role", "kib"), [("outputs", 1600), ("scratch", 48)])
 def test_of_a_campaign_whose_file_system_is_full_nothing_is_lost(
-    role: str, kib: int, expected: Counter[tuple[Any, ...]], tmp_path: Path
+    role: str, kib: int, expected: Counter[tuple[Any, ...]], tmp_path: Path, note: Note
 ) -> None:
     need(os.geteuid() == 0, "root, to mount a tmpfs")
-    seen = list(full(role, 8, kib, tmp_path, expected))
+    seen = list(map(note, full(role, 8, kib, tmp_path, expected)))
     assert [one for one in seen if one.struck]
     assert not [one for one in seen if one.faults]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.kills.campaign import UnderSlurm, kill, undisturbed
+from tests.kills.conftest import Note
 from tests.kills.slurm_points import PROCESSES, SITE, slurm_points
 from tests.kills.test_kill_campaign import SEED, kills_seed
 from tests.slurm.cluster import SlurmCluster
@@ -40,13 +41,12 @@ def seed() -> int:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_of_a_campaign_under_slurm_that_is_struck_at_any_moment_nothing_is_lost(
-    kind: str, seed: int, site: UnderSlurm, expected: Counter[tuple[Any, ...]]
+    kind: str, seed: int, site: UnderSlurm, expected: Counter[tuple[Any, ...]], note: Note
 ) -> None:
     points = slurm_points(site.slurm, seed, EACH * len(KINDS))
     for number, point in enumerate(itertools.islice(points, KINDS.index(kind), None, len(KINDS))):
         assert point.what == kind
         place = site.slurm.shared / f"{kind.replace(' ', '-')}-{number}"
         place.mkdir()
-        seen = kill(point, place, expected, site=site)
-        print(f"{SEED}={seed}", seen)
+        seen = note(kill(point, place, expected, site=site))
         assert not seen.faults, f"{SEED}={seed} {seen}"

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import platformdirs
 import pytest
 
 from gpubench.store.rundirs import is_temporary
 from tests.cli.archive import draco_archive
 from tests.conftest import GPUBENCH, ROOT, Run, need, own_queue, plain_environment
 from tests.kills.points import CALLS, CUT
+from tests.point_counts import POINTS, Count
 
 pytestmark = pytest.mark.system
 
@@ -25,24 +28,24 @@ def campaign(tmp_path: Path) -> Path:
     return Path(shutil.copytree(GOLDEN, tmp_path / "far" / "tiny"))
 
 
-def killed(words: list[str], directory: Path, call: str, number: int) -> bool:
+def killed(words: list[str], directory: Path, call: str, number: int, env: Mapping[str, str] | None = None) -> bool:
     """Run the command and kill it at that call; False where it makes no so many, and comes to its end."""
     log = directory / "strace.log"
     inject = ["-e", f"trace={CALLS[call]}", "-e", f"inject={CALLS[call]}:signal=KILL:when={number}"]
     subprocess.run(
         ["strace", "-qqq", "-o", log, *inject, "--", GPUBENCH, *words],
         cwd=directory,
-        env=plain_environment(own_queue(directory)),
+        env=plain_environment({**own_queue(directory), **(env or {})}),
         capture_output=True,
         check=False,
     )
     return any(line.endswith(CUT) for line in log.read_text().splitlines())
 
 
-def kills(words: list[str], directory: Path, call: str) -> Iterator[str]:
+def kills(words: list[str], directory: Path, call: str, env: Mapping[str, str] | None = None) -> Iterator[str]:
     """Kill the command at its first such call, at its second, and so on; comes back after each."""
     number = 1
-    while killed(words, directory, call, number):
+    while killed(words, directory, call, number, env):
         yield f"{call} {number}"
         number += 1
 
@@ -60,7 +63,14 @@ def kills(words: list[str], directory: Path, call: str) -> Iterator[str]:
     ids=["import", "compare", "report", "pack", "fetch"],
 )
 def test_a_command_that_was_killed_is_repeated(
-    gpubench: Run, tmp_path: Path, campaign: Path, *, command: str, made: tuple[str, ...], call: str
+    gpubench: Run,
+    tmp_path: Path,
+    campaign: Path,
+    record_property: Count,
+    *,
+    command: str,
+    made: tuple[str, ...],
+    call: str,
 ) -> None:
     words = [word.format(archive=draco_archive()) for word in command.split()]
     places = {"fetch": tmp_path / "outputs" / "tiny", "compare": campaign, "report": campaign}
@@ -79,3 +89,28 @@ def test_a_command_that_was_killed_is_repeated(
         if place != campaign:
             shutil.rmtree(place)
     assert points or call == "fsync", "strace killed nothing"
+    record_property(POINTS, len(points))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("call", ["rename", "fsync"])
+def test_an_image_whose_builder_was_killed_is_whole_after_the_next_build(
+    gpubench: Run, tmp_path: Path, record_property: Count, call: str
+) -> None:
+    need(bool(shutil.which("strace")), "strace (requirements/system.sh)")
+    uv_cache = os.environ.get("UV_CACHE_DIR") or str(Path(platformdirs.user_cache_dir("uv", appauthor=False)))
+    env = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "UV_CACHE_DIR": uv_cache}
+    words = ["images", "build", "1.22.0", "--runtime", "venv"]
+    home = tmp_path / "cache" / "gpubench" / "venv"
+    points = []
+    for point in kills(words, tmp_path, call, env):
+        points.append(point)
+        built = gpubench(*words, env=env)
+        assert built.returncode == 0, f"{point}: {built.stderr}"
+        verified = gpubench("images", "verify", "1.22.0", "--runtime", "venv", env=env)
+        assert verified.returncode == 0, f"{point}: {verified.stdout}{verified.stderr}"
+        folders = sorted(path.name.partition("-")[0] for path in home.iterdir() if path.name != "logs")
+        assert folders == [".lock", "ucx", "ucxx"], point
+        shutil.rmtree(home)
+    assert points, "strace killed nothing"
+    record_property(POINTS, len(points))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from gpubench.errors import DataError, UsageError
 from gpubench.model.images_lock import ImagesLock, LockRow
+from gpubench.model.secrets import holds_secret, is_secret
 
 
 def row(**changes: Any) -> LockRow:
@@ -34,7 +35,7 @@ def row(**changes: Any) -> LockRow:
     return LockRow(**{**plain, **changes})
 
 
-texts = st.text(max_size=12)
+texts = st.text(max_size=12).filter(lambda text: not holds_secret(text))
 rows = st.builds(
     row,
     spec=texts,
@@ -42,7 +43,7 @@ rows = st.builds(
     registry=texts,
     date=st.sampled_from(["20261107", "20261108"]),
     digest=texts,
-    env=st.dictionaries(texts, texts, max_size=3),
+    env=st.dictionaries(texts, texts, max_size=3).filter(lambda env: not any(map(is_secret, env, env.values()))),
 )
 
 

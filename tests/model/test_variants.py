@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.errors import UsageError
-from gpubench.model.image import ImageSpec, Variant, parse_variant, parse_variants
+from gpubench.model.image import ImageSpec, Variant, parse_variant, parse_variants, with_packages
 
 names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True)
 specs = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,10}", fullmatch=True)
@@ -98,3 +98,26 @@ def test_the_same_version_twice_needs_labels() -> None:
 def test_fewer_than_two_variants_are_no_comparison(words: list[str]) -> None:
     with pytest.raises(UsageError, match="needs two variants at least"):
         parse_variants(words)
+
+
+def test_packages_of_all_variants_leave_labels_and_a_variant_s_own_choice() -> None:
+    variants = parse_variants(["1.17.0", "b=1.19.0,stack=ucxx-0.45.1,UCX_TLS=tcp", "c=1.19.0,dask==2025.7.0"])
+    assert with_packages(variants, ["dask==2025.5.1", "Dask_cuda==25.6.0"]) == [
+        Variant(label="1.17.0", ucx="1.17.0,dask==2025.5.1,dask-cuda==25.6.0"),
+        Variant(label="b", ucx="1.19.0,stack=ucxx-0.45.1,dask==2025.5.1,dask-cuda==25.6.0", env={"UCX_TLS": "tcp"}),
+        Variant(label="c", ucx="1.19.0,dask==2025.7.0,dask-cuda==25.6.0"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["dask"], "--with: 'dask' is no exact version of a package; write PACKAGE==1.2.3"),
+        (["dask==2025.5.1,pandas==2.2"], "--with: 'dask==2025.5.1,pandas==2.2' is no exact version"),
+        (["dask==2025.5.1", "DASK==2025.7.0"], "--with names dask twice"),
+    ],
+)
+def test_what_is_no_package_s_version_is_refused(words: list[str], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        with_packages(parse_variants(["1.17.0", "1.19.0"]), words)
+    assert str(caught.value).startswith(message)

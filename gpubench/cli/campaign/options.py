@@ -46,6 +46,12 @@ class CampaignOptions:
         ),
         Make(),
     ] = None
+    packages: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with", help="PACKAGE==VERSION: of a Python package, in every variant that names none of it; repeatable."
+        ),
+    ] = None
     nodes: Annotated[str | None, typer.Option(help="Node counts, separated by commas or blanks."), Make('"1 2"')] = None
     suite: Annotated[
         str | None,
@@ -113,14 +119,15 @@ class CampaignOptions:
         return self.max_blocks if self.adaptive else None
 
     def chosen_variants(self, default: list[str]) -> list[Variant]:
-        """The variants, from ``--variants``, ``--ucx`` or the profile; raises UsageError."""
-        from gpubench.model.image import parse_variants
+        """The variants, from ``--variants``, ``--ucx`` or the profile, and ``--with``; raises UsageError."""
+        from gpubench.model.image import parse_variants, with_packages
 
         if self.ucx is not None and self.variants is not None:
             raise UsageError("--ucx and --variants exclude each other", then="write the versions into --variants")
-        if self.variants is not None:
-            return parse_variants(self.variants.split())
-        return parse_variants(default if self.ucx is None else _words(self.ucx))
+        words = default if self.ucx is None else _words(self.ucx)
+        return with_packages(
+            parse_variants(words if self.variants is None else self.variants.split()), self.packages or []
+        )
 
     def chosen_nodes(self, default: list[int]) -> list[int]:
         """The node counts, ascending and once each; raises UsageError."""

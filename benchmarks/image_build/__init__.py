@@ -1,0 +1,1 @@
+"""What building an image costs beside installing its packages."""
