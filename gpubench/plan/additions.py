@@ -169,7 +169,7 @@ def plan_advance(
         for order in campaign_orders(plan.seed, place, len(labels), wanted)[have:] if workloads else ():
             appended.add_job(place, [appended.block(place, [labels[at] for at in order], workloads)])
     jobs = appended.jobs
-    reason = f"advance: {len(jobs)} more blocks, {len(known)} of {len(plan.comparisons)} comparisons decided"
+    reason = f"advance: {counted(len(jobs), 'more block')}, {len(known)} of {len(plan.comparisons)} comparisons decided"
     return PlanAddition(created_at=created_at, reason=reason, jobs=jobs, frozen=newly, ended=not jobs)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from gpubench.history.sides import Pair, SideCell
 from gpubench.importers.pairing import Key
+from gpubench.model.text import counted
 from gpubench.report import labels
 from gpubench.report.inputs import Seconds
 from gpubench.report.scaling import RULES, plain_figures, ratio_words, sizes_of
@@ -267,7 +268,7 @@ def counts(shown: SideBySide) -> str:
     words = [verdict.verdict for verdict, pair in zip(shown.verdicts, shown.pairs, strict=True) if not pair.refused]
     said = [f"{words.count(word)} {word}" for word in labels.MARKS if word in words]
     said += [f"{refused} refused: different layouts or devices"] if refused else []
-    return f"B against A in the {len(shown.pairs)} cells that both have: {', '.join(said)}"
+    return f"B against A in the {counted(len(shown.pairs), 'cell')} that both have: {', '.join(said)}"
 
 
 def _lone_lines(shown: SideBySide) -> Iterator[str]:

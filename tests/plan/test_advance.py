@@ -34,7 +34,7 @@ def test_an_adaptive_campaign_starts_with_what_the_first_look_needs_one_block_to
 
 
 def test_looks_come_by_the_schedule_until_the_declared_maximum() -> None:
-    made, counts, frozen = START, [], list[Frozen]()
+    made, counts, frozen, reasons = START, [], list[Frozen](), []
     while True:
         addition = plan_advance(made, [], frozen, NOW)
         if addition.ended:
@@ -42,7 +42,9 @@ def test_looks_come_by_the_schedule_until_the_declared_maximum() -> None:
         made = grown(made, addition)
         frozen += addition.frozen
         counts.append(blocks(made))
+        reasons.append(addition.reason.partition(",")[0])
     assert counts == [6, 8, 10, 12]
+    assert reasons == ["advance: 1 more block", *["advance: 2 more blocks"] * 3]
     assert plan_advance(made, [], [], NOW).jobs == []
     orders = [[run.variant for run in block.runs] for job in made.jobs for block in job.blocks]
     assert orders == [[["base", "b", "c"][place] for place in order] for order in campaign_orders(7, (1, 2), 3, 12)]

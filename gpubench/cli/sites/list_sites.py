@@ -12,6 +12,7 @@ from gpubench.errors import GpubenchError, UsageError
 from gpubench.images.variables import check_variables
 from gpubench.model.image import parse_variants
 from gpubench.model.site import Site
+from gpubench.model.text import counted
 from gpubench.plan.site_checks import SiteFinding, check_base, check_site
 from gpubench.runtimes import RUNTIMES
 
@@ -77,7 +78,8 @@ def _defaults(site: Site) -> Iterator[SiteFinding]:
     except GpubenchError as error:
         yield from (SiteFinding(False, str(one)) for one in error.every)
         return
-    yield SiteFinding(True, f"suite {site.defaults.suite}, {len(rules)} known issues, default variants can be read")
+    issues = counted(len(rules), "known issue")
+    yield SiteFinding(True, f"suite {site.defaults.suite}, {issues}, default variants can be read")
 
 
 def _toml_lines(profile: Profile) -> Iterator[str]:
