@@ -6,6 +6,8 @@ import json
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from gpubench.model.images_lock import ImagesLock, LockRow
 from tests.conftest import Run
 from tests.images.test_squashfs import digest, put
@@ -42,6 +44,21 @@ def test_a_version_that_no_stack_carries_is_refused_before_anything_is_written(g
     done = gpubench("images", "build", "1.3.0", "--out", "files", env=NOWHERE)
     assert done.returncode in (2, 6), done.stderr
     assert not (tmp_path / "files").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--with", "dask==2025.5.1"],
+        ["--variants", "a=v1.12.x b=v1.12.x,dask==2025.5.1"],
+        ["--variants", "a=v1.12.x b=v1.12.x,stack=ucx-py-0.29"],
+    ],
+)
+def test_a_stack_of_a_variant_s_own_is_refused_where_images_are_built_by_name(gpubench: Run, words: list[str]) -> None:
+    done = gpubench("plan", "--site", "draco", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{words[-1].rpartition(',')[2]}': on site draco, images of kind squashfs have one stack" in last_line(done)
+    assert "gpubench images build --stack NAME" in last_line(done)
 
 
 def test_an_empty_table_says_how_to_fill_it(gpubench: Run, tmp_path: Path) -> None:

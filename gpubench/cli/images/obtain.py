@@ -25,7 +25,7 @@ from gpubench.files import write_atomically
 from gpubench.images.kinds import KINDS
 from gpubench.images.kinds.base import Found, ImagePaths, ImageRequest, images_root
 from gpubench.model.base import nearest
-from gpubench.model.image import Image
+from gpubench.model.image import Image, ImageSpec
 from gpubench.model.images_lock import LockRow
 from gpubench.model.site import Site
 from gpubench.model.text import counted
@@ -54,7 +54,17 @@ def obtain_images(
     """One image per spec: locked ones and, if this machine is the site and ``build`` is set, ones that can be built.
 
     None stands for an image that must be built first. ``look_only``: nothing is built, whatever its kind.
+
+    Raises:
+        UsageError: a spec with packages or a stack of its own, where images are built by name; and as the kind says.
     """
+    kind = kind_of(site)
+    for spec in [] if KINDS[kind].ON_DEMAND else specs:
+        if (own := ImageSpec.parse(spec)).packages or own.stack:
+            raise UsageError(
+                f"'{spec}': on site {site.name}, images of kind {kind} have one stack for all variants",
+                then="write the UCX version only, and choose the stack with gpubench images build --stack NAME",
+            )
     request = ImageRequest(
         specs=specs,
         site=site,
@@ -66,7 +76,7 @@ def obtain_images(
         look_only=look_only,
         progress=(lambda _line: None) if quiet else say,
     )
-    obtained = KINDS[kind_of(site)].obtain(request)
+    obtained = KINDS[kind].obtain(request)
     add_rows(obtained.rows)
     return obtained.images
 
