@@ -13,7 +13,7 @@ import pytest
 from gpubench.errors import DataError
 from gpubench.images.folders import Folder
 from gpubench.images.kinds.venvs import check_python, verify
-from tests.conftest import need
+from tests.conftest import free_port, need
 
 pytestmark = pytest.mark.integration
 
@@ -38,11 +38,6 @@ def silent_server() -> Iterator[int]:
             thread.join(5)
             for connection in held:
                 connection.close()
-
-
-def closed_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 @contextlib.contextmanager
@@ -70,7 +65,7 @@ def refusal(start, root: Path, spec: str, **env: str) -> tuple[int, str]:
 
 
 def test_an_index_that_refuses_ends_quickly_and_leaves_the_rest(built, start, tmp_path: Path) -> None:
-    index = f"http://me:secret@127.0.0.1:{closed_port()}/simple"
+    index = f"http://me:secret@127.0.0.1:{free_port()}/simple"
     code, line = refusal(start, built.root, "1.16.0", UV_DEFAULT_INDEX=index, UV_CACHE_DIR=str(tmp_path / "cache"))
     assert code == 5
     assert "the package index doesn't answer" in line

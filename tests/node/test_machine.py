@@ -10,6 +10,7 @@ from gpubench.node.gpu import count, resolve
 from gpubench.node.net import answers, interface_address, split_address
 from gpubench.node.node import LoadSampler, facts, interfaces
 from gpubench.node.probe import describe
+from tests.conftest import free_port
 
 
 def test_the_facts_of_this_machine_are_true_and_fit_into_json() -> None:
@@ -79,8 +80,8 @@ def test_an_address_has_scheme_host_and_port() -> None:
 
 
 def test_whether_something_answers() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+    port = free_port()  # nobody else gets it when it is closed
+    with socket.create_server(("127.0.0.1", port)):
         assert answers("127.0.0.1", port)
     assert not answers("127.0.0.1", port)
 
