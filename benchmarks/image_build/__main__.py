@@ -51,9 +51,7 @@ def _round(version: str) -> dict[str, tuple[float, float]]:
     with tempfile.TemporaryDirectory() as directory:
         top = Path(directory)
         env = ["env", f"UV_CACHE_DIR={_uv('cache', 'dir')}", "UV_LINK_MODE=copy", f"XDG_CACHE_HOME={top}"]
-        used = {
-            BUILD: timed([*env, GPUBENCH, "images", "build", version, "--runtime", "venv", "--out", str(top / "files")])
-        }
+        used = {BUILD: timed([*env, GPUBENCH, "images", "build", version, "--runtime", "venv"])}
         stack = next(path for path in (top / "gpubench" / "venv").iterdir() if path.name.startswith("ucxx-"))
         frozen = top / "packages.txt"
         frozen.write_text(_uv("pip", "freeze", "--python", str(stack / "files")) + f"\nlibucx-cu12=={version}\n")
