@@ -15,6 +15,6 @@ Count = Callable[[str, object], None]
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the sum."""
     reports = [one for kind in ("passed", "failed") for one in terminalreporter.getreports(kind)]
-    counts = [int(str(value)) for one in reports for name, value in one.user_properties if name == POINTS]
-    if counts:
-        terminalreporter.write_line(f"{POINTS}: {sum(counts)} struck, in {len(counts)} tests")
+    counts = [[int(str(value)) for name, value in one.user_properties if name == POINTS] for one in reports]
+    if tried := list(filter(None, counts)):
+        terminalreporter.write_line(f"{POINTS}: {sum(map(sum, tried))} struck, in {len(tried)} tests")
