@@ -15,8 +15,12 @@ from tests.conftest import need
 _TOOLS = ("bash", "cat", "env", "ls", "sh", "sleep", "touch", "true")
 
 
-_NEEDLESS = ("nvidia", "pyarrow", "llvmlite", "numba", "numba_cuda", "pandas")
-"""Nine tenths of the stack, and nothing that a run on CPUs imports."""
+_NEEDLESS = (
+    *("nvidia", "pyarrow", "llvmlite", "numba", "numba_cuda", "pandas", "pytz", "tzdata", "kubernetes", "parsl"),
+    *("dask_cuda", "oauthlib", "websocket", "tpchgen-cli", "include", "tests", "*.h", "*.pyi"),
+)
+"""Most files of the stack, none of which a run on CPUs imports: each container of a test would unpack them."""
+_NEEDLESS_OF_UCX = ("*.a", "ucx_perftest", "io_demo", "libucx_perftest*", "include", "cmake", "pkgconfig")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,9 +76,11 @@ def make_image(
 def _add_stack(root: Path, stack: Stack) -> list[Path]:
     """Some of its libraries, which need others of the system."""
     home = root / "opt/gpubench"
-    needless = shutil.ignore_patterns(*_NEEDLESS)
+    needless, needless_of_ucx = shutil.ignore_patterns(*_NEEDLESS), shutil.ignore_patterns(*_NEEDLESS_OF_UCX)
     shutil.copytree(stack.venv, home / "stack", symlinks=True, copy_function=link_or_copy, ignore=needless)
-    shutil.copytree(stack.ucx / "libucx", home / "ucx", symlinks=True, copy_function=link_or_copy)
+    shutil.copytree(
+        stack.ucx / "libucx", home / "ucx", symlinks=True, copy_function=link_or_copy, ignore=needless_of_ucx
+    )
     bundled = next(stack.ucx.glob("libucx*.libs"))
     shutil.copytree(bundled, home / bundled.name)
     (root / "gpubench").mkdir()
