@@ -75,6 +75,14 @@ def pytest_configure() -> None:
             signal.signal(number, signal.SIG_DFL)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files without a test of ``-m 'system …'``: each test process imports all files that it collects."""
+    wanted = config.getoption("markexpr").partition(" ")[0]
+    if wanted not in {"system", "testbed"} or not collection_path.name.startswith("test_"):
+        return None
+    return collection_path.is_file() and f"pytest.mark.{wanted}" not in collection_path.read_text() or None
+
+
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Say which tests run in one process when there are several: those of a file, those that share what takes long.
