@@ -80,7 +80,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     wanted = config.getoption("markexpr").partition(" ")[0]
     if wanted not in {"system", "testbed"} or not collection_path.name.startswith("test_"):
         return None
-    return collection_path.is_file() and f"pytest.mark.{wanted}" not in collection_path.read_text() or None
+    return (collection_path.is_file() and f"pytest.mark.{wanted}" not in collection_path.read_text()) or None
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the marks

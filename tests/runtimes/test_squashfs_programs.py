@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import sysconfig
 import time
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from gpubench.runtimes import RUNTIMES, ImagePlace, Runtime, charliecloud
 from tests.conftest import need
 from tests.importing.nodes import REPOSITORY, Importer, image_files, item
 from tests.importing.registry import Registry
+from tests.slurm.images import add_python
 
 PASSED = ("GPUBENCH_RANK", "OUTDIR", "SCRATCHDIR")
 OF_THE_RUNTIME = {
@@ -56,19 +56,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (root / name).mkdir(parents=True)
     for name in ("passwd", "group", "hosts", "resolv.conf"):
         (root / "etc" / name).touch()
-    library = Path(sysconfig.get_path("stdlib"))
-    ignored = shutil.ignore_patterns("site-packages", "test", "idlelib", "*.opt-?.pyc", "config-*", "ensurepip")
-    shutil.copytree(library, root / library.relative_to("/"), ignore=ignored)
-    python = Path(sys.base_prefix) / "bin" / f"python{sysconfig.get_python_version()}"
-    extensions = list((library / "lib-dynload").glob("*.so"))
-    linked = subprocess.run(["ldd", python, *extensions], capture_output=True, text=True, check=True).stdout
-    libraries = {word for word in linked.split() if word.startswith("/") and not word.endswith(":")}
-    for path in [python, *map(Path, sorted(libraries))]:
-        inside = root / path.relative_to("/")
-        inside.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, inside)
-    (root / "usr/bin").mkdir(parents=True, exist_ok=True)
-    (root / "usr/bin/python3").symlink_to(python)
+    add_python(root)
     return root
 
 

@@ -8,18 +8,21 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Iterable
 from pathlib import Path
 
 from tests.conftest import need
 
 _TOOLS = ("bash", "cat", "env", "ls", "sh", "sleep", "touch", "true")
-
-
 _NEEDLESS = (
     *("nvidia", "pyarrow", "llvmlite", "numba", "numba_cuda", "pandas", "pytz", "tzdata", "kubernetes", "parsl"),
     *("dask_cuda", "oauthlib", "websocket", "tpchgen-cli", "include", "tests", "*.h", "*.pyi"),
 )
 """Most files of the stack, none of which a run on CPUs imports: each container of a test would unpack them."""
+_NEEDLESS_OF_PYTHON = (
+    *("site-packages", "test", "tests", "idlelib", "lib2to3", "tkinter", "turtledemo", "pydoc_data", "ensurepip"),
+    *("config-*", "*.opt-?.pyc"),
+)
 _NEEDLESS_OF_UCX = ("*.a", "ucx_perftest", "io_demo", "libucx_perftest*", "include", "cmake", "pkgconfig")
 
 
@@ -43,23 +46,10 @@ def make_image(
     root = work / "root"
     for name in ("dev", "etc", "proc", "sys", "tmp", "usr/bin", "root/rundir"):
         (root / name).mkdir(parents=True)
-    library = Path(sysconfig.get_path("stdlib"))
-    ignored = shutil.ignore_patterns("site-packages", "test", "idlelib", "*.opt-?.pyc", "config-*", "ensurepip")
-    shutil.copytree(library, root / library.relative_to("/"), ignore=ignored)
-    python = Path(sys.base_prefix) / "bin" / f"python{sysconfig.get_python_version()}"
     tools = [Path(shutil.which(tool) or "") for tool in _TOOLS]
-    extensions = list((library / "lib-dynload").glob("*.so"))
-    extensions += _add_stack(root, stack) if stack else []
-    linked = subprocess.run(["ldd", python, *tools, *extensions], capture_output=True, text=True, check=True).stdout
-    own = f"{root}/"
-    libraries = {word for word in linked.split() if word[0] == "/" and word[-1] != ":" and not word.startswith(own)}
-    for path in [python, *map(Path, sorted(libraries))]:
-        inside = root / path.relative_to("/")
-        inside.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, inside)
+    add_python(root, [*tools, *(_add_stack(root, stack) if stack else [])])
     for tool in tools:
         shutil.copy(tool, root / "usr/bin" / tool.name)
-    (root / "usr/bin/python3").symlink_to(python)
     (root / "bin").symlink_to("usr/bin")
     for name in ("passwd", "group", "hosts", "resolv.conf"):  # ch-run mounts the node's
         (root / "etc" / name).touch()
@@ -71,6 +61,23 @@ def make_image(
         stdout=sys.stderr,
     )
     return image
+
+
+def add_python(root: Path, others: Iterable[Path] = ()) -> None:
+    """This interpreter as ``/usr/bin/python3``, its standard library, and the C libraries of these and ``others``."""
+    library = Path(sysconfig.get_path("stdlib"))
+    shutil.copytree(library, root / library.relative_to("/"), ignore=shutil.ignore_patterns(*_NEEDLESS_OF_PYTHON))
+    python = Path(sys.base_prefix) / "bin" / f"python{sysconfig.get_python_version()}"
+    binaries = [python, *others, *(library / "lib-dynload").glob("*.so")]
+    linked = subprocess.run(["ldd", *binaries], capture_output=True, text=True, check=True).stdout
+    own = f"{root}/"
+    libraries = {word for word in linked.split() if word[0] == "/" and word[-1] != ":" and not word.startswith(own)}
+    for path in [python, *map(Path, sorted(libraries))]:
+        inside = root / path.relative_to("/")
+        inside.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, inside)
+    (root / "usr/bin").mkdir(parents=True, exist_ok=True)
+    (root / "usr/bin/python3").symlink_to(python)
 
 
 def _add_stack(root: Path, stack: Stack) -> list[Path]:
