@@ -91,7 +91,7 @@ def test_repetitions_take_turns_and_only_one_cluster_works(gpubench: Run, tmp_pa
 
 @pytest.mark.system
 def test_a_variant_that_fails_loses_its_turns_and_its_run_and_the_other_goes_on(tmp_path: Path) -> None:
-    front = Front(tmp_path, *words(write_suite(tmp_path, reps=40, count=60), *INTERLEAVED, "--blocks", "1"))
+    front = Front(tmp_path, *words(write_suite(tmp_path, reps=20, count=60), *INTERLEAVED, "--blocks", "1"))
     path = until(lambda: running(tmp_path), "a first sample")
     campaign = path.parents[1]
     worker, *_ = role_processes(campaign, "worker")
@@ -101,7 +101,7 @@ def test_a_variant_that_fails_loses_its_turns_and_its_run_and_the_other_goes_on(
     assert [record["status"] for record in ended] == ["failed", "ok"]
     assert "SIGKILL" in ended[0]["reason"]
     kept = [one for one in samples(campaign) if one["variant"] == ended[1]["variant"]]
-    assert len([one for one in kept if not one["warmup"]]) == 40
+    assert len([one for one in kept if not one["warmup"]]) == 20
     nothing_left(lambda: cluster_processes(campaign))
 
 
@@ -111,7 +111,7 @@ def test_ctrl_c_leaves_nothing_and_resume_makes_a_whole_block_of_it(
     tmp_path: Path, gpubench: Run, two_nodes: bool
 ) -> None:
     nodes = ("--nodes", "2") if two_nodes else ()
-    front = Front(tmp_path, *words(write_suite(tmp_path, reps=40, count=60), *INTERLEAVED, *nodes, "--blocks", "1"))
+    front = Front(tmp_path, *words(write_suite(tmp_path, reps=20, count=60), *INTERLEAVED, *nodes, "--blocks", "1"))
     campaign = until(lambda: running(tmp_path), "a first sample").parents[1]
     front.kill(SIGINT)
     assert front.end() == 130, front.output
@@ -133,9 +133,19 @@ def test_a_killed_front_end_takes_stopped_clusters_with_it(tmp_path: Path) -> No
     nothing_left(lambda: cluster_processes(campaign))
 
 
+WAITS = """
+import time
+
+def wait(client, params):
+    time.sleep(1.6)
+"""
+
+
 @pytest.mark.system
 def test_a_turn_may_be_longer_than_a_supervisor_may_be_silent(gpubench: Run, tmp_path: Path) -> None:
-    suite = write_suite(tmp_path, reps=2, count=1500)
+    (tmp_path / "waits.py").write_text(WAITS)
+    suite = tmp_path / "waits.toml"
+    suite.write_text('name = "waits"\nreps = 2\n[[workload]]\nfile = "waits.py:wait"\n')
     done = gpubench(*words(suite, *INTERLEAVED, "--blocks", "1", "--set", "limits.silence=3s"))
     assert done.returncode == 0, done.stdout + done.stderr
     ran = records(campaign_in(tmp_path)).values()
