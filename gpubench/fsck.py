@@ -24,7 +24,7 @@ from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.plan.block_design import run_id
 from gpubench.render.job import turns_spec
 from gpubench.render.planned import UNRESOLVED, spec_path, turns_path
-from gpubench.spec import RunRecord, WorkloadSpec
+from gpubench.spec import RunRecord
 from gpubench.spec.plain import content_id, parse_json, parse_lines
 from gpubench.spec.records import (
     DATA_FOLDER,
@@ -155,8 +155,7 @@ def check_plan(campaign: Campaign) -> Iterator[Finding]:
             what = f"{len(wrong)} run ids aren't the hash of their row, the first: {wrong[0]}"
             yield edited(campaign.directory / name, what)
     for one in plan.workloads:
-        spec = WorkloadSpec(one.name, one.backend, one.params, one.reps, one.warmup, one.timeout_s)
-        if spec.params_id != one.params_id:
+        if one.spec.params_id != one.params_id:
             what = f"{one.params_id} isn't the hash of workload {one.name} and its parameters"
             yield edited(campaign.directory / PLAN_FILE, what)
 

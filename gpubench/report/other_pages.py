@@ -118,7 +118,7 @@ def _over_dates(
     versions = compared.section(sorted({one.variant for one in observed} | {one.variant for one in missing}))
     return compared.sentence, [
         *([versions] if versions.parts else []),
-        over_time_section(over_time(observed, missing, series)),
+        over_time_section(observed, missing, series),
     ]
 
 
@@ -158,18 +158,7 @@ def _span(observed: Sequence[Observed]) -> str:
     return f"{span}: {', '.join(versions)}"
 
 
-@dataclasses.dataclass(frozen=True)
-class OverTime:
-    """One workload over dates. ``missing`` has a row per span."""
-
-    anchor: str
-    name: str
-    unit: str
-    chart: dict[str, Any]
-    missing: TextTable
-
-
-def over_time_section(shown: Sequence[OverTime]) -> Section:
+def over_time_section(observed: Sequence[Observed], missing: Sequence[Gap], series: Sequence[Series]) -> Section:
     """A chart per workload, and a list of what is missing."""
     kinds = {
         "failed": "failed",
@@ -179,7 +168,7 @@ def over_time_section(shown: Sequence[OverTime]) -> Section:
     }
     key = [part for kind, said in kinds.items() for part in (Styled("", f"swatch {kind}"), f" {said} ")]
     return Section(
-        [_part(one) for one in shown] or [SectionPart(text=["No figure has a date and a version."])],
+        over_time(observed, missing, series) or [SectionPart(text=["No figure has a date and a version."])],
         title="Over time",
         anchor="over-time",
         text=[Styled(_INTRODUCTION, "quiet"), [Styled("The lanes below show what is missing: ", "quiet"), *key]],
@@ -194,18 +183,7 @@ _INTRODUCTION = (
 )
 
 
-def _part(one: OverTime) -> SectionPart:
-    count = len(one.missing.rows)
-    fold = f"What is missing there, and why: {count} {'span' if count == 1 else 'spans'}"
-    return SectionPart(
-        anchor=one.anchor,
-        heading=f"{one.name}, {one.unit}",
-        charts=[Chart(one.anchor, f"over time {one.name}", lambda: one.chart)],
-        parts=[SectionPart(table=one.missing, fold=fold)] if count else [],
-    )
-
-
-def over_time(observed: Sequence[Observed], missing: Sequence[Gap], series: Sequence[Series]) -> list[OverTime]:
+def over_time(observed: Sequence[Observed], missing: Sequence[Gap], series: Sequence[Series]) -> list[SectionPart]:
     """Every workload and its parameters, in the order in which they come; sizes of the cluster are panels of it.
 
     Args:
@@ -232,7 +210,7 @@ def over_time(observed: Sequence[Observed], missing: Sequence[Gap], series: Sequ
 
 def _shown(
     anchor: str, name: str, found: tuple[list[Observed], list[Gap], list[Series]], variants: Sequence[str]
-) -> OverTime:
+) -> SectionPart:
     observed, missing, series = found
     # Throughput only where it is one for all: two kinds of numbers in a picture would be compared.
     rated = bool(observed) and all(one.bytes and one.workers for one in observed)
@@ -264,7 +242,14 @@ def _shown(
         for one in absent
     ]
     caption = f"Dates on which figures of {name} are missing, with the reason"
-    return OverTime(anchor, name, unit, chart, TextTable(_MISSING_COLUMNS, rows, caption, "sortable"))
+    table = TextTable(_MISSING_COLUMNS, rows, caption, "sortable")
+    fold = f"What is missing there, and why: {counted(len(rows), 'span')}"
+    return SectionPart(
+        anchor=anchor,
+        heading=f"{name}, {unit}",
+        charts=[Chart(anchor, f"over time {name}", lambda: chart)],
+        parts=[SectionPart(table=table, fold=fold)] if rows else [],
+    )
 
 
 _MISSING_COLUMNS = (

@@ -11,7 +11,7 @@ from typing import Any
 
 from gpubench.images.manifests import differences
 from gpubench.merge.environment import Changes
-from gpubench.merge.explain import entries, series, slowest
+from gpubench.merge.explain import entries, plain, series, slowest
 from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.model.quantities import format_bytes
 from gpubench.report import condense
@@ -220,7 +220,7 @@ def differing(inputs: ReportInputs) -> list[Fact]:
     changes = [{path: (one, other) for path, one, other in differences(manifests[0], each)} for each in manifests]
     before = {path: one for change in changes for path, (one, _) in change.items()}
     facts = [
-        Fact(path, [_plain(change[path][1] if path in change else before[path]) for change in changes])
+        Fact(path, [plain(change[path][1] if path in change else before[path]) for change in changes])
         for path in sorted(before)
     ]
     names = sorted({name for v in variants for name in v.env})
@@ -295,11 +295,6 @@ def _at(value: Any, *path: str) -> Any:
     return value
 
 
-def _ucx_environment(process: Provenance) -> Mapping[str, Any]:
-    found = _at(process, "ucx", "env")
-    return found if isinstance(found, Mapping) else {}
-
-
 def _counted(processes: Sequence[Provenance], *path: str, cut: int | None = None) -> str:
     """The value that all processes agree in, or every value with its count."""
     counts = Counter(str(value)[:cut] for one in processes if (value := _at(one, *path)))
@@ -314,7 +309,8 @@ def _listed(found: Iterable[Provenance], *path: str) -> str:
 
 
 def _environment(processes: Sequence[Provenance]) -> str:
-    seen = {" ".join(f"{k}={v}" for k, v in sorted(_ucx_environment(one).items())) for one in processes}
+    variables = [found for one in processes if isinstance(found := _at(one, "ucx", "env"), Mapping)]
+    seen = {" ".join(f"{k}={v}" for k, v in sorted(one.items())) for one in variables}
     return " or ".join(sorted(words for words in seen if words))
 
 
@@ -350,9 +346,3 @@ def _load(nodes: Sequence[Provenance], name: str, form: str) -> str:
 def _steal(nodes: Sequence[Provenance]) -> str:
     values = series(nodes, "steal")
     return f"{statistics.fmean(values):.1f} % | {max(values):.1f} %" if values else ""
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(map(_plain, value))
-    return "absent" if value is None else str(value)

@@ -11,6 +11,7 @@ from typing import Any
 
 from gpubench.merge.family import Cell
 from gpubench.model.plan import Place
+from gpubench.model.text import counted
 from gpubench.report import condense, labels
 from gpubench.report.inputs import ReportInputs
 from gpubench.report.sections import (
@@ -121,7 +122,7 @@ def matrix(inputs: ReportInputs) -> list[dict[str, Any]]:
     heads: dict[str, str] = {}
     for one in inputs.outcomes:
         jobs.setdefault(one.job.job, {}).setdefault(one.block.block, {})[one.run.variant] = one
-        nodes, workers = _count(one.job.nodes, "node"), _count(one.job.workers_per_node, "worker")
+        nodes, workers = counted(one.job.nodes, "node"), counted(one.job.workers_per_node, "worker")
         heads[one.job.job] = f"{one.job.job} · {nodes} x {workers}"
     variants = [one.label for one in inputs.plan.variants]
     shown = condense.collapsed if condense.needed(inputs) else list
@@ -191,10 +192,6 @@ def _matrix_entry(
     }
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
 MOST_SAMPLES = 120_000
 """Above this many in a campaign the charts show each run's mean only, to keep the page below 3 MB."""
 _INTRODUCTION = (
@@ -234,7 +231,7 @@ def _part(at: str, name: str, verdicts: Sequence[Verdict], inputs: ReportInputs)
         Styled(", ".join(f"{key} = {value}" for key, value in params if value not in ("", [])), "quiet")
     ]
     timed = [cell for cell in cells if cell.wall_s]
-    counted = [cell for cell in timed if cell.status == "ok"]
+    used = [cell for cell in timed if cell.status == "ok"]
     charts = []
     if timed:
         few, many = means_only(inputs), condense.needed(inputs)
@@ -248,12 +245,12 @@ def _part(at: str, name: str, verdicts: Sequence[Verdict], inputs: ReportInputs)
         charts.append(Chart(at, f"samples {name}", draw, late=True))
     else:
         text.append("No sample of this workload was taken.")
-    if counted and any("multimodal" in one.flags for one in verdicts):
+    if used and any("multimodal" in one.flags for one in verdicts):
 
         def draw_modes() -> Spec:
             from gpubench.report import charts
 
-            return charts.histogram(counted, variants, f"{name}: how often each duration came")
+            return charts.histogram(used, variants, f"{name}: how often each duration came")
 
         charts.append(Chart(f"{at}-modes", f"histogram {name}", draw_modes, _MODES, late=True))
     pooled = _pooled_means if condense.needed(inputs) else _means

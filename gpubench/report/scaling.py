@@ -68,7 +68,7 @@ def scaling_section(
     by_workload: dict[str, list[ScalingCurve]] = {}
     for curve in curves:
         by_workload.setdefault(curve.workload.params_id, []).append(curve)
-    names = labels.cell_names([curve_key(several[0]) for several in by_workload.values()])
+    names = labels.cell_names([labels.workload_key(several[0].workload) for several in by_workload.values()])
     parts, plain = [], []
     for several, name in zip(by_workload.values(), names, strict=True):
         inner = []
@@ -240,12 +240,6 @@ def plain_figures(one: TimeAtSize) -> dict[str, Any]:
         "seconds": dataclasses.asdict(one.seconds),
         **{name: dataclasses.asdict(getattr(one, name)) if isinstance(one, SpeedupAtSize) else None for name in ratios},
     }
-
-
-def curve_key(curve: ScalingCurve) -> dict[str, object]:
-    """What ``labels.cell_names`` names a curve's workload by."""
-    workload = curve.workload
-    return {"workload": workload.name, "backend": workload.backend, "params": canonical(workload.params).decode()}
 
 
 def ratio_words(one: TimeAtSize) -> tuple[str, str]:

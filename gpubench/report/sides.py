@@ -102,33 +102,12 @@ def _verdict(first: Side, second: Side, pair: Pair, judged: JudgedUnpaired) -> V
     if not pair.refused and judged.reason.startswith("no data"):
         reason = f"no block: {judged.blocks[0]} and {judged.blocks[1]}; in an import, dates are used as blocks"
     return Verdict(
+        **{**dataclasses.asdict(judged), "blocks": min(judged.blocks), "reason": reason},
         key=dict(pair.first.question) | {"workers": pair.first.layout.workers or pair.first.units},
         baseline=first.label,
         candidate=second.label,
-        effect=judged.effect,
-        low=judged.low,
-        high=judged.high,
-        blocks=min(judged.blocks),
-        verdict=judged.word,
-        reason=reason,
-        more_blocks=None,
-        p=judged.p,
-        p_holm=judged.p_holm,
-        p_flip=None,
-        p_family=None,
         samples=len(pair.first.logs) + len(pair.second.logs),
-        median_effect=None,
-        geomean_effect=None,
-        beyond_margin=judged.beyond_margin,
         flags=tuple(flags),
-        stragglers_baseline=0,
-        stragglers_candidate=0,
-        straggler_limit=None,
-        one_job=False,
-        low_adjusted=judged.low_adjusted,
-        high_adjusted=judged.high_adjusted,
-        low_equivalence=judged.low_equivalence,
-        high_equivalence=judged.high_equivalence,
     )
 
 

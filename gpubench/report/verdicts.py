@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from gpubench.model.text import counted
 from gpubench.report import labels
 from gpubench.report.inputs import Seconds
 from gpubench.report.sections import (
@@ -198,7 +199,7 @@ def verdict_table(verdicts: Sequence[Verdict], seconds: Sequence[Seconds] = (), 
             f"{effect} {interval}".rstrip(),
             Styled(effect, link=link, sort="" if one.effect is None else one.effect),
             Styled(interval, sort="" if one.shown[0] is None else one.shown[0]),
-            labels.blocks(one),
+            counted(one.blocks, "block"),
             str(one.blocks),
             "; ".join(word for word in (one.verdict, one.leaning, labels.more(one)) if word),
             verdict_mark(one.verdict),

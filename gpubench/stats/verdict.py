@@ -49,11 +49,6 @@ _MOST_FIELDS = 3
 _MOST_LETTERS = 60
 
 
-def percent(ratio: float) -> str:
-    """``0.0312`` → ``+3.1 %``."""
-    return f"{100 * ratio:+.1f} %"
-
-
 def share_percent(share: float) -> str:
     """``0.063`` → ``6.3``; no share is above 100 %, whatever a rule of thumb says of three samples."""
     return f"{float(f'{min(100 * share, 100):.2g}'):g}"
@@ -172,20 +167,20 @@ class Verdict:
     blocks: int
     verdict: str
     reason: str
-    more_blocks: int | None
-    p: float | None
-    p_holm: float | None
-    p_flip: float | None
-    p_family: float | None
-    samples: int
-    median_effect: float | None
-    geomean_effect: float | None
-    beyond_margin: bool
-    flags: tuple[str, ...]
-    stragglers_baseline: int
-    stragglers_candidate: int
-    straggler_limit: float | None
-    one_job: bool
+    more_blocks: int | None = None
+    p: float | None = None
+    p_holm: float | None = None
+    p_flip: float | None = None
+    p_family: float | None = None
+    samples: int = 0
+    median_effect: float | None = None
+    geomean_effect: float | None = None
+    beyond_margin: bool = False
+    flags: tuple[str, ...] = ()
+    stragglers_baseline: int = 0
+    stragglers_candidate: int = 0
+    straggler_limit: float | None = None
+    one_job: bool = False
     low_adjusted: float | None = None
     high_adjusted: float | None = None
     low_equivalence: float | None = None

@@ -23,7 +23,6 @@ from gpubench.model.quantities import format_seconds
 from gpubench.model.text import counted
 from gpubench.schedulers import JobState, submitted
 from gpubench.schedulers.batch import OVER_BUDGET
-from gpubench.spec import WorkloadSpec
 from gpubench.spec.records import LOGS_FILE
 from gpubench.store.accounting import PENDING, Accounting, RunOutcome, run_warnings
 from gpubench.store.campaign import PLAN_FILE, Campaign
@@ -92,7 +91,7 @@ def _finds(plan: Plan) -> Iterator[str]:
 
         _, assumed = predict_for_plan(
             (),
-            workloads=[WorkloadSpec(**item.model_dump(exclude={"params_id"})) for item in plan.workloads],
+            workloads=[item.spec for item in plan.workloads],
             comparisons=plan.comparisons,
             blocks=blocks,
             margin=plan.margin,
