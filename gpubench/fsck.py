@@ -36,7 +36,7 @@ from gpubench.spec.records import (
     RUN_FILE,
     SAMPLES_FILE,
 )
-from gpubench.store.campaign import CACHE_FILE, PLAN_FILE, Campaign
+from gpubench.store.campaign import DERIVED, PLAN_FILE, Campaign
 from gpubench.store.packs import INDEX, KNOWN
 from gpubench.store.rundirs import Records, RunDirectory, is_temporary, read_record, run_directories
 
@@ -232,8 +232,7 @@ def check_manifests(campaign: Campaign) -> Iterator[Finding]:
 
 VERDICTS = "gpubench/verdicts/"
 _FOLDERS = {"plan.d", "manifests", "jobs", "runs", DATA_FOLDER}
-_DERIVED = {CACHE_FILE, "results.parquet", "verdicts.json", "report.html", "report.md"}
-_FILES = {*(KNOWN["campaign"] - _FOLDERS), INDEX, *_DERIVED}
+_FILES = {*(KNOWN["campaign"] - _FOLDERS), INDEX, *DERIVED}
 _IN_PASSING = {".fetch": "a fetch that was cut off", ".rsync-partial": "a fetch that was cut off"}
 
 

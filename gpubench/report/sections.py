@@ -236,12 +236,13 @@ def _part_lines(part: SectionPart, width: int | None) -> Iterator[str]:
                 line, width, initial_indent=indent, subsequent_indent=later, break_on_hyphens=False
             )
     if part.table and TERMINAL in part.table.on:
-        yield from (f"{inner}{line}".rstrip() for line in _table_lines(part.table))
+        yield from (f"{inner}{line}" for line in table_lines(part.table))
     for one in part.parts:
         yield from _part_lines(one, width)
 
 
-def _table_lines(table: TextTable) -> Iterator[str]:
+def table_lines(table: TextTable) -> Iterator[str]:
+    """For a terminal."""
     columns, cells = table.on_medium(TERMINAL)
     rows = [[plain(word) for word in row] for row in ([] if table.bare else [[one.heading for one in columns]])]
     rows += [[plain(word) for word in row] for row in cells]
@@ -250,7 +251,8 @@ def _table_lines(table: TextTable) -> Iterator[str]:
         return
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        yield "  ".join(
+        words = [
             word.rjust(width) if table.numbers and number else word.ljust(width)
             for number, (word, width) in enumerate(zip(row, widths, strict=True))
-        )
+        ]
+        yield "  ".join(words).rstrip()
