@@ -255,4 +255,4 @@ def _left(node: str, text: str) -> Iterator[tuple[str, str]]:
     for line in text.splitlines():
         became, kib, what, where = line.split("\t", 3)
         size = f", {format_bytes(int(kib) * 1024)}" if kib else ""
-        yield became, f"{node}: {what} {where}{size}{ends.get(became, ": can't be removed")}"
+        yield became, f"{node}: {what} {where}{size}" + ends.get(became, ": can't be removed")
