@@ -116,7 +116,6 @@ def plan_more(plan: Plan, count: int, created_at: str) -> PlanAddition:
     Args:
         plan: its jobs include those of earlier additions; it has a fixed number of blocks.
         count: blocks per place.
-        created_at: UTC.
     """
     appended = _Appended(plan)
     labels = [variant.label for variant in plan.variants]

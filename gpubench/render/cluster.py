@@ -29,7 +29,6 @@ def render_cluster_job(
     """Every file of one job by its path below the cluster's directory.
 
     Args:
-        templates: texts by path below ``templates/``.
         node_half: hash of the packed node half.
 
     Raises:

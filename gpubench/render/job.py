@@ -44,7 +44,6 @@ def rendered(
     """The files of one job after the other, by path below the campaign: those of ten thousand runs are 30 MiB.
 
     Args:
-        templates: texts by path below ``templates/``.
         node_pyz: the packed node half; its hash goes into every spec.
     """
     shell = environment(templates)

@@ -35,11 +35,8 @@ def differences_section(
     """At most 80 columns wide.
 
     Args:
-        found: the differences.
         kind: ``variants``, ``runs`` or ``campaigns``.
         sides: which the two are, for programs.
-        names: short names of the two, for the columns.
-        about: lines that say what is compared.
     """
     planned = found.planned()
     more = [f"and {len(planned) - MOST_PLANNED} more: --json"] if len(planned) > MOST_PLANNED else []

@@ -35,7 +35,6 @@ def typed(action: str, target: str, *more: str) -> str:
 
     Args:
         action: ``go on``, ``more blocks`` (``more``: how many) or ``differences`` (``more``: two variants).
-        target: the campaign, as the user names it.
     """
     spelled = {
         "go on": ["bench", "--campaign", target],

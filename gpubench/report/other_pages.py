@@ -187,9 +187,7 @@ def over_time(observed: Sequence[Observed], missing: Sequence[Gap], series: Sequ
     """Every workload and its parameters, in the order in which they come; sizes of the cluster are panels of it.
 
     Args:
-        observed: all figures.
         missing: missing figures, except those before the first or after the last date of a version.
-        series: with the changes that are drawn.
     """
     groups: dict[Key, tuple[list[Observed], list[Gap], list[Series]]] = {}
     for one in observed:

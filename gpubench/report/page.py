@@ -93,12 +93,7 @@ class Page:
 
 
 def html(page: Page, templates: Mapping[str, str]) -> bytes:
-    """The page; its links to raw files are relative, so it stands beside them.
-
-    Args:
-        page: what it shows.
-        templates: paths below ``templates/``, and their text.
-    """
+    """The page; its links to raw files are relative, so it stands beside them."""
     environment = jinja2.Environment(
         loader=jinja2.DictLoader(dict(templates)),
         autoescape=True,

@@ -66,14 +66,11 @@ class TextTable:
 
     Args:
         columns: one per cell; a plain text is a heading.
-        rows: as many cells each.
         caption: what it shows, for those who can't see it.
         look: ``sortable``, ``cards`` (on a narrow screen each row is a card), ``rates``, ``matrix``, ``facts``.
         numbers: whether a terminal aligns every column but the first to the right.
         bare: whether a terminal shows no headings.
         joined: whether a terminal parts cells by `` | `` instead of aligning them.
-        on: where it is shown.
-        anchor: of the table on the page.
     """
 
     columns: Sequence[Column | str]

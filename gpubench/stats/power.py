@@ -27,7 +27,6 @@ class Sigma:
     """A pilot's σ_d in logs.
 
     Args:
-        value: the estimate.
         upper: its one-sided 80 % upper limit; plan with this one and print both.
         freedom: degrees of freedom it rests on.
     """
@@ -81,7 +80,6 @@ def sigma_from_parts(restart: float, iteration: float, reps: int) -> float:
     Args:
         restart: standard deviation in logs between runs of one variant in one block.
         iteration: standard deviation in logs between samples of a run.
-        reps: samples of a run.
     """
     return math.sqrt(2 * (restart**2 + iteration**2 / reps))
 

@@ -96,7 +96,6 @@ def judge_unpaired(
     Args:
         family: log of the seconds of A's blocks and of B's, one value a block, of *every* comparison: one without
             values keeps its place in Holm's correction.
-        settings: margin and error rate, chosen before looking.
     """
     found = [_tested(*sides) for sides in family]
     p = np.array([math.nan if one is None else one.p for one in found])

@@ -130,12 +130,10 @@ class Verdict:
     """What may be believed of one comparison. Effects and bounds are ratios minus one; None where undefined.
 
     Args:
-        key: what identifies the cell.
         effect: mean over blocks of candidate minus baseline under the chosen summary; positive is slower.
         low: lower bound of the 95 % interval (a repeated confidence interval in an adaptive campaign).
         blocks: complete pairs.
         verdict: ``broken``, ``equivalent``, ``regression``, ``improvement`` or ``inconclusive``.
-        reason: why, in a sentence.
         more_blocks: for an inconclusive cell, blocks still needed if the truth is what was estimated; None where more
             of the same can't help or more than 200 would be needed. While an adaptive campaign runs, at most what
             its maximum leaves.
@@ -149,7 +147,6 @@ class Verdict:
         beyond_margin: the whole adjusted interval lies beyond the margin, in the direction of the verdict.
         flags: names of what a reader should know beside the verdict.
         stragglers_baseline: samples above 1.5 times their run's median.
-        stragglers_candidate: same for the candidate.
         straggler_limit: stragglers rarer than this share of samples can't be excluded: 3 / (samples of the variant with
             fewer).
         one_job: several blocks come from one allocation, so the verdict holds on these nodes.
@@ -219,7 +216,6 @@ def judge(comparisons: Sequence[ComparisonInput], settings: VerdictSettings) -> 
     Args:
         comparisons: every comparison that was *planned*, with or without data: leaving some out would make Holm too
             mild.
-        settings: chosen before looking.
 
     Returns:
         One verdict per comparison, in the same order.

@@ -442,7 +442,6 @@ def as_samples(frame: pl.DataFrame, path: Path, columns: str | None) -> pl.DataF
     Args:
         frame: as it was read. Without ``workload`` its rows are of one, called as the file is; without ``nodes`` of one
             node; without ``run`` and ``rep`` every row is a run.
-        path: the file, for messages.
         columns: which column is which field, ``FIELD=COLUMN`` by commas.
 
     Raises:

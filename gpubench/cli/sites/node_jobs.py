@@ -48,8 +48,6 @@ def refuse_wrong(site: Site, command: str, *, instead: str) -> None:
     """Refuse a profile that is wrong by itself or starts no script on nodes, and a machine that can't submit.
 
     Args:
-        site: the profile.
-        command: its name, for the error message.
         instead: what to do where jobs are no scripts.
 
     Raises:

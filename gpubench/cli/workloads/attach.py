@@ -228,11 +228,9 @@ class SubprocessClient:
     """The client's process, once per question; its input and output are in ``directory``.
 
     Args:
-        directory: of its own.
         python: that has Dask, in the cluster's version.
         env: of the client, beside this process's own environment.
         word: the node half's command that answers.
-        own: the user's own workload that is to be measured, if it is one.
     """
 
     directory: Path

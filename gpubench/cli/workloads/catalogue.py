@@ -28,7 +28,6 @@ def find_own(word: str, folder: Path = Path()) -> OwnWorkload | None:
     """The workload that ``FILE.py:NAME`` means, or an entry point's name; None: ``word`` is neither.
 
     Args:
-        word: as typed.
         folder: that a relative path starts from.
 
     Raises:
