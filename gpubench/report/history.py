@@ -43,32 +43,25 @@ _MOST_FIELDS = 6
 
 @dataclasses.dataclass(frozen=True)
 class HistorySource:
-    """A campaign or an import: one line about it, and what it has of what was planned."""
+    """What a campaign or an import adds to a history: a line about it, what it has of what was planned, figures."""
 
     kind: str
     name: str
     about: str
     dates: Sequence[str]
     lines: Sequence[CoverageLine]
+    figures: Sequence[Observed] = ()
+    missing: Sequence[Gap] = ()
 
 
-@dataclasses.dataclass(frozen=True)
-class Told:
-    """What a campaign or an import adds to a history."""
-
-    source: HistorySource
-    figures: Sequence[Observed]
-    missing: Sequence[Gap]
-
-
-def by_machine(told: Sequence[Told]) -> list[Told]:
+def by_machine(sources: Sequence[HistorySource]) -> list[HistorySource]:
     """The same, with figures of different machines in different cells, because they are never pooled.
 
     A site is a machine, and so is each kind of processors where those of a site differ.
     """
-    machines = {figure.machine for one in told for figure in one.figures if figure.machine}
+    machines = {figure.machine for one in sources for figure in one.figures if figure.machine}
     if len(machines) < 2:
-        return list(told)
+        return list(sources)
     sites = [site for site, _ in machines]
 
     def apart(key: Key, machine: tuple[str, ...]) -> Key:
@@ -76,7 +69,7 @@ def by_machine(told: Sequence[Told]) -> list[Told]:
         return (*key, ("site", site), *([("processors", processors)] if sites.count(site) > 1 else []))
 
     made = []
-    for one in told:
+    for one in sources:
         if machine := next((figure.machine for figure in one.figures if figure.machine), None):
             figures = [dataclasses.replace(each, key=apart(each.key, each.machine)) for each in one.figures]
             missing = [dataclasses.replace(each, key=apart(each.key, machine)) for each in one.missing]

@@ -51,11 +51,12 @@ from gpubench.stats import special
 _MADE = f"Made by gpubench {__version__}."
 
 
-def trend_page(
-    sources: Sequence[HistorySource], observed: Sequence[Observed], missing: Sequence[Gap], series: Sequence[Series]
-) -> Page:
+def trend_page(sources: Sequence[HistorySource], series: Sequence[Series]) -> Page:
     """Campaigns and imports in one, with changes and what is missing."""
-    span, (largest, sections) = _span(observed), _over_dates(observed, missing, series)
+    span, (largest, sections) = (
+        _span([figure for one in sources for figure in one.figures]),
+        _over_dates(sources, series),
+    )
     return Page(
         title=span,
         over=f"{span} · {', '.join(one.name for one in sources)}",
@@ -70,16 +71,13 @@ def trend_page(
 def import_page(
     note: Mapping[str, Any],
     verdicts: Section | None,
-    *,
-    observed: Sequence[Observed],
-    missing: Sequence[Gap],
-    series: Sequence[Series],
     source: HistorySource,
+    series: Sequence[Series],
     cautions: Sequence[str],
 ) -> Page:
     """Of another tool's results; ``note`` is ``import.json``, ``verdicts`` are by date."""
     kept = f"{note['kept']} of {note['rows_in']} rows"
-    largest, sections = _over_dates(observed, missing, series)
+    largest, sections = _over_dates([source], series)
     by_date = [] if verdicts is None else [dataclasses.replace(verdicts, title="Verdicts, by date", notes=())]
     return Page(
         title=f"{note['name']} (imported)",
@@ -110,10 +108,10 @@ def sides_page(shown: SideBySide) -> Page:
     )
 
 
-def _over_dates(
-    observed: Sequence[Observed], missing: Sequence[Gap], series: Sequence[Series]
-) -> tuple[str, list[Section]]:
+def _over_dates(sources: Sequence[HistorySource], series: Sequence[Series]) -> tuple[str, list[Section]]:
     """The largest differences between versions in a sentence, and what every page over dates shows."""
+    observed = [figure for one in sources for figure in one.figures]
+    missing = [gap for one in sources for gap in one.missing]
     compared = compare_versions(observed)
     versions = compared.section(sorted({one.variant for one in observed} | {one.variant for one in missing}))
     return compared.sentence, [

@@ -33,7 +33,7 @@ def history() -> list[Observed]:
 
 
 def page_of(observed: list[Observed]) -> Page:
-    return trend_page([HistorySource("campaign", "c", "", [], [])], observed, [], find(observed, 1))
+    return trend_page([HistorySource("campaign", "c", "", [], [], observed)], find(observed, 1))
 
 
 def test_the_first_sentence_names_the_largest_difference_and_leaves_single_dates_out() -> None:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from gpubench.history.observed import Observed
     from gpubench.history.sides import SideCell
     from gpubench.importers.directory import ImportedResults
-    from gpubench.report.history import Told
+    from gpubench.report.history import HistorySource
     from gpubench.report.page import Page
     from gpubench.report.sides import SideBySide
 
@@ -95,7 +95,7 @@ class OneSide(ResultSet):
     plan: Plan | None = None
     caution: str = ""
 
-    def told(self) -> Told:
+    def history(self) -> HistorySource:
         """What it adds to a history."""
         raise NotImplementedError
 
@@ -111,7 +111,7 @@ class OneSide(ResultSet):
         """What it has of coverage and changes."""
         from gpubench.cli.results.trend import section_over_time
 
-        return section_over_time([self.told()], content)
+        return section_over_time([self.history()], content)
 
 
 def result_set(target: Path | None, other: Path | None, outputs: Path | None) -> ResultSet:
@@ -238,11 +238,11 @@ class CampaignResults(OneSide):
         merged = merge_directory(self.campaign.runs_dir, records)
         return cells(self.campaign.plan, outcomes, merged), merged
 
-    def told(self) -> Told:
+    def history(self) -> HistorySource:
         """Its one day."""
         from gpubench.history import coverage
         from gpubench.history.observed import day_of
-        from gpubench.report.history import HistorySource, Told
+        from gpubench.report.history import HistorySource
 
         plan, table = self.campaign.plan, self._read[0]
         missing = coverage.gaps_of_campaign(plan, table, day_of(plan))
@@ -252,8 +252,8 @@ class CampaignResults(OneSide):
             f"{day}, site {plan.site.name}, suite {plan.suite}, {', '.join(versions)}; runs that are ok of those "
             "planned"
         )
-        source = HistorySource(self.kind, self.name, about, [day], coverage.of_campaign(plan, table, missing))
-        return Told(source, self._figures(), missing)
+        lines = coverage.of_campaign(plan, table, missing)
+        return HistorySource(self.kind, self.name, about, [day], lines, self._figures(), missing)
 
     def _figures(self) -> list[Observed]:
         from gpubench.history import observed
