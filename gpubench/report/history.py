@@ -19,22 +19,7 @@ from gpubench.history.coverage import CoverageLine, Gap
 from gpubench.history.observed import Observed
 from gpubench.importers.pairing import Key
 from gpubench.report import labels
-from gpubench.report.sections import (
-    EVERYWHERE,
-    NUMBER,
-    PAGE,
-    PRINTED,
-    SHORT,
-    WHY,
-    Chart,
-    Column,
-    Section,
-    SectionPart,
-    Spec,
-    Styled,
-    TextTable,
-    Words,
-)
+from gpubench.report.sections import Chart, Column, Look, On, Section, SectionPart, Spec, Styled, TextTable, Words
 from gpubench.stats.change_points import FEWEST
 
 HISTORY, CHANGES, TREND = "gpubench/history/1", "gpubench/changes/1", "gpubench/trend/1"
@@ -94,10 +79,10 @@ def _source_parts(source: HistorySource) -> Iterator[SectionPart]:
     names = labels.cell_names([dict(line.key) for line in source.lines])
     columns = [
         Column("workload"),
-        Column("version", SHORT),
-        Column("there", NUMBER),
-        Column("each sign is a date", "dates", EVERYWHERE if any(line.marks for line in source.lines) else ""),
-        Column("what is missing, and why", WHY, PAGE),
+        Column("version", Look.SHORT),
+        Column("there", Look.NUMBER),
+        Column("each sign is a date", "dates", On.EVERYWHERE if any(line.marks for line in source.lines) else ""),
+        Column("what is missing, and why", Look.WHY, On.PAGE),
     ]
     rows: list[list[Words]] = [
         [
@@ -121,7 +106,7 @@ def _source_parts(source: HistorySource) -> Iterator[SectionPart]:
         reasons.update(dict(line.reasons))
     if reasons:
         said = [f"{count} x {why}" for why, count in reasons.most_common()]
-        yield SectionPart("what is missing, and why:", said, depth=1, on=PRINTED)
+        yield SectionPart("what is missing, and why:", said, depth=1, on=On.PRINTED)
 
 
 def _plain_source(one: HistorySource) -> dict[str, Any]:
@@ -147,8 +132,12 @@ def changes_section(series: Sequence[Series]) -> Section:
     """The changes by date, then how many series were searched; numbers hold every figure (seconds)."""
     parts = []
     if rows := change_rows(series):
-        columns = [Column("series"), Column("first date of it", SHORT), Column("last date before", SHORT)]
-        columns += [Column("change of the time", NUMBER), Column("p", NUMBER), Column("what else changed there", WHY)]
+        columns = [Column("series"), Column("first date of it", Look.SHORT), Column("last date before", Look.SHORT)]
+        columns += [
+            Column("change of the time", Look.NUMBER),
+            Column("p", Look.NUMBER),
+            Column("what else changed there", Look.WHY),
+        ]
         caption = "Change points by series, with what else changed there"
         parts.append(SectionPart(table=TextTable(columns, rows, caption, "sortable cards")))
     if unusual := _unusual_lines(series):
@@ -156,7 +145,7 @@ def changes_section(series: Sequence[Series]) -> Section:
         parts.append(SectionPart(title, unusual, fold=title[0].upper() + title[1:]))
     searched = list(searched_lines(series))
     return Section(
-        [*parts, SectionPart(lines=searched, on=PRINTED)],
+        [*parts, SectionPart(lines=searched, on=On.PRINTED)],
         {"schema": CHANGES, "series": [_plain_series(one) for one in series]},
         title="Changes over dates",
         anchor="changes",
@@ -314,7 +303,7 @@ class VersionsCompared:
         """A chart per workload."""
         parts = [SectionPart(heading=one.name.removeprefix("versions "), charts=[one]) for one in self.charts(variants)]
         title = f"Versions against {self.baseline}"
-        return Section(parts, title=title, anchor="versions", text=[Styled(_INTRODUCTION, "quiet")], on=PAGE)
+        return Section(parts, title=title, anchor="versions", text=[Styled(_INTRODUCTION, "quiet")], on=On.PAGE)
 
     def charts(self, variants: Sequence[str]) -> list[Chart]:
         """Of each workload one: a panel per version, in it the sizes; ``variants`` decide the colours."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gpubench.merge.links import LinkTable
 from gpubench.model.text import counted
 from gpubench.report import labels
-from gpubench.report.sections import NUMBER, PAGE, PRINTED, Chart, Column, Section, SectionPart, Spec, Styled, TextTable
+from gpubench.report.sections import Chart, Column, Look, On, Section, SectionPart, Spec, Styled, TextTable
 from gpubench.spec.records import LINKS_FILE
 from gpubench.stats.links import MOST_WORKERS, LinkGroup, LinkReport, Outlier, judge_links
 
@@ -89,11 +89,11 @@ def _part(anchor: str, name: str, table: LinkTable, report: LinkReport, *, in_fu
 
         return heat_map(table, rates, report.outliers, f"{name}, {place}: median rate of every pair of workers")
 
-    parts = [SectionPart(lines=more, depth=1, on=PRINTED)] if more else []
+    parts = [SectionPart(lines=more, depth=1, on=On.PRINTED)] if more else []
     if rates:
         parts.append(_rates_part(f"{name}, {place}", table, rates, report.outliers, in_full=in_full))
     else:
-        parts.append(SectionPart(text=["None of its links has a rate."], on=PAGE))
+        parts.append(SectionPart(text=["None of its links has a rate."], on=On.PAGE))
     files: list[str | Styled] = []
     for number, directory in enumerate(table.directories, 1):
         files += [" ", Styled(str(number), link=f"runs/{directory}/{LINKS_FILE}", spoken=f"links of run {number}")]
@@ -106,7 +106,7 @@ def _part(anchor: str, name: str, table: LinkTable, report: LinkReport, *, in_fu
         open=anchor == "links-0",
         look="beside",
         charts=[Chart(anchor, f"links {title}", draw)] if in_full and rates else [],
-        parts=[*parts, SectionPart(text=[*others, [Styled("Raw files, one a run:", "quiet"), *files]], on=PAGE)],
+        parts=[*parts, SectionPart(text=[*others, [Styled("Raw files, one a run:", "quiet"), *files]], on=On.PAGE)],
     )
 
 
@@ -117,9 +117,9 @@ def _rates_part(
     slow = {one.names for one in outliers if one.what == "link"}
     workers = list(table.nodes)
     words = {pair: f"{_rate(rate)}{' ✕' if pair in slow else ''}" for pair, rate in rates.items()}
-    on = (PRINTED if len(workers) <= LARGEST_MATRIX else "") + (PAGE if in_full else "")
+    on = (On.PRINTED if len(workers) <= LARGEST_MATRIX else "") + (On.PAGE if in_full else "")
     matrix = TextTable(
-        ["from \\ to", *(Column(Styled(to), NUMBER) for to in workers)],
+        ["from \\ to", *(Column(Styled(to), Look.NUMBER) for to in workers)],
         [[sender, *(words.get((sender, to), "-") for to in workers)] for sender in workers],
         f"{name}: median rates; rows send, columns receive",
         "rates",

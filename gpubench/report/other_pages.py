@@ -31,19 +31,7 @@ from gpubench.report.history import (
 )
 from gpubench.report.page import Page
 from gpubench.report.plots import effect_plot
-from gpubench.report.sections import (
-    NUMBER,
-    PAGE,
-    SHORT,
-    WHY,
-    Chart,
-    Column,
-    Section,
-    SectionPart,
-    Styled,
-    TextTable,
-    inline,
-)
+from gpubench.report.sections import Chart, Column, Look, On, Section, SectionPart, Styled, TextTable, inline
 from gpubench.report.sides import SideBySide, counts, sides_section
 from gpubench.report.verdicts import forest_part
 from gpubench.stats import special
@@ -143,7 +131,7 @@ def _kept(note: Mapping[str, Any], source: HistorySource) -> Section:
             *([SectionPart(heading="Rows that were refused", lines=refused)] if refused else []),
             SectionPart(text=[files]),
         ],
-        on=PAGE,
+        on=On.PAGE,
     )
 
 
@@ -170,7 +158,7 @@ def over_time_section(observed: Sequence[Observed], missing: Sequence[Gap], seri
         title="Over time",
         anchor="over-time",
         text=[Styled(_INTRODUCTION, "quiet"), [Styled("The lanes below show what is missing: ", "quiet"), *key]],
-        on=PAGE,
+        on=On.PAGE,
     )
 
 
@@ -249,8 +237,8 @@ def _shown(
 
 
 _MISSING_COLUMNS = (
-    *(Column("size", SHORT), Column("version", SHORT), Column("dates", SHORT)),
-    *(Column("missing", NUMBER), Column("why", WHY)),
+    *(Column("size", Look.SHORT), Column("version", Look.SHORT), Column("dates", Look.SHORT)),
+    *(Column("missing", Look.NUMBER), Column("why", Look.WHY)),
 )
 
 

@@ -16,7 +16,7 @@ from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.model.quantities import format_bytes
 from gpubench.report import condense
 from gpubench.report.inputs import ReportInputs
-from gpubench.report.sections import NUMBER, PAGE, Column, Section, SectionPart, Styled, TextTable, Words
+from gpubench.report.sections import Column, Look, On, Section, SectionPart, Styled, TextTable, Words
 from gpubench.spec.records import PROVENANCE_FILE
 from gpubench.store.accounting import RunOutcome
 
@@ -111,7 +111,7 @@ def provenance_section(inputs: ReportInputs) -> Section:
         title="What ran",
         anchor="provenance",
         brief=f"{len(differ) or 'no'} value{'s differ' if len(differ) != 1 else ' differs'} between the variants",
-        on=PAGE,
+        on=On.PAGE,
     )
 
 
@@ -172,10 +172,10 @@ def hosts(inputs: ReportInputs) -> TextTable:
     return TextTable(_HOST_COLUMNS, rows, "Nodes that took part")
 
 
-_NOISE_COLUMNS = (Column("load, mean", NUMBER), Column("stolen, mean | most", NUMBER))
+_NOISE_COLUMNS = (Column("load, mean", Look.NUMBER), Column("stolen, mean | most", Look.NUMBER))
 _HOST_COLUMNS = (
-    *("host", Column("CPU"), Column("cores", NUMBER), Column("memory", NUMBER), "kernel"),
-    *(_NOISE_COLUMNS[0], Column("busy, mean", NUMBER), _NOISE_COLUMNS[1]),
+    *("host", Column("CPU"), Column("cores", Look.NUMBER), Column("memory", Look.NUMBER), "kernel"),
+    *(_NOISE_COLUMNS[0], Column("busy, mean", Look.NUMBER), _NOISE_COLUMNS[1]),
 )
 
 
@@ -192,7 +192,7 @@ def runs(inputs: ReportInputs) -> TextTable:
         for one, name in condense.thinned(recorded)
     ]
     columns = (
-        Column("block", NUMBER),
+        Column("block", Look.NUMBER),
         "variant",
         "UCX loaded",
         "transport",

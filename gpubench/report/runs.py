@@ -14,19 +14,7 @@ from gpubench.model.plan import Place
 from gpubench.model.text import counted
 from gpubench.report import condense, labels
 from gpubench.report.inputs import ReportInputs
-from gpubench.report.sections import (
-    MARKDOWN,
-    NUMBER,
-    PAGE,
-    Chart,
-    Column,
-    Section,
-    SectionPart,
-    Spec,
-    Styled,
-    TextTable,
-    Words,
-)
+from gpubench.report.sections import Chart, Column, Look, On, Section, SectionPart, Spec, Styled, TextTable, Words
 from gpubench.report.verdicts import anchor
 from gpubench.spec.records import LOGS_FILE, PROVENANCE_FILE, RUN_FILE, SAMPLES_FILE, RunRecord
 from gpubench.stats.verdict import Verdict
@@ -42,15 +30,15 @@ def runs_section(inputs: ReportInputs) -> Section:
     key: list[str | Styled] = []
     for word, mark in labels.RUN_MARKS.items():
         key += [] if word == "pending" else [Styled(f"{mark} {word}", f"status {word}"), " "]
-    columns = [Column("block", NUMBER), *(Column(Styled(one.label)) for one in inputs.plan.variants)]
+    columns = [Column("block", Look.NUMBER), *(Column(Styled(one.label)) for one in inputs.plan.variants)]
     tables = [
         TextTable(columns, [_row_words(row) for row in job["blocks"]], f"Job {job['head']}", "matrix")
         for job in matrix(inputs)
     ]
     return Section(
         [
-            *([SectionPart("Runs that did not end ok:", lines, on=MARKDOWN)] if bad else []),
-            *(SectionPart(table=table, on=PAGE) for table in tables),
+            *([SectionPart("Runs that did not end ok:", lines, on=On.MARKDOWN)] if bad else []),
+            *(SectionPart(table=table, on=On.PAGE) for table in tables),
         ],
         title="Runs",
         anchor="runs",
@@ -62,8 +50,8 @@ def runs_section(inputs: ReportInputs) -> Section:
 
 def run_list_section(name: str, outcomes: Sequence[RunOutcome]) -> Section:
     """A row per planned run, for ``report --only runs``; JSON has its id, job, size and directory too."""
-    columns: list[Column | str] = [Column("block", NUMBER), Column("order", NUMBER), "variant", "status"]
-    columns += [Column("seconds", NUMBER), "why"]
+    columns: list[Column | str] = [Column("block", Look.NUMBER), Column("order", Look.NUMBER), "variant", "status"]
+    columns += [Column("seconds", Look.NUMBER), "why"]
     rows: list[list[Words]] = []
     data: list[dict[str, Any]] = []
     for one in outcomes:
@@ -214,7 +202,7 @@ def samples_section(inputs: ReportInputs, names: Sequence[str]) -> Section:
     for one, name in zip(inputs.verdicts, names, strict=True):
         groups.setdefault(anchor(one), []).append((one, name))
     parts = [_part(at, found[0][1], [one for one, _ in found], inputs) for at, found in groups.items()]
-    return Section(parts, title="Samples, in order of time", anchor="samples", text=text, on=PAGE)
+    return Section(parts, title="Samples, in order of time", anchor="samples", text=text, on=On.PAGE)
 
 
 def means_only(inputs: ReportInputs) -> bool:
@@ -255,7 +243,7 @@ def _part(at: str, name: str, verdicts: Sequence[Verdict], inputs: ReportInputs)
         charts.append(Chart(f"{at}-modes", f"histogram {name}", draw_modes, _MODES, late=True))
     pooled = _pooled_means if condense.needed(inputs) else _means
     table = TextTable(
-        [Column("block", NUMBER), *(Column(Styled(label), NUMBER) for label in variants)],
+        [Column("block", Look.NUMBER), *(Column(Styled(label), Look.NUMBER) for label in variants)],
         pooled(cells, variants, first.baseline),
         f"Mean of every run of {name}, and its ratio to the baseline of the same block",
     )

@@ -8,19 +8,7 @@ from gpubench.importers.pairing import ImportedCurve
 from gpubench.merge.curves import ScalingCurve, SchedulerShare
 from gpubench.model.plan import Place, Plan
 from gpubench.report import labels
-from gpubench.report.sections import (
-    NUMBER,
-    PAGE,
-    PRINTED,
-    Chart,
-    Column,
-    Section,
-    SectionPart,
-    Spec,
-    Styled,
-    TextTable,
-    Words,
-)
+from gpubench.report.sections import Chart, Column, Look, On, Section, SectionPart, Spec, Styled, TextTable, Words
 from gpubench.spec.plain import canonical
 from gpubench.stats.scaling import (
     LEAST_SIZES,
@@ -93,7 +81,7 @@ def scaling_section(
         f"{percent(one.share)} ({one.runs} runs)"
         for one in shares
     ]
-    parts.append(SectionPart(lines=[*said, *remarks], on=PRINTED))
+    parts.append(SectionPart(lines=[*said, *remarks], on=On.PRINTED))
     return Section(
         parts,
         _document(campaign, plain, [dataclasses.asdict(one) for one in shares]),
@@ -158,7 +146,7 @@ def overhead_section(plan: Plan, shares: Sequence[SchedulerShare], anchors: Sequ
         ]
         for one, name in zip(shares, names, strict=True)
     ]
-    numbers = [Column(name, NUMBER) for name in ("nodes x workers", "scheduler’s share", "runs")]
+    numbers = [Column(name, Look.NUMBER) for name in ("nodes x workers", "scheduler’s share", "runs")]
     caption = "The scheduler’s share of each workload’s time by variant, with 95 % intervals"
     pale = "Solid is the scheduler’s share, pale the rest: computation and transfers."
     return Section(
@@ -172,7 +160,7 @@ def overhead_section(plan: Plan, shares: Sequence[SchedulerShare], anchors: Sequ
         anchor="overhead",
         text=[Styled(_OF_SHARES, "quiet")],
         brief="of the time of each workload",
-        on=PAGE,
+        on=On.PAGE,
     )
 
 
@@ -217,7 +205,7 @@ def _curve_part(
         [place, Styled(labels.seconds(one.seconds.value), link=link), *ratio_words(one), str(len(one.at.logs))]
         for place, one, link in zip(places, sizes, links or [""] * len(sizes), strict=True)
     ]
-    columns = [Column(heading), *(Column(name, NUMBER) for name in ("seconds", "speed-up", "efficiency", "runs"))]
+    columns = [Column(heading), *(Column(name, Look.NUMBER) for name in ("seconds", "speed-up", "efficiency", "runs"))]
     caption = f"Seconds, speed-up and efficiency of {name}, {curve.variant}, at every size, with 95 % intervals"
     return SectionPart(title, table=TextTable(columns, rows, caption))
 
