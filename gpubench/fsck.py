@@ -10,7 +10,7 @@ import io
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -366,7 +366,7 @@ def check_run(plan: Plan, row: Row, directory: RunDirectory, node_half: str) -> 
         node_half: SHA-256 of the campaign's ``node.pyz``; empty where there is none.
     """
     path = directory.path
-    yield from _stray_files(path)
+    yield from _strays(path, _EVERY_FILE, "no run leaves such a file")
     try:
         record = read_record(path)
     except DataError as error:
@@ -390,11 +390,10 @@ def check_run(plan: Plan, row: Row, directory: RunDirectory, node_half: str) -> 
     yield from (one for one in _by_content(plan, row, path, record) if one.path not in said)
 
 
-def _stray_files(path: Path) -> Iterator[Finding]:
-    for entry in sorted(path.iterdir()):
-        if entry.name in _EVERY_FILE and entry.is_file() and not entry.is_symlink():
-            continue
-        yield stray(entry, "no run leaves such a file")
+def _strays(directory: Path, known: Collection[str], what: str) -> Iterator[Finding]:
+    for entry in sorted(directory.iterdir()):
+        if entry.name not in known or not entry.is_file() or entry.is_symlink():
+            yield stray(entry, what)
 
 
 def _record_against_plan(
@@ -513,7 +512,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 def check_import(directory: Path) -> Checked:
     """Check every file; nothing is written."""
     note = read_object(directory / NOTE)
-    found = list(_strays(directory))
+    found = list(_strays(directory, _FILES_OF_IMPORTS, "no import has such a file"))
     if note is None or note.get("schema") != IMPORT:
         what = "cut off or not JSON" if note is None else f"it is {note.get('schema')}, not {IMPORT}"
         found.append(torn(directory / NOTE, what, _AGAIN))
@@ -527,12 +526,6 @@ def check_import(directory: Path) -> Checked:
     if "results_sha256" not in note:
         notes.append("unproven: an older gpubench wrote it, and no hash of its table")
     return Checked(directory, "import", tuple(sorted(found)), tuple(notes))
-
-
-def _strays(directory: Path) -> Iterator[Finding]:
-    for entry in sorted(directory.iterdir()):
-        if entry.name not in _FILES_OF_IMPORTS or not entry.is_file() or entry.is_symlink():
-            yield stray(entry, "no import has such a file")
 
 
 def _table(path: Path, note: dict[str, Any]) -> Iterator[Finding]:

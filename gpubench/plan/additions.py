@@ -25,11 +25,6 @@ class Repair:
     again: dict[str, list[int]]
     addition: PlanAddition | None
 
-    @property
-    def empty(self) -> bool:
-        """Nothing is missing."""
-        return not self.again and self.addition is None
-
 
 def plan_repair(plan: Plan, status: Mapping[str, str], created_at: str) -> Repair:
     """Compare the plan (with all additions) with how its runs ended.
