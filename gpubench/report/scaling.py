@@ -234,7 +234,7 @@ def ratio_words(one: TimeAtSize) -> tuple[str, str]:
     """Speed-up and efficiency, each with its interval; ``-`` where the work follows no rule of scaling."""
     if not isinstance(one, SpeedupAtSize):
         return "-", "-"
-    return f"{one.speedup.value:.3g}{_bounds(one.speedup, '.3g')}", percent(one.efficiency)
+    return f"{one.speedup.value:.3g}{_bounds(one.speedup)}", percent(one.efficiency)
 
 
 def _law_words(law: Usl | None) -> str:
@@ -254,14 +254,14 @@ def _peak(law: Usl) -> str:
 
 def percent(interval: Interval) -> str:
     """``82.1 % [80.3, 84]``; the value alone without an interval, ``...`` for an unknown bound."""
-    return f"{100 * interval.value:.3g} %{_bounds(interval.times(100), '.3g')}"
+    return f"{100 * interval.value:.3g} %{_bounds(interval.times(100))}"
 
 
-def _bounds(interval: Interval, form: str) -> str:
+def _bounds(interval: Interval) -> str:
     if interval.low is None:
         return ""
-    high = "..." if interval.high is None else format(interval.high, form)
-    return f" [{interval.low:{form}}, {high}]"
+    high = "..." if interval.high is None else f"{interval.high:.3g}"
+    return f" [{interval.low:.3g}, {high}]"
 
 
 def _share_key(one: SchedulerShare) -> dict[str, object]:

@@ -125,9 +125,9 @@ def equivalence_power(margin: float, sigma_d: float, blocks: int, effect: float 
     return float(np.mean(np.maximum(inside, 0.0)))
 
 
-def equivalence_blocks(margin: float, sigma_d: float, power: float = 0.9, effect: float = 0.0) -> int | None:
+def equivalence_blocks(margin: float, sigma_d: float, power: float = 0.9) -> int | None:
     """Fewest blocks (from 3) that call a cell equivalent with this power, None above 200; see ``equivalence_power``."""
-    return _fewest(lambda blocks: equivalence_power(margin, sigma_d, blocks, effect) >= power)
+    return _fewest(lambda blocks: equivalence_power(margin, sigma_d, blocks) >= power)
 
 
 def blocks_to_decide(
