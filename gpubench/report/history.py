@@ -203,12 +203,6 @@ def searched_lines(series: Sequence[Series]) -> Iterator[str]:
         yield f"{shorter} series {'is shorter, and was' if shorter == 1 else 'are shorter, and were'} not searched"
 
 
-def _others(count: int) -> str:
-    if not count:
-        return ""
-    return f"; {count} other series {'changes' if count == 1 else 'change'} there too"
-
-
 def why(change: Changed) -> str:
     """What else changed on that date, as far as it was recorded."""
     if change.unknown:
@@ -218,7 +212,9 @@ def why(change: Changed) -> str:
     else:
         more = len(change.fields) - _MOST_FIELDS
         said = "changed there: " + ", ".join(change.fields[:_MOST_FIELDS]) + (f" and {more} more" if more > 0 else "")
-    return said + (_others(change.others))
+    if not change.others:
+        return said
+    return f"{said}; {change.others} other series {'changes' if change.others == 1 else 'change'} there too"
 
 
 def _plain_series(one: Series) -> dict[str, Any]:

@@ -258,18 +258,10 @@ def _beside(one: Verdict) -> str:
     said += [f"95 % by itself {labels.between(one.low, one.high)}"] if one.shown != (one.low, one.high) else []
     said += [f"median {labels.percent(one.median_effect)}"] if one.median_effect is not None else []
     said += [f"geometric mean {labels.percent(one.geomean_effect)}"] if one.geomean_effect is not None else []
-    said += [f"{name} {p:.2g}" for name, p in _p_values(one) if p is not None]
+    of_p = {"p": one.p, "p after Holm": one.p_holm, "p by sign flips": one.p_flip, "over the family": one.p_family}
+    said += [f"{name} {p:.2g}" for name, p in of_p.items() if p is not None]
     said += [one.straggler_note] if one.straggler_note else []
     return f"{labels.pair(one)}: {'; '.join([*said, one.reason])}"
-
-
-def _p_values(one: Verdict) -> list[tuple[str, float | None]]:
-    return [
-        ("p", one.p),
-        ("p after Holm", one.p_holm),
-        ("p by sign flips", one.p_flip),
-        ("over the family", one.p_family),
-    ]
 
 
 def _means(cells: Sequence[Cell], variants: Sequence[str], baseline: str) -> list[list[Words]]:

@@ -9,13 +9,12 @@ from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.say import say
 from gpubench.cli.sites.profiles import default_variant, load_site
 from gpubench.cli.workloads.attach import CONNECT_S, SubprocessClient, address_in, image_python, named_python
-from gpubench.errors import DataError, GpubenchError, IncompleteError, MissingToolError, PlanRefusedError
+from gpubench.errors import GpubenchError, IncompleteError, MissingToolError, PlanRefusedError
 from gpubench.files import temporary_directory
 from gpubench.plan.cpu_affinity import WorkerAffinity, judge_affinity
 from gpubench.plan.site_checks import check_count, check_processes, check_versions, host_lines
 from gpubench.report.sections import TextTable, table_lines
 from gpubench.spec.attach_record import INSPECT_FILE, INSPECT_SPEC, InspectRecord, InspectSpec
-from gpubench.spec.plain import SpecError
 from gpubench.store.clusters import Cluster
 
 ANSWER_S = 60.0
@@ -95,11 +94,7 @@ def _look(asked: InspectOptions, about: dict[str, Any], *, places: bool) -> Insp
     spec = InspectSpec(INSPECT_SPEC, address, CONNECT_S, places, ANSWER_S)
     with temporary_directory("inspect") as temporary:
         asker = SubprocessClient(temporary, python, env, "look")
-        text = asker.ask(spec.dump(), INSPECT_FILE, 3 * CONNECT_S + ANSWER_S)
-    try:
-        found = InspectRecord.parse(text)
-    except SpecError as error:
-        raise DataError(f"{INSPECT_FILE}: {error}") from None
+        found = asker.ask(spec.dump(), INSPECT_FILE, 3 * CONNECT_S + ANSWER_S, InspectRecord.parse)
     if found.unreachable:
         raise MissingToolError(
             f"no Dask scheduler answers at {address} within {CONNECT_S:g} s ({found.unreachable})",
