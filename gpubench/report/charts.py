@@ -591,8 +591,10 @@ def _dates_panel(
     upper = upper.properties(width=_PANEL_WIDTH, height=_DATES_HEIGHT, title=title)
     if not below:
         return upper
-    extent = {"minExtent": _PANEL_AXIS, "maxExtent": _PANEL_AXIS, "labelLimit": _PANEL_AXIS}
-    lane = alt.Axis(labelFontSize=9, ticks=False, domain=False, title=None, **extent)
+    axis_px = _PANEL_AXIS
+    lane = alt.Axis(
+        labelFontSize=9, ticks=False, domain=False, title=None, minExtent=axis_px, maxExtent=axis_px, labelLimit=axis_px
+    )
     lower = (
         alt.Chart(alt.NamedData("missing"))
         .transform_filter(f"datum.panel == {panel!r}")
