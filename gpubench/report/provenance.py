@@ -182,23 +182,17 @@ _HOST_COLUMNS = (
 def runs(inputs: ReportInputs) -> TextTable:
     """UCX, transport, load and steal of every run, or of as many as a page holds."""
     recorded = [(one, one.directory.name) for one in inputs.outcomes if one.directory and one.record]
-    rows = [
-        (
+    rows: list[list[Words]] = [
+        [
             str(one.block.block),
             one.run.variant,
             *run_noise(inputs.provenance.get(name, {})).values(),
             Styled("provenance", link=f"runs/{name}/{PROVENANCE_FILE}"),
-        )
+        ]
         for one, name in recorded[:: -(-len(recorded) // condense.MOST_RUNS) or 1]
     ]
-    columns = (
-        Column("block", Look.NUMBER),
-        "variant",
-        "UCX loaded",
-        "transport",
-        *_NOISE_COLUMNS,
-        Column("file", "unsorted"),
-    )
+    columns: list[Column | str] = [Column("block", Look.NUMBER), "variant", "UCX loaded", "transport", *_NOISE_COLUMNS]
+    columns.append(Column("file", "unsorted"))
     return TextTable(columns, rows, "UCX, transport, load and steal of every finished run", "sortable")
 
 
