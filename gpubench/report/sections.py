@@ -241,7 +241,7 @@ def _part_lines(part: SectionPart, width: int | None) -> Iterator[str]:
                 line, width, initial_indent=indent, subsequent_indent=later, break_on_hyphens=False
             )
     if part.table and On.TERMINAL in part.table.on:
-        yield from (f"{inner}{line}" for line in table_lines(part.table))
+        yield from (f"{inner}{line}".rstrip() for line in table_lines(part.table))
     for one in part.parts:
         yield from _part_lines(one, width)
 
