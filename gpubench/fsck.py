@@ -10,7 +10,7 @@ import io
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,7 +24,7 @@ from gpubench.model.plan import Plan, PlannedBlock, PlannedJob, PlannedRun
 from gpubench.plan.block_design import run_id
 from gpubench.render.job import turns_spec
 from gpubench.render.planned import UNRESOLVED, spec_path, turns_path
-from gpubench.spec import RunRecord, WorkloadSpec
+from gpubench.spec import RunRecord
 from gpubench.spec.plain import content_id, parse_json, parse_lines
 from gpubench.spec.records import (
     DATA_FOLDER,
@@ -36,7 +36,7 @@ from gpubench.spec.records import (
     RUN_FILE,
     SAMPLES_FILE,
 )
-from gpubench.store.campaign import CACHE_FILE, PLAN_FILE, Campaign
+from gpubench.store.campaign import DERIVED, PLAN_FILE, Campaign
 from gpubench.store.packs import INDEX, KNOWN
 from gpubench.store.rundirs import Records, RunDirectory, is_temporary, read_record, run_directories
 
@@ -155,8 +155,7 @@ def check_plan(campaign: Campaign) -> Iterator[Finding]:
             what = f"{len(wrong)} run ids aren't the hash of their row, the first: {wrong[0]}"
             yield edited(campaign.directory / name, what)
     for one in plan.workloads:
-        spec = WorkloadSpec(one.name, one.backend, one.params, one.reps, one.warmup, one.timeout_s)
-        if spec.params_id != one.params_id:
+        if one.spec.params_id != one.params_id:
             what = f"{one.params_id} isn't the hash of workload {one.name} and its parameters"
             yield edited(campaign.directory / PLAN_FILE, what)
 
@@ -233,8 +232,7 @@ def check_manifests(campaign: Campaign) -> Iterator[Finding]:
 
 VERDICTS = "gpubench/verdicts/"
 _FOLDERS = {"plan.d", "manifests", "jobs", "runs", DATA_FOLDER}
-_DERIVED = {CACHE_FILE, "results.parquet", "verdicts.json", "report.html", "report.md"}
-_FILES = {*(KNOWN["campaign"] - _FOLDERS), INDEX, *_DERIVED}
+_FILES = {*(KNOWN["campaign"] - _FOLDERS), INDEX, *DERIVED}
 _IN_PASSING = {".fetch": "a fetch that was cut off", ".rsync-partial": "a fetch that was cut off"}
 
 
@@ -368,7 +366,7 @@ def check_run(plan: Plan, row: Row, directory: RunDirectory, node_half: str) -> 
         node_half: SHA-256 of the campaign's ``node.pyz``; empty where there is none.
     """
     path = directory.path
-    yield from _stray_files(path)
+    yield from _strays(path, _EVERY_FILE, "no run leaves such a file")
     try:
         record = read_record(path)
     except DataError as error:
@@ -392,11 +390,10 @@ def check_run(plan: Plan, row: Row, directory: RunDirectory, node_half: str) -> 
     yield from (one for one in _by_content(plan, row, path, record) if one.path not in said)
 
 
-def _stray_files(path: Path) -> Iterator[Finding]:
-    for entry in sorted(path.iterdir()):
-        if entry.name in _EVERY_FILE and entry.is_file() and not entry.is_symlink():
-            continue
-        yield stray(entry, "no run leaves such a file")
+def _strays(directory: Path, known: Collection[str], what: str) -> Iterator[Finding]:
+    for entry in sorted(directory.iterdir()):
+        if entry.name not in known or not entry.is_file() or entry.is_symlink():
+            yield stray(entry, what)
 
 
 def _record_against_plan(
@@ -515,7 +512,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 def check_import(directory: Path) -> Checked:
     """Check every file; nothing is written."""
     note = read_object(directory / NOTE)
-    found = list(_strays(directory))
+    found = list(_strays(directory, _FILES_OF_IMPORTS, "no import has such a file"))
     if note is None or note.get("schema") != IMPORT:
         what = "cut off or not JSON" if note is None else f"it is {note.get('schema')}, not {IMPORT}"
         found.append(torn(directory / NOTE, what, _AGAIN))
@@ -529,12 +526,6 @@ def check_import(directory: Path) -> Checked:
     if "results_sha256" not in note:
         notes.append("unproven: an older gpubench wrote it, and no hash of its table")
     return Checked(directory, "import", tuple(sorted(found)), tuple(notes))
-
-
-def _strays(directory: Path) -> Iterator[Finding]:
-    for entry in sorted(directory.iterdir()):
-        if entry.name not in _FILES_OF_IMPORTS or not entry.is_file() or entry.is_symlink():
-            yield stray(entry, "no import has such a file")
 
 
 def _table(path: Path, note: dict[str, Any]) -> Iterator[Finding]:

@@ -1,6 +1,7 @@
 """What a shell completes: values of options and arguments. Everything is imported when a shell asks, not before."""
 
 import functools
+import importlib
 import json
 import os
 import re
@@ -109,24 +110,26 @@ def several(completer: Completer) -> Completer:
     return complete
 
 
-@_completer
-def sites(_ctx: typer.Context) -> Iterable[str]:
-    """Profiles that come with gpubench."""
-    return _shipped("sites")
+def _shipped(folder: str) -> Completer:
+    """Files that come with gpubench, by name."""
+
+    def values(_ctx: typer.Context) -> Iterable[str]:
+        from gpubench import resources
+
+        return (path.stem for path in (resources.root() / folder).glob("*.toml"))
+
+    return _completer(values)
 
 
-@_completer
-def suites(_ctx: typer.Context) -> Iterable[str]:
-    """Suites that come with gpubench."""
-    return _shipped("suites")
+def _names_in(module: str, collection: str) -> Completer:
+    """What a collection holds; its module is imported when a shell asks."""
+    return _completer(lambda _ctx: getattr(importlib.import_module(module), collection))
 
 
-@_completer
-def workloads(_ctx: typer.Context) -> Iterable[str]:
-    """What can be measured."""
-    from gpubench.workloads.catalogue import CATALOGUE
-
-    return CATALOGUE
+sites, suites = _shipped("sites"), _shipped("suites")
+workloads = _names_in("gpubench.workloads.catalogue", "CATALOGUE")
+runtimes = _names_in("gpubench.runtimes", "RUNTIMES")
+protocols = _names_in("gpubench.plan.make", "PROTOCOLS")
 
 
 @_completer
@@ -135,22 +138,6 @@ def backends(_ctx: typer.Context) -> Iterable[str]:
     from gpubench.workloads.catalogue import CATALOGUE
 
     return (backend for word in _typed() if word in CATALOGUE for backend in CATALOGUE[word].backends)
-
-
-@_completer
-def runtimes(_ctx: typer.Context) -> Iterable[str]:
-    """How runs enter their image."""
-    from gpubench.runtimes import RUNTIMES
-
-    return RUNTIMES
-
-
-@_completer
-def protocols(_ctx: typer.Context) -> Iterable[str]:
-    """Values for a campaign."""
-    from gpubench.plan.make import PROTOCOLS
-
-    return PROTOCOLS
 
 
 @_completer
@@ -192,9 +179,3 @@ def _typed() -> list[str]:
 
 def _plans(ctx: typer.Context) -> Iterator[Path]:
     return Path(ctx.params.get("outputs") or "outputs").glob("*/plan.json")
-
-
-def _shipped(folder: str) -> Iterable[str]:
-    from gpubench import resources
-
-    return (path.stem for path in (resources.root() / folder).glob("*.toml"))

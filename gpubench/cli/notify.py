@@ -33,8 +33,6 @@ def notify(command: str, document: str, *, name: str, verdicts: Sequence[Verdict
 
     Args:
         document: the verdicts as JSON.
-        name: of the campaign.
-        code: the exit code that belongs to the verdicts.
     """
     words = {one.verdict for one in verdicts}
     told = {

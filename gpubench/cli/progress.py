@@ -7,7 +7,7 @@ import math
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import rich.console
@@ -25,6 +25,7 @@ from gpubench.model.text import visible
 from gpubench.spec import RunRecord
 from gpubench.spec.plain import parse_lines
 from gpubench.spec.records import RUN_FILE, SAMPLES_FILE
+from gpubench.stats.data import SUMMARIES
 from gpubench.store.campaign import Campaign
 from gpubench.store.rundirs import read_record, run_directories
 
@@ -209,13 +210,6 @@ def estimates(plan: Plan, rows: Sequence[Row], ok: Mapping[str, Path]) -> list[E
     return found
 
 
-_SUMMARIES: Mapping[str, Callable[[Sequence[float]], float]] = {
-    "mean": statistics.fmean,
-    "geomean": statistics.geometric_mean,
-    "median": statistics.median,
-}
-
-
 def _numbers(run: Path, summary: str) -> dict[str, float]:
     """The summary of each workload of a run, by ``params_id``; none if it can't be read (judging reports why)."""
     samples: dict[str, list[float]] = {}
@@ -225,7 +219,7 @@ def _numbers(run: Path, summary: str) -> dict[str, float]:
                 samples.setdefault(line["params_id"], []).append(float(line["wall_s"]))
     except (OSError, ValueError, KeyError):
         return {}
-    return {params_id: _SUMMARIES[summary](seconds) for params_id, seconds in samples.items() if min(seconds) > 0}
+    return {params_id: SUMMARIES[summary](seconds) for params_id, seconds in samples.items() if min(seconds) > 0}
 
 
 @contextlib.contextmanager

@@ -55,11 +55,9 @@ def campaign(
     """The run that holds the others: what was planned, what came out.
 
     Args:
-        plan: of the campaign.
         verdicts: with ``names`` of their cells.
         names: short ones that tell the cells apart.
         cells: all of its cells; it ended with the last run.
-        artifacts: report, scripts, manifests.
     """
     at = _ms(plan.created_at)
     metrics = [
@@ -84,8 +82,6 @@ def runs(plan: Plan, cells: Sequence[Cell], names: Mapping[str, str]) -> Iterato
     """A run per run that has a record: its samples as steps, the figures of its last batches by parsl-perf's names.
 
     Args:
-        plan: of the campaign.
-        cells: all of its cells.
         names: of the workloads, by ``params_id``.
     """
     by_run: dict[str, list[Cell]] = {}

@@ -35,17 +35,10 @@ class Gap:
 
 
 @dataclasses.dataclass(frozen=True)
-class Span:
+class Span(Gap):
     """Gaps of one kind and reason on dates that follow each other; ``dates`` are theirs, ascending."""
 
-    key: Key
-    variant: str
-    kind: str
-    reason: str
-    workers: int | None
-    dates: tuple[dt.date, ...]
-    missing: int
-    of: int
+    dates: tuple[dt.date, ...] = ()
 
 
 def gaps_of_import(observed: Sequence[Observed], known: Iterable[KnownIssue]) -> list[Gap]:
@@ -120,10 +113,9 @@ def _stretches(row: Sequence[Gap], number: dict[dt.date, int]) -> Iterator[list[
 
 
 def _span(found: Sequence[Gap]) -> Span:
-    first = found[0]
     dates = tuple(dict.fromkeys(gap.date for gap in found))
-    missing, of = sum(gap.missing for gap in found), sum(gap.of for gap in found)
-    return Span(first.key, first.variant, first.kind, first.reason, first.workers, dates, missing, of)
+    sums = {name: sum(getattr(gap, name) for gap in found) for name in ("missing", "of")}
+    return Span(**{**vars(found[0]), **sums, "dates": dates})
 
 
 @dataclasses.dataclass(frozen=True)

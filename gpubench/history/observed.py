@@ -65,8 +65,6 @@ def of_import(name: str, points: Iterable[Point], documents: Mapping[str, Any]) 
     """A figure per point: the arithmetic mean of its times.
 
     Args:
-        name: of the import.
-        points: as paired.
         documents: what stood beside the files, by hash, like a package list.
     """
     for one in points:
@@ -96,7 +94,6 @@ def of_campaign(
 
     Args:
         plan: of the campaign; its day is that of the figures.
-        table: all cells.
         provenance: by run.
         manifests: by hash.
         sizes: nominal bytes by run and ``params_id``.

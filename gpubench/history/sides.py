@@ -112,34 +112,21 @@ def of_import(table: pl.DataFrame, variant: str, summary: Summary) -> list[SideC
             continue
         layout = SideLayout(row["workers"], row["workers_per_node"], row["threads_per_worker"], None)
         found.setdefault((_question(row), units, layout, row["protocol"], row["device"]), []).append(row)
-    return [
-        _of_rows(question, units, layout, protocol=protocol, device=device, rows=rows, summary=summary)
-        for (question, units, layout, protocol, device), rows in found.items()
-    ]
+    cells = []
+    for (question, units, layout, protocol, device), rows in found.items():
+        logs = _numbers(rows, "run", summary)
+        blocks = _numbers([row for row in rows if row["date"] is not None], "date", summary)
+        rule = rule_of(str(dict(question)["workload"]))
+        cells.append(SideCell(question, units, layout, protocol, device, rule, logs, blocks))
+    return cells
 
 
-def _of_rows(
-    question: Key,
-    units: int,
-    layout: SideLayout,
-    *,
-    protocol: str | None,
-    device: str | None,
-    rows: list[dict[str, Any]],
-    summary: Summary,
-) -> SideCell:
-    runs: dict[Any, list[float]] = {}
-    dates: dict[Any, list[float]] = {}
+def _numbers(rows: Iterable[dict[str, Any]], by: str, summary: Summary) -> tuple[float, ...]:
+    """One for the rows of each run, or date."""
+    groups: dict[Any, list[float]] = {}
     for row in rows:
-        runs.setdefault(row["run"], []).append(row["wall_s"])
-    for row in rows:
-        if row["date"] is not None:
-            dates.setdefault(row["date"], []).append(row["wall_s"])
-    logs, blocks = (
-        tuple(float(number_runs(np.array(one)).summary(summary)) for one in each.values()) for each in (runs, dates)
-    )
-    rule = rule_of(str(dict(question)["workload"]))
-    return SideCell(question, units, layout, protocol, device, rule, logs, blocks)
+        groups.setdefault(row[by], []).append(row["wall_s"])
+    return tuple(float(number_runs(np.array(one)).summary(summary)) for one in groups.values())
 
 
 def variants_of_import(table: pl.DataFrame) -> list[str]:

@@ -159,17 +159,8 @@ def parse_toml(text: str, source: str) -> dict[str, Any]:
 
 def takes_text(model: type[pydantic.BaseModel], path: Iterable[str]) -> bool:
     """Whether the key at ``path`` below ``model`` holds text, as every value of a table of texts does."""
-    here: Any = model
-    for part in path:
-        if isinstance(here, type) and issubclass(here, pydantic.BaseModel) and part in here.model_fields:
-            here = here.model_fields[part].annotation
-        elif typing.get_origin(here) is dict:
-            here = typing.get_args(here)[1]
-        else:
-            return False
-        if typing.get_origin(here) is Annotated:
-            here = typing.get_args(here)[0]
-    return here is str
+    found = _annotation(model, path)
+    return (typing.get_args(found)[0] if typing.get_origin(found) is Annotated else found) is str
 
 
 def with_nul(value: Any, path: str = "") -> Iterator[str]:
@@ -223,32 +214,31 @@ def quoted(value: object) -> str:
     return shortened(repr(value), LONGEST_QUOTE)
 
 
-def _keys(model: type[pydantic.BaseModel], path: list[str]) -> list[str]:
+def _keys(model: type[pydantic.BaseModel], path: Iterable[str]) -> list[str]:
     """Valid keys at ``path`` below ``model``."""
+    inside = _model_in(_annotation(model, path))
+    return list(inside.model_fields) if inside else []
+
+
+def _annotation(model: type[pydantic.BaseModel], path: Iterable[str]) -> Any:
+    """The type of the key at ``path`` below ``model``; None where there is no such key."""
     here: Any = model
     for part in path:
-        if not (isinstance(here, type) and issubclass(here, pydantic.BaseModel)):
-            return []
-        if part.isdigit():
-            continue
-        field = here.model_fields.get(part)
-        if field is None:
-            return []
-        here = _model_in(field.annotation)
-    if isinstance(here, type) and issubclass(here, pydantic.BaseModel):
-        return list(here.model_fields)
-    return []
+        if typing.get_origin(here) is dict:
+            here = typing.get_args(here)[1]
+        elif not part.isdigit():
+            inside = _model_in(here)
+            if inside is None or part not in inside.model_fields:
+                return None
+            here = inside.model_fields[part].annotation
+    return here
 
 
-def _model_in(annotation: Any) -> Any:
-    """The settings class inside ``list[X]``, ``X | None`` and the like."""
+def _model_in(annotation: Any) -> type[pydantic.BaseModel] | None:
+    """The settings class itself, or inside ``list[X]``, ``X | None`` and the like."""
     if isinstance(annotation, type) and not isinstance(annotation, types.GenericAlias):
-        return annotation
-    for inner in typing.get_args(annotation):
-        found = _model_in(inner)
-        if isinstance(found, type) and issubclass(found, pydantic.BaseModel):
-            return found
-    return None
+        return annotation if issubclass(annotation, pydantic.BaseModel) else None
+    return next(filter(None, map(_model_in, typing.get_args(annotation))), None)
 
 
 class Record(Settings):

@@ -64,7 +64,6 @@ class ImageSpec:
     """``UCX[,stack=NAME][,PACKAGE==VERSION…]``: which UCX, and on which Python stack.
 
     Args:
-        ucx: the UCX spec.
         stack: a row of ``docker/compatibility.toml``; empty: the first that runs the campaign's versions of UCX.
         packages: versions that take the place of the row's, by the package's normalised name.
     """
@@ -185,12 +184,9 @@ class Recipe(Settings):
     """One UCX version on one stack for one site.
 
     Args:
-        spec: as typed.
-        source: where UCX comes from.
         ucx_version: full version of the wheel (``1.16.0.post1``), git ref (``v1.14.x``), ``distribution`` or ``none``.
         ucx_release: what the library must report as far as the name tells: ``1.16.0``, a branch ``1.14``; empty: any.
         ucx_commit: 40 hexadecimal digits; empty: not from git, or not resolved.
-        ucx_repository: of a git ref.
         wheel_sha256: of the wheel for the site's architecture.
         stack: row of the compatibility table; ``stack_source`` says what its packages are, ``lock`` where they are
             pinned (below ``docker/``).

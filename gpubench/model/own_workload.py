@@ -41,8 +41,6 @@ def parse_own(file: str, attribute: str, source: bytes, where: str) -> OwnWorklo
 
     Args:
         file: the file's name without its folder.
-        attribute: name of the function or class.
-        source: the file's content.
         where: what messages call the file.
 
     Raises:

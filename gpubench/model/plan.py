@@ -8,6 +8,7 @@ import pydantic
 from gpubench.model.base import PathPart, Record, Settings
 from gpubench.model.image import Image
 from gpubench.model.site import Site
+from gpubench.spec import WorkloadSpec
 
 PLAN = "gpubench/plan/1"
 PLAN_ADDITION = "gpubench/plan-addition/1"
@@ -32,6 +33,11 @@ class PlannedWorkload(Settings):
     reps: int
     warmup: int
     timeout_s: float
+
+    @property
+    def spec(self) -> WorkloadSpec:
+        """As the node half takes it."""
+        return WorkloadSpec(**self.model_dump(exclude={"params_id"}))
 
 
 class PlannedRun(Settings):

@@ -4,36 +4,16 @@ from gpubench.errors import PlanRefusedError
 from gpubench.model.base import nearest
 from gpubench.model.site import Site
 
-VALID = {
-    ("kubernetes", "indexed-job", "pod"),
-    ("local", "fork", "apptainer"),
-    ("local", "fork", "charliecloud"),
-    ("local", "fork", "conda"),
-    ("local", "fork", "docker"),
-    ("local", "fork", "enroot"),
-    ("local", "fork", "modules"),
-    ("local", "fork", "venv"),
-    ("lsf", "jsrun", "apptainer"),
-    ("lsf", "jsrun", "charliecloud"),
-    ("lsf", "jsrun", "conda"),
-    ("lsf", "jsrun", "modules"),
-    ("lsf", "jsrun", "venv"),
-    ("pbs", "ssh", "apptainer"),
-    ("pbs", "ssh", "conda"),
-    ("pbs", "ssh", "modules"),
-    ("pbs", "ssh", "venv"),
-    ("slurm", "srun", "apptainer"),
-    ("slurm", "srun", "charliecloud"),
-    ("slurm", "srun", "conda"),
-    ("slurm", "srun", "enroot"),
-    ("slurm", "srun", "modules"),
-    ("slurm", "srun", "pyxis"),
-    ("slurm", "srun", "venv"),
-    ("slurm", "ssh", "apptainer"),
-    ("slurm", "ssh", "conda"),
-    ("slurm", "ssh", "modules"),
-    ("slurm", "ssh", "venv"),
+_RUNTIMES = {
+    ("kubernetes", "indexed-job"): ("pod",),
+    ("local", "fork"): ("apptainer", "charliecloud", "conda", "docker", "enroot", "modules", "venv"),
+    ("lsf", "jsrun"): ("apptainer", "charliecloud", "conda", "modules", "venv"),
+    ("pbs", "ssh"): ("apptainer", "conda", "modules", "venv"),
+    ("slurm", "srun"): ("apptainer", "charliecloud", "conda", "enroot", "modules", "pyxis", "venv"),
+    ("slurm", "ssh"): ("apptainer", "conda", "modules", "venv"),
 }
+VALID = {(*pair, runtime) for pair, runtimes in _RUNTIMES.items() for runtime in runtimes}
+"""Scheduler, launcher and runtime."""
 
 BLOCKS_PER_JOB = {"indexed-job": 1}
 """By launcher; of any other a job holds as many blocks as surely fit into its time limit."""

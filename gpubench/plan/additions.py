@@ -25,11 +25,6 @@ class Repair:
     again: dict[str, list[int]]
     addition: PlanAddition | None
 
-    @property
-    def empty(self) -> bool:
-        """Nothing is missing."""
-        return not self.again and self.addition is None
-
 
 def plan_repair(plan: Plan, status: Mapping[str, str], created_at: str) -> Repair:
     """Compare the plan (with all additions) with how its runs ended.
@@ -116,7 +111,6 @@ def plan_more(plan: Plan, count: int, created_at: str) -> PlanAddition:
     Args:
         plan: its jobs include those of earlier additions; it has a fixed number of blocks.
         count: blocks per place.
-        created_at: UTC.
     """
     appended = _Appended(plan)
     labels = [variant.label for variant in plan.variants]

@@ -169,7 +169,7 @@ def make_plan(request: Request) -> Plan:
         seed=request.seed,
         site=site,
         suite=request.suite,
-        workloads=[planned_workload(item) for item in request.workloads],
+        workloads=[PlannedWorkload(**dataclasses.asdict(item), params_id=item.params_id) for item in request.workloads],
         variants=variants,
         protocol=request.protocol,
         device=request.device,
@@ -199,11 +199,6 @@ def _fitting(request: Request, asked: int, all_places_s: float) -> int:
         firm=request.budget_firm,
         spent_s=request.spent_s,
     )
-
-
-def planned_workload(spec: WorkloadSpec) -> PlannedWorkload:
-    """The plan's row for a workload."""
-    return PlannedWorkload(**dataclasses.asdict(spec), params_id=spec.params_id)
 
 
 def _time_model(request: Request) -> TimeModel:

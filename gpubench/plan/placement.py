@@ -198,7 +198,6 @@ def check_steps(steps: Sequence[ResourceSetStep], *, nodes: int, cores: int, gpu
         steps: all of them may lie on one node: the one that has most to give is counted.
         nodes: of the job, without the launch node.
         cores: of a node, which jobs may use.
-        gpus: of a node.
         threads: that the processes of the first step's tasks use.
 
     Raises:

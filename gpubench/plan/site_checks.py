@@ -1,6 +1,6 @@
 """Checks of a site: its profile by itself, its nodes' reports, paths that every node must see. Pure.
 
-Checks of a standing cluster: from its processes' reports to findings and CPU affinity. Pure.
+And of a standing cluster: the versions of its processes. Where its workers may run: ``cpu_affinity``.
 """
 
 import dataclasses
@@ -15,6 +15,7 @@ from gpubench.model.quantities import format_bytes, format_seconds
 from gpubench.model.site import Site
 from gpubench.model.text import counted
 from gpubench.plan.adapter_combinations import BRINGS_FILES, check_combination
+from gpubench.plan.cpu_affinity import gpu_of
 from gpubench.plan.feasibility import check_counts, interface_fault
 from gpubench.plan.make import PROTOCOLS
 from gpubench.plan.placement import check_placement, check_steps_of
@@ -357,100 +358,5 @@ def _some(words: Sequence[str]) -> str:
 def _sum(workers: Sequence[Mapping[str, Any]]) -> str:
     threads = sum(int(one["threads"]) for one in workers)
     memory = sum(int(one["memory_limit"]) for one in workers)
-    gpus = {(str(one["host"]), _gpu(one)) for one in workers if one.get("gpus")}
+    gpus = {(str(one["host"]), gpu_of(one)) for one in workers if one.get("gpus")}
     return f"{counted(len(workers), 'worker')}, {threads} threads, {format_bytes(memory)}, {len(gpus)} GPUs"
-
-
-ProcessFacts = Mapping[str, Any]
-"""The report of a worker's own thread (``placed`` in ``node/inspect_cluster.py``), with address, name and threads."""
-
-
-@dataclasses.dataclass(frozen=True)
-class WorkerAffinity:
-    """One worker's verdict: ``why`` it is wrong, empty where it isn't; ``note`` of what is only worth knowing."""
-
-    name: str
-    host: str
-    allowed: str
-    expected: str
-    numa: str
-    gpu: str
-    why: str
-    note: str = ""
-
-
-def judge_affinity(workers: Sequence[ProcessFacts], cpus: int | None = None) -> list[WorkerAffinity]:
-    """A verdict per worker.
-
-    A worker must be allowed at least as many CPUs as it has threads (``cpus`` says another number), and all workers
-    inside a set of CPUs must find as many there as they have threads together: jsrun's default ``packed:1`` puts six
-    on one core, where each alone has CPUs enough. The set is counted in cores (not hyper-threads) wherever the machine
-    has a core for every thread; otherwise it is over-subscribed, which is only reported. Two workers may not share a
-    GPU.
-    """
-    found = []
-    for worker in workers:
-        if "allowed" not in worker:
-            found.append(WorkerAffinity(str(worker["name"]), "?", "?", "", "", "", str(worker["error"])))
-            continue
-        beside = [one for one in workers if one.get("host") == worker["host"] and "allowed" in one]
-        gpu = _gpu(worker)
-        sharing = [str(one["name"]) for one in beside if _gpu(one) == gpu]
-        shared = f"shares GPU {gpu} with {', '.join(sharing)}" if gpu and len(sharing) > 1 else ""
-        why = _too_few(worker, beside, cpus) or shared
-        threads, there = sum(int(one["threads"]) for one in beside), len(worker["cpus"])
-        found.append(
-            WorkerAffinity(
-                name=str(worker["name"]),
-                host=str(worker["host"]),
-                allowed=cpu_list(worker["allowed"]),
-                expected=f">= {_expected(worker, cpus)}",
-                numa=",".join(node for node, near in sorted(worker["numa"].items()) if {*near} & {*worker["allowed"]})
-                or "-",
-                gpu=gpu or "-",
-                why=why,
-                note=f"over-subscribed: {threads} threads on {there} CPUs" if threads > there and not why else "",
-            )
-        )
-    return found
-
-
-def cpu_list(cpus: Sequence[int]) -> str:
-    """``0 1 2 8`` → ``0-2,8``."""
-    runs: list[list[int]] = []
-    for cpu in sorted(cpus):
-        if runs and runs[-1][-1] == cpu - 1:
-            runs[-1][1:] = [cpu]
-        else:
-            runs.append([cpu])
-    return ",".join("-".join(map(str, run)) for run in runs)
-
-
-def _expected(worker: ProcessFacts, cpus: int | None) -> int:
-    return cpus or min(int(worker["threads"]), len(worker["cpus"]))
-
-
-def _too_few(worker: ProcessFacts, beside: Sequence[ProcessFacts], cpus: int | None) -> str:
-    allowed, expected = set(worker["allowed"]), _expected(worker, cpus)
-    if len(allowed) < expected:
-        return f"{len(allowed)} CPUs for {expected} threads: bound too tightly (jsrun --bind rs, OMP_PROC_BIND=FALSE)"
-    inside = [one for one in beside if set(one["allowed"]) <= allowed]
-    threads = sum(_expected(one, cpus) for one in inside)
-    on_host = sum(_expected(one, cpus) for one in beside)
-    places, all_places = (
-        (_cores(worker, allowed), _cores(worker, worker["cpus"]))
-        if _cores(worker, worker["cpus"]) >= on_host
-        else (len(allowed), len(worker["cpus"]))
-    )
-    if threads > places and places < all_places:
-        word = "cores" if all_places != len(worker["cpus"]) else "CPUs"
-        return f"{counted(len(inside), 'worker')} with {threads} threads packed on {places} of {all_places} {word}"
-    return ""
-
-
-def _cores(worker: ProcessFacts, cpus: Sequence[int] | set[int]) -> int:
-    return len({worker["cores"].get(str(cpu), cpu) for cpu in cpus})
-
-
-def _gpu(worker: ProcessFacts) -> str:
-    return str(worker.get("gpus") or "").split(",")[0]

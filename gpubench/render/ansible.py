@@ -46,8 +46,6 @@ def render_prereqs(
     Args:
         recipe: names the stack whose Python packages the conda environment holds, and the CUDA release.
         shared: absolute directory that every node sees, for images.
-        templates: texts by path below ``templates/``.
-        sources: files below ``docker/``, pins among them.
     """
     fabric = site.image.fabric
     packages = sorted({"rsync", *ucx.runtime_packages(fabric), *ucx.build_packages(fabric)})

@@ -41,7 +41,6 @@ def render_check(
 
     Args:
         image: to look inside of; None: only at the nodes.
-        templates: texts by path below ``templates/``.
         inside: text of the program that runs in the image.
     """
     shell = environment(templates)

@@ -29,7 +29,6 @@ def render_cluster_job(
     """Every file of one job by its path below the cluster's directory.
 
     Args:
-        templates: texts by path below ``templates/``.
         node_half: hash of the packed node half.
 
     Raises:
@@ -117,21 +116,12 @@ def check_shared(site: Site) -> None:
 
 def variables(record: ClusterRecord) -> dict[str, str]:
     """What image, site, known issues and variant set in every process, and where keys are; a client wants the same."""
-    given = {**record.image.env, **record.site.env, **record.workarounds, **record.variant.env}
-    return {**given, **tls_variables(record)}
-
-
-def tls_variables(record: ClusterRecord) -> dict[str, str]:
-    """Dask's configuration of the keys, by their paths; empty without TLS.
-
-    https://distributed.dask.org/en/stable/tls.html
-    """
-    if record.protocol != "tls":
-        return {}
-    before, folder = "DASK_DISTRIBUTED__COMM__TLS__", f"{record.directory}/{TLS_FOLDER}"
-    found = {f"{before}CA_FILE": f"{folder}/ca.pem", "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True"}
-    for role, name in (("SCHEDULER", "cluster"), ("WORKER", "cluster"), ("CLIENT", "client")):
-        found |= {f"{before}{role}__CERT": f"{folder}/{name}.pem", f"{before}{role}__KEY": f"{folder}/{name}.key"}
+    found = {**record.image.env, **record.site.env, **record.workarounds, **record.variant.env}
+    if record.protocol == "tls":  # https://distributed.dask.org/en/stable/tls.html
+        before, folder = "DASK_DISTRIBUTED__COMM__TLS__", f"{record.directory}/{TLS_FOLDER}"
+        found |= {f"{before}CA_FILE": f"{folder}/ca.pem", "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True"}
+        for role, name in (("SCHEDULER", "cluster"), ("WORKER", "cluster"), ("CLIENT", "client")):
+            found |= {f"{before}{role}__CERT": f"{folder}/{name}.pem", f"{before}{role}__KEY": f"{folder}/{name}.key"}
     return found
 
 

@@ -44,13 +44,7 @@ class BuildContext:
 def render_context(
     recipe: Recipe, templates: Mapping[str, str], sources: Mapping[str, bytes], *, gpubench: str
 ) -> BuildContext:
-    """The build context of a recipe.
-
-    Args:
-        templates: texts by path below ``templates/``.
-        sources: bytes of the files below ``docker/``, by path: locks and ``context/``.
-        gpubench: the tool's own revision.
-    """
+    """The build context of a recipe."""
     lock_hash = hashlib.sha256(sources[recipe.lock]).hexdigest()
     files = {"gpubench": sources["context/gpubench"], "describe.py": sources["context/describe.py"]}
     files |= wheel_files(recipe, sources)

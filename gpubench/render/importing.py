@@ -20,7 +20,6 @@ class ImportItem:
     """One image to import.
 
     Args:
-        spec: the UCX spec as typed.
         registry: ``[http://]HOST[:PORT]/REPOSITORY``.
         tag: under which it was pushed; for people, what is fetched is ``digest``.
         date: ``YYYYMMDD`` of the build.
@@ -63,11 +62,8 @@ def render_import(
     """The script; it needs bash, coreutils, squashfs-tools and the program where it runs, nothing of ours.
 
     Args:
-        items: what is imported.
         folder: of the squashfs files, as an absolute path.
-        templates: texts by path below ``templates/``.
         program: one of PROGRAMS.
-        gpubench: version of the tool.
     """
     return (
         environment(templates)

@@ -15,7 +15,7 @@ from gpubench.render.environment import environment
 from gpubench.render.objects import CLIENT_VARIABLES, block_pods, objects
 from gpubench.render.planned import NODE_HALF, UNRESOLVED, spec_path, turns_path
 from gpubench.runtimes import RUNTIMES, Expanded, ImagePlace
-from gpubench.spec import Deadlines, RunSpec, WorkloadSpec
+from gpubench.spec import Deadlines, RunSpec
 from gpubench.spec.run import RUN_SPEC
 from gpubench.spec.turns import END, INTERLEAVED, START, TURNS_SPEC, Turn, TurnsSpec
 
@@ -44,7 +44,6 @@ def rendered(
     """The files of one job after the other, by path below the campaign: those of ten thousand runs are 30 MiB.
 
     Args:
-        templates: texts by path below ``templates/``.
         node_pyz: the packed node half; its hash goes into every spec.
     """
     shell = environment(templates)
@@ -98,7 +97,7 @@ def run_spec(plan: Plan, job: PlannedJob, block: PlannedBlock, run: PlannedRun, 
         threads_per_worker=plan.threads_per_worker,
         memory_limit=job.memory_limit,
         env={**image.env, **site.env, **plan.workarounds(job.nodes), **variant.env, **pods},
-        workloads=[_workload(workloads[params_id].model_dump()) for params_id in run.workloads],
+        workloads=[workloads[params_id].spec for params_id in run.workloads],
         deadlines=Deadlines(start_s=site.limits.start, stop_s=site.limits.stop, silence_s=site.limits.silence),
         block_s=plan.time.block_s,
         node_half=node_half,
@@ -160,11 +159,6 @@ def _turns(block: PlannedBlock) -> list[Turn]:
     return [Turn(orders[one.variant], places[one.variant, one.workload], one.reps) for one in block.turns]
 
 
-def _workload(plain: dict[str, Any]) -> WorkloadSpec:
-    plain.pop("params_id")
-    return WorkloadSpec(**plain)
-
-
 def release(version: str) -> str:
     """What the library says of itself: ``1.17.0`` for the wheel ``1.17.0.post1``."""
     return ".".join(version.split(".")[:3])
@@ -179,7 +173,10 @@ def _facts(plan: Plan, job: PlannedJob) -> dict[str, Any]:
             "number": block.block,
             "seconds": seconds,
             "conductor": _conductor(plan, job, block),
-            "commands": [(_step(plan, job, run), _command(plan, block, run)) for run in block.runs],
+            "commands": [
+                (_step(plan, job, run), _in_image(plan, run, "run", "--spec", spec_path(block, run)))
+                for run in block.runs
+            ],
         }
         for block in job.blocks
     ]
@@ -234,10 +231,6 @@ def _step(plan: Plan, job: PlannedJob, run: PlannedRun) -> list[str]:
     if why:
         return ["leave_out", why]
     return ["take_part"] if plan.site.layout.arrangement == INTERLEAVED else ["run"]
-
-
-def _command(plan: Plan, block: PlannedBlock, run: PlannedRun) -> list[str]:
-    return _in_image(plan, run, "run", "--spec", spec_path(block, run))
 
 
 def _conductor(plan: Plan, job: PlannedJob, block: PlannedBlock) -> list[str]:

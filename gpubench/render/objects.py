@@ -40,7 +40,6 @@ def objects(plan: Plan, job: PlannedJob, files: Mapping[str, bytes]) -> dict[str
     """What ``kubernetes/job.yaml.j2`` needs beside what every job has.
 
     Args:
-        plan: the campaign.
         job: of one block.
         files: that the nodes need, by path below the campaign.
 

@@ -17,7 +17,7 @@ from gpubench.report.page import Page, tiles
 from gpubench.report.plots import effect_plot, efficiency_plot
 from gpubench.report.runs import run_counts, runs_section, samples_section
 from gpubench.report.scaling import is_scaled, overhead_section, scaling_section
-from gpubench.report.sections import PAGE, Section, SectionPart, Styled, TextTable, Words
+from gpubench.report.sections import On, Section, SectionPart, Styled, TextTable, Words
 from gpubench.report.verdicts import verdict_section
 from gpubench.spec.turns import INTERLEAVED, SEQUENTIAL
 from gpubench.spec.waiting import polls
@@ -236,7 +236,7 @@ def campaign_page(inputs: ReportInputs) -> Page:
 
 
 def _page_only(section: Section) -> Section:
-    return dataclasses.replace(section, on=PAGE)
+    return dataclasses.replace(section, on=On.PAGE)
 
 
 def _verdicts(inputs: ReportInputs) -> Section:
@@ -302,5 +302,5 @@ def _notes(inputs: ReportInputs) -> Section:
         anchor="notes",
         brief=counted(len(warnings), "note") if warnings else "no warning",
         open=bool(warnings),
-        on=PAGE,
+        on=On.PAGE,
     )

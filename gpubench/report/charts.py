@@ -1,11 +1,10 @@
-"""Vega-Lite specs of all charts. Colours are CSS variables, so one chart serves light, dark and print.
+"""Vega-Lite specs of all charts, and the charts as files of their own, in the page's light colours.
 
-Verdicts and samples; the heat map of a table of links; figures over dates: a panel per size of the cluster, a line per
-version, its changes, and lanes for what is missing (after the charts that dask-cuda-benchmarks publishes of its
-history, ``make-multi-node-charts.py``); how workloads scale, and the scheduler's share of their time; two sides in
-seconds, and beside them efficiency, over worker threads.
-
-The page's charts as files of their own, in the page's light colours.
+Colours are CSS variables, so one chart serves light, dark and print. In all functions, ``title`` says what the chart
+shows to those who can't see it, and ``variants`` are labels in the plan's order (of the whole page where it has several
+charts), which decide colour and shape; the first is the baseline. The charts over dates have a panel per size of the
+cluster, a line per version, its changes, and lanes for what is missing, after those that dask-cuda-benchmarks publishes
+of its history (``make-multi-node-charts.py``).
 """
 
 import datetime as dt
@@ -59,6 +58,11 @@ def by_variant(rows: Sequence[Mapping[str, Any]], variants: Sequence[str]) -> di
     }
 
 
+def tips(*plain: str, **titled: str) -> list[alt.Tooltip]:
+    """Tooltips of fields, with their titles where these are others than the names."""
+    return [*(alt.Tooltip(f"{name}:N") for name in plain), *(alt.Tooltip(f"{k}:N", title=v) for k, v in titled.items())]
+
+
 def finish(
     chart: alt.LayerChart | alt.FacetChart | alt.ConcatChart, title: str, values: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -67,13 +71,7 @@ def finish(
 
 
 def dress(spec: Mapping[str, Any], title: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """A Vega-Lite spec in the page's looks, with its data.
-
-    Args:
-        spec: its layers name the data sets they draw.
-        title: what it shows, for those who can't see it.
-        values: rows by the name of their data set.
-    """
+    """A Vega-Lite spec in the page's looks; ``values`` are the rows of each data set that its layers name."""
     # The values join the spec at its end: Altair would copy and check every sample several times over.
     text = {"labelColor": "var(--muted)", "titleColor": "var(--muted)", "labelFontSize": 12, "titleFontSize": 12}
     lines = {"gridColor": "var(--line)", "domainColor": "var(--line)", "tickColor": "var(--line)"}
@@ -142,7 +140,7 @@ def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> 
     verdict_words = alt.Scale(domain=list(VERDICT_WORDS), range=[f"var(--{word})" for word in VERDICT_WORDS])
     shapes = alt.Scale(domain=list(VERDICT_WORDS), range=list(_VERDICT_SHAPES))
     colour = alt.Color("verdict:N", scale=verdict_words, legend=None)
-    tip = [alt.Tooltip("row:N", title="comparison"), alt.Tooltip("text:N"), alt.Tooltip("verdict:N")]
+    tip = [*tips(row="comparison"), *tips("text", "verdict")]
     data = alt.Chart(alt.NamedData("rows"))
     band = alt.Chart(alt.NamedData("band")).mark_rect(color="var(--band)", clip=True)
     zero = alt.Chart(alt.NamedData("zero")).mark_rule(color="var(--ink)", strokeWidth=1)
@@ -181,8 +179,6 @@ def samples(
 
     Args:
         cells: those of one workload and node count that have samples.
-        variants: labels in the plan's order, which decides colour and shape; the first is the baseline.
-        title: what the chart shows, for those who can't see it.
         means_only: leave the single samples out.
         condensed: a bar for each variant in a stretch of blocks instead of one for each run.
     """
@@ -199,12 +195,7 @@ def samples(
     edges, blocks = _block_axis(rows)
     across = alt.Scale(domain=[0, len(rows)], nice=False)
     coloured = by_variant(rows, variants)
-    tip = [
-        alt.Tooltip("variant:N"),
-        alt.Tooltip("block:O"),
-        alt.Tooltip("label:N", title="mean"),
-        alt.Tooltip("status:N"),
-    ]
+    tip = [*tips("variant"), alt.Tooltip("block:O"), *tips(label="mean"), *tips("status")]
     data = alt.Chart(alt.NamedData("runs"))
     points = (
         data.transform_flatten(["s"])
@@ -237,12 +228,7 @@ def histogram(cells: Sequence[Cell], variants: Sequence[str], title: str) -> dic
     """How often each duration came, over all runs that count: a step line for each variant, bins of equal ratios.
 
     Durations are ratios to their run's second fastest, as in the test for modes: differences between runs
-    would hide what happens within runs.
-
-    Args:
-        cells: those of one workload and node count that have samples.
-        variants: labels in the plan's order, which decides the colour.
-        title: what the chart shows, for those who can't see it.
+    would hide what happens within runs. ``cells`` are those of one workload and node count that have samples.
     """
     logs = {
         label: [
@@ -279,14 +265,21 @@ _SIGNED = "(datum.value > 0 ? '+' : '') + format(datum.value, '~r')"
 def _run_row(number: int, cell: Cell, *, means_only: bool) -> dict[str, Any]:
     mean = statistics.fmean(cell.wall_s)
     shown = [mean] if means_only else cell.wall_s
+    outcome = cell.outcome
+    return _bar_row(number, outcome.run.variant, outcome.block.block, mean, shown, status=cell.status)
+
+
+def _bar_row(
+    number: int, variant: str, block: int | str, mean: float, shown: Sequence[float], *, status: str = "ok"
+) -> dict[str, Any]:
     return {
         "x": number,
         "x2": number + 1,
         "n": len(shown),
-        "variant": cell.outcome.run.variant,
-        "block": cell.outcome.block.block,
+        "variant": variant,
+        "block": block,
         "mean": labels.short(mean),
-        "status": cell.status,
+        "status": status,
         "label": labels.seconds(mean),
         "s": [labels.short(value) for value in shown],
     }
@@ -299,20 +292,7 @@ def _stretch_rows(ordered: Sequence[Cell], variants: Sequence[str]) -> list[dict
         for variant in variants
         if (mean := condense.mean(cells[variant])) is not None
     ]
-    return [
-        {
-            "x": number,
-            "x2": number + 1,
-            "n": 1,
-            "variant": variant,
-            "block": name,
-            "mean": labels.short(mean),
-            "status": "ok",
-            "label": labels.seconds(mean),
-            "s": [labels.short(mean)],
-        }
-        for number, (name, variant, mean) in enumerate(found)
-    ]
+    return [_bar_row(number, variant, name, mean, [mean]) for number, (name, variant, mean) in enumerate(found)]
 
 
 def _block_axis(rows: Sequence[Mapping[str, Any]]) -> tuple[list[int], alt.Axis]:
@@ -365,11 +345,7 @@ def heat_map(
 ) -> dict[str, Any]:
     """Median rates, rows send and columns receive, in steps of equal ratio; a cross marks a slow link.
 
-    Args:
-        table: of one workload under one variant at one place.
-        rates: bytes per second by sender and receiver, of those that have one.
-        outliers: those found in it.
-        title: what the chart shows, for those who can't see it.
+    ``rates`` are bytes per second by sender and receiver, of those that have one.
     """
     names = list(table.nodes)
     # A list per sender instead of a row per link: that is a tenth of the bytes.
@@ -387,14 +363,9 @@ def heat_map(
     )
     x = alt.X("to:N", sort=names, title="receiver", scale=alt.Scale(domain=names), axis=axis)
     y = alt.Y("from:N", sort=names, title="sender", scale=alt.Scale(domain=names), axis=axis)
-    legend = alt.Legend(
-        orient="bottom",
-        title="median rate, bytes per second",
-        titleLimit=0,
-        format=".3~s",
-        gradientLength=320,
-    )
-    tip = [alt.Tooltip("from:N", title="sender"), alt.Tooltip("to:N", title="receiver"), alt.Tooltip("text:N")]
+    words = "median rate, bytes per second"
+    legend = alt.Legend(orient="bottom", title=words, titleLimit=0, format=".3~s", gradientLength=320)
+    tip = [*tips(**{"from": "sender"}, to="receiver"), *tips("text")]
     step = max(4, min(_CELL_PX, _LARGEST_PX // len(names)))
     cells = (
         alt.Chart(alt.NamedData("rates"))
@@ -432,8 +403,8 @@ def _three(rate: float | None) -> float | None:
     return int(plain) if plain.is_integer() else plain
 
 
-_DATES_WIDTH, _DATES_HEIGHT, _LANE, _COLUMNS = 330, 170, 11, 2
-_DATES_AXIS = 58
+_PANEL_WIDTH, _DATES_HEIGHT, _LANE, _COLUMNS, _SPACING = 330, 170, 11, 2, 22
+_PANEL_AXIS = 58
 """Pixels for the labels of the vertical axis: as many in every panel, so that panels stand below each other."""
 _NARROW, _LOW, _MOST_COLUMNS = 200, 130, 3
 _SIGNED_PERCENT = "(datum.value > 0 ? '+' : '') + format(datum.value, '~r') + ' %'"
@@ -524,44 +495,29 @@ def panels(
     """The whole chart; if its parameter ``chosen`` is set to a version, the others fade.
 
     Args:
-        title: what it shows, for those who can't see it.
         names: heading of each panel, in order.
         figures: rows with ``panel date day variant value low high text source``; bounds may be None.
         missing: rows with ``panel variant start end kind days missing reason``.
         changes: rows with ``panel date variant value slower said why``.
         unusual: rows with ``panel date variant value said``.
         reverse: whether small values are on top, so that higher is faster.
-        variants: labels of the whole page, which decide colour and shape.
-        edges: of the dates.
     """
     lanes = [label for label in variants if any(row["variant"] == label for row in missing)]
     coloured = by_variant(figures, variants) if figures else {}
-    stacked = [
-        _plain(
-            _dates_panel(
-                panel,
-                heading,
-                [row for row in figures if row["panel"] == panel],
-                coloured=coloured,
-                lanes=lanes,
-                edges=edges,
-                reverse=reverse,
-            )
-        )
-        for panel, heading in names.items()
-    ]
+    stacked = []
+    for panel, heading in names.items():
+        rows = [row for row in figures if row["panel"] == panel]
+        drawn_panel = _dates_panel(panel, heading, rows, coloured=coloured, lanes=lanes, edges=edges, reverse=reverse)
+        stacked.append(_plain(drawn_panel))
     drawn = [{**row, "colour": KINDS[row["kind"]][0], "fill": KINDS[row["kind"]][1]} for row in missing]
     values = {"figures": list(figures), "missing": drawn, "changes": list(changes), "unusual": list(unusual)}
-    return _together(stacked, title, values, _COLUMNS, _DATES_WIDTH)
+    return _together(stacked, title, values, _COLUMNS, _PANEL_WIDTH)
 
 
 def against(title: str, rows: Sequence[Mapping[str, Any]], variants: Sequence[str]) -> dict[str, Any]:
     """Speed against the baseline in percent, higher is faster: a panel per version, in it the sizes of the cluster.
 
-    Args:
-        title: what it shows, for those who can't see it.
-        rows: ``variant size place speed low high said beyond dates``; ``beyond`` is the number of a dot at the edge.
-        variants: labels of the whole page, which decide the colour.
+    ``rows`` have ``variant size place speed low high said beyond dates``; ``beyond`` is a number at the edge.
     """
     shown = list(dict.fromkeys(row["variant"] for row in rows))
     sizes = sorted({row["size"] for row in rows}, key=lambda size: [float(part) for part in size.split(" / ")])
@@ -571,10 +527,10 @@ def against(title: str, rows: Sequence[Mapping[str, Any]], variants: Sequence[st
         "speed:Q",
         title=None,
         scale=alt.Scale(domain=[min([0, *ends]) - room, max([0, *ends]) + room], nice=False),
-        axis=alt.Axis(minExtent=_DATES_AXIS, maxExtent=_DATES_AXIS, tickCount=5, labelExpr=_SIGNED_PERCENT),
+        axis=alt.Axis(minExtent=_PANEL_AXIS, maxExtent=_PANEL_AXIS, tickCount=5, labelExpr=_SIGNED_PERCENT),
     )
     x = alt.X("size:N", sort=sizes, title="workers", scale=alt.Scale(domain=sizes), axis=alt.Axis(labelAngle=0))
-    tip = [alt.Tooltip(f"{name}:N") for name in ("variant", "place", "said", "dates")]
+    tip = tips("variant", "place", "said", "dates")
     colour = by_variant(rows, variants)["color"].legend(None)
     panels_ = []
     for label in shown:
@@ -599,14 +555,15 @@ def _together(
     whole = {
         "concat": list(stacked),
         "columns": columns,
-        "spacing": {"row": 26, "column": 22},
+        "spacing": {"row": 26, "column": _SPACING},
         # Each series may be chosen: the page makes the legend's entries buttons for that.
         "params": [{"name": "chosen", "value": ""}],
         "resolve": {"scale": {"color": "shared", "shape": "shared"}},
     }
     spec = dress(whole, title, values)
     del spec["config"]["autosize"]  # panels have sizes of their own; fitted to the page they vanish
-    return spec | {"usermeta": {"panels": {"columns": columns, "axis": _DATES_AXIS, "spacing": 22, "least": least}}}
+    fitted = {"columns": columns, "axis": _PANEL_AXIS, "spacing": _SPACING, "least": least}
+    return spec | {"usermeta": {"panels": fitted}}
 
 
 def _plain(panel: alt.LayerChart | alt.FacetChart | alt.VConcatChart) -> dict[str, Any]:
@@ -628,26 +585,16 @@ def _dates_panel(
     scale = alt.Scale(domain=edges.domain, nice=False, zero=False)
     below = bool(lanes)
     axis = edges.axis
-    upper = _figures(
-        panel, rows, coloured, alt.X("date:Q", title=None, scale=scale, axis=None if below else axis), reverse=reverse
-    )
-    upper = upper.properties(
-        width=_DATES_WIDTH,
-        height=_DATES_HEIGHT,
-        title=alt.Title(heading, anchor="start", fontSize=12, color="var(--ink)"),
-    )
+    dates = alt.X("date:Q", title=None, scale=scale, axis=None if below else axis)
+    upper = _figures(panel, rows, coloured, dates, reverse=reverse)
+    title = alt.Title(heading, anchor="start", fontSize=12, color="var(--ink)")
+    upper = upper.properties(width=_PANEL_WIDTH, height=_DATES_HEIGHT, title=title)
     if not below:
         return upper
+    axis_px = _PANEL_AXIS
     lane = alt.Axis(
-        labelFontSize=9,
-        ticks=False,
-        domain=False,
-        minExtent=_DATES_AXIS,
-        maxExtent=_DATES_AXIS,
-        labelLimit=_DATES_AXIS,
-        title=None,
+        labelFontSize=9, ticks=False, domain=False, title=None, minExtent=axis_px, maxExtent=axis_px, labelLimit=axis_px
     )
-    tip = [alt.Tooltip(f"{name}:N") for name in ("variant", "days", "missing", "reason")]
     lower = (
         alt.Chart(alt.NamedData("missing"))
         .transform_filter(f"datum.panel == {panel!r}")
@@ -660,9 +607,9 @@ def _dates_panel(
             stroke=alt.Stroke("colour:N", scale=None),
             fillOpacity=alt.FillOpacity("fill:Q", scale=None),
             opacity=_faded(1, 0.15),
-            tooltip=tip,
+            tooltip=tips("variant", "days", "missing", "reason"),
         )
-        .properties(width=_DATES_WIDTH, height=_LANE * len(lanes))
+        .properties(width=_PANEL_WIDTH, height=_LANE * len(lanes))
     )
     return alt.vconcat(upper, lower, spacing=4)
 
@@ -672,12 +619,11 @@ def _figures(
 ) -> alt.LayerChart | alt.FacetChart:
     """Bands, lines, points and changes of one panel."""
     here = f"datum.panel == {panel!r}"
-    labels = alt.Axis(minExtent=_DATES_AXIS, maxExtent=_DATES_AXIS, tickCount=5)
+    labels = alt.Axis(minExtent=_PANEL_AXIS, maxExtent=_PANEL_AXIS, tickCount=5)
     scale = alt.Scale(domain=_figures_domain(rows), nice=False, zero=False, reverse=reverse)
     y = alt.Y("value:Q", title=None, scale=scale, axis=labels)
     faded = _faded(1, 0.12)
-    named = {"day": "date", "variant": "version", "value": "value", "text": "time", "source": "source"}
-    tip = [alt.Tooltip(f"{field}:N", title=title) for field, title in named.items()]
+    tip = tips(day="date", variant="version", value="value", text="time", source="source")
     data = alt.Chart(alt.NamedData("figures")).transform_filter(here)
     colour = {"color": coloured["color"]} if coloured else {}
     # Bars of errors, not areas: those of several versions would cover each other's lines.
@@ -695,7 +641,7 @@ def _figures(
     line = data.mark_line(strokeWidth=1.5, clip=True).encode(x=x, y=y, opacity=faded, **colour)
     points = data.mark_point(filled=True, size=26, clip=True).encode(x=x, y=y, tooltip=tip, opacity=faded, **coloured)
     changed = alt.Chart(alt.NamedData("changes")).transform_filter(here)
-    words = [alt.Tooltip("variant:N"), alt.Tooltip("said:N", title="change"), alt.Tooltip("why:N")]
+    words = [*tips("variant", said="change"), *tips("why")]
     rule = changed.mark_rule(color="var(--ink)", strokeDash=[3, 3]).encode(x=x, opacity=_faded(0.5, 0.0), tooltip=words)
     # Two layers, since a scale of shapes of their own would part the legend of the versions in two.
     signs = [
@@ -706,7 +652,7 @@ def _figures(
     ]
     odd = alt.Chart(alt.NamedData("unusual")).transform_filter(here)
     rings = odd.mark_point(filled=False, size=120, strokeWidth=1.4, color="var(--regression)", clip=True).encode(
-        x=x, y=y, opacity=faded, tooltip=[alt.Tooltip("variant:N"), alt.Tooltip("said:N", title="unusual")]
+        x=x, y=y, opacity=faded, tooltip=tips("variant", said="unusual")
     )
     return alt.layer(bars, line, rule, points, rings, *signs)
 
@@ -737,13 +683,8 @@ _CURVE_CLIP = 400.0
 def efficiency(curves: Sequence[ScalingCurve], variants: Sequence[str], title: str) -> dict[str, Any] | None:
     """Efficiency in percent over worker threads: a line per variant in its interval's band, under the ideal line.
 
-    Args:
-        curves: of one workload, one per variant.
-        variants: labels in the plan's order.
-        title: what the chart shows, for those who can't see it.
-
-    Returns:
-        None if no variant has two sizes of cluster, or the work has no rule of scaling.
+    ``curves`` are of one workload, one per variant. None if no variant has two sizes of cluster, or the work has no
+    rule of scaling.
     """
     scaled = {curve.variant: speedups(curve.measured, curve.rule) for curve in curves if curve.rule != "none"}
     if all(len(sizes) < 2 for sizes in scaled.values()):
@@ -760,11 +701,7 @@ def efficiency(curves: Sequence[ScalingCurve], variants: Sequence[str], title: s
     axis = alt.Axis(labelExpr=_PERCENT, tickCount=5)
     y = alt.Y("efficiency:Q", scale=up, title=None, axis=axis)
     coloured = by_variant(rows, variants)
-    tip = [
-        alt.Tooltip("variant:N"),
-        alt.Tooltip("place:N", title="nodes x workers"),
-        alt.Tooltip("text:N", title="efficiency"),
-    ]
+    tip = tips("variant", place="nodes x workers", text="efficiency")
     data = alt.Chart(alt.NamedData("sizes"))
     ideal = alt.Chart(alt.NamedData("ideal")).mark_rule(color="var(--ink)", strokeDash=[5, 4])
     band = alt.Chart(alt.NamedData("bands")).mark_area(opacity=0.18, clip=True)
@@ -789,9 +726,7 @@ def efficiency(curves: Sequence[ScalingCurve], variants: Sequence[str], title: s
 def overhead(shares: Sequence[SchedulerShare], names: Sequence[str]) -> dict[str, Any]:
     """The scheduler's share of each workload's time with its interval, out of the whole.
 
-    Args:
-        shares: one bar each.
-        names: of the bars; two lines where parted by `` · ``.
+    There is one bar for each of ``shares``; its name has two lines where parted by `` · ``.
     """
     rows = [
         {
@@ -819,7 +754,7 @@ def overhead(shares: Sequence[SchedulerShare], names: Sequence[str]) -> dict[str
     x = alt.X(
         "share:Q", scale=domain, title="scheduler’s share of the time, %", axis=alt.Axis(tickCount=5, format="~r")
     )
-    tip = [alt.Tooltip("row:N", title="workload"), alt.Tooltip("text:N", title="scheduler’s share")]
+    tip = tips(row="workload", text="scheduler’s share")
     data = alt.Chart(alt.NamedData("shares"))
     certain = data.transform_filter("isValid(datum.low) && isValid(datum.high)")
     layers = alt.layer(
@@ -854,7 +789,7 @@ def _curve_rows(label: str, sizes: Sequence[SpeedupAtSize]) -> list[dict[str, An
     ]
 
 
-_SIDES_WIDTH, _SIDES_HEIGHT, _SIDES_AXIS, _SPACING = 330, 210, 58, 22
+_SIDES_HEIGHT = 210
 
 
 def curve_chart(name: str, sides: Mapping[str, Sequence[TimeAtSize]]) -> dict[str, Any]:
@@ -873,7 +808,7 @@ def curve_chart(name: str, sides: Mapping[str, Sequence[TimeAtSize]]) -> dict[st
     whole = alt.concat(*panels, columns=len(panels), spacing=_SPACING).resolve_scale(color="shared", shape="shared")
     spec = finish(whole, f"{name}: seconds and efficiency of both sides, with 95 % intervals", {"sizes": rows})
     del spec["config"]["autosize"]  # panels have sizes of their own; fitted to the page they vanish
-    fitted = {"columns": len(panels), "axis": _SIDES_AXIS, "spacing": _SPACING, "least": _SIDES_WIDTH, "legend": 260}
+    fitted = {"columns": len(panels), "axis": _PANEL_AXIS, "spacing": _SPACING, "least": _PANEL_WIDTH, "legend": 260}
     return spec | {"usermeta": {"panels": fitted}}
 
 
@@ -901,13 +836,12 @@ def _sides_panel(
     most = max(row["value"] for row in rows)
     top = min(max(row["high"] for row in rows), _CLIP * most)
     up = alt.Scale(domain=[0, 1.06 * (max(top, 100.0) if what != "seconds" else top)], nice=False)
-    y = alt.Y("value:Q", title=None, scale=up, axis=alt.Axis(tickCount=5, minExtent=_SIDES_AXIS, maxExtent=_SIDES_AXIS))
+    y = alt.Y("value:Q", title=None, scale=up, axis=alt.Axis(tickCount=5, minExtent=_PANEL_AXIS, maxExtent=_PANEL_AXIS))
     across = alt.Scale(type="log", base=2, domain=[units[0], units[-1]], nice=False, padding=14)
     x = alt.X(
         "units:Q", scale=across, title="worker threads", axis=alt.Axis(values=list(units), format="d", grid=False)
     )
-    named = {"variant": "side", "units": "threads", "text": what}
-    tip = [alt.Tooltip(f"{field}:N", title=title) for field, title in named.items()]
+    tip = tips(variant="side", units="threads", text=what)
     data = alt.Chart(alt.NamedData("sizes")).transform_filter(f"datum.what == {what!r}")
     band = data.mark_area(opacity=0.18, clip=True).encode(
         x=x, y=alt.Y("low:Q", title=None, scale=up), y2=alt.Y2("high:Q"), color=coloured["color"]
@@ -915,7 +849,7 @@ def _sides_panel(
     line = data.mark_line(strokeWidth=2, clip=True).encode(x=x, y=y, color=coloured["color"])
     points = data.mark_point(filled=True, size=60, opacity=1, clip=True).encode(x=x, y=y, tooltip=tip, **coloured)
     heading = alt.Title(what, anchor="start", fontSize=12, color="var(--ink)")
-    return alt.layer(band, line, points).properties(width=_SIDES_WIDTH, height=_SIDES_HEIGHT, title=heading)
+    return alt.layer(band, line, points).properties(width=_PANEL_WIDTH, height=_SIDES_HEIGHT, title=heading)
 
 
 Format = Literal["svg", "png"]

@@ -67,11 +67,6 @@ def collapsed(blocks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
-def thinned(rows: Sequence[Any]) -> Sequence[Any]:
-    """At most ``MOST_RUNS`` of them, evenly over all."""
-    return rows[:: -(-len(rows) // MOST_RUNS) or 1]
-
-
 def _went_as_planned(row: Mapping[str, Any]) -> bool:
     return row["replaces"] is None and all(
         run and run["status"] == "ok" and run["attempt"] == 1 and not run["reasons"] and not run["partly"]

@@ -14,7 +14,7 @@ from typing import Any
 
 from gpubench.merge.explain import NOISE, Explained, FieldDifference
 from gpubench.report import labels
-from gpubench.report.sections import NUMBER, Column, Section, SectionPart, TextTable
+from gpubench.report.sections import Column, Look, Section, SectionPart, TextTable
 from gpubench.stats.separation import PairedDifference
 from gpubench.stats.verdict import Verdict
 
@@ -35,11 +35,8 @@ def differences_section(
     """At most 80 columns wide.
 
     Args:
-        found: the differences.
         kind: ``variants``, ``runs`` or ``campaigns``.
         sides: which the two are, for programs.
-        names: short names of the two, for the columns.
-        about: lines that say what is compared.
     """
     planned = found.planned()
     more = [f"and {len(planned) - MOST_PLANNED} more: --json"] if len(planned) > MOST_PLANNED else []
@@ -85,7 +82,7 @@ def _noise(noise: Mapping[str, PairedDifference], sides: Sequence[str], blocks: 
     rows = [[NOISE[name], *_numbers(one, single=single)] for name, one in (noise.items() if single else ranked)]
     yield SectionPart(
         "Noise:" if single else f"Noise (medians over {blocks} blocks; t of the differences within blocks):",
-        table=TextTable(["", *(Column(name, NUMBER) for name in numbers)], rows, numbers=True),
+        table=TextTable(["", *(Column(name, Look.NUMBER) for name in numbers)], rows, numbers=True),
     )
     if not single:
         said = (

@@ -19,22 +19,7 @@ from gpubench.history.coverage import CoverageLine, Gap
 from gpubench.history.observed import Observed
 from gpubench.importers.pairing import Key
 from gpubench.report import labels
-from gpubench.report.sections import (
-    EVERYWHERE,
-    NUMBER,
-    PAGE,
-    PRINTED,
-    SHORT,
-    WHY,
-    Chart,
-    Column,
-    Section,
-    SectionPart,
-    Spec,
-    Styled,
-    TextTable,
-    Words,
-)
+from gpubench.report.sections import Chart, Column, Look, On, Section, SectionPart, Spec, Styled, TextTable, Words
 from gpubench.stats.change_points import FEWEST
 
 HISTORY, CHANGES, TREND = "gpubench/history/1", "gpubench/changes/1", "gpubench/trend/1"
@@ -43,32 +28,25 @@ _MOST_FIELDS = 6
 
 @dataclasses.dataclass(frozen=True)
 class HistorySource:
-    """A campaign or an import: one line about it, and what it has of what was planned."""
+    """What a campaign or an import adds to a history: a line about it, what it has of what was planned, figures."""
 
     kind: str
     name: str
     about: str
     dates: Sequence[str]
     lines: Sequence[CoverageLine]
+    figures: Sequence[Observed] = ()
+    missing: Sequence[Gap] = ()
 
 
-@dataclasses.dataclass(frozen=True)
-class Told:
-    """What a campaign or an import adds to a history."""
-
-    source: HistorySource
-    figures: Sequence[Observed]
-    missing: Sequence[Gap]
-
-
-def by_machine(told: Sequence[Told]) -> list[Told]:
+def by_machine(sources: Sequence[HistorySource]) -> list[HistorySource]:
     """The same, with figures of different machines in different cells, because they are never pooled.
 
     A site is a machine, and so is each kind of processors where those of a site differ.
     """
-    machines = {figure.machine for one in told for figure in one.figures if figure.machine}
+    machines = {figure.machine for one in sources for figure in one.figures if figure.machine}
     if len(machines) < 2:
-        return list(told)
+        return list(sources)
     sites = [site for site, _ in machines]
 
     def apart(key: Key, machine: tuple[str, ...]) -> Key:
@@ -76,7 +54,7 @@ def by_machine(told: Sequence[Told]) -> list[Told]:
         return (*key, ("site", site), *([("processors", processors)] if sites.count(site) > 1 else []))
 
     made = []
-    for one in told:
+    for one in sources:
         if machine := next((figure.machine for figure in one.figures if figure.machine), None):
             figures = [dataclasses.replace(each, key=apart(each.key, each.machine)) for each in one.figures]
             missing = [dataclasses.replace(each, key=apart(each.key, machine)) for each in one.missing]
@@ -101,10 +79,10 @@ def _source_parts(source: HistorySource) -> Iterator[SectionPart]:
     names = labels.cell_names([dict(line.key) for line in source.lines])
     columns = [
         Column("workload"),
-        Column("version", SHORT),
-        Column("there", NUMBER),
-        Column("each sign is a date", "dates", EVERYWHERE if any(line.marks for line in source.lines) else ""),
-        Column("what is missing, and why", WHY, PAGE),
+        Column("version", Look.SHORT),
+        Column("there", Look.NUMBER),
+        Column("each sign is a date", "dates", On.EVERYWHERE if any(line.marks for line in source.lines) else ""),
+        Column("what is missing, and why", Look.WHY, On.PAGE),
     ]
     rows: list[list[Words]] = [
         [
@@ -128,7 +106,7 @@ def _source_parts(source: HistorySource) -> Iterator[SectionPart]:
         reasons.update(dict(line.reasons))
     if reasons:
         said = [f"{count} x {why}" for why, count in reasons.most_common()]
-        yield SectionPart("what is missing, and why:", said, depth=1, on=PRINTED)
+        yield SectionPart("what is missing, and why:", said, depth=1, on=On.PRINTED)
 
 
 def _plain_source(one: HistorySource) -> dict[str, Any]:
@@ -154,8 +132,12 @@ def changes_section(series: Sequence[Series]) -> Section:
     """The changes by date, then how many series were searched; numbers hold every figure (seconds)."""
     parts = []
     if rows := change_rows(series):
-        columns = [Column("series"), Column("first date of it", SHORT), Column("last date before", SHORT)]
-        columns += [Column("change of the time", NUMBER), Column("p", NUMBER), Column("what else changed there", WHY)]
+        columns = [Column("series"), Column("first date of it", Look.SHORT), Column("last date before", Look.SHORT)]
+        columns += [
+            Column("change of the time", Look.NUMBER),
+            Column("p", Look.NUMBER),
+            Column("what else changed there", Look.WHY),
+        ]
         caption = "Change points by series, with what else changed there"
         parts.append(SectionPart(table=TextTable(columns, rows, caption, "sortable cards")))
     if unusual := _unusual_lines(series):
@@ -163,7 +145,7 @@ def changes_section(series: Sequence[Series]) -> Section:
         parts.append(SectionPart(title, unusual, fold=title[0].upper() + title[1:]))
     searched = list(searched_lines(series))
     return Section(
-        [*parts, SectionPart(lines=searched, on=PRINTED)],
+        [*parts, SectionPart(lines=searched, on=On.PRINTED)],
         {"schema": CHANGES, "series": [_plain_series(one) for one in series]},
         title="Changes over dates",
         anchor="changes",
@@ -221,12 +203,6 @@ def searched_lines(series: Sequence[Series]) -> Iterator[str]:
         yield f"{shorter} series {'is shorter, and was' if shorter == 1 else 'are shorter, and were'} not searched"
 
 
-def _others(count: int) -> str:
-    if not count:
-        return ""
-    return f"; {count} other series {'changes' if count == 1 else 'change'} there too"
-
-
 def why(change: Changed) -> str:
     """What else changed on that date, as far as it was recorded."""
     if change.unknown:
@@ -236,7 +212,9 @@ def why(change: Changed) -> str:
     else:
         more = len(change.fields) - _MOST_FIELDS
         said = "changed there: " + ", ".join(change.fields[:_MOST_FIELDS]) + (f" and {more} more" if more > 0 else "")
-    return said + (_others(change.others))
+    if not change.others:
+        return said
+    return f"{said}; {change.others} other series {'changes' if change.others == 1 else 'change'} there too"
 
 
 def _plain_series(one: Series) -> dict[str, Any]:
@@ -321,7 +299,7 @@ class VersionsCompared:
         """A chart per workload."""
         parts = [SectionPart(heading=one.name.removeprefix("versions "), charts=[one]) for one in self.charts(variants)]
         title = f"Versions against {self.baseline}"
-        return Section(parts, title=title, anchor="versions", text=[Styled(_INTRODUCTION, "quiet")], on=PAGE)
+        return Section(parts, title=title, anchor="versions", text=[Styled(_INTRODUCTION, "quiet")], on=On.PAGE)
 
     def charts(self, variants: Sequence[str]) -> list[Chart]:
         """Of each workload one: a panel per version, in it the sizes; ``variants`` decide the colours."""

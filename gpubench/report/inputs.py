@@ -7,14 +7,15 @@ import dataclasses
 import datetime as dt
 import functools
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpubench.merge.environment import Changes
 from gpubench.merge.family import Cell, family
 from gpubench.merge.links import LinkTable
 from gpubench.model.plan import Plan
-from gpubench.stats.data import ComparisonInput
+from gpubench.model.text import counted
+from gpubench.stats.data import SUMMARIES, ComparisonInput
 from gpubench.stats.proportions import rate
 from gpubench.stats.settings import Summary, VerdictSettings
 from gpubench.stats.verdict import Verdict
@@ -50,7 +51,7 @@ def _circumstances(one: Calibration) -> str:
     load = "" if one.load is None else f"mean load {one.load:.1f}"
     words = [
         f"suite {one.suite}",
-        f"{one.blocks} block{'s'[: one.blocks != 1]}",
+        counted(one.blocks, "block"),
         hosts,
         load,
         one.measured_at[:10],
@@ -62,19 +63,13 @@ def _circumstances(one: Calibration) -> str:
 def _rate(count: int, total: int) -> str:
     found = rate(count, total)
     return (
-        f"{count} of {total} campaign{'' if total == 1 else 's'} ({100 * found.value:.3g} %, 95 % interval "
+        f"{count} of {counted(total, 'campaign')} ({100 * found.value:.3g} %, 95 % interval "
         f"{100 * found.low:.2g} to {100 * found.high:.3g} %)"
     )
 
 
 Seconds = tuple[float, float] | None
 """Baseline and candidate; None where no block has both."""
-
-_NUMBER: Mapping[Summary, Callable[[Sequence[float]], float]] = {
-    "mean": statistics.fmean,
-    "geomean": statistics.geometric_mean,
-    "median": statistics.median,
-}
 
 
 def seconds(comparisons: Sequence[ComparisonInput], verdicts: Sequence[Verdict], summary: Summary) -> list[Seconds]:
@@ -102,7 +97,7 @@ def _pair(one: Verdict, sides: Mapping[str, Mapping[int, Sequence[float]]], summ
 
 
 def _mean(runs: Sequence[Sequence[float]], summary: Summary) -> float:
-    return statistics.geometric_mean([_NUMBER[summary](samples) for samples in runs])
+    return statistics.geometric_mean([SUMMARIES[summary](samples) for samples in runs])
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,7 +4,10 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from gpubench.model.plan import PlannedWorkload
 from gpubench.model.quantities import format_bytes
+from gpubench.model.text import counted
+from gpubench.spec.plain import canonical
 from gpubench.stats.verdict import Verdict
 from gpubench.workloads.catalogue import CATALOGUE
 from gpubench.workloads.catalogue.own import shown
@@ -49,11 +52,6 @@ def between(least: float | None, most: float | None) -> str:
     return f"[{', '.join(words)}]"
 
 
-def blocks(verdict: Verdict) -> str:
-    """``6 blocks``."""
-    return f"{verdict.blocks} block" if verdict.blocks == 1 else f"{verdict.blocks} blocks"
-
-
 def more(verdict: Verdict) -> str:
     """``about 4 more blocks would decide``; empty where that is unknown or not needed.
 
@@ -61,7 +59,7 @@ def more(verdict: Verdict) -> str:
     """
     if not verdict.more_blocks:
         return ""
-    blocks = f"{verdict.more_blocks} more block{'' if verdict.more_blocks == 1 else 's'}"
+    blocks = counted(verdict.more_blocks, "more block")
     unknown = verdict.reason.partition(":")[0] in ("no data", "few blocks", "one sample")
     return f"{blocks} may decide" if unknown else f"about {blocks} would decide"
 
@@ -118,6 +116,11 @@ _FIELDS = {
     "site": "on {}",
 }
 _NAMED_BY_THE_WORKLOAD = ("workload", "params", "params_id")
+
+
+def workload_key(workload: PlannedWorkload) -> Key:
+    """The parts of a cell's key that say what was measured."""
+    return {"workload": workload.name, "backend": workload.backend, "params": canonical(workload.params).decode()}
 
 
 def cell_names(keys: Sequence[Key]) -> list[str]:

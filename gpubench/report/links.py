@@ -5,9 +5,9 @@ import statistics
 from collections.abc import Sequence
 
 from gpubench.merge.links import LinkTable
+from gpubench.model.text import counted
 from gpubench.report import labels
-from gpubench.report.sections import NUMBER, PAGE, PRINTED, Chart, Column, Section, SectionPart, Spec, Styled, TextTable
-from gpubench.spec.plain import canonical
+from gpubench.report.sections import Chart, Column, Look, On, Section, SectionPart, Spec, Styled, TextTable
 from gpubench.spec.records import LINKS_FILE
 from gpubench.stats.links import MOST_WORKERS, LinkGroup, LinkReport, Outlier, judge_links
 
@@ -34,10 +34,8 @@ def links_section(campaign: str, tables: Sequence[LinkTable]) -> Section:
 
     Tables with outliers come first, then those that moved most: the page may not show the others in full.
     """
-    judged = [
-        (table, name, judge_links(table.links, table.nodes))
-        for table, name in zip(tables, labels.cell_names([table_key(table) for table in tables]), strict=True)
-    ]
+    names = labels.cell_names([labels.workload_key(table.workload) for table in tables])
+    judged = [(one, name, judge_links(one.links, one.nodes)) for one, name in zip(tables, names, strict=True)]
     plain = [
         {
             "workload": table.workload.name,
@@ -80,7 +78,7 @@ def say_nothing(tables: Sequence[LinkTable]) -> bool:
 
 def _part(anchor: str, name: str, table: LinkTable, report: LinkReport, *, in_full: bool) -> SectionPart:
     place = f"{table.variant}, {table.place[0]} x {table.place[1]} workers"
-    title = f"{name}, {place}, {table.runs} run{'' if table.runs == 1 else 's'}"
+    title = f"{name}, {place}, {counted(table.runs, 'run')}"
     slow = len(report.outliers)
     rates = {(link.sender, link.receiver): statistics.median(link.rates) for link in table.links if link.rates}
     words = [outlier_words(one) for one in report.outliers]
@@ -91,15 +89,15 @@ def _part(anchor: str, name: str, table: LinkTable, report: LinkReport, *, in_fu
 
         return heat_map(table, rates, report.outliers, f"{name}, {place}: median rate of every pair of workers")
 
-    parts = [SectionPart(lines=more, depth=1, on=PRINTED)] if more else []
+    parts = [SectionPart(lines=more, depth=1, on=On.PRINTED)] if more else []
     if rates:
         parts.append(_rates_part(f"{name}, {place}", table, rates, report.outliers, in_full=in_full))
     else:
-        parts.append(SectionPart(text=["None of its links has a rate."], on=PAGE))
+        parts.append(SectionPart(text=["None of its links has a rate."], on=On.PAGE))
     files: list[str | Styled] = []
     for number, directory in enumerate(table.directories, 1):
         files += [" ", Styled(str(number), link=f"runs/{directory}/{LINKS_FILE}", spoken=f"links of run {number}")]
-    counted = [f"and {len(more)} more, less slow: gpubench report --only links names them all"] if more else []
+    others = [f"and {len(more)} more, less slow: gpubench report --only links names them all"] if more else []
     return SectionPart(
         title,
         [*map(group_words, report.groups), *words[:MOST_OUTLIERS]],
@@ -108,7 +106,7 @@ def _part(anchor: str, name: str, table: LinkTable, report: LinkReport, *, in_fu
         open=anchor == "links-0",
         look="beside",
         charts=[Chart(anchor, f"links {title}", draw)] if in_full and rates else [],
-        parts=[*parts, SectionPart(text=[*counted, [Styled("Raw files, one a run:", "quiet"), *files]], on=PAGE)],
+        parts=[*parts, SectionPart(text=[*others, [Styled("Raw files, one a run:", "quiet"), *files]], on=On.PAGE)],
     )
 
 
@@ -119,9 +117,9 @@ def _rates_part(
     slow = {one.names for one in outliers if one.what == "link"}
     workers = list(table.nodes)
     words = {pair: f"{_rate(rate)}{' ✕' if pair in slow else ''}" for pair, rate in rates.items()}
-    on = (PRINTED if len(workers) <= LARGEST_MATRIX else "") + (PAGE if in_full else "")
+    on = (On.PRINTED if len(workers) <= LARGEST_MATRIX else "") + (On.PAGE if in_full else "")
     matrix = TextTable(
-        ["from \\ to", *(Column(Styled(to), NUMBER) for to in workers)],
+        ["from \\ to", *(Column(Styled(to), Look.NUMBER) for to in workers)],
         [[sender, *(words.get((sender, to), "-") for to in workers)] for sender in workers],
         f"{name}: median rates; rows send, columns receive",
         "rates",
@@ -134,12 +132,6 @@ def _rates_part(
     return SectionPart(table=matrix, fold="Rates as numbers", look=look, depth=1)
 
 
-def table_key(table: LinkTable) -> dict[str, object]:
-    """What ``labels.cell_names`` names a table's workload by."""
-    workload = table.workload
-    return {"workload": workload.name, "backend": workload.backend, "params": canonical(workload.params).decode()}
-
-
 def _rate(value: float) -> str:
     for unit, factor in (("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3)):
         if value >= factor:
@@ -149,7 +141,7 @@ def _rate(value: float) -> str:
 
 def group_words(group: LinkGroup) -> str:
     """``two nodes: 8 links, median 200 MB/s (...)``, and how slow a link would be found."""
-    words = f"{group.name}: {group.links} link{'' if group.links == 1 else 's'}, median {_rate(group.median)}"
+    words = f"{group.name}: {counted(group.links, 'link')}, median {_rate(group.median)}"
     words += f" ({_rate(group.slowest)} to {_rate(group.fastest)})"
     if group.workers > MOST_WORKERS:
         return f"{words}; slow links are not searched for among more than {MOST_WORKERS} workers"

@@ -30,23 +30,9 @@ def next_steps(inputs: ReportInputs) -> list[NextStep]:
     ]
 
 
-def typed(action: str, target: str, *more: str) -> str:
-    """The command line of an action on a campaign: the one place that spells them.
-
-    Args:
-        action: ``go on``, ``more blocks`` (``more``: how many) or ``differences`` (``more``: two variants).
-        target: the campaign, as the user names it.
-    """
-    spelled = {
-        "go on": ["bench", "--campaign", target],
-        "more blocks": ["bench", "--campaign", target, "--blocks", *(f"+{count}" for count in more)],
-        "differences": ["diff", *more, target],
-    }
-    return words(["gpubench", *spelled[action]])
-
-
-def _target(inputs: ReportInputs) -> str:
-    return inputs.target or inputs.plan.campaign
+def _typed(inputs: ReportInputs, *command: str) -> str:
+    """The command line of an action on the campaign, whose name or directory comes last."""
+    return words(["gpubench", *command, inputs.target or inputs.plan.campaign])
 
 
 def _block_s(inputs: ReportInputs) -> float:
@@ -73,14 +59,15 @@ def _repair(inputs: ReportInputs) -> Iterator[NextStep]:
         blocks = len({one.block.block for one in missing})
         price = format_seconds(blocks * _block_s(inputs))
         count = f"{len(missing)} run{'s are' if len(missing) > 1 else ' is'} missing"
-        yield NextStep(typed("go on", _target(inputs)), f"{count}: about {price}")
+        yield NextStep(_typed(inputs, "bench", "--campaign"), f"{count}: about {price}")
 
 
 def _more_blocks(inputs: ReportInputs) -> Iterator[NextStep]:
     look = inputs.settings.look
     if look is not None:
         if _undecided(inputs.verdicts) and not look.ended:
-            yield NextStep(typed("go on", _target(inputs)), f"to the next look; at most {look.maximum} blocks in all")
+            step = _typed(inputs, "bench", "--campaign")
+            yield NextStep(step, f"to the next look; at most {look.maximum} blocks in all")
         return
     names = labels.cell_names([one.key for one in inputs.verdicts])
     several = len({one.candidate for one in inputs.verdicts}) > 1
@@ -96,7 +83,8 @@ def _more_blocks(inputs: ReportInputs) -> Iterator[NextStep]:
         verb = "may decide" if any("may" in labels.more(one) for _, one in decided) else "would decide"
         found = [name for name, _ in decided]
         said = "everything that is undecided" if len(found) == _undecided(inputs.verdicts) > 3 else labels.listed(found)
-        yield NextStep(typed("more blocks", _target(inputs), str(count)), f"about {price}, {verb} {said}")
+        step = f"{_typed(inputs, 'bench', '--campaign')} --blocks +{count}"
+        yield NextStep(step, f"about {price}, {verb} {said}")
     hopeless = [name for count, name, _ in wanting if count > _MOST_BLOCKS]
     hopeless += [
         name
@@ -123,6 +111,6 @@ def _causes(inputs: ReportInputs) -> Iterator[NextStep]:
     ]
     for baseline, candidate in list(dict.fromkeys((one.baseline, one.candidate) for one in differing))[:2]:
         yield NextStep(
-            typed("differences", _target(inputs), baseline, candidate),
+            _typed(inputs, "diff", baseline, candidate),
             f"what differs between {baseline} and {candidate} that may be the cause",
         )

@@ -31,19 +31,7 @@ from gpubench.report.history import (
 )
 from gpubench.report.page import Page
 from gpubench.report.plots import effect_plot
-from gpubench.report.sections import (
-    NUMBER,
-    PAGE,
-    SHORT,
-    WHY,
-    Chart,
-    Column,
-    Section,
-    SectionPart,
-    Styled,
-    TextTable,
-    inline,
-)
+from gpubench.report.sections import Chart, Column, Look, On, Section, SectionPart, Styled, TextTable, inline
 from gpubench.report.sides import SideBySide, counts, sides_section
 from gpubench.report.verdicts import forest_part
 from gpubench.stats import special
@@ -51,11 +39,12 @@ from gpubench.stats import special
 _MADE = f"Made by gpubench {__version__}."
 
 
-def trend_page(
-    sources: Sequence[HistorySource], observed: Sequence[Observed], missing: Sequence[Gap], series: Sequence[Series]
-) -> Page:
+def trend_page(sources: Sequence[HistorySource], series: Sequence[Series]) -> Page:
     """Campaigns and imports in one, with changes and what is missing."""
-    span, (largest, sections) = _span(observed), _over_dates(observed, missing, series)
+    span, (largest, sections) = (
+        _span([figure for one in sources for figure in one.figures]),
+        _over_dates(sources, series),
+    )
     return Page(
         title=span,
         over=f"{span} · {', '.join(one.name for one in sources)}",
@@ -70,16 +59,13 @@ def trend_page(
 def import_page(
     note: Mapping[str, Any],
     verdicts: Section | None,
-    *,
-    observed: Sequence[Observed],
-    missing: Sequence[Gap],
-    series: Sequence[Series],
     source: HistorySource,
+    series: Sequence[Series],
     cautions: Sequence[str],
 ) -> Page:
     """Of another tool's results; ``note`` is ``import.json``, ``verdicts`` are by date."""
     kept = f"{note['kept']} of {note['rows_in']} rows"
-    largest, sections = _over_dates(observed, missing, series)
+    largest, sections = _over_dates([source], series)
     by_date = [] if verdicts is None else [dataclasses.replace(verdicts, title="Verdicts, by date", notes=())]
     return Page(
         title=f"{note['name']} (imported)",
@@ -110,15 +96,15 @@ def sides_page(shown: SideBySide) -> Page:
     )
 
 
-def _over_dates(
-    observed: Sequence[Observed], missing: Sequence[Gap], series: Sequence[Series]
-) -> tuple[str, list[Section]]:
+def _over_dates(sources: Sequence[HistorySource], series: Sequence[Series]) -> tuple[str, list[Section]]:
     """The largest differences between versions in a sentence, and what every page over dates shows."""
+    observed = [figure for one in sources for figure in one.figures]
+    missing = [gap for one in sources for gap in one.missing]
     compared = compare_versions(observed)
     versions = compared.section(sorted({one.variant for one in observed} | {one.variant for one in missing}))
     return compared.sentence, [
         *([versions] if versions.parts else []),
-        over_time_section(over_time(observed, missing, series)),
+        over_time_section(observed, missing, series),
     ]
 
 
@@ -145,7 +131,7 @@ def _kept(note: Mapping[str, Any], source: HistorySource) -> Section:
             *([SectionPart(heading="Rows that were refused", lines=refused)] if refused else []),
             SectionPart(text=[files]),
         ],
-        on=PAGE,
+        on=On.PAGE,
     )
 
 
@@ -158,18 +144,7 @@ def _span(observed: Sequence[Observed]) -> str:
     return f"{span}: {', '.join(versions)}"
 
 
-@dataclasses.dataclass(frozen=True)
-class OverTime:
-    """One workload over dates. ``missing`` has a row per span."""
-
-    anchor: str
-    name: str
-    unit: str
-    chart: dict[str, Any]
-    missing: TextTable
-
-
-def over_time_section(shown: Sequence[OverTime]) -> Section:
+def over_time_section(observed: Sequence[Observed], missing: Sequence[Gap], series: Sequence[Series]) -> Section:
     """A chart per workload, and a list of what is missing."""
     kinds = {
         "failed": "failed",
@@ -179,11 +154,11 @@ def over_time_section(shown: Sequence[OverTime]) -> Section:
     }
     key = [part for kind, said in kinds.items() for part in (Styled("", f"swatch {kind}"), f" {said} ")]
     return Section(
-        [_part(one) for one in shown] or [SectionPart(text=["No figure has a date and a version."])],
+        over_time(observed, missing, series) or [SectionPart(text=["No figure has a date and a version."])],
         title="Over time",
         anchor="over-time",
         text=[Styled(_INTRODUCTION, "quiet"), [Styled("The lanes below show what is missing: ", "quiet"), *key]],
-        on=PAGE,
+        on=On.PAGE,
     )
 
 
@@ -194,24 +169,11 @@ _INTRODUCTION = (
 )
 
 
-def _part(one: OverTime) -> SectionPart:
-    count = len(one.missing.rows)
-    fold = f"What is missing there, and why: {count} {'span' if count == 1 else 'spans'}"
-    return SectionPart(
-        anchor=one.anchor,
-        heading=f"{one.name}, {one.unit}",
-        charts=[Chart(one.anchor, f"over time {one.name}", lambda: one.chart)],
-        parts=[SectionPart(table=one.missing, fold=fold)] if count else [],
-    )
-
-
-def over_time(observed: Sequence[Observed], missing: Sequence[Gap], series: Sequence[Series]) -> list[OverTime]:
+def over_time(observed: Sequence[Observed], missing: Sequence[Gap], series: Sequence[Series]) -> list[SectionPart]:
     """Every workload and its parameters, in the order in which they come; sizes of the cluster are panels of it.
 
     Args:
-        observed: all figures.
         missing: missing figures, except those before the first or after the last date of a version.
-        series: with the changes that are drawn.
     """
     groups: dict[Key, tuple[list[Observed], list[Gap], list[Series]]] = {}
     for one in observed:
@@ -232,7 +194,7 @@ def over_time(observed: Sequence[Observed], missing: Sequence[Gap], series: Sequ
 
 def _shown(
     anchor: str, name: str, found: tuple[list[Observed], list[Gap], list[Series]], variants: Sequence[str]
-) -> OverTime:
+) -> SectionPart:
     observed, missing, series = found
     # Throughput only where it is one for all: two kinds of numbers in a picture would be compared.
     rated = bool(observed) and all(one.bytes and one.workers for one in observed)
@@ -264,12 +226,19 @@ def _shown(
         for one in absent
     ]
     caption = f"Dates on which figures of {name} are missing, with the reason"
-    return OverTime(anchor, name, unit, chart, TextTable(_MISSING_COLUMNS, rows, caption, "sortable"))
+    table = TextTable(_MISSING_COLUMNS, rows, caption, "sortable")
+    fold = f"What is missing there, and why: {counted(len(rows), 'span')}"
+    return SectionPart(
+        anchor=anchor,
+        heading=f"{name}, {unit}",
+        charts=[Chart(anchor, f"over time {name}", lambda: chart)],
+        parts=[SectionPart(table=table, fold=fold)] if rows else [],
+    )
 
 
 _MISSING_COLUMNS = (
-    *(Column("size", SHORT), Column("version", SHORT), Column("dates", SHORT)),
-    *(Column("missing", NUMBER), Column("why", WHY)),
+    *(Column("size", Look.SHORT), Column("version", Look.SHORT), Column("dates", Look.SHORT)),
+    *(Column("missing", Look.NUMBER), Column("why", Look.WHY)),
 )
 
 

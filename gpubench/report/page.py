@@ -29,19 +29,7 @@ from gpubench.model.text import all_visible, visible
 from gpubench.report import labels
 from gpubench.report.inputs import ReportInputs
 from gpubench.report.next_steps import NextStep
-from gpubench.report.sections import (
-    MARKDOWN,
-    PAGE,
-    Chart,
-    Section,
-    Spec,
-    Styled,
-    Words,
-    inline,
-    markdown_text,
-    plain,
-    spans,
-)
+from gpubench.report.sections import Chart, On, Section, Spec, Styled, Words, inline, markdown_text, plain, spans
 from gpubench.report.verdicts import anchor as anchor_of
 from gpubench.stats.verdict import Verdict
 
@@ -93,12 +81,7 @@ class Page:
 
 
 def html(page: Page, templates: Mapping[str, str]) -> bytes:
-    """The page; its links to raw files are relative, so it stands beside them.
-
-    Args:
-        page: what it shows.
-        templates: paths below ``templates/``, and their text.
-    """
+    """The page; its links to raw files are relative, so it stands beside them."""
     environment = jinja2.Environment(
         loader=jinja2.DictLoader(dict(templates)),
         autoescape=True,
@@ -111,8 +94,8 @@ def html(page: Page, templates: Mapping[str, str]) -> bytes:
     specs = {chart.anchor: chart.spec for chart in sorted(page.charts(), key=lambda chart: chart.late)}
     context = {
         "page": page,
-        "sections": [section for section in page.sections if PAGE in section.on],
-        "PAGE": PAGE,
+        "sections": [section for section in page.sections if On.PAGE in section.on],
+        "PAGE": On.PAGE,
         "pictures": pictures(specs),
         "all_specs": script_safe(specs),
         "bundle": bundle() if specs else "",
@@ -126,7 +109,7 @@ def markdown(page: Page) -> str:
         page.opening or f"**{inline(' '.join(page.headline))}**",
         *(f"> {inline(plain(note))}" for note in page.notes),
     ]
-    texts = [markdown_text(section).strip() for section in page.sections if MARKDOWN in section.on]
+    texts = [markdown_text(section).strip() for section in page.sections if On.MARKDOWN in section.on]
     return "\n\n".join([*blocks, *filter(None, texts)]) + "\n"
 
 

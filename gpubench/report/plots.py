@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from gpubench.merge.curves import ScalingCurve
 from gpubench.report import labels
-from gpubench.report.scaling import curve_key, percent
+from gpubench.report.scaling import percent
 from gpubench.stats.scaling import Interval, SpeedupAtSize, speedups
 from gpubench.stats.verdict import Verdict
 
@@ -48,7 +48,7 @@ def efficiency_plot(curves: Sequence[ScalingCurve], width: int) -> Iterator[str]
 
     Workloads without a rule of scaling, and workloads with only one size, are left out.
     """
-    names = labels.cell_names([curve_key(curve) for curve in curves])
+    names = labels.cell_names([labels.workload_key(curve.workload) for curve in curves])
     scaled = {
         f"{name}, {curve.variant}": speedups(curve.measured, curve.rule)
         for curve, name in zip(curves, names, strict=True)

@@ -11,12 +11,12 @@ from typing import Any
 
 from gpubench.images.manifests import differences
 from gpubench.merge.environment import Changes
-from gpubench.merge.explain import entries, series, slowest
+from gpubench.merge.explain import entries, plain, series, slowest
 from gpubench.model.plan import Plan, PlannedVariant
 from gpubench.model.quantities import format_bytes
 from gpubench.report import condense
 from gpubench.report.inputs import ReportInputs
-from gpubench.report.sections import NUMBER, PAGE, Column, Section, SectionPart, Styled, TextTable, Words
+from gpubench.report.sections import Column, Look, On, Section, SectionPart, Styled, TextTable, Words
 from gpubench.spec.records import PROVENANCE_FILE
 from gpubench.store.accounting import RunOutcome
 
@@ -111,7 +111,7 @@ def provenance_section(inputs: ReportInputs) -> Section:
         title="What ran",
         anchor="provenance",
         brief=f"{len(differ) or 'no'} value{'s differ' if len(differ) != 1 else ' differs'} between the variants",
-        on=PAGE,
+        on=On.PAGE,
     )
 
 
@@ -172,33 +172,27 @@ def hosts(inputs: ReportInputs) -> TextTable:
     return TextTable(_HOST_COLUMNS, rows, "Nodes that took part")
 
 
-_NOISE_COLUMNS = (Column("load, mean", NUMBER), Column("stolen, mean | most", NUMBER))
+_NOISE_COLUMNS = (Column("load, mean", Look.NUMBER), Column("stolen, mean | most", Look.NUMBER))
 _HOST_COLUMNS = (
-    *("host", Column("CPU"), Column("cores", NUMBER), Column("memory", NUMBER), "kernel"),
-    *(_NOISE_COLUMNS[0], Column("busy, mean", NUMBER), _NOISE_COLUMNS[1]),
+    *("host", Column("CPU"), Column("cores", Look.NUMBER), Column("memory", Look.NUMBER), "kernel"),
+    *(_NOISE_COLUMNS[0], Column("busy, mean", Look.NUMBER), _NOISE_COLUMNS[1]),
 )
 
 
 def runs(inputs: ReportInputs) -> TextTable:
     """UCX, transport, load and steal of every run, or of as many as a page holds."""
     recorded = [(one, one.directory.name) for one in inputs.outcomes if one.directory and one.record]
-    rows = [
-        (
+    rows: list[list[Words]] = [
+        [
             str(one.block.block),
             one.run.variant,
             *run_noise(inputs.provenance.get(name, {})).values(),
             Styled("provenance", link=f"runs/{name}/{PROVENANCE_FILE}"),
-        )
-        for one, name in condense.thinned(recorded)
+        ]
+        for one, name in recorded[:: -(-len(recorded) // condense.MOST_RUNS) or 1]
     ]
-    columns = (
-        Column("block", NUMBER),
-        "variant",
-        "UCX loaded",
-        "transport",
-        *_NOISE_COLUMNS,
-        Column("file", "unsorted"),
-    )
+    columns: list[Column | str] = [Column("block", Look.NUMBER), "variant", "UCX loaded", "transport", *_NOISE_COLUMNS]
+    columns.append(Column("file", "unsorted"))
     return TextTable(columns, rows, "UCX, transport, load and steal of every finished run", "sortable")
 
 
@@ -220,7 +214,7 @@ def differing(inputs: ReportInputs) -> list[Fact]:
     changes = [{path: (one, other) for path, one, other in differences(manifests[0], each)} for each in manifests]
     before = {path: one for change in changes for path, (one, _) in change.items()}
     facts = [
-        Fact(path, [_plain(change[path][1] if path in change else before[path]) for change in changes])
+        Fact(path, [plain(change[path][1] if path in change else before[path]) for change in changes])
         for path in sorted(before)
     ]
     names = sorted({name for v in variants for name in v.env})
@@ -295,11 +289,6 @@ def _at(value: Any, *path: str) -> Any:
     return value
 
 
-def _ucx_environment(process: Provenance) -> Mapping[str, Any]:
-    found = _at(process, "ucx", "env")
-    return found if isinstance(found, Mapping) else {}
-
-
 def _counted(processes: Sequence[Provenance], *path: str, cut: int | None = None) -> str:
     """The value that all processes agree in, or every value with its count."""
     counts = Counter(str(value)[:cut] for one in processes if (value := _at(one, *path)))
@@ -314,7 +303,8 @@ def _listed(found: Iterable[Provenance], *path: str) -> str:
 
 
 def _environment(processes: Sequence[Provenance]) -> str:
-    seen = {" ".join(f"{k}={v}" for k, v in sorted(_ucx_environment(one).items())) for one in processes}
+    variables = [found for one in processes if isinstance(found := _at(one, "ucx", "env"), Mapping)]
+    seen = {" ".join(f"{k}={v}" for k, v in sorted(one.items())) for one in variables}
     return " or ".join(sorted(words for words in seen if words))
 
 
@@ -350,9 +340,3 @@ def _load(nodes: Sequence[Provenance], name: str, form: str) -> str:
 def _steal(nodes: Sequence[Provenance]) -> str:
     values = series(nodes, "steal")
     return f"{statistics.fmean(values):.1f} % | {max(values):.1f} %" if values else ""
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(map(_plain, value))
-    return "absent" if value is None else str(value)

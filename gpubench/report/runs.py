@@ -11,21 +11,10 @@ from typing import Any
 
 from gpubench.merge.family import Cell
 from gpubench.model.plan import Place
+from gpubench.model.text import counted
 from gpubench.report import condense, labels
 from gpubench.report.inputs import ReportInputs
-from gpubench.report.sections import (
-    MARKDOWN,
-    NUMBER,
-    PAGE,
-    Chart,
-    Column,
-    Section,
-    SectionPart,
-    Spec,
-    Styled,
-    TextTable,
-    Words,
-)
+from gpubench.report.sections import Chart, Column, Look, On, Section, SectionPart, Spec, Styled, TextTable, Words
 from gpubench.report.verdicts import anchor
 from gpubench.spec.records import LOGS_FILE, PROVENANCE_FILE, RUN_FILE, SAMPLES_FILE, RunRecord
 from gpubench.stats.verdict import Verdict
@@ -41,15 +30,15 @@ def runs_section(inputs: ReportInputs) -> Section:
     key: list[str | Styled] = []
     for word, mark in labels.RUN_MARKS.items():
         key += [] if word == "pending" else [Styled(f"{mark} {word}", f"status {word}"), " "]
-    columns = [Column("block", NUMBER), *(Column(Styled(one.label)) for one in inputs.plan.variants)]
+    columns = [Column("block", Look.NUMBER), *(Column(Styled(one.label)) for one in inputs.plan.variants)]
     tables = [
         TextTable(columns, [_row_words(row) for row in job["blocks"]], f"Job {job['head']}", "matrix")
         for job in matrix(inputs)
     ]
     return Section(
         [
-            *([SectionPart("Runs that did not end ok:", lines, on=MARKDOWN)] if bad else []),
-            *(SectionPart(table=table, on=PAGE) for table in tables),
+            *([SectionPart("Runs that did not end ok:", lines, on=On.MARKDOWN)] if bad else []),
+            *(SectionPart(table=table, on=On.PAGE) for table in tables),
         ],
         title="Runs",
         anchor="runs",
@@ -61,8 +50,8 @@ def runs_section(inputs: ReportInputs) -> Section:
 
 def run_list_section(name: str, outcomes: Sequence[RunOutcome]) -> Section:
     """A row per planned run, for ``report --only runs``; JSON has its id, job, size and directory too."""
-    columns: list[Column | str] = [Column("block", NUMBER), Column("order", NUMBER), "variant", "status"]
-    columns += [Column("seconds", NUMBER), "why"]
+    columns: list[Column | str] = [Column("block", Look.NUMBER), Column("order", Look.NUMBER), "variant", "status"]
+    columns += [Column("seconds", Look.NUMBER), "why"]
     rows: list[list[Words]] = []
     data: list[dict[str, Any]] = []
     for one in outcomes:
@@ -121,7 +110,7 @@ def matrix(inputs: ReportInputs) -> list[dict[str, Any]]:
     heads: dict[str, str] = {}
     for one in inputs.outcomes:
         jobs.setdefault(one.job.job, {}).setdefault(one.block.block, {})[one.run.variant] = one
-        nodes, workers = _count(one.job.nodes, "node"), _count(one.job.workers_per_node, "worker")
+        nodes, workers = counted(one.job.nodes, "node"), counted(one.job.workers_per_node, "worker")
         heads[one.job.job] = f"{one.job.job} · {nodes} x {workers}"
     variants = [one.label for one in inputs.plan.variants]
     shown = condense.collapsed if condense.needed(inputs) else list
@@ -191,10 +180,6 @@ def _matrix_entry(
     }
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
 MOST_SAMPLES = 120_000
 """Above this many in a campaign the charts show each run's mean only, to keep the page below 3 MB."""
 _INTRODUCTION = (
@@ -217,7 +202,7 @@ def samples_section(inputs: ReportInputs, names: Sequence[str]) -> Section:
     for one, name in zip(inputs.verdicts, names, strict=True):
         groups.setdefault(anchor(one), []).append((one, name))
     parts = [_part(at, found[0][1], [one for one, _ in found], inputs) for at, found in groups.items()]
-    return Section(parts, title="Samples, in order of time", anchor="samples", text=text, on=PAGE)
+    return Section(parts, title="Samples, in order of time", anchor="samples", text=text, on=On.PAGE)
 
 
 def means_only(inputs: ReportInputs) -> bool:
@@ -234,7 +219,7 @@ def _part(at: str, name: str, verdicts: Sequence[Verdict], inputs: ReportInputs)
         Styled(", ".join(f"{key} = {value}" for key, value in params if value not in ("", [])), "quiet")
     ]
     timed = [cell for cell in cells if cell.wall_s]
-    counted = [cell for cell in timed if cell.status == "ok"]
+    used = [cell for cell in timed if cell.status == "ok"]
     charts = []
     if timed:
         few, many = means_only(inputs), condense.needed(inputs)
@@ -248,17 +233,17 @@ def _part(at: str, name: str, verdicts: Sequence[Verdict], inputs: ReportInputs)
         charts.append(Chart(at, f"samples {name}", draw, late=True))
     else:
         text.append("No sample of this workload was taken.")
-    if counted and any("multimodal" in one.flags for one in verdicts):
+    if used and any("multimodal" in one.flags for one in verdicts):
 
         def draw_modes() -> Spec:
             from gpubench.report import charts
 
-            return charts.histogram(counted, variants, f"{name}: how often each duration came")
+            return charts.histogram(used, variants, f"{name}: how often each duration came")
 
         charts.append(Chart(f"{at}-modes", f"histogram {name}", draw_modes, _MODES, late=True))
     pooled = _pooled_means if condense.needed(inputs) else _means
     table = TextTable(
-        [Column("block", NUMBER), *(Column(Styled(label), NUMBER) for label in variants)],
+        [Column("block", Look.NUMBER), *(Column(Styled(label), Look.NUMBER) for label in variants)],
         pooled(cells, variants, first.baseline),
         f"Mean of every run of {name}, and its ratio to the baseline of the same block",
     )
@@ -273,18 +258,10 @@ def _beside(one: Verdict) -> str:
     said += [f"95 % by itself {labels.between(one.low, one.high)}"] if one.shown != (one.low, one.high) else []
     said += [f"median {labels.percent(one.median_effect)}"] if one.median_effect is not None else []
     said += [f"geometric mean {labels.percent(one.geomean_effect)}"] if one.geomean_effect is not None else []
-    said += [f"{name} {p:.2g}" for name, p in _p_values(one) if p is not None]
+    of_p = {"p": one.p, "p after Holm": one.p_holm, "p by sign flips": one.p_flip, "over the family": one.p_family}
+    said += [f"{name} {p:.2g}" for name, p in of_p.items() if p is not None]
     said += [one.straggler_note] if one.straggler_note else []
     return f"{labels.pair(one)}: {'; '.join([*said, one.reason])}"
-
-
-def _p_values(one: Verdict) -> list[tuple[str, float | None]]:
-    return [
-        ("p", one.p),
-        ("p after Holm", one.p_holm),
-        ("p by sign flips", one.p_flip),
-        ("over the family", one.p_family),
-    ]
 
 
 def _means(cells: Sequence[Cell], variants: Sequence[str], baseline: str) -> list[list[Words]]:

@@ -8,19 +8,7 @@ from gpubench.importers.pairing import ImportedCurve
 from gpubench.merge.curves import ScalingCurve, SchedulerShare
 from gpubench.model.plan import Place, Plan
 from gpubench.report import labels
-from gpubench.report.sections import (
-    NUMBER,
-    PAGE,
-    PRINTED,
-    Chart,
-    Column,
-    Section,
-    SectionPart,
-    Spec,
-    Styled,
-    TextTable,
-    Words,
-)
+from gpubench.report.sections import Chart, Column, Look, On, Section, SectionPart, Spec, Styled, TextTable, Words
 from gpubench.spec.plain import canonical
 from gpubench.stats.scaling import (
     LEAST_SIZES,
@@ -68,7 +56,7 @@ def scaling_section(
     by_workload: dict[str, list[ScalingCurve]] = {}
     for curve in curves:
         by_workload.setdefault(curve.workload.params_id, []).append(curve)
-    names = labels.cell_names([curve_key(several[0]) for several in by_workload.values()])
+    names = labels.cell_names([labels.workload_key(several[0].workload) for several in by_workload.values()])
     parts, plain = [], []
     for several, name in zip(by_workload.values(), names, strict=True):
         inner = []
@@ -93,7 +81,7 @@ def scaling_section(
         f"{percent(one.share)} ({one.runs} runs)"
         for one in shares
     ]
-    parts.append(SectionPart(lines=[*said, *remarks], on=PRINTED))
+    parts.append(SectionPart(lines=[*said, *remarks], on=On.PRINTED))
     return Section(
         parts,
         _document(campaign, plain, [dataclasses.asdict(one) for one in shares]),
@@ -158,7 +146,7 @@ def overhead_section(plan: Plan, shares: Sequence[SchedulerShare], anchors: Sequ
         ]
         for one, name in zip(shares, names, strict=True)
     ]
-    numbers = [Column(name, NUMBER) for name in ("nodes x workers", "scheduler’s share", "runs")]
+    numbers = [Column(name, Look.NUMBER) for name in ("nodes x workers", "scheduler’s share", "runs")]
     caption = "The scheduler’s share of each workload’s time by variant, with 95 % intervals"
     pale = "Solid is the scheduler’s share, pale the rest: computation and transfers."
     return Section(
@@ -172,7 +160,7 @@ def overhead_section(plan: Plan, shares: Sequence[SchedulerShare], anchors: Sequ
         anchor="overhead",
         text=[Styled(_OF_SHARES, "quiet")],
         brief="of the time of each workload",
-        on=PAGE,
+        on=On.PAGE,
     )
 
 
@@ -217,7 +205,7 @@ def _curve_part(
         [place, Styled(labels.seconds(one.seconds.value), link=link), *ratio_words(one), str(len(one.at.logs))]
         for place, one, link in zip(places, sizes, links or [""] * len(sizes), strict=True)
     ]
-    columns = [Column(heading), *(Column(name, NUMBER) for name in ("seconds", "speed-up", "efficiency", "runs"))]
+    columns = [Column(heading), *(Column(name, Look.NUMBER) for name in ("seconds", "speed-up", "efficiency", "runs"))]
     caption = f"Seconds, speed-up and efficiency of {name}, {curve.variant}, at every size, with 95 % intervals"
     return SectionPart(title, table=TextTable(columns, rows, caption))
 
@@ -242,17 +230,11 @@ def plain_figures(one: TimeAtSize) -> dict[str, Any]:
     }
 
 
-def curve_key(curve: ScalingCurve) -> dict[str, object]:
-    """What ``labels.cell_names`` names a curve's workload by."""
-    workload = curve.workload
-    return {"workload": workload.name, "backend": workload.backend, "params": canonical(workload.params).decode()}
-
-
 def ratio_words(one: TimeAtSize) -> tuple[str, str]:
     """Speed-up and efficiency, each with its interval; ``-`` where the work follows no rule of scaling."""
     if not isinstance(one, SpeedupAtSize):
         return "-", "-"
-    return f"{one.speedup.value:.3g}{_bounds(one.speedup, '.3g')}", percent(one.efficiency)
+    return f"{one.speedup.value:.3g}{_bounds(one.speedup)}", percent(one.efficiency)
 
 
 def _law_words(law: Usl | None) -> str:
@@ -272,14 +254,14 @@ def _peak(law: Usl) -> str:
 
 def percent(interval: Interval) -> str:
     """``82.1 % [80.3, 84]``; the value alone without an interval, ``...`` for an unknown bound."""
-    return f"{100 * interval.value:.3g} %{_bounds(interval.times(100), '.3g')}"
+    return f"{100 * interval.value:.3g} %{_bounds(interval.times(100))}"
 
 
-def _bounds(interval: Interval, form: str) -> str:
+def _bounds(interval: Interval) -> str:
     if interval.low is None:
         return ""
-    high = "..." if interval.high is None else format(interval.high, form)
-    return f" [{interval.low:{form}}, {high}]"
+    high = "..." if interval.high is None else f"{interval.high:.3g}"
+    return f" [{interval.low:.3g}, {high}]"
 
 
 def _share_key(one: SchedulerShare) -> dict[str, object]:

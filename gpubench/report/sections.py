@@ -14,10 +14,18 @@ from gpubench.model.text import visible
 
 Spec = dict[str, Any]
 
-TERMINAL, MARKDOWN, PAGE = "t", "m", "p"
-PRINTED, EVERYWHERE = TERMINAL + MARKDOWN, TERMINAL + MARKDOWN + PAGE
-NUMBER, SHORT, WHY = "number", "short", "why unsorted"
-"""Looks of a column: numbers to the right; words that aren't broken; sentences, which aren't sortable."""
+
+class On:
+    """Where something is shown: a text of one letter for each medium."""
+
+    TERMINAL, MARKDOWN, PAGE = "t", "m", "p"
+    PRINTED, EVERYWHERE = TERMINAL + MARKDOWN, TERMINAL + MARKDOWN + PAGE
+
+
+class Look:
+    """Looks of a column: numbers to the right; words that aren't broken; sentences, which aren't sortable."""
+
+    NUMBER, SHORT, WHY = "number", "short", "why unsorted"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,7 +64,7 @@ class Column:
 
     heading: Words
     look: str = ""
-    on: str = EVERYWHERE
+    on: str = On.EVERYWHERE
     label: str = ""
 
 
@@ -66,14 +74,11 @@ class TextTable:
 
     Args:
         columns: one per cell; a plain text is a heading.
-        rows: as many cells each.
         caption: what it shows, for those who can't see it.
         look: ``sortable``, ``cards`` (on a narrow screen each row is a card), ``rates``, ``matrix``, ``facts``.
         numbers: whether a terminal aligns every column but the first to the right.
         bare: whether a terminal shows no headings.
         joined: whether a terminal parts cells by `` | `` instead of aligning them.
-        on: where it is shown.
-        anchor: of the table on the page.
     """
 
     columns: Sequence[Column | str]
@@ -83,7 +88,7 @@ class TextTable:
     numbers: bool = False
     bare: bool = False
     joined: bool = False
-    on: str = EVERYWHERE
+    on: str = On.EVERYWHERE
     anchor: str = ""
 
     def on_medium(self, medium: str) -> tuple[list[Column], list[list[Words]]]:
@@ -133,7 +138,7 @@ class SectionPart:
     fold: Words = ""
     open: bool = False
     look: str = ""
-    on: str = EVERYWHERE
+    on: str = On.EVERYWHERE
 
     def all_charts(self) -> Iterator[Chart]:
         """Its own, and those of its parts."""
@@ -165,7 +170,7 @@ class Section:
     text: Sequence[Words] = ()
     brief: str | None = None
     open: bool = False
-    on: str = EVERYWHERE
+    on: str = On.EVERYWHERE
 
 
 def text_lines(section: Section) -> Iterator[str]:
@@ -191,19 +196,19 @@ def markdown_text(section: Section) -> str:
 
 
 def _markdown_blocks(part: SectionPart) -> Iterator[str]:
-    if MARKDOWN not in part.on:
+    if On.MARKDOWN not in part.on:
         return
     if part.title:
         yield f"**{inline(part.title)}**"
     if part.lines:
         yield "\n".join(f"- {inline(plain(line))}" for line in part.lines)
-    if part.table and MARKDOWN in part.table.on:
-        columns, rows = part.table.on_medium(MARKDOWN)
+    if part.table and On.MARKDOWN in part.table.on:
+        columns, rows = part.table.on_medium(On.MARKDOWN)
         head, *body = [
             "| " + " | ".join(cell(plain(word)) for word in row) + " |"
             for row in ([one.heading for one in columns], *rows)
         ]
-        rule = "|" + "".join("--:|" if NUMBER in one.look else "---|" for one in columns)
+        rule = "|" + "".join("--:|" if Look.NUMBER in one.look else "---|" for one in columns)
         yield "\n".join([head, rule, *body])
     for inner in part.parts:
         yield from _markdown_blocks(inner)
@@ -223,7 +228,7 @@ def inline(text: str) -> str:
 
 
 def _part_lines(part: SectionPart, width: int | None) -> Iterator[str]:
-    if TERMINAL not in part.on:
+    if On.TERMINAL not in part.on:
         return
     outer, inner = "  " * part.depth, "  " * (part.depth + bool(part.title))
     titled = [(outer, part.title)] if part.title else []
@@ -235,14 +240,15 @@ def _part_lines(part: SectionPart, width: int | None) -> Iterator[str]:
             yield from textwrap.wrap(
                 line, width, initial_indent=indent, subsequent_indent=later, break_on_hyphens=False
             )
-    if part.table and TERMINAL in part.table.on:
-        yield from (f"{inner}{line}".rstrip() for line in _table_lines(part.table))
+    if part.table and On.TERMINAL in part.table.on:
+        yield from (f"{inner}{line}".rstrip() for line in table_lines(part.table))
     for one in part.parts:
         yield from _part_lines(one, width)
 
 
-def _table_lines(table: TextTable) -> Iterator[str]:
-    columns, cells = table.on_medium(TERMINAL)
+def table_lines(table: TextTable) -> Iterator[str]:
+    """For a terminal."""
+    columns, cells = table.on_medium(On.TERMINAL)
     rows = [[plain(word) for word in row] for row in ([] if table.bare else [[one.heading for one in columns]])]
     rows += [[plain(word) for word in row] for row in cells]
     if table.joined:
@@ -250,7 +256,8 @@ def _table_lines(table: TextTable) -> Iterator[str]:
         return
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        yield "  ".join(
+        words = [
             word.rjust(width) if table.numbers and number else word.ljust(width)
             for number, (word, width) in enumerate(zip(row, widths, strict=True))
-        )
+        ]
+        yield "  ".join(words).rstrip()

@@ -13,20 +13,7 @@ from gpubench.model.text import counted
 from gpubench.report import labels
 from gpubench.report.inputs import Seconds
 from gpubench.report.scaling import RULES, plain_figures, ratio_words, sizes_of
-from gpubench.report.sections import (
-    NUMBER,
-    PAGE,
-    PRINTED,
-    WHY,
-    Chart,
-    Column,
-    Section,
-    SectionPart,
-    Spec,
-    Styled,
-    TextTable,
-    Words,
-)
+from gpubench.report.sections import Chart, Column, Look, On, Section, SectionPart, Spec, Styled, TextTable, Words
 from gpubench.report.verdicts import verdict_mark
 from gpubench.stats.scaling import Rule, ScalingPoint, TimeAtSize
 from gpubench.stats.settings import VerdictSettings
@@ -102,33 +89,12 @@ def _verdict(first: Side, second: Side, pair: Pair, judged: JudgedUnpaired) -> V
     if not pair.refused and judged.reason.startswith("no data"):
         reason = f"no block: {judged.blocks[0]} and {judged.blocks[1]}; in an import, dates are used as blocks"
     return Verdict(
+        **{**dataclasses.asdict(judged), "blocks": min(judged.blocks), "reason": reason},
         key=dict(pair.first.question) | {"workers": pair.first.layout.workers or pair.first.units},
         baseline=first.label,
         candidate=second.label,
-        effect=judged.effect,
-        low=judged.low,
-        high=judged.high,
-        blocks=min(judged.blocks),
-        verdict=judged.word,
-        reason=reason,
-        more_blocks=None,
-        p=judged.p,
-        p_holm=judged.p_holm,
-        p_flip=None,
-        p_family=None,
         samples=len(pair.first.logs) + len(pair.second.logs),
-        median_effect=None,
-        geomean_effect=None,
-        beyond_margin=judged.beyond_margin,
         flags=tuple(flags),
-        stragglers_baseline=0,
-        stragglers_candidate=0,
-        straggler_limit=None,
-        one_job=False,
-        low_adjusted=judged.low_adjusted,
-        high_adjusted=judged.high_adjusted,
-        low_equivalence=judged.low_equivalence,
-        high_equivalence=judged.high_equivalence,
     )
 
 
@@ -172,9 +138,13 @@ def _table(one: Curves) -> TextTable:
         row += ["refused" if units in one.refused else effect, verdict.verdict if verdict else "-"]
         row += [verdict_mark(verdict.verdict) if verdict else "-", _why(verdict)]
         rows.append(row)
-    sides = [Column(f"{letter} {what}", NUMBER) for letter in by_side for what in ("seconds", "efficiency")]
-    verdict_columns = [Column("verdict", on=PRINTED), Column("verdict", on=PAGE), Column("why", WHY, PAGE)]
-    columns = [Column("threads", NUMBER), *sides, Column("B against A [interval]", NUMBER), *verdict_columns]
+    sides = [Column(f"{letter} {what}", Look.NUMBER) for letter in by_side for what in ("seconds", "efficiency")]
+    verdict_columns = [
+        Column("verdict", on=On.PRINTED),
+        Column("verdict", on=On.PAGE),
+        Column("why", Look.WHY, On.PAGE),
+    ]
+    columns = [Column("threads", Look.NUMBER), *sides, Column("B against A [interval]", Look.NUMBER), *verdict_columns]
     return TextTable(columns, rows, f"Both sides of {one.name} at every size, with verdicts", "cards")
 
 
@@ -186,7 +156,7 @@ def sides_section(shown: SideBySide) -> Section:
     """A table per workload, both sides in it, then why; numbers are seconds, and ratios minus one."""
     sides = (shown.first, shown.second)
     about = [f"{side.letter}: {side.kind} {side.name}, {side.variant}" for side in sides]
-    parts = [SectionPart(lines=about, on=PRINTED)]
+    parts = [SectionPart(lines=about, on=On.PRINTED)]
     plain = []
     for number, one in enumerate(curves(shown)):
         found = sorted(one.verdicts.items())
@@ -202,7 +172,7 @@ def sides_section(shown: SideBySide) -> Section:
                 text=[Styled(rule, "quiet")],
                 charts=[Chart(anchor, f"sides {one.name}", functools.partial(_draw, one.name, sizes))],
             ),
-            SectionPart(lines=why, depth=1, on=PRINTED),
+            SectionPart(lines=why, depth=1, on=On.PRINTED),
         ]
         plain.append(
             {

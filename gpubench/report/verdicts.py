@@ -10,18 +10,14 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from gpubench.model.text import counted
 from gpubench.report import labels
 from gpubench.report.inputs import Seconds
 from gpubench.report.sections import (
-    MARKDOWN,
-    NUMBER,
-    PAGE,
-    PRINTED,
-    SHORT,
-    TERMINAL,
-    WHY,
     Chart,
     Column,
+    Look,
+    On,
     Section,
     SectionPart,
     Spec,
@@ -58,10 +54,10 @@ def wide_table(verdicts: Sequence[Verdict], seconds: Sequence[Seconds] = ()) -> 
 
     ``seconds`` are of every verdict; none at all: not shown.
     """
-    columns, rows = verdict_table(verdicts, seconds).on_medium(TERMINAL)
+    columns, rows = verdict_table(verdicts, seconds).on_medium(On.TERMINAL)
     table = Table(box=None, header_style="dim", pad_edge=False)
     for column in columns:
-        number = column.look == NUMBER
+        number = column.look == Look.NUMBER
         # How many more blocks may stand on a second line.
         least = len("inconclusive;") if column.heading == "verdict" else None
         justify, overflow = ("right", "ellipsis") if number else ("left", "fold")
@@ -168,20 +164,20 @@ def verdict_table(verdicts: Sequence[Verdict], seconds: Sequence[Seconds] = (), 
     whose = against[0] if len(against) == 1 else "baseline"
     sides, names = any(seconds), _names(verdicts)
     columns = [
-        Column("workload", SHORT if max(map(len, names), default=0) <= _SHORT_NAME else ""),
-        Column("candidate vs baseline", on=PRINTED),
-        Column(["Variant ", Styled(f"vs {whose}", "quiet")], f"{SHORT} alone", PAGE, "Variant"),
-        Column("seconds", NUMBER, PRINTED if sides else ""),
-        Column("Baseline", NUMBER, PAGE if sides else ""),
-        Column("Candidate", NUMBER, PAGE if sides else ""),
-        Column("effect [interval]", NUMBER, PRINTED),
-        Column("Change", NUMBER, PAGE),
-        Column("Interval, %", NUMBER, PAGE),
-        Column("blocks", NUMBER, TERMINAL),
-        Column("blocks", NUMBER, PAGE + MARKDOWN),
-        Column("verdict", on=TERMINAL),
-        Column("verdict", on=PAGE + MARKDOWN),
-        Column("what else to know", WHY, PAGE + MARKDOWN, "To know"),
+        Column("workload", Look.SHORT if max(map(len, names), default=0) <= _SHORT_NAME else ""),
+        Column("candidate vs baseline", on=On.PRINTED),
+        Column(["Variant ", Styled(f"vs {whose}", "quiet")], f"{Look.SHORT} alone", On.PAGE, "Variant"),
+        Column("seconds", Look.NUMBER, On.PRINTED if sides else ""),
+        Column("Baseline", Look.NUMBER, On.PAGE if sides else ""),
+        Column("Candidate", Look.NUMBER, On.PAGE if sides else ""),
+        Column("effect [interval]", Look.NUMBER, On.PRINTED),
+        Column("Change", Look.NUMBER, On.PAGE),
+        Column("Interval, %", Look.NUMBER, On.PAGE),
+        Column("blocks", Look.NUMBER, On.TERMINAL),
+        Column("blocks", Look.NUMBER, On.PAGE + On.MARKDOWN),
+        Column("verdict", on=On.TERMINAL),
+        Column("verdict", on=On.PAGE + On.MARKDOWN),
+        Column("what else to know", Look.WHY, On.PAGE + On.MARKDOWN, "To know"),
     ]
     rows = []
     for name, one, pair in zip(names, verdicts, seconds or [None] * len(verdicts), strict=True):
@@ -198,7 +194,7 @@ def verdict_table(verdicts: Sequence[Verdict], seconds: Sequence[Seconds] = (), 
             f"{effect} {interval}".rstrip(),
             Styled(effect, link=link, sort="" if one.effect is None else one.effect),
             Styled(interval, sort="" if one.shown[0] is None else one.shown[0]),
-            labels.blocks(one),
+            counted(one.blocks, "block"),
             str(one.blocks),
             "; ".join(word for word in (one.verdict, one.leaning, labels.more(one)) if word),
             verdict_mark(one.verdict),

@@ -1,10 +1,17 @@
 """What verdicts are made from: runs with their samples, and the comparisons that were planned."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import statistics
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 Status = Literal["ok", "failed", "skipped", "lost"]
+SUMMARIES: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "mean": statistics.fmean,
+    "geomean": statistics.geometric_mean,
+    "median": statistics.median,
+}
+"""From the seconds of a run to its number, by ``Summary``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -111,7 +111,6 @@ class Estimates:
     """What the gate needs to know of every cell; arrays of shape (cells,).
 
     Args:
-        difference: mean difference and its uncertainty.
         p: two-sided p-value (sequential in an adaptive campaign), NaN where there is none.
         equivalent: both one-sided tests reject.
         half_width: of the 95 % interval in logs (a repeated confidence interval in an adaptive campaign), NaN where
@@ -276,7 +275,6 @@ class Decisions:
     """Verdicts of all cells; arrays of shape (cells,).
 
     Args:
-        estimates: what they rest on.
         obstacle: index into OBSTACLES: why a cell can't be tested.
         p_holm: p-value after Holm over the family, NaN for a cell without one.
         word: index into WORDS.

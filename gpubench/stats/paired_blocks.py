@@ -307,7 +307,6 @@ def flip_p(differences: Floats, blocks: Ints, seed: int) -> Floats:
     Args:
         differences: log differences, 0 behind each cell's pairs, shape (cells, width).
         blocks: pairs of each cell, shape (cells,).
-        seed: of the flips where they are drawn.
 
     Returns:
         Shape (cells,), NaN below six pairs (the smallest value there would be above 5 %).
@@ -333,7 +332,6 @@ def family_flip_p(differences: Floats, mask: Bools, group: Ints, counted: Bools,
         mask: which of them count, same shape.
         group: number of the (nodes, block) of each, same shape.
         counted: cells that can be tested; the others count as t = 0, shape (cells,).
-        seed: of the flips where they are drawn.
 
     Returns:
         Shape (cells,), NaN for a cell that isn't counted.

@@ -27,7 +27,6 @@ class Sigma:
     """A pilot's σ_d in logs.
 
     Args:
-        value: the estimate.
         upper: its one-sided 80 % upper limit; plan with this one and print both.
         freedom: degrees of freedom it rests on.
     """
@@ -81,7 +80,6 @@ def sigma_from_parts(restart: float, iteration: float, reps: int) -> float:
     Args:
         restart: standard deviation in logs between runs of one variant in one block.
         iteration: standard deviation in logs between samples of a run.
-        reps: samples of a run.
     """
     return math.sqrt(2 * (restart**2 + iteration**2 / reps))
 
@@ -127,9 +125,9 @@ def equivalence_power(margin: float, sigma_d: float, blocks: int, effect: float 
     return float(np.mean(np.maximum(inside, 0.0)))
 
 
-def equivalence_blocks(margin: float, sigma_d: float, power: float = 0.9, effect: float = 0.0) -> int | None:
+def equivalence_blocks(margin: float, sigma_d: float, power: float = 0.9) -> int | None:
     """Fewest blocks (from 3) that call a cell equivalent with this power, None above 200; see ``equivalence_power``."""
-    return _fewest(lambda blocks: equivalence_power(margin, sigma_d, blocks, effect) >= power)
+    return _fewest(lambda blocks: equivalence_power(margin, sigma_d, blocks) >= power)
 
 
 def blocks_to_decide(

@@ -16,8 +16,6 @@ class Question:
         margin: another than planned, as a ratio minus one.
         baseline, candidate: labels of variants, for another pair than planned.
         allow: patterns of fields that may change with the variant besides those planned.
-        summary: another number of a run than planned.
-        metric: what of a sample is judged.
     """
 
     margin: float | None = None

@@ -21,6 +21,8 @@ Growth = Literal["weak", "strong"]
 """How the work grows: with the cluster, or not at all."""
 Rule = Growth | Literal["none"]
 """``none``: in a way that says nothing of scaling."""
+_ALPHA = 0.05
+"""One minus the level of each interval, not adjusted for their number."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -76,21 +78,18 @@ class SpeedupAtSize(TimeAtSize):
     efficiency: Interval
 
 
-def times_at_sizes(measured: Sequence[ScalingPoint], alpha: float = 0.05) -> list[TimeAtSize]:
-    """Every size with runs, ascending; ``alpha`` as for ``speedups``."""
-    return [TimeAtSize(one, _seconds(one, alpha)) for one in _with_runs(measured)]
+def times_at_sizes(measured: Sequence[ScalingPoint]) -> list[TimeAtSize]:
+    """Every size with runs, ascending."""
+    return [TimeAtSize(one, _seconds(one)) for one in _with_runs(measured)]
 
 
-def speedups(measured: Sequence[ScalingPoint], rule: Growth, alpha: float = 0.05) -> list[SpeedupAtSize]:
+def speedups(measured: Sequence[ScalingPoint], rule: Growth) -> list[SpeedupAtSize]:
     """Every size against the smallest one with runs, ascending.
 
     The intervals are Welch's on the logs of the runs (Welch 1947): sizes are measured in different allocations, so runs
     aren't paired between them. All share the smallest size, whose error moves them together. What an allocation itself
-    adds is in them only where a size was measured in several.
-
-    Args:
-        measured: one entry per size; sizes without runs are left out.
-        alpha: one minus the level of each interval, not adjusted for their number.
+    adds is in them only where a size was measured in several. ``measured`` has one entry per size; sizes without runs
+    are left out.
     """
     sizes = _with_runs(measured)
     found = []
@@ -98,9 +97,9 @@ def speedups(measured: Sequence[ScalingPoint], rule: Growth, alpha: float = 0.05
         base, ratio, speedup = sizes[0], one.units / sizes[0].units, Interval(1.0)
         if one is not base:
             mean, difference = float(np.mean(base.logs) - np.mean(one.logs)), welch(base.logs, one.logs)
-            half = None if difference is None else difference.half(alpha)
+            half = None if difference is None else difference.half(_ALPHA)
             speedup = _exponential(mean, half).times(ratio if rule == "weak" else 1.0)
-        found.append(SpeedupAtSize(one, _seconds(one, alpha), speedup, speedup.times(1 / ratio)))
+        found.append(SpeedupAtSize(one, _seconds(one), speedup, speedup.times(1 / ratio)))
     return found
 
 
@@ -108,8 +107,8 @@ def _with_runs(measured: Sequence[ScalingPoint]) -> list[ScalingPoint]:
     return sorted((one for one in measured if one.logs), key=lambda one: one.units)
 
 
-def _seconds(one: ScalingPoint, alpha: float) -> Interval:
-    return _exponential(float(np.mean(one.logs)), _own(one.logs, alpha))
+def _seconds(one: ScalingPoint) -> Interval:
+    return _exponential(float(np.mean(one.logs)), _own(one.logs))
 
 
 def _exponential(mean: float, half: float | None) -> Interval:
@@ -117,20 +116,19 @@ def _exponential(mean: float, half: float | None) -> Interval:
     return Interval(math.exp(mean), *bounds)
 
 
-def _own(logs: Sequence[float], alpha: float) -> float | None:
+def _own(logs: Sequence[float]) -> float | None:
     """Half the width of the interval of the mean."""
     if len(logs) < 2:
         return None
-    return float(-special.stdtrit(len(logs) - 1, alpha / 2) * np.std(logs, ddof=1) / math.sqrt(len(logs)))
+    return float(-special.stdtrit(len(logs) - 1, _ALPHA / 2) * np.std(logs, ddof=1) / math.sqrt(len(logs)))
 
 
-def time_share(parts: Sequence[float], wholes: Sequence[float], alpha: float = 0.05) -> Interval | None:
+def time_share(parts: Sequence[float], wholes: Sequence[float]) -> Interval | None:
     """Which share of the whole a part takes: the scheduler's, say, that of a graph whose tasks do nothing.
 
     Args:
         parts: log of each run's seconds of the part.
         wholes: of the whole, of the same runs in the same order; the two are paired.
-        alpha: one minus the level of the interval.
 
     Returns:
         The ratio with Student's interval on the logs; None without runs.
@@ -138,7 +136,7 @@ def time_share(parts: Sequence[float], wholes: Sequence[float], alpha: float = 0
     if not parts:
         return None
     differences = np.subtract(parts, wholes)
-    return _exponential(float(np.mean(differences)), _own([float(each) for each in differences], alpha))
+    return _exponential(float(np.mean(differences)), _own([float(each) for each in differences]))
 
 
 LEAST_SIZES = 3
@@ -188,19 +186,12 @@ def capacity(units: Floats, contention: Floats | float, coherency: Floats | floa
     return np.asarray(units / (1 + contention * (units - 1) + coherency * units * (units - 1)))
 
 
-def fit_usl(measured: Sequence[ScalingPoint], rule: Rule, alpha: float = 0.05) -> Usl | None:
+def fit_usl(measured: Sequence[ScalingPoint], rule: Rule) -> Usl | None:
     """Least squares on the logs of the runs' rates (noise is a factor), with profile-likelihood intervals.
 
     A bound is where the residual sum of squares, least over the other parameters, has grown by F(1, n - 3)/(n - 3)
-    (Bates & Watts, Nonlinear Regression Analysis, 1988, ch. 6), and never negative.
-
-    Args:
-        measured: one entry per size.
-        rule: as for ``scale``.
-        alpha: one minus the level of each interval.
-
-    Returns:
-        None below LEAST_SIZES sizes, or with no run to spare.
+    (Bates & Watts, Nonlinear Regression Analysis, 1988, ch. 6), and never negative. None below LEAST_SIZES sizes, or
+    with no run to spare.
     """
     sizes = [one for one in measured if one.logs]
     units = np.repeat([float(one.units) for one in sizes], [len(one.logs) for one in sizes])
@@ -208,7 +199,7 @@ def fit_usl(measured: Sequence[ScalingPoint], rule: Rule, alpha: float = 0.05) -
     if len({one.units for one in sizes}) < LEAST_SIZES or len(units) < 5:
         return None
     fit = _Fit(units, (np.log(units) if rule == "weak" else 0.0) - seconds)
-    limit = fit.best * (1 + float(special.fdtri(1, len(units) - 3, 1 - alpha)) / (len(units) - 3))
+    limit = fit.best * (1 + float(special.fdtri(1, len(units) - 3, 1 - _ALPHA)) / (len(units) - 3))
     contention = _profile(fit.at_contention, fit.contention, limit)
     coherency = _profile(fit.at_coherency, fit.coherency, limit)
     return Usl(fit.rate(contention, limit), contention, coherency, int(units.max()))

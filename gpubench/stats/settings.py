@@ -81,7 +81,6 @@ class VerdictSettings:
         alpha: family-wise error rate of the test, and error rate of each of the two one-sided tests.
         seed: of the sign flips that are drawn where there are too many to enumerate.
         look: None for a fixed plan, which is looked at once.
-        metric: what the numbers are.
 
     Raises:
         UsageError: a value that no verdict can be made with.

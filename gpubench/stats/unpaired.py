@@ -54,17 +54,7 @@ class UnpairedDifference:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class JudgedUnpaired:
-    """What may be believed of one comparison; effects and bounds are ratios minus one, None where undefined.
-
-    Args:
-        effect: B over A, minus one; positive is slower.
-        low, high: 95 % interval, by itself.
-        blocks: of A and of B.
-        p, p_holm: two-sided, and after Holm over the family; None where it can't be tested.
-        beyond_margin: the whole adjusted interval lies beyond the margin.
-        low_adjusted, high_adjusted: interval at the level of Holm's step.
-        low_equivalence, high_equivalence: 90 % interval, within the margin exactly where the cell is equivalent.
-    """
+    """What may be believed of B against A, in the fields of ``Verdict``; ``blocks`` are those of A and of B."""
 
     effect: float | None
     low: float | None
@@ -72,7 +62,7 @@ class JudgedUnpaired:
     blocks: tuple[int, int]
     p: float | None
     p_holm: float | None
-    word: Word
+    verdict: Word
     reason: str
     beyond_margin: bool
     low_adjusted: float | None = None
@@ -106,7 +96,6 @@ def judge_unpaired(
     Args:
         family: log of the seconds of A's blocks and of B's, one value a block, of *every* comparison: one without
             values keeps its place in Holm's correction.
-        settings: margin and error rate, chosen before looking.
     """
     found = [_tested(*sides) for sides in family]
     p = np.array([math.nan if one is None else one.p for one in found])

@@ -49,11 +49,6 @@ _MOST_FIELDS = 3
 _MOST_LETTERS = 60
 
 
-def percent(ratio: float) -> str:
-    """``0.0312`` → ``+3.1 %``."""
-    return f"{100 * ratio:+.1f} %"
-
-
 def share_percent(share: float) -> str:
     """``0.063`` → ``6.3``; no share is above 100 %, whatever a rule of thumb says of three samples."""
     return f"{float(f'{min(100 * share, 100):.2g}'):g}"
@@ -135,12 +130,10 @@ class Verdict:
     """What may be believed of one comparison. Effects and bounds are ratios minus one; None where undefined.
 
     Args:
-        key: what identifies the cell.
         effect: mean over blocks of candidate minus baseline under the chosen summary; positive is slower.
         low: lower bound of the 95 % interval (a repeated confidence interval in an adaptive campaign).
         blocks: complete pairs.
         verdict: ``broken``, ``equivalent``, ``regression``, ``improvement`` or ``inconclusive``.
-        reason: why, in a sentence.
         more_blocks: for an inconclusive cell, blocks still needed if the truth is what was estimated; None where more
             of the same can't help or more than 200 would be needed. While an adaptive campaign runs, at most what
             its maximum leaves.
@@ -154,7 +147,6 @@ class Verdict:
         beyond_margin: the whole adjusted interval lies beyond the margin, in the direction of the verdict.
         flags: names of what a reader should know beside the verdict.
         stragglers_baseline: samples above 1.5 times their run's median.
-        stragglers_candidate: same for the candidate.
         straggler_limit: stragglers rarer than this share of samples can't be excluded: 3 / (samples of the variant with
             fewer).
         one_job: several blocks come from one allocation, so the verdict holds on these nodes.
@@ -172,20 +164,20 @@ class Verdict:
     blocks: int
     verdict: str
     reason: str
-    more_blocks: int | None
-    p: float | None
-    p_holm: float | None
-    p_flip: float | None
-    p_family: float | None
-    samples: int
-    median_effect: float | None
-    geomean_effect: float | None
-    beyond_margin: bool
-    flags: tuple[str, ...]
-    stragglers_baseline: int
-    stragglers_candidate: int
-    straggler_limit: float | None
-    one_job: bool
+    more_blocks: int | None = None
+    p: float | None = None
+    p_holm: float | None = None
+    p_flip: float | None = None
+    p_family: float | None = None
+    samples: int = 0
+    median_effect: float | None = None
+    geomean_effect: float | None = None
+    beyond_margin: bool = False
+    flags: tuple[str, ...] = ()
+    stragglers_baseline: int = 0
+    stragglers_candidate: int = 0
+    straggler_limit: float | None = None
+    one_job: bool = False
     low_adjusted: float | None = None
     high_adjusted: float | None = None
     low_equivalence: float | None = None
@@ -224,7 +216,6 @@ def judge(comparisons: Sequence[ComparisonInput], settings: VerdictSettings) -> 
     Args:
         comparisons: every comparison that was *planned*, with or without data: leaving some out would make Holm too
             mild.
-        settings: chosen before looking.
 
     Returns:
         One verdict per comparison, in the same order.

@@ -18,6 +18,8 @@ from gpubench.store.packs import Pack
 
 PLAN_FILE = "plan.json"
 CACHE_FILE = "samples.cache"
+DERIVED = (CACHE_FILE, "results.parquet", "verdicts.json", "report.html", "report.md")
+"""Files that can be made again from the others."""
 
 
 @dataclasses.dataclass(frozen=True)

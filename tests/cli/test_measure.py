@@ -197,7 +197,7 @@ def test_a_client_that_has_to_be_killed_may_have_left_something(
     deaf.chmod(0o755)
     monkeypatch.setattr(attach, "STOP_S", 0.5)
     with pytest.raises(InterruptedByUserError) as caught:
-        attach.SubprocessClient(tmp_path, deaf, {}, "attach").ask("{}", "answer.json", 60.0)
+        attach.SubprocessClient(tmp_path, deaf, {}, "attach").ask("{}", "answer.json", 60.0, str)
     assert str(caught.value) == (
         "interrupted by SIGINT; the client did not end within 0.5 s and was killed: the workers may still have its "
         "code and data; restart the workers before you measure again"

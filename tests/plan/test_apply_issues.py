@@ -8,7 +8,7 @@ import pytest
 
 from gpubench.model.known_issue import KnownIssue
 from gpubench.model.plan import Plan
-from gpubench.plan.additions import plan_advance, plan_repair
+from gpubench.plan.additions import Repair, plan_advance, plan_repair
 from gpubench.plan.budget import node_hours
 from gpubench.plan.known_issues import issue_lines
 from tests.plan.requests_by_hand import image, plan, site
@@ -128,9 +128,9 @@ def test_skipped_runs_cost_nothing() -> None:
 def test_resume_leaves_planned_skips_alone() -> None:
     made = skipping()
     status = {run.run: "skipped" if made.skip_reason(job.nodes, run.variant) else "ok" for job, _, run in made.runs()}
-    assert plan_repair(made, status, NOW).empty
+    assert plan_repair(made, status, NOW) == Repair({}, None)
     unwritten = {run: "lost" if word == "skipped" else word for run, word in status.items()}
-    assert plan_repair(made, unwritten, NOW).empty
+    assert plan_repair(made, unwritten, NOW) == Repair({}, None)
 
 
 def test_a_planned_skip_beside_lost_runs_makes_no_broken_block() -> None:

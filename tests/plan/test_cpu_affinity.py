@@ -7,15 +7,8 @@ from typing import Any
 
 import pytest
 
-from gpubench.plan.site_checks import (
-    WorkerAffinity,
-    check_count,
-    check_processes,
-    check_versions,
-    cpu_list,
-    host_lines,
-    judge_affinity,
-)
+from gpubench.plan.cpu_affinity import WorkerAffinity, cpu_list, judge_affinity
+from gpubench.plan.site_checks import check_count, check_processes, check_versions, host_lines
 
 
 def worker(number: int, allowed: Sequence[int], *, threads: int = 1, **more: Any) -> dict[str, Any]:

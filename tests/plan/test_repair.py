@@ -10,6 +10,7 @@ from tests.plan.requests_by_hand import plan, site
 
 PLAN = plan("a=1 b=2 c=3", blocks=6, nodes=[1, 2])
 NOW = "2026-11-20T13:00:00+00:00"
+NOTHING = Repair({}, None)
 
 
 def blocks(of: Plan) -> dict[int, PlannedBlock]:
@@ -31,11 +32,11 @@ def with_addition(of: Plan, repair: Repair) -> Plan:
 
 
 def test_nothing_is_missing_when_every_run_has_ended() -> None:
-    assert plan_repair(PLAN, status(PLAN), NOW).empty
+    assert plan_repair(PLAN, status(PLAN), NOW) == NOTHING
 
 
 def test_a_failed_run_is_a_finding_and_no_hole() -> None:
-    assert plan_repair(PLAN, status(PLAN, b2="ok failed ok", b5="failed failed failed"), NOW).empty
+    assert plan_repair(PLAN, status(PLAN, b2="ok failed ok", b5="failed failed failed"), NOW) == NOTHING
 
 
 @pytest.mark.parametrize("missing", ["lost", "skipped"])
@@ -96,7 +97,7 @@ def test_where_a_job_holds_one_block_each_broken_block_gets_a_job_of_its_own() -
 def test_a_replaced_block_is_not_replaced_twice() -> None:
     first = plan_repair(PLAN, status(PLAN, b2="ok lost ok"), NOW)
     whole = with_addition(PLAN, first)
-    assert plan_repair(whole, status(whole, b2="ok lost ok"), NOW).empty
+    assert plan_repair(whole, status(whole, b2="ok lost ok"), NOW) == NOTHING
 
 
 def test_a_replacement_that_breaks_is_replaced_itself() -> None:

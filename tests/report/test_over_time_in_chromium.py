@@ -44,7 +44,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 observed.append(
                     Observed(key, version, date, "c", slower + 0.001 * (number * 7 % 5), 4, 0.01, workers, 10**9)
                 )
-    made = trend_page([HistorySource("campaign", "c", "of a test", [], [])], observed, missing, find(observed, 1))
+    made = trend_page([HistorySource("campaign", "c", "of a test", [], [], observed, missing)], find(observed, 1))
     path = tmp_path_factory.mktemp("history") / "over time.html"
     path.write_bytes(html(made, reports.TEMPLATES))
     return path

@@ -8,11 +8,9 @@ import reports
 
 from gpubench.report.page import Page, html, markdown
 from gpubench.report.sections import (
-    MARKDOWN,
-    NUMBER,
-    PAGE,
-    PRINTED,
     Column,
+    Look,
+    On,
     Section,
     SectionPart,
     Styled,
@@ -23,7 +21,7 @@ from gpubench.report.sections import (
 
 
 def table(**given: object) -> TextTable:
-    columns = ["link", Column("rate", NUMBER), Column("why", on=PAGE), Column("shown", on=PRINTED)]
+    columns = ["link", Column("rate", Look.NUMBER), Column("why", on=On.PAGE), Column("shown", on=On.PRINTED)]
     rows = [
         ["n0 to n1", Styled("1 GB/s", link="runs/a"), "slow <cable>", "yes"],
         ["n1 to n0", Styled("2 GB/s", sort=2e9), "", "no"],
@@ -51,8 +49,8 @@ def test_a_column_is_shown_where_it_says_and_a_cell_says_the_same_everywhere() -
 
 
 def test_a_part_is_shown_where_it_says_also_inside_of_another() -> None:
-    inner = [SectionPart(lines=["printed"], on=PRINTED), SectionPart(lines=["on the page"], on=PAGE, fold="more")]
-    section = Section([SectionPart("outer", parts=[*inner, SectionPart(lines=["markdown"], on=MARKDOWN)])])
+    inner = [SectionPart(lines=["printed"], on=On.PRINTED), SectionPart(lines=["on the page"], on=On.PAGE, fold="more")]
+    section = Section([SectionPart("outer", parts=[*inner, SectionPart(lines=["markdown"], on=On.MARKDOWN)])])
     assert list(text_lines(section)) == ["outer", "printed"]
     assert [word in markdown_text(section) for word in ("printed", "on the page", "markdown")] == [True, False, True]
     page = body(*section.parts)
@@ -69,6 +67,6 @@ def test_the_last_cell_of_a_short_row_spans_what_is_left_and_a_section_folds_whe
 
 
 def test_a_page_in_markdown_is_its_answer_its_notes_and_the_sections_that_are_for_it() -> None:
-    sections = [Section([SectionPart(lines=["kept"])]), Section([SectionPart(lines=["left out"])], on=PAGE)]
+    sections = [Section([SectionPart(lines=["kept"])]), Section([SectionPart(lines=["left out"])], on=On.PAGE)]
     text = markdown(Page("t", "over", ["Slower.", "As fast."], sections, "Made.", notes=["A *note*"]))
     assert text == "**Slower. As fast.**\n\n> A \\*note\\*\n\n- kept\n"

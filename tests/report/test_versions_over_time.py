@@ -33,7 +33,7 @@ def history() -> list[Observed]:
 
 
 def page_of(observed: list[Observed]) -> Page:
-    return trend_page([HistorySource("campaign", "c", "", [], [])], observed, [], find(observed, 1))
+    return trend_page([HistorySource("campaign", "c", "", [], [], observed)], find(observed, 1))
 
 
 def test_the_first_sentence_names_the_largest_difference_and_leaves_single_dates_out() -> None:
@@ -81,9 +81,9 @@ def test_seconds_are_drawn_upside_down_so_that_up_is_faster_and_rates_are_not() 
         panels = [panel.get("layer") or panel["vconcat"][0]["layer"] for panel in chart["concat"]]
         return {y["scale"]["reverse"] for layers in panels for layer in layers if (y := layer["encoding"].get("y"))}
 
-    assert reversed_(seconds.chart) == {True}
-    assert seconds.unit == "seconds, axis reversed"
-    assert reversed_(rates.chart) == {False}
+    assert reversed_(seconds.charts[0].spec) == {True}
+    assert seconds.heading.endswith(", seconds, axis reversed")
+    assert reversed_(rates.charts[0].spec) == {False}
 
 
 def test_unusual_days_are_marked_at_their_figures() -> None:
@@ -93,9 +93,10 @@ def test_unusual_days_are_marked_at_their_figures() -> None:
     series = find(observed, 1)
     assert [day for one in series for day, _ in one.unusual] == [DATES[7]]
     (shown,) = over_time(observed, [], series)
-    (mark,) = shown.chart["datasets"]["unusual"]
+    datasets = shown.charts[0].spec["datasets"]
+    (mark,) = datasets["unusual"]
     assert (mark["panel"], mark["variant"]) == ("16 workers", "1.9.0")
-    assert mark["value"] in {row["value"] for row in shown.chart["datasets"]["figures"] if row["panel"] == "16 workers"}
+    assert mark["value"] in {row["value"] for row in datasets["figures"] if row["panel"] == "16 workers"}
     assert "time +5" in mark["said"]
 
 

@@ -142,8 +142,8 @@ def test_two_sides_without_common_blocks_are_shown_alike() -> None:
         for one in judge_unpaired(sides, VerdictSettings()):
             beyond = one.low_adjusted > 0 or one.high_adjusted < 0
             assert beyond == (one.p_holm <= 0.05)
-            assert ("likely" in one.reason) == (one.word == "inconclusive" and (one.low > 0 or one.high < 0))
+            assert ("likely" in one.reason) == (one.verdict == "inconclusive" and (one.low > 0 or one.high < 0))
             inside = one.low_equivalence >= 1 / 1.03 - 1 and one.high_equivalence <= 0.03
-            assert inside == (one.word == "equivalent")
-            words.add(one.word)
+            assert inside == (one.verdict == "equivalent")
+            words.add(one.verdict)
     assert words == {"regression", "improvement", "equivalent", "inconclusive"}

@@ -36,7 +36,7 @@ def test_the_words_are_those_of_paired_verdicts() -> None:
     family = [(tight, [one + shift for one in side(6, 0.001, seed=2)]) for shift in (0.0, 0.1, -0.1, 0.02)]
     family.append((side(3, 0.2), side(3, 0.2, seed=2)))
     found = judge_unpaired(family, VerdictSettings())
-    assert [one.word for one in found] == ["equivalent", "regression", "improvement", "equivalent", "inconclusive"]
+    assert [one.verdict for one in found] == ["equivalent", "regression", "improvement", "equivalent", "inconclusive"]
     assert [one.beyond_margin for one in found] == [False, True, True, False, False]
     assert found[1].effect == pytest.approx(math.expm1(0.1), abs=0.002)
     assert found[1].low is not None
@@ -56,20 +56,20 @@ def test_equivalent_is_the_ninety_percent_interval_within_the_margin() -> None:
         (-delta + reach - 1e-6, False),
     ):
         (found,) = judge_unpaired([(first, [one - apart + effect for one in second])], VerdictSettings())
-        assert (found.word == "equivalent") is equivalent, effect
+        assert (found.verdict == "equivalent") is equivalent, effect
 
 
 @pytest.mark.parametrize(("count", "word"), [(0, "no data"), (1, "few blocks"), (2, "few blocks")])
 def test_fewer_than_three_blocks_on_a_side_carry_no_verdict_and_keep_their_place(count: int, word: str) -> None:
     clear = (side(6, 0.001), [one + 0.1 for one in side(6, 0.001, seed=2)])
     few, alone = judge_unpaired([(side(8, 0.01), side(count, 0.01)), clear], VerdictSettings())
-    assert (few.word, few.reason.partition(":")[0], few.p_holm) == ("inconclusive", word, None)
+    assert (few.verdict, few.reason.partition(":")[0], few.p_holm) == ("inconclusive", word, None)
     assert alone.p_holm == pytest.approx(2 * (alone.p or 0))
 
 
 def test_repeated_rows_are_not_repeated_runs() -> None:
     (one,) = judge_unpaired([([0.0] * 6, [0.2] * 6)], VerdictSettings())
-    assert (one.word, one.reason.partition(":")[0]) == ("inconclusive", "no variation")
+    assert (one.verdict, one.reason.partition(":")[0]) == ("inconclusive", "no variation")
 
 
 @pytest.mark.parametrize("counts", [(3, 6), (4, 4), (8, 8)])
@@ -79,9 +79,9 @@ def test_false_alarms_stay_within_five_percent_of_families(counts: tuple[int, in
     count, alarms, wrong = 600, 0, 0
     for _ in range(count):
         family = [(list(rng.normal(0, 0.04, counts[0])), list(rng.normal(0, 0.01, counts[1]))) for _ in range(4)]
-        alarms += any(one.word in ("regression", "improvement") for one in judge_unpaired(family, VerdictSettings()))
+        alarms += any(one.verdict in ("regression", "improvement") for one in judge_unpaired(family, VerdictSettings()))
         beyond = [(list(rng.normal(0, 0.01, counts[0])), list(rng.normal(math.log(1.03), 0.003, counts[1])))]
-        wrong += judge_unpaired(beyond, VerdictSettings())[0].word == "equivalent"
+        wrong += judge_unpaired(beyond, VerdictSettings())[0].verdict == "equivalent"
     # Binomial: 46 of 600 is three standard deviations above 5 %.
     assert alarms <= 46
     assert wrong <= 46
@@ -94,4 +94,4 @@ def test_equal_times_vary_by_no_rounding_of_their_means(seconds: float) -> None:
         for value in (seconds, 1.05 * seconds)
     ]
     (found,) = judge_unpaired([(sides[0], sides[1])], VerdictSettings())
-    assert (found.word, found.reason.partition(":")[0]) == ("inconclusive", "no variation")
+    assert (found.verdict, found.reason.partition(":")[0]) == ("inconclusive", "no variation")

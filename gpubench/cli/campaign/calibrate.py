@@ -23,6 +23,7 @@ from gpubench.errors import DataError, IncompleteError, InterruptedByUserError, 
 from gpubench.files import create_exclusively
 from gpubench.model.image import parse_variant
 from gpubench.model.quantities import parse_fraction
+from gpubench.model.text import counted
 from gpubench.store.calibrations import Calibration, keep_calibration
 from gpubench.store.campaign import PLAN_FILE, Campaign
 
@@ -68,7 +69,8 @@ def calibrate(directory: Path, campaigns: int) -> None:
         InterruptedByUserError: Ctrl-C; what was finished is judged and kept.
     """
     wishes = _read(directory)
-    say(f"calibration {directory}: {_many(campaigns)} of {wishes.ucx} against itself{_slowed(wishes)}")
+    slowed = f", the candidate slowed by {wishes.slow}" if wishes.slow else ""
+    say(f"calibration {directory}: {counted(campaigns, 'campaign')} of {wishes.ucx} against itself{slowed}")
     try:
         _run(wishes, directory, campaigns)
     except (InterruptedByUserError, KeyboardInterrupt) as stopped:
@@ -148,8 +150,8 @@ def _conclude(wishes: CalibrateOptions, directory: Path, *, must: bool) -> None:
     kept = keep_calibration(judged[0][0].plan.site.name, measured)
     told = Counter(word for _, words in judged for word in words)
     say("")
-    counted = ", ".join(f"{count} {word}" for word, count in sorted(told.items()))
-    say(f"verdicts of {_many(len(judged))}: {counted}")
+    each = ", ".join(f"{count} {word}" for word, count in sorted(told.items()))
+    say(f"verdicts of {counted(len(judged), 'campaign')}: {each}")
     if len(judged) < len(campaigns):
         say(f"left out, without a verdict: {len(campaigns) - len(judged)}")
     say(f"{slowed_words(measured)}." if wishes.slow else calibration_sentence({"": measured}))
@@ -188,11 +190,3 @@ def _read(directory: Path) -> CalibrateOptions:
 def _absolute(name: str) -> str:
     """A profile or suite by its path is found from anywhere; a name stays a name."""
     return str(Path(name).resolve()) if name.endswith(".toml") else name
-
-
-def _slowed(wishes: CalibrateOptions) -> str:
-    return f", the candidate slowed by {wishes.slow}" if wishes.slow else ""
-
-
-def _many(campaigns: int) -> str:
-    return f"{campaigns} campaign{'' if campaigns == 1 else 's'}"

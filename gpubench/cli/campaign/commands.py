@@ -96,11 +96,11 @@ def plan(
     refuses them. With --images too, the images are found or built, and `gpubench submit DIR` runs the campaign.
     """
     from gpubench import resources
-    from gpubench.cli.campaign.planning import plan_campaign, read_wishes, render_again, render_campaign
+    from gpubench.cli.campaign.planning import plan_campaign, read_wishes, render_campaign, write_scripts
     from gpubench.cli.results.open_target import only_one
     from gpubench.cli.say import say
     from gpubench.render.job import job_file
-    from gpubench.store.campaign import PLAN_FILE
+    from gpubench.store.campaign import PLAN_FILE, Campaign
 
     only_one(campaign, asked)
     if out is None:
@@ -115,7 +115,8 @@ def plan(
     if images:
         opened = plan_campaign(read_wishes(asked), out=out)
     elif asked == CampaignOptions() and (out.is_file() or (out / PLAN_FILE).exists()):
-        opened = render_again(out)
+        opened = Campaign.open(out)
+        write_scripts(opened)
     else:
         opened = render_campaign(read_wishes(asked), out)
     for job in opened.jobs:

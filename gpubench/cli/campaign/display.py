@@ -23,7 +23,6 @@ from gpubench.model.quantities import format_seconds
 from gpubench.model.text import counted
 from gpubench.schedulers import JobState, submitted
 from gpubench.schedulers.batch import OVER_BUDGET
-from gpubench.spec import WorkloadSpec
 from gpubench.spec.records import LOGS_FILE
 from gpubench.store.accounting import PENDING, Accounting, RunOutcome, run_warnings
 from gpubench.store.campaign import PLAN_FILE, Campaign
@@ -69,11 +68,10 @@ def plan_lines(campaign: Campaign) -> Iterator[str]:
     yield f"  about {format_seconds(plan.time.total_s)}: {format_seconds(plan.time.run_s)} a run ({plan.time.source})"
     sweep = len({workers_per_node for _, workers_per_node in plan.places}) > 1
     for cost in node_hours(plan):
-        layout = f" x {cost.workers_per_node} worker{'s' if cost.workers_per_node > 1 else ''}" if sweep else ""
+        layout = f" x {counted(cost.workers_per_node, 'worker')}" if sweep else ""
         yield (
-            f"    {cost.nodes} node{'s' if cost.nodes > 1 else ''}{layout}: {cost.jobs} job"
-            f"{'s' if cost.jobs > 1 else ''}, {counted(cost.runs, 'run')}, about {format_seconds(cost.seconds)} = "
-            f"{cost.node_hours:.2g} node-hours"
+            f"    {counted(cost.nodes, 'node')}{layout}: {counted(cost.jobs, 'job')}, {counted(cost.runs, 'run')}, "
+            f"about {format_seconds(cost.seconds)} = {cost.node_hours:.2g} node-hours"
         )
     for line in issue_lines(plan.known_issues):
         yield f"  {line}"
@@ -92,7 +90,7 @@ def _finds(plan: Plan) -> Iterator[str]:
 
         _, assumed = predict_for_plan(
             (),
-            workloads=[WorkloadSpec(**item.model_dump(exclude={"params_id"})) for item in plan.workloads],
+            workloads=[item.spec for item in plan.workloads],
             comparisons=plan.comparisons,
             blocks=blocks,
             margin=plan.margin,
@@ -138,17 +136,8 @@ def _foreseen_names(plan: Plan) -> list[str]:
     from gpubench.report.labels import cell_names
 
     params = {item.params_id: json.dumps(item.params) for item in plan.workloads}
-    return cell_names(
-        [
-            {
-                "workload": one.workload,
-                "params": params[one.params_id],
-                "nodes": one.nodes,
-                "workers_per_node": one.workers_per_node,
-            }
-            for one in plan.foreseen
-        ]
-    )
+    cell = {"workload", "nodes", "workers_per_node"}
+    return cell_names([one.model_dump(include=cell) | {"params": params[one.params_id]} for one in plan.foreseen])
 
 
 def _undecidable(plan: Plan) -> str:
@@ -258,14 +247,6 @@ def show_verdicts(
         say(f"runs: {counts(accounting)}")
 
 
-def show_notes(judged: JudgedCampaign) -> None:
-    """What changed with the variants besides what was planned, and whether that was allowed."""
-    from gpubench.report.provenance import cautions
-
-    for line in cautions(judged.campaign.plan, judged.changes, judged.accounting.outcomes):
-        say(f"note: {line}")
-
-
 def show_next_steps(found: Sequence[NextStep]) -> None:
     """Print commands to type next, each with its cost and its benefit."""
     if not found:
@@ -281,9 +262,11 @@ def write_report(judged: JudgedCampaign, inputs: ReportInputs | None = None) -> 
     """``report.html`` and ``report.md`` into the campaign's directory, or beside its pack; the page."""
     from gpubench.cli.results.judge import report_inputs
     from gpubench.report.campaign_page import campaign_page
+    from gpubench.report.provenance import cautions
 
     page = campaign_page(inputs or report_inputs(judged))
-    show_notes(judged)
+    for line in cautions(judged.campaign.plan, judged.changes, judged.accounting.outcomes):
+        say(f"note: {line}")
     write_page(page, judged.campaign.report, judged.campaign.summary)
     say(f"report: {judged.campaign.report}")
     if judged.campaign.pack is None:

@@ -15,14 +15,13 @@ from gpubench.errors import DataError, MissingToolError, SchedulerError, UsageEr
 from gpubench.files import locked, writing
 from gpubench.model.site import Site
 from gpubench.spec.records import DATA_FOLDER, RUN_FILE
-from gpubench.store.campaign import CACHE_FILE, PLAN_FILE, Campaign
+from gpubench.store.campaign import DERIVED, PLAN_FILE, Campaign
 
 STAGE = ".fetch"
 """Folder in the copy for records whose run's other files have not been copied yet."""
 PARTIAL = ".rsync-partial"
 SILENCE_S = 120
 SSH = "ssh -o ConnectTimeout=20 -o ServerAliveInterval=15"
-_DERIVED = (CACHE_FILE, "results.parquet", "verdicts.json", "report.html", "report.md")
 _REMOTE = re.compile(r"[^/:]+:.+")
 
 
@@ -89,7 +88,7 @@ def _bring(source: str, copy: Path, lock: int) -> None:
         _rsync([*filters, f"--compare-dest={copy.resolve()}"], source, stage, lock)
         _refuse_another(source, stage, copy)
         passing = [f"/{STAGE}", PARTIAL, ".*.tmp", ".rendezvous-*"]
-        left_out = [*passing, f"/{DATA_FOLDER}", f"/runs/*/{RUN_FILE}", *(f"/{name}" for name in _DERIVED)]
+        left_out = [*passing, f"/{DATA_FOLDER}", f"/runs/*/{RUN_FILE}", *(f"/{name}" for name in DERIVED)]
         kept = [f"--partial-dir={PARTIAL}", "--delay-updates"]
         _rsync([*kept, *(f"--exclude={path}" for path in left_out)], source, copy, lock)
         for record in sorted(stage.glob(f"runs/*/{RUN_FILE}")):

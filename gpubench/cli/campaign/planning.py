@@ -176,7 +176,7 @@ def _request(wanted: Wanted, now: dt.datetime, seed: int, images: Mapping[str, F
     manifests = {spec: found[1] for spec, found in images.items() if found}
     check_packages(wanted.workloads, manifests)
     settled = settle(wanted, manifests)
-    history = find_history(wanted.outputs, wanted.site.name, _shape_wanted(settled))
+    history = find_history(wanted.outputs, wanted.site.name, _shape(settled))
     if first := wanted.tried:
         reps = {item.params_id: item.reps for item in wanted.workloads}
         run_s = first.run_s(reps)
@@ -237,13 +237,6 @@ def write_node_half(directory: Path, own: Iterable[OwnWorkload]) -> None:
     write_atomically(directory / NODE_HALF, pack(resources.node_half() | dict(one.packed() for one in own)))
 
 
-def render_again(directory: Path) -> Campaign:
-    """Write the scripts of a planned campaign once more; raises UsageError where there is none."""
-    campaign = Campaign.open(directory)
-    write_scripts(campaign)
-    return campaign
-
-
 def write_scripts(campaign: Campaign) -> None:
     """Render every job of the campaign; the node half is packed once, and stays what it is when jobs are added."""
     node_half = campaign.node_half.read_bytes() if campaign.node_half.exists() else pack(resources.node_half())
@@ -296,30 +289,25 @@ def find_history(outputs: Path, site: str, shape: dict[str, Any]) -> History | N
             campaign = Campaign.open(path.parent)
         except GpubenchError:  # a damaged campaign is no history; whoever opens it by name is told
             continue
-        if campaign.plan.site.name == site and shape_of(campaign.plan) == shape:
+        if campaign.plan.site.name == site and _shape(campaign.plan) == shape:
             durations = [run_seconds(outcome) for outcome in account(campaign).outcomes if outcome.status == "ok"]
             if durations:
                 return History(campaign.plan.campaign, statistics.median(durations), len(durations), _pilot(campaign))
     return None
 
 
-def _shape_wanted(wanted: Wanted) -> dict[str, Any]:
-    """As ``shape_of`` of a plan, before there is one."""
-    return _shape(wanted, wanted.workers, tried=wanted.tried is not None)
-
-
-def shape_of(plan: Plan) -> dict[str, Any]:
+def _shape(of: Wanted | Plan) -> dict[str, Any]:
     """What runs must have in common for the durations of one to predict those of the other."""
-    return _shape(plan, sorted({workers for _, workers in plan.places}), tried=bool(plan.first_pass))
-
-
-def _shape(of: Wanted | Plan, workers: Sequence[int], *, tried: bool) -> dict[str, Any]:
+    if isinstance(of, Plan):
+        workers, tried = sorted({workers for _, workers in of.places}), bool(of.first_pass)
+    else:
+        workers, tried = [*of.workers], of.tried is not None
     return {
         "protocol": of.protocol,
         "runtime": of.site.runtime,
         "arrangement": of.site.layout.arrangement,
         "waiting": of.site.layout.waiting,
-        "device": of.site.device if isinstance(of, Wanted) else of.device,
+        "device": of.device,
         "workers_per_node": workers,
         # Where a first pass chose the repetitions, runs take as long with other numbers of them.
         "workloads": sorted((item.params_id, 0 if tried else item.reps, item.warmup) for item in of.workloads),

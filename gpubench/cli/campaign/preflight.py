@@ -101,28 +101,21 @@ def _record(site: Site, places: dict[str, Resolved], shared: list[Resolved]) -> 
     return json.dumps(plain, indent=1, ensure_ascii=False) + "\n"
 
 
-def prepare(campaign: Campaign) -> None:
-    """``require_scheduler`` and ``place_campaign``; nothing is submitted where one of them raises."""
-    require_scheduler(campaign)
-    place_campaign(campaign)
-
-
 def can_submit(site: Site) -> bool:
     """Whether the site has a queue, and this machine the command to submit jobs with."""
     return site.scheduler in BATCH and shutil.which(BATCH[site.scheduler].SUBMIT) is not None
 
 
-def require_scheduler(campaign: Campaign) -> None:
-    """See that the site's scheduler and every image are there; a site without a queue needs neither yet.
+def prepare(campaign: Campaign) -> None:
+    """See that the site's scheduler and every image are there (a site without a queue needs neither yet), and
+    ``place_campaign``.
 
     Raises:
         MissingToolError: this machine has no command to submit with; says what to run where.
         PlanRefusedError: a variant has no image.
     """
     site = campaign.plan.site
-    if site.scheduler not in BATCH:
-        return
-    if not can_submit(site):
+    if site.scheduler in BATCH and not can_submit(site):
         build, load = unbuilt(campaign)
         elsewhere = f"on a machine with Docker: {build}; " if build and load else ""
         command, scripts = BATCH[site.scheduler].SUBMIT, campaign.directory / "jobs"
@@ -131,7 +124,9 @@ def require_scheduler(campaign: Campaign) -> None:
             then=f"{elsewhere}on a login node of {site.name}: "
             + (f"{load or build}, then the same command" if build or load else f"gpubench submit {campaign.directory}"),
         )
-    planned_images(campaign)
+    if site.scheduler in BATCH:
+        planned_images(campaign)
+    place_campaign(campaign)
 
 
 def planned_images(campaign: Campaign) -> list[Image]:

@@ -67,10 +67,8 @@ def run_jobs(
     """Run jobs of the campaign on this machine, one after the other, to their end.
 
     Args:
-        campaign: planned and rendered.
         blocks: the blocks to run, by job; None means all of them.
         budget: no block is begun that would end beyond it.
-        quiet: show nothing.
 
     Raises:
         PlanRefusedError: a variant has no image yet.
@@ -229,7 +227,6 @@ def submit_jobs(campaign: Campaign, blocks: Mapping[str, Sequence[int]] | None, 
     """Submit jobs of the campaign if its scheduler has a queue; False if it has none, so that the caller must run them.
 
     Args:
-        campaign: planned and rendered.
         blocks: the blocks to run, by job; None means all of them.
         budget: no job begins a block that would end beyond its part.
 

@@ -9,18 +9,12 @@ from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.say import say
 from gpubench.cli.sites.profiles import default_variant, load_site
 from gpubench.cli.workloads.attach import CONNECT_S, SubprocessClient, address_in, image_python, named_python
-from gpubench.errors import DataError, GpubenchError, IncompleteError, MissingToolError, PlanRefusedError
+from gpubench.errors import GpubenchError, IncompleteError, MissingToolError, PlanRefusedError
 from gpubench.files import temporary_directory
-from gpubench.plan.site_checks import (
-    WorkerAffinity,
-    check_count,
-    check_processes,
-    check_versions,
-    host_lines,
-    judge_affinity,
-)
+from gpubench.plan.cpu_affinity import WorkerAffinity, judge_affinity
+from gpubench.plan.site_checks import check_count, check_processes, check_versions, host_lines
+from gpubench.report.sections import TextTable, table_lines
 from gpubench.spec.attach_record import INSPECT_FILE, INSPECT_SPEC, InspectRecord, InspectSpec
-from gpubench.spec.plain import SpecError
 from gpubench.store.clusters import Cluster
 
 ANSWER_S = 60.0
@@ -76,7 +70,7 @@ def affinity(asked: InspectOptions, cpus: int | None) -> None:
         raise PlanRefusedError(f"other versions: {differ}", then="name a Python of the cluster's own: --python PYTHON")
     known = {str(one["address"]): one for one in found.workers}
     judged = judge_affinity([{**known[str(one["address"])], **one} for one in found.places], cpus)
-    for line in _table([_row(one) for one in judged]):
+    for line in table_lines(TextTable(COLUMNS, [_row(one) for one in judged])):
         say(line)
     wrong = [one for one in judged if one.why]
     if wrong or not judged:
@@ -100,11 +94,7 @@ def _look(asked: InspectOptions, about: dict[str, Any], *, places: bool) -> Insp
     spec = InspectSpec(INSPECT_SPEC, address, CONNECT_S, places, ANSWER_S)
     with temporary_directory("inspect") as temporary:
         asker = SubprocessClient(temporary, python, env, "look")
-        text = asker.ask(spec.dump(), INSPECT_FILE, 3 * CONNECT_S + ANSWER_S)
-    try:
-        found = InspectRecord.parse(text)
-    except SpecError as error:
-        raise DataError(f"{INSPECT_FILE}: {error}") from None
+        found = asker.ask(spec.dump(), INSPECT_FILE, 3 * CONNECT_S + ANSWER_S, InspectRecord.parse)
     if found.unreachable:
         raise MissingToolError(
             f"no Dask scheduler answers at {address} within {CONNECT_S:g} s ({found.unreachable})",
@@ -136,9 +126,3 @@ def _planned(about: dict[str, Any]) -> int | None:
 def _row(one: WorkerAffinity) -> tuple[str, ...]:
     verdict = f"FAIL: {one.why}" if one.why else f"pass{f' ({one.note})' if one.note else ''}"
     return (one.name, one.host, one.allowed, one.expected, one.numa, one.gpu, verdict)
-
-
-def _table(rows: list[tuple[str, ...]]) -> list[str]:
-    table = [COLUMNS, *rows]
-    widths = [max(len(row[at]) for row in table) for at in range(len(COLUMNS))]
-    return ["  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in table]

@@ -73,20 +73,14 @@ def start_cluster(asked: ClusterOptions) -> None:
         if job_state(cluster, job).phase == "unsubmitted":
             cluster.forget()
         raise
-    ready = wait_for_ready(cluster, deadline)
-    for line in [*time_lines(ready, job.job), *join_lines(record)]:
-        say(line)
-
-
-def wait_for_ready(cluster: Cluster, deadline: float) -> ClusterState:
-    """Wait for all workers of the first job and return the state; a cluster that ended is removed."""
-    job = cluster.jobs[0]
     try:
-        return wait_for(cluster, job, deadline, lambda state: state.phase == READY)
+        ready = wait_for(cluster, job, deadline, lambda state: state.phase == READY)
     except IncompleteError:
         if job_state(cluster, job).phase == "ended":
             sweep(cluster)
         raise
+    for line in [*time_lines(ready, job.job), *join_lines(record)]:
+        say(line)
 
 
 def join_lines(record: ClusterRecord) -> list[str]:

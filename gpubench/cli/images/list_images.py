@@ -19,7 +19,6 @@ from gpubench.errors import UsageError
 from gpubench.images import manifests
 from gpubench.images.kinds import KINDS
 from gpubench.images.kinds.base import Entry, ImagePaths, ImageRequest, Leftover, Needed, images_root, of_lock
-from gpubench.model.image import Image
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
 from gpubench.render.environment import words
@@ -106,7 +105,9 @@ def _table(entries: Sequence[Entry]) -> Table:
 def prune(site: Site, outputs: Path | None, *, remove: bool) -> None:
     """List, and with ``remove`` delete, what neither the lock nor any campaign below ``outputs`` names."""
     folder = outputs or Path(site.paths.outputs)
-    needed = Needed(rows=tuple(read_lock().image), images=_in_campaigns(folder))
+    plans = [Campaign.open(path.parent).plan for path in sorted(folder.glob(f"*/{PLAN_FILE}"))]
+    images = tuple(variant.image for plan in plans for variant in plan.variants if variant.image)
+    needed = Needed(rows=tuple(read_lock().image), images=images)
     found: list[Leftover] = [one for kind in KINDS.values() for one in kind.leftovers(ImagePaths.of(site), needed)]
     for one in found:
         if remove:
@@ -120,8 +121,3 @@ def prune(site: Site, outputs: Path | None, *, remove: bool) -> None:
             f"{len(found)} things, {format_bytes(total)}, that neither images.lock.toml nor a campaign in {folder} "
             "names; to remove them, add --yes"
         )
-
-
-def _in_campaigns(outputs: Path) -> tuple[Image, ...]:
-    plans = [Campaign.open(path.parent).plan for path in sorted(outputs.glob(f"*/{PLAN_FILE}"))]
-    return tuple(variant.image for plan in plans for variant in plan.variants if variant.image)

@@ -74,7 +74,6 @@ def show_differences(first: str | None, second: str | None, where: Path | None, 
         first, second: labels of variants; ids of runs, the beginning of them, or their directories; or campaigns.
             ``first`` alone: a campaign of two variants; neither: the newest one.
         where: campaign of variants and ids; None: the newest with results.
-        as_json: one object instead of lines.
 
     Raises:
         UsageError: there is no such thing, or several.

@@ -17,7 +17,6 @@ from gpubench.merge.table import Merged, merge_directory, parquet
 from gpubench.model.secrets import without_login
 from gpubench.model.text import FORMULA, counted
 from gpubench.report import labels
-from gpubench.spec.plain import canonical
 from gpubench.store.campaign import require_place
 
 DATABASE = Path("outputs") / "mlflow.db"
@@ -85,8 +84,8 @@ def export_mlflow(directory: Path | None, outputs: Path | None, uri: str | None)
 
 def _workload_names(judged: JudgedCampaign) -> dict[str, str]:
     planned = judged.campaign.plan.workloads
-    keys = [{"workload": one.name, "backend": one.backend, "params": canonical(one.params).decode()} for one in planned]
-    return {one.params_id: name for one, name in zip(planned, labels.cell_names(keys), strict=True)}
+    names = labels.cell_names([labels.workload_key(one) for one in planned])
+    return {one.params_id: name for one, name in zip(planned, names, strict=True)}
 
 
 def _artifacts(judged: JudgedCampaign) -> list[tuple[Path, str]]:

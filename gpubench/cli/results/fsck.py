@@ -90,7 +90,7 @@ def check_pack(path: Path) -> Checked:
         pack, directory = unpacked(path)
     except DataError as error:
         return Checked(path, "pack", (Finding(str(path), "torn", error.what, error.then or ANEW),), ())
-    inside = check_import(directory) if pack.index.what == "import" else check_campaign(directory, _nobody)
+    inside = check_import(directory) if pack.index.what == "import" else check_campaign(directory, lambda *_: set())
     findings = [
         dataclasses.replace(one, path=f"{path}:{one.path[len(str(directory)) + 1 :]}") for one in inside.findings
     ]
@@ -103,10 +103,6 @@ def check_pack(path: Path) -> Checked:
     notes = [lacks + missing[0]] if missing else []
     notes += [HOMES_REPLACED] * pack.index.homes_replaced
     return Checked(path, f"packed {inside.what}", tuple(findings), (*inside.notes, *notes))
-
-
-def _nobody(_campaign: Campaign, _jobs: set[str]) -> set[str]:
-    return set()
 
 
 def _living(campaign: Campaign, jobs: set[str]) -> set[str]:

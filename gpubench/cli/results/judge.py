@@ -28,7 +28,7 @@ from gpubench.merge.family import Cell, cells_of, family, remarks, without
 from gpubench.merge.links import LinkTable, RunLinks, link_tables, processes_by_address
 from gpubench.merge.table import Merged, merge_directory, parquet
 from gpubench.model.base import nearest
-from gpubench.model.plan import Comparison, Plan
+from gpubench.model.plan import Comparison
 from gpubench.model.text import counted
 from gpubench.report.inputs import ReportInputs, calibration_sentence
 from gpubench.report.provenance import condensed
@@ -92,7 +92,8 @@ def judge_campaign(campaign: Campaign, question: Question | None = None) -> Judg
 
 
 def _judge_campaign(campaign: Campaign, question: Question | None) -> JudgedCampaign:
-    question = _less_what_is_planned(question or Question(), campaign.plan)
+    question, planned = question or Question(), campaign.plan.site.defaults.allow_changed
+    question = dataclasses.replace(question, allow=tuple(one for one in question.allow if one not in planned))
     records = Records()
     accounting = account_now(campaign, records)
     known = read_cache(campaign.cache)
@@ -114,7 +115,9 @@ def _judge_campaign(campaign: Campaign, question: Question | None) -> JudgedCamp
     comparisons = with_oversubscription(comparisons, crowded)
     changes = find_changes(comparisons, seen, expected_of(campaign, question.allow))
     verdicts = judge(with_changes(comparisons, changes), settings)
-    _warn_of_patterns_without_use(question.allow, changes)
+    for pattern in question.allow:
+        if not fnmatch.filter(changes.values, pattern):
+            warn(f"--allow {pattern}: nothing of that name changed{nearest(pattern, changes.values)}")
     notes = tuple(remarks(plan, settings.metric, lacking))
     judged = JudgedCampaign(campaign, accounting, merged, table, verdicts, changes, settings, warnings, notes)
     if campaign.pack is None and campaign.directory.is_dir() and not os.access(campaign.directory, os.W_OK):
@@ -180,11 +183,6 @@ def decided(judged: JudgedCampaign) -> list[Comparison]:
     ]
 
 
-def _less_what_is_planned(question: Question, plan: Plan) -> Question:
-    planned = plan.site.defaults.allow_changed
-    return dataclasses.replace(question, allow=tuple(one for one in question.allow if one not in planned))
-
-
 def expected_of(campaign: Campaign, allow: tuple[str, ...] = ()) -> PlannedEnvironment:
     """What may differ between the variants of a campaign, and ``allow`` besides."""
     plan, manifests = campaign.plan, campaign.manifests()
@@ -194,12 +192,6 @@ def expected_of(campaign: Campaign, allow: tuple[str, ...] = ()) -> PlannedEnvir
             stack = manifests.get(variant.image.manifest, {}).get("stack", {})
             known[variant.label] = set_by_binding(stack.get("name", ""), variant.image.ucx_version)
     return PlannedEnvironment(plan, manifests, known, (*plan.site.defaults.allow_changed, *allow))
-
-
-def _warn_of_patterns_without_use(patterns: Iterable[str], changes: Changes) -> None:
-    for pattern in patterns:
-        if not fnmatch.filter(changes.values, pattern):
-            warn(f"--allow {pattern}: nothing of that name changed{nearest(pattern, changes.values)}")
 
 
 def tables_of(campaign: Campaign, outcomes: Iterable[RunOutcome]) -> list[LinkTable]:

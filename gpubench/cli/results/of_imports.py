@@ -18,7 +18,7 @@ from gpubench.importers.directory import ImportedResults
 from gpubench.importers.pairing import default_baseline, family, points, reworded
 from gpubench.model.known_issue import load_known_issues
 from gpubench.model.text import counted
-from gpubench.report.history import HistorySource, Told
+from gpubench.report.history import HistorySource
 from gpubench.report.inputs import Seconds, seconds
 from gpubench.report.page import Page
 from gpubench.report.sections import Section
@@ -121,27 +121,18 @@ class ImportResults(OneSide):
         from gpubench.report.other_pages import import_page
         from gpubench.report.plots import effect_plot
 
-        told = self.told()
+        source = self.history()
         try:
             verdicts, both, settings = self._judged(Question())
         except DataError as error:  # one version alone has a history too
             warn(str(error))
             verdicts, both, settings = [], [], VerdictSettings()
         section = verdict_section(self.name, verdicts, settings, both) if verdicts else None
-        series, cautions = searched(told.figures), list(self._cautions())
-        page = import_page(
-            self.found.note,
-            section,
-            observed=told.figures,
-            missing=told.missing,
-            series=series,
-            source=told.source,
-            cautions=cautions,
-        )
+        page = import_page(self.found.note, section, source, searched(source.figures), list(self._cautions()))
         page = dataclasses.replace(page, plots=lambda width: [effect_plot(verdicts, settings.margin, width)])
         return page, verdicts, both
 
-    def told(self) -> Told:
+    def history(self) -> HistorySource:
         """All of its dates; rules that come with gpubench may explain what is missing."""
         note = self.found.note
         figures = list(observed.of_import(self.name, points(self.found.table), note["documents"]))
@@ -153,8 +144,8 @@ class ImportResults(OneSide):
         span = f"{counted(len(dates), 'date')}, {dates[0]} to {dates[-1]}" if dates else "no dates"
         versions = ", ".join(sorted({one.variant for one in figures}))
         about = f"{note['format']}, {span}, versions {versions}; each sign is a date, # measured, . not"
-        source = HistorySource(self.kind, self.name, about, dates, coverage.of_import(figures, missing))
-        return Told(source, figures, missing)
+        lines = coverage.of_import(figures, missing)
+        return HistorySource(self.kind, self.name, about, dates, lines, figures, missing)
 
     def side_cells(self, variant: str, summary: Summary) -> list[SideCell]:
         """Of rows of known size."""

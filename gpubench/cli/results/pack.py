@@ -25,7 +25,7 @@ from gpubench.importers.directory import NOTE, TABLE
 from gpubench.model.quantities import format_bytes
 from gpubench.spec.plain import content_id, parse_json
 from gpubench.spec.records import DATA_FOLDER, RUN_FILE
-from gpubench.store.campaign import CACHE_FILE, Campaign
+from gpubench.store.campaign import DERIVED, Campaign
 from gpubench.store.packs import HOMES_REPLACED, INDEX, SUFFIX, Index, is_plain, read_index, write_pack
 from gpubench.store.rundirs import Records, is_temporary
 
@@ -120,8 +120,7 @@ def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-_DERIVED = {CACHE_FILE, "results.parquet", "verdicts.json", "report.html", "report.md"}
-_LEFT_OUT = {*_DERIVED, ".fetch", ".rsync-partial", DATA_FOLDER, INDEX}
+_LEFT_OUT = {*DERIVED, ".fetch", ".rsync-partial", DATA_FOLDER, INDEX}
 _MOST_LINES = 8
 _ENDED = ("ok", "failed", "skipped")
 

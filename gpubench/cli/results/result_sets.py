@@ -8,18 +8,16 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 
-from gpubench.cli.campaign.display import show_verdicts, write_page, write_report
+from gpubench.cli.campaign.display import show_verdicts, write_report
 from gpubench.cli.campaign.running import account_now
 from gpubench.cli.results.judge import judge_campaign, report_inputs, tables_of
 from gpubench.cli.results.open_target import all_opened, newest, opened, root_of
 from gpubench.cli.results.options import Content
-from gpubench.cli.say import say
 from gpubench.errors import DataError, UsageError
 from gpubench.merge.family import Cell, cells
 from gpubench.merge.family import family as family_of
@@ -45,9 +43,8 @@ if TYPE_CHECKING:
     from gpubench.history.observed import Observed
     from gpubench.history.sides import SideCell
     from gpubench.importers.directory import ImportedResults
-    from gpubench.report.history import Told
+    from gpubench.report.history import HistorySource
     from gpubench.report.page import Page
-    from gpubench.report.sides import SideBySide
 
 OWN_TABLES = ("results.parquet", SAMPLES_FILE, LINKS_FILE)
 """Files of campaigns and imports that would be tables of samples elsewhere."""
@@ -95,7 +92,7 @@ class OneSide(ResultSet):
     plan: Plan | None = None
     caution: str = ""
 
-    def told(self) -> Told:
+    def history(self) -> HistorySource:
         """What it adds to a history."""
         raise NotImplementedError
 
@@ -111,7 +108,7 @@ class OneSide(ResultSet):
         """What it has of coverage and changes."""
         from gpubench.cli.results.trend import section_over_time
 
-        return section_over_time([self.told()], content)
+        return section_over_time([self.history()], content)
 
 
 def result_set(target: Path | None, other: Path | None, outputs: Path | None) -> ResultSet:
@@ -119,6 +116,8 @@ def result_set(target: Path | None, other: Path | None, outputs: Path | None) ->
     if target is None:
         return CampaignResults(Campaign.open(newest(outputs, with_results=True)))
     if other is not None:
+        from gpubench.cli.results.two_results import TwoResults
+
         return TwoResults(target, other)
     return TableResults(target) if _is_table(target) else one_side(target)
 
@@ -238,11 +237,11 @@ class CampaignResults(OneSide):
         merged = merge_directory(self.campaign.runs_dir, records)
         return cells(self.campaign.plan, outcomes, merged), merged
 
-    def told(self) -> Told:
+    def history(self) -> HistorySource:
         """Its one day."""
         from gpubench.history import coverage
         from gpubench.history.observed import day_of
-        from gpubench.report.history import HistorySource, Told
+        from gpubench.report.history import HistorySource
 
         plan, table = self.campaign.plan, self._read[0]
         missing = coverage.gaps_of_campaign(plan, table, day_of(plan))
@@ -252,8 +251,8 @@ class CampaignResults(OneSide):
             f"{day}, site {plan.site.name}, suite {plan.suite}, {', '.join(versions)}; runs that are ok of those "
             "planned"
         )
-        source = HistorySource(self.kind, self.name, about, [day], coverage.of_campaign(plan, table, missing))
-        return Told(source, self._figures(), missing)
+        lines = coverage.of_campaign(plan, table, missing)
+        return HistorySource(self.kind, self.name, about, [day], lines, self._figures(), missing)
 
     def _figures(self) -> list[Observed]:
         from gpubench.history import observed
@@ -332,60 +331,6 @@ class TableResults(ResultSet):
         return baseline, next(one for one in there if one != baseline)
 
 
-class TwoResults(ResultSet):
-    """Two campaigns or imports: the second against the first, unpaired, cell by cell that both have."""
-
-    cannot: ClassVar[Mapping[str, str]] = {
-        "allow": "two targets are compared without a check of their environments",
-        "metric": "two targets are compared in seconds",
-    }
-
-    def __init__(self, first: Path, second: Path) -> None:
-        self.place, self.both = second, (one_side(first), one_side(second))
-        self.roots = [root_of(path) for path in (first, second)]
-        if self.roots[0].resolve() == self.roots[1].resolve():
-            raise UsageError(f"{first} is named twice", then="its own variants are compared by: gpubench compare DIR")
-
-    def _judged(self, question: Question) -> SideBySide:
-        from gpubench.cli.results.side_by_side import side_by_side
-
-        return side_by_side(*self.both, question)
-
-    def answer(self, question: Question) -> VerdictAnswer:
-        """The verdicts alone, of every variant that both have where none is named."""
-        from gpubench.cli.results.side_by_side import every_side_by_side
-        from gpubench.report.sides import side_seconds
-
-        shown = every_side_by_side(*self.both, question)
-        name = " and ".join(f"{one.second.label} against {one.first.label}" for one in shown)
-        verdicts, both = ([*chain(*each)] for each in ((one.verdicts for one in shown), map(side_seconds, shown)))
-        notes = list(dict.fromkeys(note for one in shown for note in one.notes))
-        section = verdict_section(name, verdicts, shown[0].settings, both, notes=notes)
-        return VerdictAnswer(verdicts, section, both)
-
-    def section(self, content: Content, question: Question, workload: str | None) -> Section:
-        """Both curves of every workload."""
-        from gpubench.report.sides import sides_section
-
-        if content is not Content.SCALING:
-            return super().section(content, question, workload)
-        return sides_section(self._judged(question))
-
-    def write_page(self, question: Question, path: Path | None) -> Page:
-        """One page with both curves of every workload."""
-        from gpubench.cli.results.show import show_section
-        from gpubench.report.other_pages import sides_page
-        from gpubench.report.sides import sides_section
-
-        shown = self._judged(question)
-        first, second = (root.resolve().name for root in self.roots)
-        path, page = path or Path(f"{second}-against-{first}.html"), sides_page(shown)
-        write_page(page, path)
-        show_section(sides_section(shown), "lines")
-        say(f"page: {path}")
-        return page
-
-
 _NAMES: dict[str, pl.DataType] = dict.fromkeys(("workload", "variant", "run", "job"), pl.String())
 """Columns of a CSV that are names whatever they look like: as numbers, versions 1.1 and 1.10 would be one."""
 
@@ -442,7 +387,6 @@ def as_samples(frame: pl.DataFrame, path: Path, columns: str | None) -> pl.DataF
     Args:
         frame: as it was read. Without ``workload`` its rows are of one, called as the file is; without ``nodes`` of one
             node; without ``run`` and ``rep`` every row is a run.
-        path: the file, for messages.
         columns: which column is which field, ``FIELD=COLUMN`` by commas.
 
     Raises:

@@ -16,7 +16,7 @@ from gpubench.cli.terminal import Terminal
 from gpubench.errors import UsageError
 from gpubench.history.changes import Series, find
 from gpubench.history.observed import Observed
-from gpubench.report.history import Told, by_machine, changes_section, coverage_section, trend_section
+from gpubench.report.history import HistorySource, by_machine, changes_section, coverage_section, trend_section
 from gpubench.report.sections import Section
 from gpubench.stats.settings import VerdictSettings
 
@@ -26,19 +26,18 @@ def show_trend(directories: Sequence[Path], asked: TrendOptions) -> None:
     draws = asked.html or asked.svg or asked.png
     if (asked.only or asked.as_json) and draws:
         raise UsageError("--only and --json print, --html, --svg and --png write files", then="choose one")
-    told = by_machine([one.told() for one in every_side(directories)])
+    sources = by_machine([one.history() for one in every_side(directories)])
     if draws:
-        _draw(told, asked)
+        _draw(sources, asked)
     else:
-        show_section(section_over_time(told, asked.only), "json" if asked.as_json else "lines")
+        show_section(section_over_time(sources, asked.only), "json" if asked.as_json else "lines")
 
 
-def section_over_time(told: Sequence[Told], only: str | None) -> Section:
+def section_over_time(sources: Sequence[HistorySource], only: str | None) -> Section:
     """``coverage`` or ``changes``, or both."""
-    sources = [one.source for one in told]
     if only == TrendContent.COVERAGE:
         return coverage_section(sources)
-    figures = [figure for one in told for figure in one.figures]
+    figures = [figure for one in sources for figure in one.figures]
     if not figures:
         warn("no figure has a date and a version, so there is no history to search")
     series = searched(figures)
@@ -62,12 +61,10 @@ def _search_bar() -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
-def _draw(told: Sequence[Told], asked: TrendOptions) -> None:
+def _draw(sources: Sequence[HistorySource], asked: TrendOptions) -> None:
     from gpubench.report.other_pages import trend_page
 
-    figures = [figure for one in told for figure in one.figures]
-    missing = [gap for one in told for gap in one.missing]
-    page = trend_page([one.source for one in told], figures, missing, searched(figures))
+    page = trend_page(sources, searched([figure for one in sources for figure in one.figures]))
     if asked.html:
         write_page(page, asked.html)
         say(f"page: {asked.html}")

@@ -22,11 +22,8 @@ def register(app: typer.Typer) -> None:
     """Add the group."""
     group = options.command_group("Site profiles: list, show, check, new; prepare and clean nodes.")
     group.command("list")(list_)
-    group.command()(new)
-    group.command()(show)
-    group.command()(check)
-    group.command()(clean)
-    group.command()(prereqs)
+    for command in (new, show, check, clean, prereqs):
+        group.command()(command)
     app.add_typer(group, name="sites")
 
 

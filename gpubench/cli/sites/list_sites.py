@@ -14,16 +14,16 @@ from gpubench.model.image import parse_variants
 from gpubench.model.site import Site
 from gpubench.model.text import counted
 from gpubench.plan.site_checks import SiteFinding, check_base, check_site
+from gpubench.report.sections import TextTable, table_lines
 from gpubench.runtimes import RUNTIMES
 
 
 def list_sites() -> None:
     """A line per shipped profile."""
     sites = [read_profile(name).site() for name in site_names()]
-    adapters = {site.name: " + ".join((site.scheduler, site.launcher, site.runtime)) for site in sites}
-    first, second = (max(map(len, column)) for column in (adapters, adapters.values()))
-    for site in sites:
-        say(f"{site.name:{first}}  {adapters[site.name]:{second}}  {site.description}".rstrip())
+    rows = [(one.name, " + ".join((one.scheduler, one.launcher, one.runtime)), one.description) for one in sites]
+    for line in table_lines(TextTable(("name", "adapters", "description"), rows, bare=True)):
+        say(line)
 
 
 def show_site(name: str, settings: Sequence[str]) -> None:

@@ -241,12 +241,7 @@ class Survey:
             why = (done.stderr or done.stdout).strip().splitlines()[-1:] or [said(done)]
             self.unanswered.append(f"{words[0]}: {visible(why[0]).removeprefix(f'{words[0]}: ')}")
             return ""
-        return visible_lines(done.stdout)
-
-
-def visible_lines(text: str) -> str:
-    """``text`` without characters that act on a terminal or end a comment; its lines stay."""
-    return "\n".join(visible(line) for line in text.splitlines())
+        return "\n".join(map(visible, done.stdout.splitlines()))
 
 
 def survey(scheduler: str) -> Survey:

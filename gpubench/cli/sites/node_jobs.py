@@ -1,7 +1,6 @@
 """Small jobs on a site that are no campaign: ``gpubench sites check --live`` and ``sites clean``."""
 
 import contextlib
-import dataclasses
 import datetime as dt
 import glob
 import os
@@ -49,8 +48,6 @@ def refuse_wrong(site: Site, command: str, *, instead: str) -> None:
     """Refuse a profile that is wrong by itself or starts no script on nodes, and a machine that can't submit.
 
     Args:
-        site: the profile.
-        command: its name, for the error message.
         instead: what to do where jobs are no scripts.
 
     Raises:
@@ -90,12 +87,9 @@ def job_files(site: Site, what: str, files: Mapping[str, bytes], outputs: Path |
         shutil.rmtree(directory)
     for one in directory.parent.glob(f"{glob.escape(site.name)}-{_STAMP}"):
         with contextlib.suppress(BlockingIOError, FileNotFoundError, GpubenchError), locked(one, wait=False):
-            if site.scheduler not in BATCH or not _may_live(BATCH[site.scheduler].state(one / "jobs" / JOB)):
+            state = BATCH[site.scheduler].state(one / "jobs" / JOB) if site.scheduler in BATCH else None
+            if state is None or not (state.alive or state.phase == "unknown"):
                 shutil.rmtree(one)
-
-
-def _may_live(state: JobState) -> bool:
-    return state.alive or state.phase == "unknown"
 
 
 def run(site: Site, directory: Path) -> JobState:
@@ -122,17 +116,6 @@ def run(site: Site, directory: Path) -> JobState:
     with interrupts() as interrupted:
         job_id = scheduler.submit(job_dir, inherited(os.environ))
         return poll_until(look, lambda state: not state.alive, interval_s=LOOK_S)
-
-
-def run_here(directory: Path) -> None:
-    """Run the script of a site without a queue: its launcher reaches the nodes.
-
-    Raises:
-        SchedulerError: it failed; its own messages were printed before.
-    """
-    code = subprocess.run(["bash", "job.sh"], cwd=directory / "jobs" / JOB, check=False).returncode
-    if code:
-        raise SchedulerError(f"{directory / 'jobs' / JOB / 'job.sh'} ended with exit code {code}")
 
 
 def left_by_nodes(directory: Path, kind: str, wanted: int) -> Iterator[tuple[str, str]]:
@@ -210,29 +193,6 @@ def _asked_for(site: Site) -> str:
     return ", ".join(given) or "the default partition and account"
 
 
-@dataclasses.dataclass(frozen=True)
-class LeftOnNode:
-    """One thing on a node.
-
-    Args:
-        became: ``there``, ``removed``, or ``kept`` where it can't be removed.
-        kib: its size in KiB; None: unknown.
-        what: its kind.
-        where: its path, or the name that its runtime knows.
-    """
-
-    node: str
-    became: str
-    kib: int | None
-    what: str
-    where: str
-
-    def __str__(self) -> str:
-        size = "" if self.kib is None else f", {format_bytes(self.kib * 1024)}"
-        end = {"there": "", "removed": ": removed"}.get(self.became, ": can't be removed")
-        return f"{self.node}: {self.what} {self.where}{size}{end}"
-
-
 def clean_site(name: str, settings: Sequence[str], *, nodes: int | None, remove: bool, outputs: Path | None) -> None:
     """Run the job on so many nodes (None: all that take jobs), and say a line for each thing found.
 
@@ -254,16 +214,18 @@ def clean_site(name: str, settings: Sequence[str], *, nodes: int | None, remove:
             state = run(site, directory)
             if state.end:
                 raise SchedulerError(f"job {state.job_id} {state.end} on {state.hosts}", then=f"its log is in {log}")
-        else:
-            run_here(directory)
+        else:  # the launcher of a site without a queue reaches the nodes; the script's own messages are printed
+            code = subprocess.run(["bash", "job.sh"], cwd=log, check=False).returncode
+            if code:
+                raise SchedulerError(f"{log / 'job.sh'} ended with exit code {code}")
         seen = dict(left_by_nodes(directory, LEFT, nodes))
-        found = [one for node, text in seen.items() for one in _parse(node, text)]
-        for one in found:
-            say(str(one))
+        found = [one for node, text in seen.items() for one in _left(node, text)]
+        for _, line in found:
+            say(line)
         if len(seen) != nodes:
             names = f": {', '.join(seen)}" if seen else ""
             raise SchedulerError(f"{len(seen)} of {nodes} nodes answered{names}", then=f"the job's log is in {log}")
-        kept = sum(one.became == "kept" for one in found)
+        kept = sum(became == "kept" for became, _ in found)
         if kept:
             why = f"the job's log, which says why, is in {log}"
             raise PlanRefusedError(f"{kept} of these can't be removed", then=why)
@@ -285,7 +247,10 @@ def _every_node(site: Site) -> int:
     return usable
 
 
-def _parse(node: str, text: str) -> Iterator[LeftOnNode]:
+def _left(node: str, text: str) -> Iterator[tuple[str, str]]:
+    """Of each thing on a node: ``there``, ``removed``, or ``kept`` where it can't be removed, and a line about it."""
+    ends = {"there": "", "removed": ": removed"}
     for line in text.splitlines():
         became, kib, what, where = line.split("\t", 3)
-        yield LeftOnNode(node, became, int(kib) if kib else None, what, where)
+        size = f", {format_bytes(int(kib) * 1024)}" if kib else ""
+        yield became, f"{node}: {what} {where}{size}" + ends.get(became, ": can't be removed")

@@ -161,12 +161,12 @@ def _inherited(name: str, folder: Path, above: tuple[str, ...]) -> Profile:
     files = {source: file}
     parent = own.pop(INHERITS, None)
     if parent is None:
-        return Profile(own, _origins(own, source), source, files)
+        return Profile(own, dict.fromkeys(_leaves(own), source), source, files)
     if not isinstance(parent, str):
         raise UsageError(f"{file.at(INHERITS)}: '{INHERITS}' = {parent!r}: write the name or path of one profile")
     base = _inherited(parent, Path(source).parent if name.endswith(".toml") else Path(), (*above, source))
     kept = {key: value for key, value in base.plain.items() if key not in OF_ITS_OWN}
-    plain, origins = _merged(kept, own), _origins(own, source)
+    plain, origins = _merged(kept, own), dict.fromkeys(_leaves(own), source)
     inherited = {key: base.origins.get(key, base.source) for key in _leaves(plain) if key not in origins}
     return Profile(plain, {**inherited, **origins}, source, base.files | files)
 
@@ -188,10 +188,6 @@ def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
         here = merged.get(key)
         merged[key] = _merged(here, value) if isinstance(here, dict) and isinstance(value, dict) else value
     return merged
-
-
-def _origins(plain: dict[str, Any], source: str) -> dict[str, str]:
-    return dict.fromkeys(_leaves(plain), source)
 
 
 def _leaves(plain: dict[str, Any], before: str = "") -> list[str]:

@@ -10,8 +10,9 @@ import os
 import shutil
 import signal
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from gpubench import resources
 from gpubench.cli.campaign.options import CampaignOptions
@@ -51,6 +52,7 @@ from gpubench.spec.plain import SpecError
 from gpubench.store.campaign import create_campaign, require_place
 from gpubench.workloads.catalogue import Shape, described
 
+Answer = TypeVar("Answer")
 NOT_CONTROLLED = (
     "gpubench didn't start this cluster: don't use the numbers for comparisons",
     "its packages, UCX and variables are recorded as they were found; they were not planned",
@@ -160,11 +162,7 @@ def _python(asked: MeasureOptions, site: Site) -> tuple[Path, dict[str, str]]:
 
 
 def _ask(asker: "SubprocessClient", spec: AttachSpec, limit_s: float) -> AttachRecord:
-    text = asker.ask(spec.dump(), ATTACH_FILE, 2 * CONNECT_S + limit_s)
-    try:
-        record = AttachRecord.parse(text)
-    except SpecError as error:
-        raise DataError(f"{asker.directory / ATTACH_FILE}: {error}") from None
+    record = asker.ask(spec.dump(), ATTACH_FILE, 2 * CONNECT_S + limit_s, AttachRecord.parse)
     if record.refusal == UNREACHABLE:
         raise MissingToolError(record.reason, then="is it running, and reachable from here?")
     if record.refusal:
@@ -228,11 +226,9 @@ class SubprocessClient:
     """The client's process, once per question; its input and output are in ``directory``.
 
     Args:
-        directory: of its own.
         python: that has Dask, in the cluster's version.
         env: of the client, beside this process's own environment.
         word: the node half's command that answers.
-        own: the user's own workload that is to be measured, if it is one.
     """
 
     directory: Path
@@ -241,8 +237,8 @@ class SubprocessClient:
     word: str
     own: OwnWorkload | None = None
 
-    def ask(self, question: str, answer: str, limit_s: float) -> str:
-        """The text of the file ``answer`` that the client wrote.
+    def ask(self, question: str, answer: str, limit_s: float, parse: Callable[[str], Answer]) -> Answer:
+        """What the client wrote into the file ``answer``.
 
         Raises:
             MissingToolError: the client couldn't be started, or ended without an answer.
@@ -268,10 +264,10 @@ class SubprocessClient:
         if interrupted:
             raise InterruptedByUserError(f"interrupted by {interrupted[0]}; nothing is left on the cluster")
         try:
-            return answered.read_text(encoding="utf-8")
+            return parse(answered.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise MissingToolError(self._last_words()) from None
-        except OSError as error:
+        except (OSError, SpecError) as error:
             raise DataError(f"{answered}: {error}") from None
 
     @property

@@ -18,7 +18,7 @@ from gpubench.model.base import check_name, nearest
 from gpubench.model.own_workload import OwnWorkload, parse_own
 from gpubench.model.quantities import format_bytes
 from gpubench.model.suite import Suite, spelled
-from gpubench.workloads.catalogue import CATALOGUE, Param, Shape, Workload
+from gpubench.workloads.catalogue import CATALOGUE, Shape, Workload
 
 ENTRY_POINTS = "gpubench.workloads"
 """Group of entry points by which an installed package offers workloads by name."""
@@ -28,7 +28,6 @@ def find_own(word: str, folder: Path = Path()) -> OwnWorkload | None:
     """The workload that ``FILE.py:NAME`` means, or an entry point's name; None: ``word`` is neither.
 
     Args:
-        word: as typed.
         folder: that a relative path starts from.
 
     Raises:
@@ -174,47 +173,25 @@ def markdown_lines(workloads: Iterable[Workload]) -> Iterator[str]:
     yield "| workload | after | scaling | backends | timed | graph | bytes | an answer is right when |"
     yield "|---|---|---|---|---|---|---|---|"
     for one in workloads:
-        cells = (
-            f"`{one.name}`",
-            one.source,
-            one.scaling,
-            ", ".join(one.backends),
-            one.timed,
-            one.graph,
-            one.counted,
-            one.oracle,
-        )
+        measured = (one.timed, one.graph, one.counted, one.oracle)
+        cells = (f"`{one.name}`", one.source, one.scaling, ", ".join(one.backends), *measured)
         yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def _plain(one: Workload) -> dict[str, Any]:
     return {
-        "name": one.name,
-        "family": one.family,
-        "source": one.source,
-        "scaling": one.scaling,
+        **{name: getattr(one, name) for name in ("name", "family", "source", "scaling")},
         "backends": [{"name": name, "needs": list(one.needs.get(name, ()))} for name in one.backends],
         "devices": list(one.devices),
-        "timed": one.timed,
-        "graph": one.graph,
-        "counted": one.counted,
-        "oracle": one.oracle,
+        **{name: getattr(one, name) for name in ("timed", "graph", "counted", "oracle")},
         "held": one.held_text,
         "grows": [{"parameter": name, "exponent": power} for name, power in one.grows],
         "least_workers": one.least_workers,
-        "parameters": [_plain_param(name, param) for name, param in one.params.items()],
-    }
-
-
-def _plain_param(name: str, param: Param) -> dict[str, Any]:
-    return {
-        "name": name,
-        "kind": param.kind,
-        "unit": UNITS.get(param.kind, ""),
-        "default": param.default,
-        "choices": list(param.choices),
-        "text": param.text,
-        "original": param.original,
+        "parameters": [
+            {"name": name, "kind": param.kind, "unit": UNITS.get(param.kind, ""), "default": param.default}
+            | {"choices": list(param.choices), "text": param.text, "original": param.original}
+            for name, param in one.params.items()
+        ],
     }
 
 

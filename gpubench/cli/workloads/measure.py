@@ -30,6 +30,7 @@ from gpubench.model.own_workload import OwnWorkload
 from gpubench.model.quantities import format_bytes
 from gpubench.model.site import Site
 from gpubench.model.suite import Suite, SuiteEntry, sizes_spelled
+from gpubench.model.text import counted
 from gpubench.plan.feasibility import SHARES, size_preset
 from gpubench.runtimes import RUNTIMES
 from gpubench.spec import WorkloadRecord, WorkloadSpec
@@ -323,9 +324,8 @@ def of_campaign(campaign: Campaign, *, held: int, memory: int) -> dict[str, Any]
     (planned,) = plan.workloads
     variant = plan.variants[0]
     record = outcome.record
-    spec = WorkloadSpec(**planned.model_dump(exclude={"params_id"}))
     return result(
-        spec,
+        planned.spec,
         next(iter(record.workloads), None) if record else None,
         outcome.directory,
         status=outcome.status,
@@ -452,15 +452,11 @@ def require_ok(result: Mapping[str, Any]) -> None:
 def _cluster(cluster: Mapping[str, Any]) -> str:
     transport = f" over {', '.join(cluster['transport'])}" if cluster["transport"] else ""
     ucx = f", UCX {cluster['ucx_version']}" if cluster["protocol"] != "tcp" and cluster["ucx_version"] else ""
-    counts = [_count(cluster["nodes"], "node"), _count(cluster["workers"], "worker")]
+    counts = [counted(cluster["nodes"], "node"), counted(cluster["workers"], "worker")]
     return (
-        f"{cluster['site'] or 'not ours'}: {', '.join(counts)} of {_count(cluster['threads_per_worker'], 'thread')}, "
+        f"{cluster['site'] or 'not ours'}: {', '.join(counts)} of {counted(cluster['threads_per_worker'], 'thread')}, "
         f"{cluster['device']}, {cluster['protocol']}{transport}{ucx}"
     )
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s' if number != 1 else ''}"
 
 
 def _rate(result: Mapping[str, Any]) -> str:
