@@ -64,7 +64,7 @@ class Page:
         sections: what the page shows, and Markdown.
         notes: important facts, shown before anything else.
         tiles, steps: of the first screen; ``key`` explains the tiles.
-        about: quiet lines below the answer.
+        about: quiet lines below the answer, on the page only.
         made: the version that made the page, and when.
         opening: how Markdown begins; default: the headline.
         why_no_chart: said where charts are wanted as files and there is none.
@@ -80,7 +80,7 @@ class Page:
     tiles: "Sequence[Tile]" = ()
     key: str = ""
     steps: Sequence[NextStep] = ()
-    about: Sequence[str] = ()
+    about: Sequence[Words] = ()
     opening: str = ""
     why_no_chart: str = "it has no sample"
     plots: Callable[[int], Sequence[Iterable[str]]] = lambda _width: ()
