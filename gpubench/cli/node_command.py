@@ -18,7 +18,8 @@ def register(app: typer.Typer) -> None:
     """Add the command; its options are the node half's own."""
     app.command(
         context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
-        help="One run on this node, or one role of it. Scheduler, worker or client; starts the campaign's node.pyz.",
+        help="For job scripts: one run on this node, or one role of it. Scheduler, worker or client; starts the "
+        "campaign's node.pyz.",
     )(run)
 
 

@@ -74,16 +74,19 @@ def cell_of(row: dict[str, Any]) -> Key:
     return tuple((name, row[name]) for name in CELL if row[name] is not None)
 
 
-def default_baseline(found: Sequence[Point], table: pl.DataFrame) -> str:
-    """The variant of the most dates, of several the first by name; raises DataError where none is known."""
+def default_baseline(found: Sequence[Point], table: pl.DataFrame, files: Sequence[str] = ()) -> str:
+    """The variant of the most dates, of several the one of the first row; raises DataError where none is known.
+
+    ``files`` are in the order in which they were named; those that aren't in it come last.
+    """
     dates = {one.variant: set[dt.date]() for one in found}
     for one in found:
         dates[one.variant].add(one.date)
-    if dates:
-        return min(dates, key=lambda variant: (-len(dates[variant]), variant))
-    labels = table["variant"].drop_nulls().unique().sort().to_list()
+    places = {name: place for place, name in enumerate(files)}
+    rows = table.filter(pl.col("variant").is_not_null()).select("file", "line", "variant").rows()
+    labels = [str(label) for *_, label in sorted(rows, key=lambda row: (places.get(row[0], len(places)), row[:2]))]
     if labels:
-        return str(labels[0])
+        return max(labels, key=lambda variant: len(dates.get(variant, ())))
     raise DataError(
         "the source never recorded which version was measured, so there is nothing to compare",
         then="import the files of each version as LABEL=PATH",

@@ -2,6 +2,7 @@
 
 import dataclasses
 import difflib
+import itertools
 import re
 import tomllib
 import types
@@ -173,8 +174,18 @@ def with_nul(value: Any, path: str = "") -> Iterator[str]:
 
 
 def closest(word: str, words: Iterable[str]) -> list[str]:
-    """The one of ``words`` that is most like ``word``, none where none is like it."""
-    return difflib.get_close_matches(word, sorted(words), n=1, cutoff=0.5)
+    """The one of ``words`` that is most like ``word``, none where none is like it; a common beginning counts more.
+
+    ``repetitions`` is more like ``reps`` than like ``description``: each of the first four letters that both share
+    counts 0.1, as in Winkler's measure.
+    """
+    near = difflib.get_close_matches(word, sorted(words), n=5, cutoff=0.5)
+
+    def likeness(other: str) -> float:
+        alike = sum(1 for _ in itertools.takewhile(bool, map(str.__eq__, word[:4], other)))
+        return difflib.SequenceMatcher(None, other, word).ratio() + 0.1 * alike
+
+    return [max(near, key=likeness)] if near else []
 
 
 def nearest(word: str, words: Iterable[str]) -> str:

@@ -26,7 +26,7 @@ from gpubench.model.site import Site
 from gpubench.model.text import counted
 from gpubench.plan.adapter_combinations import BLOCKS_PER_JOB, check_combination
 from gpubench.plan.block_design import ClusterShape, check_block_pods, interleaved, plan_jobs
-from gpubench.plan.budget import LEAST_BLOCKS, blocks_that_fit, with_limits
+from gpubench.plan.budget import LEAST_BLOCKS, MOST_BLOCKS, blocks_that_fit, with_limits
 from gpubench.plan.feasibility import check_arrangement, check_bounds, clusters_at_once, plan_cluster_shapes
 from gpubench.plan.known_issues import apply_issues
 from gpubench.plan.placement import check_placement, check_steps_of
@@ -93,7 +93,7 @@ class Request:
     known_issues: Sequence[KnownIssue] = ()
     not_interleaved: str = ""
     first_pass: str = ""
-    repetitions: str = ""
+    repetitions: Sequence[str] = ()
 
 
 def make_plan(request: Request) -> Plan:
@@ -234,13 +234,12 @@ def _comparisons(request: Request, shapes: Sequence[ClusterShape]) -> list[Compa
 
 
 def _notes(request: Request, shapes: Sequence[ClusterShape], blocks: int) -> list[str]:
-    notes = [request.repetitions] if request.repetitions else []
+    notes = [*request.repetitions]
     if request.max_blocks:
         notes.append(f"adaptive: looks after 5, 6, then every second block, and at {request.max_blocks} at most")
     elif blocks < request.blocks:
-        notes.append(
-            f"{counted(blocks, 'block')} instead of {request.blocks}: the most whole balanced sets within the budget"
-        )
+        instead = "" if request.blocks == MOST_BLOCKS else f" instead of {request.blocks}"
+        notes.append(f"{counted(blocks, 'block')}{instead}: the most whole balanced sets within the budget")
     if blocks < 5 and len(request.variants) > 1:
         notes.append(f"{counted(blocks, 'block')}: with fewer than 5 hardly any difference can be confirmed")
     busy = max(nodes * workers for nodes, workers in (shape.place for shape in shapes)) * request.site.layout.threads

@@ -28,6 +28,8 @@ ARRANGEMENTS = {
     SEQUENTIAL: "sequential: in a block one variant's cluster ran after the other's",
     INTERLEAVED: "interleaved: the clusters of a block were alive at the same time, and their repetitions took turns",
 }
+_MOST_CAUTIONS = 2
+"""Lines of cautions that leave room for the tiles on a first screen."""
 ENOUGH_FOR_STRAGGLERS = 30
 """Repetitions a run: with 6, a candidate with 5 % stragglers of twice the time is found in one campaign of ten."""
 
@@ -208,6 +210,7 @@ def campaign_page(inputs: ReportInputs) -> Page:
         over=about(inputs),
         headline=answer(inputs),
         notes=[[Styled("A against A. ", "strong"), text] for text in same_twice(plan)],
+        about=_first_cautions(inputs),
         tiles=drawn,
         key="Mean time, baseline → candidate; dot and line: change and interval, slower to the right; band: "
         f"±{inputs.settings.margin.percent}, the margin. One scale for all{more}.",
@@ -270,6 +273,15 @@ def _scaling(inputs: ReportInputs, anchors: list[str]) -> list[Section]:
     shares = scheduler_shares(inputs.plan, inputs.cells)
     found = [_page_only(scaling_section(inputs.plan.campaign, shown, [], anchors=anchors))] if shown else []
     return found + ([overhead_section(inputs.plan, shares, anchors)] if shares else [])
+
+
+def _first_cautions(inputs: ReportInputs) -> list[Styled]:
+    """What differs besides the plan, for the first screen; of many lines the first."""
+    lines = provenance.cautions(inputs.plan, inputs.changes, inputs.outcomes)
+    if len(lines) > _MOST_CAUTIONS:
+        kept = lines[: _MOST_CAUTIONS - 1]
+        lines = [*kept, f"{len(lines) - len(kept)} more notes like this are under “Notes and files”"]
+    return [Styled(line, "note") for line in lines]
 
 
 def _facts(inputs: ReportInputs) -> Section:

@@ -299,7 +299,10 @@ class VersionsCompared:
         """A chart per workload."""
         parts = [SectionPart(heading=one.name.removeprefix("versions "), charts=[one]) for one in self.charts(variants)]
         title = f"Versions against {self.baseline}"
-        return Section(parts, title=title, anchor="versions", text=[Styled(_INTRODUCTION, "quiet")], on=On.PAGE)
+        few = any(one.dates < self.enough for one in self.found)
+        left_out = f" The largest differences above are those of {self.enough} dates or more." if few else ""
+        said = [Styled(f"{_INTRODUCTION}{left_out}", "quiet")]
+        return Section(parts, title=title, anchor="versions", text=said, on=On.PAGE)
 
     def charts(self, variants: Sequence[str]) -> list[Chart]:
         """Of each workload one: a panel per version, in it the sizes; ``variants`` decide the colours."""

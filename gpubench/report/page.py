@@ -33,9 +33,10 @@ from gpubench.report.sections import Chart, On, Section, Spec, Styled, Words, in
 from gpubench.report.verdicts import anchor as anchor_of
 from gpubench.stats.verdict import Verdict
 
-LARGEST_PICTURE, ALL_PICTURES = 40_000, 160_000
-"""Bytes of specs whose charts are drawn beforehand: of one chart, and of a page. A picture takes about five times as
-much; with these a page of many charts needs three more seconds and less than a megabyte."""
+LARGEST_SPEC, ALL_PICTURES, LARGEST_PICTURE = 120_000, 250_000, 200_000
+"""Bytes of specs whose charts are drawn beforehand (of one chart, and of a page), and of the longest picture in a page.
+A picture takes five times as much as a spec of samples, and 1.3 times as much as one of figures over dates: half
+a year of weekly figures of six versions at five sizes is 83 kB."""
 
 _WIDTH = 720
 """Pixels of a picture whose chart would fill its page."""
@@ -52,7 +53,7 @@ class Page:
         sections: what the page shows, and Markdown.
         notes: important facts, shown before anything else.
         tiles, steps: of the first screen; ``key`` explains the tiles.
-        about: quiet lines below the answer.
+        about: quiet lines below the answer, on the page only.
         made: the version that made the page, and when.
         opening: how Markdown begins; default: the headline.
         why_no_chart: said where charts are wanted as files and there is none.
@@ -68,7 +69,7 @@ class Page:
     tiles: "Sequence[Tile]" = ()
     key: str = ""
     steps: Sequence[NextStep] = ()
-    about: Sequence[str] = ()
+    about: Sequence[Words] = ()
     opening: str = ""
     why_no_chart: str = "it has no sample"
     plots: Callable[[int], Sequence[Iterable[str]]] = lambda _width: ()
@@ -152,10 +153,12 @@ def pictures(specs: Mapping[str, Spec]) -> dict[str, markupsafe.Markup]:
     left = ALL_PICTURES
     for anchor, spec in specs.items():
         size = len(json.dumps(spec["datasets"]))
-        if size <= min(left, LARGEST_PICTURE):
-            with contextlib.suppress(ValueError):  # a page without one of its pictures is a page; it says so there
-                found[anchor] = picture(anchor, spec)
+        if size <= min(left, LARGEST_SPEC):
             left -= size
+            with contextlib.suppress(ValueError):  # a page without one of its pictures is a page; it says so there
+                drawn = picture(anchor, spec)
+                if len(drawn) <= LARGEST_PICTURE:
+                    found[anchor] = drawn
     return found
 
 

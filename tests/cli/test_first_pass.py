@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,10 @@ def test_bench_fills_its_budget_by_a_first_pass_and_says_so(tmp_path: Path) -> N
     assert f"tasks {workload['reps']} x " in note
     assert note in front.output
     assert "first pass of a: 4 repetitions of each workload" in front.output
+    (finds,) = (note for note in plan["notes"] if "find differences of about" in note)
+    assert re.search(r"about [0-9.e+]+ % in tasks, or more, with 90 % power", finds)
+    assert finds in front.output
+    assert "the noise here is not known" not in front.output
 
 
 @pytest.mark.system

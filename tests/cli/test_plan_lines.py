@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from gpubench.cli.campaign.display import plan_lines
 from gpubench.model.plan import Plan, PowerPrediction
 from gpubench.store.campaign import Campaign
+from tests.cli.campaigns import write_suite
+from tests.conftest import Run
 from tests.plan.requests_by_hand import plan, workload
 
 WORKLOADS = [workload("message", size=1024), workload("message", size=10_000_000), workload("tasks")]
@@ -77,3 +80,18 @@ def test_over_ucx_the_plan_says_where_its_processes_listen_and_who_gets_in(proto
     where = "every interface of their nodes; a connection without the job's secret is refused"
     said = f"  scheduler, workers and clients listen on {where}"
     assert (said in lines) == (protocol == "ucx")
+
+
+def test_a_budget_is_filled_with_blocks_and_a_first_pass_is_foretold(gpubench: Run, tmp_path: Path) -> None:
+    """Without ``--blocks``, the profile's number of blocks (8) is no limit to a budget that the user gives."""
+    asked = ("plan", "--suite", str(write_suite(tmp_path)), "--variants", "a=1.22.0 b=1.22.0", "--budget", "20m")
+    done = gpubench(*asked, "--json")
+    assert done.returncode == 0, done.stderr
+    made = json.loads(done.stdout)
+    block_s = made["time"]["block_s"]
+    blocks = sum(len(job["blocks"]) for job in made["jobs"])
+    assert blocks == min(40, 1200 // block_s // 2 * 2) > 8
+    (tmp_path / "passed.toml").write_text(f"first_pass = true\n{write_suite(tmp_path).read_text()}")
+    done = gpubench("plan", "--suite", "passed.toml", "--variants", "a=1.22.0 b=1.22.0", "--budget", "20m")
+    assert "bench begins with a first pass" in done.stdout
+    assert "bench begins with a first pass" not in gpubench(*asked).stdout

@@ -70,3 +70,9 @@ def test_cells_that_differ_in_what_was_measured_are_never_pooled() -> None:
 def test_the_version_of_the_most_dates_is_compared_against() -> None:
     table = frame([*rows("a", dates=4), *rows("b", dates=9)], None, "x")
     assert default_baseline(points(table), table) == "b"
+
+
+def test_of_versions_of_as_many_dates_the_one_of_the_first_row_is_compared_against() -> None:
+    table = frame([*rows("b"), *rows("a")], None, "x")
+    assert default_baseline(points(table), table, ["b.csv", "a.csv"]) == "b"
+    assert default_baseline(points(table), table, ["a.csv", "b.csv"]) == "a"

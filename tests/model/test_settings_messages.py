@@ -48,6 +48,7 @@ def test_an_unknown_key_in_a_site_names_path_and_nearest_key(old: str, new: str,
     ("old", "new", "message"),
     [
         ("reps =", "rep =", "unknown key 'rep' (did you mean 'reps'?)"),
+        ("reps =", "repetitions =", "unknown key 'repetitions' (did you mean 'reps'?)"),
         (
             '[[workload]]\nname = "tasks',
             '[[workload]]\nnaem = "tasks',

@@ -222,7 +222,8 @@ def test_what_a_binding_sets_by_itself_is_a_difference(
         "(set by the binding where no variant sets it)"
     )
     assert provenance.unplanned(bound.plan, bound.changes) == [said]
-    assert said in reports.page_html(bound).decode()
+    page = reports.page_html(bound).decode()
+    assert f'<p class="note">{said}</p>' in page.partition("</header>")[0]
     assert said.replace("_", "\\_") in reports.summary(bound)
 
 

@@ -45,6 +45,22 @@ def test_the_first_sentence_names_the_largest_difference_and_leaves_single_dates
     assert abs(float(found[1]) - 20) < 0.2
     page = html(page_of(history()), reports.TEMPLATES).decode()
     assert page.index("<h1>Largest differences from 1.9.0: 1.12.0 is ") < page.index('id="versions"')
+    assert "The largest differences above are those of 5 dates or more." in page
+
+
+def test_half_a_year_of_six_versions_at_five_sizes_is_drawn_without_a_script() -> None:
+    """As the history of Draco has it, for two workloads."""
+    dates = [DATES[0] + dt.timedelta(weeks=number) for number in range(28)]
+    observed = [
+        figure(f"1.{minor}.0", date, 8 * 2**size, 1.0, name)
+        for name in ("merge", "shuffle")
+        for minor in range(9, 15)
+        for size in range(5)
+        for date in dates[(minor - 9) * 3 :]
+    ]
+    page = html(page_of(observed), reports.TEMPLATES).decode()
+    assert page.count('<svg role="img"') == 4
+    assert "<noscript>" not in page
 
 
 def test_a_difference_is_the_median_over_the_dates_that_both_versions_have() -> None:

@@ -256,7 +256,7 @@ def calibrate(
     wishes: CalibrateOptions,
     outputs: options.Outputs = None,
 ) -> None:
-    """Count the gate's false alarms on this site. Compares a version with itself, over tcp, many times.
+    """Compare a version with itself, to count false alarms. Many times, over tcp, on this site.
 
     The rate is kept with the site, in ~/.local/state/gpubench/calibration/SITE.json, and shown in its reports. Ctrl-C
     keeps what was done.

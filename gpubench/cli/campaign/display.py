@@ -86,6 +86,8 @@ def _finds(plan: Plan) -> Iterator[str]:
     """The differences that the planned blocks can detect, by the noise of an earlier campaign or by assumed noise."""
     blocks = plan_blocks(plan)
     if not plan.foreseen:
+        if plan.first_pass:  # a note of the plan says it, with the scatter of the first pass
+            return
         from gpubench.plan.make import predict_for_plan
 
         _, assumed = predict_for_plan(

@@ -27,6 +27,7 @@ from gpubench.cli.campaign.options import CampaignOptions
 from gpubench.cli.campaign.planning import (
     Wanted,
     check_plan,
+    makes_first_pass,
     plan_campaign,
     read_wishes,
     run_seconds,
@@ -56,9 +57,18 @@ from gpubench.model.quantities import format_seconds
 from gpubench.model.text import counted
 from gpubench.plan.additions import plan_advance, plan_more, plan_repair
 from gpubench.plan.block_design import interleaved, warmup_repetitions
-from gpubench.plan.budget import LEAST_REPS, MOST_BLOCKS, FirstPass, PilotWorkload, fill_budget
+from gpubench.plan.budget import (
+    LEAST_BLOCKS,
+    LEAST_REPS,
+    LEAST_SCATTER,
+    MOST_BLOCKS,
+    FirstPass,
+    PilotWorkload,
+    fill_budget,
+)
 from gpubench.plan.feasibility import SEQUENTIAL
-from gpubench.schedulers import BATCH, LOCAL, SCHEDULERS
+from gpubench.plan.make import DEFAULT_POWER
+from gpubench.schedulers import BATCH, SCHEDULERS
 from gpubench.spec.plain import parse_lines
 from gpubench.spec.records import SAMPLES_FILE
 from gpubench.store.accounting import RunOutcome
@@ -328,13 +338,11 @@ def with_repetitions(wanted: Wanted) -> Wanted:
     """``wanted`` with the blocks and repetitions that fill the budget, if a first pass can choose them.
 
     It chooses repetitions where the suite says ``first_pass`` and ``--reps`` isn't given, blocks where ``--blocks``
-    isn't. No first pass is made where a queue starts the jobs, without a budget, in an adaptive campaign (its budget
-    buys blocks), and over several node counts or layouts, whose runs take different times. A first pass that fails says
-    nothing of the versions: the repetitions are the suite's own then, and the plan says why.
+    isn't. A first pass that fails says nothing of the versions: the repetitions are the suite's own then, and the plan
+    says why.
     """
     budget_s = wanted.budget_s
-    fixed = wanted.asked.adaptive or len(wanted.nodes) * len(wanted.workers) > 1
-    if not wanted.chooses_repetitions or wanted.site.scheduler not in LOCAL or budget_s is None or fixed:
+    if budget_s is None or not makes_first_pass(wanted):
         return wanted
     check_plan(wanted)
     # An image that can't be had ends it here, before a run is spent; and all of them decide how processes wait.
@@ -348,7 +356,7 @@ def with_repetitions(wanted: Wanted) -> Wanted:
     tried = _tried(wanted, rows, together=together)
     if not tried:
         why = f"the first pass ended {outcome.status}{f': {outcome.reason}' if outcome.reason else ' without samples'}"
-        return dataclasses.replace(wanted, repetitions=f"repetitions are those of suite {wanted.suite}: {why}")
+        return dataclasses.replace(wanted, repetitions=[f"repetitions are those of suite {wanted.suite}: {why}"])
     seconds = run_seconds(outcome)
     variants, asked_blocks = len(wanted.variants), wanted.asked.chosen_blocks()
     first = FirstPass(
@@ -455,8 +463,8 @@ def _at(row: Mapping[str, Any]) -> float:
     return dt.datetime.fromisoformat(row["started_at"]).timestamp()
 
 
-def _words(first: FirstPass, wanted: Wanted) -> str:
-    """``merge 4 x 0.98s (scatter 9 %), ...``, and where that comes from."""
+def _words(first: FirstPass, wanted: Wanted) -> list[str]:
+    """``merge 4 x 0.98s (scatter 9 %), ...``, and where that comes from; what the blocks find with that scatter."""
     # Late: the page's libraries take half a second, and the first run shall begin before.
     from gpubench.report.labels import cell_names
 
@@ -472,6 +480,32 @@ def _words(first: FirstPass, wanted: Wanted) -> str:
         if (one := first.tried.get(item.params_id)) and item.reps == one.most > LEAST_REPS
     ]
     most = f"; {', '.join(full)}: as often as a run may" if full else ""
-    return (
+    chosen = (
         f"repetitions by a first pass of {format_seconds(first.seconds)}, to fill the budget: {', '.join(each)}{most}"
     )
+    return [chosen, *_finds(first, wanted, names)]
+
+
+BETWEEN_RUNS = 0.008
+"""Standard deviation between runs of one version, which one run can't show: the middle one of ASSUMED_RESTARTS."""
+
+
+def _finds(first: FirstPass, wanted: Wanted, names: Sequence[str]) -> list[str]:
+    """A line: the difference that the blocks detect in each workload, if it scatters as in the first pass."""
+    # Late: as above.
+    from gpubench.stats.power import detectable_effect, sigma_from_parts
+
+    family = len(wanted.workloads) * (len(wanted.variants) - 1)
+    if not family or wanted.blocks < LEAST_BLOCKS:
+        return []
+    power = wanted.power or DEFAULT_POWER
+    each = []
+    for name, item in zip(names, wanted.workloads, strict=True):
+        if one := first.tried.get(item.params_id):
+            sigma = sigma_from_parts(BETWEEN_RUNS, max(one.scatter, LEAST_SCATTER), item.reps)
+            each.append(f"{100 * detectable_effect(sigma, wanted.blocks, family, power):.2g} % in {name}")
+    return [
+        f"{counted(wanted.blocks, 'block')} find differences of about {', '.join(each)}, or more, with "
+        f"{100 * power:g} % power, if repetitions scatter as in the first pass, and runs of one version by "
+        f"{100 * BETWEEN_RUNS:g} %"
+    ]

@@ -27,7 +27,7 @@ from gpubench.model.own_workload import OwnWorkload
 from gpubench.model.plan import Plan
 from gpubench.model.site import Site
 from gpubench.plan.block_design import check_packages
-from gpubench.plan.budget import FirstPass
+from gpubench.plan.budget import MOST_BLOCKS, FirstPass
 from gpubench.plan.feasibility import resolve_arrangement, worker_memory
 from gpubench.plan.make import History, Request, make_plan
 from gpubench.render.job import rendered
@@ -100,7 +100,7 @@ def want(
         variants=variants,
         images={},
         nodes=asked.chosen_nodes(site.defaults.nodes),
-        blocks=blocks or site.defaults.blocks,
+        blocks=blocks or (site.defaults.blocks if asked.budget is None else MOST_BLOCKS),
         seed=0,
         protocol=asked.protocol or site.protocol,
         device=site.device,
@@ -165,7 +165,20 @@ def foreseen_campaign(wanted: Wanted) -> Campaign:
     )
     request = _request(wanted, dt.datetime.now(dt.UTC), _seed(wanted), there)
     name = f"{wanted.site.name}-{wanted.suite}"
+    if makes_first_pass(wanted):
+        change = "bench begins with a first pass, which chooses other blocks and repetitions, to fill the budget"
+        request = dataclasses.replace(request, repetitions=[change])
     return Campaign(wanted.outputs / name, make_plan(dataclasses.replace(request, campaign=name)))
+
+
+def makes_first_pass(wanted: Wanted) -> bool:
+    """Whether ``bench`` first runs the baseline once, to choose repetitions and blocks that fill the budget.
+
+    Not where a queue starts the jobs, without a budget, in an adaptive campaign (its budget buys blocks), and over
+    several node counts or layouts, whose runs take different times.
+    """
+    fixed = wanted.asked.adaptive or len(wanted.nodes) * len(wanted.workers) > 1
+    return wanted.chooses_repetitions and wanted.site.scheduler in LOCAL and wanted.budget_s is not None and not fixed
 
 
 def _seed(wanted: Wanted) -> int:

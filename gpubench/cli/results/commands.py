@@ -29,7 +29,7 @@ def register(app: typer.Typer) -> None:
         app.command()(with_options(command))
     app.command()(diff)
     group = options.command_group(
-        "Results as files. Import results of other tools; export, pack, check and publish results."
+        "Import, export, pack, check and publish results. Import reads results of other tools."
     )
     exports = options.command_group(
         "Export results for other tools. CSV, Parquet, the Draco tables, MLflow, OpenMetrics."
@@ -47,7 +47,9 @@ def register(app: typer.Typer) -> None:
 def compare(
     *, campaign: Target = None, other: Other = None, asked: CompareOptions, outputs: options.Outputs = None
 ) -> None:
-    """Verdicts: a row per cell. Exit 0 all equivalent or improved, 20 a regression or a broken one, 21 undecided.
+    """Verdict of each workload: slower, faster, equal or undecided.
+
+    Exit 0: all equivalent or improved; 20: a regression or a broken one; 21: undecided.
 
     TARGET may also be a table of samples (CSV, JSONL, Parquet). With B: B against A, unpaired, cell by cell that both
     have. The family for Holm's correction is every planned comparison (every cell of a table), whatever is
@@ -114,7 +116,7 @@ def diff(
 
 
 def trend(*, directories: MaybeDirectories = None, asked: TrendOptions) -> None:
-    """Results over time. What was measured when, why the rest is missing, and where figures changed permanently.
+    """Show results over time. What was measured when, why the rest is missing, and where figures changed permanently.
 
     Each cell and version of 8 dates or more is searched for changes. A change is not a
     verdict on a version: it is a difference between days.

@@ -64,7 +64,8 @@ class ImportResults(OneSide):
 
     def _judged(self, question: Question) -> tuple[list[Verdict], list[Seconds], VerdictSettings]:
         settings, table = question.settings(), self.found.table
-        comparisons = family(table, question.baseline or default_baseline(points(table), table))
+        files = [str(one["file"]) for one in self.found.note["sources"]]
+        comparisons = family(table, question.baseline or default_baseline(points(table), table, files))
         if not comparisons:
             raise DataError(
                 f"{self.place} has no cell with two versions, so there is nothing to compare",

@@ -59,10 +59,11 @@ def _findings(name: str, settings: Sequence[str]) -> Iterator[SiteFinding]:
         return
     yield SiteFinding(True, f"{profile.source}: all keys are known")
     file = Path(profile.source.removesuffix(f" with {SET}"))
-    if file.is_file():
-        for key in to_fill_in(file.read_text(encoding="utf-8")):
-            yield SiteFinding(None, f"{key} is empty, and {file} says that it must be filled in")
-    yield from check_site(site)
+    empty = list(to_fill_in(file.read_text(encoding="utf-8"))) if file.is_file() else []
+    yield from (SiteFinding(False, f"{key} is empty, and {file} says that it must be filled in") for key in empty)
+    for one in check_site(site):
+        if one.ok is not None or not any(one.what.startswith(f"{key} ") for key in empty):  # said already
+            yield one
     if site.runtime in RUNTIMES and RUNTIMES[site.runtime].KIND in ("docker", "squashfs"):
         yield from check_base(site)
     yield from _defaults(site)
