@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 import os
 import random
 import signal
@@ -18,7 +19,7 @@ import pytest
 
 from tests import in_process
 
-pytest_plugins = ["tests.second_try", "tests.cpu_seconds", "tests.point_counts", "pytester"]
+pytest_plugins = ["tests.second_try", "tests.bytecode", "tests.cpu_seconds", "tests.point_counts", "pytester"]
 
 THOROUGH = int(os.environ.get("PYTEST_THOROUGH", "1"))
 """How many times as many examples property tests try that don't fix their own number; ``make test-long`` sets it."""
@@ -51,8 +52,11 @@ TOGETHER = {
 }
 """Fixtures that take long to make, so that all their users run in one process. The first name that fits counts."""
 
+LIBRARIES = {"tests/stats/": "statistics"}
+"""Directories of tests whose libraries take a second to import: one process imports them. The groups' names."""
+
 LONGEST = (
-    *(*TOGETHER, "tests/docker/test_image_commands.py", "tests/docker/test_old_stack.py"),
+    *(*TOGETHER, *LIBRARIES.values(), "tests/docker/test_image_commands.py", "tests/docker/test_old_stack.py"),
     *("tests/kills/test_kill_campaign.py", "tests/kills/test_repeated_commands.py"),
     *("tests/kubernetes/test_parsl_on_kubernetes.py", "tests/kubernetes/test_kubernetes_campaigns.py"),
     *("tests/slurm/test_campaigns_broken.py", "tests/slurm/test_campaigns.py"),
@@ -95,7 +99,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
         file = str(item.path.relative_to(ROOT))
-        group = next((name for name, those in TOGETHER.items() if fixtures & those), file)
+        shared = (name for name, those in TOGETHER.items() if fixtures & those)
+        libraries = (name for folder, name in LIBRARIES.items() if file.startswith(folder))
+        group = next(itertools.chain(shared, libraries), file)
         item.add_marker(pytest.mark.xdist_group(group))
         groups.setdefault(group, []).append(item)
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):

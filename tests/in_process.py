@@ -7,6 +7,7 @@ words, directory and environment, so they share the imports.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import os
 import signal
@@ -17,7 +18,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+from typer.testing import CliRunner
+
 from gpubench.cli import main
+from gpubench.cli.app import command
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD)
 
@@ -42,6 +46,37 @@ def run(
         undo.close()
         texts = [_read(stream) for stream in (out, err)]
     return subprocess.CompletedProcess(arguments, code, *texts)
+
+
+@dataclasses.dataclass(frozen=True)
+class Invoked:
+    """What a command has printed, and how it ended."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+    output: str
+    exception: BaseException | None
+
+
+def invoked(*words: str | Path) -> Invoked:
+    """Run ``gpubench WORDS`` in the test's own directory and environment; an error stays an exception.
+
+    This does what typer's ``CliRunner().invoke`` does. That one builds all commands anew at each call, which takes
+    longer than most commands.
+    """
+    exit_code, exception = 0, None
+    with CliRunner().isolation() as streams:
+        try:
+            command().main(args=[str(word) for word in words], prog_name="gpubench")
+        except SystemExit as end:
+            exit_code, exception = int(end.code or 0), end if end.code else None
+        except Exception as error:  # noqa: BLE001 - what the test asks about
+            exit_code, exception = 1, error
+        sys.stdout.flush()
+        sys.stderr.flush()
+        stdout, stderr, output = (stream.getvalue().decode() for stream in streams)
+    return Invoked(exit_code, stdout, stderr, output, exception)
 
 
 def _exit_code() -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from benchmarks.calibration.campaigns import Bools, Campaigns, generate
 from benchmarks.calibration.noise import Floats, Ints, Noise, Shape
@@ -38,7 +38,7 @@ class Ended:
     def alarm_upper(self) -> float:
         """Clopper-Pearson one-sided 95 % upper bound of the rate."""
         alarmed = int(self.rejected.any(axis=1).sum())
-        test = stats.binomtest(alarmed, len(self.rejected), alternative="less")
+        test = scipy.stats.binomtest(alarmed, len(self.rejected), alternative="less")
         return float(test.proportion_ci(0.95).high)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from benchmarks.calibration.campaigns import Campaigns, generate
 from benchmarks.calibration.noise import Noise, Shape
@@ -41,7 +41,7 @@ class Alarms:
     @property
     def upper(self) -> float:
         """Clopper-Pearson one-sided 95 % upper bound of the rate."""
-        return float(stats.binomtest(self.alarmed, self.campaigns, alternative="less").proportion_ci(0.95).high)
+        return float(scipy.stats.binomtest(self.alarmed, self.campaigns, alternative="less").proportion_ci(0.95).high)
 
 
 def count_alarms(seed: int, noise: Noise, shape: Shape) -> Alarms:

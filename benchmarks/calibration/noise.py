@@ -7,7 +7,7 @@ import zlib
 
 import numpy as np
 import numpy.typing as npt
-from scipy import signal
+import scipy
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -136,7 +136,7 @@ def _pause(rng: np.random.Generator, noise: Noise, restart: Floats) -> Floats:
 def _autoregressive(rng: np.random.Generator, noise: Noise, shape: Shape, first: Ints) -> Floats:
     chain = rng.standard_normal((shape.campaigns, shape.blocks * 2 * shape.cells * shape.reps))
     chain *= noise.autoregressive_sd * np.sqrt(1 - noise.autoregression**2)
-    series = signal.lfilter([1.0], [1.0, -noise.autoregression], chain, axis=1)
+    series = scipy.signal.lfilter([1.0], [1.0, -noise.autoregression], chain, axis=1)
     in_order = series.reshape(shape.campaigns, shape.blocks, 2, shape.cells, shape.reps)
     return np.moveaxis(_by_variant(in_order, first), 3, 1)
 

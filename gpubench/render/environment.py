@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import shlex
@@ -47,6 +48,12 @@ def environment(templates: Mapping[str, str]) -> jinja2.Environment:
     ``line`` text in a comment, ``yaml`` a value in YAML. ``word``, ``quoted`` and ``line`` raise ValueError for a
     control character, which would start a new line.
     """
+    return _environment(tuple(templates.items()))
+
+
+@functools.lru_cache(maxsize=8)
+def _environment(templates: tuple[tuple[str, str], ...]) -> jinja2.Environment:
+    """Kept, because an environment keeps its compiled templates: compiling takes longer than rendering."""
     import jinja2  # noqa: PLC0415 - messages need the words of this module, and no template
 
     made = jinja2.Environment(

@@ -63,11 +63,18 @@ def tips(*plain: str, **titled: str) -> list[alt.Tooltip]:
     return [*(alt.Tooltip(f"{name}:N") for name in plain), *(alt.Tooltip(f"{k}:N", title=v) for k, v in titled.items())]
 
 
-def finish(
-    chart: alt.LayerChart | alt.FacetChart | alt.ConcatChart, title: str, values: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The chart in the page's looks, with its data; arguments as of ``dress``."""
-    return dress(chart.to_dict(validate=False), title, values)
+def layered(*layers: alt.Chart, **properties: Any) -> dict[str, Any]:
+    """The spec of a chart with these layers and properties.
+
+    ``alt.layer`` gives the same, but it copies every layer several times.
+    """
+    specs = [layer.to_dict(validate=False) for layer in layers]
+    whole = {"config": specs[0]["config"], **properties}
+    parts = [{key: value for key, value in spec.items() if key not in ("$schema", "config")} for spec in specs]
+    if all(part["data"] == parts[0]["data"] for part in parts):
+        whole["data"] = parts[0]["data"]
+        parts = [{key: value for key, value in part.items() if key != "data"} for part in parts]
+    return {**whole, "layer": parts}
 
 
 def dress(spec: Mapping[str, Any], title: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,7 +153,7 @@ def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> 
     zero = alt.Chart(alt.NamedData("zero")).mark_rule(color="var(--ink)", strokeWidth=1)
     ticks = alt.Axis(values=_ticks(bounds, 100 * margin), labelExpr=_SIGNED, labelOverlap="greedy")
     x = alt.X("low:Q", scale=domain, title="change of the time in %, slower →", axis=ticks)
-    layers = alt.layer(
+    whole = layered(
         band.encode(x=x, x2=alt.X2("high:Q")),
         zero.encode(x=alt.X("at:Q", scale=domain)),
         data.mark_rule(strokeWidth=2.5, clip=True).encode(x=x, x2=alt.X2("high:Q"), y=y, color=colour, tooltip=tip),
@@ -166,10 +173,11 @@ def forest(verdicts: Sequence[Verdict], names: Sequence[str], margin: float) -> 
             for way in (1, -1)
             if any(row["beyond"] == way for row in rows)
         ),
+        width="container",
+        height=_ROW * len(order),
     )
     values = {"rows": rows, "band": [{"low": -100 * margin, "high": 100 * margin}], "zero": [{"at": 0}]}
-    whole = layers.properties(width="container", height=_ROW * len(order))
-    return finish(whole, "Effects with their intervals", values)
+    return dress(whole, "Effects with their intervals", values)
 
 
 def samples(
@@ -220,8 +228,7 @@ def samples(
     )
     between = alt.Chart(alt.NamedData("edges")).mark_rule(color="var(--line)").encode(x=alt.X("edge:Q"))
     values = {"runs": rows, "edges": [{"edge": edge} for edge in edges]}
-    layers = alt.layer(between, points, means).properties(width="container", height=220)
-    return finish(layers, title, values)
+    return dress(layered(between, points, means, width="container", height=220), title, values)
 
 
 def histogram(cells: Sequence[Cell], variants: Sequence[str], title: str) -> dict[str, Any]:
@@ -254,7 +261,7 @@ def histogram(cells: Sequence[Cell], variants: Sequence[str], title: str) -> dic
         y=alt.Y("n:Q", title="repetitions", axis=alt.Axis(tickCount=4, tickMinStep=1)),
         color=by_variant(rows, variants)["color"],
     )
-    return finish(alt.layer(lines).properties(width="container", height=140), title, {"bins": rows})
+    return dress(layered(lines, width="container", height=140), title, {"bins": rows})
 
 
 _COUNTS = "datum.status == 'ok'"
@@ -385,8 +392,7 @@ def heat_map(
         cross.mark_point(shape=_CROSS, opacity=1, size=area * 0.5, strokeWidth=2.5, stroke="var(--regression)"),
     ]
     side = step * len(names)
-    chart = alt.layer(cells, *crosses).properties(width=side, height=side)
-    spec = finish(chart, title, {"rates": rows, "slow": slow})
+    spec = dress(layered(cells, *crosses, width=side, height=side), title, {"rates": rows, "slow": slow})
     # Of a given size, not the page's: cells are squares, and a closed part of the page has no width.
     spec["config"]["autosize"] = {"type": "pad"}
     return spec
@@ -705,7 +711,7 @@ def efficiency(curves: Sequence[ScalingCurve], variants: Sequence[str], title: s
     data = alt.Chart(alt.NamedData("sizes"))
     ideal = alt.Chart(alt.NamedData("ideal")).mark_rule(color="var(--ink)", strokeDash=[5, 4])
     band = alt.Chart(alt.NamedData("bands")).mark_area(opacity=0.18, clip=True)
-    layers = alt.layer(
+    whole = layered(
         ideal.encode(y=alt.Y("at:Q", scale=up, axis=axis)),
         band.encode(
             x=x,
@@ -718,9 +724,10 @@ def efficiency(curves: Sequence[ScalingCurve], variants: Sequence[str], title: s
             x=x, y=y, color=coloured["color"], detail=alt.Detail("layout:N")
         ),
         data.mark_point(filled=True, size=70, opacity=1, clip=True).encode(x=x, y=y, tooltip=tip, **coloured),
+        width="container",
+        height=240,
     )
-    values = {"sizes": rows, "bands": bands, "ideal": [{"at": 100}]}
-    return finish(layers.properties(width="container", height=240), title, values)
+    return dress(whole, title, {"sizes": rows, "bands": bands, "ideal": [{"at": 100}]})
 
 
 def overhead(shares: Sequence[SchedulerShare], names: Sequence[str]) -> dict[str, Any]:
@@ -757,7 +764,7 @@ def overhead(shares: Sequence[SchedulerShare], names: Sequence[str]) -> dict[str
     tip = tips(row="workload", text="scheduler’s share")
     data = alt.Chart(alt.NamedData("shares"))
     certain = data.transform_filter("isValid(datum.low) && isValid(datum.high)")
-    layers = alt.layer(
+    whole = layered(
         data.mark_bar(color="var(--band)", clip=True, height=_BAR).encode(
             x=alt.X("whole:Q", scale=domain, stack=None), y=y, tooltip=tip
         ),
@@ -765,9 +772,11 @@ def overhead(shares: Sequence[SchedulerShare], names: Sequence[str]) -> dict[str
         certain.mark_rule(color="var(--ink)", strokeWidth=2.5, clip=True).encode(
             x=alt.X("low:Q", scale=domain), x2=alt.X2("high:Q"), y=y, tooltip=tip
         ),
+        width="container",
+        height=_BAR_ROW * len(rows),
     )
     title = "The scheduler's share of the time, with 95 % intervals"
-    return finish(layers.properties(width="container", height=_BAR_ROW * len(rows)), title, {"shares": rows})
+    return dress(whole, title, {"shares": rows})
 
 
 def _curve_rows(label: str, sizes: Sequence[SpeedupAtSize]) -> list[dict[str, Any]]:
@@ -806,7 +815,11 @@ def curve_chart(name: str, sides: Mapping[str, Sequence[TimeAtSize]]) -> dict[st
         if any(row["what"] == what for row in rows)
     ]
     whole = alt.concat(*panels, columns=len(panels), spacing=_SPACING).resolve_scale(color="shared", shape="shared")
-    spec = finish(whole, f"{name}: seconds and efficiency of both sides, with 95 % intervals", {"sizes": rows})
+    spec = dress(
+        whole.to_dict(validate=False),
+        f"{name}: seconds and efficiency of both sides, with 95 % intervals",
+        {"sizes": rows},
+    )
     del spec["config"]["autosize"]  # panels have sizes of their own; fitted to the page they vanish
     fitted = {"columns": len(panels), "axis": _PANEL_AXIS, "spacing": _SPACING, "least": _PANEL_WIDTH, "legend": 260}
     return spec | {"usermeta": {"panels": fitted}}

@@ -83,15 +83,6 @@ class Page:
 
 def html(page: Page, templates: Mapping[str, str]) -> bytes:
     """The page; its links to raw files are relative, so it stands beside them."""
-    environment = jinja2.Environment(
-        loader=jinja2.DictLoader(dict(templates)),
-        autoescape=True,
-        finalize=_shown,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"words": marked_up, "paragraph": _paragraph, "heading": _heading, "sort": _sort}
     specs = {chart.anchor: chart.spec for chart in sorted(page.charts(), key=lambda chart: chart.late)}
     context = {
         "page": page,
@@ -101,7 +92,22 @@ def html(page: Page, templates: Mapping[str, str]) -> bytes:
         "all_specs": script_safe(specs),
         "bundle": bundle() if specs else "",
     }
-    return environment.get_template("report/page.html.j2").render(context).encode()
+    return _environment(tuple(templates.items())).get_template("report/page.html.j2").render(context).encode()
+
+
+@functools.lru_cache(maxsize=2)
+def _environment(templates: tuple[tuple[str, str], ...]) -> jinja2.Environment:
+    """Kept, because an environment keeps its compiled templates."""
+    made = jinja2.Environment(
+        loader=jinja2.DictLoader(dict(templates)),
+        autoescape=True,
+        finalize=_shown,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"words": marked_up, "paragraph": _paragraph, "heading": _heading, "sort": _sort}
+    return made
 
 
 def markdown(page: Page) -> str:

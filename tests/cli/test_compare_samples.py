@@ -12,20 +12,15 @@ from pathlib import Path
 import polars as pl
 import pytest
 import typer
-from click.testing import Result
-from typer.testing import CliRunner
 
-from gpubench.cli.app import application
 from gpubench.cli.results.options import CompareOptions
 from gpubench.cli.results.show import compare as compare_targets
 from gpubench.errors import DataError, UsageError
 from gpubench.report import labels
+from tests.in_process import Invoked
+from tests.in_process import invoked as run
 
 Compare = Callable[..., list[str]]
-
-
-def run(*words: str | Path) -> Result:
-    return CliRunner().invoke(application(), [str(word) for word in words])
 
 
 def table(slower: float = 0.06, **further: str) -> pl.DataFrame:
@@ -169,7 +164,7 @@ def test_an_unknown_kind_of_file_is_refused(tmp_path: Path) -> None:
     assert "is no pack" in str(run("compare", tmp_path / "samples.txt").exception)
 
 
-def judged_by(metric: str, tmp_path: Path, frame: pl.DataFrame) -> Result:
+def judged_by(metric: str, tmp_path: Path, frame: pl.DataFrame) -> Invoked:
     path = tmp_path / "costs.csv"
     frame.write_csv(path)
     return run("compare", path, "--baseline", "A", "--candidate", "B", "--metric", metric, "--json")
@@ -182,7 +177,7 @@ def test_a_column_of_costs_is_judged_as_seconds_are(tmp_path: Path) -> None:
     assert run_verdict(judged_by("energy_j", tmp_path, joules.drop("wall_s"))) == ("energy_j", "regression")
 
 
-def run_verdict(done: Result) -> tuple[str, str]:
+def run_verdict(done: Invoked) -> tuple[str, str]:
     found = json.loads(done.stdout)
     return found["settings"]["metric"], found["cells"][0]["verdict"]
 

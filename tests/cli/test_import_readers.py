@@ -6,22 +6,16 @@ import shutil
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
 
-from gpubench.cli.app import application
 from gpubench.errors import GpubenchError
 from tests.conftest import ROOT
+from tests.in_process import invoked as run
 
 
 @pytest.fixture
 def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return Path(shutil.copytree(ROOT / "tests" / "golden" / "schemas" / "1" / "import", tmp_path / "import"))
-
-
-def run(*words: str | Path) -> Result:
-    return CliRunner().invoke(application(), [str(word) for word in words])
 
 
 def test_the_answer_of_an_import_has_its_verdicts_and_its_cautions_and_writes_nothing(imported: Path) -> None:

@@ -7,12 +7,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
 
-from gpubench.cli.app import application
 from gpubench.writer.run_dir import append_links
 from tests.conftest import ROOT, Run
+from tests.in_process import Invoked, invoked
 from tests.store.campaign_builder import QUICK, Writer, begin, make_plan
 
 GOLDEN = ROOT / "tests" / "golden" / "schemas" / "1"
@@ -32,8 +30,8 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made.directory
 
 
-def compare(path: Path, *words: str) -> Result:
-    return CliRunner().invoke(application(), ["compare", str(path), *words])
+def compare(path: Path, *words: str) -> Invoked:
+    return invoked("compare", path, *words)
 
 
 def verdicts(path: Path, metric: str) -> set[tuple[str, str]]:

@@ -12,13 +12,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
 
-from gpubench.cli.app import application
 from gpubench.errors import DataError, GpubenchError, IncompleteError
 from gpubench.store.packs import INDEX, unpack
 from tests.conftest import ROOT
+from tests.in_process import invoked as run
 
 GOLDEN = ROOT / "tests" / "golden" / "schemas" / "1"
 PACK = "tiny.gpubench.zip"
@@ -28,11 +26,6 @@ PACK = "tiny.gpubench.zip"
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
-def run(*words: str | Path) -> Result:
-    """The command line within this process: what is asked here of every reader would take a minute of imports."""
-    return CliRunner().invoke(application(), [str(word) for word in words])
 
 
 def refusal(*words: str | Path) -> GpubenchError:

@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
 
-from gpubench.cli.app import RETIRED, application
+from gpubench.cli.app import RETIRED
 from gpubench.cli.results import trend
 from tests.conftest import ROOT, Run
 from tests.docs import manual
+from tests.in_process import invoked as run
 from tests.store.campaign_builder import QUICK, begin, finish, make_plan
 
 GOLDEN = ROOT / "tests" / "golden" / "schemas" / "1"
@@ -27,10 +26,6 @@ def outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(GOLDEN / "campaign", tmp_path / "outputs" / "tiny")
     shutil.copytree(GOLDEN / "import", tmp_path / "import")
     return tmp_path / "outputs"
-
-
-def run(*words: str | Path) -> Result:
-    return CliRunner().invoke(application(), [str(word) for word in words])
 
 
 OLD = [

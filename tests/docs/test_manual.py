@@ -314,10 +314,12 @@ def test_the_manual_is_built_without_a_warning_and_its_pages_fetch_nothing(tmp_p
 
 
 def test_a_link_to_nowhere_fails_the_build(tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "docs", tmp_path / "docs")
-    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
-    with (tmp_path / "docs" / "words.md").open("a") as page:
-        page.write("\n[nowhere](report.md#nowhere)\n")
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "index.md").write_text("# Words\n\n[somewhere](report.md#report) [nowhere](report.md#nowhere)\n")
+    (docs / "report.md").write_text("# Report\n")
+    (tmp_path / "mkdocs.yml").write_text(f"INHERIT: {ROOT / 'mkdocs.yml'}\nnav: [index.md, report.md]\n")
     done = build(tmp_path / "mkdocs.yml", tmp_path / "site")
     assert done.returncode == 1
     assert "report.md#nowhere" in done.stdout + done.stderr
+    assert "Aborted with 1 warnings" in done.stdout + done.stderr

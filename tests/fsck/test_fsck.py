@@ -13,19 +13,13 @@ from typing import Any
 
 import polars as pl
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
 
-from gpubench.cli.app import application
 from gpubench.fsck import check_campaign, check_import
 from gpubench.store.campaign import Campaign
 from tests.conftest import Run
+from tests.in_process import invoked as run
 
 Damage = Callable[[Path], object]
-
-
-def run(*words: str | Path) -> Result:
-    return CliRunner().invoke(application(), [str(word) for word in words])
 
 
 def nobody(_campaign: Campaign, _jobs: set[str]) -> set[str]:

@@ -48,22 +48,27 @@ from distributed.comm.registry import get_backend
 from distributed.protocol.serialize import ToPickle
 class Evil:
     def __reduce__(self):
-        return os.mkdir, (sys.argv[2],)
-async def main():
-    scheme, where = parse_address(sys.argv[1])
-    comm = await asyncio.wait_for(get_backend(scheme).get_connector().connect(where), 20)
+        return os.mkdir, (self.folder,)
+async def intrude(address, folder):
+    scheme, where = parse_address(address)
+    evil = Evil()
+    evil.folder = folder
     try:
-        await comm.write({"compression": None, "python": (3, 11), "pickle-protocol": 5, "evil": ToPickle(Evil())})
+        comm = await asyncio.wait_for(get_backend(scheme).get_connector().connect(where), 20)
+        await comm.write({"compression": None, "python": (3, 11), "pickle-protocol": 5, "evil": ToPickle(evil)})
         await asyncio.wait_for(comm.read(), 20)  # what the listener says of itself, when it lets one in
         end = asyncio.ensure_future(comm.read())  # where the intruder isn't let in, only the end is left to come
         for _ in range(200):
-            if os.path.isdir(sys.argv[2]):
+            if os.path.isdir(folder):
                 break
             await asyncio.wait({end}, timeout=0.1)
             if end.done():
                 break
     except (OSError, asyncio.TimeoutError):
         pass
+async def main():
+    for address, folder in zip(sys.argv[1::2], sys.argv[2::2]):
+        await intrude(address, folder)
 asyncio.run(main())
 """
 
@@ -118,6 +123,17 @@ def tcp(tmp_path: Path) -> Iterator[Python]:
     python.end()
 
 
+@pytest.fixture(scope="module", params=["worker", "nanny"])
+def closed(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Python, str, str]]:
+    """A cluster over TCP that has the secret "mine": its Python, and the addresses of scheduler and worker."""
+    python = Python(sys.executable, "tcp", {}, tmp_path_factory.mktemp("closed"))
+    scheduler, worker = python.cluster(request.param, "mine")
+    yield python, scheduler, worker
+    python.end()
+
+
 @pytest.fixture
 def ucx(tmp_path: Path) -> Iterator[Python]:
     image, _ = ensure(["1.22.0"], images_root(), lambda line: print(line, file=sys.stderr))["1.22.0"]
@@ -126,22 +142,15 @@ def ucx(tmp_path: Path) -> Iterator[Python]:
     python.end()
 
 
-def who_has_the_secret_gets_in(python: Python, kind: str) -> None:
-    scheduler, _ = python.cluster(kind, "mine")
-    done = python.run(CLIENT, scheduler, token="mine")
-    assert ANSWER in done.stdout, done.stderr
-
-
-def nobody_else_gets_in(python: Python, kind: str) -> None:
-    scheduler, worker = python.cluster(kind, "mine")
+def nobody_else_gets_in(python: Python, scheduler: str, worker: str) -> None:
     for token in ("", "another"):
         done = python.run(CLIENT, scheduler, token=token)
         assert done.returncode == 1
         assert ANSWER not in done.stdout
-    for number, address in enumerate((scheduler, worker)):
-        made = python.directory / f"made-{number}"
-        python.run(INTRUDER, address, str(made))
-        assert not made.exists()
+    made = [python.directory / name for name in ("made-by-scheduler", "made-by-worker")]
+    done = python.run(INTRUDER, scheduler, str(made[0]), worker, str(made[1]))
+    assert done.returncode == 0, done.stderr
+    assert [path for path in made if path.exists()] == []
     assert ANSWER in python.run(CLIENT, scheduler, token="mine").stdout
 
 
@@ -153,14 +162,14 @@ def without_it_an_intruder_runs_code(python: Python) -> None:
     assert made.is_dir(), said.stderr
 
 
-@pytest.mark.parametrize("kind", ["worker", "nanny"])
-def test_over_tcp_who_has_the_secret_gets_in(tcp: Python, kind: str) -> None:
-    who_has_the_secret_gets_in(tcp, kind)
+def test_over_tcp_who_has_the_secret_gets_in(closed: tuple[Python, str, str]) -> None:
+    python, scheduler, _ = closed
+    done = python.run(CLIENT, scheduler, token="mine")
+    assert ANSWER in done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("kind", ["worker", "nanny"])
-def test_over_tcp_nobody_else_gets_in(tcp: Python, kind: str) -> None:
-    nobody_else_gets_in(tcp, kind)
+def test_over_tcp_nobody_else_gets_in(closed: tuple[Python, str, str]) -> None:
+    nobody_else_gets_in(*closed)
 
 
 def test_over_tcp_an_open_cluster_runs_the_code_of_an_intruder(tcp: Python) -> None:
@@ -169,7 +178,7 @@ def test_over_tcp_an_open_cluster_runs_the_code_of_an_intruder(tcp: Python) -> N
 
 @pytest.mark.system
 def test_over_ucx_only_who_has_the_secret_gets_in(ucx: Python) -> None:
-    nobody_else_gets_in(ucx, "worker")
+    nobody_else_gets_in(ucx, *ucx.cluster("worker", "mine"))
 
 
 @pytest.mark.system

@@ -7,7 +7,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from scipy import stats
+import scipy
 
 from gpubench.stats.change_points import FEWEST, LEAST, LONGEST, change_points
 from tests.conftest import examples
@@ -24,7 +24,7 @@ def test_where_nothing_changes_an_alarm_is_as_rare_as_promised(kind: str) -> Non
         noise = draw.standard_normal((3, 20)) if kind == "normal" else draw.standard_t(3, (3, 20))
         alarms += any(change_points(noise.tolist(), seed=family))
     # 5 % are promised: more alarms than this come in one case of 200.
-    assert alarms <= stats.binom.ppf(0.995, families, 0.05)
+    assert alarms <= scipy.stats.binom.ppf(0.995, families, 0.05)
 
 
 def test_a_step_is_found_where_it_is_with_its_size() -> None:
@@ -97,7 +97,7 @@ def test_a_long_series_in_which_nothing_changes_raises_an_alarm_as_rarely(kind: 
         shape = (2, LONGEST + 1 + 13 * (family % 7))
         noise = draw.standard_normal(shape) if kind == "normal" else draw.standard_t(3, shape)
         alarms += any(change_points(noise.tolist(), seed=family))
-    assert alarms <= stats.binom.ppf(0.995, families, 0.05)
+    assert alarms <= scipy.stats.binom.ppf(0.995, families, 0.05)
 
 
 @pytest.mark.parametrize("place", [300, 1999])

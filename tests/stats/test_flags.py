@@ -4,8 +4,8 @@ import dataclasses
 
 import numpy as np
 import pytest
+import scipy
 from campaign_by_hand import blocks_of, comparison, noisy, one, run, without
-from scipy import signal, stats
 
 from gpubench.stats.settings import VerdictSettings
 from gpubench.stats.verdict import judge
@@ -63,7 +63,7 @@ def test_first_samples_slower_than_the_rest_are_flagged():
 
 def test_samples_that_resemble_their_neighbours_are_flagged():
     def sticky(_, times, rng):
-        return np.exp(signal.lfilter([0.01], [1, -0.9], rng.standard_normal(len(times))))
+        return np.exp(scipy.signal.lfilter([0.01], [1, -0.9], rng.standard_normal(len(times))))
 
     assert "autocorrelation" in one(with_times(sticky, reps=30)).flags
 
@@ -75,7 +75,7 @@ def test_block_differences_that_resemble_their_neighbours_are_flagged():
 
 def test_samples_that_resemble_their_neighbours_but_little_are_not_flagged():
     def hardly(_, times, rng):
-        return np.exp(signal.lfilter([0.01], [1, -0.12], rng.standard_normal(len(times))))
+        return np.exp(scipy.signal.lfilter([0.01], [1, -0.12], rng.standard_normal(len(times))))
 
     assert "autocorrelation" not in one(with_times(hardly, reps=300)).flags
 
@@ -113,11 +113,11 @@ def any_campaign(rng):
     slope, second, cold, tail = rng.choice([0, 1], 4) * rng.uniform(0, [0.02, 0.06, 0.1, 0.2]) * rng.choice([-1, 1], 4)
     noise, sticky = rng.choice([0.001, 0.01, 0.03]), rng.choice([0, 0.4, 0.8])
     first, runs = rng.integers(0, 2, count), []
-    between = signal.lfilter([1], [1, -sticky], 0.01 * rng.standard_normal(count))
+    between = scipy.signal.lfilter([1], [1, -sticky], 0.01 * rng.standard_normal(count))
     for block in range(count):
         for side, variant in enumerate("AB"):
             order = int(side != first[block])
-            samples = signal.lfilter([1], [1, -sticky], noise * rng.standard_normal(reps))
+            samples = scipy.signal.lfilter([1], [1, -sticky], noise * rng.standard_normal(reps))
             samples[0] += cold
             samples[reps // 2] += tail * side
             level = slope * block + second * order + between[block] * side
@@ -126,7 +126,7 @@ def any_campaign(rng):
 
 
 def t_half_width(values, level):
-    return stats.t.isf(level / 2, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
+    return scipy.stats.t.isf(level / 2, len(values) - 1) * np.std(values, ddof=1) / np.sqrt(len(values))
 
 
 def lag1(values):
@@ -141,12 +141,14 @@ def by_scipy(runs):
     mean, median = (np.log([[f(times) for times in side] for side in sides]) for f in (np.mean, np.median))
     difference, half_margin, margin, count = mean[1] - mean[0], np.log(1.015), np.log(1.03), len(first)
     gap, turned = difference - (median[1] - median[0]), difference * first
-    trend = stats.linregress(np.arange(count), mean.mean(axis=0))
+    trend = scipy.stats.linregress(np.arange(count), mean.mean(axis=0))
     logs = [np.log(times) for side in sides for times in side]
     excess = [one[0] - np.median(one[1:]) for one in logs]
     freed = [lag1(one) + 1 / len(one) for one in logs]
-    bound = (stats.norm.isf(0.01) * np.sqrt(count - 2) - 1) / (count - 1)
-    within = sum(freed) > stats.norm.isf(0.01) * np.sqrt(sum(1 / len(one) for one in logs)) and np.mean(freed) > 0.2
+    bound = (scipy.stats.norm.isf(0.01) * np.sqrt(count - 2) - 1) / (count - 1)
+    within = (
+        sum(freed) > scipy.stats.norm.isf(0.01) * np.sqrt(sum(1 / len(one) for one in logs)) and np.mean(freed) > 0.2
+    )
     raised = {
         "tail": abs(np.mean(gap)) > max(half_margin, t_half_width(gap, 0.05)),
         "drift": count >= 5 and trend.pvalue < 0.01 and abs(trend.slope) * (count - 1) > margin,

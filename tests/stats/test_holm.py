@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from statsmodels.stats.multitest import multipletests
 
 from gpubench.stats.decision import holm
 
 
 @pytest.mark.parametrize("count", [1, 2, 7])
 def test_holm_agrees_with_statsmodels(count):
+    from statsmodels.stats.multitest import multipletests  # a second, which other test processes need not wait
+
     p = np.random.default_rng(count).uniform(0, 0.3, count)
     assert holm(p, np.zeros(count, dtype=int)) == pytest.approx(multipletests(p, method="holm")[1])
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
+import scipy
 
 from gpubench.errors import DataError
 from gpubench.stats import power
@@ -18,14 +18,14 @@ def test_the_detectable_effect_has_the_power_it_promises():
 
 def test_the_detectable_effect_is_close_to_the_usual_formula_where_that_holds():
     blocks, sigma = 8, 0.0153
-    usual = (stats.t.ppf(1 - 0.05 / 12, 7) + stats.t.ppf(0.9, 7)) * sigma / math.sqrt(blocks)
+    usual = (scipy.stats.t.ppf(1 - 0.05 / 12, 7) + scipy.stats.t.ppf(0.9, 7)) * sigma / math.sqrt(blocks)
     exact = math.log1p(power.detectable_effect(sigma, blocks, family=6))
     assert 0.90 < usual / exact < 1.0
 
 
 def test_power_agrees_with_simulation():
     sample = np.random.default_rng(1).normal(math.log1p(0.03), 0.0219, (20_000, 8))
-    found = np.mean(stats.ttest_1samp(sample, 0, axis=1).pvalue <= 0.05 / 6)
+    found = np.mean(scipy.stats.ttest_1samp(sample, 0, axis=1).pvalue <= 0.05 / 6)
     assert power.power_of_test(0.03, 0.0219, 8, family=6) == pytest.approx(found, abs=0.015)
 
 
@@ -43,7 +43,7 @@ def test_a_speed_up_needs_as_many_blocks_as_its_reciprocal_slow_down():
 def test_equivalence_power_agrees_with_simulation(effect):
     rng, blocks, sigma = np.random.default_rng(2), 8, 0.0219
     sample = rng.normal(math.log1p(effect), sigma, (40_000, blocks))
-    reach = stats.t.ppf(0.95, blocks - 1) * sample.std(axis=1, ddof=1) / math.sqrt(blocks)
+    reach = scipy.stats.t.ppf(0.95, blocks - 1) * sample.std(axis=1, ddof=1) / math.sqrt(blocks)
     inside = np.mean(np.abs(sample.mean(axis=1)) + reach <= math.log(1.03))
     assert power.equivalence_power(0.03, sigma, blocks, effect) == pytest.approx(inside, abs=0.01)
 
@@ -94,9 +94,9 @@ def test_blocks_to_decide_are_those_that_the_usual_formulas_still_lack(effect, f
     sd, family = 0.04, 6
 
     def decides(blocks):
-        precision, luck = math.sqrt(blocks) / sd, stats.t.ppf(0.8, blocks - 1)
-        differs = abs(effect) * precision >= stats.t.ppf(1 - 0.05 / (2 * family), blocks - 1) + luck
-        same = (math.log(1.03) - abs(effect)) * precision >= stats.t.ppf(0.95, blocks - 1) + luck
+        precision, luck = math.sqrt(blocks) / sd, scipy.stats.t.ppf(0.8, blocks - 1)
+        differs = abs(effect) * precision >= scipy.stats.t.ppf(1 - 0.05 / (2 * family), blocks - 1) + luck
+        same = (math.log(1.03) - abs(effect)) * precision >= scipy.stats.t.ppf(0.95, blocks - 1) + luck
         return (differs and (effect > 0 or not failed)) or (same and not failed)
 
     total = next(blocks for blocks in range(max(have + 1, 5), 201) if decides(blocks))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from gpubench.stats.proportions import rate, tally
 
@@ -14,7 +14,7 @@ from gpubench.stats.proportions import rate, tally
 def test_the_interval_is_scipys_exact_one(counted):
     count, total = counted
     found = rate(count, total)
-    oracle = stats.binomtest(count, total).proportion_ci(method="exact")
+    oracle = scipy.stats.binomtest(count, total).proportion_ci(method="exact")
     assert (found.low, found.high) == (pytest.approx(oracle.low), pytest.approx(oracle.high))
     assert found.low <= found.value <= found.high
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
+import scipy
 
 from gpubench.stats.scaling import Interval, Rule, ScalingPoint, Usl, capacity, fit_usl, speedups, time_share
 
@@ -49,10 +49,10 @@ def test_the_interval_of_a_speed_up_is_welchs() -> None:
     rng = np.random.default_rng(3)
     first, second = rng.normal(0, 0.02, 5), rng.normal(-0.6, 0.06, 8)
     (_, found) = speedups([ScalingPoint(1, 1, 1, tuple(first)), ScalingPoint(2, 1, 1, tuple(second))], "strong")
-    expected = stats.ttest_ind(first, second, equal_var=False).confidence_interval(0.95)
+    expected = scipy.stats.ttest_ind(first, second, equal_var=False).confidence_interval(0.95)
     assert found.speedup.low == pytest.approx(math.exp(expected.low))
     assert found.speedup.high == pytest.approx(math.exp(expected.high))
-    own = stats.ttest_1samp(second, 0.0).confidence_interval(0.95)
+    own = scipy.stats.ttest_1samp(second, 0.0).confidence_interval(0.95)
     assert (found.seconds.low, found.seconds.high) == (
         pytest.approx(math.exp(own.low)),
         pytest.approx(math.exp(own.high)),

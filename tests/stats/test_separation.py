@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from gpubench.stats.separation import paired_difference, separation
 
@@ -20,7 +20,7 @@ def information(values: Sequence[int], variants: Sequence[int]) -> float:
     """Mutual information as the sum of entropies, in nats."""
 
     def entropy(words: Sequence[object]) -> float:
-        return float(stats.entropy(list(Counter(words).values())))
+        return float(scipy.stats.entropy(list(Counter(words).values())))
 
     return entropy(values) + entropy(variants) - entropy(list(zip(values, variants, strict=True)))
 
@@ -71,7 +71,7 @@ def test_paired_differences_are_scipys(pairs):
     assert found is not None
     assert (found.before, found.after) == (np.median(before), np.median(after))
     if np.std(after - before) > 1e-6:
-        oracle = stats.ttest_rel(after, before)
+        oracle = scipy.stats.ttest_rel(after, before)
         assert (found.t, found.p) == pytest.approx((oracle.statistic, oracle.pvalue), rel=1e-6)
         assert found.size == pytest.approx(found.t / math.sqrt(len(pairs)))
 

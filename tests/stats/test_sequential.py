@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 import pytest
+import scipy
 from campaign_by_hand import blocks_of, comparison, noisy, one
-from scipy import stats
 
 from gpubench.errors import UsageError
 from gpubench.stats.decision import T_SHARE, alpha_spent, looks_so_far, nominal_levels, schedule, sequential_p
@@ -38,7 +38,7 @@ def test_boundaries_spend_alpha_on_simulated_brownian_motion(sides):
     steps = np.diff((0, *LOOKS))
     scores = np.cumsum(np.random.default_rng(1).standard_normal((200_000, 5)) * np.sqrt(steps), axis=1)
     z = scores / np.sqrt(LOOKS)
-    bounds = stats.norm.isf(np.array(nominal_levels(LOOKS, 12, 0.05, sides, False)) / sides)
+    bounds = scipy.stats.norm.isf(np.array(nominal_levels(LOOKS, 12, 0.05, sides, False)) / sides)
     crossed = np.maximum.accumulate((np.abs(z) if sides == 2 else z) >= bounds, axis=1).mean(axis=0)
     assert crossed == pytest.approx([alpha_spent(0.05, n / 12) for n in LOOKS], abs=4 * math.sqrt(0.05 / 200_000))
 
@@ -94,7 +94,7 @@ def test_a_huge_effect_is_decided_at_the_first_look():
 def test_an_adaptive_interval_is_wider_than_the_fixed_one():
     differences = noisy(8, sd=0.02)
     level = nominal_levels((5, 6, 8), 12, 0.05 * T_SHARE, 2, False)[-1]
-    half_width = stats.t.isf(level / 2, 7) * 0.02 / math.sqrt(8)
+    half_width = scipy.stats.t.isf(level / 2, 7) * 0.02 / math.sqrt(8)
     assert math.log1p(one(differences, ADAPTIVE).high) == pytest.approx(half_width)
     assert one(differences, ADAPTIVE).high > one(differences).high
 
@@ -103,7 +103,7 @@ def test_an_adaptive_interval_is_wider_than_the_fixed_one():
 def test_an_adaptive_cell_is_equivalent_where_both_one_sided_tests_cross_their_boundary(count):
     # Quiet first pairs would cross at an earlier look, so the earlier pairs are the loud ones.
     level = nominal_levels(LOOKS, 12, 0.05 * T_SHARE, 1, False)[LOOKS.index(count)]
-    reach = stats.t.isf(level, count - 1) * 0.008 / math.sqrt(count)
+    reach = scipy.stats.t.isf(level, count - 1) * 0.008 / math.sqrt(count)
     differences = noisy(count, sd=0.008)
     differences = differences[np.argsort(-np.abs(differences))]
     inside, outside = math.log(1.03) - reach - 1e-6, math.log(1.03) - reach + 1e-6

@@ -4,8 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
+import scipy
 from campaign_by_hand import cell, comparison, noisy, one
-from scipy import stats
 
 from gpubench.stats.paired_blocks import MOST_FLIPS, family_flip_p, flip_p, flip_signs
 from gpubench.stats.runs import Floats
@@ -52,7 +52,7 @@ def test_p_family_agrees_with_brute_force_step_down():
     cells = np.array([noisy(6, effect=0.02, sd=0.01, seed=1), noisy(6, effect=0.004, sd=0.02, seed=2)])
 
     def t(rows):
-        return np.abs(stats.ttest_1samp(rows, 0, axis=1).statistic)
+        return np.abs(scipy.stats.ttest_1samp(rows, 0, axis=1).statistic)
 
     flipped = np.array([t(cells * np.array(signs)) for signs in itertools.product((1, -1), repeat=6)])
     observed = t(cells)

@@ -7,7 +7,7 @@ import random
 
 import numpy as np
 import pytest
-from scipy import stats
+import scipy
 
 from gpubench.stats.runs import number_runs
 from gpubench.stats.settings import VerdictSettings
@@ -22,7 +22,7 @@ def side(count: int, spread: float, mean: float = 0.0, seed: object = 1) -> list
 @pytest.mark.parametrize(("first", "second"), [((3, 0.01), (3, 0.05)), ((8, 0.02), (4, 0.02)), ((12, 0.3), (5, 0.001))])
 def test_it_is_scipys_welch(first: tuple[int, float], second: tuple[int, float]) -> None:
     one, other = side(*first), side(*second, mean=0.05)
-    found, known = welch(one, other), stats.ttest_ind(other, one, equal_var=False)
+    found, known = welch(one, other), scipy.stats.ttest_ind(other, one, equal_var=False)
     assert found is not None
     assert found.p == pytest.approx(known.pvalue, rel=1e-9)
     assert found.freedom == pytest.approx(known.df, rel=1e-9)
@@ -46,7 +46,7 @@ def test_the_words_are_those_of_paired_verdicts() -> None:
 
 def test_equivalent_is_the_ninety_percent_interval_within_the_margin() -> None:
     first, second = side(8, 0.02), side(8, 0.02, seed=2)
-    known = stats.ttest_ind(second, first, equal_var=False)
+    known = scipy.stats.ttest_ind(second, first, equal_var=False)
     reach = (known.confidence_interval(0.9).high - known.confidence_interval(0.9).low) / 2
     apart, delta = float(np.mean(second) - np.mean(first)), math.log(1.03)
     for effect, equivalent in (

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 import pytest
+import scipy
 from campaign_by_hand import WOBBLE, blocks_of, cell, comparison, noisy, one, run, without
-from scipy import stats
 
 from gpubench.errors import DataError, UsageError
 from gpubench.stats.settings import VerdictSettings
@@ -14,7 +14,7 @@ from gpubench.stats.verdict import exit_code, judge
 
 def test_effect_interval_and_p_are_those_of_a_t_test_on_block_differences():
     differences = noisy(8, effect=0.02, sd=0.013)
-    verdict, oracle = one(differences), stats.ttest_1samp(differences, 0)
+    verdict, oracle = one(differences), scipy.stats.ttest_1samp(differences, 0)
     interval = oracle.confidence_interval(0.95)
     assert verdict.effect == pytest.approx(math.expm1(np.mean(differences)))
     assert (verdict.low, verdict.high) == pytest.approx((math.expm1(interval.low), math.expm1(interval.high)))
@@ -64,7 +64,7 @@ def test_a_clear_speed_up_is_an_improvement_beyond_the_margin():
 
 def test_equivalent_is_the_ninety_percent_interval_within_the_margin():
     # sd / √8 times the 95 % quantile of t with 7 degrees of freedom decides where the 90 % interval ends.
-    reach = stats.t.ppf(0.95, 7) * 0.02 / math.sqrt(8)
+    reach = scipy.stats.t.ppf(0.95, 7) * 0.02 / math.sqrt(8)
     delta = math.log(1.03)
     assert one(noisy(8, effect=delta - reach - 1e-6, sd=0.02)).verdict == "equivalent"
     assert one(noisy(8, effect=delta - reach + 1e-6, sd=0.02)).verdict != "equivalent"
@@ -150,7 +150,7 @@ def test_one_block_gives_an_effect_and_nothing_else():
 
 def test_two_blocks_give_an_interval_but_never_a_verdict():
     verdict = one([0.2, 0.6])
-    interval = stats.ttest_1samp([0.2, 0.6], 0).confidence_interval(0.95)
+    interval = scipy.stats.ttest_1samp([0.2, 0.6], 0).confidence_interval(0.95)
     assert (math.log1p(verdict.low), math.log1p(verdict.high)) == pytest.approx((interval.low, interval.high))
     assert (verdict.p, verdict.verdict) == (None, "inconclusive")
 
@@ -160,7 +160,7 @@ def test_below_five_blocks_the_standard_error_is_at_least_the_within_run_one():
     wobble = np.array([0.9, 1.0, 1.1])
     verdict = one(blocks_of([0.0, 0.0001, 0.0002], wobble=wobble))
     floor = math.sqrt(6 * wobble.var(ddof=1) / 3) / 3
-    assert math.log1p(verdict.high) - 0.0001 == pytest.approx(stats.t.ppf(0.975, 2) * floor)
+    assert math.log1p(verdict.high) - 0.0001 == pytest.approx(scipy.stats.t.ppf(0.975, 2) * floor)
     assert verdict.verdict == "inconclusive"
 
 
