@@ -2,7 +2,7 @@
 
 from typing import Any, Iterator, Mapping
 
-from gpubench.workloads.catalogue.entry import BOTH_DEVICES, Param, Workload
+from gpubench.workloads.catalogue.entry import Param, Workload
 
 MODES = ("fixed", "estimate", "exponential", "explicit")
 _PARSL_ONLY = ("parsl_config", "parsl_provider", "parsl_partition", "parsl_account")
@@ -74,7 +74,6 @@ WORKLOADS = (
         source="parsl-perf",
         scaling="none",
         backends=("dask", "parsl"),
-        devices=BOTH_DEVICES,
         params=PARAMS,
         timed="submitting tasks that do nothing, waiting for all, gathering their results; of the last batch, given as "
         "seconds of `count` tasks at its rate, since the size of a batch may follow from the speed",
