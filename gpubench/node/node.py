@@ -116,7 +116,7 @@ class RunNode:
         """Start processes of the cluster: several on a CPU as forks of one process."""
         if len(planned) > 1 and self.spec.device == "cpu":
             forks = role_words(forked.ROLE, self.spec_path, "--device", self.spec.device)
-            self.children += forked.fork(forks, planned, self.env, self.scratch)
+            self.children += forked.ForkingProcess(forks, planned, self.env, self.scratch).children
             return
         for one in planned:
             self.children.append(Child(one.name, command(*one.words), self.env, self.scratch, one.handles))
