@@ -89,7 +89,7 @@ class ClusterHead:
                 ready = True
                 self._publish(file)
                 self.state_file.ready(address)
-            if not ready and self._late():
+            if not ready and time.monotonic() - self._began > self.spec.deadlines.start_s:
                 raise ClusterEndedError(
                     f"{self.state_file.state.connected} of {self.spec.workers} workers connected within "
                     f"{self.spec.deadlines.start_s:g} s"
@@ -116,9 +116,6 @@ class ClusterHead:
                 self.server.poll(TICK_S)
             self.server.close()
         self.state_file.end(reason)
-
-    def _late(self) -> bool:
-        return time.monotonic() - self._began > self.spec.deadlines.start_s
 
     def _address(self, scheduler: Child) -> str:
         """The scheduler's, once it answers."""

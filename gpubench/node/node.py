@@ -80,9 +80,8 @@ class RunNode:
         self.address = f"{LATE}{self._address_file}"
         self._protocol = ("--protocol", protocol) if protocol else ()
         self._scheduler_file = self.scratch / SCHEDULER_FILE
-        self._shared = (
-            not spec.has_workers(rank) and spec.scheduler_on == LAUNCH_NODE
-        )  # other jobs have the same launch node
+        # Other jobs have the same launch node.
+        self._shared = not spec.has_workers(rank) and spec.scheduler_on == LAUNCH_NODE
         self.children: List[Child] = []
         self.facts = facts()
         self.load = LoadSampler()

@@ -1,8 +1,6 @@
 """What the tool asks of a cluster that somebody else started, and what it is told: ``attach.json``, ``attached.json``.
 
 A look at a standing cluster: what ``gpubench cluster verify`` and ``affinity`` ask, and what they are told.
-
-Node half: Python 3.9, standard library only.
 """
 
 import dataclasses
