@@ -51,14 +51,6 @@ def _gather_held(params: Mapping[str, Any], shape: Shape) -> int:
     return _columns(1.0)(params, shape) + (2 + blocks) * int(params["second_size"]) * ITEM_BYTES
 
 
-def _strided_held(params: Mapping[str, Any], shape: Shape) -> int:
-    return _square(0.0 if params["generate"] else 1.0)(params, shape)
-
-
-def _copy_held(params: Mapping[str, Any], _shape: Shape) -> int:
-    return 3 * int(params["size"])
-
-
 def _workload(name: str, factory: str, timed: str, oracle: str, **changes: Any) -> Workload:
     facts: Dict[str, Any] = {
         "source": "dask_cuda.benchmarks.local_cupy -o {}".format(name.replace("-", "_")),
@@ -123,7 +115,7 @@ WORKLOADS = (
         graph="before the clock",
         counted="size² × 8",
         oracle="equals sum(x[::2, ::2]) + count, summed apart from it, to 1e-9; 11·count within 6 standard deviations",
-        held=_strided_held,
+        held=lambda params, shape: _square(0.0 if params["generate"] else 1.0)(params, shape),
         held_text="size² × 8 B / workers unless drawn inside the clock; 2 chunks per thread in work",
         grows=(("size", 0.5), ("chunk", 0.5)),
     ),
@@ -141,7 +133,7 @@ WORKLOADS = (
         graph="none",
         counted="2 × size × times × workers: read and written",
         oracle="each target holds the numbers of this repetition",
-        held=_copy_held,
+        held=lambda params, _shape: 3 * int(params["size"]),
         held_text="3 × size: source, target, and what the target is compared with",
         grows=(("size", 1.0),),
     ),

@@ -25,11 +25,6 @@ def _merge_held(params: Mapping[str, Any], shape: Shape) -> int:
     return int(params["rows_per_worker"]) * ROW_BYTES * chunks * (4 if params["set_index"] else 3)
 
 
-def _shuffle_held(params: Mapping[str, Any], shape: Shape) -> int:
-    # Data and index, of the input, its groups, and the result.
-    return 3 * 2 * int(params["partition_size"]) * _per_worker(int(params["in_parts"]), shape)
-
-
 def _groupby_held(params: Mapping[str, Any], shape: Shape) -> int:
     # The input, or the chunks in work where it is drawn inside the clock; every group several times on one worker.
     rows, parts = int(params["rows_per_chunk"]), int(params["in_parts"])
@@ -118,7 +113,7 @@ WORKLOADS = (
         counted="in_parts × partition_size, twice that (the index) without ignore_index",
         oracle="exact rows, number of keys and sum; all rows of each key in one partition; "
         "dask-noop: one result per partition, none computed",
-        held=_shuffle_held,
+        held=lambda params, shape: 6 * int(params["partition_size"]) * _per_worker(int(params["in_parts"]), shape),
         held_text="2 × partition_size × partitions per worker × 3 (as they are, grouped, the result): data and index",
         grows=(("partition_size", 1.0),),
     ),

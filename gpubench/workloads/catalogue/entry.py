@@ -1,7 +1,4 @@
-"""How a workload is described: what can be set, what is timed and counted, what it needs.
-
-Node half: Python 3.9, standard library only.
-"""
+"""How a workload is described: what can be set, what is timed and counted, what it needs."""
 
 import dataclasses
 from typing import Any, Callable, Mapping, Tuple

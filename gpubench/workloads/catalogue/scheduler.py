@@ -28,10 +28,6 @@ def _faults(backend: str, params: Mapping[str, Any]) -> Iterator[str]:
         yield f"with {given[0]} there is one client: every other would start all those workers again"
 
 
-def _fault(backend: str, params: Mapping[str, Any]) -> str:
-    return next(_faults(backend, params), "")
-
-
 PARAMS = {
     "count": Param(
         "count",
@@ -82,6 +78,6 @@ WORKLOADS = (
         oracle="of every batch exactly as many results as tasks, each of them 7",
         grows=(("count", 1.0),),
         needs={"parsl": ("parsl",)},
-        fault=_fault,
+        fault=lambda backend, params: next(_faults(backend, params), ""),
     ),
 )
